@@ -67,13 +67,13 @@ class StaticFiles:
         self._load_files = load_files
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        file = self._find(scope) if scope["type"] == "http" else None
+        file = self._find_file(scope) if scope["type"] == "http" else None
         if file is None:
             await self._application(scope, receive, send)
         else:
             await _send_file(file, scope, send)
 
-    def _find(self, scope: dict[str, Any]) -> StaticFile | None:
+    def _find_file(self, scope: dict[str, Any]) -> StaticFile | None:
         if scope["method"] not in ("GET", "HEAD"):
             return None
         return self._load_files().get(scope["path"])

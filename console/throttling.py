@@ -7,7 +7,7 @@ address that was typed, so unknown addresses are throttled like known ones.
 
 A browser or a network that has signed in to the account before has a counter of its own
 (console.sign_in.devices), so other people's attempts do not lock the account's owner out. See
-ADR 101.
+ADR 0101.
 """
 
 import hashlib

@@ -40,19 +40,19 @@ class DataPlane:
     """The long-lived parts, put together once by `caret.composition`."""
 
     clock: Clock
-    authority: SnapshotStore
+    snapshots: SnapshotStore
     admission: AdmissionController
-    writers: Mapping[str, PromptWriter]  # by the pool's name
+    prompt_writers: Mapping[str, PromptWriter]  # by the pool's name
     snippets: SnippetSource
     router: Router
     engine: Engine
     recorder: Recorder
     suggestions: RecentSuggestions
-    belated: LateOutcomeRecorder
+    late_outcomes: LateOutcomeRecorder
     warmer: Warmer
-    uploads: BodyQuota
+    body_quota: BodyQuota
     public_code: PublicCode | None = None  # None: no index was given
-    telemetry: ContentCapture | None = None  # None: no content is kept, whoever agrees
+    content_capture: ContentCapture | None = None  # None: no content is kept, whoever agrees
 
 
 log = structlog.get_logger(__name__)
@@ -77,17 +77,20 @@ async def complete(plane: DataPlane, arrival: IncomingRequest, client: ResponseW
     """
     with record(plane.recorder, arrival) as account:
         async with stream(client, account) as send:
-            request = account.receives(receive(arrival))
-            principal = account.authenticates(_authenticate(plane, arrival))
+            request = account.mark_received(receive(arrival))
+            principal = account.mark_authenticated(_authenticate(plane, arrival))
             async with admit(plane.admission, principal, request, account) as admitted:
-                account.admits(admitted)
-                plane.warmer.notices(admitted, arrival)
-                writer, snippets = plane.writers[admitted.pool], plane.snippets.of(admitted)
-                prompt = account.assembles(assemble(writer, admitted, snippets))
-                asked = account.routes(route(plane.router, admitted, prompt))
+                account.mark_admitted(admitted)
+                plane.warmer.on_request_admitted(admitted, arrival)
+                writer, snippets = (
+                    plane.prompt_writers[admitted.pool],
+                    plane.snippets.find(admitted),
+                )
+                prompt = account.mark_assembled(assemble(writer, admitted, snippets))
+                asked = account.mark_routed(route(plane.router, admitted, prompt))
                 async with (
                     generate(
-                        plane.engine, asked, plane.router.replicas, account, writer.tokens
+                        plane.engine, asked, plane.router.replicas, account, writer.tokenizer
                     ) as chunks,
                     filter(
                         chunks, admitted, prompt, account, public_code=plane.public_code
@@ -106,11 +109,11 @@ async def warm_up(plane: DataPlane, arrival: IncomingRequest) -> None:
     request = receive(arrival)
     principal = _authenticate(plane, arrival)
     async with admit(plane.admission, principal, request, account) as admitted:
-        writer, snippets = plane.writers[admitted.pool], plane.snippets.of(admitted)
+        writer, snippets = plane.prompt_writers[admitted.pool], plane.snippets.find(admitted)
         prompt = stable_prefix(assemble(writer, admitted, snippets))
         asked = route(plane.router, admitted, prompt)
         async with generate(
-            plane.engine, asked, plane.router.replicas, account, writer.tokens
+            plane.engine, asked, plane.router.replicas, account, writer.tokenizer
         ) as chunks:
             async for _ in chunks:
                 pass
@@ -118,7 +121,7 @@ async def warm_up(plane: DataPlane, arrival: IncomingRequest) -> None:
 
 def _authenticate(plane: DataPlane, arrival: IncomingRequest) -> Principal:
     return authenticate(
-        plane.authority,
+        plane.snapshots,
         arrival.key_text,
         now_ms=plane.clock.now_ms(),
         address=arrival.address,

@@ -1,6 +1,6 @@
-"""What workers do: one line each. Tasks take explicit ids, and a second run changes nothing.
+"""Celery tasks of the workers, one call each. They take explicit IDs and can run twice safely.
 
-Their queues and intervals are in caret.celery.
+`caret.celery` has their queues and intervals.
 """
 
 import os
@@ -122,7 +122,7 @@ def sign_audit_heads() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def roll_up_usage() -> None:
     usage = redis_stream.UsageStream(connect(), consumer="roll-up")
-    rollups_operations.roll_up_all(arrived_until=usage.arrived_until(now=timezone.now()))
+    rollups_operations.roll_up_all(arrived_until=usage.find_arrived_until(now=timezone.now()))
 
 
 @shared_task  # type: ignore[untyped-decorator]

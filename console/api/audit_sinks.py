@@ -88,7 +88,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Sink
     "",
     response={201: CreatedSinkResponse},
     summary="Push the audit trail to a webhook or a syslog server.",
-    openapi_extra=documents_permissions(Permission.PUSH_AUDIT),
+    openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS),
 )
 def create(request: AuthenticatedRequest, asked: CreateSink) -> Status[object]:
     new = NewSink(asked.name, asked.address, asked.from_sequence)
@@ -99,11 +99,11 @@ def create(request: AuthenticatedRequest, asked: CreateSink) -> Status[object]:
     "/{sink_id}/test",
     response=SinkTestResult,
     summary="Send a message that is no entry, and say what came of it.",
-    openapi_extra=documents_permissions(Permission.PUSH_AUDIT) | DONE_ANEW,
+    openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS) | DONE_ANEW,
 )
 def test(request: AuthenticatedRequest, sink_id: uuid.UUID) -> TestResult:
     actor = actor_of(request)
-    with OUTWARD.taken(actor.tenant_id):
+    with OUTWARD.acquire(actor.tenant_id):
         return test_sink(actor=actor, sink_id=sink_id, clock=timezone.now)
 
 
@@ -111,7 +111,7 @@ def test(request: AuthenticatedRequest, sink_id: uuid.UUID) -> TestResult:
     "/{sink_id}/replay",
     response=SinkResponse,
     summary="Push the entries from a number on once more.",
-    openapi_extra=documents_permissions(Permission.PUSH_AUDIT),
+    openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS),
 )
 def replay(request: AuthenticatedRequest, sink_id: uuid.UUID, asked: ReplaySink) -> SinkView:
     return replay_sink(
@@ -126,7 +126,7 @@ def replay(request: AuthenticatedRequest, sink_id: uuid.UUID, asked: ReplaySink)
     "/{sink_id}/retry",
     response=SinkResponse,
     summary="Try a sink that fails at once, instead of at its next attempt.",
-    openapi_extra=documents_permissions(Permission.PUSH_AUDIT),
+    openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS),
 )
 def retry(request: AuthenticatedRequest, sink_id: uuid.UUID) -> SinkView:
     return retry_sink(actor=actor_of(request), sink_id=sink_id, now=timezone.now())
@@ -136,7 +136,7 @@ def retry(request: AuthenticatedRequest, sink_id: uuid.UUID) -> SinkView:
     "/{sink_id}",
     response={204: None},
     summary="Push nothing more to it.",
-    openapi_extra=documents_permissions(Permission.PUSH_AUDIT),
+    openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS),
 )
 def delete(request: AuthenticatedRequest, sink_id: uuid.UUID) -> Status[None]:
     delete_sink(actor=actor_of(request), sink_id=sink_id, now=timezone.now())

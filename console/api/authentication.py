@@ -57,7 +57,7 @@ class KeyAuth(HttpBearer):
         address = client_address(request)
         actor = authenticate_key(text=token, address=address, now=timezone.now())
         note_credential(request)
-        take_request(actor.caller)
+        take_request(actor.rate_limit_key)
         return Bearer(actor)
 
 
@@ -79,9 +79,9 @@ class MemberAuth(SessionAuth):
         member = find_member(request)
         if member is None:
             raise ProblemRaised(NO_TENANT)
-        if member.lacks_second_factor:
+        if member.is_mfa_missing:
             raise ProblemRaised(NO_SECOND_FACTOR)
-        take_request(member.actor.caller)
+        take_request(member.actor.rate_limit_key)
         return member
 
 

@@ -70,7 +70,7 @@ class ReceiptList(PageResponse):
     "",
     response=OwnConsentAnswer,
     summary="One's own consent, and the wordings that it is about.",
-    openapi_extra=documents_permissions(Permission.OWN_CONSENT),
+    openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
 )
 def get(request: AuthenticatedRequest) -> OwnConsentAnswer:
     return _answer(get_own_consent(actor=actor_of(request)))
@@ -80,7 +80,7 @@ def get(request: AuthenticatedRequest) -> OwnConsentAnswer:
     "",
     response=OwnConsentAnswer,
     summary="Agree to content being kept, or to that and training; or withdraw either.",
-    openapi_extra=documents_permissions(Permission.OWN_CONSENT),
+    openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
 )
 def put(request: AuthenticatedRequest, asked: SetConsent) -> OwnConsentAnswer:
     choice = ConsentChoice(UserConsent(asked.telemetry, asked.training), frozenset(asked.wordings))
@@ -91,7 +91,7 @@ def put(request: AuthenticatedRequest, asked: SetConsent) -> OwnConsentAnswer:
     "",
     response=OwnConsentAnswer,
     summary="Withdraw all of one's own consent; what was kept is erased.",
-    openapi_extra=documents_permissions(Permission.OWN_CONSENT),
+    openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
 )
 def delete(request: AuthenticatedRequest) -> OwnConsentAnswer:
     return _answer(withdraw_consent(actor=actor_of(request), now=timezone.now()))
@@ -101,7 +101,7 @@ def delete(request: AuthenticatedRequest) -> OwnConsentAnswer:
     "/receipts",
     response=ReceiptList,
     summary="List receipts of consent: all of the tenant's, or one's own.",
-    openapi_extra=documents_permissions(Permission.READ_CONSENT, Permission.OWN_CONSENT),
+    openapi_extra=documents_permissions(Permission.READ_CONSENT, Permission.MANAGE_OWN_CONSENT),
 )
 def receipts(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Receipt]:
     return list_receipts(actor=actor_of(request), limit=page.limit, cursor=page.cursor)

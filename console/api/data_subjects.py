@@ -42,7 +42,7 @@ class ReasonBody(
 @router.post(
     "/me/bundle",
     summary="All that is held about you here: NDJSON in a ZIP, with a signed manifest.",
-    openapi_extra=documents_permissions(Permission.OWN_SUBJECT) | DONE_ANEW,
+    openapi_extra=documents_permissions(Permission.EXPORT_OWN_DATA) | DONE_ANEW,
 )
 def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
     return _bundle(request, BundleRequest(own_id(actor_of(request)), "", BOUNDS))
@@ -51,7 +51,7 @@ def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
 @router.post(
     "/{user_id}/bundle",
     summary="All that is held about a member, past or present: a ZIP, with a reason.",
-    openapi_extra=documents_permissions(Permission.EXPORT_SUBJECTS) | DONE_ANEW,
+    openapi_extra=documents_permissions(Permission.EXPORT_DATA_SUBJECTS) | DONE_ANEW,
 )
 def bundle(
     request: AuthenticatedRequest, user_id: uuid.UUID, asked: ReasonBody
@@ -81,7 +81,7 @@ class ErasureList(PageResponse):
     "/{user_id}/erasure",
     response={202: ErasureRequested},
     summary="Erase a member, past or present: his keys at once, all else within minutes.",
-    openapi_extra=documents_permissions(Permission.ERASE_SUBJECTS),
+    openapi_extra=documents_permissions(Permission.ERASE_DATA_SUBJECTS),
 )
 def erase(request: AuthenticatedRequest, user_id: uuid.UUID, asked: ReasonBody) -> Status[object]:
     demand = ErasureRequest(UserId(str(user_id)), asked.reason)

@@ -79,7 +79,7 @@ def _named(request: HttpRequest, key: str) -> IdempotentRequest:
         raise InvalidValue(_HEADER, "An Idempotency-Key has 1 to 255 visible characters.")
     return IdempotentRequest(
         tenant_id=actor.tenant_id,
-        caller=actor.caller,
+        caller=actor.rate_limit_key,
         authority=actor.authority,
         key=key,
         method="POST",

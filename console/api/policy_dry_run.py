@@ -156,7 +156,7 @@ def _previewed(found: DryRun) -> DryRunResponse:
     return DryRunResponse(
         num_members=difference.num_members,
         num_affected=len(difference.affected),
-        affected=difference.affected[:_MAX_SHOWN] if found.shows_members else [],
+        affected=difference.affected[:_MAX_SHOWN] if found.has_member_details else [],
         fields=difference.fields,
         features_lost=difference.features_lost,
         features_gained=difference.features_gained,

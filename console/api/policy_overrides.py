@@ -65,7 +65,7 @@ class SetLayer(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     "",
     response=LayerPage,
     summary="List what is said of teams and users.",
-    openapi_extra=documents_permissions(Permission.READ_LAYERS),
+    openapi_extra=documents_permissions(Permission.READ_OVERRIDES),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str, object]:
     found = page_of_layers(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
@@ -76,7 +76,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str,
     "/{kind}/{subject_id}",
     response=PolicyOverrideResponse,
     summary="What is said of one team or user.",
-    openapi_extra=documents_permissions(Permission.READ_LAYERS),
+    openapi_extra=documents_permissions(Permission.READ_OVERRIDES),
 )
 def get(
     request: AuthenticatedRequest, kind: SubjectKind, subject_id: UUID, response: HttpResponse

@@ -173,7 +173,7 @@ def _price(period: QualityPeriod) -> TokenPrice | None:
 
 def _head(found: Report, now: datetime.datetime) -> dict[str, Any]:
     return {
-        **{name: getattr(found.asked, name) for name in ("start", "end", "group_by")},
+        **{name: getattr(found.query, name) for name in ("start", "end", "group_by")},
         "complete_until": found.complete_until,
         "generated_at": now,
         "definition_version": DEFINITION_VERSION,

@@ -169,7 +169,7 @@ def list_holds(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Ho
     "/holds",
     response={201: PlacedHold},
     summary="Place a legal hold: nothing that it names is purged.",
-    openapi_extra=documents_permissions(Permission.WRITE_HOLDS),
+    openapi_extra=documents_permissions(Permission.WRITE_LEGAL_HOLDS),
 )
 def place_hold(request: AuthenticatedRequest, asked: PlaceHold) -> Status[object]:
     new = NewHold(**asked.dict())
@@ -181,7 +181,7 @@ def place_hold(request: AuthenticatedRequest, asked: PlaceHold) -> Status[object
     "/holds/{hold_id}/release",
     response={204: None},
     summary="Release a legal hold.",
-    openapi_extra=documents_permissions(Permission.WRITE_HOLDS),
+    openapi_extra=documents_permissions(Permission.WRITE_LEGAL_HOLDS),
 )
 def release_hold(
     request: AuthenticatedRequest, hold_id: uuid.UUID, asked: ReleaseHold

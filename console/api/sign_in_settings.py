@@ -143,7 +143,7 @@ class SetSamlProvider(
     "",
     response=SignIn,
     summary="How people sign in.",
-    openapi_extra=documents_permissions(Permission.READ_ACCESS),
+    openapi_extra=documents_permissions(Permission.READ_SIGN_IN_SETTINGS),
 )
 def get_sign_in(request: AuthenticatedRequest) -> SignInRules:
     return get_rules(actor=actor_of(request))
@@ -153,7 +153,7 @@ def get_sign_in(request: AuthenticatedRequest) -> SignInRules:
     "/second-factor",
     response=SignIn,
     summary="Say whether who signs in by a password needs a second factor.",
-    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def set_second_factor(request: AuthenticatedRequest, asked: SetSecondFactor) -> SignInRules:
     return require_second_factor(
@@ -165,7 +165,7 @@ def set_second_factor(request: AuthenticatedRequest, asked: SetSecondFactor) -> 
     "/provider",
     response=SignIn,
     summary="Set the identity provider; no password works for its domains from then on.",
-    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def put_provider(request: AuthenticatedRequest, asked: SetProvider) -> SignInRules:
     new = OidcProviderConfig(asked.issuer, asked.client_id, asked.client_secret)
@@ -179,13 +179,13 @@ def put_provider(request: AuthenticatedRequest, asked: SetProvider) -> SignInRul
     "/provider/saml",
     response=SignIn,
     summary="Set the identity provider by its SAML metadata, as text or where they are.",
-    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def put_saml_provider(request: AuthenticatedRequest, asked: SetSamlProvider) -> SignInRules:
     actor = actor_of(request)
 
     def fetch(url: str) -> str:
-        with OUTWARD.taken(actor.tenant_id):
+        with OUTWARD.acquire(actor.tenant_id):
             return fetch_metadata(url)
 
     described = SamlProviderConfig(asked.metadata, asked.metadata_url, fetch)
@@ -199,7 +199,7 @@ def put_saml_provider(request: AuthenticatedRequest, asked: SetSamlProvider) -> 
     "/provider",
     response=SignIn,
     summary="Take the identity provider away; passwords work again.",
-    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def delete_provider(request: AuthenticatedRequest) -> SignInRules:
     with _spared(request) as session:
@@ -210,7 +210,7 @@ def delete_provider(request: AuthenticatedRequest) -> SignInRules:
     "",
     response=DomainList,
     summary="List domains of e-mail addresses, claimed and verified.",
-    openapi_extra=documents_permissions(Permission.READ_ACCESS),
+    openapi_extra=documents_permissions(Permission.READ_SIGN_IN_SETTINGS),
 )
 def list_all(request: AuthenticatedRequest) -> dict[str, list[DomainView]]:
     return {"rows": list_domains(actor=actor_of(request))}
@@ -220,7 +220,7 @@ def list_all(request: AuthenticatedRequest) -> dict[str, list[DomainView]]:
     "",
     response={201: DomainResponse},
     summary="Claim a domain; put its TXT record into the DNS, then have it verified.",
-    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def claim(request: AuthenticatedRequest, asked: ClaimDomain) -> Status[object]:
     return Status(201, claim_domain(actor=actor_of(request), name=asked.name, now=timezone.now()))
@@ -230,11 +230,11 @@ def claim(request: AuthenticatedRequest, asked: ClaimDomain) -> Status[object]:
     "/{domain_id}/verify",
     response=DomainResponse,
     summary="Have the DNS asked for a domain's TXT record.",
-    openapi_extra=documents_permissions(Permission.WRITE_ACCESS) | DONE_ANEW,
+    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS) | DONE_ANEW,
 )
 def verify(request: AuthenticatedRequest, domain_id: uuid.UUID) -> DomainView:
     actor = actor_of(request)
-    with OUTWARD.taken(actor.tenant_id), _spared(request) as session:
+    with OUTWARD.acquire(actor.tenant_id), _spared(request) as session:
         return verify_domain(
             actor=actor,
             domain_id=domain_id,
@@ -248,7 +248,7 @@ def verify(request: AuthenticatedRequest, domain_id: uuid.UUID) -> DomainView:
     "/{domain_id}",
     response={204: None},
     summary="Give a domain up.",
-    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def release(request: AuthenticatedRequest, domain_id: uuid.UUID) -> Status[None]:
     with _spared(request) as session:
@@ -262,7 +262,7 @@ def release(request: AuthenticatedRequest, domain_id: uuid.UUID) -> Status[None]
     "/tokens",
     response=ScimTokenList,
     summary="List the tokens of identity providers.",
-    openapi_extra=documents_permissions(Permission.READ_ACCESS),
+    openapi_extra=documents_permissions(Permission.READ_SIGN_IN_SETTINGS),
 )
 def list_tokens(request: AuthenticatedRequest) -> dict[str, list[ScimTokenView]]:
     return {"rows": list_scim_tokens(actor=actor_of(request))}
@@ -272,7 +272,7 @@ def list_tokens(request: AuthenticatedRequest) -> dict[str, list[ScimTokenView]]
     "/tokens",
     response={201: CreatedScimTokenResponse},
     summary="Make a token for an identity provider; its text is in this answer only.",
-    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def create_token(request: AuthenticatedRequest, asked: CreateScimToken) -> Status[object]:
     made = create_scim_token(actor=actor_of(request), name=asked.name, now=timezone.now())
@@ -283,7 +283,7 @@ def create_token(request: AuthenticatedRequest, asked: CreateScimToken) -> Statu
     "/tokens/{token_id}/revoke",
     response=ScimTokenResponse,
     summary="Revoke a token of an identity provider; it opens nothing from then on.",
-    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def revoke_token(request: AuthenticatedRequest, token_id: uuid.UUID) -> ScimTokenView:
     return revoke_scim_token(actor=actor_of(request), token_id=token_id, now=timezone.now())
@@ -293,7 +293,7 @@ def revoke_token(request: AuthenticatedRequest, token_id: uuid.UUID) -> ScimToke
     "/groups",
     response=ScimGroupList,
     summary="List an identity provider's groups, and what they make of their members.",
-    openapi_extra=documents_permissions(Permission.READ_ACCESS),
+    openapi_extra=documents_permissions(Permission.READ_SIGN_IN_SETTINGS),
 )
 def list_groups(request: AuthenticatedRequest) -> dict[str, list[GroupRole]]:
     return {"rows": list_group_roles(actor=actor_of(request))}
@@ -303,7 +303,7 @@ def list_groups(request: AuthenticatedRequest) -> dict[str, list[GroupRole]]:
     "/groups/{group_id}/role",
     response=SetGroupRole,
     summary="Say what a group makes of its members: any role but owner, or null for nothing.",
-    openapi_extra=documents_permissions(Permission.WRITE_ACCESS),
+    openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def set_role(
     request: AuthenticatedRequest, group_id: uuid.UUID, asked: SetGroupRole

@@ -159,7 +159,7 @@ def _chart(
         )
         if is_lines
         else (),
-        rules=tuple(round(HEIGHT * (1 - scale.share(tick)), 2) for tick in scale.ticks),
+        rules=tuple(round(HEIGHT * (1 - scale.to_share(tick)), 2) for tick in scale.ticks),
         ticks=tuple(unit.short(tick) for tick in reversed(scale.ticks)),
         labels=_labels([time.label for time in times]),
         legend=tuple((kind, each.name) for kind, each in enumerate(series, 1)),
@@ -196,7 +196,7 @@ def _parts(
     for kind, value in enumerate(values, 1):
         if not value:
             continue
-        height = max(_MIN_HEIGHT, HEIGHT * scale.share(value))
+        height = max(_MIN_HEIGHT, HEIGHT * scale.to_share(value))
         ground -= height
         x, width = place * step + gap / 2, step - gap
         found.append(
@@ -213,7 +213,7 @@ def _path(values: Sequence[Value], step: float, scale: Scale) -> str:
     for (_, before), (place, value) in pairwise(enumerate([None, *values], -1)):
         if value is None:
             continue
-        x, y = (place + 0.5) * step, HEIGHT * (1 - scale.share(value))
+        x, y = (place + 0.5) * step, HEIGHT * (1 - scale.to_share(value))
         said.append(f"{'M' if before is None else 'L'}{x:.1f} {y:.1f}")
         if before is None:
             said.append(f"h{min(step / 4, 3):.1f}")

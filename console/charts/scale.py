@@ -17,7 +17,7 @@ class Scale:
     top: float
     ticks: tuple[float, ...]  # ascending, from 0 to `top`
 
-    def share(self, value: float) -> float:
+    def to_share(self, value: float) -> float:
         """0 to 1."""
         return min(1.0, max(0.0, value / self.top))
 

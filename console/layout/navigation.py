@@ -40,7 +40,7 @@ class NavigationLink:
     icon: str
     title: str
     url: str
-    is_here: bool
+    is_current: bool
     words: str
 
 
@@ -93,7 +93,7 @@ SECTIONS: Final = (
             _Item(
                 "access",
                 _("Single sign-on"),
-                (_P.READ_ACCESS,),
+                (_P.READ_SIGN_IN_SETTINGS,),
                 _("sso saml openid scim domains"),
             ),
         ),
@@ -179,11 +179,11 @@ def _links(
             icon=item.area,
             title=str(item.title),
             url=reverse(f"console:{item.area}"),
-            is_here=here == item.area or here.startswith(f"{item.area}-"),
+            is_current=here == item.area or here.startswith(f"{item.area}-"),
             words=str(item.words),
         )
         for item in items
-        if not item.needs or any(actor.may(permission) for permission in item.needs)
+        if not item.needs or any(actor.has_permission(permission) for permission in item.needs)
     ]
 
 

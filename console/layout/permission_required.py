@@ -1,7 +1,7 @@
 """A page for who may: asked before anything else, confirming who is there included.
 
 @for_members
-@allowed(Permission.PUSH_AUDIT)
+@allowed(Permission.WRITE_AUDIT_SINKS)
 @confirmed
 def delete(request, member, sink_id): ...
 """

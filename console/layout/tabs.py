@@ -11,10 +11,12 @@ from django.urls import reverse
 class Tab:
     title: str
     url: str
-    is_here: bool
+    is_current: bool
 
 
 def tabs_of(request: HttpRequest, pages: Iterable[tuple[str, str]]) -> list[Tab]:
     """`pages`: the URL name and the title of each."""
     here = request.resolver_match.url_name if request.resolver_match is not None else None
-    return [Tab(title, reverse(f"console:{name}"), is_here=name == here) for name, title in pages]
+    return [
+        Tab(title, reverse(f"console:{name}"), is_current=name == here) for name, title in pages
+    ]

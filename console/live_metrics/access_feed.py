@@ -33,7 +33,7 @@ class AccessFeed:
         self._listener: asyncio.Task[None] | None = None
 
     @contextmanager
-    def watching(self, *ids: str) -> Iterator[asyncio.Event]:
+    def watch(self, *ids: str) -> Iterator[asyncio.Event]:
         """Yield an event that is set with each change of one of these. It is set to begin with: a
         change before now was not heard."""
         changed = asyncio.Event()
@@ -45,9 +45,9 @@ class AccessFeed:
         try:
             yield changed
         finally:
-            self._forget(ids, changed)
+            self._remove_watcher(ids, changed)
 
-    def _forget(self, ids: tuple[str, ...], changed: asyncio.Event) -> None:
+    def _remove_watcher(self, ids: tuple[str, ...], changed: asyncio.Event) -> None:
         for each in ids:
             self._watchers[each].discard(changed)
             if not self._watchers[each]:
@@ -77,9 +77,9 @@ class AccessFeed:
             while True:
                 message = await pubsub.get_message(timeout=_PING_EVERY_S)
                 if message is not None:
-                    self._hear(message)
+                    self._on_message(message)
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def _on_message(self, message: dict[str, Any]) -> None:
         if message["type"] == "subscribe":
             woken = set().union(*self._watchers.values())
         else:

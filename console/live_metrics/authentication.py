@@ -41,10 +41,13 @@ def authenticate_viewer(scope: dict[str, Any]) -> Viewer | None:
     request.session = SessionStore.from_token(token)
     request.user = get_user(request)
     member = find_member(request)
-    if member is None or member.lacks_second_factor:
+    if member is None or member.is_mfa_missing:
         return None
     actor = member.actor
-    if not (actor.may(Permission.READ_USAGE) or actor.may(Permission.READ_OWN_USAGE)):
+    if not (
+        actor.has_permission(Permission.READ_USAGE)
+        or actor.has_permission(Permission.READ_OWN_USAGE)
+    ):
         return None
     language = translation.get_language_from_request(request)
     session_key = request.session.session_key or ""

@@ -54,24 +54,24 @@ class LiveBroadcaster(Generic[_Reading]):
         self._of_person = Counter[_Subject]()
 
     @contextmanager
-    def looking(self, actor: Actor) -> Iterator[AsyncIterator[_Reading]]:
+    def subscribe(self, actor: Actor) -> Iterator[AsyncIterator[_Reading]]:
         """Each new reading, the newest where some were missed. Raises Full."""
         subject, person = _subject_of(actor), (actor.tenant_id, actor.user_id)
-        self._require_place(person)
+        self._require_capacity(person)
         self._of_tenant[actor.tenant_id] += 1
         self._of_person[person] += 1
         looked = self._looked.setdefault(subject, _Subscription())
         looked.num_viewers += 1
         if looked.reader is None:
-            looked.reader = asyncio.create_task(self._keep_reading(actor, looked))
+            looked.reader = asyncio.create_task(self._poll_forever(actor, looked))
         try:
             yield _readings(looked)
         finally:
             _give_back(self._of_tenant, actor.tenant_id)
             _give_back(self._of_person, person)
-            self._leave(subject, looked)
+            self._unsubscribe(subject, looked)
 
-    def _require_place(self, person: _Subject) -> None:
+    def _require_capacity(self, person: _Subject) -> None:
         """Raises Full."""
         is_full = (
             self._of_person[person] >= MAX_OF_PERSON
@@ -81,14 +81,14 @@ class LiveBroadcaster(Generic[_Reading]):
         if is_full:
             raise TooManyViewers
 
-    def _leave(self, subject: _Subject, looked: _Subscription[_Reading]) -> None:
+    def _unsubscribe(self, subject: _Subject, looked: _Subscription[_Reading]) -> None:
         looked.num_viewers -= 1
         if looked.num_viewers == 0:
             assert looked.reader is not None
             looked.reader.cancel()
             del self._looked[subject]
 
-    async def _keep_reading(self, actor: Actor, looked: _Subscription[_Reading]) -> None:
+    async def _poll_forever(self, actor: Actor, looked: _Subscription[_Reading]) -> None:
         """As the first who looked: the others may see the same. Until it is cancelled, when nobody
         is left."""
         while True:
@@ -110,7 +110,7 @@ class LiveBroadcaster(Generic[_Reading]):
 
 
 def _subject_of(actor: Actor) -> _Subject:
-    return actor.tenant_id, None if actor.may(Permission.READ_USAGE) else actor.user_id
+    return actor.tenant_id, None if actor.has_permission(Permission.READ_USAGE) else actor.user_id
 
 
 def _give_back(counted: Counter[_Counted], who: _Counted) -> None:

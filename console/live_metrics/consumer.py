@@ -78,15 +78,17 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
     async def _serve(self, viewer: Viewer) -> None:
         ids = viewer.session_key, str(viewer.actor.user_id), viewer.actor.tenant_id
         try:
-            with self.board.looking(viewer.actor) as readings, self.feed.watching(*ids) as changed:
-                await _first_of(self._tell(readings, viewer), self._until_ended(changed, viewer))
+            with self.board.subscribe(viewer.actor) as readings, self.feed.watch(*ids) as changed:
+                await _first_of(
+                    self._send_readings(readings, viewer), self._until_ended(changed, viewer)
+                )
             await self._close(ENDED)
         except (TooManyViewers, DatabaseFailed):
             await self._close(BUSY)
         except (OSError, RuntimeError, TimeoutError):
             return  # the socket is gone, or its client does not read
 
-    async def _tell(self, readings: AsyncIterator[LastMinute], viewer: Viewer) -> None:
+    async def _send_readings(self, readings: AsyncIterator[LastMinute], viewer: Viewer) -> None:
         async for minute in readings:
             await self._send(_text(minute, viewer))
 

@@ -32,7 +32,7 @@ _COLUMNS: Final = (
 class CostPeriod:
     num_days: int
     url: str
-    is_chosen: bool
+    is_selected: bool
     per_1000: float | None  # in all; None: nothing was accepted
 
 

@@ -63,7 +63,7 @@ def restore(request: HttpRequest, operator: OperatorView, replica: str) -> HttpR
 
 
 def _answer(request: HttpRequest, operator: OperatorView, step: _DrainStep) -> HttpResponse:
-    if not operator.may_change:
+    if not operator.can_change:
         raise PermissionDenied
     if request.method == "GET":
         return _form(request, step, {})

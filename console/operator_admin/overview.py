@@ -34,7 +34,7 @@ def overview(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 
 def of_installation(installation: InstallationStatus) -> dict[str, Any]:
     """What each page that shows figures of gateways says of where they come from."""
-    window_s = installation.lately.window_s
+    window_s = installation.recent.window_s
     return {
         "installation": installation,
         "read_at": datetime.now(UTC),

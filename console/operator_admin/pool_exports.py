@@ -44,14 +44,14 @@ def _replicas(installation: InstallationStatus) -> HttpResponse:
     for pool in installation.pools:
         about = (pool.name, pool.tier, pool.model)
         lines += [(*about, *_cells(replica), None, "") for replica in pool.replicas]
-        lines += [(*about, *_left_out(refused)) for refused in pool.refused]
+        lines += [(*about, *_left_out(refused)) for refused in pool.rejected]
     return csv_response("replicas", header, lines, notes=_notes(installation))
 
 
 def _cells(replica: ReplicaStatus) -> tuple[Value, ...]:
     return (
         *(replica.name, _state(replica), replica.is_drained),
-        *(replica.num_gateways_open, replica.num_gateways_late, replica.under_way),
+        *(replica.num_gateways_open, replica.num_gateways_ejected, replica.num_in_flight),
         *(replica.running, replica.waiting, replica.kv_usage, replica.hit_rate),
     )
 
@@ -66,8 +66,8 @@ def _state(replica: ReplicaStatus) -> str:
     if replica.num_gateways_open:
         return "circuit breaker open"
     if replica.is_up is False:
-        return "no metrics"
-    return "ejected" if replica.num_gateways_late else "healthy"
+        return "tells nothing"
+    return "late" if replica.num_gateways_ejected else "well"
 
 
 def _first_tokens(installation: InstallationStatus) -> HttpResponse:
@@ -91,7 +91,7 @@ def _changes(changes: Sequence[ChangeLogEntry] | None) -> HttpResponse:
 
 def _notes(installation: InstallationStatus) -> list[str]:
     notes = []
-    if num := len(installation.silent):
+    if num := len(installation.unreachable):
         said = ngettext(
             "One gateway does not respond. Its data is missing here.",
             "%(n)s gateways do not respond. Their data is missing here.",

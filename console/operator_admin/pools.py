@@ -85,7 +85,7 @@ def _waiting(
         for pool in pools
         for name in (
             *(replica.name for replica in pool.replicas),
-            *(refused.name for refused in pool.refused),
+            *(refused.name for refused in pool.rejected),
         )
     }
     held = additions.held if additions else {}

@@ -42,7 +42,7 @@ _FIELDS: Final = ("url", "kv_events", "speculation", "reason")
 @require_http_methods(["GET", "POST"])
 @operator_required
 def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse:
-    if not operator.may_change:
+    if not operator.can_change:
         raise PermissionDenied
     known = _known()
     if pool not in known.members:
@@ -68,7 +68,7 @@ def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse
 @operator_required
 def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str) -> HttpResponse:
     # Not asked of gateways: also what none of them knows, or all refuse, is to be taken out.
-    if not operator.may_change:
+    if not operator.can_change:
         raise PermissionDenied
     known, old = _known(), _old(request, pool, replica)
     if request.method == "GET":

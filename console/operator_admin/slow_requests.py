@@ -73,11 +73,11 @@ def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     if by_time := request.GET.get("sort") == "time":
         rows.sort(key=lambda row: row.at, reverse=True)
     if wants_csv(request):
-        return _file(rows, num_silent=found.num_silent)
+        return _file(rows, num_silent=found.num_unreachable)
     context = {
         "title": "Slow requests",
         "rows": rows,
-        "num_silent": found.num_silent,
+        "num_silent": found.num_unreachable,
         "num_all": len(found.requests),
         "modes": _choices([each.value for each in Mode], mode),
         "pools": _choices(sorted({each.record.pool for each in found.requests}), pool),
@@ -125,7 +125,7 @@ def _notes(num_silent: int) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class FilterOption:
     value: str
-    is_chosen: bool
+    is_selected: bool
 
 
 def _choices(values: list[str], chosen: str) -> list[FilterOption]:

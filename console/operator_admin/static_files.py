@@ -14,7 +14,7 @@ from console.static_files import StaticFile, static_file, version_of
 
 _UNFOLD: Final = Path(unfold.__file__).parent / "static" / "unfold"
 _OURS: Final = Path(__file__).parents[1] / "static" / "operators"
-# None of unfold's scripts: they evaluate texts, which would cost the policy its point (ADR 72).
+# None of unfold's scripts: they evaluate texts, which would cost the policy its point (ADR 0072).
 # Nor its typeface, of which a page would fetch 340 KB before it looks as it is meant to.
 _OF_UNFOLD: Final = ("css/styles.css",)
 

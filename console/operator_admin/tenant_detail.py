@@ -108,7 +108,7 @@ def _asked_first(
 ) -> HttpResponse | None:
     """A code of his app, with the form kept in the page; None: he has shown one, or would be
     refused anyway."""
-    if not (operator.may_change and request.POST.get("reason", "").strip()):
+    if not (operator.can_change and request.POST.get("reason", "").strip()):
         return None
     wrong = check_code(request, operator)
     if wrong is None:

@@ -80,7 +80,7 @@ def _seen(request: HttpRequest, methods: dict[str, View], named: dict[str, Any])
         view = methods.get((request.method or "").lower())
         if view is None:
             return _error(Error(status=405, detail="Not here."))
-        with PLACES.taken(actor.tenant_id):
+        with PLACES.acquire(actor.tenant_id):
             return view(request, actor, **named)
 
 

@@ -52,7 +52,7 @@ class ScimResourceType(Generic[_Kind]):
     patch: Callable[..., _Kind]
     delete: Callable[..., None]
 
-    def named(self, resource_id: str) -> dict[str, str]:
+    def resource_kwargs(self, resource_id: str) -> dict[str, str]:
         return {self.id_name: resource_id}
 
 
@@ -99,7 +99,7 @@ def list_view(kind: ScimResourceType[Any]) -> View:
 def resource_view(kind: ScimResourceType[Any]) -> View:
     def get(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
         asked = _parameters(kind, request)
-        found = kind.find(actor=actor, asked=asked, **kind.named(resource_id))
+        found = kind.find(actor=actor, asked=asked, **kind.resource_kwargs(resource_id))
         if is_known(request, found):
             return HttpResponse(status=304, headers={"ETag": found.meta.version})
         return answer(found, asked)
@@ -113,7 +113,7 @@ def resource_view(kind: ScimResourceType[Any]) -> View:
             asked=asked,
             check=precondition_of(request),
             now=timezone.now(),
-            **kind.named(resource_id),
+            **kind.resource_kwargs(resource_id),
         )
         return answer(replaced, _parameters(kind, request))
 
@@ -126,7 +126,7 @@ def resource_view(kind: ScimResourceType[Any]) -> View:
             patch=asked,
             check=precondition_of(request),
             now=timezone.now(),
-            **kind.named(resource_id),
+            **kind.resource_kwargs(resource_id),
         )
         return answer(patched, _parameters(kind, request))
 
@@ -135,7 +135,7 @@ def resource_view(kind: ScimResourceType[Any]) -> View:
             actor=actor,
             check=precondition_of(request),
             now=timezone.now(),
-            **kind.named(resource_id),
+            **kind.resource_kwargs(resource_id),
         )
         return HttpResponse(status=204)
 

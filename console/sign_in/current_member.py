@@ -31,7 +31,7 @@ class CurrentMember:
     actor: Actor
     tenant: MembershipRow
     # One that the tenant wants of this session: he may do nothing but set it up, or give it.
-    lacks_second_factor: bool
+    is_mfa_missing: bool
     other_tenants: list[MembershipRow]  # by name
 
 
@@ -101,7 +101,7 @@ def member_required(
         member = find_member(request)
         if member is None:
             return render(request, "console/no_tenant.html", status=403)
-        if member.lacks_second_factor:
+        if member.is_mfa_missing:
             return redirect(mfa_page_url(request))
         with _refusals_as_errors():
             return view(request, member, *args, **kwargs)

@@ -123,7 +123,7 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Where identity providers send people back to."""
     try:
         view = OAuth2CallbackView.adapter_view(StrictOpenIDConnect(request, provider_id))
-        with OUTWARD.taken(provider_id):
+        with OUTWARD.acquire(provider_id):
             response: HttpResponse = view(request)
     except SocialApp.DoesNotExist as error:
         raise Http404 from error

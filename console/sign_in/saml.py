@@ -84,7 +84,7 @@ def consume(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     if not isinstance(provider, SamlProvider):
         raise Http404
     try:
-        with _VERIFYING.taken(provider.tenant_id):
+        with _VERIFYING.acquire(provider.tenant_id):
             encoded = request.POST.get("SAMLResponse", "")
             asserted = read_response(encoded, provider, _us(provider.tenant_id))
         ticket = _ticket_for(provider.tenant_id, asserted)

@@ -13,4 +13,4 @@ register = template.Library()
 
 @register.simple_tag
 def shows_first_steps(request: HttpRequest, member: CurrentMember) -> bool:
-    return member.actor.may(Permission.USE_PLAYGROUND) and not is_dismissed(request)
+    return member.actor.has_permission(Permission.USE_PLAYGROUND) and not is_dismissed(request)

@@ -78,7 +78,7 @@ class UsageFilterForm(forms.Form):
 class UsageFilterOption:
     value: str
     title: str
-    is_chosen: bool
+    is_selected: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class UsageFilter:
 class RangeLink:
     title: str
     url: str
-    is_here: bool
+    is_current: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +100,17 @@ class UsageFilters:
     """What the address says, understood."""
 
     form: UsageFilterForm
-    asked: ReportQuery
+    report_query: ReportQuery
     range: str
     parameters: Mapping[str, str]  # of the address, those that say something
 
     @property
-    def is_wrong(self) -> bool:
+    def is_invalid(self) -> bool:
         return bool(self.form.errors)
 
     @property
     def is_hourly(self) -> bool:
-        return self.asked.hours_until is not None
+        return self.report_query.hours_until is not None
 
     @property
     def is_custom(self) -> bool:
@@ -123,7 +123,7 @@ class UsageFilters:
 
     @property
     def last_day(self) -> date:
-        return self.asked.end - timedelta(days=1)
+        return self.report_query.end - timedelta(days=1)
 
     @property
     def ranges(self) -> list[RangeLink]:
@@ -133,15 +133,15 @@ class UsageFilters:
         ]
 
     @property
-    def is_narrowed(self) -> bool:
-        return not self.asked.only.is_everything
+    def is_filtered(self) -> bool:
+        return not self.report_query.filter.is_empty
 
     @property
-    def widened(self) -> str:
+    def without_filters(self) -> str:
         said = {name: text for name, text in self.parameters.items() if name not in _LABELS}
         return f"?{urlencode(said)}"
 
-    def filters(
+    def list_filters(
         self, choices: Mapping[str, list[str]], teams: Mapping[str, str]
     ) -> list[UsageFilter]:
         found = [
@@ -163,7 +163,7 @@ class UsageFilters:
             known.append((said, named(name, said)))
         return [UsageFilterOption(value, title, value == said) for value, title in known]
 
-    def narrowed(self, **values: str) -> str:
+    def with_filter(self, **values: str) -> str:
         return self._with(**{name: value or UNKNOWN for name, value in values.items()})
 
     def _with(self, **changes: str) -> str:
@@ -185,8 +185,8 @@ def read_usage_filters(request: HttpRequest, *, now: datetime) -> UsageFilters:
 
 
 def by(question: UsageFilters, group_by: GroupBy | None) -> ReportQuery:
-    asked = question.asked
-    return ReportQuery(asked.start, asked.end, group_by, asked.only, asked.hours_until)
+    asked = question.report_query
+    return ReportQuery(asked.start, asked.end, group_by, asked.filter, asked.hours_until)
 
 
 def _asked(said: Mapping[str, Any], chosen: str, now: datetime) -> ReportQuery:
@@ -198,8 +198,8 @@ def _asked(said: Mapping[str, Any], chosen: str, now: datetime) -> ReportQuery:
         end = said["end"] + timedelta(days=1) if said.get("end") else tomorrow
         start = said.get("start") or min(start, end - timedelta(days=1))
     if chosen == HOURS:
-        return ReportQuery(today, tomorrow, only=_only(said), hours_until=now)
-    return ReportQuery(start, end, only=_only(said))
+        return ReportQuery(today, tomorrow, filter=_only(said), hours_until=now)
+    return ReportQuery(start, end, filter=_only(said))
 
 
 def _only(said: Mapping[str, Any]) -> ReportFilter:

@@ -13,10 +13,10 @@ from tenants.usage.reports.queries import ReportRow, time_key
 
 
 def moments(question: UsageFilters) -> list[datetime]:
-    asked = question.asked
+    asked = question.report_query
     step = timedelta(hours=1) if question.is_hourly else timedelta(days=1)
-    num = (asked.ends_at - asked.begins_at) // step
-    return [asked.begins_at + step * place for place in range(num)]
+    num = (asked.ends_at - asked.starts_at) // step
+    return [asked.starts_at + step * place for place in range(num)]
 
 
 def times(question: UsageFilters) -> list[Time]:
@@ -33,7 +33,7 @@ def values(
     """None where it is suppressed; what is not there is nothing."""
     by_key = {row.key: row.counts for row in rows}
     nothing = UsageCounters()
-    found = (by_key.get(time_key(question.asked, at), nothing) for at in moments(question))
+    found = (by_key.get(time_key(question.report_query, at), nothing) for at in moments(question))
     return [None if counts is None else of(counts) for counts in found]
 
 

@@ -46,14 +46,14 @@ class _RunningDownloads:
         self._lock = threading.Lock()
         self._counts = Counter[TenantId]()
 
-    def begin(self, tenant_id: TenantId) -> bool:
+    def acquire_slot(self, tenant_id: TenantId) -> bool:
         with self._lock:
             if self._counts[tenant_id] >= MAX_AT_ONCE:
                 return False
             self._counts[tenant_id] += 1
         return True
 
-    def end(self, tenant_id: TenantId) -> None:
+    def release_slot(self, tenant_id: TenantId) -> None:
         with self._lock:
             self._counts[tenant_id] -= 1
             if not self._counts[tenant_id]:
@@ -79,7 +79,7 @@ def _begin(request: HttpRequest, token: str) -> StreamingHttpResponse:
     now = timezone.now()
     link = find_link(token=token, now=now)
     take_request(f"export-file:{link.tenant_id}")
-    if not running.begin(link.tenant_id):
+    if not running.acquire_slot(link.tenant_id):
         raise ProblemRaised(_BUSY)
     try:
         found = open_download(
@@ -87,7 +87,7 @@ def _begin(request: HttpRequest, token: str) -> StreamingHttpResponse:
         )
         return _answer(request, found)
     except BaseException:
-        running.end(link.tenant_id)
+        running.release_slot(link.tenant_id)
         raise
 
 
@@ -110,7 +110,7 @@ class _DownloadBody:
     """Django closes it with the response, also when the client has left before the first piece."""
 
     def __init__(self, found: Download) -> None:
-        self._pieces = found.pieces()
+        self._pieces = found.read_pieces()
         self._tenant_id = found.tenant_id
         self._over_at_s = monotonic() + MAX_S
         self._is_open = True
@@ -118,9 +118,9 @@ class _DownloadBody:
     def close(self) -> None:
         if self._is_open:
             self._is_open = False
-            running.end(self._tenant_id)
+            running.release_slot(self._tenant_id)
 
-    def _next(self) -> bytes | None:
+    def _read_next(self) -> bytes | None:
         """Leaves no connection behind: the next piece may be asked for in minutes. None: it was the
         last. Raises _TooSlow."""
         if monotonic() > self._over_at_s:
@@ -134,14 +134,14 @@ class _DownloadBody:
 
 class _SyncBody(_DownloadBody):
     def __iter__(self) -> Iterator[bytes]:
-        while (piece := self._next()) is not None:
+        while (piece := self._read_next()) is not None:
             yield piece
 
 
 class _AsyncBody(_DownloadBody):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            while (piece := await sync_to_async(self._next)()) is not None:
+            while (piece := await sync_to_async(self._read_next)()) is not None:
                 yield piece
         finally:
             self.close()  # a client that leaves cancels us here

@@ -55,7 +55,9 @@ def _things(actor: Actor, asked: str) -> list[SearchHit]:
 
 
 def _keys(actor: Actor, asked: str) -> list[SearchHit]:
-    if not (actor.may(Permission.READ_KEYS) or actor.may(Permission.READ_OWN_KEYS)):
+    if not (
+        actor.has_permission(Permission.READ_KEYS) or actor.has_permission(Permission.READ_OWN_KEYS)
+    ):
         return []
     wanted = KeyFilter(text=asked, order=KeyOrder.NAME, is_descending=False)
     page = find_keys(actor=actor, wanted=wanted, limit=_MAX_THINGS, cursor=None, now=timezone.now())
@@ -71,7 +73,7 @@ def _keys(actor: Actor, asked: str) -> list[SearchHit]:
 
 
 def _members(actor: Actor, asked: str) -> list[SearchHit]:
-    if not actor.may(Permission.READ_MEMBERS):
+    if not actor.has_permission(Permission.READ_MEMBERS):
         return []
     wanted = MemberFilter(text=asked)
     page = search_members(actor=actor, wanted=wanted, limit=_MAX_THINGS, cursor=None)
@@ -87,7 +89,7 @@ def _members(actor: Actor, asked: str) -> list[SearchHit]:
 
 
 def _teams(actor: Actor, asked: str) -> list[SearchHit]:
-    if not actor.may(Permission.READ_TEAMS):
+    if not actor.has_permission(Permission.READ_TEAMS):
         return []
     page = find_teams(actor=actor, wanted=TeamFilter(text=asked), limit=_MAX_THINGS, cursor=None)
     return [

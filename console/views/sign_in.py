@@ -117,7 +117,7 @@ def to_provider(
     """By way of a page: a form's answer may not lead elsewhere (Content-Security-Policy).
     `again`: also who is signed in there."""
     try:
-        with OUTWARD.taken(provider.tenant_id):
+        with OUTWARD.acquire(provider.tenant_id):
             url = _way_in(request, provider, target, again=again)
     except BulkheadFull:
         return sign_in_page(request, target, BUSY, 503)

@@ -9,11 +9,11 @@ from typing import Any
 class VerificationResult:
     kind: str  # of document
     facts: list[tuple[str, str]]
-    why: str = ""  # it is not good; "": it is
+    reason: str = ""  # it is not good; "": it is
 
     @property
     def is_good(self) -> bool:
-        return not self.why
+        return not self.reason
 
 
 def signed_fields(document: dict[str, Any]) -> list[tuple[str, str]]:

@@ -40,7 +40,7 @@ class Principal:
     snapshot: TenantSnapshot
 
     @property
-    def keeps_content(self) -> bool:
+    def is_content_captured(self) -> bool:
         """Both keys are turned: content of what this principal asks for may be kept."""
         return self.credential.keeps_content and self.snapshot.policy.telemetry is not None
 
@@ -50,7 +50,7 @@ class Principal:
         return self.credential.user_id or self.credential.key_id
 
     @property
-    def holder(self) -> str:
+    def cache_partition(self) -> str:
         """Within the tenant: "" for all of it, in strict isolation the user or service key."""
         if self.snapshot.policy.isolation is Isolation.STRICT:
             return self.credential.user_id or f"key:{self.credential.key_id}"
@@ -60,7 +60,7 @@ class Principal:
     def namespace(self) -> str:
         """Who may hit what this principal has left in a cache: its tenant in this epoch, and in
         strict isolation the user, or service key, alone."""
-        return f"{self.snapshot.tenant_id}|{self.holder}|{self.snapshot.cache_epoch}"
+        return f"{self.snapshot.tenant_id}|{self.cache_partition}|{self.snapshot.cache_epoch}"
 
 
 @dataclass(frozen=True, slots=True)

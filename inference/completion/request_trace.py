@@ -45,7 +45,7 @@ class RequestTrace:
     prompt_tokens: int = 0
     cached_tokens: int | None = None  # None: the engine did not tell
     generated_tokens: int = 0
-    ending: FinishReason | None = None  # None: under way
+    finish_reason: FinishReason | None = None  # None: under way
     error_code: str = ""
     filter_reason: str = ""  # why the filter ended or withheld it; "": it did not
     num_files: int = 0  # of the prompt's other files
@@ -55,47 +55,47 @@ class RequestTrace:
         None  # requests of this gateway there, this one not counted
     )
     # Monotonic seconds; None: not reached.
-    checked_s: float | None = None  # well-formed
+    received_s: float | None = None  # well-formed
     authenticated_s: float | None = None
     admitted_s: float | None = None
     assembled_s: float | None = None
     routed_s: float | None = None
-    asked_engine_s: float | None = None
-    engine_first_s: float | None = None
-    sent_first_s: float | None = None
+    engine_called_s: float | None = None
+    engine_first_token_s: float | None = None
+    first_sent_s: float | None = None
     closed_s: float | None = None
     client_wait_s: float = 0.0  # seconds in which text waited for the client to read
     cancelled_s: float | None = None  # its client's wish, on a WebSocket; None: it had none
     engine_closed_s: float | None = None  # the engine's stream, the last one's
     num_sent_chars: int = field(default=0)
     texts: list[str] | None = None  # what was sent, where it may be kept; None: it may not
-    num_sent_breaks: int = 0  # line breaks among them
-    is_parsed: bool = False  # a parser judged it
+    num_sent_newlines: int = 0  # line breaks among them
+    is_syntax_checked: bool = False  # a parser judged it
 
-    def receives(self, request: CompletionRequest) -> CompletionRequest:
+    def mark_received(self, request: CompletionRequest) -> CompletionRequest:
         self.request = request
-        self.checked_s = self.clock.monotonic_s()
+        self.received_s = self.clock.monotonic_s()
         return request
 
-    def authenticates(self, principal: Principal) -> Principal:
+    def mark_authenticated(self, principal: Principal) -> Principal:
         self.principal = principal
         self.authenticated_s = self.clock.monotonic_s()
         return principal
 
-    def admits(self, admitted: AdmittedRequest) -> None:
+    def mark_admitted(self, admitted: AdmittedRequest) -> None:
         self.admitted, self.pool = admitted, admitted.pool
-        if admitted.principal.keeps_content:
+        if admitted.principal.is_content_captured:
             self.texts = []
         self.admitted_s = self.clock.monotonic_s()
 
-    def assembles(self, prompt: Assembled) -> Assembled:
+    def mark_assembled(self, prompt: Assembled) -> Assembled:
         self.prompt_tokens = len(prompt.token_ids)
         self.num_files, self.num_snippets = prompt.num_files, prompt.num_snippets
         self.segments = prompt.segments
         self.assembled_s = self.clock.monotonic_s()
         return prompt
 
-    def routes(self, asked: Asked) -> Asked:
+    def mark_routed(self, asked: Asked) -> Asked:
         self.replica, self.num_in_flight_at_replica = (
             asked.replica_name,
             asked.num_in_flight_at_replica,
@@ -103,73 +103,73 @@ class RequestTrace:
         self.routed_s = self.clock.monotonic_s()
         return asked
 
-    def moves_to(self, asked: _RequestT) -> None:
+    def mark_rerouted(self, asked: _RequestT) -> None:
         """The replica failed; another is asked, to go on where that one ended. Times go on."""
         self.replica, self.num_in_flight_at_replica = (
             asked.replica_name,
             asked.num_in_flight_at_replica,
         )
 
-    def leaves_engine(self) -> None:
+    def mark_engine_closed(self) -> None:
         """Its stream is closed, which is how an engine hears that nobody wants it any more."""
         self.engine_closed_s = self.clock.monotonic_s()
 
-    def asks(self) -> None:
-        self.asked_engine_s = self.clock.monotonic_s()
+    def mark_engine_called(self) -> None:
+        self.engine_called_s = self.clock.monotonic_s()
 
-    def heard(self, *, generated_tokens: int, cached_tokens: int | None) -> None:
-        if self.engine_first_s is None and generated_tokens:
-            self.engine_first_s = self.clock.monotonic_s()
+    def record_chunk(self, *, generated_tokens: int, cached_tokens: int | None) -> None:
+        if self.engine_first_token_s is None and generated_tokens:
+            self.engine_first_token_s = self.clock.monotonic_s()
         self.generated_tokens = generated_tokens
         if cached_tokens is not None:
             self.cached_tokens = cached_tokens
 
-    def sent(self, text: str, *, at_s: float) -> None:
+    def record_sent_text(self, text: str, *, at_s: float) -> None:
         """`at_s`: when sending it began; how long the client takes to read it is not ours."""
-        if self.sent_first_s is None:
-            self.sent_first_s = at_s
+        if self.first_sent_s is None:
+            self.first_sent_s = at_s
         self.num_sent_chars += len(text)
         if self.texts is not None:
             self.texts.append(text)
-        self.num_sent_breaks += text.count("\n")
+        self.num_sent_newlines += text.count("\n")
 
     def finish(self, ending: FinishReason) -> None:
         """The first ending counts; what comes later is its echo."""
-        if self.ending is None:
-            self.ending = ending
+        if self.finish_reason is None:
+            self.finish_reason = ending
         if self.closed_s is None:
             self.closed_s = self.clock.monotonic_s()
 
     def fail(self, error: CompletionError) -> None:
-        if self.ending is None:
+        if self.finish_reason is None:
             self.error_code = error.code
         self.finish(FinishReason.ERROR)
 
-    def ms_since_arrival(self, moment_s: float | None) -> float | None:
+    def elapsed_ms(self, moment_s: float | None) -> float | None:
         if moment_s is None:
             return None
         return round((moment_s - self.arrival.received_s) * 1000, 3)
 
     @property
     def num_sent_lines(self) -> int:
-        return self.num_sent_breaks + 1 if self.num_sent_chars else 0
+        return self.num_sent_newlines + 1 if self.num_sent_chars else 0
 
     @property
     def first_token_ms(self) -> float | None:
-        return self.ms_since_arrival(self.sent_first_s)
+        return self.elapsed_ms(self.first_sent_s)
 
     @property
     def total_ms(self) -> float:
-        return self.ms_since_arrival(self.closed_s or self.clock.monotonic_s()) or 0.0
+        return self.elapsed_ms(self.closed_s or self.clock.monotonic_s()) or 0.0
 
     @property
     def engine_ms(self) -> float | None:
         """From asking the engine to its first token."""
-        if self.asked_engine_s is None or self.engine_first_s is None:
+        if self.engine_called_s is None or self.engine_first_token_s is None:
             return None
-        return round((self.engine_first_s - self.asked_engine_s) * 1000, 3)
+        return round((self.engine_first_token_s - self.engine_called_s) * 1000, 3)
 
     @property
-    def queue_ms(self) -> float | None:
+    def time_to_engine_ms(self) -> float | None:
         """From the request's arrival to the call of the engine, assembly included."""
-        return self.ms_since_arrival(self.asked_engine_s)
+        return self.elapsed_ms(self.engine_called_s)

@@ -15,13 +15,13 @@ class ResponseWriter(Protocol):
     All methods may wait up to MAX_SEND_S for a slow reader, and may raise ClientDisconnected.
     """
 
-    async def delta(self, text: str) -> None:
+    async def write_delta(self, text: str) -> None:
         """Text to show, never empty."""
 
-    async def done(self, account: RequestTrace) -> None:
+    async def write_done(self, account: RequestTrace) -> None:
         """The regular end; nothing follows."""
 
-    async def error(self, error: CompletionError, account: RequestTrace) -> None:
+    async def write_error(self, error: CompletionError, account: RequestTrace) -> None:
         """The irregular end, before or after the first delta; nothing follows."""
 
 

@@ -27,7 +27,7 @@ class DataPlaneConsumer(AsyncConsumer):  # type: ignore[misc]  # channels publis
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
         self.scope, self.base_send = scope, send
         try:
-            self.opened()
+            self.on_connect()
             while True:
                 await self.dispatch(await receive())
         except StopConsumer:
@@ -35,7 +35,7 @@ class DataPlaneConsumer(AsyncConsumer):  # type: ignore[misc]  # channels publis
         finally:
             await self.release()
 
-    def opened(self) -> None:
+    def on_connect(self) -> None:
         """Called once, when the scope is known and no message has come yet."""
 
     async def release(self) -> None:

@@ -41,8 +41,8 @@ class ParsedRequest:
 class Dialect:
     """One protocol's words."""
 
-    understand: Callable[[bytes], ParsedRequest]  # raises BadRequest
-    error_body: Callable[[CompletionError], bytes]
+    parse_request: Callable[[bytes], ParsedRequest]  # raises BadRequest
+    encode_error: Callable[[CompletionError], bytes]
 
 
 class CompletionConsumer(HttpConsumer):
@@ -54,25 +54,25 @@ class CompletionConsumer(HttpConsumer):
         self._plane = plane
         self._dialect = dialect
         self._received_s = plane.clock.monotonic_s()
-        self._principal: Principal  # once `check` has let it in
+        self._principal: Principal  # once `authorize` has let it in
 
-    def check(self) -> None:
+    def authorize(self) -> None:
         now_ms = self._plane.clock.now_ms()
         key_text = read_api_key(self.scope)
         address = client_address(self.scope)
         self._principal = authenticate(
-            self._plane.authority, key_text, now_ms=now_ms, address=address
+            self._plane.snapshots, key_text, now_ms=now_ms, address=address
         )
         authenticate_connection(self.scope)
 
-    def keeps(self, num_bytes: int) -> None:
-        self._plane.uploads.grow(self._principal, num_bytes)
+    def reserve_body(self, num_bytes: int) -> None:
+        self._plane.body_quota.reserve(self._principal, num_bytes)
 
-    def lets_go(self, num_bytes: int) -> None:
-        self._plane.uploads.shrink(self._principal, num_bytes)
+    def release_body(self, num_bytes: int) -> None:
+        self._plane.body_quota.release(self._principal, num_bytes)
 
-    async def answer(self, body: bytes) -> None:
-        question = self._dialect.understand(body)
+    async def respond(self, body: bytes) -> None:
+        question = self._dialect.parse_request(body)
         arrival = IncomingRequest(
             protocol=question.protocol,
             key_text=read_api_key(self.scope),
@@ -85,7 +85,7 @@ class CompletionConsumer(HttpConsumer):
             editor=read_editor(self.scope),
         )
         client = question.client(self, arrival)
-        with self._ending_with_key():
+        with self._cancel_on_key_end():
             if arrival.draft.is_warm_up:
                 await self._warm_up(arrival, client)
             else:
@@ -95,21 +95,21 @@ class CompletionConsumer(HttpConsumer):
         """Nobody waits for it: it is answered at once, by nothing. Raises BadRequest."""
         receive(arrival)
         if not arrival.draft.is_raw:  # there is text, of which a part may stay put
-            self._plane.warmer.opens(self._principal.snapshot.tenant_id, arrival)
-        await client.done(RequestTrace(arrival=arrival, clock=self._plane.clock))
+            self._plane.warmer.on_file_opened(self._principal.snapshot.tenant_id, arrival)
+        await client.write_done(RequestTrace(arrival=arrival, clock=self._plane.clock))
 
-    def error_body(self, error: CompletionError) -> bytes:
-        return self._dialect.error_body(error)
+    def encode_error(self, error: CompletionError) -> bytes:
+        return self._dialect.encode_error(error)
 
-    def suggested(self, account: RequestTrace, text: str) -> None:
-        self._plane.suggestions.remember(self._principal, account.arrival.request_id, text)
+    def on_suggested(self, account: RequestTrace, text: str) -> None:
+        self._plane.suggestions.add(self._principal, account.arrival.request_id, text)
 
-    def _ending_with_key(self) -> AbstractContextManager[None]:
+    def _cancel_on_key_end(self) -> AbstractContextManager[None]:
         """A key that is revoked ends its completion; the client gets what there is, and an end."""
         task = asyncio.current_task()
         assert task is not None, "consumers answer in a task of their own"
         end = partial(task.cancel, FinishReason.CANCELLED.value)
-        return self._plane.authority.watching(self._principal.credential.key_id, end)
+        return self._plane.snapshots.watch_key(self._principal.credential.key_id, end)
 
 
 def _located(draft: UnvalidatedRequest, scope: Scope) -> UnvalidatedRequest:

@@ -23,14 +23,18 @@ _REGULAR: Final = (
 
 def finish_headers(account: RequestTrace) -> Headers:
     """The header `X-Caret-Finish`; none for a warm-up."""
-    return [] if account.ending is None else [(_FINISH_HEADER, account.ending.value.encode())]
+    return (
+        []
+        if account.finish_reason is None
+        else [(_FINISH_HEADER, account.finish_reason.value.encode())]
+    )
 
 
 def caret_finish(account: RequestTrace) -> str | msgspec.UnsetType:
     """The finish reason; unset where the protocol's own value already tells it."""
-    if account.ending is None or account.ending in _REGULAR:
+    if account.finish_reason is None or account.finish_reason in _REGULAR:
         return msgspec.UNSET
-    return account.ending.value
+    return account.finish_reason.value
 
 
 def openai_finish_reason(account: RequestTrace) -> str:
@@ -44,17 +48,17 @@ def mistral_finish_reason(account: RequestTrace) -> str:
 
 def ollama_done_reason(account: RequestTrace) -> str:
     """Ollama defines no fixed set of values."""
-    return "stop" if account.ending is None else account.ending.value
+    return "stop" if account.finish_reason is None else account.finish_reason.value
 
 
 def llama_stop_type(account: RequestTrace) -> str:
     """`none`: neither an end of text nor a limit ended it."""
-    if account.ending is FinishReason.LENGTH:
+    if account.finish_reason is FinishReason.LENGTH:
         return "limit"
-    return "eos" if account.ending in _REGULAR else "none"
+    return "eos" if account.finish_reason in _REGULAR else "none"
 
 
 def _reason(account: RequestTrace, *, otherwise: str) -> str:
-    if account.ending is FinishReason.LENGTH:
+    if account.finish_reason is FinishReason.LENGTH:
         return "length"
-    return "stop" if account.ending in _REGULAR else otherwise
+    return "stop" if account.finish_reason in _REGULAR else otherwise

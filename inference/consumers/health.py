@@ -11,10 +11,10 @@ class HealthConsumer(HttpConsumer):
         super().__init__()
         self._plane = plane
 
-    async def answer(self, _body: bytes) -> None:
-        if not self._plane.authority.is_fresh():
+    async def respond(self, _body: bytes) -> None:
+        if not self._plane.snapshots.is_fresh():
             raise UnauthenticatedRequest("snapshots_stale", "", http_status=503)
         await self.send_json(b'{"status":"ok"}')
 
-    def error_body(self, error: CompletionError) -> bytes:
+    def encode_error(self, error: CompletionError) -> bytes:
         return b'{"status":"' + error.code.encode() + b'"}'

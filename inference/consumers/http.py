@@ -33,7 +33,8 @@ _JSON: Final = b"application/json"
 
 
 class HttpConsumer(DataPlaneConsumer):
-    """Subclasses implement `answer` and `error_body`, and `check` where not everybody may call."""
+    """Subclasses implement `respond` and `encode_error`, and `authorize` where callers need a
+    permission."""
 
     max_body_bytes = 0  # most have no use for a body
     methods: tuple[bytes, ...] = ()  # that it answers; empty: all
@@ -41,29 +42,29 @@ class HttpConsumer(DataPlaneConsumer):
     def __init__(self) -> None:
         self._body = bytearray()
         self._reading: asyncio.Task[None]  # what the client sends, up to the end of the answer
-        self._answering: asyncio.Task[None] | None = None
+        self._responding: asyncio.Task[None] | None = None
         self._too_late: asyncio.TimerHandle | None = None
 
-    def check(self) -> None:
+    def authorize(self) -> None:
         """Called when only the headers are here; raises CompletionError to read no more."""
 
-    def keeps(self, num_bytes: int) -> None:
+    def reserve_body(self, num_bytes: int) -> None:
         """Called before so many more bytes of the body are kept; raises CompletionError to read no
         more."""
 
-    def lets_go(self, num_bytes: int) -> None:
+    def release_body(self, num_bytes: int) -> None:
         """Called when so many that were kept are not on their way any more."""
 
-    async def answer(self, body: bytes) -> None:
+    async def respond(self, body: bytes) -> None:
         """Sends the whole response. Cancelled when the client leaves; raises CompletionError as
         long as nothing was sent."""
         raise NotImplementedError
 
-    def error_body(self, error: CompletionError) -> bytes:
+    def encode_error(self, error: CompletionError) -> bytes:
         """JSON in the protocol's own shape of an error."""
         raise NotImplementedError
 
-    async def refuse(self, error: CompletionError) -> None:
+    async def send_error(self, error: CompletionError) -> None:
         """Sends the whole response. Raises ClientDisconnected."""
         headers: Headers = []
         if error.code == "method_not_allowed":
@@ -71,7 +72,7 @@ class HttpConsumer(DataPlaneConsumer):
         if error.retry_after_s is not None:
             # Whole seconds, upward: who comes back too early is refused again.
             headers.append((b"retry-after", str(math.ceil(error.retry_after_s)).encode()))
-        await self.send_whole(error.http_status, _JSON, self.error_body(error), headers)
+        await self.send_response(error.http_status, _JSON, self.encode_error(error), headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
         """Ends with the answer, or when the client leaves, whichever is first."""
@@ -79,21 +80,21 @@ class HttpConsumer(DataPlaneConsumer):
         # Cancelled, it cancels the reading and waits for its end.
         await asyncio.gather(self._reading, return_exceptions=True)
 
-    def opened(self) -> None:
+    def on_connect(self) -> None:
         """A body that never comes is too late as well, and strangers need not send any."""
-        self._too_late = asyncio.get_running_loop().call_later(MAX_RECEIVE_S, self._on_too_late)
-        self._refuse_strangers()
+        self._too_late = asyncio.get_running_loop().call_later(MAX_RECEIVE_S, self._on_body_timeout)
+        self._reject_unauthorized()
 
     async def http_request(self, message: Message) -> None:
-        if self._answering is not None:
+        if self._responding is not None:
             return  # already refused; what still comes of the body is dropped
         try:
-            self._keep(message.get("body", b""))
+            self._buffer_body(message.get("body", b""))
         except CompletionError as error:
-            self._refuse_with(error)
+            self._respond_with_error(error)
             return
         if not message.get("more_body", False):
-            self._begin(self.answer(bytes(self._body)))
+            self._start_responding(self.respond(bytes(self._body)))
 
     async def http_disconnect(self, _message: Message) -> None:
         raise StopConsumer
@@ -102,89 +103,89 @@ class HttpConsumer(DataPlaneConsumer):
         if self._too_late is not None:
             self._too_late.cancel()
         self._drop_body()
-        if self._answering is not None:
-            self._answering.cancel()
-            await asyncio.gather(self._answering, return_exceptions=True)
+        if self._responding is not None:
+            self._responding.cancel()
+            await asyncio.gather(self._responding, return_exceptions=True)
 
-    async def start(self, status: int, headers: Headers) -> None:
+    async def start_response(self, status: int, headers: Headers) -> None:
         await self._send_bounded(
             {"type": "http.response.start", "status": status, "headers": headers}
         )
 
-    async def send_part(self, body: bytes, *, is_last: bool = False) -> None:
+    async def send_body_part(self, body: bytes, *, is_last: bool = False) -> None:
         """Raises ClientDisconnected when the client has left or does not read."""
         await self._send_bounded(
             {"type": "http.response.body", "body": body, "more_body": not is_last}
         )
 
     async def send_json(self, body: bytes, headers: Sequence[Header] = ()) -> None:
-        await self.send_whole(200, _JSON, body, headers)
+        await self.send_response(200, _JSON, body, headers)
 
-    async def send_whole(
+    async def send_response(
         self, status: int, content_type: bytes, body: bytes, headers: Sequence[Header] = ()
     ) -> None:
         length = str(len(body)).encode()
         described = [(b"content-type", content_type), (b"content-length", length), *headers]
-        await self.start(status, described)
-        await self.send_part(body, is_last=True)
+        await self.start_response(status, described)
+        await self.send_body_part(body, is_last=True)
 
-    def _keep(self, part: bytes) -> None:
+    def _buffer_body(self, part: bytes) -> None:
         """Raises CompletionError; nothing more is kept then."""
         if len(self._body) + len(part) > self.max_body_bytes:
             message = f"A body may have {self.max_body_bytes} bytes."
             raise BadRequest("too_large", message, http_status=413)
-        self.keeps(len(part))
+        self.reserve_body(len(part))
         self._body += part
 
     def _drop_body(self) -> None:
         if self._body:
-            self.lets_go(len(self._body))
+            self.release_body(len(self._body))
             self._body.clear()
 
-    def _refuse_strangers(self) -> None:
+    def _reject_unauthorized(self) -> None:
         try:
             self._check_method()
-            self.check()
+            self.authorize()
         except CompletionError as error:
-            self._refuse_with(error)
+            self._respond_with_error(error)
 
     def _check_method(self) -> None:
         if self.methods and self.scope["method"].encode() not in self.methods:
             known = b" or ".join(self.methods).decode()
             raise BadRequest("method_not_allowed", f"Use {known}.", http_status=405)
 
-    def _on_too_late(self) -> None:
+    def _on_body_timeout(self) -> None:
         message = f"The body did not come within {MAX_RECEIVE_S:.0f} s."
-        self._refuse_with(BadRequest("too_slow", message, http_status=408))
+        self._respond_with_error(BadRequest("too_slow", message, http_status=408))
 
-    def _refuse_with(self, error: CompletionError) -> None:
-        self._begin(self.refuse(error))
+    def _respond_with_error(self, error: CompletionError) -> None:
+        self._start_responding(self.send_error(error))
 
-    def _begin(self, answer: Coroutine[None, None, None]) -> None:
+    def _start_responding(self, answer: Coroutine[None, None, None]) -> None:
         """The first answer counts."""
-        if self._answering is not None:
+        if self._responding is not None:
             answer.close()
             return
         self._drop_body()
-        self._answering = asyncio.create_task(self._answer(answer))
+        self._responding = asyncio.create_task(self._run_response(answer))
 
-    async def _answer(self, answer: Coroutine[None, None, None]) -> None:
+    async def _run_response(self, answer: Coroutine[None, None, None]) -> None:
         try:
-            await self._answer_or_refuse(answer)
+            await self._respond_or_send_error(answer)
         except ClientDisconnected:
             return
         except Exception as defect:  # noqa: BLE001  # the edge: without an answer the client waits
             log.error("http.internal_error", path=self.scope["path"], **describe(defect))
             with suppress(ClientDisconnected):
-                await self.refuse(CompletionError("internal", "Something went wrong."))
+                await self.send_error(CompletionError("internal", "Something went wrong."))
         finally:
             self._reading.cancel()
 
-    async def _answer_or_refuse(self, answer: Coroutine[None, None, None]) -> None:
+    async def _respond_or_send_error(self, answer: Coroutine[None, None, None]) -> None:
         try:
             await answer
         except CompletionError as error:
-            await self.refuse(error)
+            await self.send_error(error)
 
     async def _send_bounded(self, message: Message) -> None:
         try:

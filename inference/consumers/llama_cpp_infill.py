@@ -98,13 +98,13 @@ class InfillShape:
         self._model = model
         self._fields = fields
 
-    def part(self, text: str) -> InfillChunk:
+    def encode_delta(self, text: str) -> InfillChunk:
         return InfillChunk(text)
 
-    def end(self, account: RequestTrace) -> list[Any]:
-        return [self.whole("", account)]
+    def encode_end(self, account: RequestTrace) -> list[Any]:
+        return [self.encode_full("", account)]
 
-    def whole(self, text: str, account: RequestTrace) -> Any:
+    def encode_full(self, text: str, account: RequestTrace) -> Any:
         answer = InfillResponse(
             content=text,
             model=self._model,
@@ -194,4 +194,4 @@ def error_body(error: CompletionError) -> bytes:
     return encode(InfillError(InfillErrorDetails(status, error.message, kind)))
 
 
-DIALECT: Final = Dialect(understand=understand, error_body=error_body)
+DIALECT: Final = Dialect(parse_request=understand, encode_error=error_body)

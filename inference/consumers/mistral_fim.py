@@ -75,15 +75,15 @@ class FimShape:
         self._created = arrival.occurred_at_ms // 1000
         self._model = model
 
-    def part(self, text: str) -> FimChunk:
-        return self._chunk(ChunkChoice(FimMessage(text), None))
+    def encode_delta(self, text: str) -> FimChunk:
+        return self._build_chunk(ChunkChoice(FimMessage(text), None))
 
-    def end(self, account: RequestTrace) -> list[FimChunk]:
-        last = self._chunk(ChunkChoice(FimMessage(""), mistral_finish_reason(account)))
+    def encode_end(self, account: RequestTrace) -> list[FimChunk]:
+        last = self._build_chunk(ChunkChoice(FimMessage(""), mistral_finish_reason(account)))
         finish = caret_finish(account)
         return [msgspec.structs.replace(last, usage=build_usage(account), caret_finish=finish)]
 
-    def whole(self, text: str, account: RequestTrace) -> FimCompletion:
+    def encode_full(self, text: str, account: RequestTrace) -> FimCompletion:
         return FimCompletion(
             id=self._id,
             created=self._created,
@@ -93,7 +93,7 @@ class FimShape:
             caret_finish=caret_finish(account),
         )
 
-    def _chunk(self, choice: ChunkChoice) -> FimChunk:
+    def _build_chunk(self, choice: ChunkChoice) -> FimChunk:
         return FimChunk(self._id, self._created, self._model, [choice])
 
 
@@ -121,4 +121,4 @@ def error_body(error: CompletionError) -> bytes:
     return encode(FimError(error.message, error.code))
 
 
-DIALECT: Final = Dialect(understand=understand, error_body=error_body)
+DIALECT: Final = Dialect(parse_request=understand, encode_error=error_body)

@@ -22,31 +22,31 @@ class ModelsListConsumer(HttpConsumer):
     def __init__(self, plane: DataPlane) -> None:
         super().__init__()
         self.plane = plane
-        self.principal: Principal  # once `check` has let it in
+        self.principal: Principal  # once `authorize` has let it in
 
-    def check(self) -> None:
+    def authorize(self) -> None:
         now_ms = self.plane.clock.now_ms()
         key_text = read_api_key(self.scope)
         address = client_address(self.scope)
         self.principal = authenticate(
-            self.plane.authority, key_text, now_ms=now_ms, address=address
+            self.plane.snapshots, key_text, now_ms=now_ms, address=address
         )
         authenticate_connection(self.scope)
 
-    async def answer(self, body: bytes) -> None:
-        await self.send_json(encode(self.look_up(body)))
+    async def respond(self, body: bytes) -> None:
+        await self.send_json(encode(self.build_response(body)))
 
-    def look_up(self, body: bytes) -> msgspec.Struct:
+    def build_response(self, body: bytes) -> msgspec.Struct:
         """Raises BadRequest."""
         raise NotImplementedError
 
-    def error_body(self, error: CompletionError) -> bytes:
+    def encode_error(self, error: CompletionError) -> bytes:
         return error_body(error)
 
     def models(self) -> list[str]:
         """The tenant's, the fast tier's first, without those that its policy does not allow."""
         pools = self.plane.router.pools
-        names = (pools.of(self.principal.snapshot, tier).model for tier in Tier)
+        names = (pools.find(self.principal.snapshot, tier).model for tier in Tier)
         allowed = self.principal.snapshot.policy.models
         return [name for name in dict.fromkeys(names) if allowed is None or name in allowed]
 
@@ -66,5 +66,5 @@ class Models(msgspec.Struct, frozen=True):
 class ModelsConsumer(ModelsListConsumer):
     """`GET /v1/models`, in OpenAI's shape. Any other name will do as well."""
 
-    def look_up(self, _body: bytes) -> Models:
+    def build_response(self, _body: bytes) -> Models:
         return Models([ModelInfo(name) for name in self.models()])

@@ -6,8 +6,8 @@ from inference.errors import BadRequest, CompletionError
 
 
 class NotFoundConsumer(HttpConsumer):
-    def check(self) -> None:
+    def authorize(self) -> None:
         raise BadRequest("not_found", "There is nothing at this address.", http_status=404)
 
-    def error_body(self, error: CompletionError) -> bytes:
+    def encode_error(self, error: CompletionError) -> bytes:
         return error_body(error)

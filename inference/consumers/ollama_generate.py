@@ -70,13 +70,13 @@ class OllamaShape:
         self._model = model
         self._is_loading = arrival.draft.is_warm_up
 
-    def part(self, text: str) -> GenerateChunk:
+    def encode_delta(self, text: str) -> GenerateChunk:
         return GenerateChunk(self._model, self._created_at, text)
 
-    def end(self, account: RequestTrace) -> list[GenerateFinal]:
-        return [self.whole("", account)]
+    def encode_end(self, account: RequestTrace) -> list[GenerateFinal]:
+        return [self.encode_full("", account)]
 
-    def whole(self, text: str, account: RequestTrace) -> GenerateFinal:
+    def encode_full(self, text: str, account: RequestTrace) -> GenerateFinal:
         engine_ms = account.engine_ms or 0.0
         first_ms = account.first_token_ms or account.total_ms
         return GenerateFinal(
@@ -126,4 +126,4 @@ def error_body(error: CompletionError) -> bytes:
     return encode(OllamaError(error.message))
 
 
-DIALECT: Final = Dialect(understand=understand, error_body=error_body)
+DIALECT: Final = Dialect(parse_request=understand, encode_error=error_body)

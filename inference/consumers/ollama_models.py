@@ -59,21 +59,21 @@ class ShowResponse(msgspec.Struct, frozen=True):
 
 
 class OllamaConsumer(ModelsListConsumer):
-    def error_body(self, error: CompletionError) -> bytes:
+    def encode_error(self, error: CompletionError) -> bytes:
         return error_body(error)
 
 
 class TagsConsumer(OllamaConsumer):
     """`GET /api/tags`"""
 
-    def look_up(self, _body: bytes) -> Tags:
+    def build_response(self, _body: bytes) -> Tags:
         return Tags([OllamaModel(name, name) for name in self.models()])
 
 
 class VersionConsumer(OllamaConsumer):
     """`GET /api/version`"""
 
-    def look_up(self, _body: bytes) -> OllamaVersion:
+    def build_response(self, _body: bytes) -> OllamaVersion:
         return OllamaVersion()
 
 
@@ -86,9 +86,9 @@ class ShowConsumer(OllamaConsumer):
     methods = (b"POST",)
     max_body_bytes = 64 * 1024
 
-    def look_up(self, body: bytes) -> ShowResponse:
+    def build_response(self, body: bytes) -> ShowResponse:
         decode(_show_decoder, body)
-        pool = self.plane.router.pools.of(self.principal.snapshot, Tier.FAST)
+        pool = self.plane.router.pools.find(self.principal.snapshot, Tier.FAST)
         return ShowResponse(
             model_info={
                 "general.architecture": "caret",

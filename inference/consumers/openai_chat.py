@@ -93,18 +93,18 @@ class ChatShape:
         self._wants_usage = wants_usage
         self._role: str | None = "assistant"  # until it was said
 
-    def part(self, text: str) -> ChatChunk:
+    def encode_delta(self, text: str) -> ChatChunk:
         role, self._role = self._role, None
-        return self._chunk(DeltaChoice(Delta(text, role), None))
+        return self._build_chunk(DeltaChoice(Delta(text, role), None))
 
-    def end(self, account: RequestTrace) -> list[ChatChunk]:
-        last = self._chunk(DeltaChoice(Delta(role=self._role), openai_finish_reason(account)))
+    def encode_end(self, account: RequestTrace) -> list[ChatChunk]:
+        last = self._build_chunk(DeltaChoice(Delta(role=self._role), openai_finish_reason(account)))
         last = msgspec.structs.replace(last, caret_finish=caret_finish(account))
         if not self._wants_usage:
             return [last]
-        return [last, msgspec.structs.replace(self._chunk(), usage=build_usage(account))]
+        return [last, msgspec.structs.replace(self._build_chunk(), usage=build_usage(account))]
 
-    def whole(self, text: str, account: RequestTrace) -> ChatCompletion:
+    def encode_full(self, text: str, account: RequestTrace) -> ChatCompletion:
         return ChatCompletion(
             id=self._id,
             created=self._created,
@@ -114,7 +114,7 @@ class ChatShape:
             caret_finish=caret_finish(account),
         )
 
-    def _chunk(self, *choices: DeltaChoice) -> ChatChunk:
+    def _build_chunk(self, *choices: DeltaChoice) -> ChatChunk:
         return ChatChunk(self._id, self._created, self._model, list(choices))
 
 
@@ -149,4 +149,4 @@ def _message(message: ChatRequestMessage) -> ChatMessage:
     return ChatMessage(role=_ROLES.get(message.role, message.role), text=text)
 
 
-DIALECT: Final = Dialect(understand=understand, error_body=error_body)
+DIALECT: Final = Dialect(parse_request=understand, encode_error=error_body)

@@ -71,23 +71,23 @@ class CompletionShape:
         self._model = model
         self._wants_usage = wants_usage
 
-    def part(self, text: str) -> Completion:
-        return self._completion(CompletionChoice(text, None))
+    def encode_delta(self, text: str) -> Completion:
+        return self._build_completion(CompletionChoice(text, None))
 
-    def end(self, account: RequestTrace) -> list[Completion]:
-        last = self._last("", account)
+    def encode_end(self, account: RequestTrace) -> list[Completion]:
+        last = self._build_last("", account)
         if not self._wants_usage:
             return [last]
-        return [last, msgspec.structs.replace(self._completion(), usage=build_usage(account))]
+        return [last, msgspec.structs.replace(self._build_completion(), usage=build_usage(account))]
 
-    def whole(self, text: str, account: RequestTrace) -> Completion:
-        return msgspec.structs.replace(self._last(text, account), usage=build_usage(account))
+    def encode_full(self, text: str, account: RequestTrace) -> Completion:
+        return msgspec.structs.replace(self._build_last(text, account), usage=build_usage(account))
 
-    def _last(self, text: str, account: RequestTrace) -> Completion:
-        last = self._completion(CompletionChoice(text, openai_finish_reason(account)))
+    def _build_last(self, text: str, account: RequestTrace) -> Completion:
+        last = self._build_completion(CompletionChoice(text, openai_finish_reason(account)))
         return msgspec.structs.replace(last, caret_finish=caret_finish(account))
 
-    def _completion(self, *choices: CompletionChoice) -> Completion:
+    def _build_completion(self, *choices: CompletionChoice) -> Completion:
         return Completion(self._id, self._created, self._model, list(choices))
 
 
@@ -123,4 +123,4 @@ def check_choices(n: int | None) -> None:
         raise BadRequest("invalid_field", "n must be at least 1.")
 
 
-DIALECT: Final = Dialect(understand=understand, error_body=error_body)
+DIALECT: Final = Dialect(parse_request=understand, encode_error=error_body)

@@ -24,25 +24,25 @@ encode: Final = msgspec.json.Encoder().encode
 class ResponseEncoder(Protocol):
     """How one dialect writes what is generated: structs, made for one request."""
 
-    def part(self, text: str) -> msgspec.Struct:
+    def encode_delta(self, text: str) -> msgspec.Struct:
         """An event of a stream."""
 
-    def end(self, account: RequestTrace) -> Sequence[msgspec.Struct]:
+    def encode_end(self, account: RequestTrace) -> Sequence[msgspec.Struct]:
         """The last events of a stream."""
 
-    def whole(self, text: str, account: RequestTrace) -> msgspec.Struct:
+    def encode_full(self, text: str, account: RequestTrace) -> msgspec.Struct:
         """The answer that is not streamed."""
 
 
 class HttpExchange(Protocol):
     """What the answers need of their consumer; what is async may raise ClientDisconnected."""
 
-    async def start(self, status: int, headers: Headers) -> None: ...
-    async def send_part(self, body: bytes, *, is_last: bool = False) -> None: ...
+    async def start_response(self, status: int, headers: Headers) -> None: ...
+    async def send_body_part(self, body: bytes, *, is_last: bool = False) -> None: ...
     async def send_json(self, body: bytes, headers: Sequence[Header] = ()) -> None: ...
-    async def refuse(self, error: CompletionError) -> None: ...
-    def error_body(self, error: CompletionError) -> bytes: ...
-    def suggested(self, account: RequestTrace, text: str) -> None: ...
+    async def send_error(self, error: CompletionError) -> None: ...
+    def encode_error(self, error: CompletionError) -> bytes: ...
+    def on_suggested(self, account: RequestTrace, text: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +73,24 @@ class StreamingResponseWriter:
         self._framing = framing
         self._has_begun = False
 
-    async def delta(self, text: str) -> None:
-        await self._begin()
-        await self._http.send_part(self._event(encode(self._shape.part(text))))
+    async def write_delta(self, text: str) -> None:
+        await self._start_stream()
+        await self._http.send_body_part(self._frame_event(encode(self._shape.encode_delta(text))))
 
-    async def done(self, account: RequestTrace) -> None:
-        await self._begin(finish_headers(account))
-        events = [self._event(encode(event)) for event in self._shape.end(account)]
-        await self._http.send_part(b"".join(events) + self._framing.end, is_last=True)
+    async def write_done(self, account: RequestTrace) -> None:
+        await self._start_stream(finish_headers(account))
+        events = [self._frame_event(encode(event)) for event in self._shape.encode_end(account)]
+        await self._http.send_body_part(b"".join(events) + self._framing.end, is_last=True)
 
-    async def error(self, error: CompletionError, _account: RequestTrace) -> None:
+    async def write_error(self, error: CompletionError, _account: RequestTrace) -> None:
         if not self._has_begun:
-            await self._http.refuse(error)
+            await self._http.send_error(error)
             return
-        await self._http.send_part(self._event(self._http.error_body(error)), is_last=True)
+        await self._http.send_body_part(
+            self._frame_event(self._http.encode_error(error)), is_last=True
+        )
 
-    async def _begin(self, more_headers: Sequence[Header] = ()) -> None:
+    async def _start_stream(self, more_headers: Sequence[Header] = ()) -> None:
         if self._has_begun:
             return
         self._has_begun = True
@@ -98,9 +100,9 @@ class StreamingResponseWriter:
             (b"x-accel-buffering", b"no"),  # nginx would hold the stream back
             *more_headers,
         ]
-        await self._http.start(200, headers)
+        await self._http.start_response(200, headers)
 
-    def _event(self, body: bytes) -> bytes:
+    def _frame_event(self, body: bytes) -> bytes:
         return self._framing.before + body + self._framing.after
 
 
@@ -116,19 +118,19 @@ class FullResponseWriter:
         self._is_judged = is_judged
         self._texts: list[str] = []
 
-    async def delta(self, text: str) -> None:
+    async def write_delta(self, text: str) -> None:
         self._texts.append(text)
 
-    async def done(self, account: RequestTrace) -> None:
+    async def write_done(self, account: RequestTrace) -> None:
         # What was withheld may have begun to go out before that was known; here nobody has seen it.
-        text = "" if account.ending is FinishReason.FILTERED else "".join(self._texts)
+        text = "" if account.finish_reason is FinishReason.FILTERED else "".join(self._texts)
         if self._is_judged:
-            self._http.suggested(account, text)
-        body = encode(self._shape.whole(text, account))
+            self._http.on_suggested(account, text)
+        body = encode(self._shape.encode_full(text, account))
         await self._http.send_json(body, finish_headers(account))
 
-    async def error(self, error: CompletionError, _account: RequestTrace) -> None:
-        await self._http.refuse(error)
+    async def write_error(self, error: CompletionError, _account: RequestTrace) -> None:
+        await self._http.send_error(error)
 
 
 def make_response_writer(

@@ -55,14 +55,14 @@ class TabbyShape:
     def __init__(self, arrival: IncomingRequest) -> None:
         self._id = f"{ID_PREFIX}{arrival.request_id}"
 
-    def part(self, text: str) -> TabbyCompletion:
+    def encode_delta(self, text: str) -> TabbyCompletion:
         return TabbyCompletion(self._id, [TabbyChoice(text)])
 
-    def end(self, _account: RequestTrace) -> list[TabbyCompletion]:
+    def encode_end(self, _account: RequestTrace) -> list[TabbyCompletion]:
         return []
 
-    def whole(self, text: str, _account: RequestTrace) -> TabbyCompletion:
-        return self.part(text)
+    def encode_full(self, text: str, _account: RequestTrace) -> TabbyCompletion:
+        return self.encode_delta(text)
 
 
 _decoder: Final = msgspec.json.Decoder(TabbyBody)

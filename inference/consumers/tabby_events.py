@@ -43,12 +43,12 @@ class TabbyHealth(msgspec.Struct, frozen=True):
 class TabbyHealthConsumer(ModelsListConsumer):
     methods = (b"GET", b"POST")
 
-    def look_up(self, _body: bytes) -> TabbyHealth:
+    def build_response(self, _body: bytes) -> TabbyHealth:
         pools = self.plane.router.pools
         snapshot = self.principal.snapshot
         return TabbyHealth(
-            model=pools.of(snapshot, Tier.FAST).model,
-            chat_model=pools.of(snapshot, Tier.QUALITY).model,
+            model=pools.find(snapshot, Tier.FAST).model,
+            chat_model=pools.find(snapshot, Tier.QUALITY).model,
         )
 
 
@@ -57,7 +57,7 @@ class ServerSetting(msgspec.Struct, frozen=True):
 
 
 class ServerSettingConsumer(ModelsListConsumer):
-    def look_up(self, _body: bytes) -> ServerSetting:
+    def build_response(self, _body: bytes) -> ServerSetting:
         return ServerSetting()
 
 
@@ -87,10 +87,13 @@ class EventsConsumer(ModelsListConsumer):
     methods = (b"POST",)
     max_body_bytes = 64 * 1024
 
-    def look_up(self, body: bytes) -> EventAck:
+    def build_response(self, body: bytes) -> EventAck:
         event = decode(_decoder, body)
         outcome = _OUTCOMES.get(event.type)
-        if outcome is OutcomeEvent.ACCEPTED and "line" in (event.select_kind, self._select_kind()):
+        if outcome is OutcomeEvent.ACCEPTED and "line" in (
+            event.select_kind,
+            self._read_select_kind(),
+        ):
             outcome = OutcomeEvent.PARTIALLY_ACCEPTED
         if outcome is not None:
             request_id = RequestId(event.completion_id.removeprefix(ID_PREFIX))
@@ -98,7 +101,7 @@ class EventsConsumer(ModelsListConsumer):
             self.plane.suggestions.report(self.principal, request_id, outcome, after_ms=elapsed_ms)
         return EventAck()
 
-    def _select_kind(self) -> str:
+    def _read_select_kind(self) -> str:
         """The agent writes it into the query, too."""
         query: str = self.scope["query_string"].decode("latin-1")
         return parse_qs(query).get("select_kind", [""])[0]

@@ -46,24 +46,24 @@ class WebSocketConsumer(DataPlaneConsumer):
     async def websocket_connect(self, _message: Message) -> None:
         try:
             key_text = self._check_handshake()
-            principal = self._principal(key_text)
+            principal = self._find_principal(key_text)
         except CompletionError as error:
-            await self._deny(error)
+            await self._deny_handshake(error)
             return
-        watching = self._plane.authority.watching(principal.credential.key_id, self._on_key_end)
+        watching = self._plane.snapshots.watch_key(principal.credential.key_id, self._on_key_end)
         try:
             self._held.enter_context(watching)
         except CompletionError as error:
-            await self._deny(error)
+            await self._deny_handshake(error)
             return
         authenticate_connection(self.scope)
         backend = ConnectionBackend(
             serve=partial(serve, self._plane),
-            keep=self._plane.recorder.journal.append,
-            warm=self._plane.warmer.opens,
-            edited=partial(self._edited, key_text),
-            present=partial(self._principal, key_text),
-            belated=self._plane.belated.tell,
+            append_record=self._plane.recorder.journal.append,
+            warm_up=self._plane.warmer.on_file_opened,
+            on_edited=partial(self._on_edited, key_text),
+            find_principal=partial(self._find_principal, key_text),
+            record_late_outcome=self._plane.late_outcomes.record,
             clock=self._plane.clock,
         )
         address, editor = client_address(self.scope), read_editor(self.scope)
@@ -88,7 +88,7 @@ class WebSocketConsumer(DataPlaneConsumer):
     async def _close_for_restart(self, connection: Connection) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._drain_s):
-                await connection.settle()
+                await connection.drain()
         await connection.close()
         await self.send(
             {"type": "websocket.close", "code": SERVICE_RESTART, "reason": "connect again"}
@@ -102,20 +102,20 @@ class WebSocketConsumer(DataPlaneConsumer):
         if self._connection is not None:
             await self._connection.close()
 
-    def _edited(self, key_text: str, edit: SuggestionEdit) -> None:
+    def _on_edited(self, key_text: str, edit: SuggestionEdit) -> None:
         """By the consent of this moment, as the connection may be older than that."""
-        if self._plane.telemetry is None:
+        if self._plane.content_capture is None:
             return
         try:
-            principal = self._principal(key_text)
+            principal = self._find_principal(key_text)
         except CompletionError:
             return
-        self._plane.telemetry.edited(principal, edit)
+        self._plane.content_capture.on_edited(principal, edit)
 
-    def _principal(self, key_text: str) -> Principal:
+    def _find_principal(self, key_text: str) -> Principal:
         """By what holds at this moment. Raises Unauthenticated."""
         return authenticate(
-            self._plane.authority,
+            self._plane.snapshots,
             key_text,
             now_ms=self._plane.clock.now_ms(),
             address=client_address(self.scope),
@@ -133,7 +133,7 @@ class WebSocketConsumer(DataPlaneConsumer):
         keys = (name for name in offered if name.startswith(KEY_SUBPROTOCOL))
         return read_bearer_key(self.scope) or next(keys, "").removeprefix(KEY_SUBPROTOCOL)
 
-    async def _deny(self, error: CompletionError) -> None:
+    async def _deny_handshake(self, error: CompletionError) -> None:
         """Refuses the handshake with an HTTP response that says why."""
         frame = ErrorFrame(id="", code=error.code, message=error.message)
         headers = [(b"content-type", b"application/json")]

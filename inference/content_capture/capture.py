@@ -27,17 +27,17 @@ _KEPT: Final = frozenset({FinishReason.STOP, FinishReason.LENGTH})
 def capture_completion(account: RequestTrace) -> CapturedCompletion | None:
     """None: nothing of it may be kept, or nothing of it was shown."""
     admitted, texts = account.admitted, account.texts
-    if admitted is None or not texts or account.ending not in _KEPT:
+    if admitted is None or not texts or account.finish_reason not in _KEPT:
         return None
     request, user_id = admitted.request, admitted.principal.credential.user_id
-    if user_id is None or not admitted.principal.keeps_content:
+    if user_id is None or not admitted.principal.is_content_captured:
         return None
     return CapturedCompletion(
         request_id=account.arrival.request_id,
         user_id=user_id,
         occurred_at_ms=account.arrival.occurred_at_ms,
         completion=clean("".join(texts)),
-        finish=account.ending,
+        finish=account.finish_reason,
         mode=request.mode,
         language=request.language,
         repository=clean(request.repository),
@@ -51,7 +51,7 @@ def capture_completion(account: RequestTrace) -> CapturedCompletion | None:
 def capture_edit(principal: Principal, told: SuggestionEdit, *, now_ms: int) -> CapturedEdit | None:
     """None: it may not be kept, or is too long."""
     user_id = principal.credential.user_id
-    if user_id is None or not principal.keeps_content or len(told.text) > MAX_EDIT_CHARS:
+    if user_id is None or not principal.is_content_captured or len(told.text) > MAX_EDIT_CHARS:
         return None
     return CapturedEdit(
         request_id=told.request_id,

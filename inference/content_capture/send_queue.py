@@ -25,17 +25,17 @@ class ContentQueue:
         self._num_of_tenant: Counter[TenantId] = Counter()
         self._is_filled = asyncio.Event()
 
-    def ended(self, account: RequestTrace) -> None:
+    def on_completed(self, account: RequestTrace) -> None:
         item = capture_completion(account)
         if item is not None and account.principal is not None:
-            self._put(account.principal.snapshot.tenant_id, item)
+            self._enqueue(account.principal.snapshot.tenant_id, item)
 
-    def edited(self, principal: Principal, told: SuggestionEdit) -> None:
+    def on_edited(self, principal: Principal, told: SuggestionEdit) -> None:
         item = capture_edit(principal, told, now_ms=self._clock.now_ms())
         if item is not None:
-            self._put(principal.snapshot.tenant_id, item)
+            self._enqueue(principal.snapshot.tenant_id, item)
 
-    def take(self) -> tuple[TenantId, Item] | None:
+    def dequeue(self) -> tuple[TenantId, Item] | None:
         if not self._items:
             self._is_filled.clear()
             return None
@@ -45,7 +45,7 @@ class ContentQueue:
             del self._num_of_tenant[tenant_id]
         return tenant_id, item
 
-    async def wait(self) -> None:
+    async def wait_for_item(self) -> None:
         """Until there is something to take."""
         await self._is_filled.wait()
 
@@ -53,7 +53,7 @@ class ContentQueue:
         self._items.clear()
         self._num_of_tenant.clear()
 
-    def _put(self, tenant_id: TenantId, item: Item) -> None:
+    def _enqueue(self, tenant_id: TenantId, item: Item) -> None:
         is_full = len(self._items) >= MAX_ITEMS or self._num_of_tenant[tenant_id] >= MAX_OF_TENANT
         if is_full:
             return

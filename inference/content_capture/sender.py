@@ -42,26 +42,26 @@ class ContentSender:
         """Runs until cancelled; what is gathered at that moment is lost."""
         while True:
             try:
-                await self._outbox.wait()
+                await self._outbox.wait_for_item()
                 await asyncio.sleep(GATHER_S)
-                await self.deliver()
+                await self.send_pending()
             except (RedisError, OSError, TimeoutError) as error:
                 log.warning("telemetry.unreachable", error=type(error).__name__)
                 self._outbox.clear()
                 await asyncio.sleep(_PAUSE_S)
 
-    async def deliver(self) -> None:
+    async def send_pending(self) -> None:
         """All that waits. Raises RedisError."""
         gathered = defaultdict[TenantId, list[Item]](list)
-        while (taken := self._outbox.take()) is not None:
+        while (taken := self._outbox.dequeue()) is not None:
             tenant_id, item = taken
             if (clean := await redact_content(item)) is not None:
                 gathered[tenant_id].append(clean)
         for tenant_id, items in gathered.items():
             for batch in batches(items):
-                await self._add(self._sealer.seal(tenant_id, batch))
+                await self._append_to_stream(self._sealer.seal(tenant_id, batch))
 
-    async def _add(self, sealed: bytes) -> None:
+    async def _append_to_stream(self, sealed: bytes) -> None:
         limits = (str(STREAM_MS), str(MAX_QUEUED))
         await cast(Any, self._redis.eval(ADD_SCRIPT, 1, CONTENT, cast(Any, sealed), FIELD, *limits))
 

@@ -11,4 +11,4 @@ from inference.content_capture.sender import ContentSender
 class ContentCapture(ContentQueue):
     def __init__(self, redis: Redis, *, root_secret: bytes, clock: Clock) -> None:
         super().__init__(clock)
-        self.courier = ContentSender(redis, ContentSealer(root_secret), self)
+        self.sender = ContentSender(redis, ContentSealer(root_secret), self)

@@ -50,8 +50,8 @@ def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt
 def _raw_token_ids(writer: PromptWriter, request: CompletionRequest, total: int) -> list[int]:
     """Return the tokens of the prompt without its secrets. They are removed from the last line,
     too: unlike a prefix, a raw prompt does not tell whether its cursor stands there."""
-    token_ids = writer.tokens.encode_raw(request.prefix)
+    token_ids = writer.tokenizer.encode_raw(request.prefix)
     if len(token_ids) > total:  # it is refused: do not spend time on redaction
         return token_ids
     redacted = redact_text(redact_private_keys(request.prefix), file_type(request.path))
-    return token_ids if redacted == request.prefix else writer.tokens.encode_raw(redacted)
+    return token_ids if redacted == request.prefix else writer.tokenizer.encode_raw(redacted)

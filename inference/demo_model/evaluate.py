@@ -112,7 +112,7 @@ def line_figures(outcomes: Sequence[ProbeScore]) -> dict[str, Any]:
         "probes": len(outcomes),
         "exact": _share([o.is_exact for o in outcomes]),
         "exact_by_answer_chars": by_length,
-        "parses": _share([o.parses for o in outcomes]),
+        "parses": _share([o.is_parsable for o in outcomes]),
         "parses_with_nothing_inserted": _share([_parses_bare(o.probe) for o in outcomes]),
     }
 
@@ -143,7 +143,7 @@ def sample(outcomes: Sequence[ProbeScore], seed: int) -> list[dict[str, Any]]:
             "before": o.probe.cut.prefix.rsplit("\n", 1)[-1],
             "completion": o.completion,
             "wanted": o.probe.cut.middle,
-            "parses": o.parses,
+            "parses": o.is_parsable,
         }
         for o in chosen
     ]

@@ -28,7 +28,7 @@ class ProbeScore:
     probe: EvalProbe
     completion: str  # as generated, truncated at the first line break
     is_exact: bool  # except for spaces at the line's end
-    parses: bool
+    is_parsable: bool
 
 
 def choose_probes(files: Sequence[SourceFile], seed: int) -> list[EvalProbe]:
@@ -48,7 +48,7 @@ def judge(probe: EvalProbe, completion: str) -> ProbeScore:
         probe=probe,
         completion=line,
         is_exact=line.rstrip() == probe.cut.middle.rstrip(),
-        parses=parses(probe.cut.prefix + line + probe.cut.suffix),
+        is_parsable=parses(probe.cut.prefix + line + probe.cut.suffix),
     )
 
 

@@ -65,11 +65,11 @@ def filter(
         return aclosing(_verbatim(chunks, checks, request, account))
     around = build_truncation_context(request, is_single_line=prompt.is_single_line)
     syntax = _syntax(request, admitted.variant)
-    account.is_parsed = syntax is not None
-    cutter = Truncator(around, syntax.goes_on if syntax is not None else None)
+    account.is_syntax_checked = syntax is not None
+    cutter = Truncator(around, syntax.can_continue if syntax is not None else None)
     checks = _checks(admitted, syntax, public_code)
     gate = LineGate(checks, line_before=_end_of_line(request.prefix))
-    return aclosing(_filtered(chunks, TokenHealer(prompt.healed), cutter, gate, account))
+    return aclosing(_filtered(chunks, TokenHealer(prompt.healed_prefix), cutter, gate, account))
 
 
 def _end_of_line(prefix: str) -> str:
@@ -88,11 +88,13 @@ def _checks(
         else:
             public = PublicCodeMatcher(public_code, prefix=request.prefix).is_public
     return LineChecks(
-        is_sound=syntax.is_sound if syntax is not None else None,
+        is_valid=syntax.is_valid if syntax is not None else None,
         # In mode fim the client has its own idea of where it ends.
-        ends_before=syntax.ends_before if syntax and request.mode is not Mode.FIM else None,
-        held_from=partial(find_pending_secret, kind=kind) if policy.has_secret_filter else None,
-        has_secret=partial(contains_secret, kind=kind) if policy.has_secret_filter else None,
+        has_block_ended=syntax.has_block_ended if syntax and request.mode is not Mode.FIM else None,
+        find_pending_secret=partial(find_pending_secret, kind=kind)
+        if policy.has_secret_filter
+        else None,
+        contains_secret=partial(contains_secret, kind=kind) if policy.has_secret_filter else None,
         is_public=public,
     )
 
@@ -168,6 +170,7 @@ def _finish(stop: EngineStop | None) -> FinishReason:
 
 
 def _reason(reason: FilterReason | None, stop: EngineStop | None, *, is_withheld: bool) -> str:
-    if stop is EngineStop.LOST and not is_withheld:
-        return FilterReason.ENGINE_LOST  # what the filter cut besides may be broken for that alone
+    if stop is EngineStop.DISCONNECTED and not is_withheld:
+        # What the filter cut besides may be broken for that alone.
+        return FilterReason.ENGINE_DISCONNECTED
     return reason or ""

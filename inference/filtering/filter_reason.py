@@ -9,10 +9,10 @@ class FilterReason(StrEnum):
     BLANK_LINE = "blank_line"  # ends what nobody asked for
     REPEATS_SUFFIX = "repeats_suffix"  # says what follows the cursor already says
     REPETITION = "repetition"  # a third time the same
-    OTHER_WORD = "healing_mismatch"  # does not go on with the word that is being typed
-    GARBLED = "garbled"  # half a character
+    HEALING_MISMATCH = "healing_mismatch"  # does not go on with the word that is being typed
+    INCOMPLETE_CHARACTER = "garbled"  # half a character
     BLANK = "blank"  # white space only
     SYNTAX = "syntax"  # what followed would have left the file more broken
     SECRET = "secret"  # noqa: S105  # a reason, no password
     PUBLIC_CODE = "public_code"
-    ENGINE_LOST = "engine_disconnected"  # in mid-stream, and no other replica could go on
+    ENGINE_DISCONNECTED = "engine_disconnected"  # in mid-stream, and no other replica could go on

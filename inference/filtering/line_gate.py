@@ -29,14 +29,14 @@ MAX_INVALID_LINES: Final = 12
 class LineChecks:
     """None: not asked for. Each gets the completion so far, or its last line."""
 
-    is_sound: Callable[[str], bool] | None = None  # of all text up to the end of a line
-    # Whether the cursor's block has ended before the last line; asked after is_sound, of the text
+    is_valid: Callable[[str], bool] | None = None  # of all text up to the end of a line
+    # Whether the cursor's block has ended before the last line; asked after is_valid, of the text
     # and the place where that line begins.
-    ends_before: Callable[[str, int], bool] | None = None
+    has_block_ended: Callable[[str, int], bool] | None = None
     # From which character of a line on it may become a credential, and whether it has one. A line
     # comes with what stands before the cursor on it.
-    held_from: Callable[[str], int | None] | None = None
-    has_secret: Callable[[str], bool] | None = None
+    find_pending_secret: Callable[[str], int | None] | None = None
+    contains_secret: Callable[[str], bool] | None = None
     is_public: Callable[[str], bool] | None = None  # of what has come since it was last asked
 
 
@@ -68,7 +68,7 @@ class LineGate:
             if not self.has_ended:
                 self._text += part
                 self._look_ahead(part)
-            out += self._out()
+            out += self._release_text()
         return out
 
     def finish(self) -> str:
@@ -78,10 +78,10 @@ class LineGate:
             if self._num_unsound:
                 self._end(FilterReason.SYNTAX)
             self.has_ended = True
-        self.is_withheld = self.is_withheld or self._is_never_sound()
-        return "" if self.is_withheld else self._out()
+        self.is_withheld = self.is_withheld or self._is_never_valid()
+        return "" if self.is_withheld else self._release_text()
 
-    def _out(self) -> str:
+    def _release_text(self) -> str:
         out = self._text[self._num_sent : self._num_good]
         self._num_sent = max(self._num_sent, self._num_good)
         return out
@@ -96,10 +96,12 @@ class LineGate:
             self.is_withheld = True
             self._end(FilterReason.PUBLIC_CODE)
         elif self._line_start == 0 or self._is_verbatim:
-            place = self._checks.held_from and self._checks.held_from(self._line())
-            self._num_good = len(self._text) if place is None else self._place(place)
+            place = self._checks.find_pending_secret and self._checks.find_pending_secret(
+                self._line()
+            )
+            self._num_good = len(self._text) if place is None else self._locate(place)
 
-    def _place(self, place: int) -> int:
+    def _locate(self, place: int) -> int:
         """Of the line, the first one with what stands before it, to the completion's."""
         before = 0 if self._line_start else len(self._line_before)
         return max(self._num_good, self._line_start + place - before)
@@ -109,10 +111,10 @@ class LineGate:
         return line if self._line_start else self._line_before + line
 
     def _end_line(self) -> None:
-        if self._checks.has_secret is not None and self._checks.has_secret(self._line()):
+        if self._checks.contains_secret is not None and self._checks.contains_secret(self._line()):
             self.is_withheld = self._line_start == 0 or self._num_sent > self._line_start
             self._end(FilterReason.SECRET)
-        elif self._checks.is_sound is None or self._checks.is_sound(self._text):
+        elif self._checks.is_valid is None or self._checks.is_valid(self._text):
             self._accept_line()
         else:
             self._num_unsound += 1
@@ -120,7 +122,7 @@ class LineGate:
                 self._end(FilterReason.SYNTAX)
 
     def _accept_line(self) -> None:
-        ends_before = self._checks.ends_before
+        ends_before = self._checks.has_block_ended
         if self._line_start and ends_before and ends_before(self._text, self._line_start):
             self._num_unsound = 0
             self._end(FilterReason.BLOCK_END)
@@ -131,5 +133,5 @@ class LineGate:
         shown = self._text if self._is_verbatim else self._text.rstrip()
         self._num_good = max(self._num_good, len(shown))
 
-    def _is_never_sound(self) -> bool:
+    def _is_never_valid(self) -> bool:
         return self.reason is FilterReason.SYNTAX and not self._is_ever_sound

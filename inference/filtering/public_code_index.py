@@ -26,7 +26,7 @@ _MAX_CONTEXT_CHARS: Final = 1_000  # of the prefix, before it is normalised
 
 
 class PublicCode(Protocol):
-    def has(self, hashed: int) -> bool: ...
+    def contains(self, hashed: int) -> bool: ...
 
 
 class PublicCodeIndexFile:
@@ -51,7 +51,7 @@ class PublicCodeIndexFile:
     def __len__(self) -> int:
         return len(self._hashes)
 
-    def has(self, hashed: int) -> bool:
+    def contains(self, hashed: int) -> bool:
         place = bisect_left(self._hashes, hashed)
         return place < len(self._hashes) and self._hashes[place] == hashed
 
@@ -70,7 +70,7 @@ class PublicCodeMatcher:
         """Whether the completion, `part` being what is new of it, is found in the index."""
         for character in normalise(part):
             hashed = self._rolling.add(character)
-            if hashed is not None and self._public_code.has(hashed):
+            if hashed is not None and self._public_code.contains(hashed):
                 return True
         return False
 

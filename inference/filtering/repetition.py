@@ -38,8 +38,8 @@ class RecentLines:
             if len(self._last) >= 2 * size and self._last[-size:] == self._last[-2 * size : -size]
         )
 
-    def repeats(self, line: str) -> bool:
+    def is_repetition(self, line: str) -> bool:
         return line in self._worn
 
-    def may_repeat(self, beginning: str) -> bool:
+    def can_become_repetition(self, beginning: str) -> bool:
         return any(line.startswith(beginning) for line in self._worn)

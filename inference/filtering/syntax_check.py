@@ -57,27 +57,27 @@ class SyntaxChecker:
         self._parsed: _ParsedText | None = None
         self._has_tag = grammar is Grammar.PHP and _PHP_TAG in prefix
 
-    def is_sound(self, completion: str) -> bool:
+    def is_valid(self, completion: str) -> bool:
         """Whether the file is no more broken with the completion than it was before, or nobody can
         tell."""
         try:
-            return self._is_no_worse(completion)
+            return self._has_no_new_errors(completion)
         except ParseAbandoned:
             return True
 
-    def _is_no_worse(self, completion: str) -> bool:
+    def _has_no_new_errors(self, completion: str) -> bool:
         tree = self._parse(self._near.before + completion + self._near.after)
         self._parsed = _ParsedText(completion, self._near, tree)
-        damage = self._damage_of(tree)
-        if not damage or self._is_prose or damage <= self._settled_nearby:
+        damage = self._count_tree_errors(tree)
+        if not damage or self._is_prose or damage <= self._stable_errors_nearby:
             return True
-        for finished in self._finished(completion, tree):
-            if self._is_allowed(self._damage_of(finished), completion):
+        for finished in self._parse_finished(completion, tree):
+            if self._is_allowed(self._count_tree_errors(finished), completion):
                 self._parsed = _ParsedText(completion, self._wide, finished)
                 return True
         return False
 
-    def _finished(self, completion: str, nearby: Tree) -> Iterator[Tree]:
+    def _parse_finished(self, completion: str, nearby: Tree) -> Iterator[Tree]:
         """The text with the completion as it is (`nearby`: in the smaller excerpt), and with what
         it may have begun finished."""
         wide = self._wide
@@ -88,10 +88,10 @@ class SyntaxChecker:
             yield self._parse(f"{written}{finish}{newline}{below}")
 
     def _is_allowed(self, damage: int, completion: str) -> bool:
-        if damage <= self._settled:
+        if damage <= self._stable_errors:
             return True
-        may_go_on = self._settled or not self._is_whole(completion)
-        return bool(may_go_on) and damage <= self._unwritten
+        may_go_on = self._stable_errors or not self._is_whole(completion)
+        return bool(may_go_on) and damage <= self._errors_without_completion
 
     @cached_property
     def _is_prose(self) -> bool:
@@ -107,23 +107,23 @@ class SyntaxChecker:
         return excerpt(self._prefix, self._suffix, 0)
 
     @cached_property
-    def _settled_nearby(self) -> int:
+    def _stable_errors_nearby(self) -> int:
         """The damage without the line being written."""
-        return self._damage(self._near.settled)
+        return self._count_errors(self._near.stable_lines)
 
     @cached_property
     def _wide(self) -> Excerpt:
         """Where the smaller excerpt is damaged, a larger one may show that it is the excerpt's."""
-        return excerpt(self._prefix, self._suffix, 1) if self._settled_nearby else self._near
+        return excerpt(self._prefix, self._suffix, 1) if self._stable_errors_nearby else self._near
 
     @cached_property
-    def _settled(self) -> int:
-        return self._damage(self._wide.settled) if self._settled_nearby else 0
+    def _stable_errors(self) -> int:
+        return self._count_errors(self._wide.stable_lines) if self._stable_errors_nearby else 0
 
     @cached_property
-    def _unwritten(self) -> int:
+    def _errors_without_completion(self) -> int:
         """The damage with the half-written line as it stands."""
-        return self._damage(self._wide.before + self._wide.after)
+        return self._count_errors(self._wide.before + self._wide.after)
 
     def _is_whole(self, completion: str) -> bool:
         if self._grammar in _LENIENT:
@@ -131,10 +131,10 @@ class SyntaxChecker:
         line = (self._near.line_before + completion).rpartition("\n")[2].strip()
         return not line.endswith(_GOES_ON) and not line.startswith(_ANNOTATION)
 
-    def ends_before(self, completion: str, line_start: int) -> bool:
+    def has_block_ended(self, completion: str, line_start: int) -> bool:
         """Whether the block is over before the completion's line that begins at `line_start`, where
         indentation does not tell: at the top of a file, after the first definition (or anything
-        else of several lines). To be asked after `is_sound`; not over where the text is not whole.
+        else of several lines). To be asked after `is_valid`; not over where the text is not whole.
         """
         parsed = self._parsed
         if parsed is None or parsed.completion != completion:
@@ -149,16 +149,16 @@ class SyntaxChecker:
             tree.root_node, first=first, line=cursor + _num_bytes(completion[:line_start])
         )
 
-    def goes_on(self, completion: str, line: str) -> bool:
+    def can_continue(self, completion: str, line: str) -> bool:
         """Whether a line that is indented less than the block belongs to it all the same."""
         if self._grammar in _DIRECTIVES and line.lstrip().startswith("#"):
             return True
         return is_inside_literal(self._grammar, self._near.line_before + completion)
 
-    def _damage(self, text: str) -> int:
-        return self._damage_of(self._parse(text))
+    def _count_errors(self, text: str) -> int:
+        return self._count_tree_errors(self._parse(text))
 
-    def _damage_of(self, tree: Tree) -> int:
+    def _count_tree_errors(self, tree: Tree) -> int:
         return count_syntax_errors(tree, looks_everywhere=self._grammar is Grammar.HTML)
 
     def _parse(self, text: str) -> Tree:

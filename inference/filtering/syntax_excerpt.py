@@ -41,7 +41,7 @@ class Excerpt:
         return self.before.rpartition("\n")[2]
 
     @property
-    def settled(self) -> str:
+    def stable_lines(self) -> str:
         """Without the line that is being written."""
         return (
             self.before[: len(self.before) - len(self.line_before)] + self.after.partition("\n")[2]

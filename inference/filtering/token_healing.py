@@ -1,9 +1,10 @@
 """A word that was being typed, written anew by the model: what of it is new.
 
-Where a layout withholds the half of a word (`Prompt.healed`), the engine begins with the whole
-word. What the cursor has already goes; a completion that begins otherwise is of another word.
+Where a layout withholds the half of a word (`Prompt.healed_prefix`), the engine begins with the
+whole word. What the cursor has already goes; a completion that begins otherwise is of another
+word.
 
-    self.re|          the prompt ends with "self.", `healed` is "re"
+    self.re|          the prompt ends with "self.", `healed_prefix` is "re"
     read(path)        the engine's text
       ad(path)        what is shown
 """
@@ -22,7 +23,7 @@ class TokenHealer:
             return "" if self.reason is not None else text
         num_common = min(len(self._awaited), len(text))
         if self._awaited[:num_common] != text[:num_common]:
-            self.reason = FilterReason.OTHER_WORD
+            self.reason = FilterReason.HEALING_MISMATCH
             return ""
         self._awaited = self._awaited[num_common:]
         return text[num_common:]
@@ -30,4 +31,4 @@ class TokenHealer:
     def finish(self) -> None:
         """The engine has ended."""
         if self._awaited:
-            self.reason = FilterReason.OTHER_WORD
+            self.reason = FilterReason.HEALING_MISMATCH

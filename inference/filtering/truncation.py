@@ -32,7 +32,7 @@ class TruncationContext:
     is_fresh_line: bool  # nothing but white space before the cursor on its line
     # Columns; a line indented less than this leaves the block. None: no block to leave.
     min_indent: int | None
-    ends_at_blank_line: bool
+    is_ended_by_blank_line: bool
     rest_of_line: str  # what follows the cursor on its line, stripped
     # The first line of text after the cursor's, with its indentation; "" when there is none.
     next_line: str
@@ -64,7 +64,7 @@ class Truncator:
         for index, part in enumerate(text.split("\n")):
             if index and not self.has_ended:
                 shown += self._end_line()
-            shown += self._grow(part)
+            shown += self._feed_line(part)
         return shown
 
     def finish(self) -> str:
@@ -84,7 +84,7 @@ class Truncator:
         self.has_ended = True
         self.reason = self.reason or reason
 
-    def _grow(self, part: str) -> str:
+    def _feed_line(self, part: str) -> str:
         """The line goes on; in steps, so that it ends at the same place however it comes."""
         shown = ""
         while part and not self.has_ended:
@@ -93,22 +93,22 @@ class Truncator:
             spelt, unspelt, _ = grown.partition(_UNSPELT)
             self._line += spelt
             self._uncertain.feed(spelt)
-            shown += self._show()
+            shown += self._release_text()
             if unspelt and not self.has_ended:
                 shown += self.finish()
-                self._end(FilterReason.GARBLED)
+                self._end(FilterReason.INCOMPLETE_CHARACTER)
             elif len(grown) == step and is_repeating(self._line):
                 self._end(FilterReason.REPETITION)
         return shown
 
-    def _show(self) -> str:
+    def _release_text(self) -> str:
         content = self._line.strip()
         if not content:
             return ""
-        if not self._num_shown and self._leaves_block():
+        if not self._num_shown and self._is_leaving_block():
             self._end(FilterReason.BLOCK_END)
             return ""
-        if self._may_repeat(content):
+        if self._can_become_repetition(content):
             return ""
         line = self._line.rstrip()
         return self._rest(line[: len(line) - self._uncertain.before_blank].rstrip())
@@ -124,7 +124,7 @@ class Truncator:
             return ""
         if content:
             self._lines.add(content)
-        elif self._around.ends_at_blank_line and not self._is_first_line:
+        elif self._around.is_ended_by_blank_line and not self._is_first_line:
             self._end(FilterReason.BLANK_LINE)
         line = self._line.rstrip()
         shown = self._rest(line)
@@ -143,7 +143,7 @@ class Truncator:
         self._held, self._num_shown = "", len(line)
         return shown
 
-    def _leaves_block(self) -> bool:
+    def _is_leaving_block(self) -> bool:
         min_indent = self._around.min_indent
         if self._is_first_line or min_indent is None:
             return False
@@ -154,22 +154,22 @@ class Truncator:
             return False
         return self._goes_on is None or not self._goes_on(self._text, self._line)
 
-    def _may_repeat(self, content: str) -> bool:
+    def _can_become_repetition(self, content: str) -> bool:
         """Whether the line, of which nothing was shown, may become one that is to be dropped."""
         if self._num_shown:
             return False
         line, next_line = self._comparable()
         repeats_suffix = self._is_whole_line() and next_line.startswith(line)
-        return repeats_suffix or self._lines.may_repeat(content)
+        return repeats_suffix or self._lines.can_become_repetition(content)
 
     def _is_repeated(self, content: str) -> bool:
-        if self._repeats_suffix():
+        if self._is_repeating_suffix():
             self.reason = FilterReason.REPEATS_SUFFIX
-        elif self._lines.repeats(content):
+        elif self._lines.is_repetition(content):
             self.reason = FilterReason.REPETITION
         return self.reason is not None
 
-    def _repeats_suffix(self) -> bool:
+    def _is_repeating_suffix(self) -> bool:
         line, next_line = self._comparable()
         return self._is_whole_line() and line == next_line
 

@@ -20,7 +20,7 @@ def build_truncation_context(
         is_single_line=is_single_line,
         is_fresh_line=is_fresh_line,
         min_indent=_min_indent(request.mode, before, is_fresh_line=is_fresh_line),
-        ends_at_blank_line=request.mode is Mode.INLINE,
+        is_ended_by_blank_line=request.mode is Mode.INLINE,
         rest_of_line=rest.strip(),
         next_line=_first_line_of_text(request.suffix, len(rest) + 1),
     )

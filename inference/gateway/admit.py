@@ -27,13 +27,13 @@ from inference.gateway.supersession.registry import SupersessionRegistry
 class AdmissionController:
     """What admission looks at besides the request."""
 
-    newest: SupersessionRegistry
+    supersession: SupersessionRegistry
     quotas: Quotas
-    seats: ConcurrencyLimiter
-    load: LoadShedder
-    pool_of: Callable[[TenantSnapshot, Tier], str]  # the name of the tenant's pool
+    concurrency: ConcurrencyLimiter
+    load_shedder: LoadShedder
+    get_pool: Callable[[TenantSnapshot, Tier], str]  # the name of the tenant's pool
     experiments: ExperimentSet
-    model_of: Callable[[TenantSnapshot, Tier], str]  # of that pool
+    get_model: Callable[[TenantSnapshot, Tier], str]  # of that pool
     region: str  # of this gateway
 
 
@@ -45,7 +45,7 @@ async def admit(
     account: RequestTrace,
 ) -> AsyncIterator[AdmittedRequest]:
     """Raises Forbidden (`insufficient_scope`, `feature_disabled`, `path_required`, `path_excluded`,
-    `model_not_allowed`, `region_not_allowed`), and what Newest.claimed, Quotas.charged, Seats.one
+    `model_not_allowed`, `region_not_allowed`), and what Newest.claimed, Quotas.charge, Seats.one
     and Load.one raise.
 
     Files that the policy excludes leave the request here; nothing after this sees them.
@@ -54,12 +54,14 @@ async def admit(
     allowed = _allowed(principal.snapshot.policy, request)
     policy, tenant_id = principal.snapshot.policy, principal.snapshot.tenant_id
     _check_place(admission, principal.snapshot, request.tier)
-    pool = admission.pool_of(principal.snapshot, request.tier)
-    with admission.newest.claimed(principal, allowed, account):
-        async with admission.quotas.charged(principal, allowed, account):
+    pool = admission.get_pool(principal.snapshot, request.tier)
+    with admission.supersession.claim(principal, allowed, account):
+        async with admission.quotas.charge(principal, allowed, account):
             with (
-                admission.seats.one(tenant_id, max_of_tenant=policy.max_concurrent_completions),
-                admission.load.one(pool, allowed, account),
+                admission.concurrency.acquire(
+                    tenant_id, max_of_tenant=policy.max_concurrent_completions
+                ),
+                admission.load_shedder.admit(pool, allowed, account),
             ):
                 yield AdmittedRequest(
                     principal=principal,
@@ -85,7 +87,7 @@ def _check_place(admission: AdmissionController, snapshot: TenantSnapshot, tier:
         raise ForbiddenRequest(
             "region_not_allowed", "By policy nothing is completed in this region."
         )
-    if policy.models is not None and admission.model_of(snapshot, tier) not in policy.models:
+    if policy.models is not None and admission.get_model(snapshot, tier) not in policy.models:
         raise ForbiddenRequest("model_not_allowed", "By policy the model is not allowed.")
 
 

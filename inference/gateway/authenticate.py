@@ -39,7 +39,7 @@ def authenticate(
     credential, snapshot = _find(authority, key)
     if not is_allowed(credential.networks, address):
         raise _invalid()
-    if not authority.is_trusted(snapshot.tenant_id):
+    if not authority.is_readable(snapshot.tenant_id):
         raise _stale()
     _check_in_force(credential, snapshot, now_ms)
     if snapshot.region not in (None, authority.region):
@@ -58,14 +58,16 @@ def _stale() -> UnauthenticatedRequest:
 
 
 def _find(authority: SnapshotStore, key: ParsedKey) -> tuple[Credential, TenantSnapshot]:
-    candidates = authority.candidates(key.lookup_id)
+    candidates = authority.find_credentials(key.lookup_id)
     for credential, snapshot in candidates:
-        digest = digest_key(authority.pepper(credential.pepper_version), key)
+        digest = digest_key(authority.derive_pepper(credential.pepper_version), key)
         if hmac.compare_digest(digest, credential.digest):
             return credential, snapshot
     if not candidates:
         # The same work as for a wrong secret, so that time does not tell which lookup ids exist.
-        hmac.compare_digest(digest_key(authority.pepper(_CURRENT_PEPPER), key), _DUMMY_DIGEST)
+        hmac.compare_digest(
+            digest_key(authority.derive_pepper(_CURRENT_PEPPER), key), _DUMMY_DIGEST
+        )
     raise _invalid()
 
 

@@ -55,10 +55,10 @@ class Experiment:
     variants: tuple[Variant, ...]
     thresholds: tuple[int, ...]  # cumulated weights, ascending
 
-    def is_open_to(self, slug: str) -> bool:
+    def is_enabled_for(self, slug: str) -> bool:
         return not self.tenants or slug in self.tenants
 
-    def variant_of(self, subject: str) -> Variant:
+    def assign_variant(self, subject: str) -> Variant:
         digest = hashlib.blake2b(f"{self.name}|{subject}".encode(), digest_size=8).digest()
         place = int.from_bytes(digest) % self.thresholds[-1]
         return next(
@@ -81,9 +81,9 @@ class ExperimentSet:
         if not snapshot.policy.has_experiments:
             return NO_VARIANT
         for experiment in self._experiments:
-            if experiment.is_open_to(snapshot.slug):
+            if experiment.is_enabled_for(snapshot.slug):
                 holder = credential.user_id or credential.key_id
-                return experiment.variant_of(f"{snapshot.tenant_id}|{holder}")
+                return experiment.assign_variant(f"{snapshot.tenant_id}|{holder}")
         return NO_VARIANT
 
 

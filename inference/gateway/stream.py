@@ -23,32 +23,34 @@ async def stream(client: ResponseWriter, account: RequestTrace) -> AsyncIterator
         yield _sender(client, account)
     except CompletionError as error:
         account.fail(error)
-        await _tell(client.error(error, account))
+        await _tell(client.write_error(error, account))
     except CompletionDropped as dropped:
         account.finish(dropped.finish)
-        await _tell(client.done(account))
+        await _tell(client.write_done(account))
     except ClientDisconnected:
         account.finish(FinishReason.CANCELLED)
     except asyncio.CancelledError as cancelled:
         account.finish(_reason(cancelled))
         if cancelled.args:
-            await _tell(client.done(account))
+            await _tell(client.write_done(account))
         raise
     except Exception:
-        await _tell(client.error(CompletionError("internal", "Something went wrong."), account))
+        await _tell(
+            client.write_error(CompletionError("internal", "Something went wrong."), account)
+        )
         raise
     else:
-        await _tell(client.done(account))
+        await _tell(client.write_done(account))
 
 
 def _sender(client: ResponseWriter, account: RequestTrace) -> Send:
     async def send(text: str) -> None:
         began_s = account.clock.monotonic_s()
         try:
-            await client.delta(text)
+            await client.write_delta(text)
         finally:
             account.client_wait_s += account.clock.monotonic_s() - began_s
-        account.sent(text, at_s=began_s)
+        account.record_sent_text(text, at_s=began_s)
 
     return send
 

@@ -14,7 +14,7 @@ from inference.pools.pool_config import Pool, Replica
 class EngineStop(StrEnum):
     STOP = "stop"
     LENGTH = "length"
-    LOST = "lost"  # the last replica that could be asked, in mid-stream (generate.py)
+    DISCONNECTED = "lost"  # the last replica that could be asked, in mid-stream (generate.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +32,20 @@ class EngineRequest:
     num_in_flight_at_replica: int = (
         0  # requests of this gateway under way there, this one not counted
     )
-    late_after_s: float = math.inf  # without a first token the replica is late
-    gives_way: bool = False  # to any other request at that replica: it is cancelled
-    others: tuple[Replica, ...] = ()  # to be asked in turn when that one fails
+    first_token_timeout_s: float = math.inf  # without a first token the replica is late
+    is_preemptible: bool = False  # to any other request at that replica: it is cancelled
+    fallback_replicas: tuple[Replica, ...] = ()  # to be asked in turn when that one fails
 
     @property
     def replica_name(self) -> str:
         return self.replica.name
 
-    def elsewhere(self) -> tuple["EngineRequest", ...]:
-        return tuple(replace(self, replica=other, others=()) for other in self.others)
+    def for_fallbacks(self) -> tuple["EngineRequest", ...]:
+        return tuple(
+            replace(self, replica=other, fallback_replicas=()) for other in self.fallback_replicas
+        )
 
-    def going_on(self, said_token_ids: list[int]) -> "EngineRequest":
+    def resume_after(self, said_token_ids: list[int]) -> "EngineRequest":
         """The rest of a completion that has begun with these; fewer than `max_tokens`."""
         if not said_token_ids:
             return self

@@ -26,7 +26,7 @@ _LOSSES: Final = ("engine_unavailable", "engine_disconnected", "engine_invalid_r
 _RETRYABLE: Final = (*_LOSSES, "engine_timeout", "engine_busy")
 _EVENTS: Final = {
     None: "completion.resumed",
-    EngineStop.LOST: "completion.cut_off",
+    EngineStop.DISCONNECTED: "completion.cut_off",
     EngineStop.LENGTH: "completion.end_lost",  # nobody had to go on
 }
 log = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ async def generate(
     """What it yields raises EngineError, unless there was text before and nobody is left to go on:
     then it ends with LOST. Leaving the context stops the engine at once, whatever the reason. One
     deadline holds for all attempts; a client that reads too slowly gets BadRequest for it."""
-    account.asks()
+    account.mark_engine_called()
     try:
         async with (
             asyncio.timeout(MAX_COMPLETION_S),
@@ -72,12 +72,12 @@ async def _chunks(
     account: RequestTrace,
     tokens: TokenEncoder,
 ) -> AsyncGenerator[EngineChunk, None]:
-    attempts = [asked, *asked.elsewhere()]
+    attempts = [asked, *asked.for_fallbacks()]
     texts: list[str] = []
     said: list[int] = []  # the tokens of `texts`
     stop: EngineStop | None = None
     while stop is None:
-        request = attempts.pop(0).going_on(said)
+        request = attempts.pop(0).resume_after(said)
         try:
             with _attempt(request, replicas, account) as attempt:
                 async with engine.complete(request) as chunks:
@@ -104,7 +104,7 @@ async def _chunks(
             stop = _stop(num_left=asked.max_tokens - len(said), has_next=bool(attempts))
             _log(error, request, account, stop)
         if stop is None:
-            account.moves_to(attempts[0])
+            account.mark_rerouted(attempts[0])
     yield EngineChunk("", account.generated_tokens, stop)
 
 
@@ -119,7 +119,7 @@ def _stop(*, num_left: int, has_next: bool) -> EngineStop | None:
     """Of what was begun and lost; None: it goes on."""
     if num_left <= 0:
         return EngineStop.LENGTH  # but for its end it was whole
-    return None if has_next else EngineStop.LOST
+    return None if has_next else EngineStop.DISCONNECTED
 
 
 def _log(
@@ -141,18 +141,18 @@ def _attempt(
 ) -> Iterator[ReplicaAttempt]:
     with replicas.attempt(
         request.replica,
-        gives_way=request.gives_way,
-        late_after_s=request.late_after_s,
-        elsewhere=next(iter(request.others), None),
+        is_preemptible=request.is_preemptible,
+        first_token_timeout_s=request.first_token_timeout_s,
+        fallback=next(iter(request.fallback_replicas), None),
     ) as attempt:
         try:
             yield attempt
         except EngineError as error:
             if error.code in _LOSSES:
-                attempt.fails()
+                attempt.mark_failed()
             raise
         finally:
-            account.leaves_engine()
+            account.mark_engine_closed()
 
 
 def _hear(
@@ -163,10 +163,10 @@ def _hear(
     *,
     num_said: int,
 ) -> None:
-    account.heard(
+    account.record_chunk(
         generated_tokens=num_said + chunk.generated_tokens,
         cached_tokens=_of_prompt(chunk.cached_tokens, request, num_said),
     )
     # Not every engine counts as it goes.
     if chunk.text or chunk.generated_tokens or chunk.stop:
-        attempt.succeeds()
+        attempt.mark_succeeded()

@@ -125,7 +125,7 @@ class Replica:
     def host(self) -> str:
         return urlsplit(self.url).hostname or ""
 
-    def at(self, address: str) -> "Replica":
+    def with_address(self, address: str) -> "Replica":
         """The same at an IP address in the place of its name."""
         return replace(
             self,
@@ -147,9 +147,9 @@ class Pool:
     discover: Replica | None = None  # a name whose addresses are replicas; None: nothing to find
     source: DiscoverySource = DiscoverySource.DNS  # of these addresses
     block_tokens: int | None = None  # None: what most of its replicas have
-    style: PromptOptions = DEFAULT_PROMPT_OPTIONS  # of its prompts
+    prompt_options: PromptOptions = DEFAULT_PROMPT_OPTIONS  # of its prompts
     tenants: frozenset[str] = frozenset()  # slugs; empty: shared by all that have no own
-    additions_from: tuple[str, ...] = ()  # networks and names (host_patterns.py)
+    allowed_replica_hosts: tuple[str, ...] = ()  # networks and names (host_patterns.py)
 
 
 class PoolConfig:
@@ -167,17 +167,17 @@ class PoolConfig:
     def by_name(self) -> Mapping[str, Pool]:
         return self._by_name
 
-    def of(self, snapshot: TenantSnapshot, tier: Tier) -> Pool:
+    def find(self, snapshot: TenantSnapshot, tier: Tier) -> Pool:
         return self._by_name[self._dedicated.get((snapshot.slug, tier)) or self._shared[tier]]
 
-    def shared(self, tier: Tier) -> Pool:
+    def find_shared(self, tier: Tier) -> Pool:
         return self._by_name[self._shared[tier]]
 
-    def has_now(self, pool: str, replicas: Iterable[Replica]) -> None:
+    def set_replicas(self, pool: str, replicas: Iterable[Replica]) -> None:
         """From now on it has these; what is under way at others ends as it would."""
         self._by_name[pool] = replace(self._by_name[pool], replicas=tuple(replicas))
 
-    def replicas(self, *, min_of_pool: int = 1) -> tuple[Replica, ...]:
+    def list_replicas(self, *, min_of_pool: int = 1) -> tuple[Replica, ...]:
         """Of all pools with so many; one that stands in two of them is there once."""
         pools = (pool for pool in self.by_name.values() if len(pool.replicas) >= min_of_pool)
         every = (replica for pool in pools for replica in pool.replicas)
@@ -253,11 +253,11 @@ def _pool(entry: PoolEntry, path: Path) -> Pool:
         discover=None if entry.discover is None else replica_of(entry.discover, pool=entry.name),
         source=entry.source,
         block_tokens=entry.block_size,
-        style=PromptOptions(
-            layout=entry.layout, family=entry.family, heals_words=entry.heals_words
+        prompt_options=PromptOptions(
+            layout=entry.layout, family=entry.family, has_token_healing=entry.heals_words
         ),
         tenants=frozenset(entry.tenants),
-        additions_from=entry.additions_from,
+        allowed_replica_hosts=entry.additions_from,
     )
 
 

@@ -3,7 +3,7 @@
 A block's name is a hash of its tokens and of the name of the block before it; that of the first
 block begins with the namespace's salt. So a name says a whole prefix, of one namespace. The
 engine's own hashes are chained in the same way, but by a function that differs between its versions
-and settings; these are ours (ADR 0028), keyed with a secret of this process, and tell nobody
+and settings; these are ours (ADR 0027), keyed with a secret of this process, and tell nobody
 anything.
 """
 
@@ -25,12 +25,12 @@ class BlockHasher:
         """`key`: at most 64 bytes; None: a new one."""
         self._key = os.urandom(32) if key is None else key
 
-    def root(self, salt: CacheSalt) -> BlockHash:
+    def hash_root(self, salt: CacheSalt) -> BlockHash:
         """What stands before the first block."""
         digest = hashlib.blake2b(salt.encode(), digest_size=_NAME_BYTES, key=self._key).digest()
         return BlockHash(digest)
 
-    def chain(
+    def hash_chain(
         self, before: BlockHash, token_ids: Sequence[int], *, block_tokens: int
     ) -> list[BlockHash]:
         """The names of all whole blocks, in order. 2,000 tokens take about 0.05 ms.

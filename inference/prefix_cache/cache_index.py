@@ -48,12 +48,12 @@ class ReplicaBlocks:
             else:
                 self._remove(event)
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """What it holds is not known any more."""
         self._clear()
         self.block_tokens = None
 
-    def num_leading(self, chain: Sequence[BlockHash]) -> int:
+    def count_leading(self, chain: Sequence[BlockHash]) -> int:
         """How many blocks of a prompt, from its first on, are held."""
         for number, name in enumerate(chain):
             if name not in self._held:
@@ -65,17 +65,17 @@ class ReplicaBlocks:
         self._held.clear()
 
     def _store(self, event: BlockStored) -> None:
-        before = self._before(event)
+        before = self._find_parent(event)
         if before is None or not self._has_known_size(event):
             return
-        chain = self._names.chain(before, event.token_ids, block_tokens=event.block_size)
+        chain = self._names.hash_chain(before, event.token_ids, block_tokens=event.block_size)
         for engine_hash, name in zip(event.block_hashes, chain, strict=False):
             self._name_of[engine_hash] = name
             self._held.add(name)
         while len(self._name_of) > self._max_blocks:
-            self._drop(next(iter(self._name_of)))
+            self._forget_block(next(iter(self._name_of)))
 
-    def _before(self, event: BlockStored) -> BlockHash | None:
+    def _find_parent(self, event: BlockStored) -> BlockHash | None:
         """The name that the first of these blocks follows; None: not known, or not a gateway's."""
         first, *others = event.extra_keys or [None]
         if any(keys for keys in others):
@@ -84,7 +84,7 @@ class ReplicaBlocks:
             return None if first else self._name_of.get(event.parent_block_hash)
         if first is None or len(first) != 1 or not isinstance(first[0], str):
             return None
-        return self._names.root(CacheSalt(first[0]))
+        return self._names.hash_root(CacheSalt(first[0]))
 
     def _has_known_size(self, event: BlockStored) -> bool:
         """All blocks of a replica are alike, but for the partial ones of some models."""
@@ -94,9 +94,9 @@ class ReplicaBlocks:
 
     def _remove(self, event: BlockRemoved) -> None:
         for engine_hash in event.block_hashes:
-            self._drop(engine_hash)
+            self._forget_block(engine_hash)
 
-    def _drop(self, engine_hash: EngineHash) -> None:
+    def _forget_block(self, engine_hash: EngineHash) -> None:
         name = self._name_of.pop(engine_hash, None)
         if name is not None:
             self._held.discard(name)
@@ -109,15 +109,15 @@ class PrefixCacheIndex:
         self._names = names or BlockHasher()
         self._held: dict[str, ReplicaBlocks] = {}
 
-    def watch(self, url: str) -> ReplicaBlocks:
+    def add_replica(self, url: str) -> ReplicaBlocks:
         """To be filled from this replica's events."""
         return self._held.setdefault(url, ReplicaBlocks(self._names))
 
-    def forget(self, url: str) -> None:
+    def remove_replica(self, url: str) -> None:
         """The replica is gone."""
         self._held.pop(url, None)
 
-    def cached_tokens(
+    def count_cached_tokens(
         self, urls: Sequence[str], salt: CacheSalt, token_ids: Sequence[int]
     ) -> dict[str, int]:
         """Leading tokens of the prompt that each replica holds; without those that tell nothing."""
@@ -129,7 +129,7 @@ class PrefixCacheIndex:
                 continue
             size = held.block_tokens
             if size not in chains:
-                root = self._names.root(salt)
-                chains[size] = self._names.chain(root, token_ids, block_tokens=size)
-            cached[url] = held.num_leading(chains[size]) * size
+                root = self._names.hash_root(salt)
+                chains[size] = self._names.hash_chain(root, token_ids, block_tokens=size)
+            cached[url] = held.count_leading(chains[size]) * size
         return cached

@@ -42,7 +42,7 @@ class KvEventFeed:
 
     async def run(self) -> None:
         """Until it is cancelled."""
-        self._held.forget()
+        self._held.reset()
         self._sequence = BatchSequence()
         with _socket(zmq.SUB, self._publication.events) as subscription:
             subscription.setsockopt(zmq.SUBSCRIBE, b"")
@@ -55,12 +55,12 @@ class KvEventFeed:
 
     async def _on_frames(self, frames: list[bytes]) -> None:
         if len(frames) != _NUM_FRAMES:
-            self._lose("garbled")
+            self._reset_blocks("garbled")
             return
         number = int.from_bytes(frames[1], "big")
-        verdict = self._sequence.judge(number)
+        verdict = self._sequence.check(number)
         if verdict is SequenceStatus.RESTART:
-            self._lose("restart")
+            self._reset_blocks("restart")
         if (
             verdict in (SequenceStatus.GAP, SequenceStatus.RESTART)
             and number > self._sequence.expected
@@ -85,19 +85,19 @@ class KvEventFeed:
 
     def _apply(self, number: int, payload: bytes) -> None:
         if number > self._sequence.expected:
-            self._lose("gap")
-        self._sequence.applied(number)
+            self._reset_blocks("gap")
+        self._sequence.mark_applied(number)
         try:
             for event in decode_events(payload):
                 self._held.apply(event)
         except (MalformedKvEvents, OverflowError):
-            self._lose("garbled")
+            self._reset_blocks("garbled")
 
-    def _lose(self, reason: str) -> None:
+    def _reset_blocks(self, reason: str) -> None:
         """What was known may be wrong by now."""
         if len(self._held):
             log.info("kv_events.lost", replica=self._publication.replica, reason=reason)
-        self._held.forget()
+        self._held.reset()
 
 
 async def _replayed(socket: zmq.asyncio.Socket) -> AsyncIterator[tuple[int, bytes]]:

@@ -21,17 +21,17 @@ class Namespaces:
     def __init__(self, root_secret: bytes) -> None:
         self._root_secret = root_secret
         self._tenant_secrets: dict[TenantId, bytes] = {}
-        self._named = lru_cache(maxsize=_MAX_HELD)(self._made)
+        self._named = lru_cache(maxsize=_MAX_HELD)(self._compute_salt)
 
-    def salt(self, principal: Principal) -> CacheSalt:
+    def derive_salt(self, principal: Principal) -> CacheSalt:
         """64 hex digits."""
         return self._named(principal.snapshot.tenant_id, principal.namespace)
 
-    def _made(self, tenant_id: TenantId, namespace: str) -> CacheSalt:
-        digest = hmac.digest(self._secret(tenant_id), namespace.encode(), hashlib.sha256)
+    def _compute_salt(self, tenant_id: TenantId, namespace: str) -> CacheSalt:
+        digest = hmac.digest(self._derive_secret(tenant_id), namespace.encode(), hashlib.sha256)
         return CacheSalt(digest.hex())
 
-    def _secret(self, tenant_id: TenantId) -> bytes:
+    def _derive_secret(self, tenant_id: TenantId) -> bytes:
         if tenant_id not in self._tenant_secrets:
             secret = derive_key(self._root_secret, f"namespace/{tenant_id}")
             self._tenant_secrets[tenant_id] = secret

@@ -19,7 +19,7 @@ class BatchSequence:
     def expected(self) -> int:
         return self._expected
 
-    def judge(self, number: int) -> SequenceStatus:
+    def check(self, number: int) -> SequenceStatus:
         """Of a batch as published."""
         is_anew = self._last_live is not None and number <= self._last_live
         self._last_live = number
@@ -30,5 +30,5 @@ class BatchSequence:
             return SequenceStatus.SEEN
         return SequenceStatus.NEXT if number == self._expected else SequenceStatus.GAP
 
-    def applied(self, number: int) -> None:
+    def mark_applied(self, number: int) -> None:
         self._expected = number + 1

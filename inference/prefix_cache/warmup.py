@@ -78,7 +78,7 @@ class Warmer:
     def num_waiting(self) -> int:
         return len(self._wishes)
 
-    def opens(self, tenant_id: TenantId, arrival: IncomingRequest) -> None:
+    def on_file_opened(self, tenant_id: TenantId, arrival: IncomingRequest) -> None:
         """The newest of a tenant displaces its oldest: what was opened last is typed in first."""
         own = [wish for wish in self._wishes if wish.tenant_id == tenant_id]
         if len(own) >= MAX_OF_TENANT:
@@ -89,16 +89,16 @@ class Warmer:
             return
         self._wishes.append(_WarmupRequest(tenant_id, arrival))
         self._has_wishes.set()
-        self._make_way()
+        self._preempt()
 
-    def notices(self, admitted: AdmittedRequest, arrival: IncomingRequest) -> None:
+    def on_request_admitted(self, admitted: AdmittedRequest, arrival: IncomingRequest) -> None:
         """A completion; the first of its namespace and repository is followed by a warm-up."""
         repository = admitted.request.repository
         if not repository or admitted.request.is_raw:
             return
         if self._is_new((admitted.principal.namespace, repository)):
             draft = replace(arrival.draft, trigger="prefetch", is_warm_up=True)
-            self.opens(
+            self.on_file_opened(
                 admitted.principal.snapshot.tenant_id,
                 replace(arrival, draft=draft, request_id=new_request_id()),
             )
@@ -107,18 +107,18 @@ class Warmer:
         """Until it is cancelled."""
         async with asyncio.TaskGroup() as group:
             for _ in range(MAX_AT_ONCE):
-                group.create_task(self._work(warm))
+                group.create_task(self._run_worker(warm))
 
-    async def _work(self, warm: Warm) -> None:
+    async def _run_worker(self, warm: Warm) -> None:
         while True:
             await self._has_wishes.wait()
             if not self._wishes:  # another was quicker
                 self._has_wishes.clear()
                 continue
-            wish = self._next()
+            wish = self._take_next()
             self._at_work.append(wish)
             try:
-                ending = await self._outcome(wish, warm)
+                ending = await self._run_request(wish, warm)
             finally:
                 self._at_work.remove(wish)
             if ending is not None:
@@ -127,36 +127,36 @@ class Warmer:
                 self._wishes.insert(0, wish)
                 self._has_wishes.set()
 
-    def _next(self) -> _WarmupRequest:
+    def _take_next(self) -> _WarmupRequest:
         """The oldest of a tenant that has none at work; else the oldest."""
-        wish = next(filter(self._is_first, self._wishes), self._wishes[0])
+        wish = next(filter(self._is_first_of_tenant, self._wishes), self._wishes[0])
         self._wishes.remove(wish)
         return wish
 
-    async def _outcome(self, wish: _WarmupRequest, warm: Warm) -> str | None:
+    async def _run_request(self, wish: _WarmupRequest, warm: Warm) -> str | None:
         """None: it gives way to another tenant's, and is to be tried again."""
-        while not self._is_in_the_way(wish):
+        while not self._is_blocking_tenant(wish):
             if self._clock.monotonic_s() - wish.arrival.received_s > MAX_AGE_S:
                 return "stale"
             wish.num_tries += 1
             ending = await _try(wish, warm)
             if ending not in ("shed", "preempted") or wish.num_tries >= MAX_TRIES:
                 return ending
-            if not self._is_in_the_way(wish):
+            if not self._is_blocking_tenant(wish):
                 await asyncio.sleep(PAUSE_S)
         return None
 
-    def _is_in_the_way(self, wish: _WarmupRequest) -> bool:
+    def _is_blocking_tenant(self, wish: _WarmupRequest) -> bool:
         num_of_tenant = sum(each.tenant_id == wish.tenant_id for each in self._at_work)
-        return num_of_tenant > 1 and any(map(self._is_first, self._wishes))
+        return num_of_tenant > 1 and any(map(self._is_first_of_tenant, self._wishes))
 
-    def _is_first(self, wish: _WarmupRequest) -> bool:
+    def _is_first_of_tenant(self, wish: _WarmupRequest) -> bool:
         """Of its tenant: none is at work."""
         return all(each.tenant_id != wish.tenant_id for each in self._at_work)
 
-    def _make_way(self) -> None:
+    def _preempt(self) -> None:
         """Cancels the latest that is in another tenant's way; in a pause it sees that by itself."""
-        latest = next(filter(self._is_in_the_way, reversed(self._at_work)), None)
+        latest = next(filter(self._is_blocking_tenant, reversed(self._at_work)), None)
         if latest is not None and latest.trying is not None:
             latest.trying.cancel()
             latest.trying = None  # once is enough: it may take its time to end

@@ -16,23 +16,23 @@ class AdmissionMetrics:
     load: LoadShedder
     quotas: Quotas
 
-    def families(self) -> Iterator[Metric]:
-        yield from self._of_pools()
-        yield self._shed()
+    def collect(self) -> Iterator[Metric]:
+        yield from self._collect_pools()
+        yield self._collect_shed()
         refused = CounterMetricFamily(
             "caret_rate_limited_requests", "Refused by a limit of the policy.", labels=["limit"]
         )
-        for kind, count in self.quotas.num_refused.items():
+        for kind, count in self.quotas.num_rejected.items():
             refused.add_metric([kind], count)
         yield refused
         yield GaugeMetricFamily(
             "caret_rate_limit_store_unavailable",
             "1 while Redis is away and limits hold for this gateway only.",
-            value=float(self.quotas.leases.is_alone),
+            value=float(self.quotas.leases.is_store_unavailable),
         )
-        yield from self._of_leases()
+        yield from self._collect_leases()
 
-    def _of_leases(self) -> Iterator[Metric]:
+    def _collect_leases(self) -> Iterator[Metric]:
         leases = self.quotas.leases
         calls = CounterMetricFamily(
             "caret_lease_calls", "About leases, to Redis.", labels=["result"]
@@ -53,7 +53,7 @@ class AdmissionMetrics:
             value=float(leases.num_unanswered),
         )
 
-    def _of_pools(self) -> Iterator[Metric]:
+    def _collect_pools(self) -> Iterator[Metric]:
         under_way = GaugeMetricFamily(
             "caret_pool_requests_in_flight", "Requests of this gateway under way.", labels=["pool"]
         )
@@ -68,16 +68,16 @@ class AdmissionMetrics:
             labels=["pool", "mode"],
         )
         for pool in self.load.pools:
-            pressures = {mode: self.load.pressure(pool, mode) for mode in Mode}
+            pressures = {mode: self.load.get_stats(pool, mode) for mode in Mode}
             any_mode = pressures[Mode.INLINE]
-            under_way.add_metric([pool], any_mode.num_under_way)
+            under_way.add_metric([pool], any_mode.num_in_flight)
             limits.add_metric([pool], any_mode.limit)
             for mode, pressure in pressures.items():
                 if pressure.first_token_p99_ms is not None:
                     late.add_metric([pool, mode], pressure.first_token_p99_ms / 1000)
         yield from (under_way, limits, late)
 
-    def _shed(self) -> Metric:
+    def _collect_shed(self) -> Metric:
         shed = CounterMetricFamily(
             "caret_shed_requests",
             "Dropped before the engine for want of capacity.",

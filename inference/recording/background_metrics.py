@@ -14,7 +14,7 @@ class BackgroundMetrics:
     warmer: Warmer
     speculation: SpeculationTracker
 
-    def families(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[Metric]:
         warm_ups = CounterMetricFamily(
             "caret_warmups", "Warm-ups that have ended, by how.", labels=["outcome"]
         )

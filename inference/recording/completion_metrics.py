@@ -73,43 +73,43 @@ class CompletionMetrics:
         )
         self._tenants = _TenantLabels(num_tenants) if num_tenants else None
 
-    def ended(self, account: RequestTrace) -> None:
-        request, finish = account.request, account.ending or FinishReason.CANCELLED
+    def on_completed(self, account: RequestTrace) -> None:
+        request, finish = account.request, account.finish_reason or FinishReason.CANCELLED
         mode = _mode(request)
         trigger = request.trigger if request else NOT_UNDERSTOOD
         self._completions.add(1, mode, trigger, finish, account.error_code)
         if account.filter_reason:
             self._cuts.add(1, account.filter_reason)
-        if account.sent_first_s is not None:
+        if account.first_sent_s is not None:
             # Not the upload: a client with a slow line must not alert operators.
             arrival = account.arrival
             began_s = arrival.received_s if arrival.body_read_s is None else arrival.body_read_s
-            self._first_token.observe(account.sent_first_s - began_s, mode, account.pool)
+            self._first_token.observe(account.first_sent_s - began_s, mode, account.pool)
         for each in compute_stage_timings(account, recorded_s=account.clock.monotonic_s()):
             if each.is_whole:
                 self._stages.observe(each.ended_s - each.began_s, each.stage)
         if account.cancelled_s is not None and account.engine_closed_s is not None:
             # What had ended by itself was closed before.
             self._cancels.observe(max(0.0, account.engine_closed_s - account.cancelled_s))
-        if account.asked_engine_s is not None:
+        if account.engine_called_s is not None:
             self._count_tokens(account, mode)
         if self._tenants is not None and account.principal is not None:
-            self._tenants.count(account.principal.snapshot.slug, account)
+            self._tenants.count_completion(account.principal.snapshot.slug, account)
 
-    def outcome(self, event: OutcomeEvent) -> None:
+    def on_outcome(self, event: OutcomeEvent) -> None:
         self._outcomes.add(1, event)
 
-    def families(self) -> Iterator[Metric]:
-        yield self._completions.family()
-        yield self._first_token.family()
-        yield self._stages.family()
-        yield self._cancels.family()
+    def collect(self) -> Iterator[Metric]:
+        yield self._completions.to_family()
+        yield self._first_token.to_family()
+        yield self._stages.to_family()
+        yield self._cancels.to_family()
         for counters in self._tokens.values():
-            yield counters.family()
-        yield self._outcomes.family()
-        yield self._cuts.family()
+            yield counters.to_family()
+        yield self._outcomes.to_family()
+        yield self._cuts.to_family()
         if self._tenants is not None:
-            yield from self._tenants.families()
+            yield from self._tenants.collect()
 
     def _count_tokens(self, account: RequestTrace, mode: str) -> None:
         tokens, pool = self._tokens, account.pool
@@ -139,7 +139,7 @@ class CountingJournal:
 
     def append(self, record: UsageRecord) -> None:
         if isinstance(record, OutcomeRecord):
-            self._metrics.outcome(record.event)
+            self._metrics.on_outcome(record.event)
         self._journal.append(record)
 
 
@@ -158,21 +158,21 @@ class _TenantLabels:
             "caret_tenant_tokens", "Tokens of a tenant, prompts and completions.", ["tenant"]
         )
 
-    def count(self, slug: str, account: RequestTrace) -> None:
+    def count_completion(self, slug: str, account: RequestTrace) -> None:
         label = slug
         if slug not in self._labelled:
             self._unlabelled[slug] += 1
             label = OTHERS
-        self._completions.add(1, label, account.ending or FinishReason.CANCELLED)
+        self._completions.add(1, label, account.finish_reason or FinishReason.CANCELLED)
         self._tokens.add(account.prompt_tokens + account.generated_tokens, label)
 
-    def families(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[Metric]:
         room = self._num_labels - len(self._labelled)
         for slug, _ in self._unlabelled.most_common(room):
             self._labelled.add(slug)
             del self._unlabelled[slug]
-        yield self._completions.family()
-        yield self._tokens.family()
+        yield self._completions.to_family()
+        yield self._tokens.to_family()
 
 
 def _mode(request: CompletionRequest | None) -> str:

@@ -59,18 +59,18 @@ class EngineMetricsPoller:
 
     async def run(self, *, every_s: float) -> None:
         while True:
-            await self.round()
+            await self.poll()
             await asyncio.sleep(every_s)
 
-    async def round(self) -> None:
+    async def poll(self) -> None:
         every = tuple(self._replicas())
         for gone in self._told.keys() - {replica.name for replica in every}:
             del self._told[gone]
         async with asyncio.TaskGroup() as group:
             for replica in every:
-                group.create_task(self._read(replica))
+                group.create_task(self._poll_replica(replica))
 
-    def families(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("caret_engine_up", "Whether it tells its metrics.", labels=_LABELS)
         for name, values in self._told.items():
             up.add_metric([name], float(values is not None))
@@ -88,7 +88,7 @@ class EngineMetricsPoller:
                     counter.add_metric([name], sum(found))
             yield counter
 
-    async def _read(self, replica: Replica) -> None:
+    async def _poll_replica(self, replica: Replica) -> None:
         try:
             async with asyncio.timeout(MAX_READ_S):
                 self._told[replica.name] = await self._reader.read(replica)

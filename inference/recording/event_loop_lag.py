@@ -29,5 +29,5 @@ class EventLoopLagProbe:
             late_s = self._clock.monotonic_s() - began_s - PROBE_EVERY_S
             self._lag.observe(max(0.0, late_s))
 
-    def families(self) -> Iterator[Metric]:
-        yield self._lag.family()
+    def collect(self) -> Iterator[Metric]:
+        yield self._lag.to_family()

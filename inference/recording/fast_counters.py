@@ -23,10 +23,10 @@ class FastCounters:
     def add(self, value: float, *labels: str) -> None:
         self._values[labels] = self._values.get(labels, 0) + value
 
-    def of(self, *labels: str) -> float:
+    def get(self, *labels: str) -> float:
         return self._values.get(labels, 0)
 
-    def family(self) -> CounterMetricFamily:
+    def to_family(self) -> CounterMetricFamily:
         family = CounterMetricFamily(*self._about, labels=self._labels)
         for labels, value in self._values.items():
             family.add_metric(labels, value)
@@ -63,7 +63,7 @@ class FastHistograms:
             histogram = self._histograms[labels] = Histogram(self._bounds)
         histogram.observe(value)
 
-    def family(self) -> HistogramMetricFamily:
+    def to_family(self) -> HistogramMetricFamily:
         family = HistogramMetricFamily(*self._about, labels=self._labels)
         for labels, histogram in self._histograms.items():
             buckets = list(zip(self._texts, accumulate(histogram.counts), strict=True))

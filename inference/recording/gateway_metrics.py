@@ -31,10 +31,14 @@ class GatewayMetrics:
     pools: PoolConfig
     replicas: ReplicaStates
     journal: JournalBacklog
-    refused: Callable[[], Iterable[tuple[str, str, IdentityMismatch]]] = tuple  # pool, replica, why
+    rejected_replicas: Callable[[], Iterable[tuple[str, str, IdentityMismatch]]] = (
+        tuple  # pool, replica, why
+    )
 
-    def families(self) -> Iterator[Metric]:
-        yield _one("caret_completions_in_flight", "Completions under way.", self.seats.num_taken)
+    def collect(self) -> Iterator[Metric]:
+        yield _one(
+            "caret_completions_in_flight", "Completions under way.", self.seats.num_in_flight
+        )
         watchers = self.authority.num_watchers
         yield _one(
             "caret_connected_clients", "Connections, and HTTP completions under way.", watchers
@@ -47,12 +51,12 @@ class GatewayMetrics:
         yield _one(
             "caret_journal_unwritten_records", "Records that the disk did not take.", unwritten
         )
-        yield from self._of_pools()
-        yield from self._of_replicas()
-        yield self._drained()
+        yield from self._collect_pools()
+        yield from self._collect_replicas()
+        yield self._collect_drained()
         yield from _PROCESS.collect()
 
-    def _of_pools(self) -> Iterator[Metric]:
+    def _collect_pools(self) -> Iterator[Metric]:
         about = GaugeMetricFamily(
             "caret_pool", "1 for each pool of the catalogue.", labels=["pool", "tier", "model"]
         )
@@ -66,7 +70,7 @@ class GatewayMetrics:
         )
         for pool in self.pools.by_name.values():
             about.add_metric([pool.name, pool.tier, pool.model], 1)
-            for hosts in pool.additions_from:
+            for hosts in pool.allowed_replica_hosts:
                 places.add_metric([pool.name, hosts], 1)
             for replica in pool.replicas:
                 members.add_metric([pool.name, replica.name], 1)
@@ -75,20 +79,20 @@ class GatewayMetrics:
             "1 for each replica that contradicts its pool and is asked nothing.",
             labels=["pool", "replica", "reason", "found", "wanted"],
         )
-        for name, replica_name, refusal in self.refused():
+        for name, replica_name, refusal in self.rejected_replicas():
             words = (refusal.reason.value, refusal.found, refusal.wanted)
             refused.add_metric([name, replica_name, *words], 1)
         yield from (about, members, places, refused)
 
-    def _drained(self) -> Metric:
+    def _collect_drained(self) -> Metric:
         drained = GaugeMetricFamily(
             "caret_replica_drained", "1: it is asked nothing new.", labels=["replica"]
         )
-        for replica in self.pools.replicas():
+        for replica in self.pools.list_replicas():
             drained.add_metric([replica.name], float(self.replicas.is_drained(replica)))
         return drained
 
-    def _of_replicas(self) -> Iterator[Metric]:
+    def _collect_replicas(self) -> Iterator[Metric]:
         under_way = GaugeMetricFamily(
             "caret_replica_requests_in_flight",
             "Requests of this gateway under way there.",
@@ -114,13 +118,13 @@ class GatewayMetrics:
             "Requests that waited there for too long, so that another was asked.",
             labels=["replica"],
         )
-        for replica in self.pools.replicas():
-            moved.add_metric([replica.name], self.replicas.num_moved(replica))
-            late.add_metric([replica.name], float(self.replicas.is_late(replica)))
-            under_way.add_metric([replica.name], self.replicas.num_under_way(replica))
-            if (rests_s := self.replicas.rests_s(replica)) is not None:
+        for replica in self.pools.list_replicas():
+            moved.add_metric([replica.name], self.replicas.num_rerouted(replica))
+            late.add_metric([replica.name], float(self.replicas.is_ejected(replica)))
+            under_way.add_metric([replica.name], self.replicas.num_in_flight(replica))
+            if (rests_s := self.replicas.cooldown_s(replica)) is not None:
                 rests.add_metric([replica.name], rests_s)
-            is_now = self.replicas.circuit(replica)
+            is_now = self.replicas.get_circuit(replica)
             for circuit in CircuitState:
                 circuits.add_metric([replica.name, circuit], float(circuit is is_now))
         yield from (under_way, circuits, rests, late, moved)

@@ -56,10 +56,10 @@ class IngestionBacklog:
 
 
 class JournalShipper(Protocol):
-    async def send(self, batches: list[bytes]) -> ShipmentReceipt:
+    async def send_batches(self, batches: list[bytes]) -> ShipmentReceipt:
         """Delivers encoded record arrays; raises OSError when it could not."""
 
-    async def backlog(self) -> IngestionBacklog:
+    async def read_backlog(self) -> IngestionBacklog:
         """Raises OSError when it cannot be told."""
 
 
@@ -145,25 +145,25 @@ class FileJournal:
         """Sends all that is there; False when the shipment failed and the rest has to wait."""
         try:
             self._rotate()
-            await self._settle(shipment)
+            await self._delete_ingested(shipment)
             while self._closed:
                 receipt = await ship_segment(self._closed[0], shipment)
                 path = self._closed.pop(0)
                 if receipt is not None:
-                    await self._keep(_ShippedPosition(path, receipt))
+                    await self._track_shipped(_ShippedPosition(path, receipt))
             while self._unwritten:
                 # Taken out first: a full queue drops its head while the sending waits.
-                await self._send_or_keep(self._unwritten.popleft(), shipment)
+                await self._send_or_retain(self._unwritten.popleft(), shipment)
         except (OSError, TimeoutError) as error:
             log.warning("usage.delivery_failed", error=type(error).__name__)
             return False
         return True
 
-    async def _settle(self, shipment: JournalShipper) -> None:
+    async def _delete_ingested(self, shipment: JournalShipper) -> None:
         """Deletes what is ingested, and lays out again what a former run of Redis may have lost."""
         if not self._shipped:
             return
-        backlog = await shipment.backlog()
+        backlog = await shipment.read_backlog()
         lost = [each.path for each in self._shipped if each.receipt.server != backlog.server]
         if lost:
             log.warning("usage.redelivered", segments=len(lost))
@@ -174,14 +174,14 @@ class FileJournal:
         while self._shipped and self._shipped[0].is_ingested(backlog):
             await _delete(self._shipped.popleft().path)
 
-    async def _keep(self, shipped: _ShippedPosition) -> None:
+    async def _track_shipped(self, shipped: _ShippedPosition) -> None:
         self._shipped.append(shipped)
         if len(self._shipped) > MAX_SHIPPED:
             await _delete(self._shipped.popleft().path)
 
-    async def _send_or_keep(self, data: bytes, shipment: JournalShipper) -> None:
+    async def _send_or_retain(self, data: bytes, shipment: JournalShipper) -> None:
         try:
-            await shipment.send([data])
+            await shipment.send_batches([data])
         except BaseException:
             self._unwritten.appendleft(data)
             raise
@@ -220,7 +220,7 @@ async def ship_segment(path: Path, shipment: JournalShipper) -> ShipmentReceipt 
         return None  # another gateway took it for abandoned, and has shipped it
     receipts = [
         # Cancelled here, the segment stays and is sent again: twice sent, once counted.
-        await shipment.send(frames[start : start + FRAMES_PER_BATCH])
+        await shipment.send_batches(frames[start : start + FRAMES_PER_BATCH])
         for start in range(0, len(frames), FRAMES_PER_BATCH)
     ]
     if not receipts:

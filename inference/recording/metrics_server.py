@@ -32,7 +32,7 @@ async def metrics_page(
     """Serves until the context is left; `others` by their paths. Where somebody else listens the
     gateway goes on without: of several gateways on a machine each needs a port of its own."""
     application = web.Application()
-    application.router.add_get("/metrics", _MetricsPage(tuple(sources)).answer)
+    application.router.add_get("/metrics", _MetricsPage(tuple(sources)).respond)
     for path, make in (others or {}).items():
         application.router.add_get(path, partial(_bytes, make))
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
@@ -55,7 +55,7 @@ class _MetricsPage:
     def __init__(self, sources: tuple[Families, ...]) -> None:
         self._sources = sources
 
-    async def answer(self, _request: web.Request) -> web.Response:
+    async def respond(self, _request: web.Request) -> web.Response:
         parts: list[bytes] = []
         for source in self._sources:
             for family in source():

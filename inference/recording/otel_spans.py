@@ -49,7 +49,7 @@ class SpanRecorder:
         self._resource = resource
         self._processor = processor
 
-    def ended(self, account: RequestTrace) -> None:
+    def on_completed(self, account: RequestTrace) -> None:
         request_id = UUID(account.arrival.request_id).int
         parent = parse_trace_parent(account.arrival.trace_parent)
         if not self._is_sampled(request_id, parent):
@@ -58,7 +58,7 @@ class SpanRecorder:
         wall = _WallClock(account)
         whole = _context(parent.trace_id if parent else request_id)
         for each in compute_stage_timings(account, recorded_s=recorded_s):
-            self._processor.on_end(self._stage(each, whole, wall))
+            self._processor.on_end(self._make_stage_span(each, whole, wall))
         self._processor.on_end(
             ReadableSpan(
                 "completion",
@@ -68,13 +68,15 @@ class SpanRecorder:
                 attributes=_attributes(account),
                 kind=SpanKind.SERVER,
                 status=_status(account),
-                start_time=wall.ns(account.arrival.received_s),
-                end_time=wall.ns(recorded_s),
+                start_time=wall.to_unix_ns(account.arrival.received_s),
+                end_time=wall.to_unix_ns(recorded_s),
                 instrumentation_scope=_SCOPE,
             )
         )
 
-    def _stage(self, each: StageTiming, whole: SpanContext, wall: "_WallClock") -> ReadableSpan:
+    def _make_stage_span(
+        self, each: StageTiming, whole: SpanContext, wall: "_WallClock"
+    ) -> ReadableSpan:
         return ReadableSpan(
             each.stage,
             context=_context(whole.trace_id),
@@ -82,8 +84,8 @@ class SpanRecorder:
             resource=self._resource,
             attributes={} if each.is_whole else {"caret.ended_here": True},
             status=_OK,
-            start_time=wall.ns(each.began_s),
-            end_time=wall.ns(each.ended_s),
+            start_time=wall.to_unix_ns(each.began_s),
+            end_time=wall.to_unix_ns(each.ended_s),
             instrumentation_scope=_SCOPE,
         )
 
@@ -104,7 +106,7 @@ class _WallClock:
         self._received_s = account.arrival.received_s
         self._occurred_at_ns = account.arrival.occurred_at_ms * 1_000_000
 
-    def ns(self, moment_s: float) -> int:
+    def to_unix_ns(self, moment_s: float) -> int:
         return self._occurred_at_ns + round((moment_s - self._received_s) * 1e9)
 
 
@@ -126,7 +128,7 @@ def _attributes(account: RequestTrace) -> Attributes:
     attributes: Attributes = {
         "caret.request_id": account.arrival.request_id,
         "caret.protocol": account.arrival.protocol,
-        "caret.finish": (account.ending or FinishReason.CANCELLED).value,
+        "caret.finish": (account.finish_reason or FinishReason.CANCELLED).value,
         "caret.pool": account.pool,
         "caret.replica": account.replica,
         "caret.prompt_tokens": account.prompt_tokens,
@@ -146,6 +148,6 @@ def _attributes(account: RequestTrace) -> Attributes:
 
 
 def _status(account: RequestTrace) -> Status:
-    if account.ending is not FinishReason.ERROR:
+    if account.finish_reason is not FinishReason.ERROR:
         return _OK
     return Status(StatusCode.ERROR, account.error_code)

@@ -19,12 +19,12 @@ class Journal(Protocol):
 
 
 class CompletionObserver(Protocol):
-    def ended(self, account: RequestTrace) -> None:
+    def on_completed(self, account: RequestTrace) -> None:
         """Takes note of a completion that has ended, whoever asked; in microseconds."""
 
 
 class CompletionListener(CompletionObserver, Protocol):
-    def began(self, account: RequestTrace) -> None:
+    def on_started(self, account: RequestTrace) -> None:
         """A completion has begun, and its account may be looked at until it ends."""
 
 
@@ -45,7 +45,7 @@ def record(recorder: Recorder, arrival: IncomingRequest) -> Iterator[RequestTrac
     """
     account = RequestTrace(arrival=arrival, clock=recorder.clock)
     for follower in recorder.followers:
-        follower.began(account)
+        follower.on_started(account)
     try:
         yield account
     except Exception:
@@ -66,7 +66,7 @@ def record(recorder: Recorder, arrival: IncomingRequest) -> Iterator[RequestTrac
 def _tell(recorder: Recorder, account: RequestTrace) -> None:
     """That it has ended: first the followers, which hold the account, and its text, until then."""
     for observer in (*recorder.followers, *recorder.observers):
-        observer.ended(account)
+        observer.on_completed(account)
 
 
 def _record_of(
@@ -84,12 +84,12 @@ def _record_of(
         tier=request.tier,
         pool=account.pool,
         replica=account.replica,
-        finish=account.ending or FinishReason.CANCELLED,
+        finish=account.finish_reason or FinishReason.CANCELLED,
         error_code=account.error_code,
         prompt_tokens=account.prompt_tokens,
         cached_tokens=account.cached_tokens,
         generated_tokens=account.generated_tokens,
-        assemble_ms=account.ms_since_arrival(account.assembled_s),
+        assemble_ms=account.elapsed_ms(account.assembled_s),
         first_token_ms=account.first_token_ms,
         engine_ms=account.engine_ms,
         total_ms=account.total_ms,
@@ -98,13 +98,13 @@ def _record_of(
         filter_reason=account.filter_reason,
         num_files=account.num_files,
         num_snippets=account.num_snippets,
-        authenticated_ms=account.ms_since_arrival(account.authenticated_s),
-        admitted_ms=account.ms_since_arrival(account.admitted_s),
-        routed_ms=account.ms_since_arrival(account.routed_s),
+        authenticated_ms=account.elapsed_ms(account.authenticated_s),
+        admitted_ms=account.elapsed_ms(account.admitted_s),
+        routed_ms=account.elapsed_ms(account.routed_s),
         num_in_flight_at_replica=account.num_in_flight_at_replica,
         editor=account.arrival.editor,
         num_chars=account.num_sent_chars,
         num_lines=account.num_sent_lines,
-        is_parsed=account.is_parsed,
+        is_parsed=account.is_syntax_checked,
         model=model,
     )

@@ -13,7 +13,7 @@ class RedisShipment:
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
-    async def send(self, batches: list[bytes]) -> ShipmentReceipt:
+    async def send_batches(self, batches: list[bytes]) -> ShipmentReceipt:
         """At least one batch; each is an entry of its own. Raises OSError when Redis cannot be
         reached.
 
@@ -30,7 +30,7 @@ class RedisShipment:
             raise OSError(f"usage stream: {type(error).__name__}") from error
         return ShipmentReceipt(_run_of(server), _entry_id(entries[-1]))
 
-    async def backlog(self) -> IngestionBacklog:
+    async def read_backlog(self) -> IngestionBacklog:
         """Ingest deletes entries, in whatever order: what is older than the oldest is in the
         tables. Raises OSError when Redis cannot be reached."""
         try:

@@ -24,7 +24,7 @@ class SlowLog:
         self._num_lines = 0
         self._num_withheld = 0  # since the last line
 
-    def ended(self, account: RequestTrace) -> None:
+    def on_completed(self, account: RequestTrace) -> None:
         request, first_ms = account.request, account.first_token_ms
         if request is None or request.is_warm_up or first_ms is None:
             return

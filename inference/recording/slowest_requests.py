@@ -31,7 +31,7 @@ class SlowestRequests:
         self._slots: dict[int, list[Held]] = {}  # heaps, by the slot's number
         self._numbers = count()
 
-    def note(self, record: CompletionRecord) -> None:
+    def add(self, record: CompletionRecord) -> None:
         waited_ms = record.total_ms if record.first_token_ms is None else record.first_token_ms
         slowness = waited_ms / FIRST_TOKEN_TARGETS_MS[record.mode]
         if slowness <= 1:
@@ -41,22 +41,22 @@ class SlowestRequests:
             heappush(heap, (slowness, next(self._numbers), _anonymize(record)))
         elif slowness > heap[0][0]:
             heappushpop(heap, (slowness, next(self._numbers), _anonymize(record)))
-        self._forget()
+        self._evict_expired()
 
     @property
-    def num_held(self) -> int:
+    def num_records(self) -> int:
         return sum(map(len, self._slots.values()))
 
     def records(self) -> list[CompletionRecord]:
         """The slowest first."""
-        self._forget()
+        self._evict_expired()
         held = sorted((each for heap in self._slots.values() for each in heap), reverse=True)
         return [record for _, _, record in held[:MAX_RECORDS]]
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         return encode_records(list(self.records()))
 
-    def _forget(self) -> None:
+    def _evict_expired(self) -> None:
         oldest = self._slot() - KEPT_S // _SLOT_S
         for number in [number for number in self._slots if number < oldest]:
             del self._slots[number]
@@ -74,7 +74,7 @@ class SlowestRequestsJournal:
 
     def append(self, record: UsageRecord) -> None:
         if isinstance(record, CompletionRecord):
-            self._slowest.note(record)
+            self._slowest.add(record)
         self._journal.append(record)
 
 

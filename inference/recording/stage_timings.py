@@ -46,11 +46,11 @@ def compute_stage_timings(account: RequestTrace, *, recorded_s: float) -> list[S
 def _marks(account: RequestTrace) -> tuple[float | None, ...]:
     """When the stages up to `filter` were over."""
     return (
-        account.checked_s,
+        account.received_s,
         account.authenticated_s,
         account.admitted_s,
         account.assembled_s,
         account.routed_s,
-        account.engine_first_s,
-        account.sent_first_s,
+        account.engine_first_token_s,
+        account.first_sent_s,
     )

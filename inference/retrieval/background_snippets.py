@@ -20,7 +20,7 @@ class BackgroundSnippets:
         self._memory = memory
         self._outbox = outbox
 
-    def of(self, admitted: AdmittedRequest) -> tuple[Snippet, ...]:
+    def find(self, admitted: AdmittedRequest) -> tuple[Snippet, ...]:
         policy = admitted.principal.snapshot.policy
         request = admitted.request
         if not _is_about_a_file(request) or not is_indexing_allowed(
@@ -28,28 +28,28 @@ class BackgroundSnippets:
         ):
             return ()
         place = _place(admitted, request.path)
-        if self._outbox.is_due(place, is_question=True):
-            self._put(admitted, place, _question(request), is_question=True)
+        if self._outbox.is_due(place, is_query=True):
+            self._enqueue(admitted, place, _question(request), is_query=True)
         self._send_files(admitted, place)
-        return self._memory.of(place, policy)
+        return self._memory.find(place, policy)
 
     def _send_files(self, admitted: AdmittedRequest, current: FileKey) -> None:
         for path, text in _texts(admitted.request):
             place = _place(admitted, path)
             # The length first: to join the current file's two halves takes longer.
-            if self._outbox.is_due(place, is_question=False):
-                self._put(admitted, place, "".join(text), is_question=False)
+            if self._outbox.is_due(place, is_query=False):
+                self._enqueue(admitted, place, "".join(text), is_query=False)
 
-    def _put(
-        self, admitted: AdmittedRequest, place: FileKey, text: str, *, is_question: bool
+    def _enqueue(
+        self, admitted: AdmittedRequest, place: FileKey, text: str, *, is_query: bool
     ) -> None:
         principal = admitted.principal
-        self._outbox.put(
+        self._outbox.enqueue(
             OutgoingMessage(
-                place=place,
+                key=place,
                 tenant_id=principal.snapshot.tenant_id,
-                scope=RetrievalScope(holder=principal.holder, repository=place.repository),
-                is_question=is_question,
+                scope=RetrievalScope(holder=principal.cache_partition, repository=place.repository),
+                is_query=is_query,
                 text=text,
             )
         )

@@ -50,7 +50,7 @@ log = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class _PendingQuery:
     tenant_id: TenantId
-    place: FileKey
+    key: FileKey
     until_s: float
 
 
@@ -72,53 +72,55 @@ class RetrievalClient:
         """Runs until cancelled."""
         while True:
             try:
-                await self._outbox.wait(timeout_s=POLL_S if self._awaited else IDLE_S)
-                await self.deliver()
-                await self.collect()
+                await self._outbox.wait_for_message(timeout_s=POLL_S if self._awaited else IDLE_S)
+                await self.send_pending()
+                await self.receive_results()
             except (RedisError, OSError, TimeoutError) as error:
                 log.warning("retrieval.unreachable", error=type(error).__name__)
                 self._outbox.clear()
                 self._awaited.clear()
                 self._sent.clear()
                 await asyncio.sleep(_PAUSE_S)
-            self._memory.forget_old()
+            self._memory.evict_expired()
 
-    async def deliver(self) -> None:
+    async def send_pending(self) -> None:
         """All that waits. Raises RedisError."""
-        while (errand := self._outbox.take()) is not None:
-            if errand.is_question:
-                await self._ask(errand)
-            elif self._is_news(errand):
-                await self._send(errand)
+        while (errand := self._outbox.dequeue()) is not None:
+            if errand.is_query:
+                await self._send_query(errand)
+            elif self._is_new(errand):
+                await self._send_message(errand)
 
-    async def collect(self) -> None:
+    async def receive_results(self) -> None:
         """The answers that are there. Raises RedisError."""
-        self._give_up()
+        self._expire_pending()
         if not self._awaited:
             return
         taken = await cast(Any, self._redis.lpop(answers_key(self._gateway), 64))
         for data in taken or ():
-            self._take(data)
+            self._on_result(data)
 
-    async def _send(self, errand: OutgoingMessage) -> None:
-        path, text = errand.place.path, await redact_in_slices(errand.place.path, errand.text)
+    async def _send_message(self, errand: OutgoingMessage) -> None:
+        path, text = errand.key.path, await redact_in_slices(errand.key.path, errand.text)
         file = FileUpload(scope=_clean_scope(errand.scope), path=_clean(path), text=_clean(text))
-        await self._add(FILES, errand.tenant_id, file, at_most=MAX_FILES_QUEUED)
+        await self._append_to_stream(FILES, errand.tenant_id, file, at_most=MAX_FILES_QUEUED)
 
-    async def _ask(self, errand: OutgoingMessage) -> None:
+    async def _send_query(self, errand: OutgoingMessage) -> None:
         question = SnippetQuery(
             question_id=secrets.token_hex(8),
             gateway=self._gateway,
             scope=_clean_scope(errand.scope),
-            path=_clean(errand.place.path),
-            text=_clean(await redact_in_slices(errand.place.path, errand.text)),
+            path=_clean(errand.key.path),
+            text=_clean(await redact_in_slices(errand.key.path, errand.text)),
         )
-        await self._add(QUESTIONS, errand.tenant_id, question, at_most=MAX_QUESTIONS_QUEUED)
+        await self._append_to_stream(
+            QUESTIONS, errand.tenant_id, question, at_most=MAX_QUESTIONS_QUEUED
+        )
         until_s = self._clock.monotonic_s() + MAX_WAIT_S
-        self._awaited[question.question_id] = _PendingQuery(errand.tenant_id, errand.place, until_s)
-        self._bound_awaited(errand.tenant_id)
+        self._awaited[question.question_id] = _PendingQuery(errand.tenant_id, errand.key, until_s)
+        self._bound_pending(errand.tenant_id)
 
-    def _bound_awaited(self, asker: TenantId) -> None:
+    def _bound_pending(self, asker: TenantId) -> None:
         """One answer is no longer awaited when there are too many: the asker's oldest when he has
         his share, else that of who has most."""
         counts = Counter(each.tenant_id for each in self._awaited.values())
@@ -129,27 +131,27 @@ class RetrievalClient:
         ids = (key for key, each in self._awaited.items() if each.tenant_id == asker)
         del self._awaited[next(ids)]
 
-    async def _add(
+    async def _append_to_stream(
         self, stream: str, tenant_id: TenantId, message: FileUpload | SnippetQuery, *, at_most: int
     ) -> None:
         sealed = self._sealer.seal(tenant_id, message)
         limits = (str(STREAM_MS), str(at_most))
         await cast(Any, self._redis.eval(ADD_SCRIPT, 1, stream, cast(Any, sealed), FIELD, *limits))
 
-    def _is_news(self, errand: OutgoingMessage) -> bool:
+    def _is_new(self, errand: OutgoingMessage) -> bool:
         """Notes it, too."""
-        if not is_context_file(errand.place.path, errand.text):
+        if not is_context_file(errand.key.path, errand.text):
             return False
         data = errand.text.encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(data, key=self._secret, digest_size=16).digest()
         now_s = self._clock.monotonic_s()
-        held = self._sent.get(errand.place)
+        held = self._sent.get(errand.key)
         if held is not None and held[0] == digest and held[1] > now_s:
             return False
-        self._sent.put(errand.place, (digest, now_s + RESEND_S))
+        self._sent.set(errand.key, (digest, now_s + RESEND_S))
         return True
 
-    def _take(self, data: bytes) -> None:
+    def _on_result(self, data: bytes) -> None:
         try:
             tenant_id, found = self._sealer.open(data, SnippetResult)
         except UnreadableMessage as error:
@@ -159,11 +161,11 @@ class RetrievalClient:
         if awaited is None or awaited.tenant_id != tenant_id:
             return  # too late, or not for whom it was asked
         snippets = tuple(Snippet(each.path, each.text, each.score) for each in found.snippets)
-        self._memory.put(awaited.place, snippets)
+        self._memory.store(awaited.key, snippets)
         if not snippets:
-            self._outbox.ask_again(awaited.place)
+            self._outbox.schedule_retry(awaited.key)
 
-    def _give_up(self) -> None:
+    def _expire_pending(self) -> None:
         """On answers that take too long; the oldest questions are first."""
         now_s = self._clock.monotonic_s()
         scopes = set()
@@ -172,15 +174,15 @@ class RetrievalClient:
             if awaited.until_s > now_s:
                 break
             del self._awaited[question_id]
-            self._outbox.ask_again(awaited.place)
-            scopes.add(awaited.place.scope)
+            self._outbox.schedule_retry(awaited.key)
+            scopes.add(awaited.key.scope)
         for scope in scopes:
-            self._send_again(scope)
+            self._resend_files(scope)
 
-    def _send_again(self, scope: tuple[str, str]) -> None:
+    def _resend_files(self, scope: tuple[str, str]) -> None:
         """Without a worker to answer there was none to index: the files were lost with it."""
-        self._outbox.forget_files(scope)
-        self._sent.drop_scope(scope)
+        self._outbox.reset_files(scope)
+        self._sent.remove_scope(scope)
 
 
 def _clean(text: str) -> str:

@@ -14,6 +14,6 @@ class Retrieval(BackgroundSnippets):
     def __init__(self, redis: Redis, *, root_secret: bytes, clock: Clock) -> None:
         memory, outbox = SnippetCache(clock), SendQueue(clock)
         super().__init__(memory, outbox)
-        self.courier = RetrievalClient(
+        self.client = RetrievalClient(
             redis, Sealer(root_secret), memory=memory, outbox=outbox, clock=clock
         )

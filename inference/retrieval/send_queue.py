@@ -24,10 +24,10 @@ FIRST_EMPTY_S: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    place: FileKey
+    key: FileKey
     tenant_id: TenantId
     scope: RetrievalScope
-    is_question: bool
+    is_query: bool
     text: str  # of the file; for a question, around the cursor
 
 
@@ -49,53 +49,53 @@ class SendQueue:
         self._due_questions = TenantLru[FileKey, _ResendSchedule](max_items=MAX_NOTED)
         self._is_filled = asyncio.Event()
 
-    def is_due(self, place: FileKey, *, is_question: bool) -> bool:
-        due = self._due(is_question=is_question).get(place)
+    def is_due(self, place: FileKey, *, is_query: bool) -> bool:
+        due = self._schedule_of(is_query=is_query).get(place)
         return due is None or due.due_s <= self._clock.monotonic_s()
 
-    def put(self, errand: OutgoingMessage) -> None:
+    def enqueue(self, errand: OutgoingMessage) -> None:
         """Unless there is no room for it."""
-        key = errand.tenant_id, errand.is_question
-        queue, limit = self._queue(is_question=errand.is_question)
+        key = errand.tenant_id, errand.is_query
+        queue, limit = self._queue(is_query=errand.is_query)
         if len(queue) >= limit or self._num_of_tenant[key] >= limit // MAX_OF_TENANT:
             return
         queue.append(errand)
         self._num_of_tenant[key] += 1
-        self._put_off(errand)
+        self._postpone(errand)
         self._is_filled.set()
 
-    def ask_again(self, place: FileKey) -> None:
+    def schedule_retry(self, place: FileKey) -> None:
         """The place's question has found nothing, or was not answered."""
         due = self._due_questions.get(place)
         if due is not None:
             due.pause_s = min(due.pause_s * 2, QUESTION_EVERY_S)
             due.due_s = self._clock.monotonic_s() + due.pause_s
 
-    def forget_files(self, scope: tuple[str, str]) -> None:
+    def reset_files(self, scope: tuple[str, str]) -> None:
         """The files of this namespace and repository are due again."""
-        self._due_files.drop_scope(scope)
+        self._due_files.remove_scope(scope)
 
-    def _put_off(self, errand: OutgoingMessage) -> None:
-        noted = self._due(is_question=errand.is_question)
-        due = noted.get(errand.place) or _ResendSchedule()
-        every_s = QUESTION_EVERY_S if errand.is_question else FILE_EVERY_S
+    def _postpone(self, errand: OutgoingMessage) -> None:
+        noted = self._schedule_of(is_query=errand.is_query)
+        due = noted.get(errand.key) or _ResendSchedule()
+        every_s = QUESTION_EVERY_S if errand.is_query else FILE_EVERY_S
         due.due_s = self._clock.monotonic_s() + every_s
-        noted.put(errand.place, due)
+        noted.set(errand.key, due)
 
-    def take(self) -> OutgoingMessage | None:
+    def dequeue(self) -> OutgoingMessage | None:
         """Questions first: somebody types."""
         queue = self._questions or self._files
         if not queue:
             self._is_filled.clear()
             return None
         errand = queue.popleft()
-        key = errand.tenant_id, errand.is_question
+        key = errand.tenant_id, errand.is_query
         self._num_of_tenant[key] -= 1
         if not self._num_of_tenant[key]:
             del self._num_of_tenant[key]
         return errand
 
-    async def wait(self, *, timeout_s: float) -> None:
+    async def wait_for_message(self, *, timeout_s: float) -> None:
         """Until there is something to take, or for so long."""
         try:
             async with asyncio.timeout(timeout_s):
@@ -111,8 +111,8 @@ class SendQueue:
         self._due_files.clear()
         self._due_questions.clear()
 
-    def _due(self, *, is_question: bool) -> TenantLru[FileKey, _ResendSchedule]:
-        return self._due_questions if is_question else self._due_files
+    def _schedule_of(self, *, is_query: bool) -> TenantLru[FileKey, _ResendSchedule]:
+        return self._due_questions if is_query else self._due_files
 
-    def _queue(self, *, is_question: bool) -> tuple[deque[OutgoingMessage], int]:
-        return (self._questions, MAX_QUESTIONS) if is_question else (self._files, MAX_FILES)
+    def _queue(self, *, is_query: bool) -> tuple[deque[OutgoingMessage], int]:
+        return (self._questions, MAX_QUESTIONS) if is_query else (self._files, MAX_FILES)

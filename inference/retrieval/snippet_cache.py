@@ -49,26 +49,26 @@ class SnippetCache:
         self._clock = clock
         self._entries = TenantLru[FileKey, _CachedSnippets](max_items=max_places)
 
-    def of(self, place: FileKey, policy: TenantPolicy) -> tuple[Snippet, ...]:
+    def find(self, place: FileKey, policy: TenantPolicy) -> tuple[Snippet, ...]:
         entry = self._entries.get(place)
         if entry is None:
             return ()
-        self._entries.use(place)
+        self._entries.touch(place)
         if entry.until_s <= self._clock.monotonic_s():
-            self._entries.drop(place)
+            self._entries.remove(place)
             return ()
         if entry.policy is not policy:
             entry.policy, entry.allowed = policy, _allowed(place, entry.snippets, policy)
         return entry.allowed
 
-    def put(self, place: FileKey, snippets: tuple[Snippet, ...]) -> None:
-        self._entries.put(place, _CachedSnippets(snippets, self._clock.monotonic_s() + LIFETIME_S))
+    def store(self, place: FileKey, snippets: tuple[Snippet, ...]) -> None:
+        self._entries.set(place, _CachedSnippets(snippets, self._clock.monotonic_s() + LIFETIME_S))
 
-    def forget_old(self) -> None:
+    def evict_expired(self) -> None:
         """Also what nobody asks for any more."""
         now_s = self._clock.monotonic_s()
         for place in [place for place, entry in self._entries.items() if entry.until_s <= now_s]:
-            self._entries.drop(place)
+            self._entries.remove(place)
 
 
 def _allowed(

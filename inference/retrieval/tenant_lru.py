@@ -43,23 +43,23 @@ class TenantLru(Generic[Key, Value]):
         notes = self._of_tenant.get(_tenant(key))
         return None if notes is None else notes.get(key)
 
-    def use(self, key: Key) -> None:
+    def touch(self, key: Key) -> None:
         """It is there; of its tenant's it goes last."""
         self._of_tenant[_tenant(key)].move_to_end(key)
 
-    def put(self, key: Key, value: Value) -> None:
+    def set(self, key: Key, value: Value) -> None:
         notes = self._of_tenant.setdefault(_tenant(key), OrderedDict())
         self._num_items += key not in notes
         notes[key] = value
         notes.move_to_end(key)
         self._of_scope.setdefault(key.scope, set()).add(key)
         if len(notes) > self._max_of_tenant:
-            self.drop(next(iter(notes)))
+            self.remove(next(iter(notes)))
         elif self._num_items > self._max_items:
             most = max(self._of_tenant.values(), key=lambda each: len(each))
-            self.drop(next(iter(most)))
+            self.remove(next(iter(most)))
 
-    def drop(self, key: Key) -> None:
+    def remove(self, key: Key) -> None:
         """It is there."""
         tenant, scope = _tenant(key), key.scope
         del self._of_tenant[tenant][key]
@@ -70,9 +70,9 @@ class TenantLru(Generic[Key, Value]):
         if not self._of_scope[scope]:
             del self._of_scope[scope]
 
-    def drop_scope(self, scope: tuple[str, str]) -> None:
+    def remove_scope(self, scope: tuple[str, str]) -> None:
         for key in tuple(self._of_scope.get(scope, ())):
-            self.drop(key)
+            self.remove(key)
 
     def clear(self) -> None:
         self._num_items = 0

@@ -64,9 +64,9 @@ def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRe
     """Raises Dropped (shed) for a warm-up whose replica has something else to do, and where an
     operator has drained all of the pool's."""
     request, pool = admitted.request, router.pools.by_name[admitted.pool]
-    salt = router.namespaces.salt(admitted.principal)
+    salt = router.namespaces.derive_salt(admitted.principal)
     replica, *others = _choose(router, admitted, prompt, salt=salt)
-    num_under_way = router.replicas.num_under_way(replica)
+    num_under_way = router.replicas.num_in_flight(replica)
     if request.is_warm_up and num_under_way:
         raise CompletionDropped(FinishReason.SHED)
     return EngineRequest(
@@ -79,9 +79,9 @@ def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRe
         salt=salt,
         priority=_LAST if request.is_warm_up else _PRIORITIES[request.mode],
         num_in_flight_at_replica=num_under_way,
-        late_after_s=LATE_TARGETS * router.targets_ms[request.mode] / 1000,
-        others=() if request.is_warm_up else tuple(others),
-        gives_way=request.is_warm_up,
+        first_token_timeout_s=LATE_TARGETS * router.targets_ms[request.mode] / 1000,
+        fallback_replicas=() if request.is_warm_up else tuple(others),
+        is_preemptible=request.is_warm_up,
     )
 
 
@@ -94,10 +94,10 @@ def _choose(
     if not staying:
         raise CompletionDropped(FinishReason.SHED)
     ranked = rank_by_hash(_key(salt, admitted.request, prompt), staying)
-    well = [replica for replica in ranked if router.replicas.may_ask(replica)] or ranked
-    quick = [replica for replica in well if not router.replicas.is_late(replica)] or well
+    well = [replica for replica in ranked if router.replicas.is_available(replica)] or ranked
+    quick = [replica for replica in well if not router.replicas.is_ejected(replica)] or well
     roomy = filter_with_capacity(
-        _drop_unprofitable_speculation(router, admitted, quick), router.replicas.num_under_way
+        _drop_unprofitable_speculation(router, admitted, quick), router.replicas.num_in_flight
     )
     in_turn = dict.fromkeys((*_corrected(router, roomy, salt, prompt), *well))
     return tuple(in_turn)[: 1 + _MAX_RETRIES]
@@ -107,7 +107,7 @@ def _drop_unprofitable_speculation(
     router: Router, admitted: AdmittedRequest, well: list[Replica]
 ) -> list[Replica]:
     """Without those that speculate, where that does not pay for the language."""
-    if router.speculation.suits(admitted.pool, admitted.request.language):
+    if router.speculation.is_profitable(admitted.pool, admitted.request.language):
         return well
     return [replica for replica in well if replica.speculation is None] or well
 
@@ -118,7 +118,7 @@ def _corrected(
     urls = [replica.url for replica in preferred if replica.kv_events is not None]
     if len(urls) < 2:  # nothing to compare: the prompt need not be hashed
         return preferred
-    return prefer_cached(preferred, router.index.cached_tokens(urls, salt, prompt.token_ids))
+    return prefer_cached(preferred, router.index.count_cached_tokens(urls, salt, prompt.token_ids))
 
 
 def _key(salt: CacheSalt, request: CompletionRequest, prompt: Prompt) -> str:

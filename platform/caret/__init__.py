@@ -1,1 +1,1 @@
-"""Caret's shared ground: contracts, foundation, settings and the composition root."""
+"""Code that all processes share: contracts, foundation, settings and the composition root."""

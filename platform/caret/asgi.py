@@ -1,9 +1,9 @@
-"""The console's ASGI application: Django, for pages and the REST API, behind its guards.
+"""The console's ASGI application: Django, for pages and the REST API, behind its middleware.
 
-    health > static files > credentials > size of bodies > requests at one time > Django
+    health checks > static files > credentials > body limit > concurrency limit > Django
 
-Beside it the pages' live numbers, over a WebSocket of their own. Completions never: those are the
-gateway's, in a process of its own.
+A separate WebSocket serves the live metrics of the pages. Only the gateway, another process, serves
+completions.
 """
 
 import os
@@ -23,7 +23,7 @@ from tenants.base.health_checks import is_ready
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
 
 LIVE_PATH: Final = "/live"
-# Each request in flight holds a thread and a connection to Postgres.
+# Each request in flight occupies a thread and a Postgres connection.
 LIMITS: Final = ConcurrencyLimits(
     max_requests=64,
     max_wait_s=10.0,
@@ -43,7 +43,7 @@ def _guarded(application: Application) -> Application:
 
 
 def _static_files() -> Files:
-    # Imported here: it wants a Django that is set up.
+    # Imported here: it needs Django to be set up.
     from console.assets import static_files
 
     return static_files()
@@ -53,7 +53,7 @@ django.setup(set_prefix=False)
 
 
 def _handler() -> Application:
-    # Imported here: it wants a Django that is set up.
+    # Imported here: it needs Django to be set up.
     from console.asgi_handler import Handler
 
     return Handler()
@@ -76,4 +76,4 @@ async def console(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     elif scope["path"] == LIVE_PATH:
         await _live(scope, receive, send)
     else:
-        await send({"type": "websocket.close"})  # refused, with 403
+        await send({"type": "websocket.close"})  # rejected with 403

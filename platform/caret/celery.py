@@ -1,7 +1,7 @@
-"""The worker's application: `celery -A caret.celery worker --beat`.
+"""The worker's Celery application: `celery -A caret.celery worker --beat`.
 
-Every task has a queue of its own in the table below. The worker does not start
-with a database role that row security would not bind, nor without the root keys.
+The table below routes every task to a queue. The worker does not start with a database role that
+row-level security does not bind, nor without the root keys.
 """
 
 import logging
@@ -20,8 +20,8 @@ from caret.foundation.log_config import configure_logging
 from caret.foundation.metrics_server import serve_metrics
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
-# They would load every address of console and API: three seconds of a start, for nothing that a
-# worker or a beat needs. What a worker must not start without is in StartupChecks below.
+# The system checks would import every URL of the console and the API. That takes three seconds, and
+# neither worker nor beat needs it. StartupChecks below checks what a worker needs.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("caret")
@@ -65,10 +65,10 @@ app.conf.task_routes = {
     "tenants.tasks.count_pool_days": {"queue": "metrics"},
 }
 app.conf.task_create_missing_queues = False
-# Kept in memory: intervals this short need no file that two beats could fight over.
+# Kept in memory: intervals this short need no file, for which two beats could conflict.
 app.conf.beat_scheduler = "caret.foundation.celery_scheduler:ClockJumpSafeScheduler"
 app.conf.beat_schedule = {
-    # A tick that finds no worker is worth nothing once the next one is there: it expires.
+    # A tick that no worker has run expires: the next tick replaces it.
     "ingest-usage": {
         "task": "tenants.tasks.ingest_usage",
         "schedule": 1.0,
@@ -99,7 +99,7 @@ app.conf.beat_schedule = {
         "schedule": 2.0,
         "options": {"expires": 4.0},
     },
-    # What was withdrawn cannot be read from that moment on; here its objects go.
+    # Withdrawn content is unreadable at once; this task deletes its objects.
     "sweep-telemetry": {
         "task": "tenants.tasks.sweep_telemetry",
         "schedule": 60.0,
@@ -115,25 +115,25 @@ app.conf.beat_schedule = {
         "schedule": 24 * 3600.0,
         "options": {"expires": 24 * 3600.0},
     },
-    # Days are counted, so hours would do; one purge that is under way is gone on with.
+    # Retention counts days, so hours between ticks suffice; a started purge continues.
     "purge-due": {
         "task": "tenants.tasks.purge_due",
         "schedule": 6 * 3600.0,
         "options": {"expires": 6 * 3600.0},
     },
-    # Keys went when it was demanded; here the rows go.
+    # Keys are destroyed with the request; this task deletes the rows.
     "erase-subjects": {
         "task": "tenants.tasks.erase_subjects",
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
-    # Of who was erased; a gateway that was cut off delivers its journal when it is back.
+    # Records of erased people: a disconnected gateway delivers its journal when it is back.
     "rename-late-records": {
         "task": "tenants.tasks.rename_late_records",
         "schedule": 6 * 3600.0,
         "options": {"expires": 6 * 3600.0},
     },
-    # They are noted as they are destroyed, erasures as they are demanded; here what was missed.
+    # Keys are recorded when destroyed, erasures when requested; this task records missed ones.
     "note-destroyed-keys": {
         "task": "tenants.tasks.note_destroyed_keys",
         "schedule": 3600.0,
@@ -164,13 +164,13 @@ app.conf.beat_schedule = {
         "schedule": 15.0,
         "options": {"expires": 30.0},
     },
-    # Signs once an hour what has grown. More often asked, as intervals begin anew with each start.
+    # Signs new heads once an hour. It runs more often, because intervals restart with the process.
     "sign-audit-heads": {
         "task": "tenants.tasks.sign_audit_heads",
         "schedule": 300.0,
         "options": {"expires": 300.0},
     },
-    # An hour is counted anew whenever it has got records: once a minute is soon enough for reports.
+    # An hour is aggregated again after new records arrive; reports need that once a minute.
     "roll-up-usage": {
         "task": "tenants.tasks.roll_up_usage",
         "schedule": 60.0,
@@ -196,7 +196,7 @@ app.conf.beat_schedule = {
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
-    # Outcomes come up to half an hour late, and records of a gateway that was cut off later still.
+    # Outcomes arrive up to half an hour late, and records of a disconnected gateway even later.
     "count-pool-days": {
         "task": "tenants.tasks.count_pool_days",
         "schedule": 300.0,
@@ -211,11 +211,13 @@ app.conf.beat_schedule = {
 
 
 class StartupChecks(bootsteps.Step):  # type: ignore[misc]  # celery has no types
-    """Refuses to start a worker whose database role could pass the wall between tenants, or that
-    could not open tenants' keys."""
+    """Prevents the start of a worker with a wrong database role or without the root keys.
+
+    The role must not bypass tenant isolation, and the root keys must open the tenants' keys.
+    """
 
     def __init__(self, parent: Any, **kwargs: Any) -> None:
-        # Imported here: settings are read once Celery has loaded them.
+        # Imported here: settings can be read only after Celery has loaded them.
         from caret.foundation.postgres.roles import require_rls_bound_role
         from tenants.security.encryption.startup_check import require_root_keys
 
@@ -227,15 +229,15 @@ class StartupChecks(bootsteps.Step):  # type: ignore[misc]  # celery has no type
 app.steps["worker"].add(StartupChecks)
 
 
-@setup_logging.connect  # type: ignore[untyped-decorator]  # Celery's only way to leave logging alone
+@setup_logging.connect  # type: ignore[untyped-decorator]  # keeps Celery from configuring logging
 def _configure_logging(**_: Any) -> None:
     configure_logging("worker")
-    # At INFO they write three lines for every tick.
+    # At INFO they log three lines for every tick.
     for name in ("celery.beat", "celery.worker.strategy", "celery.app.trace"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-_began_s: Final[dict[str, float]] = {}  # by the task's id: of this process, under way
+_began_s: Final[dict[str, float]] = {}  # start times of this process's tasks, by task ID
 
 
 @task_prerun.connect  # type: ignore[untyped-decorator]
@@ -245,14 +247,14 @@ def _begins(task_id: str, **_: Any) -> None:
 
 @task_postrun.connect  # type: ignore[untyped-decorator]
 def _ended(task_id: str, task: Task, state: str | None, **_: Any) -> None:
-    # Imported here, as settings are read by then.
+    # Imported here: settings are available by now.
     from tenants.base.redis_connection import connect
     from tenants.base.worker_metrics import TaskCounts
 
     took_s = time.monotonic() - _began_s.pop(task_id, time.monotonic())
     name = task.name.rpartition(".")[2]
-    with suppress(redis.RedisError):  # it is away: nothing new is asked of this worker either
-        TaskCounts(connect()).ended(
+    with suppress(redis.RedisError):  # Redis is unavailable, so this worker gets no tasks either
+        TaskCounts(connect()).on_finished(
             name, took_s=took_s, has_failed=state != "SUCCESS", now_s=time.time()
         )
 
@@ -264,6 +266,6 @@ def _tell(**_: Any) -> None:
 
     registry = CollectorRegistry()
     watch = WorkerMetricsCollector(connect(), queues=[queue.name for queue in app.conf.task_queues])
-    # Described by nothing: at the start Redis need not be there.
+    # No description: Redis need not be available at start.
     registry.register(watch)
     serve_metrics(registry)

@@ -1,6 +1,6 @@
-"""`manage.py COMMAND`: what runs without Django's settings, and everything else through Django.
+"""`manage.py COMMAND`: runs commands without Django's settings, or delegates to Django.
 
-`up` and `down` come before the settings, because the secrets that these read may not exist yet.
+`up` and `down` must not read the settings, because the secrets for them may not exist yet.
 """
 
 import sys
@@ -12,7 +12,11 @@ from caret.local.errors import ExitCode, PartFailed, StartupError
 
 
 def run(argv: list[str]) -> int:
-    """The exit code. A wrong setting, port or disk is one sentence, never a traceback."""
+    """Run a command and return its exit code.
+
+    An expected error, such as a wrong setting, a used port or a full disk, prints a sentence and no
+    traceback.
+    """
     command = argv[1] if len(argv) > 1 else "help"
     try:
         return _COMMANDS.get(command, _django)(argv)
@@ -27,7 +31,7 @@ def run(argv: list[str]) -> int:
 
 
 def _help(argv: list[str]) -> int:
-    """Django's own knows no command that runs without the settings, and needs these."""
+    """Print our help: Django's does not list our commands, and needs the settings."""
     if not (wanted := argv[2:]):
         from caret.cli_help import overview
 

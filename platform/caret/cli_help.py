@@ -9,9 +9,9 @@ _NAME_WIDTH: Final = 24
 
 GROUPS: Final[dict[str, dict[str, str]]] = {
     "Start here": {
-        "up": "from nothing to a streamed completion, on this machine",
-        "down": "ends what `up` has started",
-        "complete": "one completion of a file, into the terminal",
+        "up": "start all of Caret on this machine",
+        "down": "stop what `up` has started",
+        "complete": "print one completion of a file",
         "seed_demo_data": "fill the demonstration tenants with past usage",
         "capacity": "estimate the GPUs a load needs, and their cost",
     },
@@ -36,7 +36,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "recount_pool_usage": "count usage by pool and day now",
         "export_usage": "export usage, by request or by day",
         "export_audit_log": "export the audit log as signed lines",
-        "export_training_data": "export what may train models, by consent",
+        "export_training_data": "export content that users consented to train on",
     },
     "Proofs, checked offline": {
         "show_signing_keys": "print the public keys; keep a copy elsewhere",
@@ -63,7 +63,7 @@ def overview() -> str:
     for title, commands in GROUPS.items():
         lines += [title, *(f"  {name:<{_NAME_WIDTH}}{duty}" for name, duty in commands.items()), ""]
     lines += [
-        "`manage.py COMMAND --help` says more; `help --commands` lists Django's, too.",
+        "`manage.py COMMAND --help` explains one; `help --commands` lists Django's, too.",
         "",
     ]
     return "\n".join(lines)

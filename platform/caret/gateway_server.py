@@ -1,4 +1,4 @@
-"""The gateway's process: the data plane behind uvicorn, without Django's settings or databases."""
+"""The gateway process: the data plane behind uvicorn, without Django's settings or databases."""
 
 from typing import Final
 
@@ -11,30 +11,31 @@ from caret.foundation.web.server import run_server
 from inference.consumers.completions import MAX_BODY_BYTES
 from inference.gateway.protocol.frames import MAX_FRAME_CHARS
 
-_CLOSING_S: Final = 1  # what is left of it then
+_CLOSING_S: Final = 1  # after the drain timeout
 
 
 def main(application: str = "caret.composition.gateway_app:gateway_application") -> int:
-    """Run until SIGTERM or SIGINT. Raises BadSetting before anything is started.
+    """Run until SIGTERM or SIGINT.
 
-    `application`: module and factory; a benchmark passes one that watches the event loop.
+    `application` is a module and a factory; a benchmark passes one that measures the event loop.
+    Raises BadSetting before anything has started.
     """
     host = env_text("CARET_GATEWAY_HOST", "127.0.0.1")
     port = env_int("CARET_GATEWAY_PORT", 8401, low=1, high=65_535)
     config = data_plane_config()
     configure_logging("gateway")
-    # Channels asks Django for its settings; this process has none, so no database to reach.
+    # Channels reads Django's settings; this process has none, so it cannot access a database.
     settings.configure(CHANNEL_LAYERS={}, DATABASES={})
     run_server(
         application,
         factory=True,
         host=host,
         port=port,
-        # Larger frames than the protocol's limit are still read, to be refused by an error frame
-        # instead of a lost connection.
+        # Frames over the protocol's limit are still read: the client gets an error frame instead of
+        # a lost connection.
         ws_max_size=max(4 * MAX_FRAME_CHARS, MAX_BODY_BYTES),
         lifespan="on",
-        # Connections end themselves by then (stream.py); only longer HTTP responses are cut.
-        timeout_graceful_shutdown=config.drain_s + _CLOSING_S,
+        # Connections close by then (stream.py); only longer HTTP responses are cut off.
+        timeout_graceful_shutdown=config.drain_timeout_s + _CLOSING_S,
     )
     return 0

@@ -1,4 +1,4 @@
-"""All addresses of the console's process."""
+"""All URLs of the console process."""
 
 from django.conf import settings
 from django.urls import include, path

@@ -1,4 +1,4 @@
-"""Counts what is on the shelves of a small shop."""
+"""The stock of a small shop."""
 
 
 class Inventory:

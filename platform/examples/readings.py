@@ -1,4 +1,4 @@
-"""Keeps the readings of a sensor in a file, one on each line."""
+"""Readings of a sensor, stored in a file with one on each line."""
 
 
 class Readings:

@@ -1,1 +1,1 @@
-"""Shared kernel of the tenants' domains. It knows none of them."""
+"""The kernel that all tenant domains share. It imports none of them."""

@@ -1,9 +1,9 @@
-"""Tokens that are shown before anything is known of their bearer: they name their tenant.
+"""Bearer tokens that name their tenant, so that they can be checked before the caller is known.
 
     civ_<base64url of: 16 bytes tenant id, 32 random bytes>
 
-The prefix says what for, and lets secret scanners find it. Only a digest of a token is kept. No
-slow hash: 256 random bits cannot be guessed.
+The prefix tells the kind of token and lets secret scanners find it. Only a digest of a token is
+stored. The digest needs no slow hash, because 256 random bits cannot be guessed.
 """
 
 import binascii
@@ -43,7 +43,7 @@ def new_token(kind: BearerTokenKind, tenant_id: TenantId) -> TenantToken:
 
 
 def parse_token(kind: BearerTokenKind, text: str) -> TenantToken | None:
-    """None for what is no token of this kind."""
+    """Parse a token, or return None if the text is not a token of this kind."""
     try:
         data = b64decode(text.removeprefix(kind).encode("ascii"), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):

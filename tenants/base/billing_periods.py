@@ -1,7 +1,7 @@
 """Days and months of bills: UTC, half-open, from the times of what is billed. Pure.
 
-A clock that jumps is somebody's: a gateway's puts a wrong day on a record, which stays its day; in
-which month it is booked is bounded by what is open and by the time of booking.
+A gateway whose clock is wrong puts a wrong day on a record, and the record keeps that day. The
+month in which it is booked stays bounded by the open month and the time of booking.
 """
 
 from calendar import monthrange
@@ -11,7 +11,7 @@ ONE_DAY = timedelta(days=1)
 
 
 def month_of(day: date) -> date:
-    """A month is named by its first day."""
+    """Return the first day of the month, which names it."""
     return day.replace(day=1)
 
 
@@ -32,7 +32,10 @@ def utc_day(moment: datetime) -> date:
 
 
 def month_to_book(day: date, *, open_month: date, now: datetime) -> date:
-    """The month in which something of `day` is booked: its own while that is open, else the first
-    that is; never one that has not begun, unless all that have are closed."""
+    """Return the month in which a record of `day` is booked.
+
+    This is the month of `day`, or the first open month if that month is closed. It is never a month
+    that has not begun, unless all months that have begun are closed.
+    """
     latest = max(open_month, month_of(utc_day(now)))
     return min(max(month_of(day), open_month), latest)

@@ -1,4 +1,4 @@
-"""Names of domains as people write them, and what the DNS must say of one."""
+"""Names of e-mail domains as people write them, and the DNS record that proves ownership."""
 
 import re
 import uuid
@@ -6,12 +6,12 @@ from typing import Final
 
 from tenants.base.errors import InvalidValue
 
-# Of the addresses that stand in the place of erased ones.
+# The domain of the addresses that replace those of erased users.
 ANONYMOUS_DOMAIN: Final = "@erased.invalid"
 TXT_PREFIX: Final = "caret-domain-verification="
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _MAX_CHARS: Final = 253
-# Anybody gets an address there.
+# Public providers: anybody can get an address there.
 _PUBLIC: Final = frozenset(
     {
         "aol.com",
@@ -39,7 +39,7 @@ _PUBLIC: Final = frozenset(
 
 
 def read_domain(text: str) -> str:
-    """Lower case, IDNA. Raises Invalid."""
+    """Return a domain's name in lower case and IDNA. Raises InvalidValue."""
     try:
         name = text.strip().strip(".").encode("idna").decode("ascii").lower()
     except UnicodeError as error:
@@ -53,7 +53,7 @@ def read_domain(text: str) -> str:
 
 
 def domain_of(email: str) -> str:
-    """Of an address in lower case; "" when it has none."""
+    """Return the domain of an address in lower case, or "" if it has none."""
     return email.rpartition("@")[2] if "@" in email else ""
 
 

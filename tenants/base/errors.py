@@ -1,13 +1,13 @@
-"""What `tenants` refuses, and why. Each class has a stable `code`, which the API shows.
+"""Errors of `tenants`. Each class has a stable `code`, which the API shows.
 
-Refused           ours to say, theirs to mend; never logged as an exception
-├─ Unauthenticated  the key that was presented is not good, or not here, or not any more
-├─ Forbidden      the role may not
-├─ NotFound       there is no such thing, or it is another tenant's: nobody can tell which
-├─ Invalid        a value is malformed or out of range; `field` names it
-├─ Conflict       it is not in a state in which this can be done
-│  └─ Outdated    another version is in force than the one that was seen
-└─ LimitReached   as much was done as is allowed within a period; it can be done later
+DomainError       an error of the request; never logged as an exception
+├─ Unauthenticated  the presented key is invalid, expired or not allowed here
+├─ Forbidden        the role lacks the permission
+├─ NotFound         does not exist or belongs to another tenant; the caller cannot tell which
+├─ InvalidValue     a value is malformed or out of range; `field` names it
+├─ Conflict         the current state does not allow the operation
+│  └─ VersionConflict  another version than the expected one is in force
+└─ LimitReached     the limit for a period is used up; the caller can try again later
 """
 
 from django.utils.translation import gettext_noop
@@ -17,8 +17,11 @@ class DomainError(Exception):
     code = "refused"
 
     def __init__(self, message: str, /, **values: object) -> None:
-        """`message`: English, with a field in braces for each of `values`. The console gathers it
-        into its catalogues from where it is raised, so it is written there, whole."""
+        """Format `message`, an English text with a field in braces for each of `values`.
+
+        The console's catalogues extract the message from the raise statement. Write it there as one
+        literal.
+        """
         self.message = message.format(**values) if values else message
         super().__init__(self.message)
         self.wording = message

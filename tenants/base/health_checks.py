@@ -1,4 +1,4 @@
-"""Whether what the control plane stands on answers: Postgres and Redis."""
+"""Readiness of the control plane's dependencies: Postgres and Redis."""
 
 import redis
 import structlog
@@ -11,7 +11,11 @@ logger = structlog.get_logger(__name__)
 
 
 async def is_ready() -> bool:
-    """On a thread of its own, whose connection is closed: requests have theirs."""
+    """Return whether Postgres and Redis answer.
+
+    The check runs on its own thread and closes the connection of that thread. The connections of
+    requests stay open.
+    """
     return await sync_to_async(_ask, thread_sensitive=False)()
 
 

@@ -1,15 +1,15 @@
-"""Money in whole micros, and the few currencies that it may be of. Pure."""
+"""Money in whole micros, and the supported currencies. Pure."""
 
 from enum import StrEnum
 from typing import Final
 
 MICROS: Final = 1_000_000  # of a unit
 MICROS_PER_CENT: Final = 10_000
-MAX_MICROS: Final = 10**15  # a thousand million units: far within Postgres' bigint
+MAX_MICROS: Final = 10**15  # a billion units: far below the maximum of a Postgres bigint
 
 
 class Currency(StrEnum):
-    """All of them have cents."""
+    """A supported currency. All of them have cents."""
 
     EUR = "EUR"
     USD = "USD"
@@ -18,7 +18,7 @@ class Currency(StrEnum):
 
 
 def divide_half_up(dividend: int, divisor: int) -> int:
-    """To the nearest whole number; a half goes away from zero. `divisor` is positive."""
+    """Divide and round to the nearest integer, halves away from zero. `divisor` is positive."""
     quotient = (2 * abs(dividend) + divisor) // (2 * divisor)
     return quotient if dividend >= 0 else -quotient
 
@@ -28,19 +28,19 @@ def to_cents(micros: int) -> int:
 
 
 def whole_cents(micros: int) -> int:
-    """Micros again, of whole cents."""
+    """Round micros to whole cents, and return them in micros."""
     return to_cents(micros) * MICROS_PER_CENT
 
 
 def write_amount(micros: int) -> str:
-    """With two decimals, of an amount in whole cents: -1,234.50."""
+    """Format an amount with two decimals, rounded to cents: -1,234.50."""
     cents = to_cents(micros)
     units, rest = divmod(abs(cents), 100)
     return f"{'-' if cents < 0 else ''}{units:,}.{rest:02}"
 
 
 def write_price(micros: int) -> str:
-    """With as many decimals as it has, two at least: 0.15, 0.0375."""
+    """Format a price with all its decimals, at least two: 0.15, 0.0375."""
     units, rest = divmod(micros, MICROS)
     decimals = f"{rest:06}".rstrip("0").ljust(2, "0")
     return f"{units:,}.{decimals}"

@@ -1,12 +1,12 @@
-"""What operators of the platform may do: look, or look and change."""
+"""Roles of the platform's operators: read-only, or read and write."""
 
 from enum import StrEnum
 from typing import Final
 
 
 class OperatorRole(StrEnum):
-    SUPPORT = "support"  # looks, at tenants with a reason
-    MANAGER = "manager"  # also changes plan, status, region, limits and replicas
+    SUPPORT = "support"  # read-only; needs a reason to view a tenant
+    ADMIN = "manager"  # also changes plan, status, region, limits and replicas
 
 
-WRITE_ROLES: Final = frozenset({OperatorRole.MANAGER})
+WRITE_ROLES: Final = frozenset({OperatorRole.ADMIN})

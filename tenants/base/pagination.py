@@ -1,9 +1,11 @@
-"""Pages of long lists, newest first: each ends with a cursor, by which the next one begins where
-it ended, whatever was added meanwhile. A cursor says a place and nothing else; row security decides
-what its bearer sees there.
+"""Pages of long lists, newest first, with a cursor where the next page begins.
 
-    rows = first_of(Invoice.objects.filter(...), limit=limit, after=read_cursor(cursor))
-    page = page_of(rows, limit=limit, place=lambda row: Place(row.created_at, row.id))
+Rows that are added between two pages do not move the cursor. A cursor holds only a position: row
+security decides which rows its bearer sees there.
+
+    rows = fetch_first(Invoice.objects.filter(...), limit=limit, after=read_cursor(cursor))
+    place = lambda row: PagePosition(row.created_at, row.id)
+    page = build_page(rows, limit=limit, place=place)
 """
 
 import binascii
@@ -45,7 +47,7 @@ def write_cursor(place: PagePosition) -> str:
 
 
 def read_cursor(text: str | None) -> PagePosition | None:
-    """None, the first page, for None. Raises Invalid for what is no cursor of ours."""
+    """Parse a cursor. Return None, the first page, for None. Raises InvalidValue."""
     if text is None:
         return None
     try:
@@ -69,7 +71,10 @@ def fetch_first(
     after: PagePosition | None,
     time_field: str = "created_at",
 ) -> list[_ModelRow]:
-    """One row more than `limit`, by which page_of knows that there are more. One query."""
+    """Return up to `limit` + 1 rows: the extra row tells build_page that there is a next page.
+
+    One query.
+    """
     assert 1 <= limit <= MAX_PAGE
     if after is not None:
         earlier = Q(**{f"{time_field}__lt": after.at})
@@ -86,5 +91,5 @@ def build_page(
 
 
 def map_page(page: Page[Any], view: Callable[[Any], _Row]) -> Page[_Row]:
-    """The same page of other things."""
+    """Return the page with `view` applied to each row."""
     return Page([view(row) for row in page.rows], page.next_cursor)

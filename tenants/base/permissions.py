@@ -1,4 +1,4 @@
-"""What each role may do: one table, read by operations, queries, pages and tests."""
+"""The permissions of each role: one table for operations, queries, pages and tests."""
 
 from enum import StrEnum
 from types import MappingProxyType
@@ -18,10 +18,12 @@ class Permission(StrEnum):
     READ_OWN_KEYS = "keys.read_own"
     CREATE_KEYS = "keys.create"
     REVOKE_KEYS = "keys.revoke"
-    USE_PLAYGROUND = "playground.use"  # with a key of its own, which lives for an hour
+    USE_PLAYGROUND = "playground.use"  # with a key of its own, which expires after an hour
     READ_POLICY = "policy.read"
     WRITE_POLICY = "policy.write"
-    READ_LAYERS = "policy.read_overrides"  # what is said of teams and users, and why for each
+    READ_OVERRIDES = (
+        "policy.read_overrides"  # the overrides for teams and users, with their reasons
+    )
     READ_USAGE = "usage.read"
     READ_OWN_USAGE = "usage.read_own"
     READ_QUALITY = "quality.read"
@@ -29,38 +31,41 @@ class Permission(StrEnum):
     READ_TENANT = "tenant.read"
     READ_MEMBERS = "members.read"
     WRITE_MEMBERS = "members.write"
-    WRITE_OWNERS = "members.write_owners"  # making an owner, and making one something else
-    READ_ACCESS = "sign_in_settings.read"  # domains, identity providers, SCIM
-    # An identity provider decides who signs in as whom, the owner included: an owner's matter.
-    WRITE_ACCESS = "sign_in_settings.write"
+    WRITE_OWNERS = "members.write_owners"  # granting the owner role, and taking it away
+    READ_SIGN_IN_SETTINGS = "sign_in_settings.read"  # domains, identity providers, SCIM
+    # The identity provider decides which account a person signs in to, the owner's included.
+    # Therefore only the owner may configure it.
+    WRITE_SIGN_IN_SETTINGS = "sign_in_settings.write"
     READ_TEAMS = "teams.read"
     WRITE_TEAMS = "teams.write"
     READ_AUDIT = "audit.read"
-    PUSH_AUDIT = "audit_sinks.write"  # to a SIEM
-    OWN_CONSENT = "consent.manage_own"
+    WRITE_AUDIT_SINKS = "audit_sinks.write"  # to a SIEM
+    MANAGE_OWN_CONSENT = "consent.manage_own"
     READ_CONSENT = "consent.read"
     READ_BILLING = "billing.read"
     WRITE_BILLING = "billing.write"  # whom invoices are made out to
     WRITE_BUDGETS = "budgets.write"
     READ_RETENTION = "retention.read"
     WRITE_RETENTION = "retention.write"
-    WRITE_HOLDS = "legal_holds.write"
-    EXPORT = "exports.use"  # of what one may read anyway, as files
-    OWN_SUBJECT = "data_subjects.export_own"  # all that is held about oneself
-    ERASE_SUBJECTS = "data_subjects.erase"
-    EXPORT_SUBJECTS = "data_subjects.export"  # ... about a member, opened content included
+    WRITE_LEGAL_HOLDS = "legal_holds.write"
+    EXPORT = "exports.use"  # as files, of data that the member may read anyway
+    EXPORT_OWN_DATA = "data_subjects.export_own"  # export and erasure of one's own personal data
+    ERASE_DATA_SUBJECTS = "data_subjects.erase"
+    EXPORT_DATA_SUBJECTS = (
+        "data_subjects.export"  # personal data of any member, with decrypted content
+    )
 
 
 _P = Permission
 _EVERYTHING = frozenset(Permission)
-# What an auditor is given at most, and what is left while a tenant is closing: each of these only
-# looks, but for export and erasure, which the law wants to the last day.
+# The most that an auditor gets, and the base of what a closing tenant still allows. All of these
+# only read, except export and erasure, which the law requires until the last day.
 READING: Final = frozenset(
     {
         _P.READ_KEYS,
         _P.READ_OWN_KEYS,
         _P.READ_POLICY,
-        _P.READ_LAYERS,
+        _P.READ_OVERRIDES,
         _P.READ_USAGE,
         _P.READ_OWN_USAGE,
         _P.READ_QUALITY,
@@ -71,21 +76,25 @@ READING: Final = frozenset(
         _P.READ_AUDIT,
         _P.READ_CONSENT,
         _P.READ_BILLING,
-        _P.READ_ACCESS,
+        _P.READ_SIGN_IN_SETTINGS,
         _P.READ_RETENTION,
-        _P.OWN_SUBJECT,
+        _P.EXPORT_OWN_DATA,
         _P.EXPORT,
     }
 )
 _ONES_OWN: Final = frozenset({_P.READ_OWN_KEYS, _P.READ_OWN_USAGE, _P.READ_OWN_QUALITY})
-# Withdrawing consent erases.
-ALLOWED_WHILE_CLOSING: Final = READING | {_P.OWN_CONSENT, _P.EXPORT_SUBJECTS, _P.ERASE_SUBJECTS}
+# Withdrawing consent is an erasure, so it stays allowed.
+ALLOWED_WHILE_CLOSING: Final = READING | {
+    _P.MANAGE_OWN_CONSENT,
+    _P.EXPORT_DATA_SUBJECTS,
+    _P.ERASE_DATA_SUBJECTS,
+}
 
 PERMISSIONS: Final = MappingProxyType(
     {
         Role.OWNER: _EVERYTHING,
-        # Else an administrator could make himself an owner, and the owner nothing.
-        Role.ADMINISTRATOR: _EVERYTHING - {_P.WRITE_OWNERS, _P.WRITE_ACCESS},
+        # Otherwise an administrator could become an owner and remove the present one.
+        Role.ADMINISTRATOR: _EVERYTHING - {_P.WRITE_OWNERS, _P.WRITE_SIGN_IN_SETTINGS},
         Role.BILLING: frozenset(
             {
                 _P.READ_TENANT,
@@ -94,11 +103,11 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.READ_BILLING,
                 _P.WRITE_BILLING,
                 _P.WRITE_BUDGETS,
-                _P.OWN_SUBJECT,
+                _P.EXPORT_OWN_DATA,
                 _P.EXPORT,
             }
         ),
-        Role.AUDITOR: READING - _ONES_OWN,  # he sees everybody's
+        Role.AUDITOR: READING - _ONES_OWN,  # auditors read the data of all members instead
         Role.DEVELOPER: frozenset(
             {
                 _P.READ_TENANT,
@@ -106,9 +115,9 @@ PERMISSIONS: Final = MappingProxyType(
                 _P.USE_PLAYGROUND,
                 _P.READ_POLICY,
                 _P.READ_OWN_USAGE,
-                _P.OWN_CONSENT,
+                _P.MANAGE_OWN_CONSENT,
                 _P.READ_OWN_QUALITY,
-                _P.OWN_SUBJECT,
+                _P.EXPORT_OWN_DATA,
             }
         ),
     }

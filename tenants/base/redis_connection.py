@@ -7,17 +7,19 @@ from django.conf import settings
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-# A commit waits for its publication: what does not answer by then is left to the republication.
+# A commit waits for its publication. If Redis does not answer in time, the periodic republication
+# makes up for it.
 _TIMEOUT_S = 1.0
 
 
 @cache
 def connect() -> redis.Redis:
-    """One pool a process; redis-py makes it anew in a forked worker."""
+    """Return the process's connection pool. redis-py creates a new one in a forked worker."""
     return redis.Redis.from_url(
         settings.REDIS_URL,
         socket_timeout=_TIMEOUT_S,
         socket_connect_timeout=_TIMEOUT_S,
-        # For a connection that a restart has closed; redis-py's own default waits for seconds.
+        # Retry once, for a connection that a restart of Redis has closed. redis-py's default
+        # retries for seconds.
         retry=Retry(NoBackoff(), 1),
     )

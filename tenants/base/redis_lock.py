@@ -1,8 +1,11 @@
-"""One run at a time, of all workers: some take minutes, and other tasks need workers, too.
+"""A lock in Redis that lets one worker at a time run a task.
 
-It is held on for as long as it goes on, by a thread, as no single step of it has a known end; who
-was killed lets go after HOLD_S. Who could not reach Redis for so long is alone no more, and is not
-told: what must never be done by two has a lock or a claim of its own.
+Some tasks take minutes, and other tasks need the workers meanwhile. A background thread renews the
+lock until the block ends, because no step has a known duration. If the process is killed, the lock
+expires after HOLD_S.
+
+A holder that cannot reach Redis for that long loses the lock without notice. Operations that two
+workers must never run at once therefore need a database lock or a claim of their own.
 """
 
 import secrets
@@ -15,8 +18,8 @@ import redis
 import structlog
 
 HOLD_S: Final = 120.0
-_HOLDS_ON_PER_HOLD: Final = 5  # so many, and all but the last may fail
-# Change what is still ours; Redis has no such commands of its own.
+_HOLDS_ON_PER_HOLD: Final = 5  # renewals per lock lifetime; all but one of them may fail
+# Redis has no command to change a key only if it holds our token.
 _IF_OURS: Final = "if redis.call('get', KEYS[1]) == ARGV[1] then "
 _HOLD_ON: Final = _IF_OURS + "redis.call('pexpire', KEYS[1], ARGV[2]) end"
 _LET_GO: Final = _IF_OURS + "redis.call('del', KEYS[1]) end"
@@ -25,7 +28,7 @@ logger = structlog.get_logger(__name__)
 
 @contextmanager
 def redis_lock(connection: redis.Redis, name: str, *, hold_s: float = HOLD_S) -> Iterator[bool]:
-    """Whether we are. Raises redis.RedisError."""
+    """Yield whether this process holds the lock. Raises redis.RedisError."""
     key, word = f"caret:lock:{name}", secrets.token_hex(8)
     if not connection.set(key, word, nx=True, px=_ms(hold_s)):
         yield False
@@ -37,7 +40,7 @@ def redis_lock(connection: redis.Redis, name: str, *, hold_s: float = HOLD_S) ->
         yield True
     finally:
         over.set()
-        held.join()  # the connection's timeouts bound it
+        held.join()  # bounded by the connection's timeouts
         connection.eval(_LET_GO, 1, key, word)
 
 

@@ -1,4 +1,4 @@
-"""The keys with which this installation signs."""
+"""The keys with which this installation signs documents."""
 
 from functools import cache
 

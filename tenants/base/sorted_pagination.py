@@ -1,8 +1,9 @@
-"""Pages of lists in an order that people choose: by a time or a text, up or down.
-`tenants.base.pagination` has those that are always newest first.
+"""Pages of lists in an order that the user chooses: by a time or a text, up or down.
 
-    order = Order(Lower("name"))
-    page = ordered_page(Team.objects.filter(...), order=order, limit=50, cursor=cursor)
+`tenants.base.pagination` has the lists that are always newest first.
+
+    order = SortOrder(Lower("name"))
+    page = fetch_sorted_page(Team.objects.filter(...), order=order, limit=50, cursor=cursor)
 """
 
 import binascii
@@ -26,15 +27,18 @@ _Row = TypeVar("_Row", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    by: Combinable | F  # never null: no cursor would come past it
-    is_time: bool = False  # else it is a text
+    by: Combinable | F  # never null: a cursor could not continue after a null
+    is_time: bool = False  # False: a text
     is_descending: bool = False
 
 
 def fetch_sorted_page(
     found: QuerySet[_Row], *, order: SortOrder, limit: int, cursor: str | None
 ) -> Page[_Row]:
-    """Rows of equal place are in the order of their ids. Raises Invalid. One query."""
+    """Return one page of sorted rows; rows with equal keys are sorted by id. One query.
+
+    Raises InvalidValue.
+    """
     assert 1 <= limit <= MAX_PAGE
     rows = found.annotate(place=order.by)
     step = "lt" if order.is_descending else "gt"
@@ -54,7 +58,7 @@ def _written(row: Any) -> str:
 
 
 def _read(cursor: str, order: SortOrder) -> tuple[str | datetime, UUID]:
-    """Raises Invalid for what is no cursor of ours."""
+    """Parse a cursor into the sort key and the id of the last row. Raises InvalidValue."""
     try:
         place, row_id = json.loads(urlsafe_b64decode(cursor[:MAX_CURSOR_CHARS].encode("ascii")))
         if not isinstance(place, str) or not is_storable(place):
@@ -67,7 +71,7 @@ def _read(cursor: str, order: SortOrder) -> tuple[str | datetime, UUID]:
 
 
 def _moment(text: str) -> datetime:
-    """Raises ValueError."""
+    """Parse a time that has an offset. Raises ValueError."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError

@@ -1,4 +1,4 @@
-"""Texts as people write them, checked before Postgres refuses them with an error of its own."""
+"""Validation of texts from users, before Postgres refuses them with its own error."""
 
 from typing import Final
 
@@ -8,18 +8,21 @@ MAX_REASON_CHARS: Final = 1_000
 
 
 def is_storable(text: str) -> bool:
-    """Postgres keeps neither NUL nor halves of surrogate pairs, which JSON can spell."""
+    """Return whether Postgres can store the text.
+
+    Postgres stores neither NUL nor unpaired surrogates, although JSON can contain both.
+    """
     return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def validate_text(field: str, text: str) -> None:
-    """Raises Invalid."""
+    """Check that Postgres can store the text. Raises InvalidValue."""
     if not is_storable(text):
         raise InvalidValue(field, "This text contains characters that are not allowed.")
 
 
 def parse_reason(text: str) -> str:
-    """Without blanks around it; may be empty. Raises Invalid."""
+    """Return the reason without surrounding whitespace; it may be empty. Raises InvalidValue."""
     validate_text("reason", text)
     if len(text.strip()) > MAX_REASON_CHARS:
         raise InvalidValue(

@@ -1,8 +1,8 @@
-"""Moments and days as callers write them, bounded before they are stored or reckoned with.
+"""Bounds for the times and dates that callers send, checked before they are stored.
 
-Postgres keeps more than Python reads back: with an offset, the first and last days of Python's
-calendar are outside it in UTC, and a row that holds such a moment can be loaded by nobody. Near the
-ends of it an hour more or less is an error, too.
+Postgres stores times that Python cannot read back: with an offset, the first and last days of
+Python's calendar are out of its range in UTC. A row with such a time could never be loaded.
+Arithmetic near these limits fails, too.
 """
 
 from datetime import UTC, date, datetime
@@ -17,13 +17,13 @@ _LAST: Final = datetime(LAST_YEAR, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 def validate_datetime(field: str, moment: datetime | None) -> None:
-    """Nothing is no matter. Raises Invalid."""
+    """Check that the time, if any, is in the supported years. Raises InvalidValue."""
     if moment is not None and not _FIRST <= moment <= _LAST:
         raise _out_of_bounds(field)
 
 
 def validate_date(field: str, day: date) -> None:
-    """Raises Invalid."""
+    """Check that the date is in the supported years. Raises InvalidValue."""
     if not FIRST_YEAR <= day.year <= LAST_YEAR:
         raise _out_of_bounds(field)
 

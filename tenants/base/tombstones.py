@@ -1,10 +1,13 @@
-"""Notes of what a restored backup must not bring back, in a store that no backup of the database
-holds. They are empty objects, each noted once what it says is committed; none is ever deleted.
+"""Tombstones: names of erased things, so that a restored backup does not bring them back.
 
-    CARET_TOMBSTONE_STORAGE/README        it is this store, and not a mistyped one
-                              <tenant>/...   what each note says, who writes it says
+They are empty objects in a store that no database backup contains. A tombstone is written once,
+after the erasure is committed, and never deleted.
 
-What was missed (the store was away, the process was killed) is noted by an hourly task.
+    CARET_TOMBSTONE_STORAGE/README        marks the store, to detect a mistyped location
+                            <tenant>/...  one tombstone each; the writing module defines the name
+
+A tombstone can be missed because the store is down or the process is killed. An hourly task writes
+the missing ones.
 """
 
 from collections.abc import Iterable
@@ -18,25 +21,31 @@ from django.db import transaction
 from caret.foundation.ids import TenantId
 
 STORAGE: Final = "destroyed_keys"
-# A store that is away for longer is noticed: each run of the task fails.
+# A longer outage of the store does not go unnoticed: each run of the task fails.
 LOOKS_BACK: Final = timedelta(days=14)
 _README: Final = "README"
 _TEXT: Final = b"Never clear this: see platform/docs/backup.md of Caret.\n"
 
 
 class WrongStore(Exception):
-    """The text is for the operator."""
+    """Raised for a location that is not the store in use. The text is for the operator."""
 
 
 def write_on_commit(tenant_id: TenantId, names: Iterable[str]) -> None:
-    """Call in the transaction that does what they say. That the store is away does not undo it."""
+    """Write tombstones after the commit. Call this in the transaction that erases.
+
+    The erasure stays committed even if the store is down.
+    """
     held = list(names)
     if held:
         transaction.on_commit(lambda: write(tenant_id, held), robust=True)
 
 
 def write(tenant_id: TenantId, names: Iterable[str]) -> int:
-    """How many were missing. Raises what the storage raises."""
+    """Write the missing tombstones, and return how many were missing.
+
+    Raises what the storage raises.
+    """
     store, num_noted = _storage(), 0
     for name in names:
         path = f"{tenant_id}/{name}"
@@ -47,8 +56,11 @@ def write(tenant_id: TenantId, names: Iterable[str]) -> int:
 
 
 def list_names(tenant_id: TenantId) -> list[str]:
-    """Two who note one thing at once leave a second name, which says nothing. Raises what the
-    storage raises."""
+    """List the names of a tenant's tombstones.
+
+    Two processes that write one tombstone at once can leave a second, meaningless name. Raises what
+    the storage raises.
+    """
     try:
         _, names = _storage().listdir(str(tenant_id))
     except FileNotFoundError:
@@ -57,21 +69,27 @@ def list_names(tenant_id: TenantId) -> list[str]:
 
 
 def initialize_store() -> None:
-    """So that a restore knows it. Raises what the storage raises."""
+    """Mark the store with a README, so that a restore recognises it.
+
+    Raises what the storage raises.
+    """
     if not _storage().exists(_README):
         _storage().save(_README, ContentFile(_TEXT))
 
 
 def require_store() -> None:
-    """Raises WrongStore for an empty one, and what the storage raises."""
+    """Check that the configured store is not empty.
+
+    Raises WrongStore, and what the storage raises.
+    """
     try:
         folders, files = _storage().listdir("")
     except FileNotFoundError:
         folders, files = [], []
     if not folders and not files:
         raise WrongStore(
-            "CARET_TOMBSTONE_STORAGE is empty or not there. Name the one that was in use, which"
-            f" says what was erased since. If there was none, put a file {_README} into it."
+            "CARET_TOMBSTONE_STORAGE is empty or missing. Name the store that was in use: it"
+            f" lists what was erased. If there was none, create the file {_README} in it."
         )
 
 

@@ -1,6 +1,7 @@
-"""What the verifiers of the command line share: exit codes, and whose keys they trust.
+"""Parts that the command-line verifiers share: exit codes and trusted public keys.
 
-The keys are always named: those that lie beside a file came from wherever the file came from.
+The caller always names the keys. Keys that come with a file cannot be trusted more than the file
+itself.
 """
 
 import argparse
@@ -10,11 +11,11 @@ from typing import IO, Final
 from caret.foundation.crypto.signing import BadPublicKeys, PublicKeys, read_public_keys
 
 OK, BROKEN, UNUSABLE = 0, 1, 2
-EXIT_CODES: Final = "Exit codes: 0 sound, 1 broken, 2 not to be read."
+EXIT_CODES: Final = "Exit codes: 0 sound, 1 broken, 2 unreadable."
 
 
 class UnreadableInput(Exception):
-    """The text says what cannot be read, and why."""
+    """An input file cannot be read. The text says which one and why."""
 
 
 def add_public_key(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +30,7 @@ def add_public_key(parser: argparse.ArgumentParser) -> None:
 
 
 def read_keys(path: Path) -> PublicKeys:
-    """Raises Unusable."""
+    """Read a file of public keys. Raises UnreadableInput."""
     try:
         return read_public_keys(path.read_bytes())
     except OSError as error:
@@ -39,7 +40,7 @@ def read_keys(path: Path) -> PublicKeys:
 
 
 def open_file(path: Path) -> IO[bytes]:
-    """Raises Unusable."""
+    """Open a file for reading. Raises UnreadableInput."""
     try:
         return path.open("rb")
     except OSError as error:

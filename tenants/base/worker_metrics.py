@@ -1,7 +1,7 @@
-"""What the control plane tells Prometheus of its work: tasks, queues, and usage that waits.
+"""Prometheus metrics of the control plane: tasks, queues and usage records to ingest.
 
-Workers count in Redis, since each runs its tasks in processes of their own that come and go; beat,
-of which there is one, tells. So a restart forgets nothing, and workers need no port.
+Workers run tasks in short-lived processes, so they count in Redis. The only beat process exports
+the counts. Counts survive a restart, and workers need no port.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,21 +19,21 @@ from prometheus_client.registry import Collector
 from caret.contracts.usage import USAGE_STREAM
 
 KEY: Final = "caret:task-metrics"
-# A tick that finds nothing takes 10 ms, a purge or an export up to 30 minutes.
+# A run that finds nothing to do takes 10 ms, a purge or an export up to 30 minutes.
 BOUNDS_S: Final = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0, 600.0)
 _INFINITE: Final = "+Inf"
-# Fields are KIND|TASK, of buckets KIND|TASK|BOUND.
+# Fields are KIND|TASK, those of buckets KIND|TASK|BOUND.
 _SUCCEEDED, _FAILED, _SECONDS, _BUCKET, _LAST = "succeeded", "failed", "seconds", "bucket", "last"
 
 
 class TaskCounts:
-    """Counts what has ended; whoever was killed by its time limit has not, and stays uncounted."""
+    """Counters of finished tasks. A task that is killed by its time limit is not counted."""
 
     def __init__(self, connection: redis.Redis) -> None:
         self._connection = connection
 
-    def ended(self, task: str, *, took_s: float, has_failed: bool, now_s: float) -> None:
-        """One round trip. `now_s`: Unix time. Raises RedisError."""
+    def on_finished(self, task: str, *, took_s: float, has_failed: bool, now_s: float) -> None:
+        """Count one finished task. One round trip. `now_s`: Unix time. Raises redis.RedisError."""
         bound = next((str(each) for each in BOUNDS_S if took_s <= each), _INFINITE)
         with self._connection.pipeline(transaction=False) as pipeline:
             pipeline.hincrby(KEY, f"{_FAILED if has_failed else _SUCCEEDED}|{task}", 1)
@@ -45,7 +45,10 @@ class TaskCounts:
 
 
 class WorkerMetricsCollector(Collector):
-    """Reads Redis at each scrape. Raises RedisError, which Prometheus sees as a failed scrape."""
+    """Collector that reads the counts from Redis at each scrape.
+
+    Prometheus sees a redis.RedisError as a failed scrape.
+    """
 
     def __init__(self, connection: redis.Redis, *, queues: Sequence[str]) -> None:
         self._connection = connection
@@ -57,47 +60,47 @@ class WorkerMetricsCollector(Collector):
             for name, value in cast(dict[bytes, bytes], self._connection.hgetall(KEY)).items()
         }
         yield from _of_tasks(counted)
-        yield self._of_queues()
-        yield from self._of_usage()
+        yield self._collect_queues()
+        yield from self._collect_usage()
 
-    def _of_queues(self) -> Metric:
+    def _collect_queues(self) -> Metric:
         lengths = GaugeMetricFamily(
-            "caret_celery_queue_length", "Tasks that no worker has taken yet.", labels=["queue"]
+            "caret_celery_queue_length", "Tasks that no worker has started yet.", labels=["queue"]
         )
         for queue in self._queues:
             lengths.add_metric([queue], self._connection.llen(queue))
         return lengths
 
-    def _of_usage(self) -> Iterator[Metric]:
+    def _collect_usage(self) -> Iterator[Metric]:
         waiting = self._connection.xlen(USAGE_STREAM)
         oldest: Any = self._connection.xrange(USAGE_STREAM, count=1)
         seconds, micros = self._connection.time()
         age_s = 0.0
-        if oldest:  # an id begins with the milliseconds of Redis' own clock
+        if oldest:  # a stream ID begins with the time in ms of Redis' own clock
             began_ms = int(oldest[0][0].partition(b"-")[0])
             age_s = max(0.0, seconds + micros / 1_000_000 - began_ms / 1000)
         yield GaugeMetricFamily(
             "caret_usage_stream_length",
-            "Of the usage stream: delivered, not ingested.",
+            "Usage records that are delivered but not ingested.",
             value=waiting,
         )
         yield GaugeMetricFamily(
             "caret_usage_stream_oldest_seconds",
-            "How long the oldest of them waits; 0: none.",
+            "Age of the oldest record that is not ingested; 0: none.",
             value=age_s,
         )
 
 
 def _of_tasks(counted: dict[str, float]) -> Iterator[Metric]:
     ended = CounterMetricFamily(
-        "caret_celery_tasks", "Tasks of workers that have ended.", labels=["task", "result"]
+        "caret_celery_tasks", "Tasks that workers have finished.", labels=["task", "result"]
     )
     took = HistogramMetricFamily(
-        "caret_celery_task_duration_seconds", "How long they took.", labels=["task"]
+        "caret_celery_task_duration_seconds", "Duration of finished tasks.", labels=["task"]
     )
     last = GaugeMetricFamily(
         "caret_celery_task_last_success_timestamp_seconds",
-        "Unix time of the last that succeeded.",
+        "Unix time of the last success.",
         labels=["task"],
     )
     for task in sorted({name.split("|")[1] for name in counted}):
@@ -112,7 +115,7 @@ def _of_tasks(counted: dict[str, float]) -> Iterator[Metric]:
 
 
 def _buckets(counted: dict[str, float], task: str) -> list[tuple[str, float]]:
-    """As Prometheus has them: each with all that is below it."""
+    """Return cumulative buckets, as Prometheus expects them."""
     total, buckets = 0.0, []
     for bound in (*map(str, BOUNDS_S), _INFINITE):
         total += counted.get(f"{_BUCKET}|{task}|{bound}", 0.0)

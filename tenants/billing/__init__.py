@@ -1,8 +1,8 @@
-"""Billing: what was used is rated into a ledger, budgets bound it, invoices are made of it.
+"""Billing: usage is rated into a ledger, limited by budgets and invoiced.
 
     usage records > rating > ledger > invoices
-                      |        `----> Stripe (an adapter)
-                      `> spending of budgets > alerts
+                        |        `----> Stripe (an adapter)
+                        `> spending of budgets > alerts
 
-Money is whole micros (millionths of a currency's unit); a period is a half-open UTC month.
+Money is in whole micros, millionths of a currency's unit. A period is a half-open UTC month.
 """

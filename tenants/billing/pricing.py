@@ -1,11 +1,11 @@
-"""What tokens and seats cost. Pure; all of it is integer arithmetic.
+"""Prices of tokens and seats, in integer arithmetic. Pure.
 
 Tokens of a day, a tier and a kind cost `tokens x price / 1,000,000`, rounded half up once for the
-whole day: each booking costs what the day's running total costs more than before it, so the day's
+whole day. Each posting costs the difference that it makes to the day's running total, so the day's
 sum does not depend on how its records fell into batches.
 
-A seat's month is divided among its days so that they add up to the month's price to the micro: the
-first d days of N cost `price x d / N`, rounded down.
+A seat's monthly price is divided among its days so that they add up to it exactly: the first d days
+of N cost `price x d / N`, rounded down.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class PricedTokenKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TokenLine:
-    """What is counted and priced on its own; written `fast.prompt`."""
+    """A tier and token kind that is counted and priced separately; written `fast.prompt`."""
 
     tier: Tier
     kind: PricedTokenKind
@@ -46,7 +46,7 @@ def quantity(line: TokenLine, tokens: Mapping[Tier, TokenCounts]) -> int:
 
 
 def unit_price(line: TokenLine, prices: Mapping[Tier, TierPrices]) -> int:
-    """Micros for a million."""
+    """Return the price of a million tokens in micros."""
     return int(getattr(prices[line.tier], line.kind.value))
 
 
@@ -55,12 +55,12 @@ def price_tokens(num_tokens: int, price: int) -> int:
 
 
 def price_additional_tokens(num_tokens: int, *, after: int, price: int) -> int:
-    """Micros of `num_tokens` that come on top of `after` of the same day and line."""
+    """Return the price in micros of `num_tokens` on top of `after` of the same day and line."""
     return price_tokens(after + num_tokens, price) - price_tokens(after, price)
 
 
 def price_seats(num_seats: int, *, day: date, month_micros: int) -> int:
-    """Micros of one day."""
+    """Return the price of one day in micros."""
     num_days = days_in(day)
     until = month_micros * day.day // num_days
     before = month_micros * (day.day - 1) // num_days

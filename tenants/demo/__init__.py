@@ -1,9 +1,9 @@
-"""Two tenants to try the product with, and a made-up past for them.
+"""Two demonstration tenants, and generated data for them.
 
-    ensure      the tenants, an administrator, a developer and a key: at each start
-    fill        a quarter of what a company leaves behind, once, when it is asked for
+    tenants       the tenants, an administrator, a developer and a key, at each start
+    operations    a quarter of a company's data, once, on request
 
-What a person would have done is done by the operations that people use, at moments of the past, so
-that trails, ledgers, receipts and certificates are genuine; what millions of keystrokes would have
-left is made up (coding, outcomes) and goes into the same tables as what gateways report.
+Actions of people go through the operations that people use, at times in the past, so that audit
+logs, ledgers, receipts and certificates are genuine. Usage is generated (request_generator,
+outcome_generator) and goes into the same tables as gateways' reports.
 """

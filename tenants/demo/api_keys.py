@@ -1,4 +1,4 @@
-"""API keys of every kind and in every state. Their texts are thrown away: nobody knows them."""
+"""API keys of every kind and state. Their texts are discarded, so nobody knows them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,19 +28,19 @@ _LANGUAGES: Final = {
     "Security": ("rust", "go", "python"),
 }
 _AFTER_ARRIVAL: Final = timedelta(minutes=40)
-_PACE: Final = 58.0  # requests of a developer's working day
-_HASTY: Final = 1.9  # times as many
+_PACE: Final = 58.0  # requests on a developer's working day
+_HASTY: Final = 1.9  # factor
 
 
 @dataclass(slots=True)
 class DemoKeys:
-    """Who can ask by now."""
+    """The developers and services that have keys by now."""
 
     company: DemoCompany
     coders: dict[UserId | None, DemoDeveloper] = field(default_factory=dict)
 
-    def coder(self, key_id: UUID, person: DemoUser | None) -> DemoDeveloper:
-        random = self.company.stage.chance(f"coder {person and person.character.email}")
+    def make_developer(self, key_id: UUID, person: DemoUser | None) -> DemoDeveloper:
+        random = self.company.stage.make_random(f"coder {person and person.character.email}")
         team = person.character.team if person else "Platform"
         return DemoDeveloper(
             tenant_id=self.company.stage.tenant_id,
@@ -48,26 +48,26 @@ class DemoKeys:
             key_id=key_id,
             editor=random.choice(_EDITORS) if person else "",
             languages=_LANGUAGES[team],
-            pace=_PACE * self._haste(person, random.uniform(0.4, 1.6)),
+            pace=_PACE * self._pace_of(person, random.uniform(0.4, 1.6)),
             keenness=min(0.5, max(0.12, random.gauss(0.3, 0.06))),
         )
 
-    def _haste(self, person: DemoUser | None, usual: float) -> float:
-        """Services ask often, as does who spends his budget before the month is over."""
+    def _pace_of(self, person: DemoUser | None, usual: float) -> float:
+        """Return a factor of the pace: high for services and the member who exhausts a budget."""
         return _HASTY if person in (None, self.company.spender) else usual
 
 
 def keys(keyring: DemoKeys) -> list[TimelineEvent]:
-    """Everybody's own, services', and what becomes of some."""
+    """Return the events of members' own keys, service keys, and rotated or ended ones."""
     company = keyring.company
-    administrator = company.one(Role.ADMINISTRATOR)
+    administrator = company.member_with_role(Role.ADMINISTRATOR)
     coding = [each for each in company.people if each.character.role not in _NOT_CODING]
     return [
         *(TimelineEvent(_arrival(company, each), _gets_key(keyring, each)) for each in coding),
         *_of_services(keyring, administrator),
         *_ended(company, administrator),
         TimelineEvent(company.leaves_at, lambda _: keyring.coders.pop(company.leaver.user_id)),
-        # Who is erased today has had no key in hand for a while.
+        # The user who is erased today has had no key for a while.
         TimelineEvent(
             company.stage.now - timedelta(hours=30),
             lambda _: keyring.coders.pop(company.erased.user_id, None),
@@ -79,7 +79,7 @@ _NOT_CODING: Final = (Role.BILLING, Role.AUDITOR)
 
 
 def _arrival(company: DemoCompany, person: DemoUser) -> datetime:
-    return company.stage.at(person.character.arrives) + _AFTER_ARRIVAL
+    return company.stage.moment_at(person.character.arrives) + _AFTER_ARRIVAL
 
 
 def _gets_key(keyring: DemoKeys, person: DemoUser) -> Callable[[datetime], None]:
@@ -93,10 +93,10 @@ def _gets_key(keyring: DemoKeys, person: DemoUser) -> Callable[[datetime], None]
             name=f"{person.character.name.split()[0]}'s laptop",
             expires_at=now + timedelta(days=365),
         )
-        actor = company.one(Role.ADMINISTRATOR)
+        actor = company.member_with_role(Role.ADMINISTRATOR)
         created = create_key(actor=actor, new=new, now=now).key
         key_id = _id_of(actor, created.lookup_id)
-        keyring.coders[person.user_id] = keyring.coder(key_id, person)
+        keyring.coders[person.user_id] = keyring.make_developer(key_id, person)
 
     return get
 
@@ -115,15 +115,17 @@ def _of_services(keyring: DemoKeys, actor: Actor) -> list[TimelineEvent]:
         def make(now: datetime) -> None:
             created = create_key(actor=actor, new=new, now=now).key
             if KeyScope.INFERENCE in scopes:
-                keyring.coders[None] = keyring.coder(_id_of(actor, created.lookup_id), None)
+                keyring.coders[None] = keyring.make_developer(
+                    _id_of(actor, created.lookup_id), None
+                )
 
-        return TimelineEvent(stage.at(0.04, hour=14), make)
+        return TimelineEvent(stage.moment_at(0.04, hour=14), make)
 
     return [makes(*use) for use in uses]
 
 
 def _ended(company: DemoCompany, actor: Actor) -> list[TimelineEvent]:
-    """One that was rotated, one revoked, one found in public, one that expired, one never used."""
+    """Return a rotated key, a revoked one, a leaked one, an expired one and an unused one."""
     stage, owner = company.stage, company.developers[0].user_id
 
     def new(name: str, expires_at: datetime | None = None) -> KeyRequest:
@@ -149,17 +151,17 @@ def _ended(company: DemoCompany, actor: Actor) -> list[TimelineEvent]:
 
     return [
         TimelineEvent(
-            stage.at(0.3, hour=15), lambda now: make("Trial", now, now + timedelta(days=3))
+            stage.moment_at(0.3, hour=15), lambda now: make("Trial", now, now + timedelta(days=3))
         ),
-        TimelineEvent(stage.at(0.2, hour=15), lambda now: make("Never used", now)),
-        TimelineEvent(stage.at(0.55, hour=15), rotates),
-        TimelineEvent(stage.at(0.6, hour=15), revokes),
-        TimelineEvent(stage.at(0.66, hour=15), leaks),
+        TimelineEvent(stage.moment_at(0.2, hour=15), lambda now: make("Never used", now)),
+        TimelineEvent(stage.moment_at(0.55, hour=15), rotates),
+        TimelineEvent(stage.moment_at(0.6, hour=15), revokes),
+        TimelineEvent(stage.moment_at(0.66, hour=15), leaks),
     ]
 
 
 def _note_leak(actor: Actor, lookup_id: LookupId, now: datetime) -> None:
-    """As tenants.identity.api_keys.leak_response does it, but that nobody is mailed."""
+    """Mark a key as leaked, as tenants.identity.api_keys.leak_response does, but send no e-mail."""
     with tenant_scope(actor.tenant_id):
         ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id).update(
             leaked_at=now, leak_notified_at=now

@@ -1,4 +1,4 @@
-"""The plan from the beginning on, what is rated each night, invoices, a credit and a correction."""
+"""The plan, nightly rating, invoices, a credit and a credit note."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -35,17 +35,17 @@ from tenants.models import AlertDelivery, BillingState
 _NIGHTLY: Final = timedelta(days=1, minutes=20)
 _SEAT_CENTS: Final = to_cents(SEAT_MONTH_MICROS)
 _MOMENT: Final = timedelta(minutes=20)
-# What tokens of a developer cost in a month, about.
+# Approximate monthly token cost of a developer.
 _MONTH_OF_ONE: Final = Decimal("0.24")
 
 
 def price_from_the_beginning(stage: DemoTimeline) -> None:
-    """The plan's own price begins on the day on which the tenants were made."""
+    """Give the plan a price from the first day; its own price begins later."""
     first = utc_day(stage.begins_at)
     plan = next(plan for plan in list_plans() if plan.slug == PLAN)
     if not any(price.effective_on <= first for price in plan.prices):
         new = NewPrice(first, SEAT_MONTH_MICROS, PRICES)
-        add_price(plan=PLAN, new=new, now=stage.before(2))
+        add_price(plan=PLAN, new=new, now=stage.moment_before(2))
 
 
 def billing(company: DemoCompany) -> list[TimelineEvent]:
@@ -55,14 +55,14 @@ def billing(company: DemoCompany) -> list[TimelineEvent]:
         *_budgets(company),
         *_nights(stage),
         *_invoices(stage),
-        TimelineEvent(stage.at(0.62, hour=12), lambda now: _credit(stage, now)),
+        TimelineEvent(stage.moment_at(0.62, hour=12), lambda now: _credit(stage, now)),
         TimelineEvent(stage.now - timedelta(days=3), lambda now: _correct(stage, now)),
         TimelineEvent(stage.now, lambda _: _told(stage)),
     ]
 
 
 def _subscribe(stage: DemoTimeline, now: datetime) -> None:
-    """Seats that were booked of later days stay booked: each day is, once."""
+    """Subscribe the tenant. Seats of later days that are already posted stay posted."""
     subscribe(
         actor=stage.platform,
         plan=PLAN,
@@ -87,13 +87,13 @@ def _subscribe(stage: DemoTimeline, now: datetime) -> None:
 
 def _budgets(company: DemoCompany) -> list[TimelineEvent]:
     stage, spender = company.stage, company.spender
-    actor, num = company.one(Role.BILLING), len(company.people)
+    actor, num = company.member_with_role(Role.BILLING), len(company.people)
     team = company.teams[spender.character.team]
 
     def creates(scope: BudgetScope, holder: UUID, months: str, *, is_hard: bool) -> TimelineEvent:
         terms = BudgetTerms(_limit(Decimal(months)), is_hard=is_hard)
         return TimelineEvent(
-            stage.at(0.15, hour=13),
+            stage.moment_at(0.15, hour=13),
             lambda now: create_budget(
                 actor=actor, holder=BudgetTarget(scope, holder), terms=terms, now=now
             ),
@@ -101,7 +101,8 @@ def _budgets(company: DemoCompany) -> list[TimelineEvent]:
 
     return [
         TimelineEvent(
-            stage.at(0.12, hour=13), _narrows(company, _limit(Decimal(num) * Decimal("0.75")))
+            stage.moment_at(0.12, hour=13),
+            _narrows(company, _limit(Decimal(num) * Decimal("0.75"))),
         ),
         creates(BudgetScope.TEAM, team, str(num / len(TEAMS) * 0.75), is_hard=False),
         creates(BudgetScope.USER, UUID(spender.user_id), "1.05", is_hard=True),
@@ -109,15 +110,15 @@ def _budgets(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def _limit(months_of_one: Decimal) -> int:
-    """Whole cents."""
+    """Return a limit in whole cents."""
     return int(months_of_one * _MONTH_OF_ONE * 100 + 1) * (MICROS // 100)
 
 
 def _narrows(company: DemoCompany, limit_micros: int) -> Callable[[datetime], None]:
-    """The tenant's budget, which was made with it."""
+    """Return an event that lowers the budget that was created with the tenant."""
 
     def narrow(now: datetime) -> None:
-        actor = company.one(Role.BILLING)
+        actor = company.member_with_role(Role.BILLING)
         held = page_of_budgets(actor=actor, limit=100, cursor=None, now=now).rows
         for budget in held:
             if budget.scope is BudgetScope.TENANT:
@@ -156,7 +157,7 @@ def _credit(stage: DemoTimeline, now: datetime) -> None:
 
 
 def _correct(stage: DemoTimeline, now: datetime) -> None:
-    """Of the first invoice, where there is one by then: a seat, or half of what was to pay."""
+    """Credit a seat, or half of the amount due, of the first invoice, if it exists."""
     with tenant_scope(stage.tenant_id):
         state = BillingState.objects.get(tenant_id=stage.tenant_id)
     if not state.last_number:
@@ -174,7 +175,7 @@ def _correct(stage: DemoTimeline, now: datetime) -> None:
 
 
 def _told(stage: DemoTimeline) -> None:
-    """Alerts of made-up spending go to nobody: they count as delivered."""
+    """Mark budget alerts as delivered: nobody receives alerts of generated spending."""
     with tenant_scope(stage.tenant_id):
         waiting = AlertDelivery.objects.filter(tenant_id=stage.tenant_id, delivered_at=None)
         waiting.update(delivered_at=stage.now, next_at=None, attempts=1)

@@ -1,6 +1,6 @@
-"""Today: content is kept and erased, a person is erased, old records go, exports are built.
+"""Today's events: content capture and erasure, erasure of a user, a purge, and exports.
 
-Each step reaches stores beside the database, so each is committed on its own.
+Each step changes stores other than the database, so each is committed on its own.
 """
 
 from datetime import datetime, timedelta
@@ -27,14 +27,14 @@ from tenants.demo.members import DemoCompany
 from tenants.privacy.retention.purge import purge_due
 from tenants.security.authorization.actor import Actor
 
-_MAX_VISITS: Final = 500  # of two seconds at most
+_MAX_VISITS: Final = 500  # of at most two seconds each
 _MONTH: Final = timedelta(days=30)
 
 
 def erase_somebody(company: DemoCompany, at: datetime) -> None:
     tenant_id = company.stage.tenant_id
     demand = ErasureRequest(company.erased.user_id, "Requested by letter from a former employee.")
-    erasure_id = demand_erasure(actor=company.one(Role.OWNER), demand=demand, now=at)
+    erasure_id = demand_erasure(actor=company.member_with_role(Role.OWNER), demand=demand, now=at)
     run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=at + timedelta(minutes=10))
 
 
@@ -43,14 +43,19 @@ def purge_what_is_old(company: DemoCompany, at: datetime) -> None:
 
 
 def build_exports(company: DemoCompany, at: datetime) -> None:
-    """One that failed, one that was called off, three that are there. Workers leave exports alone
-    meanwhile; one that is at them already goes on, and may be the one that builds these."""
+    """Create a failed export, a cancelled one and three finished ones.
+
+    Workers start no exports meanwhile. A worker that is already running continues, and may build
+    these.
+    """
     with redis_lock(connect(), "exports"), redis_lock(connect(), "long-exports"):
         _build_all(company, at)
 
 
 def _build_all(company: DemoCompany, at: datetime) -> None:
-    auditor, owner, payer = (company.one(r) for r in (Role.AUDITOR, Role.OWNER, Role.BILLING))
+    auditor, owner, payer = (
+        company.member_with_role(r) for r in (Role.AUDITOR, Role.OWNER, Role.BILLING)
+    )
     period = Period(at - _MONTH, at)
     _fail(company, auditor, ExportRequest("usage_days", "xlsx", period), at)
     dropped = request_export(actor=auditor, wish=ExportRequest("members", "csv", period), now=at)
@@ -68,7 +73,7 @@ def _build_all(company: DemoCompany, at: datetime) -> None:
 
 
 def _fail(company: DemoCompany, actor: Actor, wish: ExportRequest, at: datetime) -> None:
-    """By workers that were killed, one after the other."""
+    """Let an export fail after all attempts, as if its workers were killed."""
     tenant_id = company.stage.tenant_id
     with tenant_scope(tenant_id):
         request_export(actor=actor, wish=wish, now=at)

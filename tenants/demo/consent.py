@@ -1,4 +1,4 @@
-"""Who lets content be kept, who changes his mind, and a little of what was kept."""
+"""Consents, withdrawals and some captured content."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -18,32 +18,34 @@ from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdr
 from tenants.privacy.content_capture.erasure import erase_requested
 from tenants.privacy.content_capture.operations import store_content
 
-_AGREEING: Final = 3  # one in so many agrees
-_STAYING: Final = 4  # so many stay with it
+_AGREEING: Final = 3  # one in this many consents
+_STAYING: Final = 4  # this many do not withdraw
 _PREFIX: Final = "def mean(values: list[float]) -> float:\n    "
 _COMPLETION: Final = "return sum(values) / len(values)"
-_KEPT_OF: Final = 2  # people
-_NUM_KEPT: Final = 4  # objects of each
+_KEPT_OF: Final = 2  # users
+_NUM_KEPT: Final = 4  # objects for each
 
 
 def consents(company: DemoCompany) -> list[TimelineEvent]:
-    """All that is said of it, once the policy allows it."""
+    """Return the events of consent, after the policy allows it."""
     stage = company.stage
     willing = _willing(company)
     return [
         *(
-            TimelineEvent(stage.at(0.62 + 0.02 * (number % 8), hour=14), _agreeing(company, person))
+            TimelineEvent(
+                stage.moment_at(0.62 + 0.02 * (number % 8), hour=14), _agreeing(company, person)
+            )
             for number, person in enumerate(willing)
         ),
         *(
-            TimelineEvent(stage.at(0.86, hour=14), partial(_withdraw, company, person))
+            TimelineEvent(stage.moment_at(0.86, hour=14), partial(_withdraw, company, person))
             for person in willing[_STAYING::2]
         ),
     ]
 
 
 def keep_some(company: DemoCompany, at: datetime) -> None:
-    """Of two who agree; one of them withdraws, and what was kept of him is erased."""
+    """Store content of two users who consent. One of them withdraws, and that content is erased."""
     first, second = _willing(company)[:_KEPT_OF]
     for person in (first, second):
         for number in range(_NUM_KEPT):
@@ -59,7 +61,7 @@ def keep_some(company: DemoCompany, at: datetime) -> None:
 
 
 def _willing(company: DemoCompany) -> list[DemoUser]:
-    """Two at least, who are there by then and stay."""
+    """Return at least two users who are members by then and stay."""
     staying = [each for each in company.people if each not in (company.leaver, company.erased)]
     found = [each for each in staying if each in company.developers]
     return [*found[:_KEPT_OF], *found[_KEPT_OF::_AGREEING]]
@@ -70,7 +72,7 @@ def _agreeing(company: DemoCompany, person: DemoUser) -> Callable[[datetime], No
 
     def agree(now: datetime) -> None:
         set_consent(
-            actor=person.acts(company.stage.tenant_id),
+            actor=person.as_actor(company.stage.tenant_id),
             choice=ConsentChoice(consent, frozenset(USER_WORDINGS.values())),
             now=now,
         )
@@ -79,11 +81,11 @@ def _agreeing(company: DemoCompany, person: DemoUser) -> Callable[[datetime], No
 
 
 def _withdraw(company: DemoCompany, person: DemoUser, now: datetime) -> None:
-    withdraw_consent(actor=person.acts(company.stage.tenant_id), now=now)
+    withdraw_consent(actor=person.as_actor(company.stage.tenant_id), now=now)
 
 
 def _items(user_id: UserId, at: datetime) -> list[Item]:
-    """A completion of nobody's code, and what became of it."""
+    """Return a completion of generated code, and its outcome."""
     request_id: RequestId = new_request_id(now_ms=to_unix_ms(at))
     asked = CapturedCompletion(
         request_id=request_id,

@@ -1,4 +1,4 @@
-"""Which tenants may be filled, and how it is seen that they were."""
+"""Markers of demonstration tenants: which may be seeded, and which were."""
 
 from datetime import datetime
 from typing import Final
@@ -14,14 +14,17 @@ from tenants.security.authorization.directory import find_tenant, list_members
 
 BEGUN, FILLED = "demonstration.begun", "demonstration.filled"
 SUFFIX: Final = " (demonstration)"
-_DOMAIN: Final = ".example"  # RFC 2606: nobody's
+_DOMAIN: Final = ".example"  # reserved by RFC 2606
 _REASON: Final = (
     "All of this tenant's past is made up by `manage.py seed_demo_data`: for demonstration."
 )
 
 
 def require_demonstration(slug: str) -> TenantId:
-    """A demonstration's slug, and nobody in it whom mail could reach. Raises NotFound, Conflict."""
+    """Return the tenant, if it is a demonstration tenant and no member has a real address.
+
+    Raises NotFound, Conflict.
+    """
     tenant_id = find_tenant(slug=slug)
     if tenant_id is None:
         raise NotFound("The tenant {slug} does not exist.", slug=slug)
@@ -39,8 +42,8 @@ def is_marked(tenant_id: TenantId, action: str) -> bool:
 
 
 def mark_begun(stage: DemoTimeline) -> None:
-    """It bears the name from now on, and is as old as its past."""
-    made_at = stage.before(6)
+    """Mark the tenant as begun: add the suffix to its name, and date it back."""
+    made_at = stage.moment_before(6)
     with tenant_scope(stage.tenant_id):
         row = Tenant.objects.select_for_update(no_key=True).get(id=stage.tenant_id)
         name = row.name.removesuffix(SUFFIX) + SUFFIX

@@ -23,7 +23,7 @@ from tenants.identity.teams.operations import add_team_member, create_team
 from tenants.models import User
 from tenants.security.authorization.actor import Actor
 
-_ADDRESS = "192.0.2.{}"  # of documentation's network: nobody's
+_ADDRESS = "192.0.2.{}"  # reserved for documentation
 _MINUTE = timedelta(minutes=1)
 
 
@@ -33,7 +33,7 @@ class DemoUser:
     character: Persona
     address: str
 
-    def acts(self, tenant_id: TenantId) -> Actor:
+    def as_actor(self, tenant_id: TenantId) -> Actor:
         return Actor(
             tenant_id=tenant_id,
             user_id=self.user_id,
@@ -49,10 +49,10 @@ class DemoCompany:
     people: list[DemoUser]
     teams: dict[str, UUID]
 
-    def one(self, role: Role) -> Actor:
-        """The first with this role: there from the beginning."""
+    def member_with_role(self, role: Role) -> Actor:
+        """Return the first member with the role, who is there from the beginning."""
         person = next(each for each in self.people if each.character.role is role)
-        return person.acts(self.stage.tenant_id)
+        return person.as_actor(self.stage.tenant_id)
 
     @property
     def leaver(self) -> DemoUser:
@@ -60,7 +60,7 @@ class DemoCompany:
 
     @property
     def spender(self) -> DemoUser:
-        """Has a hard budget, which does not last him the month."""
+        """The member whose hard budget is used up before the month ends."""
         return self.developers[2]
 
     @property
@@ -69,7 +69,7 @@ class DemoCompany:
 
     @property
     def leaves_at(self) -> datetime:
-        return self.stage.at(0.8, hour=16)
+        return self.stage.moment_at(0.8, hour=16)
 
     @property
     def developers(self) -> list[DemoUser]:
@@ -77,28 +77,35 @@ class DemoCompany:
 
 
 def found(stage: DemoTimeline, characters: list[Persona]) -> DemoCompany:
-    """In the week before the time begins: accounts, an owner, whom he invites, the teams."""
+    """Create accounts, an owner, members invited by the owner, and teams, in the week before."""
     people = [
-        DemoUser(_account(character, stage.before(5)), character, _ADDRESS.format(10 + number))
+        DemoUser(
+            _account(character, stage.moment_before(5)), character, _ADDRESS.format(10 + number)
+        )
         for number, character in enumerate(characters)
     ]
     owner, *others = people
     add_member(
-        actor=stage.platform, user_id=owner.user_id, role=Role.OWNER, now=stage.before(4, hour=8)
+        actor=stage.platform,
+        user_id=owner.user_id,
+        role=Role.OWNER,
+        now=stage.moment_before(4, hour=8),
     )
-    company = DemoCompany(stage, people, _make_teams(owner.acts(stage.tenant_id), stage.before(4)))
-    _put_into_team(company, owner, stage.before(4, hour=10))
+    company = DemoCompany(
+        stage, people, _make_teams(owner.as_actor(stage.tenant_id), stage.moment_before(4))
+    )
+    _put_into_team(company, owner, stage.moment_before(4, hour=10))
     for number, person in enumerate(others):
         if not person.character.arrives:
-            _let_in(company, person, stage.before(3) + number * 7 * _MINUTE)
+            _let_in(company, person, stage.moment_before(3) + number * 7 * _MINUTE)
     return company
 
 
 def coming_and_going(company: DemoCompany) -> list[TimelineEvent]:
-    """Who joins later, changes his role or leaves; and invitations that lead nowhere."""
-    stage, owner = company.stage, company.one(Role.OWNER)
+    """Return the events of members who join, change role or leave, and of failed invitations."""
+    stage, owner = company.stage, company.member_with_role(Role.OWNER)
     joining = [
-        TimelineEvent(stage.at(person.character.arrives), _joining(company, person))
+        TimelineEvent(stage.moment_at(person.character.arrives), _joining(company, person))
         for person in company.people
         if person.character.arrives
     ]
@@ -107,7 +114,7 @@ def coming_and_going(company: DemoCompany) -> list[TimelineEvent]:
         *joining,
         *_invitations(company),
         TimelineEvent(
-            stage.at(0.45, hour=11),
+            stage.moment_at(0.45, hour=11),
             lambda now: change_role(
                 actor=owner,
                 user_id=promoted.user_id,
@@ -126,7 +133,7 @@ def coming_and_going(company: DemoCompany) -> list[TimelineEvent]:
 
 
 def _account(character: Persona, now: datetime) -> UserId:
-    """No password opens it; that of an earlier try is taken again."""
+    """Create an account without a usable password, or reuse that of an earlier attempt."""
     user, _ = User.objects.get_or_create(
         email=character.email,
         defaults={"name": character.name, "created_at": now, "password": "!"},
@@ -139,7 +146,7 @@ def _make_teams(owner: Actor, now: datetime) -> dict[str, UUID]:
 
 
 def _let_in(company: DemoCompany, person: DemoUser, now: datetime) -> None:
-    """By an invitation that he accepts within the quarter of an hour."""
+    """Let a user in by an invitation that is accepted within minutes."""
     stage, mailed = company.stage, list[TenantToken]()
 
     def deliver(_: str, token: TenantToken) -> bool:
@@ -148,7 +155,7 @@ def _let_in(company: DemoCompany, person: DemoUser, now: datetime) -> None:
 
     character = person.character
     create_invitation(
-        actor=company.one(Role.OWNER),
+        actor=company.member_with_role(Role.OWNER),
         email=character.email,
         role=character.role,
         mailer=deliver,
@@ -163,7 +170,7 @@ def _let_in(company: DemoCompany, person: DemoUser, now: datetime) -> None:
 def _joining(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:
     def join(now: datetime) -> None:
         add_member(
-            actor=company.one(Role.OWNER),
+            actor=company.member_with_role(Role.OWNER),
             user_id=person.user_id,
             role=person.character.role,
             now=now,
@@ -175,7 +182,7 @@ def _joining(company: DemoCompany, person: DemoUser) -> Callable[[datetime], Non
 
 def _put_into_team(company: DemoCompany, person: DemoUser, now: datetime) -> None:
     add_team_member(
-        actor=company.one(Role.OWNER),
+        actor=company.member_with_role(Role.OWNER),
         team_id=company.teams[person.character.team],
         user_id=person.user_id,
         now=now,
@@ -183,8 +190,8 @@ def _put_into_team(company: DemoCompany, person: DemoUser, now: datetime) -> Non
 
 
 def _invitations(company: DemoCompany) -> list[TimelineEvent]:
-    """One that expired, one that was taken back, two that wait."""
-    stage, owner, slug = company.stage, company.one(Role.OWNER), company.stage.slug
+    """Return an expired invitation, a revoked one and two open ones."""
+    stage, owner, slug = company.stage, company.member_with_role(Role.OWNER), company.stage.slug
 
     def invites(name: str, role: Role = Role.DEVELOPER) -> Callable[[datetime], InvitationView]:
         return lambda now: create_invitation(
@@ -196,13 +203,13 @@ def _invitations(company: DemoCompany) -> list[TimelineEvent]:
         revoke_invitation(actor=owner, invitation_id=view.id, now=now + 90 * _MINUTE)
 
     return [
-        TimelineEvent(stage.at(0.1), invites("never.answered")),
-        TimelineEvent(stage.at(0.5), takes_back),
+        TimelineEvent(stage.moment_at(0.1), invites("never.answered")),
+        TimelineEvent(stage.moment_at(0.5), takes_back),
         TimelineEvent(stage.now - timedelta(days=2), invites("starts.monday")),
         TimelineEvent(stage.now - timedelta(days=1), invites("external.auditor", Role.AUDITOR)),
     ]
 
 
 def _unread(_: str, __: TenantToken) -> bool:
-    """Nothing is mailed to made-up people."""
+    """Pretend to send an e-mail: nothing is sent to generated users."""
     return True

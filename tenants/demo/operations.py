@@ -1,11 +1,11 @@
-"""Fills a demonstration tenant with a made-up past.
+"""Seeding of a demonstration tenant with generated data.
 
-    the week before     people, teams: each step is committed, as an invitation's mail is
-    the quarter         all that happened, in the order of time: one transaction
-    today               counted, content kept and erased, exports built: stores beside the database
+    the week before     members and teams: each step is committed, as invitations require
+    the quarter         all events in order of time: one transaction
+    today               rollups, content capture, erasures, exports: other stores are involved
 
-The quarter is one transaction because workers go on meanwhile: what bills, signs or counts sees all
-of it or nothing. Who is killed in it has left a tenant that is marked as begun, and no past.
+The quarter is one transaction because workers run meanwhile: billing, signing and counting see all
+of it or nothing. If it is killed, the tenant is marked as begun and has no data.
 """
 
 from collections.abc import Callable
@@ -56,8 +56,11 @@ class SeedOptions:
 
 
 def seed(wish: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
-    """What was made. Raises Invalid, NotFound, AlreadyFilled, and Conflict for a tenant that is
-    no demonstration's."""
+    """Seed a tenant and return the numbers of generated rows.
+
+    Raises InvalidValue, NotFound, AlreadyFilled, and Conflict for a tenant that is not a
+    demonstration tenant.
+    """
     _check(wish)
     tenant_id = require_demonstration(wish.slug)
     if is_marked(tenant_id, FILLED):
@@ -74,7 +77,7 @@ def seed(wish: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
     mark_begun(stage)
     price_from_the_beginning(stage)
     cast = make_personas(
-        wish.num_people, domain=f"{wish.slug}.example", random=stage.chance("characters")
+        wish.num_people, domain=f"{wish.slug}.example", random=stage.make_random("characters")
     )
     company = found(stage, cast)
     say(f"{wish.num_days} days of work")
@@ -92,7 +95,7 @@ def seed(wish: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
 
 def _quarter(company: DemoCompany) -> list[TimelineEvent]:
     keyring = DemoKeys(company)
-    # Of what happens at the same moment, usage is first: what bills comes after it.
+    # Usage comes first among events of the same time, because billing depends on it.
     return [
         *usage(keyring, cut_off=company.spender.user_id),
         *coming_and_going(company),
@@ -114,7 +117,7 @@ def _finish(stage: DemoTimeline) -> dict[str, int]:
 
 
 def _signatures(stage: DemoTimeline) -> list[TimelineEvent]:
-    """Of the audit trail, each evening."""
+    """Return the events that sign the audit chain each evening."""
     evenings = (
         stage.begins_at + timedelta(days=number, hours=23, minutes=59)
         for number in range(stage.num_days)
@@ -142,7 +145,7 @@ def _made(stage: DemoTimeline) -> dict[str, int]:
 
 
 def _check(wish: SeedOptions) -> None:
-    """Raises Invalid."""
+    """Check the options. Raises InvalidValue."""
     if not MIN_DAYS <= wish.num_days <= MAX_DAYS:
         raise InvalidValue("days", "Enter {least} to {most} days.", least=MIN_DAYS, most=MAX_DAYS)
     if not MIN_PEOPLE <= wish.num_people <= MAX_PEOPLE:

@@ -1,4 +1,4 @@
-"""What became of made-up suggestions in editors, and what was typed beside them. Pure."""
+"""Generated outcomes of suggestions, and typing reports. Pure."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -13,9 +13,9 @@ from tenants.demo.request_generator import VARIANTS, DemoDeveloper
 from tenants.demo.traffic_pattern import TrafficLevel
 from tenants.models import Outcome, TypingReport, UsageRecord
 
-_SHOWN: Final = 0.86  # of the suggestions; the others came too late
-_PARTLY: Final = 0.12  # of those that are taken
-_LOOKED_AT: Final = 0.3  # of those that are taken: after each of the spans
+_SHOWN: Final = 0.86  # share of suggestions; the others came too late
+_PARTLY: Final = 0.12  # share of accepted ones
+_LOOKED_AT: Final = 0.3  # share of accepted ones, checked after each span
 _EVENTS: Final = OutcomeEvent
 
 
@@ -42,7 +42,7 @@ def reactions_to(
 def typed_of(
     coder: DemoDeveloper, rows: list[UsageRecord], season: TrafficLevel, random: Random
 ) -> Iterator[TypingReport]:
-    """By hand, told once for each hour and language in which he asked."""
+    """Yield a typing report for each hour and language with requests."""
     last = {(row.occurred_at.hour, row.language): row for row in rows}
     for row in last.values():
         yield TypingReport(
@@ -62,7 +62,7 @@ def _is_suggestion(row: UsageRecord) -> bool:
 
 
 def _chance_to_be_taken(row: UsageRecord, coder: DemoDeveloper, season: TrafficLevel) -> float:
-    """What is quick, and what was learnt, is taken more often; what is long less often."""
+    """Return the chance of acceptance: higher for fast and later ones, lower for long ones."""
     chance = coder.keenness * (0.85 + 0.3 * season.share)
     if row.variant == VARIANTS[0]:
         chance *= 1.09
@@ -74,7 +74,7 @@ def _chance_to_be_taken(row: UsageRecord, coder: DemoDeveloper, season: TrafficL
 def _looks(
     row: UsageRecord, accepted_at: datetime, chars: int, random: Random
 ) -> Iterator[Outcome]:
-    """What stands there now: it changes less and less."""
+    """Yield checks of the accepted text, which changes less and less."""
     share = random.betavariate(0.35, 2.6)
     for span_s in SPANS_S:
         share = min(1.0, share + random.betavariate(0.3, 9.0))
@@ -90,7 +90,7 @@ def _looks(
         yield look
 
 
-def _outcome(  # one row's facts
+def _outcome(
     row: UsageRecord,
     event: OutcomeEvent,
     at: datetime,

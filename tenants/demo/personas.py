@@ -1,4 +1,4 @@
-"""Who works at a made-up company. Pure."""
+"""Users of a generated company. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MIN_PEOPLE: Final = 8
 MAX_PEOPLE: Final = 200
 _FEW: Final = (Role.OWNER, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR)
 _MORE: Final = (Role.OWNER, Role.ADMINISTRATOR, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR)
-_MANY: Final = 20  # from so many people on
+_MANY: Final = 20  # from this number on
 _FOUNDING_SHARE: Final = 0.7
 _LAST_ARRIVAL: Final = 0.6
 
@@ -35,11 +35,11 @@ class Persona:
     email: str
     role: Role
     team: str
-    arrives: float  # the share of the time that is over by then; 0: there from the beginning
+    arrives: float  # share of the period that is over by then; 0: from the beginning
 
 
 def make_personas(num: int, *, domain: str, random: Random) -> list[Persona]:
-    """The first is an owner, the next few have the other roles, the rest develop."""
+    """Return users: an owner first, then some with the other roles, then developers."""
     names = [f"{first} {last}" for first in _FIRST for last in _LAST]
     roles = _roles(num)
     return [

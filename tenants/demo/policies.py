@@ -1,4 +1,4 @@
-"""What a company decides in a quarter: policies and what narrows them, retention and holds."""
+"""A company's decisions in a quarter: policies, overrides, retention rules and legal holds."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -22,13 +22,13 @@ from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold, set_rule
 from tenants.usage.reports.operations import set_min_group_users
 
-# Usage records are purged in the quarter's first week already.
+# Short enough to purge usage records of the quarter's first week.
 _USAGE_DAYS: Final = 85
 _EXCLUDED: Final = {
     "*": ("**/.env", "**/*.pem", "**/*.key", "**/id_rsa*", "**/secrets/**", "**/*.tfstate"),
     "firmware/keys": ("**",),
 }
-# When, what of the policy is another from then on, and why.
+# Time as a share of the period, changed fields of the policy, and the reason.
 _CHANGES: Final[tuple[tuple[float, dict[str, Any], str], ...]] = (
     (0.02, {"content_exclusion": _EXCLUDED}, "Exclude infrastructure keys and state."),
     (0.1, {"has_public_code_filter": True}, "Requested by legal until licences are cleared."),
@@ -58,7 +58,9 @@ def rules(company: DemoCompany) -> list[TimelineEvent]:
         *_layers(company),
         *_retention(company),
         *_holds(company),
-        TimelineEvent(company.stage.at(0.25, hour=15), lambda now: _small_groups(company, now)),
+        TimelineEvent(
+            company.stage.moment_at(0.25, hour=15), lambda now: _small_groups(company, now)
+        ),
     ]
 
 
@@ -68,10 +70,10 @@ def _changing(
     def change(now: datetime) -> None:
         held = find_policy(tenant_id=company.stage.tenant_id).policy
         document = write_policy(msgspec.structs.replace(held, **more))
-        actor = company.one(Role.ADMINISTRATOR)
+        actor = company.member_with_role(Role.ADMINISTRATOR)
         set_policy(actor=actor, document=document, reason=reason, now=now)
 
-    return TimelineEvent(company.stage.at(share, hour=11), change)
+    return TimelineEvent(company.stage.moment_at(share, hour=11), change)
 
 
 def _layers(company: DemoCompany) -> list[TimelineEvent]:
@@ -98,20 +100,20 @@ def _saying(
 ) -> TimelineEvent:
     def say(now: datetime) -> None:
         set_override(
-            actor=company.one(Role.ADMINISTRATOR),
+            actor=company.member_with_role(Role.ADMINISTRATOR),
             subject=OverrideSubject(*about),
             document=document,
             reason="Agreed with the team.",
             now=now,
         )
 
-    return TimelineEvent(company.stage.at(share, hour=12), say)
+    return TimelineEvent(company.stage.moment_at(share, hour=12), say)
 
 
 def _retention(company: DemoCompany) -> list[TimelineEvent]:
     def setting(data_class: DataClass, days: int, reason: str) -> Callable[[datetime], object]:
         return lambda now: set_rule(
-            actor=company.one(Role.ADMINISTRATOR),
+            actor=company.member_with_role(Role.ADMINISTRATOR),
             data_class=data_class,
             days=days,
             reason=reason,
@@ -121,32 +123,34 @@ def _retention(company: DemoCompany) -> list[TimelineEvent]:
     stage = company.stage
     return [
         TimelineEvent(
-            stage.at(0.3, hour=10),
+            stage.moment_at(0.3, hour=10),
             setting(DataClass.AUDIT, 1_095, "Our auditors require three years."),
         ),
         TimelineEvent(
-            stage.at(0.5, hour=10),
+            stage.moment_at(0.5, hour=10),
             setting(DataClass.USAGE, _USAGE_DAYS, "Older invoices are settled."),
         ),
         TimelineEvent(
-            stage.at(0.6, hour=10),
+            stage.moment_at(0.6, hour=10),
             setting(DataClass.RETRIEVAL, 14, "Branches are short-lived."),
         ),
     ]
 
 
 def _holds(company: DemoCompany) -> list[TimelineEvent]:
-    """One in force, which names a person and a time; one that was released."""
+    """Return events of a hold in force, for a user and a period, and of a released one."""
     stage = company.stage
 
     def placing(name: str, reason: str, user_id: UserId) -> Callable[[datetime], UUID]:
-        new = NewHold(name, reason, UUID(user_id), since=stage.at(0.1), until=stage.at(0.9))
-        return lambda now: place_hold(actor=company.one(Role.OWNER), new=new, now=now)
+        new = NewHold(
+            name, reason, UUID(user_id), since=stage.moment_at(0.1), until=stage.moment_at(0.9)
+        )
+        return lambda now: place_hold(actor=company.member_with_role(Role.OWNER), new=new, now=now)
 
     def passes(now: datetime) -> None:
         hold_id = placing("Export review", "Requested by customs.", company.leaver.user_id)(now)
         release_hold(
-            actor=company.one(Role.OWNER),
+            actor=company.member_with_role(Role.OWNER),
             hold_id=hold_id,
             reason="Customs closed the case.",
             now=now.replace(hour=17),
@@ -154,14 +158,14 @@ def _holds(company: DemoCompany) -> list[TimelineEvent]:
 
     held = placing("Case 2041", "A dispute with a supplier.", company.spender.user_id)
     return [
-        TimelineEvent(stage.at(0.35, hour=9), passes),
-        TimelineEvent(stage.at(0.7, hour=9), held),
+        TimelineEvent(stage.moment_at(0.35, hour=9), passes),
+        TimelineEvent(stage.moment_at(0.7, hour=9), held),
     ]
 
 
 def _small_groups(company: DemoCompany, now: datetime) -> None:
     set_min_group_users(
-        actor=company.one(Role.ADMINISTRATOR),
+        actor=company.member_with_role(Role.ADMINISTRATOR),
         min_users=3,
         reason="Our smallest team has three people.",
         now=now,

@@ -1,6 +1,6 @@
-"""Made-up requests, as gateways would have reported them. Pure: rows are made, none is kept.
+"""Generated requests, as gateways would report them. Pure: rows are created but not stored.
 
-The numbers are of the order of what engines of such sizes do; nobody measured these.
+The numbers have the order of magnitude of such engines, and are not measured.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _REPLICAS: Final = {
     Tier.FAST: ("fast-0:8000", "fast-1:8000", "fast-2:8000"),
     Tier.QUALITY: ("quality-0:8000", "quality-1:8000"),
 }
-_GATEWAY_MS: Final = 3.0  # from the request to the engine's call
+_GATEWAY_MS: Final = 3.0  # from the request to the call of the engine
 _CUTS: Final = ("", "", "", "line_end", "block_end", "repeats_suffix", "syntax", "blank_line")
 _WITHHELD: Final = ("syntax", "syntax", "repetition", "secret", "public_code")
 _ERRORS: Final = ("path_excluded", "path_excluded", "feature_disabled", "rate_limited", "internal")
@@ -32,7 +32,7 @@ _CHARS_A_TOKEN: Final = 3.4
 
 @dataclass(frozen=True, slots=True)
 class RequestProfile:
-    """Of request; times and tokens are medians."""
+    """A kind of request; times and tokens are medians."""
 
     mode: Mode
     tier: Tier
@@ -70,16 +70,16 @@ _UNSERVED: Final = frozenset({FinishReason.SHED, FinishReason.ERROR, FinishReaso
 
 @dataclass(frozen=True, slots=True)
 class DemoDeveloper:
-    """Somebody who asks, or a service."""
+    """A user or a service that sends requests."""
 
     tenant_id: TenantId
     user_id: UUID | None  # None: a service
     key_id: UUID
     editor: str
-    languages: tuple[str, ...]  # the first is his own
-    pace: float  # requests of a working day
-    keenness: float  # the share of suggestions that he takes
-    is_cut_off: bool = False  # his hard budget is spent
+    languages: tuple[str, ...]  # the first is the most frequent
+    pace: float  # requests on a working day
+    keenness: float  # share of suggestions that are accepted
+    is_cut_off: bool = False  # the hard budget is used up
 
 
 def request_of(
@@ -137,7 +137,7 @@ def _asked(coder: DemoDeveloper, kind: RequestProfile, at: datetime, random: Ran
 
 
 def _serve(row: UsageRecord, kind: RequestProfile, season: TrafficLevel, random: Random) -> None:
-    """What the engine made of it, as far as it was let."""
+    """Add the engine's part to a row, as far as the request got."""
     row.pool = kind.tier.value
     row.replica = random.choice(_REPLICAS[kind.tier])
     row.model = _MODELS[kind.tier]
@@ -158,7 +158,7 @@ def _serve(row: UsageRecord, kind: RequestProfile, season: TrafficLevel, random:
 
 
 def _was_left_early(row: UsageRecord, random: Random) -> bool:
-    """Before the first token."""
+    """Return whether the client left before the first token."""
     is_left = (
         row.finish in (FinishReason.SUPERSEDED, FinishReason.CANCELLED) and random.random() < 0.6
     )
@@ -185,12 +185,12 @@ def _end(row: UsageRecord, kind: RequestProfile, random: Random) -> None:
 
 
 def _around(median: float, spread: float, random: Random) -> int:
-    """Log-normal."""
+    """Return a log-normal value."""
     return int(median * exp(random.gauss(0, spread)))
 
 
 def _request_id(at: datetime, random: Random) -> UUID:
-    """As caret.foundation.ids makes them, by chance that repeats itself."""
+    """Return an ID like those of caret.foundation.ids, from the repeatable random numbers."""
     bits = random.getrandbits(74)
     value = (to_unix_ms(at) & 0xFFFFFFFFFFFF) << 80 | 0x7 << 76 | (bits >> 62) << 64
     return UUID(int=value | 0b10 << 62 | bits & 0x3FFFFFFFFFFFFFFF)

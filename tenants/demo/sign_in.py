@@ -1,6 +1,6 @@
-"""How people sign in and who is told of what they do: identity providers, SCIM, SIEMs.
+"""Sign-in and audit sinks: identity providers, SCIM, SIEMs.
 
-The domains are below the tenant's and nobody has an address there: passwords go on to be taken.
+The domains are subdomains without any users, so passwords still work.
 """
 
 import base64
@@ -46,16 +46,18 @@ _NUM_FAILURES: Final = 41
 def access(company: DemoCompany) -> list[TimelineEvent]:
     stage = company.stage
     return [
-        TimelineEvent(stage.at(0.05, hour=9), lambda now: _claim(company, now)),
-        TimelineEvent(stage.at(0.06, hour=10), lambda now: _set_provider(company, now)),
-        TimelineEvent(stage.at(0.08, hour=9), lambda now: _make_tokens(company, now)),
-        TimelineEvent(stage.at(0.12, hour=9), lambda now: _make_sinks(company, now)),
+        TimelineEvent(stage.moment_at(0.05, hour=9), lambda now: _claim(company, now)),
+        TimelineEvent(stage.moment_at(0.06, hour=10), lambda now: _set_provider(company, now)),
+        TimelineEvent(stage.moment_at(0.08, hour=9), lambda now: _make_tokens(company, now)),
+        TimelineEvent(stage.moment_at(0.12, hour=9), lambda now: _make_sinks(company, now)),
     ]
 
 
 def settle_sinks(stage: DemoTimeline) -> None:
-    """One has got everything, the other nothing since it broke. Both rest for an hour: then workers
-    find that there is nobody."""
+    """Set one sink to up to date and one to failing.
+
+    Both wait for an hour. Then workers find that they do not exist.
+    """
     with tenant_scope(stage.tenant_id):
         last = find_head(tenant_id=stage.tenant_id).sequence
         sinks = AuditSink.objects.filter(tenant_id=stage.tenant_id)
@@ -73,8 +75,8 @@ def settle_sinks(stage: DemoTimeline) -> None:
 
 
 def _claim(company: DemoCompany, now: datetime) -> None:
-    """One that is verified, one that waits for its record."""
-    owner, slug = company.one(Role.OWNER), company.stage.slug
+    """Claim a domain that is verified, and one that waits for its record."""
+    owner, slug = company.member_with_role(Role.OWNER), company.stage.slug
     verified = claim_domain(actor=owner, name=f"people.{slug}.example", now=now)
     verify_domain(
         actor=owner,
@@ -86,7 +88,7 @@ def _claim(company: DemoCompany, now: datetime) -> None:
 
 
 def _set_provider(company: DemoCompany, now: datetime) -> None:
-    owner, host = company.one(Role.OWNER), f"login.{company.stage.slug}.example"
+    owner, host = company.member_with_role(Role.OWNER), f"login.{company.stage.slug}.example"
     if company.stage.slug in _BY_SAML:
         metadata = _METADATA.format(host=host, certificate=_certificate(host, now))
         set_saml_provider(
@@ -102,7 +104,7 @@ def _fetch(_: str) -> str:
 
 
 def _certificate(host: str, now: datetime) -> str:
-    """Of a key that is thrown away: nobody signs in by it."""
+    """Return a certificate whose key is discarded, so that nobody can sign in with it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     made = x509.CertificateBuilder().subject_name(name).issuer_name(name).serial_number(1)
@@ -112,7 +114,7 @@ def _certificate(host: str, now: datetime) -> str:
 
 
 def _make_tokens(company: DemoCompany, now: datetime) -> None:
-    owner = company.one(Role.OWNER)
+    owner = company.member_with_role(Role.OWNER)
     tried = create_scim_token(actor=owner, name="A first try", now=now)
     later = now + timedelta(hours=2)
     revoke_scim_token(actor=owner, token_id=tried.token.id, now=later)
@@ -120,8 +122,8 @@ def _make_tokens(company: DemoCompany, now: datetime) -> None:
 
 
 def _make_sinks(company: DemoCompany, now: datetime) -> None:
-    """Nothing is delivered before they are settled."""
-    administrator, slug = company.one(Role.ADMINISTRATOR), company.stage.slug
+    """Create sinks; nothing is delivered before settle_sinks."""
+    administrator, slug = company.member_with_role(Role.ADMINISTRATOR), company.stage.slug
     for name, address in (
         (_HEALTHY, f"syslog+tls://siem.{slug}.example:6514"),
         (_FAILING, f"https://changes.{slug}.example/caret"),

@@ -1,7 +1,7 @@
-"""Two tenants to try the product with, made once; their secrets are kept in a file (mode 0600).
+"""Creation of the two demonstration tenants. A file (mode 0600) keeps their secrets.
 
-A second run finds them and gives the same answer, as long as it still holds: a password that was
-changed or a key that was revoked is replaced, nothing else is touched.
+A second run finds them and returns the same values while they are valid. It replaces a changed
+password or a revoked key, and changes nothing else.
 """
 
 import json
@@ -37,7 +37,7 @@ NAMES: Final = {"acme": "Acme Robotics", "globex": "Globex Energy"}
 
 PLAN: Final = "demonstration"
 SEAT_MONTH_MICROS: Final = 19 * MICROS
-# About what hosted models of such sizes cost, for a million tokens.
+# Approximate price of hosted models of such sizes, for a million tokens.
 PRICES: Final = {
     Tier.FAST: TierPrices(prompt=150_000, cached_prompt=15_000, generated=600_000),
     Tier.QUALITY: TierPrices(prompt=1_500_000, cached_prompt=150_000, generated=6_000_000),
@@ -55,15 +55,16 @@ class DemoTenant(TypedDict):
 
 
 def ensure_demonstration(*, known: Mapping[str, DemoTenant], now: datetime) -> list[DemoTenant]:
-    """`known` is the last answer by slug.
+    """Create or complete the tenants. `known` are the values of the last run by slug.
 
-    Raises redis.RedisError when a snapshot cannot be published: who is given a key can use it.
+    Raises redis.RedisError if a snapshot cannot be published, because a returned key must work at
+    once.
     """
     return [_ensure_tenant(slug, name, known.get(slug), now) for slug, name in NAMES.items()]
 
 
 def read_state(path: Path) -> dict[str, DemoTenant]:
-    """By slug; empty when the file is missing or torn: then the secrets are made anew."""
+    """Read the state by slug; empty if the file is missing or damaged, to replace all secrets."""
     try:
         return {entry["slug"]: entry for entry in json.loads(path.read_text())}
     except (FileNotFoundError, ValueError, TypeError, KeyError):
@@ -71,7 +72,7 @@ def read_state(path: Path) -> dict[str, DemoTenant]:
 
 
 def write_state(path: Path, state: list[DemoTenant]) -> None:
-    """Whole or not at all, readable by us only."""
+    """Write the state completely or not at all, readable only by the process's user."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -103,8 +104,10 @@ def _ensure_tenant(slug: str, name: str, known: DemoTenant | None, now: datetime
 
 
 def _ensure_plan(actor: Actor, now: datetime) -> None:
-    """With it a budget that stops nothing, so that bills, budgets and costs have something to show.
-    Who has a plan, and be it another, keeps it."""
+    """Give the tenant a plan and a soft budget, so that billing pages show something.
+
+    A tenant that has any plan keeps it.
+    """
     if PLAN not in {plan.slug for plan in list_plans()}:
         create_plan(slug=PLAN, name="Demonstration", currency=Currency.EUR, now=now)
         add_price(plan=PLAN, new=NewPrice(utc_day(now), SEAT_MONTH_MICROS, PRICES), now=now)
@@ -119,7 +122,7 @@ def _ensure_plan(actor: Actor, now: datetime) -> None:
 def _ensure_member(
     actor: Actor, email: str, role: Role, password: str | None, now: datetime
 ) -> str:
-    """The member's password: the known one if it still opens, else a new one."""
+    """Return the member's password: the known one if it still works, else a new one."""
     user_id = find_user(email=email)
     if user_id is not None and password and authenticate(username=email, password=password):
         _join(actor, user_id, role, now)

@@ -1,4 +1,4 @@
-"""What the scenes of a demonstration share: a tenant, its time, and chance that repeats itself."""
+"""The timeline of a demonstration: tenant, period and repeatable random numbers."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _SATURDAY: Final = 5
 class DemoTimeline:
     tenant_id: TenantId
     slug: str
-    begins_at: datetime  # a UTC midnight
+    begins_at: datetime  # midnight UTC
     now: datetime
     seed: int
 
@@ -28,17 +28,17 @@ class DemoTimeline:
     def platform(self) -> Actor:
         return system_actor(self.tenant_id)
 
-    def at(self, share: float, *, hour: int = 9, minute: int = 0) -> datetime:
-        """On the day by which such a share of the time is over, or the Friday before."""
+    def moment_at(self, share: float, *, hour: int = 9, minute: int = 0) -> datetime:
+        """Return a time on the day at this share of the period, or on the Friday before."""
         day = self.begins_at + timedelta(days=int(share * self.num_days))
         return self._working_day(day).replace(hour=hour, minute=minute)
 
-    def before(self, days: int, *, hour: int = 9, minute: int = 0) -> datetime:
-        """So many days before it begins."""
+    def moment_before(self, days: int, *, hour: int = 9, minute: int = 0) -> datetime:
+        """Return a time this many days before the period."""
         return self.begins_at - timedelta(days=days) + timedelta(hours=hour, minutes=minute)
 
-    def chance(self, purpose: str) -> Random:
-        """The same for the same seed, whatever else draws."""
+    def make_random(self, purpose: str) -> Random:
+        """Return a generator that is the same for the same seed and purpose."""
         return Random(f"{self.seed}/{self.slug}/{purpose}")
 
     def _working_day(self, day: datetime) -> datetime:
@@ -53,7 +53,7 @@ class TimelineEvent:
 
 
 def run_events(events: Iterable[TimelineEvent], *, until: datetime) -> None:
-    """In the order of time; what would be later than `until` never happens."""
+    """Run events in order of time, without those later than `until`."""
     for event in sorted(events, key=lambda event: event.at):
         if event.at <= until:
             event.do(event.at)

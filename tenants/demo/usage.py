@@ -1,4 +1,4 @@
-"""Makes the usage up day by day, and puts it where ingest puts what gateways report."""
+"""Generation of usage day by day, inserted as ingestion inserts gateways' reports."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -21,15 +21,15 @@ from tenants.usage.ingestion.key_last_used import record_key_use
 from tenants.usage.ingestion.row_mapping import Row
 from tenants.usage.rollups.dirty_hours import dirty_hours_for, mark_dirty
 
-_AT_ONCE: Final = 5_000  # rows of a statement
-_OPENS_AT: Final = {"globex": 13}  # in America; the others in Europe
+_AT_ONCE: Final = 5_000  # rows in one statement
+_OPENS_AT: Final = {"globex": 13}  # in America; the others are in Europe
 _OPENS: Final = 7
-# Of a month's days; from then on the hard budget of the one who has it is spent.
+# Day of the month from which the hard budget is used up.
 _CUT_OFF_FROM: Final = 20
 
 
 def usage(keyring: DemoKeys, *, cut_off: str) -> list[TimelineEvent]:
-    """An event for each day; `cut_off`: the user whose hard budget ends."""
+    """Return an event for each day. `cut_off` is the user whose hard budget is used up."""
     stage = keyring.company.stage
     calendar = calendar_of(stage)
     day_ends = timedelta(hours=23, minutes=58)
@@ -38,7 +38,7 @@ def usage(keyring: DemoKeys, *, cut_off: str) -> list[TimelineEvent]:
         at = min(day + day_ends, stage.now)
         return TimelineEvent(at, lambda _: _report(keyring, calendar, day, cut_off))
 
-    return [reports(day) for day in calendar.days()]
+    return [reports(day) for day in calendar.list_days()]
 
 
 def calendar_of(stage: DemoTimeline) -> TrafficCalendar:
@@ -57,17 +57,17 @@ def _report(keyring: DemoKeys, calendar: TrafficCalendar, day: datetime, cut_off
 def day_of(
     coder: DemoDeveloper, day: datetime, calendar: TrafficCalendar, stage: DemoTimeline
 ) -> list[Row]:
-    """What one coder has left on a day."""
-    random = stage.chance(f"{coder.user_id}/{day:%Y-%m-%d}")
+    """Return the rows of one developer on a day."""
+    random = stage.make_random(f"{coder.user_id}/{day:%Y-%m-%d}")
     requests: list[UsageRecord] = []
     outcomes: list[Outcome] = []
-    for at in calendar.moments(day, coder.pace, random):
-        season = calendar.season(at)
+    for at in calendar.draw_moments(day, coder.pace, random):
+        season = calendar.level_at(at)
         row = request_of(coder, at, season, random)
         requests.append(row)
         outcomes += reactions_to(row, coder, season, random)
     inline = [row for row in requests if row.mode == Mode.INLINE and row.user_id is not None]
-    return [*requests, *outcomes, *typed_of(coder, inline, calendar.season(day), random)]
+    return [*requests, *outcomes, *typed_of(coder, inline, calendar.level_at(day), random)]
 
 
 def _keep(stage: DemoTimeline, rows: Sequence[Row]) -> None:
@@ -81,7 +81,7 @@ def _keep(stage: DemoTimeline, rows: Sequence[Row]) -> None:
         _insert(UsageRecord, asked)
         _insert(Outcome, [row for row in rows if isinstance(row, Outcome)])
         _insert(TypingReport, [row for row in rows if isinstance(row, TypingReport)])
-        # An outcome belongs to the hour of its completion, which is here.
+        # The hours of completions suffice, because outcomes belong to those.
         mark_dirty(
             stage.tenant_id, dirty_hours_for(row for row in rows if not isinstance(row, Outcome))
         )

@@ -1,1 +1,1 @@
-"""The operators' view: pools, replicas, operators, and snapshots for the gateways."""
+"""The installation as operators see it: pools, replicas, operators, and snapshots for gateways."""

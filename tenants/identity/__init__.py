@@ -1,1 +1,1 @@
-"""Users and how they sign in: members, teams, invitations, API keys, SSO, SCIM and domains."""
+"""Users and their access: members, teams, invitations, API keys, SSO, SCIM and domains."""

@@ -1,4 +1,4 @@
-"""Changes who is a member and as what. A tenant that has an owner keeps one."""
+"""Operations that change and end memberships. A tenant that has an owner keeps at least one."""
 
 import uuid
 from dataclasses import dataclass
@@ -27,20 +27,23 @@ from tenants.security.authorization.directory import MemberRow, find_membership
 @dataclass(frozen=True, slots=True)
 class MembershipChange:
     member: MemberRow
-    left_keys: KeySummary  # that he was shown and may make no more; they go on
+    left_keys: KeySummary  # unowned keys: keys that the member was shown and may no longer create
 
 
 def change_role(
     *, actor: Actor, user_id: UserId, role: Role, reason: str, now: datetime
 ) -> MembershipChange:
-    """Raises Forbidden, Invalid, NotFound, and Conflict for the last owner."""
+    """Change a member's role.
+
+    Raises Forbidden, InvalidValue, NotFound, and Conflict for the last owner.
+    """
     actor.require(Permission.WRITE_MEMBERS)
     reason = parse_reason(reason)
     with tenant_scope(actor.tenant_id):
         held = _hold(actor, user_id, wanted=role)
         if held is not role:
             Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id).update(role=role)
-            # What he invited others to, he may have no right to any more.
+            # The member may have lost the permission to invite.
             revoke_invitations_by(actor=actor, user_id=user_id, now=now)
             _record(actor, "member.role_changed", user_id, (held, role), reason, now)
         member = find_member(actor=actor, user_id=user_id)
@@ -48,11 +51,13 @@ def change_role(
 
 
 def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) -> KeySummary:
-    """His keys are revoked with it: gateways refuse them within a second. Anybody may leave. The
-    keys that he was shown and that are not his own go on, and are in the answer. Who came by SCIM
-    stays away until his identity provider says anew that he is active.
+    """Remove a member, or leave the tenant, and return the keys that become unowned.
 
-    Raises Forbidden, Invalid, NotFound, and Conflict for the last owner.
+    The member's own keys are revoked, and gateways reject them within a second. Keys that the
+    member was shown stay valid and are returned. A member provisioned by SCIM comes back only when
+    the identity provider reports the user active again.
+
+    Raises Forbidden, InvalidValue, NotFound, and Conflict for the last owner.
     """
     actor.require(Permission.READ_TENANT if user_id == actor.user_id else Permission.WRITE_MEMBERS)
     actor.require_open()
@@ -66,7 +71,7 @@ def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) 
 
 
 def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:
-    """The rows alone, inside the tenant's scope and with its row locked."""
+    """Change the rows only, inside the tenant's scope and with its row locked."""
     Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id, ended_at=None).update(
         ended_at=now
     )
@@ -79,11 +84,11 @@ def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:
 
 
 def _hold(actor: Actor, user_id: UserId, *, wanted: Role | None) -> Role:
-    """The member's role, which stays as it is until the transaction ends; None wants him gone.
+    """Lock the tenant and return the member's role; `wanted` None: the member is to leave.
 
     Raises Forbidden, NotFound, Conflict.
     """
-    # It locks the tenant: two owners cannot both be the last one to leave.
+    # Locks the tenant: two owners who leave at once cannot leave it without an owner.
     mark_snapshot_stale(tenant_id=actor.tenant_id)
     held = Role(find_membership(tenant_id=actor.tenant_id, user_id=user_id).role)
     is_leaving = wanted is None and user_id == actor.user_id
@@ -95,7 +100,7 @@ def _hold(actor: Actor, user_id: UserId, *, wanted: Role | None) -> Role:
 
 
 def require_another_owner(actor: Actor, user_id: UserId) -> None:
-    """Raises Conflict."""
+    """Check that the tenant has another owner. Raises Conflict."""
     owners = Membership.objects.filter(
         tenant_id=actor.tenant_id, role=Role.OWNER, ended_at=None
     ).exclude(user_id=uuid.UUID(user_id))
@@ -103,7 +108,7 @@ def require_another_owner(actor: Actor, user_id: UserId) -> None:
         raise Conflict("This is the last owner. Make another member an owner first.")
 
 
-def _record(  # one entry's facts
+def _record(
     actor: Actor,
     action: str,
     user_id: UserId,

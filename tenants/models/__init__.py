@@ -1,8 +1,8 @@
-"""Every table, one aggregate a file. Importable by `tenants` only.
+"""All tables, one aggregate in each module. Only `tenants` may import them.
 
-A tenant's table is keyed by (tenant_id, ...): a unique key that did not begin so would tell one
-tenant that another has a value. Foreign keys between tenants' tables are composite for the same
-reason (Postgres checks them past row security); Django cannot write those, migrations do.
+A tenant's table is keyed by (tenant_id, ...). Any other unique key would reveal to one tenant that
+another has a value. Foreign keys between tenants' tables are composite for the same reason, because
+Postgres checks them without row security. Django cannot declare those; migrations do.
 """
 
 from tenants.models.api_key import ApiKey

@@ -1,4 +1,4 @@
-"""An API key: its digest, never its text. One that was rotated has two for a while."""
+"""API keys with their digests, never their texts. A rotated key has two digests for some time."""
 
 import uuid
 from datetime import datetime, timedelta
@@ -31,8 +31,9 @@ class ApiKey(models.Model):
     owner = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    # Who made it, and who was shown its present text: by a key, who was shown that key's. None: the
-    # platform, or nobody noted it yet. The migration binds both to memberships.
+    # The creator, and the user who was shown the current text; for a key created by a key, the
+    # issuer of that key. None: the platform, or not recorded. The migration binds both to
+    # memberships.
     created_by = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
@@ -40,23 +41,23 @@ class ApiKey(models.Model):
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
     name = models.CharField(max_length=120)
-    scopes = ArrayField(models.CharField(max_length=40), default=inference)  # in order
-    # From which it may be used; empty: from anywhere.
+    scopes = ArrayField(models.CharField(max_length=40), default=inference)  # sorted
+    # Networks that the key may be used from; empty: any.
     networks = ArrayField(models.CharField(max_length=64), default=list)
     created_at = models.DateTimeField()
-    # Of the present text, where it was rotated; None: it is the first one.
+    # When the current text was created by a rotation; None: the first text.
     issued_at = models.DateTimeField(null=True)
-    # The text before, good until then; None: there is none.
+    # The previous text and the end of its validity; None: there is none.
     previous_digest = models.BinaryField(null=True)
     previous_pepper_version = models.PositiveSmallIntegerField(null=True)
     previous_ends_at = models.DateTimeField(null=True)
     expires_at = models.DateTimeField(null=True)  # None: never
     revoked_at = models.DateTimeField(null=True)  # None: in force
     last_used_at = models.DateTimeField(null=True)  # to the minute; None: never used
-    # The playground page creates a new key each time (tenants.identity.api_keys.playground).
+    # Each start of the playground gives the key a new text (tenants.identity.api_keys.playground).
     is_playground = models.BooleanField(db_default=False)
-    leaked_at = models.DateTimeField(null=True)  # when somebody reported to have found it
-    leak_notified_at = models.DateTimeField(null=True)  # when its owner was told of that
+    leaked_at = models.DateTimeField(null=True)  # when somebody reported the leak
+    leak_notified_at = models.DateTimeField(null=True)  # when the owner was notified of it
 
     class Meta:
         constraints: ClassVar = [
@@ -70,7 +71,7 @@ class ApiKey(models.Model):
         indexes: ClassVar = [
             # Reader: list_keys of one owner, and the foreign key to the membership.
             models.Index(fields=["tenant", "owner"], name="api_key_owner"),
-            # Reader: find_presented, which knows the lookup id and not yet the tenant.
+            # Reader: authenticate_key, which knows the lookup ID and not yet the tenant.
             models.Index(fields=["lookup_id"], name="api_key_presented"),
         ]
 

@@ -1,4 +1,4 @@
-"""Where a tenant's chain of audit entries ends, and what was signed of it."""
+"""Heads of tenants' audit chains, and signed heads."""
 
 from typing import ClassVar
 
@@ -9,12 +9,12 @@ from tenants.models.tenant import Tenant
 
 
 class AuditHead(models.Model):
-    """The last entry. Locked by who adds the next: so a chain never forks."""
+    """The last entry of a chain. The next entry's writer locks it, so that a chain never forks."""
 
     tenant = models.OneToOneField(
         Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"
     )
-    sequence = models.PositiveBigIntegerField()  # 0: there is no entry yet
+    sequence = models.PositiveBigIntegerField()  # 0: no entry yet
     hash = models.BinaryField()  # 32 bytes
 
     class Meta:
@@ -27,7 +27,7 @@ class AuditHead(models.Model):
 
 
 class SignedAuditHead(models.Model):
-    """The installation's word that the chain had come to this entry; can only be added to."""
+    """A signed statement that the chain had reached this entry. Append-only."""
 
     pk = models.CompositePrimaryKey("tenant_id", "sequence")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")

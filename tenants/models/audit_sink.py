@@ -1,4 +1,4 @@
-"""Where a tenant has its audit entries pushed to, and how far that has come."""
+"""Audit sinks: targets that a tenant's audit entries are pushed to, with their cursors."""
 
 import uuid
 from typing import ClassVar
@@ -15,19 +15,20 @@ class AuditSink(models.Model):
     id = models.UUIDField(default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=12)  # tenants.compliance.audit_sinks.endpoint.SinkKind
     name = models.CharField(max_length=120)
-    # Scheme, host and port: paths of webhooks are often secrets.
+    # Scheme, host and port only: paths of webhooks are often secrets.
     origin = models.CharField(max_length=300)
     sealed = (
         models.BinaryField()
     )  # tenants.compliance.audit_sinks.secret_storage: the whole address and the secret
     created_at = models.DateTimeField()
-    delivered_sequence = models.PositiveBigIntegerField()  # the cursor: up to here it has all
-    delivered_at = models.DateTimeField(null=True)  # None: nothing yet
-    failed_since = models.DateTimeField(null=True)  # None: the last attempt went well
-    last_error = models.CharField(max_length=200)  # our own words; "": the last went well
-    num_failures = models.PositiveIntegerField(default=0)  # since it last went well
-    next_attempt_at = models.DateTimeField(null=True)  # None: at once
-    # A worker has it until then, as long as it has this very moment here; None: nobody.
+    # the cursor: all entries up to here were delivered
+    delivered_sequence = models.PositiveBigIntegerField()
+    delivered_at = models.DateTimeField(null=True)  # None: nothing delivered yet
+    failed_since = models.DateTimeField(null=True)  # None: the last attempt succeeded
+    last_error = models.CharField(max_length=200)  # our own text; "": the last attempt succeeded
+    num_failures = models.PositiveIntegerField(default=0)  # since the last success
+    next_attempt_at = models.DateTimeField(null=True)  # None: immediately
+    # The worker that wrote this exact time holds the claim until then; None: not claimed.
     claimed_until = models.DateTimeField(null=True)
 
     class Meta:

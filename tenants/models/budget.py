@@ -1,4 +1,4 @@
-"""Budgets of a month, what has been spent of them, and who was told."""
+"""Monthly budgets, the spending, and alerts."""
 
 from typing import ClassVar
 
@@ -15,10 +15,10 @@ class Budget(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
     scope = models.CharField(max_length=8, choices=[(s.value, s.name) for s in BudgetScope])
-    holder_id = models.UUIDField(null=True)  # the team or the user; None: all of the tenant
-    limit_micros = models.BigIntegerField()  # of a UTC month, in the currency of the ledger
+    holder_id = models.UUIDField(null=True)  # the team or the user; None: the whole tenant
+    limit_micros = models.BigIntegerField()  # for a UTC month, in the ledger's currency
     is_hard = models.BooleanField(default=True)  # False: alerts only
-    webhook_url = models.CharField(max_length=500)  # "": alerts by mail only
+    webhook_url = models.CharField(max_length=500)  # "": alerts by e-mail only
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField()
 
@@ -38,13 +38,16 @@ class Budget(models.Model):
 
 
 class MonthSpend(models.Model):
-    """What somebody has spent in a UTC month, by the times of the requests. Rating adds it up, in
-    the transaction that books it; each request is rounded as gateways round."""
+    """The spending of a user in a UTC month, by the times of the requests.
+
+    Rating adds to it in the transaction that posts the usage. Each request is rounded as gateways
+    round.
+    """
 
     pk = models.CompositePrimaryKey("tenant_id", "month", "holder")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     month = models.DateField()
-    holder = models.CharField(max_length=36)  # a user's id; "": all service keys
+    holder = models.CharField(max_length=36)  # a user's ID; "": all service keys
     micros = models.BigIntegerField()
 
     class Meta:
@@ -58,12 +61,12 @@ class MonthSpend(models.Model):
 
 
 class BudgetAlert(models.Model):
-    """So much of a budget is spent; once a month for each threshold."""
+    """An alert that a threshold of a budget was reached; once a month for each threshold."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
-    budget_id = models.UUIDField()  # without a foreign key: it outlives its budget
+    budget_id = models.UUIDField()  # no foreign key: the alert outlives its budget
     month = models.DateField()
     percent = models.PositiveSmallIntegerField()
     spent_micros = models.BigIntegerField()
@@ -85,7 +88,7 @@ class BudgetAlert(models.Model):
 
 
 class AlertDelivery(models.Model):
-    """An alert on its way to one address."""
+    """The delivery of an alert to one address."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
@@ -94,7 +97,7 @@ class AlertDelivery(models.Model):
     channel = models.CharField(max_length=8)  # mail or webhook
     address = models.CharField(max_length=500)
     attempts = models.PositiveSmallIntegerField(default=0)
-    next_at = models.DateTimeField(null=True)  # None: delivered, or given up
+    next_at = models.DateTimeField(null=True)  # None: delivered, or no further attempt
     delivered_at = models.DateTimeField(null=True)
     last_error = models.CharField(max_length=200)  # "": none
 
@@ -108,7 +111,7 @@ class AlertDelivery(models.Model):
             RowSecurity(name="alert_delivery_tenant", privileges=("SELECT", "INSERT", "UPDATE")),
         ]
         indexes: ClassVar = [
-            # Reader: the task that delivers.
+            # Reader: the delivery task.
             models.Index(
                 fields=["tenant", "next_at"],
                 name="alert_delivery_due",

@@ -1,4 +1,4 @@
-"""Where content of completions is kept, by consent, and that it was erased; none of it is here."""
+"""Stored content of completions, by consent, and its erasures. The content itself is elsewhere."""
 
 from typing import ClassVar
 
@@ -12,21 +12,21 @@ from tenants.models.user import User
 
 
 class ContentErasure(models.Model):
-    """A demand that content is erased, from which a certificate can be made once it is finished."""
+    """A requested erasure of content, from which a certificate is issued once it is finished."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
-    # Whose content. None: of several, whose days are over.
+    # The user whose content it is. None: several users, at the end of retention.
     user = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    reason = models.TextField()  # tenants.privacy.content_capture.erasure.Reason
+    reason = models.TextField()  # tenants.privacy.content_capture.erasure.ContentErasureReason
     num_objects = models.PositiveIntegerField()
-    num_items = models.PositiveIntegerField()  # completions and edits in them
-    num_bytes = models.PositiveBigIntegerField()  # sealed
-    keys = models.JSONField()  # those that were shredded: [{"id", "fingerprint", "scope"}]
-    requested_at = models.DateTimeField()  # from then on nothing of it can be read
+    num_items = models.PositiveIntegerField()  # completions and edits
+    num_bytes = models.PositiveBigIntegerField()  # encrypted
+    keys = models.JSONField()  # shredded keys: [{"id", "fingerprint", "scope"}]
+    requested_at = models.DateTimeField()  # since then the content is unreadable
     finished_at = models.DateTimeField(null=True)  # None: objects are still being deleted
 
     class Meta:
@@ -40,29 +40,29 @@ class ContentErasure(models.Model):
 
 
 class ContentObject(models.Model):
-    """An object of the store: a user's completions and edits of a few seconds, sealed."""
+    """An object in the store: a user's completions and edits of a few seconds, encrypted."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
     user = models.ForeignKey(User, on_delete=models.PROTECT, db_index=False, related_name="+")
-    request_ids = ArrayField(models.UUIDField())  # of the completions that it is about
+    request_ids = ArrayField(models.UUIDField())  # of the completions that it contains
     num_items = models.PositiveIntegerField()
-    num_bytes = models.PositiveBigIntegerField()  # sealed
-    is_for_training = models.BooleanField()  # its user has agreed to that, too
+    num_bytes = models.PositiveBigIntegerField()  # encrypted
+    is_for_training = models.BooleanField()  # the user consented to training, too
     created_at = models.DateTimeField()
-    stored_at = models.DateTimeField(null=True)  # None: on its way to the store
-    erasure_id = models.UUIDField(null=True)  # None: kept. The migration binds it.
+    stored_at = models.DateTimeField(null=True)  # None: not stored yet
+    erasure_id = models.UUIDField(null=True)  # None: not erased. The migration binds it.
 
     class Meta:
         db_table = "tenants_content_object"
         constraints: ClassVar = [RowSecurity(name="telemetry_object_tenant")]
         indexes: ClassVar = [
-            # Reader: erasure, for all of a user's.
+            # Reader: erasure of a user's objects.
             models.Index(fields=["tenant", "user"], name="telemetry_object_user"),
-            # Reader: the sweep, for those whose days are over.
+            # Reader: the sweep for the end of retention.
             models.Index(fields=["tenant", "created_at"], name="telemetry_object_age"),
-            # Reader: erasure, for those that are to be deleted.
+            # Reader: erasure of marked objects.
             models.Index(
                 fields=["tenant", "erasure_id"],
                 condition=models.Q(erasure_id__isnull=False),

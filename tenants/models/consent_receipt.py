@@ -1,4 +1,4 @@
-"""That a tenant or a user has said yes or no to content being kept, or used to train models."""
+"""Consent receipts of tenants and users for content capture and training."""
 
 from typing import ClassVar
 
@@ -11,27 +11,27 @@ from tenants.models.user import User
 
 
 class ConsentReceipt(models.Model):
-    """The last one of a kind is in force. It outlives what it allowed, as the evidence of it."""
+    """A yes or no. The last one of a kind is in force. It stays as evidence of what it allowed."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
-    number = models.PositiveBigIntegerField()  # from 1, of the tenant's; clocks may jump, it grows
-    # Whose consent it is. None: the tenant's own, by its policy.
+    number = models.PositiveBigIntegerField()  # from 1, per tenant; increases even if clocks jump
+    # The user whose consent it is. None: the tenant's own, by its policy.
     user = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    kind = models.TextField()  # tenants.privacy.consent.consent_texts.Kind
+    kind = models.TextField()  # tenants.privacy.consent.consent_texts.ConsentKind
     is_given = models.BooleanField()
-    wording = models.TextField()  # its version
-    wording_sha256 = models.TextField()  # of its text
-    # Who said it. None: the platform's operator. A tenant's no is a no of each of its users.
+    wording = models.TextField()  # version of the text
+    wording_sha256 = models.TextField()  # of the text
+    # The user who said it. None: an operator. A tenant's no also ends the consent of each user.
     actor = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    policy_version = models.PositiveIntegerField(null=True)  # None: not by a policy
-    address = models.GenericIPAddressField(null=True)  # None: not over the network
-    request_id = models.CharField(max_length=64)  # "" when not over HTTP
+    policy_version = models.PositiveIntegerField(null=True)  # None: not caused by a policy
+    address = models.GenericIPAddressField(null=True)  # None: not a network request
+    request_id = models.CharField(max_length=64)  # "" outside HTTP
     created_at = models.DateTimeField()
 
     class Meta:
@@ -41,7 +41,7 @@ class ConsentReceipt(models.Model):
             RowSecurity(name="consent_receipt_tenant", privileges=APPEND_ONLY),
         ]
         indexes: ClassVar = [
-            # Reader: find_latest_statements, for the last one of a kind.
+            # Reader: find_latest_statements.
             models.Index(fields=["tenant", "user", "kind", "number"], name="consent_receipt_last"),
         ]
 

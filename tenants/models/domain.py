@@ -1,4 +1,4 @@
-"""Domains of e-mail addresses: what a tenant claims, and what was shown to be its own."""
+"""E-mail domains: those that a tenant has claimed, and those that are verified."""
 
 import uuid
 from typing import ClassVar
@@ -14,9 +14,9 @@ class Domain(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=253)  # lower case, IDNA
-    challenge = models.CharField(max_length=80)  # a TXT record of the domain must hold it
+    challenge = models.CharField(max_length=80)  # the domain needs a TXT record with this text
     created_at = models.DateTimeField()
-    verified_at = models.DateTimeField(null=True)  # None: claimed only
+    verified_at = models.DateTimeField(null=True)  # None: claimed but not verified
 
     class Meta:
         constraints: ClassVar = [
@@ -29,7 +29,7 @@ class Domain(models.Model):
 
 
 class VerifiedDomain(models.Model):
-    """Whose a verified domain is: one tenant's at a time, by the primary key."""
+    """The tenant of a verified domain. The primary key allows only one."""
 
     name = models.CharField(primary_key=True, max_length=253)
     holder = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")

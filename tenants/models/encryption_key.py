@@ -1,8 +1,8 @@
-"""Wrapped keys (see tenants.security.encryption). What opens nothing any more stays as a tombstone.
+"""Wrapped keys (see tenants.security.encryption). A destroyed key stays as a tombstone.
 
-The tables' names begin with `keyring_`, so that a backup of data can leave them out: a key that was
-destroyed would come back with it. Nobody may delete a row, and an UPDATE leaves the old one to
-autovacuum, which the migration makes prompt.
+The tables' names begin with `keyring_`, so that a backup of data can leave them out; otherwise it
+would contain keys that are destroyed later. Nobody may delete a row. An UPDATE leaves the old
+version to autovacuum, which the migration makes prompt.
 """
 
 import uuid
@@ -17,14 +17,12 @@ _CHANGED_NEVER_DELETED = ("SELECT", "INSERT", "UPDATE")
 
 
 class RootKeyUse(models.Model):
-    """A root key that has wrapped tenants' keys; the key itself is in no database."""
+    """A root key that has wrapped tenant keys. The key itself is in no database."""
 
-    id = models.TextField(
-        primary_key=True
-    )  # as tenants.security.encryption.root_keys.RootKey has it
-    canary = models.BinaryField()  # wrapped by it: who opens this has the key
+    id = models.TextField(primary_key=True)  # as in tenants.security.encryption.root_keys.RootKey
+    canary = models.BinaryField()  # wrapped by the key: only that key opens it
     created_at = models.DateTimeField()
-    retired_at = models.DateTimeField(null=True)  # None: it wraps some tenant's key
+    retired_at = models.DateTimeField(null=True)  # None: it wraps a tenant key
 
     class Meta:
         db_table = "keyring_root_key"
@@ -42,7 +40,7 @@ class RootKeyUse(models.Model):
 
 
 class TenantKey(models.Model):
-    """Wraps the tenant's data keys. One is in force; retired ones are on their way out."""
+    """A key that wraps the tenant's data keys. One is in force; rotation removes retired ones."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
@@ -57,7 +55,7 @@ class TenantKey(models.Model):
     class Meta:
         db_table = "keyring_tenant_key"
         constraints: ClassVar = [
-            # Reader: operations, for the one in force.
+            # Reader: operations, for the key in force.
             models.UniqueConstraint(
                 fields=["tenant"],
                 condition=models.Q(retired_at=None),
@@ -80,7 +78,7 @@ class TenantKey(models.Model):
 
 
 class DataKey(models.Model):
-    """Seals the data of one scope, such as `user:<id>`. After shredding a scope gets a new one."""
+    """A key that seals a scope's data, such as `user:<id>`. A shredded scope gets a new one."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
@@ -89,7 +87,7 @@ class DataKey(models.Model):
     scope = models.TextField()
     wrapped = models.BinaryField(null=True)  # None: destroyed
     fingerprint = models.BinaryField()
-    witness = models.BinaryField()  # sealed with it; kept to show that nothing opens it any more
+    witness = models.BinaryField()  # sealed with the key, to prove later that nothing opens it
     created_at = models.DateTimeField()
     destroyed_at = models.DateTimeField(null=True)
 
@@ -110,7 +108,7 @@ class DataKey(models.Model):
             RowSecurity(name="data_key_tenant", privileges=_CHANGED_NEVER_DELETED),
         ]
         indexes: ClassVar = [
-            # Reader: rotation, which rewraps what a retired tenant key has wrapped.
+            # Reader: rotation, which rewraps the keys of a retired tenant key.
             models.Index(
                 fields=["tenant", "tenant_key_id"],
                 condition=models.Q(destroyed_at=None),

@@ -1,4 +1,4 @@
-"""That a person, or all of a tenant, is to be erased; what is left of it is a certificate."""
+"""Erasures of users and of whole tenants. A certificate remains."""
 
 from typing import ClassVar
 
@@ -13,17 +13,17 @@ class Erasure(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
-    user_id = models.UUIDField(null=True)  # None: all of the tenant
+    user_id = models.UUIDField(null=True)  # None: the whole tenant
     reason = models.TextField()
-    requested_by_id = models.UUIDField(null=True)  # None: the platform's operator
-    # Makes the ids that take the place of users' in what is kept. None: finished, and nothing leads
-    # back from them.
+    requested_by_id = models.UUIDField(null=True)  # None: an operator
+    # Derives the pseudonyms that replace users' IDs. None: finished, and nothing leads back from
+    # them.
     secret = models.BinaryField(null=True)
-    keys = models.JSONField()  # those that were destroyed: [{"id", "fingerprint", "scope"}]
-    counts = models.JSONField()  # what went so far: name -> rows
-    held_by = models.JSONField()  # ids of the legal holds that kept something, as of its end
+    keys = models.JSONField()  # destroyed keys: [{"id", "fingerprint", "scope"}]
+    counts = models.JSONField()  # erased rows so far: name -> rows
+    held_by = models.JSONField()  # IDs of legal holds that kept rows, as of the end
     requested_at = models.DateTimeField()
-    finished_at = models.DateTimeField(null=True)  # None: under way
+    finished_at = models.DateTimeField(null=True)  # None: not finished
 
     class Meta:
         constraints: ClassVar = [
@@ -50,7 +50,7 @@ class Erasure(models.Model):
 
 
 def shredded_only(name: str, table: str) -> DeletableWhen:
-    """Rows that can only be added to go with their tenant: once its shredding was demanded."""
+    """Return the condition to delete append-only rows: the tenant's erasure was requested."""
     demanded = f"e.tenant_id = {table}.tenant_id AND e.user_id IS NULL"
     return DeletableWhen(
         name=name, condition=f"EXISTS (SELECT FROM tenants_erasure e WHERE {demanded})"

@@ -1,4 +1,4 @@
-"""What the API answered to a request that its caller may have to send again."""
+"""Stored responses of the API, for requests that a caller may have to repeat."""
 
 import uuid
 from typing import ClassVar
@@ -13,11 +13,12 @@ class IdempotencyRecord(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
-    caller = models.CharField(max_length=120)  # Actor.caller
-    key_digest = models.BinaryField()  # SHA-256 of the caller's own word for the request
-    request_digest = models.BinaryField()  # SHA-256 of its method, address and body
+    caller = models.CharField(max_length=120)  # Actor.rate_limit_key
+    key_digest = models.BinaryField()  # SHA-256 of the caller's idempotency key
+    request_digest = models.BinaryField()  # SHA-256 of the request's method, address and body
     status = models.PositiveSmallIntegerField()
-    sealed_body = models.BinaryField()  # it may hold what is shown once, such as a key's text
+    # may contain a secret that is shown once, such as a key's text
+    sealed_body = models.BinaryField()
     created_at = models.DateTimeField()
 
     class Meta:
@@ -29,7 +30,7 @@ class IdempotencyRecord(models.Model):
             RowSecurity(name="kept_answer_tenant", privileges=("SELECT", "INSERT", "DELETE")),
         ]
         indexes: ClassVar = [
-            # Reader: forget_answers.
+            # Reader: delete_expired.
             models.Index(fields=["tenant", "created_at"], name="kept_answer_age"),
         ]
 

@@ -21,17 +21,17 @@ class IdentityProvider(models.Model):
     protocol = models.CharField(
         max_length=4, choices=SignInProtocol, db_default=SignInProtocol.OIDC
     )
-    issuer = models.CharField(max_length=500)  # OIDC: https://...; SAML: the entity id
+    issuer = models.CharField(max_length=500)  # OIDC: https://...; SAML: the entity ID
     client_id = models.CharField(max_length=200)  # OIDC
-    sealed_secret = models.BinaryField()  # OIDC: see tenants.identity.sso.secrets
+    sealed_secret = models.BinaryField()  # OIDC: see tenants.identity.sso.queries.secret_key
     sso_url = models.CharField(max_length=500, db_default="")  # SAML
-    certificates = models.TextField(db_default="")  # SAML: DER as base64, one a line
+    certificates = models.TextField(db_default="")  # SAML: DER in base64, one a line
     created_at = models.DateTimeField()
 
     class Meta:
         db_table = "tenants_identity_provider"
         constraints: ClassVar = [
-            # One of a tenant: who has two would have to say which one is whose.
+            # One per tenant: with two it would be unclear which one signs in whom.
             models.UniqueConstraint(fields=["tenant"], name="identity_provider_tenant"),
             RowSecurity(name="identity_provider_security"),
         ]

@@ -1,4 +1,4 @@
-"""An invitation to become a member: its token's digest, never its token."""
+"""Invitations to become a member, with the token's digest, never the token."""
 
 import uuid
 from typing import ClassVar
@@ -18,15 +18,15 @@ class Invitation(models.Model):
     email = models.EmailField(max_length=254)  # lower case
     role = models.CharField(max_length=16, choices=[(r.value, r.name) for r in Role])
     digest = models.BinaryField()  # 32 bytes, see tenants.base.bearer_tokens
-    # None: the platform itself.
+    # None: the platform.
     invited_by = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
-    mailed_at = models.DateTimeField(null=True)  # None: the mail could not be sent
-    accepted_at = models.DateTimeField(null=True)  # None: nobody has
-    revoked_at = models.DateTimeField(null=True)  # None: in force until it expires
+    mailed_at = models.DateTimeField(null=True)  # None: not sent
+    accepted_at = models.DateTimeField(null=True)  # None: not accepted
+    revoked_at = models.DateTimeField(null=True)  # None: not revoked
 
     class Meta:
         constraints: ClassVar = [

@@ -1,4 +1,4 @@
-"""Invoices and credit notes, numbered without gaps, and whom they are made out to."""
+"""Invoices and credit notes, numbered without gaps, and billing profiles."""
 
 from typing import ClassVar
 
@@ -9,13 +9,13 @@ from tenants.models.tenant import Tenant
 
 
 class BillingProfile(models.Model):
-    """What stands on the next invoice; those that are issued keep what they have."""
+    """The customer and tax of future invoices. Issued invoices keep their own."""
 
     tenant = models.OneToOneField(
         Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"
     )
-    customer = models.JSONField()  # tenants.billing.invoices.document.Party
-    tax_name = models.CharField(max_length=40)  # e.g. VAT; "": none
+    customer = models.JSONField()  # tenants.billing.invoices.document.InvoiceParty
+    tax_name = models.CharField(max_length=40)  # for example VAT; "": none
     tax_basis_points = models.PositiveIntegerField()  # 1,900 are 19%
     updated_at = models.DateTimeField()
 
@@ -30,18 +30,20 @@ class BillingProfile(models.Model):
 
 
 class Invoice(models.Model):
-    """What an invoice says beside the ledger's figures, from which the rest is made each time."""
+    """The part of an invoice that is not in the ledger. The rest is rebuilt from the ledger."""
 
     pk = models.CompositePrimaryKey("tenant_id", "number")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     number = models.PositiveIntegerField()  # from 1, without gaps
-    id = models.UUIDField()  # for pages
-    name = models.CharField(max_length=60)  # the number as it is written
+    id = models.UUIDField()  # for pagination
+    name = models.CharField(max_length=60)  # the number as printed
     kind = models.CharField(max_length=12)  # invoice or credit_note
-    month = models.DateField()  # invoice: the month it is about; credit note: in which it is booked
-    corrects = models.PositiveIntegerField(null=True)  # the number of an invoice; None: it is one
-    head = models.JSONField()  # tenants.billing.invoices.document.Head
-    total_micros = models.BigIntegerField()  # of a credit note below 0
+    # invoice: the billed month; credit note: the month in which it is posted
+    month = models.DateField()
+    # the number of an invoice; None: this is an invoice
+    corrects = models.PositiveIntegerField(null=True)
+    head = models.JSONField()  # tenants.billing.invoices.document.InvoiceHeader
+    total_micros = models.BigIntegerField()  # negative for a credit note
     digest = models.BinaryField()  # SHA-256 of the document
     created_at = models.DateTimeField()
 
@@ -50,7 +52,7 @@ class Invoice(models.Model):
             RowSecurity(name="invoice_tenant", privileges=APPEND_ONLY),
         ]
         indexes: ClassVar = [
-            # Reader: the pages of invoices.
+            # Reader: pages of invoices.
             models.Index(fields=["tenant", "-created_at", "-id"], name="invoice_newest"),
         ]
 

@@ -1,7 +1,7 @@
-"""The ledger: accounts, transactions, entries; all of them can be added to, never changed.
+"""The ledger: accounts, transactions, entries. All are append-only.
 
-The database itself sees to it that the entries of one INSERT balance, transaction by transaction,
-and that all of a transaction is in its one currency (the migration says how).
+The database checks that the entries of one INSERT balance for each transaction, and that a
+transaction has one currency (see the migration).
 """
 
 from typing import ClassVar
@@ -16,7 +16,7 @@ from tenants.models.tenant import Tenant
 class LedgerAccount(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "code", "currency")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    code = models.CharField(max_length=40)  # tenants.billing.ledger.accounts.Account
+    code = models.CharField(max_length=40)  # tenants.billing.ledger.accounts.LedgerAccountCode
     currency = models.CharField(max_length=3)
 
     class Meta:
@@ -33,12 +33,12 @@ class LedgerTransaction(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
-    # What it was booked for, once.
+    # The source, which can be posted only once.
     source_kind = models.CharField(max_length=16)
     source_id = models.CharField(max_length=80)
     currency = models.CharField(max_length=3)
-    day = models.DateField()  # of what was used; a late record has its own
-    month = models.DateField()  # in which it is billed; the first day names it
+    day = models.DateField()  # of the usage; a late record keeps its own day
+    month = models.DateField()  # the invoice month, by its first day
     memo = models.CharField(max_length=200)
     created_at = models.DateTimeField()
 
@@ -48,16 +48,16 @@ class LedgerTransaction(models.Model):
             models.UniqueConstraint(
                 fields=["tenant", "source_kind", "source_id"], name="ledger_transaction_source"
             ),
-            # The foreign key of the entries holds them to one currency.
+            # The entries' foreign key, which holds them to one currency.
             models.UniqueConstraint(
                 fields=["tenant", "id", "currency"], name="ledger_transaction_currency"
             ),
             RowSecurity(name="ledger_transaction_tenant", privileges=APPEND_ONLY),
         ]
         indexes: ClassVar = [
-            # Reader: what an invoice is made of.
+            # Reader: invoices.
             models.Index(fields=["tenant", "month"], name="ledger_transaction_month"),
-            # Reader: the pages of the ledger.
+            # Reader: pages of the ledger.
             models.Index(fields=["tenant", "-created_at", "-id"], name="ledger_transaction_newest"),
         ]
 
@@ -72,12 +72,14 @@ class LedgerEntry(models.Model):
     position = models.PositiveSmallIntegerField()  # from 1
     account = models.CharField(max_length=40)
     currency = models.CharField(max_length=3)
-    amount_micros = models.BigIntegerField()  # above 0: debit; below 0: credit
-    line = models.CharField(max_length=40)  # what was used, e.g. fast.prompt; "": the other side
-    day = models.DateField()  # the transaction's
+    amount_micros = models.BigIntegerField()  # positive: debit; negative: credit
+    # the line of usage, such as fast.prompt; "": the other side
+    line = models.CharField(max_length=40)
+    day = models.DateField()  # of the transaction
     quantity = models.BigIntegerField()  # tokens or seats; 0 on the other side
-    running = models.BigIntegerField()  # the day's quantity of this line, this entry included
-    price_micros = models.BigIntegerField()  # for a million tokens, or a seat's month; else 0
+    # the day's quantity of this line up to and including this entry
+    running = models.BigIntegerField()
+    price_micros = models.BigIntegerField()  # for a million tokens, or for a seat's month; else 0
 
     class Meta:
         db_table = "tenants_ledger_entry"
@@ -85,7 +87,7 @@ class LedgerEntry(models.Model):
             RowSecurity(name="ledger_entry_tenant", privileges=APPEND_ONLY),
         ]
         indexes: ClassVar = [
-            # Reader: rating, which goes on from the highest running total of a day's line.
+            # Reader: rating, which continues from the highest running total of a day's line.
             models.Index(fields=["tenant", "day", "line", "-running"], name="ledger_entry_running"),
         ]
 

@@ -1,4 +1,4 @@
-"""What a user is to a tenant."""
+"""Memberships of users in tenants."""
 
 from typing import ClassVar
 
@@ -17,10 +17,11 @@ class Membership(models.Model):
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     role = models.CharField(max_length=16, choices=[(r.value, r.name) for r in Role])
     created_at = models.DateTimeField()
-    # None: he is a member. The row stays for those that point at it (keys, audit); who comes back
-    # is a member by the same row.
+    # None: a current member. The row stays for keys and audit entries that refer to it, and is
+    # reused for a member who returns.
     ended_at = models.DateTimeField(null=True)
-    # When all that this tenant had of him went; None: it did not. Other tenants go by it.
+    # When the tenant's data of the user was erased; None: not erased. Other tenants' erasures read
+    # it.
     erased_at = models.DateTimeField(null=True)
 
     class Meta:

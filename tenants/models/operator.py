@@ -1,4 +1,4 @@
-"""Somebody who runs the platform: no tenant's, with an account and pages of his own."""
+"""Operators of the platform. They belong to no tenant and have their own accounts and pages."""
 
 import uuid
 from typing import ClassVar
@@ -11,14 +11,17 @@ from tenants.base.operator_roles import OperatorRole
 
 class Operator(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    handle = models.CharField(max_length=20, unique=True)  # by which audit trails name him for good
+    # audit logs name the operator by it forever
+    handle = models.CharField(max_length=20, unique=True)
     name = models.CharField(max_length=120)
     role = models.CharField(max_length=12, choices=[(r.value, r.name) for r in OperatorRole])
     password = models.CharField(max_length=128)  # hashed
-    sealed_factor = models.BinaryField()  # of one-time codes: tenants.fleet.operators.totp
-    last_step = models.BigIntegerField(default=0)  # of the last code taken: each is good once
+    # secret of the one-time codes: tenants.fleet.operators.totp
+    sealed_factor = models.BinaryField()
+    # of the last accepted code, because each is valid once
+    last_step = models.BigIntegerField(default=0)
     created_at = models.DateTimeField()
-    disabled_at = models.DateTimeField(null=True)  # None: can sign in
+    disabled_at = models.DateTimeField(null=True)  # None: enabled
 
     class Meta:
         constraints: ClassVar = [

@@ -1,4 +1,4 @@
-"""Plans and their prices: the platform's own, the same for all tenants; added to, never edited."""
+"""Plans and prices of the platform, the same for all tenants. Append-only."""
 
 from typing import ClassVar
 
@@ -31,7 +31,7 @@ class Plan(models.Model):
 class PriceVersion(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     plan = models.ForeignKey(Plan, on_delete=models.PROTECT, db_index=False, related_name="+")
-    effective_on = models.DateField()  # from 00:00 UTC: a day has one price
+    effective_on = models.DateField()  # from 00:00 UTC; one price for each day
     seat_month_micros = models.BigIntegerField()
     tiers = models.JSONField()  # tier -> caret.contracts.pricing.TierPrices
     created_at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""What is said of a team or a user beyond the tenant's policy, version after version."""
+"""Versions of the policy overrides of teams and users."""
 
 from typing import ClassVar
 
@@ -16,22 +16,22 @@ class PolicyOverrideVersion(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)  # ordered by time
     subject_kind = models.CharField(max_length=8)  # tenants.policy.overrides.queries.SubjectKind
-    # A team's, or a user's. No foreign key: what was said of a team that is gone stays said.
+    # A team or a user. No foreign key, because versions outlive a deleted team.
     subject_id = models.UUIDField()
-    version = models.PositiveIntegerField()  # from 1, of this subject; the highest is in force
-    document = models.JSONField()  # a caret.contracts.policy.PolicyLayer; {}: it was lifted
-    # None: no person.
+    version = models.PositiveIntegerField()  # from 1, per subject; the highest is in force
+    document = models.JSONField()  # a caret.contracts.policy.PolicyOverride; {}: removed
+    # None: not a user.
     author = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    author_key = models.CharField(max_length=40)  # lookup id of the key that did; "": none
+    author_key = models.CharField(max_length=40)  # lookup ID of the key that was used; "": none
     reason = models.TextField()
     created_at = models.DateTimeField()
 
     class Meta:
         db_table = "tenants_policy_override_version"
         constraints: ClassVar = [
-            # Reader: layers_in_force.
+            # Reader: read_overrides.
             models.UniqueConstraint(
                 fields=["tenant", "subject_kind", "subject_id", "version"],
                 name="policy_layer_version_once",

@@ -1,4 +1,4 @@
-"""What a tenant allows, version after version; the highest is in force."""
+"""Versions of a tenant's policy. The highest is in force."""
 
 from typing import ClassVar
 
@@ -15,11 +15,11 @@ class PolicyVersion(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     version = models.PositiveIntegerField()  # from 1, without gaps
     document = models.JSONField()  # a caret.contracts.policy.TenantPolicy
-    # None: the platform itself, or a key.
+    # None: the platform, or a key.
     author = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
-    # Lookup id of the key that did; "": none. The database's own default, for a release before.
+    # Lookup ID of the key that was used; "": none. Has a database default for the previous release.
     author_key = models.CharField(max_length=40, default="", db_default="")
     reason = models.TextField()
     created_at = models.DateTimeField()

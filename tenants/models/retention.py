@@ -1,4 +1,4 @@
-"""What is kept for how long, what may not be deleted, and what was."""
+"""Retention rules, legal holds, purge runs and deletion certificates."""
 
 import uuid
 from typing import ClassVar
@@ -12,17 +12,17 @@ from tenants.models.user import User
 
 
 class RetentionRule(models.Model):
-    """A tenant's own days for a class of data, version after version; the newest is in force."""
+    """A version of a tenant's own retention days for a data class. The newest is in force."""
 
     pk = models.CompositePrimaryKey("tenant_id", "data_class", "version")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     data_class = models.CharField(max_length=40)
     version = models.PositiveIntegerField()  # from 1
     days = models.PositiveIntegerField()
-    # The default holds again, as if nothing were set; `days`: what it was when that was said.
+    # The default applies again; `days` is the default at that time.
     is_default = models.BooleanField(db_default=False)
     reason = models.TextField()
-    # None: the platform itself.
+    # None: the platform.
     author = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
@@ -38,14 +38,14 @@ class RetentionRule(models.Model):
 
 
 class LegalHold(models.Model):
-    """What may not be deleted until it is released: a user's data, or everybody's, of a period."""
+    """Data of a user, or of all users, in a period that must not be deleted until the release."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid7, editable=False)
-    name = models.CharField(max_length=120)  # of the matter
-    user_id = models.UUIDField(null=True)  # None: everybody's
-    # Of the data, half-open; None: no bound.
+    name = models.CharField(max_length=120)  # of the legal matter
+    user_id = models.UUIDField(null=True)  # None: all users
+    # Of the data, half-open; None: unbounded.
     since = models.DateTimeField(null=True)
     until = models.DateTimeField(null=True)
     reason = models.TextField()
@@ -73,16 +73,16 @@ class PurgeRun(models.Model):
     id = models.UUIDField(default=uuid7, editable=False)
     data_class = models.CharField(max_length=40)
     days = models.PositiveIntegerField()
-    rule_version = models.PositiveIntegerField(null=True)  # None: there was no rule yet
-    cutoff = models.DateTimeField()  # what is older was to go
-    opening = models.BigIntegerField()  # records when the run before this one had ended
+    rule_version = models.PositiveIntegerField(null=True)  # None: no rule was set yet
+    cutoff = models.DateTimeField()  # older records are to be deleted
+    opening = models.BigIntegerField()  # records at the end of the previous run
     deleted = models.BigIntegerField(default=0)  # so far
     created_at = models.DateTimeField()
-    # From here on None: it runs, or was killed and will be resumed.
+    # These are None while the run is active or waits to be resumed.
     closing = models.BigIntegerField(null=True)
-    # Of these those that are older than created_at. None: also of a run before there was this.
+    # Of those the records older than created_at. None also: a run from before this column.
     settled = models.BigIntegerField(null=True)
-    held = models.BigIntegerField(null=True)  # old enough to go, and on hold
+    held = models.BigIntegerField(null=True)  # old enough to delete, but on hold
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -95,7 +95,7 @@ class PurgeRun(models.Model):
             RowSecurity(name="purge_run_tenant", privileges=("SELECT", "INSERT", "UPDATE")),
         ]
         indexes: ClassVar = [
-            # Readers: the run before this one; list_runs.
+            # Readers: the search for the previous run; list_runs.
             models.Index(fields=["tenant", "data_class", "created_at"], name="purge_run_class"),
             models.Index(fields=["tenant", "created_at", "id"], name="purge_run_created"),
         ]
@@ -105,14 +105,16 @@ class PurgeRun(models.Model):
 
 
 class DeletionCertificate(models.Model):
-    """A signed document about what was deleted; `tenants.privacy.retention.certificates` says its
-    shape."""
+    """A signed document about deleted data.
+
+    `tenants.privacy.retention.certificates` defines its format.
+    """
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
     number = models.PositiveIntegerField()  # from 1, without gaps
-    document = models.TextField()  # JSON as it was signed, with its signature
+    document = models.TextField()  # the signed JSON, with its signature
     created_at = models.DateTimeField()
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Usage, outcomes and speed by hour and day, in counts; what is to be counted; how far it is."""
+"""Rollups of usage, outcomes and latency by hour and day, their marks and their progress."""
 
 import uuid
 from typing import ClassVar, Final
@@ -10,7 +10,7 @@ from caret.contracts.usage import SPANS_S
 from caret.foundation.postgres.row_security import RowSecurity
 from tenants.models.tenant import Tenant
 
-# Columns by the number of seconds after which an accepted suggestion was looked at again.
+# Columns by the number of seconds after which an accepted suggestion was checked again.
 LOOKED_AT: Final = {span_s: f"looked_at_{span_s}" for span_s in SPANS_S}
 RETAINED: Final = {span_s: f"retained_{span_s}" for span_s in SPANS_S}
 # One column for each field of tenants.usage.reports.counters.UsageCounters, in its order.
@@ -44,7 +44,7 @@ ROLLUP_COLUMNS: Final = (
     *(name for span_s in SPANS_S for name in (LOOKED_AT[span_s], RETAINED[span_s])),
     "typed_chars",
 )
-# In the place of a user, which a key needs: what services' keys have used.
+# Replaces the user's ID in the key for usage of service keys.
 SERVICES: Final = uuid.UUID(int=0)
 
 
@@ -58,9 +58,9 @@ class _RollupRow(models.Model):
         *("tenant_id", "starts_at", "user_id", "editor", "language", "model", "variant")
     )
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    starts_at = models.DateTimeField()  # of the completions; their outcomes belong here, too
+    starts_at = models.DateTimeField()  # of the completions, to which their outcomes belong, too
     user_id = models.UUIDField()
-    # "": not known.
+    # "": unknown.
     editor = models.TextField()
     language = models.TextField()
     model = models.TextField()
@@ -84,7 +84,7 @@ class UsageHour(_RollupRow):
 
 
 class UsageDay(_RollupRow):
-    """Days in UTC."""
+    """Usage of a UTC day."""
 
     class Meta:
         db_table = "tenants_usage_day"
@@ -92,17 +92,20 @@ class UsageDay(_RollupRow):
 
 
 class _LatencyCounts(models.Model):
-    """Of all completions of one kind of request: whose they are is not in it. First tokens by size,
-    see tenants.usage.rollups.latency_histogram."""
+    """Latency of all completions of one mode, without users.
+
+    First-token latencies are in buckets, see tenants.usage.rollups.latency_histogram.
+    """
 
     pk = models.CompositePrimaryKey("tenant_id", "starts_at", "mode")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     starts_at = models.DateTimeField()
     mode = models.TextField()
-    # Of completed requests; ascending, and how many there were of each.
+    # Buckets of completed requests, ascending, and the number of requests in each.
     sizes = ArrayField(models.IntegerField())
     counts = ArrayField(models.BigIntegerField())
-    # Requests that were at the replica already, of all `sent` together; as the engines' load.
+    # The sum of requests already at the replica, over all `sent` requests: a measure of engine
+    # load.
     at_replica = models.BigIntegerField()
     sent = models.BigIntegerField()
 
@@ -120,7 +123,7 @@ class LatencyHour(_LatencyCounts):
 
 
 class LatencyDay(_LatencyCounts):
-    """Days in UTC."""
+    """Latency of a UTC day."""
 
     class Meta:
         db_table = "tenants_latency_day"
@@ -128,8 +131,11 @@ class LatencyDay(_LatencyCounts):
 
 
 class DirtyHour(models.Model):
-    """An hour that has got records since it was counted. One for each batch that came in, so that
-    who counts takes away the marks that he has seen, and no others."""
+    """A mark that an hour has new records since it was counted.
+
+    Each batch writes its own mark, so that a counting worker deletes only the marks that it has
+    seen.
+    """
 
     pk = models.CompositePrimaryKey("tenant_id", "hour", "mark_id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
@@ -150,7 +156,7 @@ class RollupState(models.Model):
     tenant = models.OneToOneField(
         Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"
     )
-    # All that gateways had delivered of the time before it is counted.
+    # Everything that gateways had delivered for the time before is counted.
     complete_until = models.DateTimeField()
 
     class Meta:

@@ -1,4 +1,4 @@
-"""What an identity provider has told us of people and groups by SCIM."""
+"""SCIM tokens, and users and groups as identity providers have described them."""
 
 import uuid
 from typing import ClassVar
@@ -37,7 +37,7 @@ class ScimUser(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(default=uuid.uuid4, editable=False)
-    # None: no account, as his address is of no domain that was verified for the tenant.
+    # None: no account, because the address is not of a verified domain of the tenant.
     user = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )
@@ -58,7 +58,7 @@ class ScimUser(models.Model):
             RowSecurity(name="scim_user_tenant"),
         ]
         indexes: ClassVar = [
-            # Readers: the filters that identity providers begin with, and verified domains.
+            # Readers: the filters that identity providers use first, and verified domains.
             models.Index(fields=["tenant", "external_id"], name="scim_user_external"),
             models.Index(fields=["tenant", "email"], name="scim_user_email"),
         ]
@@ -68,13 +68,13 @@ class ScimUser(models.Model):
 
 
 class ScimGroup(models.Model):
-    """A team that an identity provider keeps; its name is the team's."""
+    """A team that an identity provider manages. The team has the name."""
 
     pk = models.CompositePrimaryKey("tenant_id", "team_id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    team_id = models.UUIDField()  # bound to the team by the migration, goes with it
+    team_id = models.UUIDField()  # bound to the team by the migration; deleted with it
     external_id = models.CharField(max_length=254)  # "": none
-    # What its members are to the tenant; "": the group says nothing of that.
+    # The role of its members; "": the group sets none.
     role = models.CharField(max_length=16, choices=[(r.value, r.name) for r in Role])
     created_at = models.DateTimeField()
     changed_at = models.DateTimeField()
@@ -90,8 +90,8 @@ class ScimGroup(models.Model):
 class ScimGroupMember(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "team_id", "scim_user_id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    team_id = models.UUIDField()  # bound by the migration to the group,
-    scim_user_id = models.UUIDField()  # and to the user; goes with either
+    team_id = models.UUIDField()  # bound by the migration to the group
+    scim_user_id = models.UUIDField()  # bound by the migration to the user; deleted with either
 
     class Meta:
         db_table = "tenants_scim_group_member"
@@ -99,7 +99,7 @@ class ScimGroupMember(models.Model):
             RowSecurity(name="scim_group_member_tenant", privileges=("SELECT", "INSERT", "DELETE"))
         ]
         indexes: ClassVar = [
-            # Readers: groups of one user, and the foreign key to him.
+            # Readers: groups of one user, and the foreign key to the user.
             models.Index(fields=["tenant", "scim_user_id"], name="scim_group_member_user"),
         ]
 

@@ -1,4 +1,4 @@
-"""What is reported to Stripe: a tenant's customer there, meter events until they have arrived."""
+"""Data reported to Stripe: the tenant's customer, and meter events until they have arrived."""
 
 from typing import ClassVar
 
@@ -26,18 +26,19 @@ class StripeCustomer(models.Model):
 
 
 class StripeEvent(models.Model):
-    """Written in the transaction that books what it reports."""
+    """A meter event, written in the transaction that posts its usage."""
 
     pk = models.CompositePrimaryKey("tenant_id", "identifier")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    identifier = models.CharField(max_length=100)  # the ledger's transaction and line
+    identifier = models.CharField(max_length=100)  # the ledger transaction and the line
     event_name = models.CharField(max_length=100)  # of the meter
     quantity = models.BigIntegerField()
-    occurred_at = models.DateTimeField()  # as Stripe is told: the day's noon, within its 35 days
+    # as reported to Stripe: the day's noon, within Stripe's 35 days
+    occurred_at = models.DateTimeField()
     attempts = models.PositiveSmallIntegerField(default=0)
-    # None: none of the attempts can have arrived unseen. Else when the first of them was made.
+    # Time of the first attempt whose outcome is unknown; None: no attempt can have arrived unseen.
     doubtful_since = models.DateTimeField(null=True)
-    next_at = models.DateTimeField(null=True)  # None: it has arrived, or is not tried again
+    next_at = models.DateTimeField(null=True)  # None: arrived, or no further attempt
     sent_at = models.DateTimeField(null=True)
     last_error = models.CharField(max_length=200)  # "": none
 
@@ -47,7 +48,7 @@ class StripeEvent(models.Model):
             RowSecurity(name="stripe_event_tenant", privileges=("SELECT", "INSERT", "UPDATE")),
         ]
         indexes: ClassVar = [
-            # Reader: the task that sends.
+            # Reader: the sending task.
             models.Index(
                 fields=["tenant", "next_at"],
                 name="stripe_event_due",

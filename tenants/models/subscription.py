@@ -1,4 +1,4 @@
-"""Which plan a tenant has from which day on, and how far its billing has come."""
+"""Subscriptions of tenants to plans, and the progress of billing."""
 
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from tenants.models.tenant import Tenant
 class Subscription(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "starts_on")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    starts_on = models.DateField()  # until the next one's
+    starts_on = models.DateField()  # until the next subscription
     plan = models.ForeignKey(Plan, on_delete=models.PROTECT, db_index=False, related_name="+")
     created_at = models.DateTimeField()
 
@@ -26,17 +26,21 @@ class Subscription(models.Model):
 
 
 class BillingState(models.Model):
-    """Made with the first subscription. Whoever books, rates or invoices locks it first, so that a
-    tenant's ledger is written by one at a time."""
+    """The billing progress of a tenant, created with the first subscription.
+
+    Posting, rating and invoicing lock it first, so that only one transaction writes the ledger at a
+    time.
+    """
 
     tenant = models.OneToOneField(
         Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"
     )
     currency = models.CharField(max_length=3)
-    rated_batch = models.BigIntegerField(default=0)  # of usage; all up to it is in the ledger
-    seats_booked_on = models.DateField(null=True)  # the last day; None: none yet
-    invoiced_month = models.DateField(null=True)  # the last; None: none yet
-    last_number = models.PositiveIntegerField(default=0)  # of an invoice
+    # of usage; everything up to it is in the ledger
+    rated_batch = models.BigIntegerField(default=0)
+    seats_booked_on = models.DateField(null=True)  # the last posted day; None: none yet
+    invoiced_month = models.DateField(null=True)  # the last month; None: none yet
+    last_number = models.PositiveIntegerField(default=0)  # of an invoice or a credit note
 
     class Meta:
         db_table = "tenants_billing_state"
@@ -49,8 +53,10 @@ class BillingState(models.Model):
 
 
 class UsageBatchCounter(models.Model):
-    """Numbers the batches in which usage came in, one after the other: who has seen a number has
-    seen all that is numbered lower."""
+    """A counter of the batches in which usage arrives.
+
+    Whenever a number is visible, all batches with lower numbers are visible, too.
+    """
 
     tenant = models.OneToOneField(
         Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"

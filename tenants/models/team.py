@@ -1,4 +1,4 @@
-"""Teams of a tenant's members; a member may be in several."""
+"""Teams of a tenant's members. A member may be in several."""
 
 import uuid
 from typing import ClassVar
@@ -31,8 +31,8 @@ class Team(models.Model):
 class TeamMembership(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "team_id", "user_id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
-    # The migration binds (tenant_id, team_id) to a team, which takes these rows along when it is
-    # deleted, and (tenant_id, user_id) to a membership.
+    # The migration binds (tenant_id, team_id) to a team, whose deletion also deletes these rows,
+    # and (tenant_id, user_id) to a membership.
     team_id = models.UUIDField()
     user = models.ForeignKey(User, on_delete=models.PROTECT, db_index=False, related_name="+")
     created_at = models.DateTimeField()

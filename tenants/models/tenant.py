@@ -1,4 +1,4 @@
-"""A customer, as the platform's directory lists it."""
+"""Tenants, as the platform's directory lists them."""
 
 import uuid
 from typing import ClassVar
@@ -16,16 +16,17 @@ class Tenant(models.Model):
     status = models.CharField(max_length=12, choices=[(s.value, s.name) for s in TenantStatus])
     region = models.CharField(
         max_length=32, default="local"
-    )  # where its data is kept; corrected by the platform's operators alone
-    is_mfa_required = models.BooleanField(default=False)  # of who signs in by a password
-    cache_epoch = models.PositiveIntegerField(default=0)  # raising it empties the prefix cache
-    snapshot_version = models.PositiveBigIntegerField(default=0)  # grows with each change
-    published_version = models.PositiveBigIntegerField(default=0)  # what Redis is known to hold
-    # Reports suppress groups of fewer people; 1: they suppress none.
+    )  # where its data is kept; only operators change it
+    is_mfa_required = models.BooleanField(default=False)  # when signing in with a password
+    cache_epoch = models.PositiveIntegerField(default=0)  # increasing it empties the prefix cache
+    snapshot_version = models.PositiveBigIntegerField(default=0)  # increases with each change
+    # the version known to be in Redis
+    published_version = models.PositiveBigIntegerField(default=0)
+    # Reports suppress groups of fewer users; 1: none.
     min_group_users = models.PositiveSmallIntegerField(default=5)
-    # What the platform allows at most, whatever the tenant's policy says; None: no bound.
-    max_concurrent_completions = models.PositiveIntegerField(null=True)  # on one gateway
-    max_requests_per_minute = models.PositiveIntegerField(null=True)  # on all of them
+    # Platform limits, whatever the tenant's policy says; None: unlimited.
+    max_concurrent_completions = models.PositiveIntegerField(null=True)  # for each gateway
+    max_requests_per_minute = models.PositiveIntegerField(null=True)  # over all gateways
     created_at = models.DateTimeField()
 
     class Meta:

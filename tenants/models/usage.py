@@ -1,7 +1,7 @@
-"""Requests and what became of them, in counts, never in code; partitioned by month.
+"""Usage records, outcomes and typing reports in counts only, partitioned by month.
 
-The tables are keyed by time and the record's own id, so that a record that comes twice is one row.
-They point at keys and users without a foreign key: what was used stays counted.
+The tables are keyed by time and the record's own ID, so that a repeated record is one row. They
+refer to keys and users without a foreign key, so that usage stays counted.
 """
 
 from typing import ClassVar
@@ -18,13 +18,16 @@ from tenants.models.tenant import Tenant
 
 
 def _renamable(name: str, table: str) -> ColumnUpdatable:
-    """Who is erased gets another id, which must be nobody's: a record cannot be made another's."""
+    """Return the rule that lets an erasure replace the user's ID by one that belongs to nobody.
+
+    A record can therefore not be assigned to another user.
+    """
     nobodys = f"NOT EXISTS (SELECT FROM tenants_user u WHERE u.id = {table}.user_id)"
     return ColumnUpdatable(name=name, column="user_id", condition=nobodys)
 
 
 class UsageRecord(models.Model):
-    """A `caret.contracts.usage.CompletionRecord`, which says what each field means."""
+    """A `caret.contracts.usage.CompletionRecord`, which documents each field."""
 
     pk = models.CompositePrimaryKey("tenant_id", "occurred_at", "request_id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
@@ -34,22 +37,23 @@ class UsageRecord(models.Model):
     key_id = models.UUIDField()
     protocol = models.TextField()
     mode = models.TextField()
-    language = models.TextField()  # "": the client did not say
+    language = models.TextField()  # "": unknown
     tier = models.TextField()
-    pool = models.TextField()  # "": never got as far
+    pool = models.TextField()  # "": not routed
     replica = models.TextField()
     finish = models.TextField()
     error_code = models.TextField()  # "" unless finish is error
     prompt_tokens = models.IntegerField()
-    cached_tokens = models.IntegerField(null=True)  # None: the engine was stopped before it told
+    # None: the engine was stopped before it reported
+    cached_tokens = models.IntegerField(null=True)
     generated_tokens = models.IntegerField()
     # Milliseconds; None: not reached.
     assemble_ms = models.FloatField(null=True)
     first_token_ms = models.FloatField(null=True)
     engine_ms = models.FloatField(null=True)
     total_ms = models.FloatField()
-    # From here on null: recorded before there was such a field.
-    trigger = models.TextField(null=True)  # noqa: DJ001  # an empty text would say something else
+    # From here on null for records from before the column existed.
+    trigger = models.TextField(null=True)  # noqa: DJ001  # an empty text has another meaning
     variant = models.TextField(null=True)  # noqa: DJ001
     filter_reason = models.TextField(null=True)  # noqa: DJ001
     num_files = models.IntegerField(null=True)
@@ -58,9 +62,7 @@ class UsageRecord(models.Model):
     admitted_ms = models.FloatField(null=True)
     routed_ms = models.FloatField(null=True)
     num_in_flight_at_replica = models.IntegerField(null=True)
-    batch = models.BigIntegerField(
-        null=True
-    )  # of the tenant's UsageBatchCounter, in which it came in
+    batch = models.BigIntegerField(null=True)  # number from the tenant's UsageBatchCounter
     editor = models.TextField(null=True)  # noqa: DJ001
     model = models.TextField(null=True)  # noqa: DJ001
     num_chars = models.IntegerField(null=True)
@@ -77,8 +79,8 @@ class UsageRecord(models.Model):
         indexes: ClassVar = [
             # Reader: rating, which takes batch after batch.
             models.Index(fields=["tenant", "batch"], name="usage_record_batch"),
-            # Readers: what was refused or withheld lately, and lists of such requests: one in a
-            # hundred records or fewer.
+            # Readers: reports and lists of rejected or filtered requests, one in a hundred records
+            # or fewer.
             models.Index(
                 fields=["tenant", "occurred_at"],
                 name="usage_record_denied",
@@ -101,9 +103,10 @@ class Outcome(models.Model):
     user_id = models.UUIDField(null=True)
     event = models.TextField()
     chars = models.IntegerField()
-    after_ms = models.IntegerField()  # since the suggestion was shown; persisted: was accepted
-    lines = models.IntegerField(null=True)  # None: recorded before there was such a field
-    # Of persisted only.
+    # since the suggestion was shown; for persisted: since it was accepted
+    after_ms = models.IntegerField()
+    lines = models.IntegerField(null=True)  # None: from before the column existed
+    # Only for persisted.
     span_s = models.IntegerField(null=True)
     edited_ratio = models.FloatField(null=True)  # 0 to 1
 
@@ -114,7 +117,7 @@ class Outcome(models.Model):
             _renamable("outcome_renamed", "tenants_outcome"),
         ]
         indexes: ClassVar = [
-            # Read by the roll-ups: what became of an hour's completions.
+            # Reader: rollups, for the outcomes of an hour's completions.
             models.Index(fields=["tenant", "request_id"], name="outcome_request"),
         ]
 
@@ -123,7 +126,7 @@ class Outcome(models.Model):
 
 
 class TypingReport(models.Model):
-    """A `caret.contracts.usage.TypedRecord`."""
+    """A `caret.contracts.usage.TypingRecord`."""
 
     pk = models.CompositePrimaryKey("tenant_id", "occurred_at", "typed_id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
@@ -146,7 +149,7 @@ class TypingReport(models.Model):
         return str(self.typed_id)
 
 
-# Partitioned by occurred_at; `manage.py create_partitions` makes their months.
+# Partitioned by occurred_at; `manage.py create_partitions` creates the monthly partitions.
 PARTITIONED_TABLES = (
     UsageRecord._meta.db_table,
     Outcome._meta.db_table,

@@ -1,4 +1,4 @@
-"""A person who signs in; what he may do is said by his memberships."""
+"""Users who sign in. Their memberships define what they may do."""
 
 import uuid
 from typing import Any, ClassVar

@@ -1,1 +1,1 @@
-"""What a tenant allows, version after version."""
+"""Tenants' policies, as numbered versions."""

@@ -1,6 +1,6 @@
-"""Why something is, or would be, refused: which rule of which layer decides. Pure.
+"""Explanation of why a request is refused: the rule and the layer that decide. Pure.
 
-Knows what gateways know of policies, and asks `caret.contracts` as they do, so that both agree.
+It uses the functions of `caret.contracts` that gateways use, so that both agree.
 """
 
 from collections.abc import Iterable
@@ -16,33 +16,33 @@ TENANT = "tenant"
 @dataclass(frozen=True, slots=True)
 class AccessQuery:
     mode: Mode
-    repository: str  # "": none was named
-    path: str  # "": none was named
+    repository: str  # "": unnamed
+    path: str  # "": unnamed
 
 
 @dataclass(frozen=True, slots=True)
 class NamedOverride:
     name: str  # "team:Platform", "user:ada@example.com"
     layer: PolicyOverride
-    version: int | None = None  # None: not told
+    version: int | None = None  # None: unknown
 
 
 @dataclass(frozen=True, slots=True)
 class BlockingRule:
-    """One that is against it."""
+    """A rule that blocks the request."""
 
-    layer: str  # TENANT, or a layer's name
-    field: str  # of the policy or the layer
-    code: str  # as gateways refuse
+    layer: str  # TENANT, or the name of an override
+    field: str  # of the policy or the override
+    code: str  # the error code of the gateways
     detail: str  # for people
-    version: int | None = None  # of the policy or the layer; None: not told
+    version: int | None = None  # of the policy or the override; None: unknown
 
 
 @dataclass(frozen=True, slots=True)
 class AccessExplanation:
-    rules: list[BlockingRule]  # empty: it is allowed; the tenant's first
-    may_retrieve: bool  # whether what was indexed of the repository may be in the prompt
-    policy: TenantPolicy  # as it holds for the user
+    rules: list[BlockingRule]  # the tenant's rules first; empty: the request is allowed
+    may_retrieve: bool  # whether indexed code of the repository may be in the prompt
+    policy: TenantPolicy  # as it applies to the user
 
 
 def explain_access(

@@ -1,4 +1,4 @@
-"""The part of the engines' prefix caches that a tenant's requests can hit."""
+"""The cache namespace: the part of the prefix caches that a tenant's requests can hit."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ from tenants.security.authorization.actor import Actor
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    epoch: int  # raised by each purge; part of the namespace's name
+    epoch: int  # increased by each purge; part of the namespace's name
     isolation: Isolation
 
 
 def read_namespace(*, actor: Actor) -> Namespace:
-    """Raises Forbidden. Two queries."""
+    """Return the tenant's cache namespace. Two queries. Raises Forbidden."""
     actor.require(Permission.READ_TENANT)
     with tenant_scope(actor.tenant_id):
         epoch = Tenant.objects.values_list("cache_epoch", flat=True).get(id=actor.tenant_id)

@@ -1,13 +1,13 @@
-"""Content exclusion as administrators write it elsewhere, read and written. Pure.
+"""Text format of content exclusions, for reading and writing. Pure.
 
     # every repository
     "*":
-      - "**/.env"
-      - "secrets/**"
+    - "**/.env"
+    - "secrets/**"
     payments: ["src/keys/**", "*.pem"]
 
-It is a piece of YAML, and as strict as one line at a time can be: what is not understood is an
-error with its line, never left out. A rule that is silently not there would send what it protects.
+It is a strict subset of YAML, parsed line by line. A line that is not understood is an error with
+its number and never skipped: a missing rule would send the files that it protects.
 """
 
 import re
@@ -22,7 +22,8 @@ _DOUBLE: Final = r'"(?:[^"\\]|\\.)*"'
 _SINGLE: Final = r"'(?:[^']|'')*'"
 _QUOTED: Final = rf"{_DOUBLE}|{_SINGLE}"
 _COMMENT: Final = r"(?:\s+#.*)?"
-# No two neighbours in an expression take the same white space: time grows as a line does.
+# No two adjacent parts of an expression match the same white space, so that matching takes time
+# linear in the line's length.
 _REPOSITORY: Final = re.compile(
     rf"(?P<name>(?:{_QUOTED})\s*|[^\s\"'#\[\]-][^\"'#\[\]]*?):(?P<rest>(?:\s.*)?)"
 )
@@ -38,11 +39,11 @@ _ESCAPE: Final = re.compile(r"\\(.)")
 @dataclass(slots=True)
 class _ParseState:
     found: dict[str, list[str]] = field(default_factory=dict)
-    repository: str | None = None  # to which the next pattern belongs; None: to none yet
+    repository: str | None = None  # that the next pattern belongs to; None: no repository yet
 
 
 def read_exclusions(text: str) -> dict[str, tuple[str, ...]]:
-    """Raises Invalid, which names the line."""
+    """Parse content exclusions. Raises InvalidValue, which names the line."""
     reading = _ParseState()
     for number, line in enumerate(text.splitlines(), start=1):
         if not _NOTHING.fullmatch(line):
@@ -51,7 +52,7 @@ def read_exclusions(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def write_exclusions(exclusion: dict[str, tuple[str, ...]]) -> str:
-    """Every repository first, the others by name."""
+    """Format content exclusions: "*" first, then the repositories by name."""
     return "\n".join(_lines(exclusion))
 
 
@@ -82,7 +83,7 @@ def _read_line(reading: _ParseState, number: int, line: str) -> None:
 
 
 def _listed(number: int, rest: str) -> Iterator[str]:
-    """What stands on the repository's own line."""
+    """Yield the patterns on the repository's own line."""
     if _NOTHING.fullmatch(rest):
         return
     found = _LIST.fullmatch(rest)

@@ -1,7 +1,8 @@
-"""Data classes: for each what it is for, on what ground it is kept, and for how long. Pure.
+"""Data classes: purpose, legal basis and retention of each. Pure.
 
-Days count from when a record came to be. Below the minimum nobody can delete it, by the database's
-own rule where there is one (migration 'retention'); above the maximum nobody can keep it.
+Retention counts days from a record's creation. Nobody can delete a record below the minimum; a rule
+of the database enforces this where one exists (migration 'retention'). Nobody can keep a record
+beyond the maximum.
 """
 
 from dataclasses import dataclass
@@ -25,15 +26,15 @@ class DataClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DataClassTerms:
-    # English; the console's pages translate it, as the rest of what is marked.
+    # English; the console translates these texts like all marked texts.
     title: str
     purpose: str
-    legal_basis: str  # GDPR, article 6
+    legal_basis: str  # article of the GDPR
     default_days: int
     min_days: int
     max_days: int
-    surface: str  # where it is kept
-    is_tenants: bool = True  # rows of the tenant's own, which a purge counts and deletes
+    surface: str  # the store
+    is_tenants: bool = True  # False: a purge neither counts nor deletes these rows
 
     @property
     def is_overridable(self) -> bool:
@@ -54,7 +55,7 @@ DATA_CLASSES: Final = MappingProxyType(
             ),
             legal_basis=_CONTRACT,
             default_days=400,
-            min_days=62,  # until the month's invoice is made and can be disputed
+            min_days=62,  # the month's invoice must exist and be open to dispute
             max_days=3_653,
             surface="Postgres",
         ),
@@ -67,7 +68,7 @@ DATA_CLASSES: Final = MappingProxyType(
             max_days=3_653,
             surface="Postgres",
         ),
-        # Their days are the telemetry policy's; consent that ends erases at once.
+        # The telemetry policy sets their days; withdrawn consent erases at once.
         DataClass.CONTENT: DataClassTerms(
             title=gettext_noop("Captured content"),
             purpose=gettext_noop(

@@ -1,5 +1,7 @@
-"""What policies have refused or withheld, counted by reason from the usage records: no path, no
-repository, no text is kept of any of it."""
+"""Counts of completions that policies refused or filtered, by reason, from the usage records.
+
+Usage records contain no paths, repositories or texts.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -36,19 +38,21 @@ class DenialReport:
 
 
 def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialReport]:
-    """The most frequent first: all of the tenant's, or one's own. Raises Forbidden. One
-    query."""
+    """Count denials, the most frequent first: of the whole tenant, or the actor's own.
+
+    One query. Raises Forbidden.
+    """
     assert 1 <= num_days <= MAX_DAYS
-    if not actor.may(Permission.READ_USAGE):
+    if not actor.has_permission(Permission.READ_USAGE):
         actor.require(Permission.READ_OWN_USAGE)
     records = UsageRecord.objects.filter(
         tenant_id=actor.tenant_id, occurred_at__gt=now - timedelta(days=num_days)
     )
-    if not actor.may(Permission.READ_USAGE):
+    if not actor.has_permission(Permission.READ_USAGE):
         records = records.filter(user_id=actor.user_id) if actor.user_id else records.none()
     refused = Q(finish=FinishReason.ERROR, error_code__in=REFUSALS)
-    withheld = Q(finish=FinishReason.FILTERED, cut_reason__in=WITHHELD)
-    # Both at once, as it is the reading of all records that takes the time.
+    withheld = Q(finish=FinishReason.FILTERED, filter_reason__in=WITHHELD)
+    # One query for both, because reading all records takes most of the time.
     reason = Case(When(finish=FinishReason.ERROR, then="error_code"), default="filter_reason")
     with tenant_scope(actor.tenant_id):
         rows = list(

@@ -1,12 +1,11 @@
-"""Which changes of a policy destroy something or let people in by less."""
+"""Policy changes that destroy data or keys, or weaken sign-in."""
 
 from caret.contracts.policy import TenantPolicy
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
 
 
 def is_destructive(*, held: TenantPolicy, wanted: TenantPolicy) -> bool:
-    """Whether data that is kept is erased, keys end that would have lived, or a password alone
-    signs people in again."""
+    """Return whether the change erases data, revokes keys sooner or drops the second factor."""
     return (
         _shrinks_content(held, wanted)
         or not set(held.retrieval) <= set(wanted.retrieval)

@@ -1,4 +1,4 @@
-"""What a change of policies would change for people. Pure."""
+"""The effect of a policy change on members. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from caret.contracts.policy_override import features_of
 
 @dataclass(frozen=True, slots=True)
 class AffectedMember:
-    """A member, with what holds for him now and what would."""
+    """A member, with the effective policy before and after the change."""
 
     email: str
     before: TenantPolicy
@@ -20,11 +20,11 @@ class AffectedMember:
 @dataclass(frozen=True, slots=True)
 class PolicyDiff:
     num_members: int
-    affected: list[str]  # e-mail addresses, in order
-    fields: dict[str, int]  # field of the policy -> members for whom it changes
-    features_lost: dict[Feature, int]  # -> members who lose it
+    affected: list[str]  # e-mail addresses, sorted
+    fields: dict[str, int]  # field of the policy -> number of members affected
+    features_lost: dict[Feature, int]  # -> number of members who lose it
     features_gained: dict[Feature, int]
-    globs_added: list[tuple[str, str]]  # repository and glob, for anybody; in order
+    globs_added: list[tuple[str, str]]  # repository and glob, for any member; sorted
     globs_removed: list[tuple[str, str]]
 
 

@@ -1,4 +1,4 @@
-"""A policy as JSON: read, checked, written. The bounds keep a snapshot small."""
+"""A policy as JSON: parsing, validation, serialization. The bounds limit a snapshot's size."""
 
 from typing import Any, Final, TypeVar
 
@@ -14,14 +14,14 @@ MAX_CONCURRENT_COMPLETIONS: Final = 10_000
 MAX_EXCLUDED_REPOSITORIES: Final = 200
 MAX_EXCLUSIONS: Final = 200  # globs in all
 MAX_GLOB_CHARS: Final = 200
-MAX_PER_MINUTE: Final = 1_000_000  # more than a gateway can serve; "no limit" is null
+MAX_PER_MINUTE: Final = 1_000_000  # more than a gateway can serve; null means no limit
 MAX_BURST: Final = 100_000
 MAX_TOKENS_PER_DAY: Final = 10**12
 MAX_RETRIEVAL_GLOBS: Final = 50
 MAX_RETENTION_DAYS: Final = 365
 _MAX_WORDING_CHARS: Final = 40
 MAX_KEY_DAYS: Final = 3_660
-MAX_NAMES: Final = 100  # of models, of regions
+MAX_NAMES: Final = 100  # of models or regions
 Document = TypeVar("Document", bound=msgspec.Struct)
 
 DEFAULT_POLICY: Final = TenantPolicy(
@@ -29,20 +29,23 @@ DEFAULT_POLICY: Final = TenantPolicy(
     content_exclusion={"*": ("**/.env", "**/*.pem", "**/*.key", "**/id_rsa*")},
     max_concurrent_completions=64,
     isolation=Isolation.SHARED,
-    # Ten times what a person does at a keyboard: it stops programs that run wild.
+    # Ten times the rate of a person who types: it stops only runaway programs.
     limits=PolicyLimits(user=RateLimit(per_minute=1_200, burst=300)),
 )
 
 
 def read_policy(document: object) -> TenantPolicy:
-    """Raises Invalid, which names the field and what would be right."""
+    """Parse a policy. Raises InvalidValue, which names the field and the valid values."""
     policy = convert(document, TenantPolicy, name="policy")
     _check_bounds(policy)
     return policy
 
 
 def convert(document: object, kind: type[Document], *, name: str) -> Document:
-    """`name`: of the field that is wrong when it is the document itself. Raises Invalid."""
+    """Convert a JSON document to a struct.
+
+    `name` is the field that an error names if the document itself is wrong. Raises InvalidValue.
+    """
     try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
@@ -51,7 +54,7 @@ def convert(document: object, kind: type[Document], *, name: str) -> Document:
 
 
 def write_policy(policy: TenantPolicy) -> dict[str, Any]:
-    """As JSON, every field of it, sets in order, so that equal policies are equal documents."""
+    """Serialize a policy with all fields and sorted sets: equal policies give equal documents."""
     return {
         name: msgspec.to_builtins(getattr(policy, name), order="deterministic")
         for name in policy.__struct_fields__
@@ -78,7 +81,7 @@ def _check_bounds(policy: TenantPolicy) -> None:
 
 
 def check_names(field: str, names: frozenset[str] | None) -> None:
-    """Raises Invalid."""
+    """Check the number and length of names. Raises InvalidValue."""
     if names is None:
         return
     are_good = all(1 <= len(name) <= MAX_GLOB_CHARS and is_storable(name) for name in names)
@@ -122,7 +125,7 @@ def _check_limits(limits: PolicyLimits) -> None:
 
 
 def check_rate(field: str, limit: RateLimit | None) -> None:
-    """Raises Invalid."""
+    """Check the bounds of a rate limit. Raises InvalidValue."""
     if limit is not None:
         _check_whole(f"{field}.per_minute", limit.per_minute, MAX_PER_MINUTE)
         _check_whole(f"{field}.burst", limit.burst, MAX_BURST)
@@ -149,7 +152,7 @@ def _check_telemetry(telemetry: Telemetry) -> None:
 
 
 def check_exclusions(exclusion: dict[str, tuple[str, ...]]) -> None:
-    """Raises Invalid."""
+    """Check the number and length of content exclusions. Raises InvalidValue."""
     globs = [glob for globs in exclusion.values() for glob in globs]
     if len(exclusion) > MAX_EXCLUDED_REPOSITORIES or len(globs) > MAX_EXCLUSIONS:
         raise InvalidValue(

@@ -1,4 +1,4 @@
-"""Asks what holds for whom, and what a change would do, before it is saved."""
+"""Previews of policy changes and explanations of effective policies."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -40,13 +40,13 @@ from tenants.security.authorization.directory import MemberRow, list_members
 @dataclass(frozen=True, slots=True)
 class DryRun:
     difference: PolicyDiff
-    shows_members: bool  # whether who asks may see who they are
-    keys_beyond_lifetime: int  # in force, good for longer than a new text would be; they stay so
-    keys_to_be_revoked: int  # as idle, within the hour
+    has_member_details: bool  # whether the actor may see who the affected members are
+    keys_beyond_lifetime: int  # keys in force beyond the new maximum lifetime; they stay valid
+    keys_to_be_revoked: int  # idle keys, revoked within the hour
 
 
 def preview_policy(*, actor: Actor, document: object, now: datetime) -> DryRun:
-    """What a new policy would change. Raises Forbidden, Invalid."""
+    """Preview the effect of a new policy. Raises Forbidden, InvalidValue."""
     actor.require(Permission.WRITE_POLICY)
     after = read_policy(document)
     with tenant_scope(actor.tenant_id):
@@ -57,7 +57,7 @@ def preview_policy(*, actor: Actor, document: object, now: datetime) -> DryRun:
         idle = _num_idle(actor, after, now)
     affected = (
         AffectedMember(
-            each.email, layers.narrow(before, each.user_id), layers.narrow(after, each.user_id)
+            each.email, layers.apply(before, each.user_id), layers.apply(after, each.user_id)
         )
         for each in members
     )
@@ -65,7 +65,10 @@ def preview_policy(*, actor: Actor, document: object, now: datetime) -> DryRun:
 
 
 def preview_layer(*, actor: Actor, subject: OverrideSubject, document: object) -> DryRun:
-    """What saying this of a team or a user would change. Raises Forbidden, Invalid, NotFound."""
+    """Preview the effect of an override for a team or a user.
+
+    Raises Forbidden, InvalidValue, NotFound.
+    """
     actor.require(Permission.WRITE_POLICY)
     said = read_layer(document)
     with tenant_scope(actor.tenant_id):
@@ -80,13 +83,15 @@ def preview_layer(*, actor: Actor, subject: OverrideSubject, document: object) -
 def explain_access_for(
     *, actor: Actor, email: str | None, question: AccessQuery
 ) -> AccessExplanation:
-    """Of the actor himself (None), or of a member for who may read layers. Raises Forbidden,
-    Invalid."""
+    """Explain whether the policy allows a request of the actor (None) or of a member.
+
+    For another member the actor needs READ_LAYERS. Raises Forbidden, InvalidValue.
+    """
     actor.require(Permission.READ_POLICY)
     with tenant_scope(actor.tenant_id):
         user_id = actor.user_id if email is None else _member(actor, email).user_id
         if user_id != actor.user_id:
-            actor.require(Permission.READ_LAYERS)
+            actor.require(Permission.READ_OVERRIDES)
         held = find_policy(tenant_id=actor.tenant_id)
         found = (
             [] if user_id is None else read_overrides(tenant_id=actor.tenant_id).for_user(user_id)
@@ -95,13 +100,15 @@ def explain_access_for(
 
 
 def find_effective_policy(*, actor: Actor, email: str | None) -> EffectivePolicy:
-    """What holds for the actor himself (None), or for a member, and which layer says so. Raises
-    Forbidden, Invalid."""
+    """Return the effective policy of the actor (None) or of a member, with the deciding layers.
+
+    For another member the actor needs READ_LAYERS. Raises Forbidden, InvalidValue.
+    """
     actor.require(Permission.READ_POLICY)
     with tenant_scope(actor.tenant_id):
         user_id = actor.user_id if email is None else _member(actor, email).user_id
         if user_id != actor.user_id:
-            actor.require(Permission.READ_LAYERS)
+            actor.require(Permission.READ_OVERRIDES)
         held = find_policy(tenant_id=actor.tenant_id)
         found = (
             [] if user_id is None else read_overrides(tenant_id=actor.tenant_id).for_user(user_id)
@@ -117,11 +124,15 @@ def named_layers(found: Iterable[OverrideInForce]) -> list[NamedOverride]:
 
 
 def _member(actor: Actor, email: str) -> MemberRow:
-    """Who is somebody else learns who is a member only if he may. Raises Forbidden, Invalid."""
+    """Return the member with the address.
+
+    Only an actor with READ_LAYERS learns whether another address is a member. Raises Forbidden,
+    InvalidValue.
+    """
     members = list_members(tenant_id=actor.tenant_id)
     found = [member for member in members if member.email == email.strip().lower()]
     if not found or found[0].user_id != actor.user_id:
-        actor.require(Permission.READ_LAYERS)
+        actor.require(Permission.READ_OVERRIDES)
     if not found:
         raise InvalidValue("user_email", "This user is not a member of the tenant.")
     return found[0]
@@ -134,7 +145,7 @@ def _with_layer(
     said: tuple[OverrideSubject, PolicyOverride],
 ) -> AffectedMember:
     subject, layer = said
-    before = layers.narrow(policy, member.user_id)
+    before = layers.apply(policy, member.user_id)
     if not _is_about(subject, member.user_id, layers):
         return AffectedMember(member.email, before, before)
     own = layers.for_user(member.user_id)
@@ -165,4 +176,4 @@ def _num_idle(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
 
 
 def _sees_members(actor: Actor) -> bool:
-    return actor.may(Permission.READ_MEMBERS)
+    return actor.has_permission(Permission.READ_MEMBERS)

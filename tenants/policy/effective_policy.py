@@ -1,4 +1,4 @@
-"""What holds for one user, and which layers have made it so. Pure."""
+"""The effective policy of one user, and the overrides that shaped it. Pure."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ class EffectivePolicy:
     policy: TenantPolicy
     decided_by: dict[
         str, list[NamedOverride]
-    ]  # field of the policy -> layers; absent: the tenant's
-    layers: list[NamedOverride]  # of his teams and his own
+    ]  # field of the policy -> overrides; absent: the tenant's policy
+    layers: list[NamedOverride]  # of the user's teams and of the user
 
 
 def resolve_policy(policy: TenantPolicy, layers: list[NamedOverride]) -> EffectivePolicy:
@@ -28,8 +28,11 @@ def resolve_policy(policy: TenantPolicy, layers: list[NamedOverride]) -> Effecti
 
 
 def _deciding(name: str, policy: TenantPolicy, layers: list[NamedOverride]) -> list[NamedOverride]:
-    """Those without which another value would hold; where several say the same, all that say
-    something."""
+    """Return the overrides that decide a field's value.
+
+    These are the overrides without which the value would differ. If several set the same value, all
+    overrides that change the field are returned.
+    """
     value = getattr(apply_overrides(policy, (each.layer for each in layers)), name)
     needed = [each for each in layers if getattr(_without(policy, layers, each), name) != value]
     return needed or [

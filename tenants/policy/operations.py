@@ -1,4 +1,4 @@
-"""Write policies: a change is a new version with a reason, never an edit."""
+"""Operations that write policies: each change is a new version with a reason."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,13 +47,14 @@ def set_policy(
     """Put a new policy in force. Gateways learn it at once, and registered effects run with it.
 
     `replaces` is the version that the author has seen; None: any version.
+
     Raises Forbidden, InvalidValue, and VersionConflict when another version is in force by now.
     """
     actor.require(Permission.WRITE_POLICY)
     policy = read_policy(document)
     reason = require_reason(reason)
     with tenant_scope(actor.tenant_id):
-        # Locks the tenant first, so that two changes at once are two versions one after the other.
+        # Locks the tenant first, so that two concurrent changes become two consecutive versions.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         held = find_policy(tenant_id=actor.tenant_id)
         if replaces not in (None, held.version):
@@ -76,7 +77,7 @@ def set_policy(
 def insert_version(
     *, actor: Actor, policy: TenantPolicy, version: int, reason: str, now: datetime
 ) -> None:
-    """The row alone: for set_policy, and for a new tenant's first policy."""
+    """Insert the row only: for set_policy, and for a new tenant's first policy."""
     PolicyVersion.objects.create(
         tenant_id=actor.tenant_id,
         version=version,
@@ -89,7 +90,7 @@ def insert_version(
 
 
 def require_reason(text: str) -> str:
-    """Raises Invalid."""
+    """Return the reason, which must not be empty. Raises InvalidValue."""
     reason = parse_reason(text)
     if not reason:
         raise InvalidValue(

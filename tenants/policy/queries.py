@@ -1,4 +1,4 @@
-"""Reads policies."""
+"""Queries of policies."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +18,7 @@ from tenants.policy.document import read_policy
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.erased_users import find_erased_users, visible_email
 
-_MAX_VERSION: Final = 2**31  # of Postgres' integer: a cursor may say more
+_MAX_VERSION: Final = 2**31  # one above Postgres' largest integer, which a cursor may exceed
 _NO_VERSION: Final = gettext_noop("This version does not exist.")
 
 
@@ -26,20 +26,20 @@ _NO_VERSION: Final = gettext_noop("This version does not exist.")
 class PolicyInForce:
     version: int  # from 1
     policy: TenantPolicy
-    author_email: str | None  # None: the platform itself, a key, or somebody who was erased
-    author_key: str  # lookup id; "": no key
+    author_email: str | None  # None: the platform, a key, or an erased user
+    author_key: str  # lookup ID; "": no key
     reason: str
     created_at: datetime
 
 
 def get_policy(*, actor: Actor) -> PolicyInForce:
-    """Raises Forbidden. Two queries."""
+    """Return the policy in force. Two queries. Raises Forbidden."""
     actor.require(Permission.READ_POLICY)
     return find_policy(tenant_id=actor.tenant_id)
 
 
 def find_version(*, actor: Actor, version: int) -> PolicyInForce:
-    """One that is or was in force. Raises Forbidden, NotFound. Two queries."""
+    """Return a present or past version. Two queries. Raises Forbidden, NotFound."""
     actor.require(Permission.READ_POLICY)
     if version >= _MAX_VERSION:
         raise NotFound(_NO_VERSION)
@@ -56,7 +56,7 @@ def find_version(*, actor: Actor, version: int) -> PolicyInForce:
 
 
 def find_policy(*, tenant_id: TenantId) -> PolicyInForce:
-    """For the platform itself: asks no role. Raises NotFound."""
+    """Return the policy in force, with its author. Checks no permission. Raises NotFound."""
     with tenant_scope(tenant_id):
         row = (
             PolicyVersion.objects.filter(tenant_id=tenant_id)
@@ -70,8 +70,10 @@ def find_policy(*, tenant_id: TenantId) -> PolicyInForce:
 
 
 def find_policy_document(*, tenant_id: TenantId) -> TenantPolicy:
-    """What is in force, without who said so. For the platform itself. Raises NotFound. One
-    query."""
+    """Return the policy in force, without its author. Checks no permission. One query.
+
+    Raises NotFound.
+    """
     with tenant_scope(tenant_id):
         rows = PolicyVersion.objects.filter(tenant_id=tenant_id).order_by("-version")
         document = rows.values_list("document", flat=True).first()
@@ -81,7 +83,10 @@ def find_policy_document(*, tenant_id: TenantId) -> TenantPolicy:
 
 
 def page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Page[PolicyInForce]:
-    """Newest first: what was in force, who said so and why. Raises Forbidden, Invalid."""
+    """Return a page of versions with author and reason, newest first.
+
+    Raises Forbidden, InvalidValue.
+    """
     actor.require(Permission.READ_POLICY)
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
@@ -95,7 +100,7 @@ def page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Page[Po
 
 
 def _place(row: PolicyVersion) -> PagePosition:
-    """A version's place is its number; no two have the same."""
+    """Return a version's position, which is its unique number."""
     return PagePosition(row.created_at, UUID(int=row.version))
 
 

@@ -1,4 +1,4 @@
-"""Two administrators at once: the second's changes, on top of what the first has saved. Pure."""
+"""Three-way merge of two administrators' changes: the second's on top of the first's. Pure."""
 
 from dataclasses import dataclass
 
@@ -10,11 +10,11 @@ from caret.contracts.policy import TenantPolicy
 @dataclass(frozen=True, slots=True)
 class MergeResult:
     policy: TenantPolicy
-    both_changed: list[str]  # fields to which they have given different values: the second's are in
+    both_changed: list[str]  # fields that both changed to different values; the second's are used
 
 
 def merge_policies(*, seen: TenantPolicy, wanted: TenantPolicy, held: TenantPolicy) -> MergeResult:
-    """`wanted` was made from `seen`; meanwhile `held` is in force."""
+    """Apply the changes from `seen` to `wanted` to the policy in force, `held`."""
     mine, theirs = changed_fields(seen, wanted), changed_fields(seen, held)
     both = [name for name in mine if name in theirs and name in changed_fields(wanted, held)]
     return MergeResult(

@@ -1,4 +1,4 @@
-"""Yes and no to content being kept. Gateways act on it within a second."""
+"""Operations on users' consent to content capture. Gateways act on them within a second."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -41,24 +41,26 @@ from tenants.security.authorization.actor import Actor, ActorKind
 
 @dataclass(frozen=True, slots=True)
 class ConsentChoice:
-    """What a user agrees to, and which wordings he has read for it."""
+    """The consent that a user gives, and the texts that the user has read for it."""
 
     consent: UserConsent
     wordings: frozenset[str]
 
 
 def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnConsent:
-    """The user's own, and nobody else's. Saying again what was said changes nothing. A withdrawal
-    makes all that was kept unreadable with it; its objects go within minutes.
+    """Set the actor's own consent. Repeating the present consent changes nothing.
 
-    Raises Forbidden, Invalid, and Conflict for what the tenant does not allow.
+    A withdrawal makes all stored content unreadable at once. Its objects are deleted within
+    minutes.
+
+    Raises Forbidden, InvalidValue, and Conflict for consent that the tenant does not allow.
     """
     user_id = _person(actor)
     _check(choice)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(
             tenant_id=actor.tenant_id
-        )  # locks the tenant: the policy stays as we see it
+        )  # locks the tenant: the policy cannot change meanwhile
         lets = tenant_consent(find_policy(tenant_id=actor.tenant_id).policy.telemetry)
         if effective_consent(choice.consent, lets) != choice.consent:
             raise Conflict("Your organisation does not allow this.")
@@ -71,13 +73,15 @@ def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnCon
 
 
 def withdraw_consent(*, actor: Actor, now: datetime) -> OwnConsent:
-    """Raises Forbidden."""
+    """Withdraw all of the actor's consent. Raises Forbidden."""
     return set_consent(actor=actor, choice=ConsentChoice(NO_CONSENT, frozenset()), now=now)
 
 
 def end_consent(*, actor: Actor, user_id: UserId, now: datetime) -> None:
-    """Call in the transaction that ends a membership, with the tenant's row locked: who comes back
-    is asked anew."""
+    """End a user's consent when the membership ends, with the tenant's row locked.
+
+    Call this in the same transaction. A user who returns must consent again.
+    """
     said = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id).get(user_id, [])
     answers = answers_of_choice(user_id, said, NO_CONSENT)
     write_receipts(answers, actor=actor, now=now)
@@ -87,7 +91,7 @@ def end_consent(*, actor: Actor, user_id: UserId, now: datetime) -> None:
 def record_consent_by_policy(change: PolicyChange) -> None:
     """Write receipts for what a change of policy allows or no longer allows.
 
-    The users' consent to what it no longer allows ends. Raises InvalidValue.
+    Users' consent to what it no longer allows ends. Raises InvalidValue.
     """
     actor, now = change.actor, change.now
     before, after = change.old.telemetry, change.new.telemetry
@@ -115,7 +119,7 @@ def _erase_what_ended(actor: Actor, answers: list[ReceiptDraft], now: datetime) 
 
 
 def _person(actor: Actor) -> UserId:
-    actor.require(Permission.OWN_CONSENT)
+    actor.require(Permission.MANAGE_OWN_CONSENT)
     if actor.kind is not ActorKind.USER or actor.user_id is None:
         raise Forbidden(
             "Sign in to give or withdraw your own consent. You cannot do this with an API key."
@@ -129,7 +133,7 @@ def _check(choice: ConsentChoice) -> None:
             "training", "Training uses only captured content. Consent to content capture, too."
         )
     for kind, current in USER_WORDINGS.items():
-        if choice.consent.of(kind) and current not in choice.wordings:
+        if choice.consent.is_given(kind) and current not in choice.wordings:
             require_current("wordings", asked="", current=current)
 
 

@@ -1,1 +1,1 @@
-"""Authorization, audit log and encryption. All domains that write stand on them."""
+"""Authorization, audit log and encryption: the base of all domains that write."""

@@ -1,1 +1,1 @@
-"""Usage records and the figures that are made of them."""
+"""Usage records, and the reports computed from them."""

@@ -110,7 +110,7 @@ def _writer(tokens: Tokenizer) -> PromptWriter:
         model="demo",
         max_context_tokens=4_608,
         clock=SystemClock(),
-        style=PromptOptions(heals_words=False),
+        style=PromptOptions(has_token_healing=False),
     )
 
 

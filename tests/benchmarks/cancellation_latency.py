@@ -197,7 +197,7 @@ async def _with_relay(engine_url: str, options: argparse.Namespace, report: Repo
             own_home() as home,
             own_gateway(home, engine_url=engine_url, replica=relay.url) as running,
         ):
-            pool = read_catalog(running.pools_file).shared(tier_of(_MODE))
+            pool = read_catalog(running.pools_file).find_shared(tier_of(_MODE))
             prefixes = _prefixes(CodeText(pool, seed=random.getrandbits(64)))
             await _measure(Bench(running, relay, prefixes, options, report))
 

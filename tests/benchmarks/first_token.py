@@ -68,7 +68,7 @@ async def _measure(running: Running, options: argparse.Namespace, report: Report
     ) as ways:
         for size, mode in _MODES.items():
             used = [way for way in ways if mode == "fim" or way.name != "http"]
-            text = CodeText(pools.shared(tier_of(mode)), seed=order.getrandbits(64))
+            text = CodeText(pools.find_shared(tier_of(mode)), seed=order.getrandbits(64))
             await _warm_up(used, text, mode)
             samples = Samples()
             for number in range(options.prompts):

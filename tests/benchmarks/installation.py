@@ -163,7 +163,7 @@ def gateway_part(
             tokenizer=model.path,
             max_context_tokens=MAX_CONTEXT_TOKENS,
             replicas=replicas,
-            heals_words=model.heals_words,
+            heals_words=model.has_token_healing,
             additions_from=additions_from,
         ),
     )
@@ -254,7 +254,7 @@ def _described(up_file: Path) -> Running:
     pools_file = Path(os.environ.get("CARET_POOLS_FILE") or up_file.with_name("pools.toml"))
     return Running(
         gateway_url=entry["gateway_url"],
-        engine_url=read_catalog(pools_file).shared(Tier.FAST).replicas[0].url,
+        engine_url=read_catalog(pools_file).find_shared(Tier.FAST).replicas[0].url,
         pools_file=pools_file,
         gateway_pid=None,
         acme_key=acme_key,

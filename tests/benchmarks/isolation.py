@@ -95,7 +95,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 async def _measure(running: Running, num_prompts: int) -> Answers:
-    pool = read_catalog(running.pools_file).shared(tier_of(_MODE))
+    pool = read_catalog(running.pools_file).find_shared(tier_of(_MODE))
     text = CodeText(pool, seed=random.getrandbits(64))
     answers = Answers()
     async with AsyncExitStack() as stack:

@@ -252,7 +252,7 @@ def main(arguments: Sequence[str]) -> int:
     report = Report("routing")
     sizes = _SIZES if options.only != "loss" else _SIZES[:1]
     with own_replicas(max(sizes)) as replicas, _gateways(replicas, sizes) as gateways:
-        pool = read_catalog(gateways[1][0].pools_file).shared(tier_of("fim"))
+        pool = read_catalog(gateways[1][0].pools_file).find_shared(tier_of("fim"))
         code = CodeText(pool, seed=random.getrandbits(64))
         if options.only != "loss":
             asyncio.run(_compare(report, code, gateways, options.rounds))

@@ -181,7 +181,7 @@ async def _measure(
                 model=model.served_name,
                 max_context_tokens=MAX_CONTEXT_TOKENS,
                 clock=SystemClock(),
-                style=PromptOptions(layout=name, heals_words=model.heals_words),
+                style=PromptOptions(layout=name, has_token_healing=model.has_token_healing),
             ),
         )
         for name in LAYOUTS

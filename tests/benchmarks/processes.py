@@ -75,7 +75,7 @@ def running(home: Home, program: Program, *, cores: Cores) -> Iterator[int]:
     )
     part = CommandService(
         make_spec=lambda: spec,
-        question=lambda: answers_ok(program.ready_url),
+        ready_check=lambda: answers_ok(program.ready_url),
         name=program.name,
         ready_timeout_s=_READY_TIMEOUT_S,
     )

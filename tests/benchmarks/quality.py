@@ -130,7 +130,7 @@ def _asked(pools_file: Path, questions: Sequence[Question]) -> list[Asked]:
     writers = {pool.name: _writer(pool) for pool in pools.by_name.values()}
     asked = []
     for question in questions:
-        pool, admitted = pools.shared(tier_of(question.mode)), _admitted(question)
+        pool, admitted = pools.find_shared(tier_of(question.mode)), _admitted(question)
         asked.append(Asked(question, pool, admitted, assemble(writers[pool.name], admitted)))
     return asked
 
@@ -171,7 +171,7 @@ def _writer(pool: Pool) -> PromptWriter:
         model=pool.model,
         max_context_tokens=pool.max_context_tokens,
         clock=SystemClock(),
-        style=pool.style,
+        style=pool.prompt_options,
     )
 
 
@@ -215,7 +215,7 @@ async def _judge(shown: Shown, question: Question, way: str, answered: Answered)
     chunks, admitted, prompt = answered
     if way == "engine":
         text = "".join(chunk.text for chunk in chunks).rstrip()
-        _count(shown, question, text.removeprefix(prompt.healed))
+        _count(shown, question, text.removeprefix(prompt.healed_prefix))
         return
     variant = Variant(name=way, filter=way)
     clock = SystemClock()
@@ -236,7 +236,9 @@ async def _judge(shown: Shown, question: Question, way: str, answered: Answered)
             texts.append(text)
     shown.cpu_micros.append((time.thread_time_ns() - began_ns) / 1_000)
     shown.first_chunks.append(first_chunk)
-    _count(shown, question, "" if account.ending is FinishReason.FILTERED else "".join(texts))
+    _count(
+        shown, question, "" if account.finish_reason is FinishReason.FILTERED else "".join(texts)
+    )
 
 
 class _Replay:
@@ -322,17 +324,17 @@ def _measure_cpu(report: Report, asked: Sequence[Question]) -> None:
     micros: dict[bool, list[float]] = {True: [], False: []}
     for question in lines:
         for text in (question.answer, f"{question.answer})) ]"):
-            is_sound, took = _sound_micros(
+            is_valid, took = _sound_micros(
                 text, f"{head}\n{question.prefix}", f"{question.suffix}\n{head}"
             )
-            micros[is_sound].append(took)
-    for is_sound, values in micros.items():
+            micros[is_valid].append(took)
+    for is_valid, values in micros.items():
         if not values:
             continue
-        name = f"syntax_cpu.{'sound' if is_sound else 'broken'}"
+        name = f"syntax_cpu.{'sound' if is_valid else 'broken'}"
         p50, p99 = percentile(values, 50), percentile(values, 99)
         more = {"p50": p50, "n": len(values), "lines": _BIG_LINES}
-        if is_sound:
+        if is_valid:
             report.target(name, p99, "us", at_most=_MAX_SOUND_P99_MICROS, **more)
         else:
             report.figure(name, p99, "us", **more)
@@ -340,15 +342,15 @@ def _measure_cpu(report: Report, asked: Sequence[Question]) -> None:
 
 def _sound_micros(text: str, prefix: str, suffix: str) -> tuple[bool, float]:
     """Return the minimum of a few rounds: disturbances of the machine are not the parser's cost."""
-    took, is_sound = [], False
+    took, is_valid = [], False
     for _ in range(_NUM_ROUNDS):
         syntax = SyntaxChecker(
             Grammar.PYTHON, make_parser(Grammar.PYTHON), prefix=prefix, suffix=suffix
         )
         began_ns = time.thread_time_ns()
-        is_sound = syntax.is_sound(text)
+        is_valid = syntax.is_valid(text)
         took.append((time.thread_time_ns() - began_ns) / 1_000)
-    return is_sound, min(took)
+    return is_valid, min(took)
 
 
 def _measure_public_code(report: Report, asked: Sequence[Question]) -> None:

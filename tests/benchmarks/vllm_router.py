@@ -135,7 +135,7 @@ async def _measure(
     running: Running, replicas: Sequence[OwnReplica], report: Report, name: str
 ) -> None:
     catalog = read_catalog(running.pools_file)
-    text = CodeText(catalog.shared(tier_of("fim")), seed=int.from_bytes(name.encode(), "big"))
+    text = CodeText(catalog.find_shared(tier_of("fim")), seed=int.from_bytes(name.encode(), "big"))
     await _affinity(running, text, report, name)
     await _cancels(running, replicas, text, report, name)
 

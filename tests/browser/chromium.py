@@ -32,7 +32,7 @@ def chromium() -> Iterator[Browser]:
 
     Between two calls, Playwright leaves its event loop marked as running in this thread, although
     it does not run. Django would refuse database access there, and pytest's own loop would not
-    start. So no browser outlives its test file (ADR 77).
+    start. So no browser outlives its test file (CONTRIBUTING.md, "Test in a browser").
     """
     if EXECUTABLE is None:
         pytest.skip("neither chromium nor google-chrome is installed")

@@ -227,7 +227,7 @@ def _engine(made: World, name: str) -> Service:
     )
     return CommandService(
         make_spec=lambda: spec,
-        question=lambda: answers_ok(f"http://{host.address}:{ENGINE_PORT}/health"),
+        ready_check=lambda: answers_ok(f"http://{host.address}:{ENGINE_PORT}/health"),
         name=name,
         ready_timeout_s=60.0,
     )
@@ -242,7 +242,7 @@ def _start_gateways(made: World) -> None:
         replicas=[
             f"http://{made.hosts[name].address}:{ENGINE_PORT}" for name in ("engine-1", "engine-2")
         ],
-        heals_words=model.heals_words,
+        heals_words=model.has_token_healing,
     )
     write_pools(made.home.paths.pools, pools)
     for name in ("gateway-1", "gateway-2"):

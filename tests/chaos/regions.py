@@ -119,7 +119,7 @@ def _relay(world: World) -> CommandService:
     here = world.disks.far_valkey.redis_url.read_text().strip()
     return CommandService(
         make_spec=lambda: spec,
-        question=lambda: _has_heard_home(here),
+        ready_check=lambda: _has_heard_home(here),
         name="Relay",
         ready_timeout_s=_READY_S,
     )

@@ -23,17 +23,17 @@ class FakeClient:
         self.messages: list[str] = []
         self.account: RequestTrace | None = None
 
-    async def delta(self, text: str) -> None:
+    async def write_delta(self, text: str) -> None:
         self._check_presence()
         self.on_delta()
         self.texts.append(text)
 
-    async def done(self, account: RequestTrace) -> None:
+    async def write_done(self, account: RequestTrace) -> None:
         self._check_presence()
         self.account = account
         self.ends.append("done")
 
-    async def error(self, error: CompletionError, account: RequestTrace) -> None:
+    async def write_error(self, error: CompletionError, account: RequestTrace) -> None:
         self._check_presence()
         self.account = account
         self.ends.append(error.code)

@@ -39,28 +39,28 @@ class FakeGateway:
         self.authority = SnapshotStore(root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300)
         self.authority.replace(make_snapshot(make_credential(KEY)))
         self.authority.replace(make_snapshot(make_credential(NEIGHBOURS_KEY), tenant_id=GLOBEX))
-        self.authority.confirm()
+        self.authority.mark_synced()
         writer = PromptWriter(
             TOKENS,
             model="demo",
             max_context_tokens=8_192,
             clock=FakeClock(),
-            style=PromptOptions(heals_words=False),  # as in the demonstration pool
+            style=PromptOptions(has_token_healing=False),  # as in the demonstration pool
         )
         writers = {make_pool(tier=tier).name: writer for tier in Tier}
         self.plane = DataPlane(
             clock=self.clock,
-            authority=self.authority,
+            snapshots=self.authority,
             admission=make_admission(),
-            writers=writers,
+            prompt_writers=writers,
             snippets=NullSnippetSource(),
             router=make_router(clock=self.clock),
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),
             suggestions=RecentSuggestions(clock=self.clock, keep=self.journal.append),
-            belated=LateOutcomeRecorder(clock=self.clock, keep=self.journal.append),
+            late_outcomes=LateOutcomeRecorder(clock=self.clock, keep=self.journal.append),
             warmer=Warmer(self.clock),
-            uploads=BodyQuota(),
+            body_quota=BodyQuota(),
         )
 
     @property

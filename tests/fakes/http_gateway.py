@@ -56,8 +56,8 @@ async def ask(
 def drafted(gateway: FakeGateway) -> str:
     """Return the prompt that reached the engine, as text."""
     (request,) = gateway.engine.requests
-    (writer,) = set(gateway.plane.writers.values())
-    tokenizer = writer.tokens._with_markers  # the only access to a decoder of token IDs
+    (writer,) = set(gateway.plane.prompt_writers.values())
+    tokenizer = writer.tokenizer._with_markers  # the only access to a decoder of token IDs
     return str(tokenizer.decode(request.token_ids, skip_special_tokens=False))
 
 

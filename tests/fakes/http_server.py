@@ -71,7 +71,7 @@ async def lines_of(server: Server, client: HttpClient, body: bytes = b"{}") -> l
     answer = await client.post(server.url, body)
     try:
         found: list[bytes] = []
-        while lines := await answer.lines():
+        while lines := await answer.read_lines():
             found += lines
         answer.is_enough = True
         return found

@@ -19,13 +19,13 @@ class FakeShipment:
         self.server = "first"
         self.calls: list[list[bytes]] = []
 
-    async def send(self, batches: list[bytes]) -> ShipmentReceipt:
+    async def send_batches(self, batches: list[bytes]) -> ShipmentReceipt:
         if self.fails or (self.max_calls is not None and len(self.calls) >= self.max_calls):
             raise OSError("planted")
         self.calls.append(list(batches))
         return ShipmentReceipt(self.server, (len(self.calls), 0))
 
-    async def backlog(self) -> IngestionBacklog:
+    async def read_backlog(self) -> IngestionBacklog:
         if self.fails:
             raise OSError("planted")
         return IngestionBacklog(self.server, None if self.ingests else self.oldest)

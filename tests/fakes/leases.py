@@ -82,26 +82,26 @@ class FakeLeaseStore:
         return sum(lease.held for lease in self.pools[key].leases.values())
 
     def _grant(self, gateway: str, request: LeaseRequest) -> LeaseGrant:
-        pool, now_s = self.pools[request.rule.key], self.clock.monotonic_s()
+        pool, now_s = self.pools[request.spec.key], self.clock.monotonic_s()
         lease = pool.leases.get(gateway) or Lease()
         if request.number <= lease.number:
             return LeaseGrant(lease.held)
         spent = request.settled - (lease.settled if lease.since == request.since else 0)
         kept, beyond = max(0, lease.held - spent), max(0, spent - lease.held)
-        used = _used(pool, request.rule, now_s) - kept
-        if request.rule.interval_s is None:
+        used = _used(pool, request.spec, now_s) - kept
+        if request.spec.interval_s is None:
             known = min(beyond, pool.raised)
             used, pool.raised = used + beyond - known, pool.raised - known
-        if gateway not in pool.leases or _free(used, request.rule) < request.want:
+        if gateway not in pool.leases or _free(used, request.spec) < request.want:
             used -= pool.take_back_ended_leases(now_s, but=gateway)
         grant, used = _share(used, kept, request)
         pool.leases[gateway] = Lease(
             request.number, request.since, request.settled, grant.held, now_s + LEASE_S
         )
-        if request.rule.interval_s is None:
+        if request.spec.interval_s is None:
             pool.used = round(used)
         else:
-            pool.full_at_s = now_s + used * request.rule.interval_s
+            pool.full_at_s = now_s + used * request.spec.interval_s
         return grant
 
 
@@ -120,7 +120,7 @@ def _free(used: float, rule: BucketSpec) -> int:
 
 
 def _share(used: float, kept: int, request: LeaseRequest) -> tuple[LeaseGrant, float]:
-    rule, units, wait_s = request.rule, _free(used, request.rule), 0.0
+    rule, units, wait_s = request.spec, _free(used, request.spec), 0.0
     used = _clipped(used, rule)
     if units >= request.need:
         held = request.need + min(request.want - request.need, (units - request.need) // 4)

@@ -36,7 +36,7 @@ class Gateway:
     async def spends(self, *wants: SpendRequest) -> float:
         """Spend the units and return 0, or return the seconds to wait if they are refused."""
         try:
-            for spent in await self.leases.take(wants):
+            for spent in await self.leases.spend(wants):
                 self.leases.settle(spent, spent.units)
         except RateLimitExceeded as over:
             return over.wait_s

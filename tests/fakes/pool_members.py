@@ -40,7 +40,7 @@ class FakeNetwork:
     asked: list[str] = field(default_factory=list)
     held: dict[str, asyncio.Event] = field(default_factory=dict)
 
-    async def ask(self, replica: Replica, model: str) -> ReplicaIdentity:
+    async def fetch_identity(self, replica: Replica, model: str) -> ReplicaIdentity:
         self.asked.append(replica.name)
         if replica.name in self.held:
             await self.held[replica.name].wait()
@@ -54,7 +54,7 @@ class FakeNetwork:
         """Make the replica's response wait for the returned event."""
         return self.held.setdefault(name, asyncio.Event())
 
-    async def addresses(self, name: str) -> frozenset[str]:
+    async def resolve(self, name: str) -> frozenset[str]:
         if not self.names.get(name):
             raise ResolutionFailed("planted")
         return self.names[name]
@@ -85,4 +85,6 @@ class Fleet:
         return [replica.name for replica in self.catalog.by_name[pool].replicas]
 
     def reasons(self) -> dict[str, str]:
-        return {replica: refusal.reason for _, replica, refusal in self.membership.refused}
+        return {
+            replica: refusal.reason for _, replica, refusal in self.membership.rejected_replicas
+        }

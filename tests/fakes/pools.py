@@ -76,13 +76,13 @@ def make_admission(
 ) -> AdmissionController:
     catalog = make_pools(*pools)
     return AdmissionController(
-        newest=SupersessionRegistry(ROOT_SECRET, ClaimQueue()),
+        supersession=SupersessionRegistry(ROOT_SECRET, ClaimQueue()),
         quotas=quotas or make_quotas(),
-        seats=seats or ConcurrencyLimiter(max_total=16),
-        load=load or make_load(*catalog.by_name),
-        pool_of=lambda snapshot, tier: catalog.of(snapshot, tier).name,
+        concurrency=seats or ConcurrencyLimiter(max_total=16),
+        load_shedder=load or make_load(*catalog.by_name),
+        get_pool=lambda snapshot, tier: catalog.find(snapshot, tier).name,
         experiments=ExperimentSet(),
-        model_of=lambda snapshot, tier: catalog.of(snapshot, tier).model,
+        get_model=lambda snapshot, tier: catalog.find(snapshot, tier).model,
         region=REGION,
     )
 

@@ -21,13 +21,13 @@ def writer_of(max_context_tokens: int = MAX_CONTEXT, **style: Any) -> PromptWrit
         model="demo",
         max_context_tokens=max_context_tokens,
         clock=FakeClock(),
-        style=PromptOptions(**{"heals_words": False, **style}),
+        style=PromptOptions(**{"has_token_healing": False, **style}),
     )
 
 
 WRITER = writer_of()
 MARKERS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>", "<|endoftext|>")
-PREFIX_ID, SUFFIX_ID, MIDDLE_ID, FILE_ID = (TOKENS.token_id(each) for each in MARKERS[:4])
+PREFIX_ID, SUFFIX_ID, MIDDLE_ID, FILE_ID = (TOKENS.get_token_id(each) for each in MARKERS[:4])
 PRINCIPAL = make_principal()
 CODE = "".join(f"def method_{n}(self):\n    return self.field_{n}\n\n" for n in range(3_000))
 

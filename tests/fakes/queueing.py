@@ -74,10 +74,10 @@ class QueueModel:
         tenant = self._random.choice(self.tenants) if self.tenants else None
         account = make_account(FakeClock(monotonic_s=self.now_s))
         account.principal = tenant
-        if not self.load.has_room(request, account, self.now_s):
+        if not self.load.can_admit(request, account, self.now_s):
             self.offered.append(Offered(self.now_s, request.trigger, None, tenant))
             return
-        self.load.enter(request, account, self.now_s)
+        self.load.start(request, account, self.now_s)
         replica = min(range(self.num_replicas), key=self._free_s.__getitem__)
         service_s = self._random.lognormvariate(0.0, self.spread) * self.service_s
         first_s = max(self._free_s[replica], self.now_s) + service_s
@@ -86,10 +86,10 @@ class QueueModel:
         self._at(first_s, lambda: self._answer(account))
 
     def _answer(self, account: RequestTrace) -> None:
-        account.engine_first_s = self.now_s
+        account.engine_first_token_s = self.now_s
         self._at(
             self.now_s + self.decode_s,
-            lambda: self.load.leave(account, self.now_s, was_refused=False),
+            lambda: self.load.finish(account, self.now_s, was_refused=False),
         )
 
     def _at(self, when_s: float, happen: Callable[[], None]) -> None:

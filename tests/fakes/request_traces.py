@@ -9,13 +9,13 @@ from tests.fakes.requests import make_account, make_request
 from tests.fakes.tenants import make_principal
 
 _MARKS: Final = {
-    "receive": "checked_s",
+    "receive": "received_s",
     "authenticate": "authenticated_s",
     "admit": "admitted_s",
     "assemble": "assembled_s",
     "route": "routed_s",
-    "generate": "engine_first_s",
-    "filter": "sent_first_s",
+    "generate": "engine_first_token_s",
+    "filter": "first_sent_s",
 }
 
 
@@ -37,10 +37,10 @@ def make_ended(
             break
         setattr(account, mark, clock.monotonic_s())
         if stage == "route":
-            account.asks()
+            account.mark_engine_called()
     else:
         clock.pass_s((took_s or {}).get("stream", 0.001))
     for name, value in fields.items():
         setattr(account, name, value)
-    account.finish(account.ending or FinishReason.STOP)
+    account.finish(account.finish_reason or FinishReason.STOP)
     return account

@@ -47,11 +47,13 @@ class Editor:
         self.clock = FakeClock()
         backend = ConnectionBackend(
             serve=self._serve,
-            keep=self.journal.append,
-            warm=lambda _tenant_id, arrival: self.opened.append(arrival),
-            edited=self.edits.append,
-            present=lambda: self.present(),
-            belated=LateOutcomeRecorder(clock=self.clock, keep=self.journal.append).tell,
+            append_record=self.journal.append,
+            warm_up=lambda _tenant_id, arrival: self.opened.append(arrival),
+            on_edited=self.edits.append,
+            find_principal=lambda: self.present(),
+            record_late_outcome=LateOutcomeRecorder(
+                clock=self.clock, keep=self.journal.append
+            ).record,
             clock=self.clock,
         )
         self.connection = Connection(backend, StreamCaller(PRINCIPAL, "key", None), self._take)

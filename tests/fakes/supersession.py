@@ -56,7 +56,7 @@ class ClaimingGateway:
 
     async def _hold(self, principal: Principal, request: Any, account: RequestTrace) -> str:
         try:
-            with suppress(CompletionDropped), self.newest.claimed(principal, request, account):
+            with suppress(CompletionDropped), self.newest.claim(principal, request, account):
                 await asyncio.Event().wait()
         except asyncio.CancelledError as cancelled:
             return str(cancelled.args[0]) if cancelled.args else FinishReason.CANCELLED

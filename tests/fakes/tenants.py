@@ -110,5 +110,5 @@ def make_principal(
 
 def _of_user(snapshot: TenantSnapshot, user_id: UserId | None) -> TenantSnapshot:
     """Return the snapshot with the user's budgets, as Authority does."""
-    spending = SpendingByUser(snapshot.spending).of(user_id)
+    spending = SpendingByUser(snapshot.spending).for_user(user_id)
     return msgspec.structs.replace(snapshot, spending=spending)

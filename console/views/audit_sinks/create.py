@@ -40,14 +40,14 @@ class SinkForm(forms.Form):
         help_text=_("Number of the first entry to send. Leave empty to send only new entries."),
     )
 
-    def wish(self) -> NewSink:
+    def to_sink(self) -> NewSink:
         cleaned: dict[str, Any] = self.cleaned_data
         return NewSink(cleaned["name"], cleaned["address"], cleaned["from_sequence"])
 
 
 @require_http_methods(["GET", "POST"])
 @member_required
-@permission_required(Permission.PUSH_AUDIT)
+@permission_required(Permission.WRITE_AUDIT_SINKS)
 def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = SinkForm(request.POST or None)
     if request.method == "GET":
@@ -61,7 +61,7 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 def _created(member: CurrentMember, form: SinkForm) -> CreatedSink | None:
     try:
-        return create_sink(actor=member.actor, new=form.wish(), now=timezone.now())
+        return create_sink(actor=member.actor, new=form.to_sink(), now=timezone.now())
     except InvalidValue as error:
         form.add_error(error.field if error.field in form.fields else None, translate_error(error))
     except Conflict as error:

@@ -44,10 +44,10 @@ def sink(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResp
 
 @require_POST
 @member_required
-@permission_required(Permission.PUSH_AUDIT)
+@permission_required(Permission.WRITE_AUDIT_SINKS)
 def test(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
     try:
-        with OUTWARD.taken(member.actor.tenant_id):
+        with OUTWARD.acquire(member.actor.tenant_id):
             tried = test_sink(actor=member.actor, sink_id=sink_id, clock=timezone.now)
     except BulkheadFull:
         messages.warning(request, BUSY)
@@ -61,7 +61,7 @@ def test(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResp
 
 @require_POST
 @member_required
-@permission_required(Permission.PUSH_AUDIT)
+@permission_required(Permission.WRITE_AUDIT_SINKS)
 def replay(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
     form = ReplayForm(request.POST)
     if form.is_valid() and _is_replayed(member, sink_id, form):
@@ -72,7 +72,7 @@ def replay(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpRe
 
 @require_http_methods(["GET", "POST"])
 @member_required
-@permission_required(Permission.PUSH_AUDIT)
+@permission_required(Permission.WRITE_AUDIT_SINKS)
 @step_up_required
 def delete(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
     found = get_sink(actor=member.actor, sink_id=sink_id)
@@ -101,6 +101,6 @@ def _shown(
     request: HttpRequest, member: CurrentMember, sink_id: UUID, form: ReplayForm, status: int = 200
 ) -> HttpResponse:
     found = get_sink(actor=member.actor, sink_id=sink_id)
-    can_push = member.actor.may(Permission.PUSH_AUDIT)
+    can_push = member.actor.has_permission(Permission.WRITE_AUDIT_SINKS)
     context = {"row": row_of(found), "form": form, "can_push": can_push}
     return render_page(request, member, _PAGE, context, status=status)

@@ -37,7 +37,7 @@ def sinks(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context = {
         "rows": [row_of(sink) for sink in page.rows],
         "turning": page_links(request, page, has_file=True),
-        "can_push": member.actor.may(Permission.PUSH_AUDIT),
+        "can_push": member.actor.has_permission(Permission.WRITE_AUDIT_SINKS),
     }
     return render_page(request, member, _PAGE, context)
 

@@ -45,7 +45,7 @@ class CustomerForm(forms.Form):
     )
     email = forms.EmailField(label=_("Invoice e-mail"), max_length=MAX_CHARS, required=False)
 
-    def customer(self) -> InvoiceParty:
+    def to_customer(self) -> InvoiceParty:
         cleaned = self.cleaned_data
         lines = [line.strip() for line in cleaned["address"].splitlines()]
         return InvoiceParty(
@@ -65,7 +65,7 @@ def profile(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "profile": found,
         "tax_percent": percent_of(found.tax),
         "tabs": tabs("billing-profile"),
-        "may_edit": member.actor.may(Permission.WRITE_BILLING),
+        "may_edit": member.actor.has_permission(Permission.WRITE_BILLING),
     }
     return render_page(request, member, _PAGE, context)
 
@@ -97,7 +97,7 @@ def _initial(member: CurrentMember) -> dict[str, str]:
 def _changed(member: CurrentMember, form: CustomerForm) -> bool:
     """False: the form says why."""
     try:
-        change_customer(actor=member.actor, customer=form.customer(), now=timezone.now())
+        change_customer(actor=member.actor, customer=form.to_customer(), now=timezone.now())
     except InvalidValue as error:
         form.add_error(error.field, translate_error(error))
         return False

@@ -46,7 +46,7 @@ class LedgerFilterForm(DateRangeForm):
         choices=[("", _("All")), *((code.value, name) for code, name in _ACCOUNTS.items())],
     )
 
-    def asked(self) -> LedgerFilter:
+    def to_filter(self) -> LedgerFilter:
         cleaned: dict[str, Any] = self.cleaned_data
         account = LedgerAccountCode(cleaned["account"]) if cleaned["account"] else None
         return LedgerFilter(account=account, first=cleaned["first"], last=cleaned["last"])
@@ -79,7 +79,7 @@ def _found(
     """Raises Invalid."""
     if not form.is_valid():
         raise InvalidValue("filter", "This cannot be filtered.")
-    return page_of_ledger(actor=member.actor, limit=limit, cursor=cursor, asked=form.asked())
+    return page_of_ledger(actor=member.actor, limit=limit, cursor=cursor, asked=form.to_filter())
 
 
 def _file(found: CsvRows[TransactionView]) -> HttpResponse:

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET
 from console.layout.htmx import render_page
 from console.layout.pagination import page_url
 from console.layout.permission_required import permission_required
+from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.billing.charts import spent_chart
 from console.views.billing.presenters import (
@@ -23,7 +24,7 @@ from console.views.billing.presenters import (
     spent_by_month,
     used_rows,
 )
-from console.views.billing.tabs import Tab, tabs
+from console.views.billing.tabs import tabs
 from console.views.budgets.presenters import present_budget
 from tenants.base.billing_periods import ONE_DAY, month_of, next_month, utc_day
 from tenants.base.permissions import Permission
@@ -102,5 +103,5 @@ def _budgets(member: CurrentMember, account: SpendingOverview, now: datetime) ->
     found = list_nearest_limit(actor=member.actor, limit=_NUM_BUDGETS, price=price, now=now)
     return {
         "budgets": [present_budget(standing, account.currency) for standing in found],
-        "may_write": member.actor.may(Permission.WRITE_BUDGETS),
+        "may_write": member.actor.has_permission(Permission.WRITE_BUDGETS),
     }

@@ -1,10 +1,11 @@
 """The pages of the area, as tabs; who may see one may see all."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
+
+from console.layout.tabs import Tab
 
 _SECTIONS: Final = {
     "billing": _("This month"),
@@ -14,15 +15,8 @@ _SECTIONS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Tab:
-    url: str
-    title: str
-    is_here: bool
-
-
 def tabs(here: str) -> list[Tab]:
     return [
-        Tab(reverse(f"console:{name}"), str(title), name == here)
+        Tab(str(title), reverse(f"console:{name}"), is_current=name == here)
         for name, title in _SECTIONS.items()
     ]

@@ -48,7 +48,7 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def _made(member: CurrentMember, form: NewForm) -> BudgetView | None:
     try:
         return create_budget(
-            actor=member.actor, holder=form.holder(), terms=form.terms(), now=timezone.now()
+            actor=member.actor, holder=form.to_target(), terms=form.to_terms(), now=timezone.now()
         )
     except InvalidValue as error:
         field = FIELDS.get(error.field, error.field)

@@ -114,7 +114,7 @@ def _changed(member: CurrentMember, budget_id: UUID, form: ChangeForm) -> Budget
         return change_budget(
             actor=member.actor,
             budget_id=budget_id,
-            terms=form.terms(),
+            terms=form.to_terms(),
             version=form.cleaned_data["version"],
             now=timezone.now(),
         )
@@ -147,7 +147,7 @@ def _shown(
         "currency": found.currency,
         "bar": present_budget(found, found.currency),
         "alerts": alert_rows(found),
-        "may_write": member.actor.may(Permission.WRITE_BUDGETS),
+        "may_write": member.actor.has_permission(Permission.WRITE_BUDGETS),
         "form": form or ChangeForm(initial=initial_of(found)),
         "secret": secret,
     }

@@ -69,7 +69,7 @@ class TermsForm(forms.Form):
         ),
     )
 
-    def terms(self) -> BudgetTerms:
+    def to_terms(self) -> BudgetTerms:
         cleaned: dict[str, Any] = self.cleaned_data
         limit_micros = int(cleaned["limit"] * MICROS)
         return BudgetTerms(limit_micros, cleaned["is_hard"], cleaned["webhook_url"])
@@ -91,7 +91,7 @@ class NewForm(TermsForm):
         assert isinstance(field, forms.ChoiceField)
         field.choices = [("", "–"), *((str(each.id), each.name) for each in teams)]
 
-    def holder(self) -> BudgetTarget:
+    def to_target(self) -> BudgetTarget:
         """What is named for another scope than the chosen one says nothing. Raises Invalid."""
         cleaned: dict[str, Any] = self.cleaned_data
         scope = BudgetScope(cleaned["scope"])

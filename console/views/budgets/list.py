@@ -38,7 +38,7 @@ def budgets(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context: dict[str, Any] = {
         "rows": [(present_budget(each, each.currency), each) for each in page.rows],
         "turning": page_links(request, page, has_file=True),
-        "may_write": member.actor.may(Permission.WRITE_BUDGETS),
+        "may_write": member.actor.has_permission(Permission.WRITE_BUDGETS),
     }
     return render_page(request, member, _PAGE, context)
 

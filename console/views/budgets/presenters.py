@@ -33,7 +33,7 @@ class BudgetBar:
     kind: str  # of the component `state`
     state: Promise
     is_hard: bool
-    is_used_up: bool
+    is_exhausted: bool
 
     @property
     def filled(self) -> int:
@@ -62,12 +62,12 @@ def present_budget(budget: BudgetStatus | BudgetView, currency: str) -> BudgetBa
         kind=kind,
         state=state,
         is_hard=budget.is_hard,
-        is_used_up=budget.is_used_up,
+        is_exhausted=budget.is_exhausted,
     )
 
 
 def _state(budget: BudgetStatus | BudgetView, percent: int) -> tuple[str, Promise]:
-    if budget.is_used_up:
+    if budget.is_exhausted:
         return ("bad", _("Completions stopped")) if budget.is_hard else ("warn", _("Exceeded"))
     if percent >= _NEAR:
         return "warn", _("Almost used up")

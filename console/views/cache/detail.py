@@ -63,12 +63,12 @@ class CacheRow:
 def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     question = read_usage_filters(request, now=timezone.now())
     is_file = request.GET.get("format") == "csv"
-    if is_file and question.is_wrong:
+    if is_file and question.is_invalid:
         return csv_error(question.form)
     found = read_figures(
         actor=member.actor,
         kind=ReportKind.USAGE,
-        asked=question.asked,
+        asked=question.report_query,
         by=(GroupBy.DAY, GroupBy.LANGUAGE),
         names=_NAMES,
     )
@@ -79,16 +79,16 @@ def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context = {
         "question": question,
         "found": found,
-        "filters": question.filters(found.choices, found.teams),
+        "filters": question.list_filters(found.choices, found.teams),
         "namespace": namespace,
         "isolation": ISOLATION[namespace.isolation],
-        "can_purge": member.actor.may(Permission.WRITE_POLICY),
+        "can_purge": member.actor.has_permission(Permission.WRITE_POLICY),
         "total": _line(question, found.total),
         "lines": [_line(question, row) for row in sorted(rows, key=_size, reverse=True)],
         "charts": _charts(question, found),
-        "csv_url": f"?{question.narrowed(format='csv')}",
+        "csv_url": f"?{question.with_filter(format='csv')}",
     }
-    status = 400 if question.is_wrong else 200
+    status = 400 if question.is_invalid else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
@@ -125,7 +125,7 @@ def _line(question: UsageFilters, row: ReportRow) -> CacheRow:
     hits = cached(counts)
     return CacheRow(
         name=named("language", row.label) or gettext("unknown"),
-        url=f"{reverse('console:usage-requests')}?{question.narrowed(language=row.key)}",
+        url=f"{reverse('console:usage-requests')}?{question.with_filter(language=row.key)}",
         requests=count(counts.requests),
         told=count(counts.prompt_tokens_with_cache_info),
         cached=count(counts.cached_tokens),

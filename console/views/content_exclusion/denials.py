@@ -85,7 +85,7 @@ def denials(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     days = int((form.cleaned_data["days"] if is_valid else "") or _SPANS[0])
     found = count_denials(actor=member.actor, num_days=days, now=timezone.now())
     sorting = read_sorting(request, _MOST)
-    are_all = member.actor.may(Permission.READ_USAGE)
+    are_all = member.actor.has_permission(Permission.READ_USAGE)
     rows = _sorted(_rows(member, found), sorting)
     if wants_csv(request):
         return _file(rows, are_all=are_all)
@@ -112,7 +112,7 @@ def denials(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def _rows(member: CurrentMember, found: list[DenialReport]) -> list[DenialRow]:
     user_ids = {each.user_id for each in found if each.user_id is not None}
     emails = {}
-    if member.actor.may(Permission.READ_MEMBERS):
+    if member.actor.has_permission(Permission.READ_MEMBERS):
         emails = emails_of(actor=member.actor, user_ids=user_ids)
     own = member.actor.user_id
     return [

@@ -58,7 +58,9 @@ class ExclusionEditor:
 
 def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
     pages = [("exclusion", gettext("Rules"))]
-    if member.actor.may(Permission.READ_USAGE) or member.actor.may(Permission.READ_OWN_USAGE):
+    if member.actor.has_permission(Permission.READ_USAGE) or member.actor.has_permission(
+        Permission.READ_OWN_USAGE
+    ):
         pages.append(("exclusion-denials", gettext("Blocked requests")))
     return tabs_of(request, pages)
 
@@ -139,7 +141,7 @@ def _shown(
         "form": editing.form,
         "tested": editing.tested,
         "replaces": editing.replaces,
-        "may_edit": member.actor.may(Permission.WRITE_POLICY),
+        "may_edit": member.actor.has_permission(Permission.WRITE_POLICY),
     }
     return render_page(
         request, member, _PAGE, context, part="console/exclusion/_tested.html", status=status

@@ -57,7 +57,7 @@ class VariantRow:
     name: str
     url: str
     is_control: bool
-    is_few: bool
+    has_few_users: bool
     is_hidden: bool
     users: str
     requests: str
@@ -82,13 +82,13 @@ METRICS: Final = (
 @require_http_methods(["GET"])
 @member_required
 def experiments(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    if not any(map(member.actor.may, PERMISSIONS[ReportKind.QUALITY])):
+    if not any(map(member.actor.has_permission, PERMISSIONS[ReportKind.QUALITY])):
         raise PermissionDenied
     question = read_usage_filters(request, now=timezone.now())
     is_file = request.GET.get("format") == "csv"
-    if is_file and question.is_wrong:
+    if is_file and question.is_invalid:
         return csv_error(question.form)
-    found = read_experiments(actor=member.actor, asked=question.asked)
+    found = read_experiments(actor=member.actor, asked=question.report_query)
     if is_file:
         return _file(question, found)
     context = {
@@ -97,9 +97,9 @@ def experiments(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "cards": [_card(question, each) for each in found.experiments],
         "metrics": METRICS,
         "min_shown": MIN_SHOWN,
-        "csv_url": f"?{question.narrowed(format='csv')}",
+        "csv_url": f"?{question.with_filter(format='csv')}",
     }
-    status = 400 if question.is_wrong else 200
+    status = 400 if question.is_invalid else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
@@ -116,9 +116,9 @@ def _line(question: UsageFilters, experiment: str, variant: VariantView) -> Vari
     full_name = f"{experiment}/{variant.name}" if experiment else variant.name
     return VariantRow(
         name=variant.name,
-        url=f"{reverse('console:usage-requests')}?{question.narrowed(variant=full_name)}",
+        url=f"{reverse('console:usage-requests')}?{question.with_filter(variant=full_name)}",
         is_control=variant.is_control,
-        is_few=variant.is_few,
+        has_few_users=variant.has_few_users,
         is_hidden=row.counts is None,
         users="" if row.users is None else count(row.users),
         requests="" if row.counts is None else count(row.counts.requests),
@@ -130,8 +130,8 @@ def _line(question: UsageFilters, experiment: str, variant: VariantView) -> Vari
 def _cell(metric: ExperimentMetric, variant: VariantView) -> ExperimentCell:
     write = share if metric.is_share else _ms
     value: IntervalEstimate | None = getattr(variant.measured, metric.name)
-    apart: IntervalEstimate | None = getattr(variant.against_control, metric.name)
-    kind, verdict = _verdict(metric, apart, is_few=variant.is_few)
+    apart: IntervalEstimate | None = getattr(variant.difference_to_control, metric.name)
+    kind, verdict = _verdict(metric, apart, is_few=variant.has_few_users)
     return ExperimentCell(
         title=str(metric.title),
         value="–" if value is None else write(value.value),
@@ -149,7 +149,7 @@ def _verdict(
         return "off", ""
     if is_few and metric.is_share:
         return "off", gettext("not enough data")
-    if not apart.leaves_zero_out:
+    if not apart.excludes_zero:
         return "off", gettext("not significant")
     is_better = (apart.value > 0) == (metric.better == "more")
     return ("good", gettext("better")) if is_better else ("bad", gettext("worse"))
@@ -203,7 +203,7 @@ def _about(experiment: ExperimentView, variant: VariantView) -> list[str | int |
 def _estimates(variant: VariantView, names: list[str]) -> list[float | None]:
     both: list[float | None] = []
     for name in names:
-        for measured in (variant.measured, variant.against_control):
+        for measured in (variant.measured, variant.difference_to_control):
             both += _three(measured, name)
     return both
 

@@ -47,7 +47,7 @@ class NewExport(DateRangeForm):
         # A pack has one form: what is chosen there says nothing.
         self.fields["format"].required = self.data.get("definition") != PACK
 
-    def wish(self) -> ExportRequest:
+    def to_request(self) -> ExportRequest:
         cleaned = self.cleaned_data
         definition = cleaned["definition"]
         since = datetime.combine(cleaned["first"], time.min, UTC)
@@ -74,7 +74,7 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 def _asked_for(request: HttpRequest, member: CurrentMember, form: NewExport) -> bool:
     try:
-        request_export(actor=member.actor, wish=form.wish(), now=timezone.now())
+        request_export(actor=member.actor, wish=form.to_request(), now=timezone.now())
     except InvalidValue as error:
         field = {"since": "first", "until": "last"}.get(error.field, error.field)
         form.add_error(field if field in form.fields else None, translate_error(error))

@@ -51,7 +51,7 @@ def new_key(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 def _form(request: HttpRequest, member: CurrentMember, max_days: int | None) -> NewKeyForm:
     form = NewKeyForm(request.POST or None, initial={"owner": member.email})
-    form.allow(max_days)
+    form.limit_lifetime(max_days)
     return form
 
 

@@ -27,7 +27,7 @@ def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResp
         "has_old_text": found.previous_ends_at is not None and found.previous_ends_at > now,
         "is_unattended": is_unattended(actor=member.actor, lookup_id=found.lookup_id, now=now),
         "target": f"key:{found.lookup_id}",
-        "reads_audit": member.actor.may(Permission.READ_AUDIT),
+        "reads_audit": member.actor.has_permission(Permission.READ_AUDIT),
     }
     return render_page(request, member, "console/keys/key.html", context)
 

@@ -33,7 +33,7 @@ class KeyLifetime(forms.Form):
         label=_("Last day"), required=False, widget=forms.DateInput({"type": "date"}, "%Y-%m-%d")
     )
 
-    def offer(self, choices: list[tuple[str, str]], chosen: str) -> None:
+    def set_choices(self, choices: list[tuple[str, str]], chosen: str) -> None:
         field = self.fields["lifetime"]
         assert isinstance(field, forms.ChoiceField)
         field.choices, field.initial = choices, chosen
@@ -109,11 +109,11 @@ class NewKeyForm(KeyLifetime):
             self.add_error("modes", gettext("Select at least one scope."))
         return self.cleaned_data
 
-    def allow(self, max_days: int | None) -> None:
+    def limit_lifetime(self, max_days: int | None) -> None:
         """`max_days`: the policy's; None: no bound."""
         endless = [(NEVER, gettext("Never"))] if max_days is None else []
         default = _DEFAULT_DAYS if max_days is None else min(_DEFAULT_DAYS, max_days)
-        self.offer([*_lifetimes(max_days), *endless], str(default))
+        self.set_choices([*_lifetimes(max_days), *endless], str(default))
 
     def wanted_scopes(self) -> frozenset[KeyScope]:
         """Of the API's, which other kinds are not shown, a service key's alone."""
@@ -142,9 +142,9 @@ class RotateKeyForm(KeyLifetime):
         assert isinstance(overlap, forms.ChoiceField)
         overlap.choices = [(str(hours), _for(hours)) for hours in _OVERLAPS_H]
 
-    def allow(self, max_days: int | None) -> None:
+    def limit_lifetime(self, max_days: int | None) -> None:
         """Never is not among them: to the operation, nothing is as before."""
-        self.offer([(KEEP, gettext("Unchanged")), *_lifetimes(max_days)], KEEP)
+        self.set_choices([(KEEP, gettext("Unchanged")), *_lifetimes(max_days)], KEEP)
 
     def new_expiry(self, now: datetime) -> datetime | None:
         """None: as before."""

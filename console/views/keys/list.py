@@ -1,6 +1,5 @@
 """The list of keys: all of the tenant's, or one's own."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from django import forms
@@ -15,6 +14,7 @@ from caret.contracts.api_key import KeyKind
 from console.layout.csv_response import CsvRows, collect_rows, csv_error, csv_response, notes_of
 from console.layout.htmx import render_page
 from console.layout.sorting import TableSorting, headings, read_sorting, with_query
+from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.keys.presenters import KIND_NAMES, STATE_NAMES, key_line, key_lines
 from tenants.base.errors import Forbidden, InvalidValue
@@ -63,13 +63,6 @@ class _LookForm(forms.Form):
     look = forms.ChoiceField(choices=[(each.value, "") for each in KeyConcern], required=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Tab:
-    title: str
-    url: str
-    is_here: bool
-
-
 @require_GET
 @member_required
 def keys(request: HttpRequest, member: CurrentMember) -> HttpResponse:
@@ -103,8 +96,8 @@ def keys(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "concern": wanted.concern,
         "counts": counts,
         "tabs": _tabs(request, wanted.concern, counts),
-        "sees_all": actor.may(Permission.READ_KEYS),
-        "can_create": actor.may(Permission.CREATE_KEYS),
+        "sees_all": actor.has_permission(Permission.READ_KEYS),
+        "can_create": actor.has_permission(Permission.CREATE_KEYS),
     }
     return render_page(
         request, member, "console/keys/keys.html", context, part="console/keys/_rows.html"
@@ -122,7 +115,7 @@ def _wanted(form: FindKeys, look: _LookForm, sorting: TableSorting[KeyOrder]) ->
         kind=KeyKind(kind) if kind and kind != _PLAYGROUND else None,
         state=KeyState(state) if state else None,
         concern=KeyConcern(concern) if concern else None,
-        of_playground=kind == _PLAYGROUND,
+        is_playground=kind == _PLAYGROUND,
         order=sorting.order,
         is_descending=sorting.is_descending,
     )
@@ -132,7 +125,7 @@ def _tabs(request: HttpRequest, here: KeyConcern | None, counts: KeyCounts) -> l
     named = {
         None: (gettext("All"), counts.listed),
         KeyConcern.IDLE: (gettext("Idle"), counts.idle),
-        KeyConcern.UNATTENDED: (gettext("Without an owner"), counts.unattended),
+        KeyConcern.UNOWNED: (gettext("Without an owner"), counts.unowned),
         KeyConcern.LEAKED: (gettext("Leaked"), counts.leaked),
     }
     return [

@@ -85,8 +85,11 @@ def key_line(actor: Actor, key: KeyView) -> KeyLine:
         tone=_TONES[key.state],
         is_active=is_active,
         is_leaked=key.leaked_at is not None,
-        can_rotate=is_active and not key.is_playground and actor.may(Permission.CREATE_KEYS),
-        can_revoke=key.state is not KeyState.REVOKED and actor.may(Permission.REVOKE_KEYS),
+        can_rotate=is_active
+        and not key.is_playground
+        and actor.has_permission(Permission.CREATE_KEYS),
+        can_revoke=key.state is not KeyState.REVOKED
+        and actor.has_permission(Permission.REVOKE_KEYS),
     )
 
 

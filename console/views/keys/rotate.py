@@ -53,7 +53,7 @@ def rotate(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpR
 
 def _form(request: HttpRequest, member: CurrentMember) -> RotateKeyForm:
     form = RotateKeyForm(request.POST or None)
-    form.allow(get_policy(actor=member.actor).policy.max_key_lifetime_days)
+    form.limit_lifetime(get_policy(actor=member.actor).policy.max_key_lifetime_days)
     return form
 
 

@@ -69,14 +69,14 @@ def one(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> Http
         "ways": way_names(row.signs_in_by),
         "key_lines": _key_lines(actor, row.user_id),
         "consent": get_consent_of(actor=actor, user_id=row.user_id)
-        if actor.may(Permission.READ_CONSENT)
+        if actor.has_permission(Permission.READ_CONSENT)
         else None,
         "is_oneself": row.user_id == actor.user_id,
         "can_change": _can_change(actor, found),
         "can_remove": _can_remove(actor, found),
-        "reads_layers": actor.may(Permission.READ_LAYERS),
-        "reads_audit": actor.may(Permission.READ_AUDIT),
-        "exports_subjects": actor.may(Permission.EXPORT_SUBJECTS),
+        "reads_layers": actor.has_permission(Permission.READ_OVERRIDES),
+        "reads_audit": actor.has_permission(Permission.READ_AUDIT),
+        "exports_subjects": actor.has_permission(Permission.EXPORT_DATA_SUBJECTS),
     }
     return render_page(request, member, "console/members/member.html", context)
 
@@ -167,7 +167,7 @@ def _tell_left(request: HttpRequest, left: KeySummary) -> None:
 
 
 def _key_lines(actor: Actor, user_id: UserId) -> Any:
-    if not actor.may(Permission.READ_KEYS):
+    if not actor.has_permission(Permission.READ_KEYS):
         return []
     wanted = KeyFilter(owner_id=user_id)
     page = find_keys(actor=actor, wanted=wanted, limit=_MAX_KEYS, cursor=None, now=timezone.now())
@@ -175,9 +175,9 @@ def _key_lines(actor: Actor, user_id: UserId) -> Any:
 
 
 def _can_change(actor: Actor, found: MemberRow) -> bool:
-    if found.role is Role.OWNER and not actor.may(Permission.WRITE_OWNERS):
+    if found.role is Role.OWNER and not actor.has_permission(Permission.WRITE_OWNERS):
         return False
-    return actor.may(Permission.WRITE_MEMBERS)
+    return actor.has_permission(Permission.WRITE_MEMBERS)
 
 
 def _can_remove(actor: Actor, found: MemberRow) -> bool:

@@ -90,7 +90,7 @@ def invitations(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "lines": [_line(member, row) for row in page.rows],
         "turning": page_links(request, page, has_file=True),
         "tabs": tabs("members-invitations"),
-        "can_invite": member.actor.may(Permission.WRITE_MEMBERS),
+        "can_invite": member.actor.has_permission(Permission.WRITE_MEMBERS),
     }
     return render_page(request, member, "console/members/invitations.html", context)
 
@@ -177,8 +177,8 @@ def _line(member: CurrentMember, row: InvitationView) -> InvitationRow:
         role_name=str(ROLE_NAMES[row.role]),
         state_name=str(STATE_NAMES[row.state]),
         tone=_TONES.get(row.state, "off"),
-        can_send=row.state is not InvitationState.ACCEPTED and actor.may(permission),
-        can_revoke=is_open and actor.may(permission),
+        can_send=row.state is not InvitationState.ACCEPTED and actor.has_permission(permission),
+        can_revoke=is_open and actor.has_permission(permission),
     )
 
 

@@ -75,7 +75,7 @@ def members(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "file_url": with_query(request, **{"as": "csv"}),
         "is_narrowed": bool(request.GET),
         "tabs": tabs("members"),
-        "can_invite": actor.may(Permission.WRITE_MEMBERS),
+        "can_invite": actor.has_permission(Permission.WRITE_MEMBERS),
     }
     part = "console/members/_rows.html"
     return render_page(request, member, "console/members/members.html", context, part=part)

@@ -40,7 +40,7 @@ STATE_NAMES: Final[dict[InvitationState, Promise]] = {
 
 def role_choices(actor: Actor) -> list[tuple[str, str]]:
     """Those that the actor may give; developers first, as most people are."""
-    may_make_owners = actor.may(Permission.WRITE_OWNERS)
+    may_make_owners = actor.has_permission(Permission.WRITE_OWNERS)
     roles = [role for role in reversed(Role) if role is not Role.OWNER or may_make_owners]
     return [(role.value, f"{ROLE_NAMES[role]} · {ROLE_LEADS[role]}") for role in roles]
 

@@ -1,16 +1,9 @@
 """The two lists: who is a member, and who was invited."""
 
-from dataclasses import dataclass
-
 from django.urls import reverse
 from django.utils.translation import gettext
 
-
-@dataclass(frozen=True, slots=True)
-class Tab:
-    title: str
-    url: str
-    is_here: bool
+from console.layout.tabs import Tab
 
 
 def tabs(here: str) -> list[Tab]:

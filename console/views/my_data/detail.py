@@ -52,7 +52,7 @@ class ConsentQuestion:
     wording: ConsentText
     is_given: bool
     is_allowed: bool  # by the tenant
-    lacks_telemetry: bool  # which training wants first
+    is_content_capture_missing: bool  # which training wants first
 
 
 @require_GET
@@ -66,11 +66,11 @@ def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if wants_csv(request):
         return receipts_file(collect_rows(page_after))
     context: dict[str, Any] = {
-        "may_bundle": actor.may(Permission.OWN_SUBJECT),
-        "reads_policy": actor.may(Permission.READ_POLICY),
-        "consents": actor.may(Permission.OWN_CONSENT),
+        "may_bundle": actor.has_permission(Permission.EXPORT_OWN_DATA),
+        "reads_policy": actor.has_permission(Permission.READ_POLICY),
+        "consents": actor.has_permission(Permission.MANAGE_OWN_CONSENT),
     }
-    if actor.may(Permission.OWN_CONSENT):
+    if actor.has_permission(Permission.MANAGE_OWN_CONSENT):
         consent = get_own_consent(actor=actor)
         page = page_after(request.GET.get("cursor"), _RECEIPTS)
         context |= {
@@ -112,7 +112,7 @@ def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResp
     which = _kind(kind)
     given = get_own_consent(actor=member.actor).given
     if request.method == "GET":
-        context = {"kind": which, "title": TITLES[which], "is_given": given.of(which)}
+        context = {"kind": which, "title": TITLES[which], "is_given": given.is_given(which)}
         return render_page(request, member, "console/own/withdraw.html", context)
     keeps = given.telemetry and which is ConsentKind.TRAINING
     wordings = frozenset({USER_WORDINGS[ConsentKind.TELEMETRY]})
@@ -155,9 +155,9 @@ def _asked(consent: OwnConsent) -> list[ConsentQuestion]:
             kind=kind,
             title=str(TITLES[kind]),
             wording=get_consent_text(version),
-            is_given=consent.given.of(kind),
-            is_allowed=consent.allowance.of(kind),
-            lacks_telemetry=kind is ConsentKind.TRAINING and not consent.given.telemetry,
+            is_given=consent.given.is_given(kind),
+            is_allowed=consent.allowance.is_given(kind),
+            is_content_capture_missing=kind is ConsentKind.TRAINING and not consent.given.telemetry,
         )
         for kind, version in USER_WORDINGS.items()
     ]

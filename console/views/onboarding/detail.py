@@ -1,6 +1,5 @@
 """The page of first steps, which somebody may put away."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from django.conf import settings
@@ -13,6 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from console.editor_settings import PLACEHOLDER, settings_with
 from console.layout.htmx import render_page
+from console.layout.tabs import Tab
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.onboarding.steps import onboarding_steps
@@ -20,13 +20,6 @@ from console.views.onboarding.steps import onboarding_steps
 # Kept in the browser, as preferences are: it says nothing of who somebody is.
 PUT_AWAY_COOKIE: Final = "caret-start"
 _YEAR_S: Final = 365 * 24 * 3600
-
-
-@dataclass(frozen=True, slots=True)
-class Tab:
-    title: str
-    url: str
-    is_here: bool
 
 
 @require_GET

@@ -26,10 +26,10 @@ def onboarding_steps(actor: Actor) -> list[SetupStep]:
 
 
 def _completing(actor: Actor) -> list[SetupStep]:
-    if not actor.may(Permission.USE_PLAYGROUND):
+    if not actor.has_permission(Permission.USE_PLAYGROUND):
         return []
     facts = key_steps(actor=actor)
-    may_create = actor.may(Permission.CREATE_KEYS)
+    may_create = actor.has_permission(Permission.CREATE_KEYS)
     return [
         SetupStep(
             gettext("Create a key"),
@@ -61,7 +61,7 @@ def _completing(actor: Actor) -> list[SetupStep]:
 
 def _settling(actor: Actor) -> list[SetupStep]:
     found = []
-    if actor.may(Permission.WRITE_MEMBERS):
+    if actor.has_permission(Permission.WRITE_MEMBERS):
         page = search_members(actor=actor, wanted=MemberFilter(), limit=1, cursor=None)
         found.append(
             SetupStep(
@@ -72,7 +72,7 @@ def _settling(actor: Actor) -> list[SetupStep]:
                 page.next_cursor is not None,
             )
         )
-    if actor.may(Permission.WRITE_RETENTION):
+    if actor.has_permission(Permission.WRITE_RETENTION):
         found.append(
             SetupStep(
                 gettext("Set retention"),

@@ -28,16 +28,16 @@ _PART: Final = "console/overview/_overview.html"
 def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     now = timezone.now()
     question = read_usage_filters(request, now=now)
-    found = read_overview(actor=member.actor, asked=question.asked, now=now)
+    found = read_overview(actor=member.actor, asked=question.report_query, now=now)
     context = {
         "question": question,
         "found": found,
-        "filters": question.filters(found.choices, found.teams),
+        "filters": question.list_filters(found.choices, found.teams),
         "live": format_last_minute(read_last_minute(actor=member.actor, now=now), member.actor),
         "gateway_url": settings.GATEWAY_URL,
         **_shown(member, question, found),
     }
-    status = 400 if question.is_wrong else 200
+    status = 400 if question.is_invalid else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 

@@ -55,7 +55,7 @@ class SpeedLine:
     p50: str
     p99: str
     target: str
-    is_kept: bool
+    is_on_target: bool
     change: FigureChange | None
     url: str
 
@@ -83,7 +83,7 @@ def _speed_line(question: UsageFilters, speed: LatencyRow, before: LatencyRow | 
         p50="" if speed.p50_ms is None else milliseconds(speed.p50_ms),
         p99="" if speed.p99_ms is None else milliseconds(speed.p99_ms),
         target=milliseconds(speed.target_ms),
-        is_kept=speed.is_kept,
+        is_on_target=speed.is_on_target,
         change=change(speed.p99_ms, None if before is None else before.p99_ms, better="less"),
         url=_requests(question, mode=speed.mode.value, order="slow"),
     )
@@ -103,7 +103,7 @@ def _first_token(question: UsageFilters, speeds: LatencyReport | None) -> Overvi
         ),
         source=str(SOURCES[CounterOrigin.SERVER]),
         url=_requests(question, mode=Mode.INLINE.value, order="slow"),
-        tone="" if inline is None or p99_ms is None else ("good" if inline.is_kept else "bad"),
+        tone="" if inline is None or p99_ms is None else ("good" if inline.is_on_target else "bad"),
         beside="" if inline is None else _target(inline),
     )
 
@@ -198,4 +198,4 @@ def _share(
 
 
 def _requests(question: UsageFilters, **more: str) -> str:
-    return f"{reverse('console:usage-requests')}?{question.narrowed(**more)}"
+    return f"{reverse('console:usage-requests')}?{question.with_filter(**more)}"

@@ -56,7 +56,7 @@ def _top(question: UsageFilters, found: Overview, group_by: GroupBy) -> TopList:
         most=max((line.requests for line in lines), default=1),
         num_more=max(0, len(shown) - _SHOWN),
         num_hidden=len(rows) - len(shown),
-        url=f"{reverse('console:usage')}?{question.narrowed(by=group_by.value)}",
+        url=f"{reverse('console:usage')}?{question.with_filter(by=group_by.value)}",
     )
 
 
@@ -65,7 +65,7 @@ def _line(question: UsageFilters, found: Overview, group_by: GroupBy, row: Repor
     taken = acceptance(row.counts) if found.quality is not None else None
     return TopLine(
         name=named(group_by.value, row.label) or gettext("unknown"),
-        url=f"?{question.narrowed(**{group_by.value: row.key})}",
+        url=f"?{question.with_filter(**{group_by.value: row.key})}",
         requests=row.counts.requests,
         requests_text=count(row.counts.requests),
         acceptance="" if taken is None else share(taken),

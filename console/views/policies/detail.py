@@ -28,7 +28,7 @@ _VERSIONS: Final = 25
 
 def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
     pages = [("policies", gettext("Current"))]
-    if member.actor.may(Permission.READ_LAYERS):
+    if member.actor.has_permission(Permission.READ_OVERRIDES):
         pages.append(("policies-layers", gettext("Overrides")))
     pages += [
         ("policies-effective", gettext("Effective policy")),
@@ -46,7 +46,7 @@ def in_force(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "tabs": tabs(request, member),
         "held": held,
         "groups": values_of(held.policy),
-        "may_edit": member.actor.may(Permission.WRITE_POLICY),
+        "may_edit": member.actor.has_permission(Permission.WRITE_POLICY),
     }
     return render_page(request, member, "console/policies/in_force.html", context)
 
@@ -116,7 +116,7 @@ def version(request: HttpRequest, member: CurrentMember, version: int) -> HttpRe
         "changes": [] if before is None else changes_between(before.policy, found.policy),
         "groups": values_of(found.policy),
         "is_held": is_held,
-        "may_go_back": member.actor.may(Permission.WRITE_POLICY) and not is_held,
+        "may_go_back": member.actor.has_permission(Permission.WRITE_POLICY) and not is_held,
     }
     return render_page(request, member, "console/policies/version.html", context)
 

@@ -31,7 +31,7 @@ class DryRunSummary:
 
 def summarize_dry_run(found: DryRun) -> DryRunSummary:
     difference = found.difference
-    shown = difference.affected[:MAX_SHOWN] if found.shows_members else []
+    shown = difference.affected[:MAX_SHOWN] if found.has_member_details else []
     titles = titles_of(difference.fields)
     return DryRunSummary(
         num_members=difference.num_members,

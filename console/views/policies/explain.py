@@ -87,7 +87,7 @@ def explain(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _asking(request: HttpRequest, member: CurrentMember, form: forms.Form) -> dict[str, Any]:
-    asks_of_others = member.actor.may(Permission.READ_LAYERS)
+    asks_of_others = member.actor.has_permission(Permission.READ_OVERRIDES)
     return {"tabs": tabs(request, member), "form": form, "asks_of_others": asks_of_others}
 
 

@@ -80,7 +80,7 @@ def layers(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "rows": rows,
         "cursor": page.next_cursor,
         "file_url": with_query(request, **{"as": "csv"}),
-        "may_edit": member.actor.may(Permission.WRITE_POLICY),
+        "may_edit": member.actor.has_permission(Permission.WRITE_POLICY),
     }
     return render_page(
         request,

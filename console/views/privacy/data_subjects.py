@@ -56,9 +56,9 @@ class ErasureForm(ReasonForm):
 @require_GET
 @member_required
 def people(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    may = member.actor.may
-    if not may(Permission.EXPORT_SUBJECTS):
-        member.actor.require(Permission.ERASE_SUBJECTS)
+    may = member.actor.has_permission
+    if not may(Permission.EXPORT_DATA_SUBJECTS):
+        member.actor.require(Permission.ERASE_DATA_SUBJECTS)
     form = PersonForm(request.GET if "email" in request.GET else None)
     if form.is_bound and form.is_valid():
         try:
@@ -80,7 +80,7 @@ def person(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRe
 
 @require_POST
 @member_required
-@permission_required(Permission.EXPORT_SUBJECTS)
+@permission_required(Permission.EXPORT_DATA_SUBJECTS)
 @step_up_required
 def bundle(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpResponse:
     form = ReasonForm(request.POST)
@@ -110,7 +110,7 @@ def bundle(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRe
 
 @require_http_methods(["GET", "POST"])
 @member_required
-@permission_required(Permission.ERASE_SUBJECTS)
+@permission_required(Permission.ERASE_DATA_SUBJECTS)
 @step_up_required
 def erase(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpResponse:
     found = find_subject_of(actor=member.actor, text=str(user_id))
@@ -149,7 +149,7 @@ def _shown(
         "found": found,
         "role_name": ROLE_NAMES[Role(found.role)],
         "form": form,
-        "may_export": member.actor.may(Permission.EXPORT_SUBJECTS),
-        "may_erase": member.actor.may(Permission.ERASE_SUBJECTS),
+        "may_export": member.actor.has_permission(Permission.EXPORT_DATA_SUBJECTS),
+        "may_erase": member.actor.has_permission(Permission.ERASE_DATA_SUBJECTS),
     }
     return render_page(request, member, "console/privacy/person.html", context, status=status)

@@ -51,7 +51,7 @@ REASONS: Final[dict[str, Promise]] = {
 
 
 def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
-    may = member.actor.may
+    may = member.actor.has_permission
     pages = [("privacy", gettext("Consent"))]
     if may(Permission.READ_MEMBERS):
         pages.append(("privacy-members", gettext("By member")))
@@ -59,7 +59,7 @@ def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
     pages.append(("privacy-withdrawals", gettext("Withdrawals")))
     if may(Permission.READ_RETENTION):
         pages.append(("privacy-erasures", gettext("Erasures")))
-    if may(Permission.EXPORT_SUBJECTS) or may(Permission.ERASE_SUBJECTS):
+    if may(Permission.EXPORT_DATA_SUBJECTS) or may(Permission.ERASE_DATA_SUBJECTS):
         pages.append(("privacy-people", gettext("Data subject requests")))
     return tabs_of(request, pages)
 
@@ -74,8 +74,8 @@ def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             get_consent_text(TENANT_CONSENT_TEXT),
             *map(get_consent_text, USER_WORDINGS.values()),
         ],
-        "may_change": member.actor.may(Permission.WRITE_POLICY),
-        "may_export": member.actor.may(Permission.EXPORT),
+        "may_change": member.actor.has_permission(Permission.WRITE_POLICY),
+        "may_export": member.actor.has_permission(Permission.EXPORT),
     }
     return render_page(request, member, "console/privacy/overview.html", context)
 

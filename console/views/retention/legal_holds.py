@@ -75,14 +75,14 @@ def holds(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "tabs": tabs(request),
         "rows": [(row, _whose(row, emails)) for row in page.rows],
         "turning": page_links(request, page, has_file=True),
-        "may_edit": member.actor.may(Permission.WRITE_HOLDS),
+        "may_edit": member.actor.has_permission(Permission.WRITE_LEGAL_HOLDS),
     }
     return render_page(request, member, "console/retention/holds.html", context)
 
 
 @require_http_methods(["GET", "POST"])
 @member_required
-@permission_required(Permission.WRITE_HOLDS)
+@permission_required(Permission.WRITE_LEGAL_HOLDS)
 def place(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = HoldForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
@@ -101,7 +101,7 @@ def place(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @member_required
-@permission_required(Permission.WRITE_HOLDS)
+@permission_required(Permission.WRITE_LEGAL_HOLDS)
 @step_up_required
 def release(request: HttpRequest, member: CurrentMember, hold_id: UUID) -> HttpResponse:
     """What is due goes with the next purge."""
@@ -165,7 +165,7 @@ def _begin_of(day: date | None) -> datetime | None:
 
 
 def _emails(member: CurrentMember, rows: list[HoldView]) -> dict[str, str]:
-    if not member.actor.may(Permission.READ_MEMBERS):
+    if not member.actor.has_permission(Permission.READ_MEMBERS):
         return {}
     user_ids = {UserId(str(row.user_id)) for row in rows if row.user_id is not None}
     found = emails_of(actor=member.actor, user_ids=user_ids)

@@ -71,7 +71,7 @@ def classes(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "tabs": tabs(request),
         "rows": rows,
         "overdue": sum(row.overdue for row in rows),
-        "may_edit": member.actor.may(Permission.WRITE_RETENTION),
+        "may_edit": member.actor.has_permission(Permission.WRITE_RETENTION),
         "now": now,
     }
     return render_page(request, member, "console/retention/classes.html", context)

@@ -21,14 +21,14 @@ from tenants.identity.sso.operations import require_second_factor
 
 @require_GET
 @member_required
-@permission_required(Permission.READ_ACCESS)
+@permission_required(Permission.READ_SIGN_IN_SETTINGS)
 def access(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return access_page(request, member)
 
 
 @require_POST
 @member_required
-@permission_required(Permission.WRITE_ACCESS)
+@permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def require_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     require_second_factor(actor=member.actor, required=True, now=timezone.now())
@@ -41,7 +41,7 @@ def require_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 @require_POST
 @member_required
-@permission_required(Permission.WRITE_ACCESS)
+@permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def free_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     require_second_factor(actor=member.actor, required=False, now=timezone.now())
@@ -52,7 +52,7 @@ def free_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 @require_POST
 @member_required
-@permission_required(Permission.WRITE_ACCESS)
+@permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def group_role(request: HttpRequest, member: CurrentMember, group_id: uuid.UUID) -> HttpResponse:
     asked = request.POST.get("role", "")

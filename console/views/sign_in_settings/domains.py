@@ -28,7 +28,7 @@ from tenants.identity.domains.queries import find_domain
 
 @require_POST
 @member_required
-@permission_required(Permission.WRITE_ACCESS)
+@permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 def claim(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = DomainForm(request.POST)
     if not form.is_valid():
@@ -47,13 +47,13 @@ def claim(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 @require_POST
 @member_required
-@permission_required(Permission.WRITE_ACCESS)
+@permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def verify(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) -> HttpResponse:
     actor = member.actor
     try:
         with (
-            OUTWARD.taken(actor.tenant_id),
+            OUTWARD.acquire(actor.tenant_id),
             exempt_session(request, actor.tenant_id, member.email) as session,
         ):
             found = verify_domain(
@@ -76,7 +76,7 @@ def verify(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) ->
 
 @require_http_methods(["GET", "POST"])
 @member_required
-@permission_required(Permission.WRITE_ACCESS)
+@permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def release(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) -> HttpResponse:
     found = find_domain(actor=member.actor, domain_id=domain_id)

@@ -72,7 +72,7 @@ class SamlForm(forms.Form):
 
 @require_http_methods(["GET", "POST"])
 @member_required
-@permission_required(Permission.WRITE_ACCESS)
+@permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def open_id(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = OpenIdForm(request.POST or None)
@@ -86,13 +86,13 @@ def open_id(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @member_required
-@permission_required(Permission.WRITE_ACCESS)
+@permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def saml(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = SamlForm(request.POST or None)
 
     def fetch(url: str) -> str:
-        with OUTWARD.taken(member.actor.tenant_id):
+        with OUTWARD.acquire(member.actor.tenant_id):
             return fetch_metadata(url)
 
     def put(session: str | None) -> None:
@@ -109,7 +109,7 @@ def saml(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @member_required
-@permission_required(Permission.WRITE_ACCESS)
+@permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def remove(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":

@@ -75,7 +75,7 @@ def access_page(
         "groups": list_group_roles(actor=actor),
         "roles": [(role.value, name) for role, name in ROLE_NAMES.items() if role != Role.OWNER],
         "ours": service_provider_info(member),
-        "can_change": actor.may(Permission.WRITE_ACCESS),
+        "can_change": actor.has_permission(Permission.WRITE_SIGN_IN_SETTINGS),
         "domain_form": DomainForm(),
         "token_form": TokenForm(),
         "form_token": issue_form_token(request, TOKEN_FORM),

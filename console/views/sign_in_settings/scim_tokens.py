@@ -34,7 +34,7 @@ from tenants.identity.scim.tokens import (
 
 @require_POST
 @member_required
-@permission_required(Permission.WRITE_ACCESS)
+@permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def create(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if not consume_form_token(request, TOKEN_FORM):
@@ -58,7 +58,7 @@ def create(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @member_required
-@permission_required(Permission.WRITE_ACCESS)
+@permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def revoke(request: HttpRequest, member: CurrentMember, token_id: uuid.UUID) -> HttpResponse:
     token = _found(member, token_id)

@@ -196,17 +196,17 @@ def _page(
 ) -> HttpResponse:
     """Billing people see teams, and nobody's name."""
     actor = member.actor
-    reads_members = actor.may(Permission.READ_MEMBERS)
+    reads_members = actor.has_permission(Permission.READ_MEMBERS)
     by_scim = is_managed_by_scim(actor=actor, team_id=held.id)
-    can_change = actor.may(Permission.WRITE_TEAMS) and not by_scim
+    can_change = actor.has_permission(Permission.WRITE_TEAMS) and not by_scim
     context: dict[str, Any] = {
         "team": held,
         "form": form,
         "by_scim": by_scim,
         "can_change": can_change,
         "reads_members": reads_members,
-        "writes_policy": actor.may(Permission.WRITE_POLICY),
-        "reads_budgets": actor.may(Permission.READ_BILLING),
+        "writes_policy": actor.has_permission(Permission.WRITE_POLICY),
+        "reads_budgets": actor.has_permission(Permission.READ_BILLING),
         "others": [],
     }
     if reads_members:

@@ -77,7 +77,7 @@ def teams(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "next_url": with_query(request, cursor=page.next_cursor) if page.next_cursor else "",
         "file_url": with_query(request, **{"as": "csv"}),
         "is_narrowed": bool(request.GET),
-        "can_change": actor.may(Permission.WRITE_TEAMS),
+        "can_change": actor.has_permission(Permission.WRITE_TEAMS),
     }
     part = "console/teams/_rows.html"
     return render_page(request, member, "console/teams/teams.html", context, part=part)

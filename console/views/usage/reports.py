@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods
 from console.charts.chart import Chart, Series, bars, lines
 from console.layout.csv_response import csv_error, csv_response
 from console.layout.htmx import render_page
+from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.display_names import named
 from console.usage_filters.file_notes import notes_of_figures
@@ -25,7 +26,7 @@ from console.usage_filters.number_format import COUNTS, SHARES, count
 from console.usage_filters.time_buckets import times, values
 from console.views.overview.presenters import SOURCES
 from console.views.usage.presenters import COLUMNS, ReportTableRow, cells
-from console.views.usage.tabs import Tab, tabs
+from console.views.usage.tabs import tabs
 from tenants.usage.reports.counters import UsageCounters
 from tenants.usage.reports.filter_options import read_filter_options
 from tenants.usage.reports.metric_definitions import acceptance, completion_acceptance, persistence
@@ -50,7 +51,7 @@ _BY: Final[dict[GroupBy, str | Promise]] = {
     GroupBy.VARIANT: _("By variant"),
 }
 _HIDDEN: Final[dict[Suppression, str | Promise]] = {
-    Suppression.SMALL: _("too few users"),
+    Suppression.TOO_FEW_USERS: _("too few users"),
     Suppression.COMPLEMENTARY: _("would reveal a small group"),
 }
 _FORMATS: Final = {True: "SHORT_DATETIME_FORMAT", False: "SHORT_DATE_FORMAT"}
@@ -74,12 +75,12 @@ def quality(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _report(request: HttpRequest, member: CurrentMember, kind: ReportKind) -> HttpResponse:
-    if not any(map(member.actor.may, PERMISSIONS[kind])):
+    if not any(map(member.actor.has_permission, PERMISSIONS[kind])):
         raise PermissionDenied
     now = timezone.now()
     question = read_usage_filters(request, now=now)
     group = _GroupForm(request.GET)
-    is_wrong = not group.is_valid() or question.is_wrong
+    is_wrong = not group.is_valid() or question.is_invalid
     is_file = request.GET.get("format") == "csv"
     if is_file and is_wrong:
         return csv_error(question.form, group)
@@ -87,12 +88,12 @@ def _report(request: HttpRequest, member: CurrentMember, kind: ReportKind) -> Ht
     found = report(actor=member.actor, kind=kind, asked=by(question, group_by))
     if is_file:
         return _file(question, kind, group_by, found)
-    choices, teams = read_filter_options(actor=member.actor, kind=kind, asked=question.asked)
+    choices, teams = read_filter_options(actor=member.actor, kind=kind, asked=question.report_query)
     context = {
         "question": question,
         "found": found,
         "by": group_by.value,
-        "filters": question.filters(choices, teams),
+        "filters": question.list_filters(choices, teams),
         "tabs": tabs(member.actor, question, _URLS[kind]),
         "groups": _groups(question, kind, group_by, has_teams=bool(teams)),
         "columns": COLUMNS[kind],
@@ -101,7 +102,7 @@ def _report(request: HttpRequest, member: CurrentMember, kind: ReportKind) -> Ht
         "total": _line(question, kind, None, found.total),
         "charts": _charts(question, kind, found) if group_by is GroupBy.DAY else [],
         "is_quality": kind is ReportKind.QUALITY,
-        "csv_url": f"?{question.narrowed(by=group_by.value, format='csv')}",
+        "csv_url": f"?{question.with_filter(by=group_by.value, format='csv')}",
     }
     status = 400 if is_wrong else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
@@ -112,7 +113,7 @@ def _groups(
 ) -> list[Tab]:
     url = reverse(f"console:{_URLS[kind]}")
     return [
-        Tab(str(title), f"{url}?{question.narrowed(by=each.value)}", each is here)
+        Tab(str(title), f"{url}?{question.with_filter(by=each.value)}", each is here)
         for each, title in _BY.items()
         if has_teams or each is not GroupBy.TEAM
     ]
@@ -157,7 +158,7 @@ def _rows_behind(question: UsageFilters, group_by: GroupBy | None, row: ReportRo
         more = {"range": "custom", "start": row.key, "end": row.key}
         if question.is_hourly:  # an hour of the clock, which is of no day but its own
             more = {"hour": row.key}
-    return f"{reverse('console:usage-requests')}?{question.narrowed(**more)}"
+    return f"{reverse('console:usage-requests')}?{question.with_filter(**more)}"
 
 
 def _charts(question: UsageFilters, kind: ReportKind, found: Report) -> list[Chart]:

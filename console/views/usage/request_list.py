@@ -48,15 +48,15 @@ _SHOWN: Final = 50
 _NOTHING: Final = RequestPage(Page([], None), is_of_few=False)
 _ENDED: Final[dict[EndingFilter, str | Promise]] = {
     EndingFilter.COMPLETED: _("Completed"),
-    EndingFilter.TAKEN_BACK: _("Cancelled or superseded"),
+    EndingFilter.CANCELLED: _("Cancelled or superseded"),
     EndingFilter.WITHHELD: _("Filtered"),
-    EndingFilter.NOT_SERVED: _("Not served"),
+    EndingFilter.REJECTED: _("Not served"),
     EndingFilter.ERROR: _("Error"),
 }
 _ORDERS: Final[dict[RequestSort, str | Promise]] = {
     RequestSort.NEWEST: _("Newest"),
     RequestSort.SLOW: _("Slowest first token"),
-    RequestSort.BUSY: _("Most requests in flight at replica"),
+    RequestSort.REPLICA_LOAD: _("Most requests in flight at replica"),
 }
 FINISHES: Final[dict[FinishReason, tuple[str, str | Promise]]] = {
     FinishReason.STOP: ("good", _("completed")),
@@ -109,7 +109,7 @@ def requests(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     now = timezone.now()
     question = read_usage_filters(request, now=now)
     form = ListForm(request.GET)
-    is_good = form.is_valid() and not question.is_wrong
+    is_good = form.is_valid() and not question.is_invalid
     said = form.cleaned_data if form.is_valid() else {}
     wanted = _wanted(question, said)
     if request.GET.get("format") == "csv":
@@ -126,18 +126,18 @@ def requests(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         listed, is_good = _NOTHING, False
     page = listed.page
     choices, teams = read_filter_options(
-        actor=member.actor, kind=ReportKind.USAGE, asked=question.asked
+        actor=member.actor, kind=ReportKind.USAGE, asked=question.report_query
     )
     context = {
         "question": question,
         "wanted": wanted,
-        "is_later": wanted.since > wanted.begins_at,
+        "is_later": wanted.since > wanted.starts_at,
         "is_of_few": listed.is_of_few,
         "is_an_hour": said.get("hour") is not None,
         # As it was asked for: another filter is of the same hour.
         "hour": request.GET.get("hour", "") if said.get("hour") else "",
         "is_cut": wanted.order is not RequestSort.NEWEST and len(page.rows) == _SHOWN,
-        "filters": [*_own_filters(said), *question.filters(choices, teams)],
+        "filters": [*_own_filters(said), *question.list_filters(choices, teams)],
         "tabs": tabs(member.actor, question, "usage-requests"),
         "lines": [_line(row) for row in page.rows],
         "more_url": _more_url(request, page.next_cursor),
@@ -147,11 +147,11 @@ def requests(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _wanted(question: UsageFilters, said: dict[str, Any]) -> RequestFilter:
-    asked, hour = question.asked, said.get("hour")
+    asked, hour = question.report_query, said.get("hour")
     return RequestFilter(
-        begins_at=hour or asked.begins_at,
+        starts_at=hour or asked.starts_at,
         ends_at=hour + timedelta(hours=1) if hour else asked.ends_at,
-        only=asked.only,
+        filter=asked.filter,
         mode=Mode(said["mode"]) if said.get("mode") else None,
         ended=EndingFilter(said["ended"]) if said.get("ended") else None,
         order=RequestSort(said.get("order") or RequestSort.NEWEST),
@@ -237,7 +237,7 @@ def _notes(wanted: RequestFilter, gathered: CsvRows[RequestRow]) -> list[str]:
     notes = notes_of(gathered)
     if wanted.order is not RequestSort.NEWEST and len(gathered.rows) == MAX_PAGE:
         notes.append(gettext("Showing the first %(num)s.") % {"num": MAX_PAGE})
-    if wanted.since > wanted.begins_at:
+    if wanted.since > wanted.starts_at:
         said = gettext(
             "Since %(since)s. For longer periods, only the most recent requests are listed."
         )

@@ -1,25 +1,19 @@
 """The pages of the area, those that somebody may see, about the same time and part."""
 
-from dataclasses import dataclass
-
 from django.urls import reverse
 from django.utils.translation import gettext
 
+from console.layout.tabs import Tab
 from console.usage_filters.filter_form import UsageFilters
 from tenants.base.permissions import Permission
 from tenants.security.authorization.actor import Actor
 
 
-@dataclass(frozen=True, slots=True)
-class Tab:
-    title: str
-    url: str
-    is_here: bool
-
-
 def tabs(actor: Actor, question: UsageFilters, here: str) -> list[Tab]:
     pages = {"usage": gettext("Usage")}
-    if actor.may(Permission.READ_QUALITY) or actor.may(Permission.READ_OWN_QUALITY):
+    if actor.has_permission(Permission.READ_QUALITY) or actor.has_permission(
+        Permission.READ_OWN_QUALITY
+    ):
         pages["usage-quality"] = gettext("Quality")
     pages["usage-requests"] = gettext("Requests")
     return [

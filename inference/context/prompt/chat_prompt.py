@@ -46,16 +46,16 @@ class _SafeEncoder:
     tokens: Tokenizer
     kind: FileType  # of the file that the chat is about
 
-    def whole(self, text: str) -> list[int]:
+    def encode_full(self, text: str) -> list[int]:
         return self._encode(redact_private_keys(text))
 
-    def head(self, text: str, max_tokens: int) -> list[int]:
+    def encode_head(self, text: str, max_tokens: int) -> list[int]:
         seen = self._safe_head(text, max_tokens * _MAX_CHARS_PER_TOKEN)
         seen = redact_private_keys(seen)
         seen = self._safe_head(seen, self._num_chars(seen, max_tokens))
         return self._encode(seen)[:max_tokens]
 
-    def tail(self, text: str, max_tokens: int) -> list[int]:
+    def encode_tail(self, text: str, max_tokens: int) -> list[int]:
         if max_tokens <= 0:
             return []
         max_chars = max_tokens * _MAX_CHARS_PER_TOKEN
@@ -110,7 +110,7 @@ def _encode(
 ) -> list[int]:
     empty = _lay_out(writer, [_Turn(message, []) for message in messages])
     around = -(-len(empty) // len(messages))  # what the template adds to a turn, on average
-    encoder = _SafeEncoder(writer.tokens, kind)
+    encoder = _SafeEncoder(writer.tokenizer, kind)
     turns = _fitting(encoder, messages, around=around, max_tokens=max_tokens)
     while True:
         token_ids = _lay_out(writer, turns)
@@ -128,14 +128,14 @@ def _fitting(
     room = max(max_tokens - around * (num_system + 1), 0)
     system: list[_Turn] = []
     for message in messages[:num_system]:
-        system.append(_Turn(message, encoder.head(message.text, room // 2)))
+        system.append(_Turn(message, encoder.encode_head(message.text, room // 2)))
         room -= len(system[-1].token_ids)
-    turns = [_Turn(messages[-1], encoder.tail(messages[-1].text, room))]
+    turns = [_Turn(messages[-1], encoder.encode_tail(messages[-1].text, room))]
     room -= len(turns[0].token_ids)
     for message in reversed(messages[num_system:-1]):
         if len(message.text) > room * _MAX_CHARS_PER_TOKEN:
             break
-        turn = _Turn(message, encoder.whole(message.text))
+        turn = _Turn(message, encoder.encode_full(message.text))
         room -= len(turn.token_ids) + around
         if room < 0:
             break
@@ -167,7 +167,7 @@ def _shortened(turns: list[_Turn], excess: int) -> list[_Turn]:
 
 def _lay_out(writer: PromptWriter, turns: Sequence[_Turn]) -> list[int]:
     if writer.chat_template is None:
-        between = writer.tokens.encode("\n\n")
+        between = writer.tokenizer.encode("\n\n")
         texts = [token for turn in turns for token in (*turn.token_ids, *between)]
         return [*writer.markers.begin, *texts]
     try:
@@ -181,7 +181,7 @@ def _lay_out(writer: PromptWriter, turns: Sequence[_Turn]) -> list[int]:
         if isinstance(piece, int):
             token_ids += turns[piece].token_ids
         else:
-            token_ids += writer.tokens.encode_raw(piece)
+            token_ids += writer.tokenizer.encode_raw(piece)
     return token_ids
 
 
@@ -189,5 +189,5 @@ def _stop_token_ids(writer: PromptWriter) -> list[int]:
     template = writer.chat_template
     if template is None or template.end_token is None:
         return writer.stop_token_ids
-    end = writer.tokens.token_id(template.end_token)
+    end = writer.tokenizer.get_token_id(template.end_token)
     return sorted({*writer.stop_token_ids, *([] if end is None else [end])})

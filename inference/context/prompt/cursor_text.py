@@ -14,17 +14,19 @@ _CLOSERS: Final = re.compile(r"""[)\]}>"'`]*+[ \t]*+[;:,{]?+[ \t\r]*+""")
 class CursorText:
     prefix: str
     suffix: str
-    healed: str = ""  # what was withheld of the prefix's end: the completion has to begin with it
+    healed_prefix: str = (
+        ""  # what was withheld of the prefix's end: the completion has to begin with it
+    )
 
-    def without_closers(self) -> "CursorText":
+    def strip_closers(self) -> "CursorText":
         """With the suffix from the next line on, where the cursor's own line says no more than what
         an editor has closed; else as it is."""
         rest = line_after(self.suffix)
         if not rest or not _CLOSERS.fullmatch(rest.strip()):
             return self
-        return CursorText(self.prefix, self.suffix[len(rest) :], self.healed)
+        return CursorText(self.prefix, self.suffix[len(rest) :], self.healed_prefix)
 
-    def healing(self, split_word: Callable[[str], tuple[str, str]]) -> "CursorText":
+    def heal(self, split_word: Callable[[str], tuple[str, str]]) -> "CursorText":
         """Without the word that is being typed."""
         line = line_before(self.prefix)
         kept, healed = split_word(line)

@@ -14,17 +14,21 @@ class FileHeaders:
         self._repository = _marker(tokens, family.repository)
         self._separator = _marker(tokens, family.file_separator)
 
-    def repository(self, name: str) -> list[int]:
+    def encode_repository(self, name: str) -> list[int]:
         """Empty where the family has no word for it, or it has no name."""
-        return [*self._repository, *self._line(name)] if name and self._repository else []
+        return [*self._repository, *self._encode_line(name)] if name and self._repository else []
 
-    def file(self, path: str) -> list[int]:
-        return [*self._separator, *self._line(path)] if self._separator else self._line(f"# {path}")
+    def encode_file(self, path: str) -> list[int]:
+        return (
+            [*self._separator, *self._encode_line(path)]
+            if self._separator
+            else self._encode_line(f"# {path}")
+        )
 
-    def _line(self, name: str) -> list[int]:
+    def _encode_line(self, name: str) -> list[int]:
         return self._tokens.encode(" ".join(name.split()) + "\n")[:_MAX_HEADER_TOKENS]
 
 
 def _marker(tokens: Tokenizer, name: str | None) -> list[int]:
-    identifier = tokens.token_id(name) if name else None
+    identifier = tokens.get_token_id(name) if name else None
     return [] if identifier is None else [identifier]

@@ -49,10 +49,12 @@ def build_fim_prompt(
     max_tokens: int,
 ) -> Prompt:
     request = admitted.request
-    layout = writer.layout_of(admitted.variant)
+    layout = writer.get_layout(admitted.variant)
     order = resolve_order(layout, writer.family)
     text = _shown(writer, request, layout, order)
-    encode = PromptEncoder(writer, writer.holders.of(admitted.principal), path=request.path)
+    encode = PromptEncoder(
+        writer, writer.partitions.for_principal(admitted.principal), path=request.path
+    )
     nominal = PROMPT_TOKENS[request.tier]
     wanted = _wanted(writer, text, nominal)
     sources = _gathered(admitted, snippets, encode, wanted)
@@ -63,13 +65,13 @@ def build_fim_prompt(
         shares=get_shares(admitted.variant),
         nominal=nominal,
     )
-    sources = sources.within(files=budget.files, snippets=budget.snippets)
-    context = sources.laid_out(is_sorted=layout.sorts_files)
+    sources = sources.fit_budget(files=budget.files, snippets=budget.snippets)
+    context = sources.lay_out(is_sorted=layout.has_sorted_files)
     num_context_tokens = sum(len(piece.token_ids) for piece in context)
     room -= num_context_tokens
     # What nobody is estimated to need is there for a suffix that is denser than estimated.
-    suffix = encode.after(text.suffix, max_tokens=room - budget.prefix)
-    window = encode.before(
+    suffix = encode.encode_after(text.suffix, max_tokens=room - budget.prefix)
+    window = encode.encode_before(
         text.prefix, max_tokens=room - len(suffix), is_anchored=layout.is_anchored
     )
     pieces = lay_out_segments(order, writer.markers, _parts(order, context, suffix, window))
@@ -80,7 +82,7 @@ def build_fim_prompt(
         num_files=len(sources.files),
         num_snippets=len(sources.snippets),
         num_stable_tokens=len(writer.markers.begin) + num_context_tokens,
-        healed=text.healed,
+        healed_prefix=text.healed_prefix,
         segments=count_segments(pieces),
     )
 
@@ -89,9 +91,9 @@ def _shown(
     writer: PromptWriter, request: CompletionRequest, layout: PromptLayout, order: FimOrder
 ) -> CursorText:
     text = CursorText(request.prefix, request.suffix)
-    if layout.skips_closers:
-        text = text.without_closers()
-    return text.healing(writer.tokens.split_word) if writer.heals(order) else text
+    if layout.has_stripped_closers:
+        text = text.strip_closers()
+    return text.heal(writer.tokenizer.split_word) if writer.has_token_healing(order) else text
 
 
 def _gathered(
@@ -108,10 +110,10 @@ def _gathered(
     files = list(fit_items(wished, max_tokens=max(spare, int(nominal * shares.files))))
     allowed = _worth_showing(admitted, snippets, encode, files)
     return ContextItems(
-        repository=encode.repository(request.repository),
+        repository=encode.encode_repository(request.repository),
         files=files,
         snippets=list(fit_items(build_snippet_items(allowed, encode), max_tokens=nominal)),
-        current=encode.header(request.path),
+        current=encode.encode_header(request.path),
     )
 
 
@@ -133,7 +135,9 @@ def _worth_showing(
     ]
     in_prompt = {source.path for source in files}
     whole = [each for each in request.files if each.path in in_prompt and encode.is_whole(each)]
-    near = encode.near(request.prefix, request.suffix, max_tokens=PROMPT_TOKENS[request.tier])
+    near = encode.select_nearby_text(
+        request.prefix, request.suffix, max_tokens=PROMPT_TOKENS[request.tier]
+    )
     return list(
         drop_duplicates(
             allowed,

@@ -16,4 +16,4 @@ async def evict_expired_forever(
     while True:
         await asyncio.sleep(every_s)
         for writer in writers:
-            writer.forget_old()
+            writer.evict_expired()

@@ -25,19 +25,19 @@ class PromptLayout:
     order: FimOrder | None  # None: suffix first, in the way that suits the family best
     is_anchored: bool = True  # windows begin with lines chosen by content; False: they slide
     # Other files by path, so that an edit in one does not move the others; False: best nearest.
-    sorts_files: bool = False
+    has_sorted_files: bool = False
     # Whether the suffix begins with the next line while nothing but closing brackets and the like
     # follows the cursor: an editor writes and removes those with every other keystroke, and the
     # filter drops them where the completion repeats them.
-    skips_closers: bool = False
+    has_stripped_closers: bool = False
 
 
 DEFAULT_LAYOUT: Final = "stable"
 LAYOUTS: Final = {
     layout.name: layout
     for layout in (
-        PromptLayout("stable", None, sorts_files=True, skips_closers=True),
-        PromptLayout("efim", FimOrder.EFIM, sorts_files=True, skips_closers=True),
+        PromptLayout("stable", None, has_sorted_files=True, has_stripped_closers=True),
+        PromptLayout("efim", FimOrder.EFIM, has_sorted_files=True, has_stripped_closers=True),
         PromptLayout("spm", FimOrder.SPM),
         PromptLayout("spm2", FimOrder.SPM_VARIANT_2),
         PromptLayout("psm", FimOrder.PSM),
@@ -158,5 +158,5 @@ _ORDERS: Final[dict[FimOrder, Callable[[FimMarkers, PromptParts], list[SegmentTo
 def _ids(tokens: Tokenizer, name: str | None) -> list[int]:
     if name is None:
         return []
-    identifier = tokens.token_id(name)
+    identifier = tokens.get_token_id(name)
     return [] if identifier is None else [identifier]

@@ -16,5 +16,5 @@ class Prompt:
     num_stable_tokens: int = 0
     # What of the text before the cursor is not in the prompt: a word that is being typed. The
     # completion begins with it, or is none (see inference.filtering.token_healing).
-    healed: str = ""
+    healed_prefix: str = ""
     segments: tuple[Segment, ...] = ()  # in order; of all its tokens

@@ -12,7 +12,7 @@ class PromptOptions:
     family: str | None = None  # None: as the tokenizer's markers tell
     # False: a model that was trained with prefix and middle encoded apart, so that it goes on in
     # mid-word, behind whatever tokens the half of a word has.
-    heals_words: bool = True
+    has_token_healing: bool = True
 
 
 DEFAULT_PROMPT_OPTIONS: Final = PromptOptions()

@@ -45,20 +45,20 @@ class PromptWriter:
     ) -> None:
         """`chat_template`: the model's, if it has one. Raises BadSetting: a tokenizer without
         markers, a name that is none."""
-        self.tokens = tokens
-        self.holders = CachePartitions()
+        self.tokenizer = tokens
+        self.partitions = CachePartitions()
         self.lines = LineCache(tokens, clock)
-        self.passages = TtlCache[TokenizedLines](
+        self.line_windows = TtlCache[TokenizedLines](
             clock, max_weight=_MAX_PASSAGE_TOKENS, weigh=_weight_of
         )
-        self.sources = TtlCache[list[int]](
+        self.items = TtlCache[list[int]](
             clock, max_weight=_MAX_SOURCE_TOKENS, weigh=lambda source: 1 + len(source)
         )
         self.scores = TtlCache[float](clock, max_weight=_MAX_SCORES)
         self.family = (
             get_family(style.family)
             if style.family
-            else detect_family(tokens.token_id, model=model)
+            else detect_family(tokens.get_token_id, model=model)
         )
         self.markers = resolve_markers(self.family, tokens)
         self.headers = FileHeaders(self.family, tokens)
@@ -67,17 +67,17 @@ class PromptWriter:
         self.max_context_tokens = max_context_tokens
         self.chars_per_token = len(_SAMPLE) / len(tokens.encode(_SAMPLE))
         self._layout = get_layout(style.layout or DEFAULT_LAYOUT)
-        self._heals_words = style.heals_words
+        self._heals_words = style.has_token_healing
 
-    def forget_old(self) -> None:
+    def evict_expired(self) -> None:
         """What has been in no request lately; to be called again and again."""
-        for memory in (self.lines, self.passages, self.sources, self.scores):
-            memory.forget_old()
+        for memory in (self.lines, self.line_windows, self.items, self.scores):
+            memory.evict_expired()
 
-    def layout_of(self, variant: Variant) -> PromptLayout:
+    def get_layout(self, variant: Variant) -> PromptLayout:
         return get_layout(variant.layout) if variant.layout else self._layout
 
-    def heals(self, order: FimOrder) -> bool:
+    def has_token_healing(self, order: FimOrder) -> bool:
         """Whether a word that is being typed is left out of a prompt, for the model to write it.
 
         Needed where the model writes right behind the prefix: the half of a word has other tokens

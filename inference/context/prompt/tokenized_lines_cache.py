@@ -23,32 +23,32 @@ class TokenizedLinesCache:
         self._writer = writer
         self._holder = holder
 
-    def last(self, text: str, kind: FileType, *, max_tokens: int) -> TokenizedLines:
+    def get_last_lines(self, text: str, kind: FileType, *, max_tokens: int) -> TokenizedLines:
         """Of the text's end, all lines that may fit."""
 
         def make() -> TokenizedLines:
-            lines = self._writer.tokens.lines(text)
-            encoded = self._enough(lines, kind, max_tokens, step=-1)
+            lines = self._writer.tokenizer.split_lines(text)
+            encoded = self._encode_enough(lines, kind, max_tokens, step=-1)
             return join_lines(lines[len(lines) - len(encoded) :], encoded)
 
-        key = self._key("last", text, kind, max_tokens)
-        return self._writer.passages.one(key, make, holder=self._holder)
+        key = self._make_key("last", text, kind, max_tokens)
+        return self._writer.line_windows.get_or_compute(key, make, holder=self._holder)
 
-    def first(self, text: str, kind: FileType, *, max_tokens: int) -> TokenizedLines:
+    def get_first_lines(self, text: str, kind: FileType, *, max_tokens: int) -> TokenizedLines:
         """Of the text's beginning, all lines that may fit."""
 
         def make() -> TokenizedLines:
-            lines = self._writer.tokens.lines(text)
-            encoded = self._enough(lines, kind, max_tokens, step=1)
+            lines = self._writer.tokenizer.split_lines(text)
+            encoded = self._encode_enough(lines, kind, max_tokens, step=1)
             return join_lines(lines[: len(encoded)], encoded)
 
-        key = self._key("first", text, kind, max_tokens)
-        return self._writer.passages.one(key, make, holder=self._holder)
+        key = self._make_key("first", text, kind, max_tokens)
+        return self._writer.line_windows.get_or_compute(key, make, holder=self._holder)
 
-    def _key(self, end: str, text: str, kind: FileType, max_tokens: int) -> Digest:
+    def _make_key(self, end: str, text: str, kind: FileType, max_tokens: int) -> Digest:
         return digest(text, self._holder, f"{end} {kind.value} {max_tokens}".encode())
 
-    def _enough(
+    def _encode_enough(
         self, lines: Sequence[str], kind: FileType, max_tokens: int, *, step: int
     ) -> list[list[int]]:
         """The tokens of the first lines (`step` -1: the last), of those that fit and of a few more.

@@ -35,7 +35,7 @@ class ContextItems:
     def num_header_tokens(self) -> int:
         return len(self.repository) + len(self.current)
 
-    def within(self, *, files: int, snippets: int) -> "ContextItems":
+    def fit_budget(self, *, files: int, snippets: int) -> "ContextItems":
         """What fits in so many tokens of each."""
         return ContextItems(
             repository=self.repository,
@@ -44,7 +44,7 @@ class ContextItems:
             current=self.current,
         )
 
-    def laid_out(self, *, is_sorted: bool) -> list[SegmentTokens]:
+    def lay_out(self, *, is_sorted: bool) -> list[SegmentTokens]:
         """By path, so that each stays where it is; or the best last, nearest to the cursor."""
         if not (self.files or self.snippets or self.repository):
             return []  # nothing to tell the own file from
@@ -62,8 +62,8 @@ def build_file_items(
     request: CompletionRequest, encode: PromptEncoder, *, ranking: Ranking
 ) -> Iterator[ContextItem]:
     """Best first, each made when it is asked for."""
-    for file in rank(request.files, ranking, request.prefix, encode.score):
-        if token_ids := encode.file(file):
+    for file in rank(request.files, ranking, request.prefix, encode.score_file):
+        if token_ids := encode.encode_file(file):
             yield ContextItem(file.path, token_ids)
 
 
@@ -72,7 +72,7 @@ def build_snippet_items(
 ) -> Iterator[ContextItem]:
     """Best first."""
     for snippet in snippets:
-        if token_ids := encode.snippet(snippet, max_tokens=MAX_SNIPPET_TOKENS):
+        if token_ids := encode.encode_snippet(snippet, max_tokens=MAX_SNIPPET_TOKENS):
             yield ContextItem(snippet.path, token_ids)
 
 

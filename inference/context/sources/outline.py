@@ -209,7 +209,7 @@ def _definitions(grammar: Grammar, source: bytes, allowance: ParseBudget) -> lis
     root = parse(grammar, source, allowance).root_node
     if root.has_error and root.descendant_count > _MAX_BROKEN_NODES:
         raise ParseAbandoned
-    with allowance.spend():
+    with allowance.parse_slot():
         return [
             _definition(node, captures.get("body"), source)
             for _, captures in QueryCursor(_query(grammar)).matches(root)

@@ -7,12 +7,12 @@ from inference.completion.snippet import Snippet
 
 
 class SnippetSource(Protocol):
-    def of(self, admitted: AdmittedRequest) -> tuple[Snippet, ...]:
+    def find(self, admitted: AdmittedRequest) -> tuple[Snippet, ...]:
         """In descending order of score. May start looking in the background, for later requests."""
 
 
 class NullSnippetSource:
     """Where retrieval is not installed."""
 
-    def of(self, _admitted: AdmittedRequest) -> tuple[Snippet, ...]:
+    def find(self, _admitted: AdmittedRequest) -> tuple[Snippet, ...]:
         return ()

@@ -28,8 +28,8 @@ class LineCache:
             clock, max_weight=max_tokens, weigh=lambda line: _LINE_TOKENS + len(line)
         )
 
-    def forget_old(self) -> None:
-        self._memory.forget_old()
+    def evict_expired(self) -> None:
+        self._memory.evict_expired()
 
     def encode(self, lines: Sequence[str], holder: PartitionKey, kind: FileType) -> list[list[int]]:
         """Each line's tokens, without its secrets; `lines` as Tokens.lines cuts them."""
@@ -40,4 +40,4 @@ class LineCache:
             return self._tokens.encode_lines(redact_lines([lines[n] for n in places], kind))
 
         keys = [digest(line, holder, person) for line in lines]
-        return self._memory.all_of(keys, make, holder=holder)
+        return self._memory.get_or_compute_many(keys, make, holder=holder)

@@ -37,7 +37,7 @@ class TokenizedLines:
     def _last_line(self) -> list[int]:
         return self.token_ids[self.starts[-2:][0] :]
 
-    def beginning(self, typed: list[int], *, max_tokens: int) -> list[int]:
+    def clip_beginning(self, typed: list[int], *, max_tokens: int) -> list[int]:
         """The line being typed and whole lines behind it; of a single one that is too long, its
         beginning."""
         room = max_tokens - len(typed)
@@ -46,12 +46,12 @@ class TokenizedLines:
         end = bisect_right(self.starts, room) - 1
         return [*typed, *self.token_ids[: self.starts[end] if end or typed else room]]
 
-    def slid(self, typed: list[int] | None, *, max_tokens: int) -> PromptWindow:
+    def slide(self, typed: list[int] | None, *, max_tokens: int) -> PromptWindow:
         """A window that ends with the line being typed, if there is one (None: a line was just
         finished), and begins wherever the room does."""
         return PromptWindow(_end([*self.token_ids, *(typed or ())], max_tokens))
 
-    def anchored(self, typed: list[int] | None, *, max_tokens: int, is_whole: bool) -> PromptWindow:
+    def anchor(self, typed: list[int] | None, *, max_tokens: int, is_whole: bool) -> PromptWindow:
         """A window that begins with an anchor, or with the text (`is_whole`: this is all of it)."""
         num_typed = len(typed or ())
         first = bisect_left(self.starts, len(self.token_ids) - (max_tokens - num_typed))
@@ -59,14 +59,14 @@ class TokenizedLines:
             # Not even the last line fits.
             return PromptWindow(_end(self._last_line if typed is None else typed, max_tokens))
         if first > 0 or not is_whole:
-            first = self._first_anchor(first, num_typed)
+            first = self._find_first_anchor(first, num_typed)
         start, settled = self.starts[first], self.num_lines - (typed is None)
         return PromptWindow(
             [*self.token_ids[start:], *(typed or ())],
-            typed_from=self.starts[self._typed_from(first, settled)] - start,
+            typed_from=self.starts[self._find_typed_start(first, settled)] - start,
         )
 
-    def _first_anchor(self, first: int, num_typed: int) -> int:
+    def _find_first_anchor(self, first: int, num_typed: int) -> int:
         """From `first` on, but before too much would be given up; else `first`."""
         start = self.starts[first]
         spare = int(MAX_GIVEN_UP * (len(self.token_ids) - start + num_typed))
@@ -75,7 +75,7 @@ class TokenizedLines:
         found = self.anchors[place : place + 1]
         return found[0] if found and found[0] < end else first
 
-    def _typed_from(self, first: int, last: int) -> int:
+    def _find_typed_start(self, first: int, last: int) -> int:
         """The last anchor before the line `last`, but not far before it."""
         least = max(first, last - ANCHOR_EVERY)
         place = bisect_left(self.anchors, last) - 1

@@ -44,30 +44,30 @@ class Tokenizer:
             each.no_padding()
             prefill_word_cache(each)
         self._merge = make_bpe_encoder(self._plain)  # None: the library's own way
-        self._line_seam = self._find_line_seam()
+        self._line_seam = self._find_line_split()
         self._num_bytes = _bytes_by_id(self._plain)
         self._pre_tokenizer = tokenizer.pre_tokenizer
 
-    def token_id(self, token: str) -> int | None:
+    def get_token_id(self, token: str) -> int | None:
         identifier: int | None = self._plain.token_to_id(token)
         return identifier
 
     def encode(self, text: str) -> list[int]:
         return self.encode_each([text])[0]
 
-    def lines(self, text: str) -> list[str]:
+    def split_lines(self, text: str) -> list[str]:
         """Parts that can be encoded apart, a line each; the whole where there are none."""
         return [text] if self._line_seam is None else self._line_seam.split(text)
 
-    def last_line_start(self, text: str) -> int:
+    def find_last_line_start(self, text: str) -> int:
         """Of the last one of its lines."""
         return 0 if self._line_seam is None else self._line_seam.last_start(text)
 
-    def first_line_end(self, text: str) -> int:
+    def find_first_line_end(self, text: str) -> int:
         return len(text) if self._line_seam is None else self._line_seam.first_end(text)
 
     @property
-    def has_line_seams(self) -> bool:
+    def has_line_splits(self) -> bool:
         return self._line_seam is not None
 
     def split_word(self, line: str) -> tuple[str, str]:
@@ -106,7 +106,7 @@ class Tokenizer:
         if self._merge is not None:
             return self.encode_each(lines)
         text = "".join(lines)
-        if not text.isascii() or self.lines(text) != lines or not self.has_line_seams:
+        if not text.isascii() or self.split_lines(text) != lines or not self.has_line_splits:
             return self.encode_each(lines)
         token_ids = self.encode(text)
         # How many bytes they stand for, up to each of them.
@@ -125,7 +125,7 @@ class Tokenizer:
         """Like encode, but markers in the text are markers."""
         return _encode(self._with_markers, [text])[0]
 
-    def _find_line_seam(self) -> SplitRule | None:
+    def _find_line_split(self) -> SplitRule | None:
         whole = self.encode(_LINES_SAMPLE)
         for seam in _SEAMS:
             parts = self.encode_each(seam.split(_LINES_SAMPLE))

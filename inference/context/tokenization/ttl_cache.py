@@ -2,7 +2,7 @@
 
 Rules:
 1. Memory only, and never longer than twice LIFETIME_S after it was last in a request (and the few
-   seconds until `forget_old` is called next): the same bounds in which the engine's own prefix
+   seconds until `evict_expired` is called next): the same bounds in which the engine's own prefix
    cache holds the prompt.
 2. A thing is found only under the name of its holder (tenant, epoch, in strict isolation the user):
    what one has sent makes nothing faster for another, not even measurably.
@@ -34,7 +34,7 @@ class CachePartitions:
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
 
-    def of(self, principal: Principal) -> PartitionKey:
+    def for_principal(self, principal: Principal) -> PartitionKey:
         name = principal.namespace.encode()
         return PartitionKey(hashlib.blake2b(name, key=self._secret, digest_size=32).digest())
 
@@ -64,7 +64,7 @@ class _CacheGenerations(Generic[Value]):
         self.old_weight, self.young_weight = self.young_weight, 0
         self._rotates_s = now_s + LIFETIME_S
 
-    def forget_old(self, now_s: float) -> None:
+    def evict_expired(self, now_s: float) -> None:
         if now_s < self._rotates_s:
             return
         due_s = self._rotates_s
@@ -89,7 +89,7 @@ class TtlCache(Generic[Value]):
     def __len__(self) -> int:
         return sum(len(each.young) + len(each.old) for each in self._of.values())
 
-    def all_of(
+    def get_or_compute_many(
         self,
         keys: Sequence[Digest],
         make: Callable[[list[int]], list[Value]],
@@ -110,23 +110,25 @@ class TtlCache(Generic[Value]):
                 else:
                     unknown[key] = place
         if unknown:
-            self._add(held, dict(zip(unknown, make(list(unknown.values())), strict=True)))
+            self._add_values(held, dict(zip(unknown, make(list(unknown.values())), strict=True)))
         return [held.young[key] for key in keys]
 
-    def one(self, key: Digest, make: Callable[[], Value], *, holder: PartitionKey) -> Value:
-        return self.all_of([key], lambda _: [make()], holder=holder)[0]
+    def get_or_compute(
+        self, key: Digest, make: Callable[[], Value], *, holder: PartitionKey
+    ) -> Value:
+        return self.get_or_compute_many([key], lambda _: [make()], holder=holder)[0]
 
-    def forget_old(self) -> None:
+    def evict_expired(self) -> None:
         """Also what nobody asks for any more."""
         now_s = self._clock.monotonic_s()
         for holder, held in list(self._of.items()):
             self._weight -= held.weight
-            held.forget_old(now_s)
+            held.evict_expired(now_s)
             self._weight += held.weight
             if not held.young and not held.old:
                 del self._of[holder]
 
-    def _add(self, held: _CacheGenerations[Value], values: dict[Digest, Value]) -> None:
+    def _add_values(self, held: _CacheGenerations[Value], values: dict[Digest, Value]) -> None:
         held.young.update(values)
         weight = sum(map(self._weigh, values.values()))
         held.young_weight += weight
@@ -138,7 +140,7 @@ class TtlCache(Generic[Value]):
         if held is None:
             held = self._of[holder] = _CacheGenerations(now_s)
         self._weight -= held.weight
-        held.forget_old(now_s)
+        held.evict_expired(now_s)
         # Half of the share, as there are two generations.
         if held.young_weight >= self._max_weight * MAX_SHARE / 2:
             held.rotate(now_s)

@@ -39,7 +39,7 @@ def collect(packages: Sequence[Package], wheels: Path) -> Iterator[tuple[Group, 
     num_library = len(library.training)
     is_library = {id(file) for file in files[:num_library]}
     for file in without_copies(files):
-        if held_out.shares_text(file):
+        if held_out.has_shared_text(file):
             print(f"skipping a file that shares text with a held-out file: {file.path}")
         elif id(file) in is_library:
             yield (Group.LIBRARY_TESTS if file.is_test else Group.LIBRARY), LIBRARY_NAME, file

@@ -79,7 +79,7 @@ class HeldOutFilter:
     def __init__(self, held_out: Sequence[SourceFile]) -> None:
         self._shingles = frozenset[int]().union(*(_shingles(file.text) for file in held_out))
 
-    def shares_text(self, file: SourceFile) -> bool:
+    def has_shared_text(self, file: SourceFile) -> bool:
         own = _shingles(file.text)
         num_shared = len(own & self._shingles)
         return num_shared > MAX_SHARED_SHINGLES or num_shared > MAX_SHARED_SHARE * max(1, len(own))

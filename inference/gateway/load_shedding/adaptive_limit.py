@@ -44,36 +44,38 @@ class CubicLimit:
     @property
     def is_queueing(self) -> bool:
         """Whether the latest requests took longer than they do when the pool is at ease."""
-        return self._are_slow(list(self._latest))
+        return self._is_slow(list(self._latest))
 
-    def forget(self, now_s: float) -> None:
+    def reset(self, now_s: float) -> None:
         """To be called from time to time: what has gone well for long enough starts afresh."""
         if self._late_at is not None and now_s - self._decreased_s > FORGET_S:
             self._late_at = None
             self.value = max(self.value, float(FIRST * self.floor))
             self._latest.clear()
 
-    def heard(self, ratio: float, *, num_ahead: int, admitted_s: float, now_s: float) -> None:
+    def on_first_token(
+        self, ratio: float, *, num_ahead: int, admitted_s: float, now_s: float
+    ) -> None:
         """A first token came, or is overdue, after `ratio` times its target. `num_ahead` were under
         way when it was admitted."""
         self._latest.append(ratio)
         if ratio <= 1.0:
-            self._note_ease(ratio, num_ahead)
+            self._record_ease(ratio, num_ahead)
             if num_ahead + 1 >= 0.8 * self.value:
                 self._grow(now_s)
         elif num_ahead >= self.floor / 2 and admitted_s > self._decreased_s and self.is_queueing:
             self._decrease(min(self.value, num_ahead + 1.0), now_s)
 
-    def crowded(self, num_under_way: int, *, epoch_s: float, now_s: float) -> None:
+    def on_rejected(self, num_under_way: int, *, epoch_s: float, now_s: float) -> None:
         """So many are under way that the next would be late, as far as one can tell."""
-        if now_s - self._decreased_s > epoch_s and self._are_slow(list(self._latest)[-_FEW:]):
+        if now_s - self._decreased_s > epoch_s and self._is_slow(list(self._latest)[-_FEW:]):
             self._decrease(min(self.value, float(num_under_way)), now_s)
 
-    def _are_slow(self, ratios: list[float]) -> bool:
+    def _is_slow(self, ratios: list[float]) -> bool:
         at_ease = _MAX_AT_EASE if self._at_ease is None else min(self._at_ease, _MAX_AT_EASE)
         return len(ratios) >= _FEW and median(ratios) > _QUEUEING * at_ease
 
-    def _note_ease(self, ratio: float, num_ahead: int) -> None:
+    def _record_ease(self, ratio: float, num_ahead: int) -> None:
         if self._at_ease is None:
             self._at_ease = ratio
         elif num_ahead < self.floor or ratio < self._at_ease:

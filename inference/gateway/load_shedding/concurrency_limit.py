@@ -24,11 +24,11 @@ class ConcurrencyLimiter:
         self._taken: Counter[TenantId] = Counter()
 
     @property
-    def num_taken(self) -> int:
+    def num_in_flight(self) -> int:
         return self._taken.total()
 
     @contextmanager
-    def one(self, tenant_id: TenantId, *, max_of_tenant: int) -> Iterator[None]:
+    def acquire(self, tenant_id: TenantId, *, max_of_tenant: int) -> Iterator[None]:
         """Raises Busy: `too_many_requests`, `gateway_at_capacity`."""
         if self._taken[tenant_id] >= min(max_of_tenant, self._max_of_one):
             raise TooManyRequests(

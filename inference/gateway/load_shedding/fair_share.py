@@ -28,20 +28,20 @@ class FairShares:
     """Of one pool, by the requests under way there."""
 
     def __init__(self) -> None:
-        self.num_under_way = 0
+        self.num_in_flight = 0
         self._of: Counter[TenantId | None] = Counter()  # None: a tenant that is not known
 
-    def enter(self, tenant_id: TenantId | None) -> None:
-        self.num_under_way += 1
+    def acquire(self, tenant_id: TenantId | None) -> None:
+        self.num_in_flight += 1
         self._of[tenant_id] += 1
 
-    def leave(self, tenant_id: TenantId | None) -> None:
-        self.num_under_way -= 1
+    def release(self, tenant_id: TenantId | None) -> None:
+        self.num_in_flight -= 1
         self._of[tenant_id] -= 1
         if not self._of[tenant_id]:
             del self._of[tenant_id]
 
-    def has_room(self, tenant_id: TenantId | None, trigger: Trigger, limit: float) -> bool:
+    def can_admit(self, tenant_id: TenantId | None, trigger: Trigger, limit: float) -> bool:
         if trigger is Trigger.PREFETCH or not self._is_near(limit):
             return self._is_below(_SHARES[trigger] * limit)
         num_tenants = len(self._of.keys() | {tenant_id})
@@ -53,7 +53,7 @@ class FairShares:
         return self._is_below(_SHARES[trigger] * limit)
 
     def _is_near(self, limit: float) -> bool:
-        return self.num_under_way >= _SHARES[Trigger.AUTOMATIC] * limit
+        return self.num_in_flight >= _SHARES[Trigger.AUTOMATIC] * limit
 
     def _is_below(self, num_requests: float) -> bool:
-        return self.num_under_way < max(1.0, num_requests)
+        return self.num_in_flight < max(1.0, num_requests)

@@ -42,7 +42,7 @@ _LONG_WAIT: Final = 0.4  # of the target
 class PoolLoadStats:
     """What a pool bears, for whoever shows or exports it."""
 
-    num_under_way: int
+    num_in_flight: int
     limit: float  # of requests under way
     first_token_p99_ms: float | None  # of the last ten seconds; None: there were none
     target_ms: float
@@ -56,7 +56,7 @@ class PoolLoadStats:
 class _AwaitingFirstToken:
     """A request under way whose first token has not been seen here yet."""
 
-    account: RequestTrace
+    trace: RequestTrace
     mode: Mode
     target_s: float
     num_ahead: int
@@ -80,44 +80,44 @@ class PoolLoadShedder:
         self._first_tokens: deque[tuple[int, int]] = deque(maxlen=_NUM_SLOTS)
 
     @property
-    def num_under_way(self) -> int:
-        return self._shares.num_under_way
+    def num_in_flight(self) -> int:
+        return self._shares.num_in_flight
 
-    def has_room(self, request: CompletionRequest, account: RequestTrace, now_s: float) -> bool:
-        self._look(now_s)
-        self.limit.forget(now_s)
+    def can_admit(self, request: CompletionRequest, account: RequestTrace, now_s: float) -> bool:
+        self._check_waiting(now_s)
+        self.limit.reset(now_s)
         target_s = self._targets_s[request.mode]
-        if self._would_be_late(target_s, now_s):
-            self.limit.crowded(self.num_under_way, epoch_s=target_s, now_s=now_s)
-        if not self.num_under_way:
+        if self._is_predicted_late(target_s, now_s):
+            self.limit.on_rejected(self.num_in_flight, epoch_s=target_s, now_s=now_s)
+        if not self.num_in_flight:
             return True
         trigger = Trigger.PREFETCH if request.is_warm_up else request.trigger
         if trigger is Trigger.PREFETCH and self._is_over_target(request.mode, now_s):
             return False
-        return self._shares.has_room(_tenant_id(account), trigger, self.limit.value)
+        return self._shares.can_admit(_tenant_id(account), trigger, self.limit.value)
 
-    def enter(self, request: CompletionRequest, account: RequestTrace, now_s: float) -> None:
+    def start(self, request: CompletionRequest, account: RequestTrace, now_s: float) -> None:
         if not request.is_warm_up:  # of the lowest priority: it tells nothing of the others
             self._waiting[account.arrival.request_id] = _AwaitingFirstToken(
-                account=account,
+                trace=account,
                 mode=request.mode,
                 target_s=self._targets_s[request.mode],
-                num_ahead=self.num_under_way,
+                num_ahead=self.num_in_flight,
                 admitted_s=now_s,
             )
-        self._shares.enter(_tenant_id(account))
+        self._shares.acquire(_tenant_id(account))
 
-    def leave(self, account: RequestTrace, now_s: float, *, was_refused: bool) -> None:
+    def finish(self, account: RequestTrace, now_s: float, *, was_refused: bool) -> None:
         """`was_refused`: the engine's queue was full."""
-        self._shares.leave(_tenant_id(account))
+        self._shares.release(_tenant_id(account))
         waiting = self._waiting.get(account.arrival.request_id)
         if waiting is None:
             return
         if was_refused and not waiting.is_overdue:
-            self._hear(waiting, _REFUSED_RATIO, now_s)
+            self._report_first_token(waiting, _REFUSED_RATIO, now_s)
         else:
-            self._judge(waiting, now_s)
-        if waiting.is_overdue and account.engine_first_s is None:
+            self._check_request(waiting, now_s)
+        if waiting.is_overdue and account.engine_first_token_s is None:
             # It left before its first token: it would have taken longer still.
             self.times[waiting.mode].add(_waited_s(waiting, now_s) * 1000, now_s=now_s)
         self._waiting.pop(account.arrival.request_id, None)
@@ -131,7 +131,7 @@ class PoolLoadShedder:
         p99_ms = self.p99_ms(mode, now_s)
         return p99_ms is not None and p99_ms > self._targets_s[mode] * 1000
 
-    def _would_be_late(self, target_s: float, now_s: float) -> bool:
+    def _is_predicted_late(self, target_s: float, now_s: float) -> bool:
         """Whether the oldest has waited for long, and more wait than first tokens came within a
         target's time when they came most quickly lately (Little's law)."""
         oldest = next(iter(self._waiting.values()), None)
@@ -149,29 +149,29 @@ class PoolLoadShedder:
             self._first_tokens.append((slot, 0))
         self._first_tokens[-1] = (slot, self._first_tokens[-1][1] + 1)
 
-    def _look(self, now_s: float) -> None:
+    def _check_waiting(self, now_s: float) -> None:
         """At those that wait: whose first token has come, who is overdue."""
         if now_s - self._looked_s < _LOOK_EVERY_S:
             return
         self._looked_s = now_s
         for waiting in tuple(self._waiting.values()):
-            self._judge(waiting, now_s)
+            self._check_request(waiting, now_s)
 
-    def _judge(self, waiting: _AwaitingFirstToken, now_s: float) -> None:
-        account = waiting.account
+    def _check_request(self, waiting: _AwaitingFirstToken, now_s: float) -> None:
+        account = waiting.trace
         waited_s = _waited_s(waiting, now_s)
-        if account.engine_first_s is not None:
+        if account.engine_first_token_s is not None:
             self.times[waiting.mode].add(waited_s * 1000, now_s=now_s)
             self._count_first_token(now_s)
             del self._waiting[account.arrival.request_id]
         elif waited_s <= waiting.target_s:
             return
         if not waiting.is_overdue:
-            self._hear(waiting, waited_s / waiting.target_s, now_s)
+            self._report_first_token(waiting, waited_s / waiting.target_s, now_s)
 
-    def _hear(self, waiting: _AwaitingFirstToken, ratio: float, now_s: float) -> None:
+    def _report_first_token(self, waiting: _AwaitingFirstToken, ratio: float, now_s: float) -> None:
         waiting.is_overdue = ratio > 1.0
-        self.limit.heard(
+        self.limit.on_first_token(
             ratio, num_ahead=waiting.num_ahead, admitted_s=waiting.admitted_s, now_s=now_s
         )
 
@@ -193,7 +193,7 @@ class LoadShedder:
             for name, count in num_replicas.items()
         }
 
-    def resize(self, pool: str, num_replicas: int) -> None:
+    def set_num_replicas(self, pool: str, num_replicas: int) -> None:
         """It has so many now; what was learnt of it stays."""
         self._pools[pool].limit.floor = _FLOOR_PER_REPLICA * max(1, num_replicas)
 
@@ -202,14 +202,14 @@ class LoadShedder:
         return tuple(self._pools)
 
     @contextmanager
-    def one(self, pool: str, request: CompletionRequest, account: RequestTrace) -> Iterator[None]:
+    def admit(self, pool: str, request: CompletionRequest, account: RequestTrace) -> Iterator[None]:
         """Raises Dropped (shed) when the pool has no room for a request of this kind."""
         load = self._pools[pool]
         now_s = self._clock.monotonic_s()
-        if not load.has_room(request, account, now_s):
+        if not load.can_admit(request, account, now_s):
             self.num_shed[pool, request.mode, request.trigger] += 1
             raise CompletionDropped(FinishReason.SHED)
-        load.enter(request, account, now_s)
+        load.start(request, account, now_s)
         was_refused = False
         try:
             yield
@@ -217,12 +217,12 @@ class LoadShedder:
             was_refused = failed.code == "engine_busy"
             raise
         finally:
-            load.leave(account, self._clock.monotonic_s(), was_refused=was_refused)
+            load.finish(account, self._clock.monotonic_s(), was_refused=was_refused)
 
-    def pressure(self, pool: str, mode: Mode) -> PoolLoadStats:
+    def get_stats(self, pool: str, mode: Mode) -> PoolLoadStats:
         load = self._pools[pool]
         return PoolLoadStats(
-            num_under_way=load.num_under_way,
+            num_in_flight=load.num_in_flight,
             limit=load.limit.value,
             first_token_p99_ms=load.p99_ms(mode, self._clock.monotonic_s()),
             target_ms=self._targets_ms[mode],
@@ -235,6 +235,6 @@ def _tenant_id(account: RequestTrace) -> TenantId | None:
 
 def _waited_s(waiting: _AwaitingFirstToken, now_s: float) -> float:
     """From its admission until its first token, or until now."""
-    account = waiting.account
-    until_s = now_s if account.engine_first_s is None else account.engine_first_s
+    account = waiting.trace
+    until_s = now_s if account.engine_first_token_s is None else account.engine_first_token_s
     return until_s - waiting.admitted_s

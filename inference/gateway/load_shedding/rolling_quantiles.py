@@ -24,7 +24,7 @@ class RollingQuantiles:
         self.count = 0
 
     def add(self, milliseconds: float, *, now_s: float) -> None:
-        self._turn(now_s)
+        self._rotate_slots(now_s)
         place = int(math.log(max(milliseconds, _LEAST_MS) / _LEAST_MS) / _GROWTH)
         place = min(place, _NUM_WIDTHS - 1)
         self._slots[self._now % NUM_SLOTS][place] += 1
@@ -33,7 +33,7 @@ class RollingQuantiles:
 
     def quantile(self, share: float, *, now_s: float) -> float | None:
         """In milliseconds, the upper end of its width; None: nothing was added lately."""
-        self._turn(now_s)
+        self._rotate_slots(now_s)
         rank, seen = share * self.count, 0
         for place, count in enumerate(self._sum):
             seen += count
@@ -41,7 +41,7 @@ class RollingQuantiles:
                 return _LEAST_MS * math.exp(_GROWTH * (place + 1))
         return None
 
-    def _turn(self, now_s: float) -> None:
+    def _rotate_slots(self, now_s: float) -> None:
         """Empties the slots that have become too old."""
         slot = int(now_s / SLOT_S)
         for number in range(max(self._now, slot - NUM_SLOTS) + 1, slot + 1):

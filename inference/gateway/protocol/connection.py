@@ -70,13 +70,13 @@ class ConnectionBackend:
     """What a connection asks for on behalf of its client."""
 
     serve: Callable[[IncomingRequest, ResponseWriter], Awaitable[None]]  # the pipeline
-    keep: Callable[[UsageRecord], None]  # the journal
-    warm: Callable[[TenantId, IncomingRequest], None]  # a file that was opened, in the background
-    edited: Callable[[SuggestionEdit], None]  # to be kept, or not: consent is looked at there
-    present: Callable[[], Principal]  # the client, by what holds now; raises Unauthenticated
-    belated: Callable[
-        [Principal, str, OutcomeReport], None
-    ]  # of a request that may not be the client's
+    append_record: Callable[[UsageRecord], None]  # the journal
+    # Of a file that was opened, in the background:
+    warm_up: Callable[[TenantId, IncomingRequest], None]
+    on_edited: Callable[[SuggestionEdit], None]  # to be kept, or not: consent is looked at there
+    find_principal: Callable[[], Principal]  # the client, by what holds now; raises Unauthenticated
+    # Of a request that may not be the client's:
+    record_late_outcome: Callable[[Principal, str, OutcomeReport], None]
     clock: Clock
 
 
@@ -98,7 +98,7 @@ class SupersessionKey:
     is_chat: bool
     is_prefetch: bool
 
-    def supersedes(self, older: "SupersessionKey") -> bool:
+    def is_superseding(self, older: "SupersessionKey") -> bool:
         is_same = self.path != "" and self.path == older.path and self.is_chat == older.is_chat
         return is_same and is_superseding(
             newer_is_prefetch=self.is_prefetch, older_is_prefetch=older.is_prefetch
@@ -114,7 +114,7 @@ class StreamedCompletion:
     """One completion of this connection; the Client of its pipeline."""
 
     id: str
-    purpose: SupersessionKey
+    supersession_key: SupersessionKey
     suggestion: SuggestionRecord
     send: Send
     is_explained: bool = False  # whether its client wants to know what the prompt was made of
@@ -132,19 +132,19 @@ class StreamedCompletion:
         if was is not self.state and self.task is not None:
             self.task.cancel(finish.value)
 
-    async def delta(self, text: str) -> None:
+    async def write_delta(self, text: str) -> None:
         self.advance(CompletionEvent.DELTA)
         await self.send(DeltaFrame(id=self.id, text=text))
-        self.suggestion.grow(text)
+        self.suggestion.append_text(text)
 
-    async def done(self, account: RequestTrace) -> None:
+    async def write_done(self, account: RequestTrace) -> None:
         self.advance(CompletionEvent.DONE)
         account.cancelled_s = self.cancelled_s
-        finish = account.ending or FinishReason.STOP
+        finish = account.finish_reason or FinishReason.STOP
         meta = build_meta(account, is_explained=self.is_explained)
         await self.send(DoneFrame(id=self.id, finish=finish, meta=meta))
 
-    async def error(self, error: CompletionError, account: RequestTrace) -> None:
+    async def write_error(self, error: CompletionError, account: RequestTrace) -> None:
         self.advance(CompletionEvent.ERROR)
         await self.send(_error_frame(self.id, error))
 
@@ -167,12 +167,12 @@ class Connection:
                 raise InvalidFrame("binary_frame", "Frames are JSON text.")
             frame = decode_frame(text)
         except InvalidFrame as error:
-            await self._refuse(error.id, error)
+            await self._send_error(error.id, error)
             return
         try:
-            await self._act(frame)
+            await self._dispatch_frame(frame)
         except CompletionError as error:
-            await self._refuse(_id_of(frame), error)
+            await self._send_error(_id_of(frame), error)
 
     async def close(self) -> None:
         """The client has left: ends all that is under way and waits until it has ended."""
@@ -181,84 +181,90 @@ class Connection:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def settle(self) -> None:
+    async def drain(self) -> None:
         """Waits until nothing is under way; what is asked meanwhile is served, and waited for."""
         while tasks := [each.task for each in self._under_way.values() if each.task]:
             await asyncio.wait(tasks)
 
-    async def _act(self, frame: ClientFrame) -> None:
+    async def _dispatch_frame(self, frame: ClientFrame) -> None:
         """Raises CompletionError."""
         match frame:
             case CompleteFrame():
-                await self._complete(frame)
+                await self._on_complete(frame)
             case CancelFrame():
-                self._cancel(frame)
+                self._on_cancel(frame)
             case FileOpenedFrame():
-                self._open(frame)
+                self._on_file_opened(frame)
             case OutcomeFrame():
-                self._outcome(frame)
+                self._on_outcome(frame)
             case TypingFrame():
-                self._typed(frame)
+                self._on_typing(frame)
             case PolicyQueryFrame():
-                await self._send(answer_policy_query(self._backend.present(), frame.repository))
+                await self._send(
+                    answer_policy_query(self._backend.find_principal(), frame.repository)
+                )
 
-    async def _refuse(self, identifier: str, error: CompletionError) -> None:
+    async def _send_error(self, identifier: str, error: CompletionError) -> None:
         await self._send(_error_frame(identifier, error))
 
-    async def _complete(self, frame: CompleteFrame) -> None:
-        known = self._known(frame.id)
+    async def _on_complete(self, frame: CompleteFrame) -> None:
+        known = self._find_completion(frame.id)
         if known is not None:
             advance(known.state, CompletionEvent.COMPLETE)  # raises: the id is taken
         purpose = _purpose(frame)
-        superseded = self._superseded_by(purpose)
-        self._check_room(num_leaving=len(superseded))
+        superseded = self._find_superseded(purpose)
+        self._require_room(num_leaving=len(superseded))
         for exchange in superseded:
             exchange.cancel(FinishReason.SUPERSEDED, at_s=self._backend.clock.monotonic_s())
-        arrival = self._arrival(_draft(frame), trace_parent=frame.traceparent)
+        arrival = self._make_incoming_request(_draft(frame), trace_parent=frame.traceparent)
         suggestion = SuggestionRecord(arrival.request_id)
         exchange = StreamedCompletion(
             frame.id, purpose, suggestion, self._send, is_explained=frame.explain
         )
         exchange.advance(CompletionEvent.COMPLETE)
         self._under_way[frame.id] = exchange
-        exchange.task = asyncio.create_task(self._run(exchange, arrival))
+        exchange.task = asyncio.create_task(self._run_completion(exchange, arrival))
         # Let it enter `record` before the next frame can cancel it: all that was asked counts.
         await asyncio.sleep(0)
 
-    def _known(self, identifier: str) -> StreamedCompletion | None:
+    def _find_completion(self, identifier: str) -> StreamedCompletion | None:
         places = (self._under_way, self._ended, self._accepted)
         return next((place[identifier] for place in places if identifier in place), None)
 
-    def _superseded_by(self, purpose: SupersessionKey) -> list[StreamedCompletion]:
+    def _find_superseded(self, purpose: SupersessionKey) -> list[StreamedCompletion]:
         """Newest wins: a request for the same file makes the ones before worthless."""
-        return [running for running in self._running() if purpose.supersedes(running.purpose)]
+        return [
+            running
+            for running in self._list_running()
+            if purpose.is_superseding(running.supersession_key)
+        ]
 
-    def _running(self) -> list[StreamedCompletion]:
+    def _list_running(self) -> list[StreamedCompletion]:
         every = self._under_way.values()
         return [exchange for exchange in every if exchange.state is not CompletionState.CANCELLING]
 
-    def _check_room(self, *, num_leaving: int) -> None:
+    def _require_room(self, *, num_leaving: int) -> None:
         """What is being cancelled waits, for a moment, for a client that may read slowly."""
-        num_running = len(self._running()) - num_leaving
+        num_running = len(self._list_running()) - num_leaving
         if num_running >= MAX_UNDER_WAY or len(self._under_way) >= MAX_HELD:
             raise TooManyRequests(
                 "too_many_requests", f"{MAX_UNDER_WAY} completions are under way here."
             )
 
-    async def _run(self, exchange: StreamedCompletion, arrival: IncomingRequest) -> None:
+    async def _run_completion(self, exchange: StreamedCompletion, arrival: IncomingRequest) -> None:
         try:
             await self._backend.serve(arrival, exchange)
         finally:
             # A cancelled task keeps its frames, and they the customer's text: let go of it here,
             # and of its path, which an outcome has no use for.
             exchange.task = None
-            exchange.purpose = _NO_PURPOSE
+            exchange.supersession_key = _NO_PURPOSE
             del self._under_way[exchange.id]
             self._ended[exchange.id] = exchange
             if len(self._ended) > MAX_REMEMBERED:
                 self._ended.popitem(last=False)
 
-    def _arrival(
+    def _make_incoming_request(
         self, draft: UnvalidatedRequest, *, trace_parent: str | None = None
     ) -> IncomingRequest:
         return IncomingRequest(
@@ -272,24 +278,26 @@ class Connection:
             editor=self._caller.editor,
         )
 
-    def _open(self, frame: FileOpenedFrame) -> None:
+    def _on_file_opened(self, frame: FileOpenedFrame) -> None:
         """Warmed when there is room for it; neither that nor what is wrong with it is told."""
         tenant_id = self._caller.principal.snapshot.tenant_id
-        self._backend.warm(tenant_id, self._arrival(_opened(frame)))
+        self._backend.warm_up(tenant_id, self._make_incoming_request(_opened(frame)))
 
-    def _cancel(self, frame: CancelFrame) -> None:
+    def _on_cancel(self, frame: CancelFrame) -> None:
         exchange = self._under_way.get(frame.id)
         if exchange is not None:
             exchange.cancel(FinishReason.CANCELLED, at_s=self._backend.clock.monotonic_s())
 
-    def _outcome(self, frame: OutcomeFrame) -> None:
+    def _on_outcome(self, frame: OutcomeFrame) -> None:
         told = OutcomeReport(
             frame.event, frame.chars, frame.lines, frame.after_ms, frame.edited_ratio
         )
-        exchange = self._known(frame.id)
+        exchange = self._find_completion(frame.id)
         known_id = exchange and exchange.suggestion.request_id
         if frame.request_id and frame.request_id != known_id:
-            self._backend.belated(self._backend.present(), frame.request_id, told)
+            self._backend.record_late_outcome(
+                self._backend.find_principal(), frame.request_id, told
+            )
             return
         advance(exchange.state if exchange else CompletionState.UNKNOWN, CompletionEvent.OUTCOME)
         assert exchange is not None, "an outcome in state UNKNOWN was refused"
@@ -298,7 +306,7 @@ class Connection:
             self._accepted[frame.id] = self._ended.pop(frame.id)
             if len(self._accepted) > MAX_ACCEPTED:
                 self._accepted.popitem(last=False)
-        self._backend.keep(
+        self._backend.append_record(
             OutcomeRecord(
                 outcome_id=new_request_id(),
                 request_id=exchange.suggestion.request_id,
@@ -315,13 +323,13 @@ class Connection:
         )
         if frame.text:
             request_id = exchange.suggestion.request_id
-            self._backend.edited(
+            self._backend.on_edited(
                 SuggestionEdit(request_id, frame.event, frame.after_ms, frame.text)
             )
 
-    def _typed(self, frame: TypingFrame) -> None:
-        for language, chars in self._pace.take(frame.chars).items():
-            self._backend.keep(
+    def _on_typing(self, frame: TypingFrame) -> None:
+        for language, chars in self._pace.accept(frame.chars).items():
+            self._backend.append_record(
                 TypingRecord(
                     typed_id=new_request_id(),
                     tenant_id=self._caller.principal.snapshot.tenant_id,

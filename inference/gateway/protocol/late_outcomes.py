@@ -47,7 +47,7 @@ class LateOutcomeRecorder:
             clock, at_once=MAX_OF_TENANT_AT_ONCE, interval_s=_TENANTS_INTERVAL_S
         )
 
-    def tell(self, principal: Principal, request_id: str, told: OutcomeReport) -> None:
+    def record(self, principal: Principal, request_id: str, told: OutcomeReport) -> None:
         """Raises InvalidFrame: `invalid_field`, `unknown_id`; and Busy."""
         span_s = validate_report(told)
         now_ms = self._clock.now_ms()

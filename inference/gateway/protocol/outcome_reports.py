@@ -27,9 +27,9 @@ class SuggestionRecord:
     request_id: RequestId
     num_chars: int = 0
     num_lines: int = 0
-    told: Counter[tuple[OutcomeEvent, int | None]] = field(default_factory=Counter)
+    reported_events: Counter[tuple[OutcomeEvent, int | None]] = field(default_factory=Counter)
 
-    def grow(self, text: str) -> None:
+    def append_text(self, text: str) -> None:
         """It goes on with `text`, which is not kept."""
         self.num_lines += text.count("\n") + (self.num_chars == 0 and text != "")
         self.num_chars += len(text)
@@ -59,9 +59,9 @@ def count_outcome(suggestion: SuggestionRecord, told: OutcomeReport) -> OutcomeC
     span_s = validate_report(told)
     key = (told.event, span_s)
     most = MAX_PARTS if told.event is OutcomeEvent.PARTIALLY_ACCEPTED else 1
-    if suggestion.told[key] >= most:
+    if suggestion.reported_events[key] >= most:
         raise InvalidFrame("duplicate_outcome", "This was reported before.")
-    suggestion.told[key] += 1
+    suggestion.reported_events[key] += 1
     return OutcomeCounts(
         chars=_at_most(suggestion.num_chars, told.chars),
         lines=_at_most(suggestion.num_lines, told.lines),

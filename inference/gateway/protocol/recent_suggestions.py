@@ -46,9 +46,9 @@ class RecentSuggestions:
             defaultdict(OrderedDict)
         )
 
-    def remember(self, principal: Principal, request_id: RequestId, text: str) -> None:
+    def add(self, principal: Principal, request_id: RequestId, text: str) -> None:
         suggestion = SuggestionRecord(request_id)
-        suggestion.grow(text)
+        suggestion.append_text(text)
         suggestions = self._of_tenant[principal.snapshot.tenant_id]
         line = text.partition("\n")[0]
         suggestions[request_id] = _RecentSuggestion(principal.owner, suggestion, len(line))

@@ -20,7 +20,7 @@ class TypingPace:
         self._clock = clock
         self._last_s: float | None = None  # None: never told
 
-    def take(self, chars: Mapping[str, int]) -> dict[str, int]:
+    def accept(self, chars: Mapping[str, int]) -> dict[str, int]:
         """Return the typed characters by language, without zeros.
 
         Raises InvalidFrame, and TooManyRequests for a client that reports too often: it adds these

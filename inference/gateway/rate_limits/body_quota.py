@@ -25,7 +25,7 @@ class BodyQuota:
         self.num_bytes = 0
         self._of: Counter[_Owner] = Counter()
 
-    def grow(self, principal: Principal, num_bytes: int) -> None:
+    def reserve(self, principal: Principal, num_bytes: int) -> None:
         """Raises Busy: `too_many_requests`, `gateway_at_capacity`; nothing has grown then."""
         key, tenant = _owners(principal)
         is_over_key = self._of[key] + num_bytes > MAX_OF_KEY_BYTES
@@ -38,7 +38,7 @@ class BodyQuota:
             raise TooManyRequests("gateway_at_capacity", "The gateway is full.", http_status=503)
         self._add(principal, num_bytes)
 
-    def shrink(self, principal: Principal, num_bytes: int) -> None:
+    def release(self, principal: Principal, num_bytes: int) -> None:
         """Once they are whole, or given up."""
         self._add(principal, -num_bytes)
 

@@ -40,11 +40,11 @@ _PAYMENT_REQUIRED: Final = 402  # nothing that a client tries again by itself
 
 @dataclass(frozen=True, slots=True)
 class BudgetReservation:
-    wants: Sequence[SpendRequest]
+    spend_requests: Sequence[SpendRequest]
     prices: TierPrices | None  # None: nothing is reserved
     is_warm_up: bool
 
-    def cost(self, account: RequestTrace, *, has_failed: bool) -> int:
+    def compute_cost(self, account: RequestTrace, *, has_failed: bool) -> int:
         """Micros, as the ledger will have them; a warm-up is no completion and costs nothing."""
         if self.prices is None or has_failed or self.is_warm_up:
             return 0

@@ -16,7 +16,7 @@ _SLACK = 1e-6
 class Gcra:
     full_at_s: float = 0.0  # monotonic seconds
 
-    def room(self, *, capacity: int, interval_s: float, now_s: float) -> int:
+    def available_units(self, *, capacity: int, interval_s: float, now_s: float) -> int:
         """Units that may be spent now."""
         ahead_s = max(0.0, self.full_at_s - now_s)
         return max(0, int(capacity - ahead_s / interval_s + _SLACK))

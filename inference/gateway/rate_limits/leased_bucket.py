@@ -39,7 +39,7 @@ class BucketSpec:
 class LeaseRequest:
     """What a gateway tells the store about one bucket. Units; least <= need <= want."""
 
-    rule: BucketSpec
+    spec: BucketSpec
     number: int  # grows with each request of a gateway: the store ignores one that is not newer
     since: int  # number of the last request that was answered
     settled: int  # spent since that request was made; below 0: it had told too much
@@ -57,7 +57,7 @@ class LeaseGrant:
 
 @dataclass(slots=True, eq=False)
 class LeasedBucket:
-    rule: BucketSpec
+    spec: BucketSpec
     size: int  # spare units of the next lease
     used_s: float  # when a request last spent of it
     since: int  # see LeaseRequest; before the first answer a number of the bucket's own
@@ -67,21 +67,21 @@ class LeasedBucket:
     waiting: list[int] = field(default_factory=list)  # units of requests that wait for the renewal
     overdrawn: int = 0  # by the last answer
     is_answered: bool = True  # the last request; the store may hold more or less than `held`
-    asked_s: float = float("-inf")  # when the last request was made
+    requested_s: float = float("-inf")  # when the last request was made
     valid_until_s: float = float("-inf")
     renew_at_s: float = float("-inf")
     grown_s: float = float("-inf")  # when the lease was last filled up
-    refused_until_s: float = float("-inf")
-    refused_units: int = 1  # until then
+    denied_until_s: float = float("-inf")
+    denied_units: int = 1  # until then
     renewal: asyncio.Task[bool] | None = None
-    alone: Gcra = field(default_factory=Gcra)  # of a rate: what this gateway has let through
+    fallback: Gcra = field(default_factory=Gcra)  # of a rate: what this gateway has let through
 
     @property
     def is_returned(self) -> bool:
         """The store has acknowledged that nothing is held but for requests that have not ended."""
         return self.is_answered and self.held <= self.reserved and not self.settled
 
-    def left(self, now_s: float) -> int:
+    def remaining_units(self, now_s: float) -> int:
         """Leased and not yet spent or reserved; below 0: spent beyond the lease."""
         if now_s < self.valid_until_s:
             return self.held - self.reserved - self.settled
@@ -89,9 +89,9 @@ class LeasedBucket:
 
     def is_due(self, now_s: float, units: int = 0) -> bool:
         """Whether the store should be asked, by a request for so many units."""
-        if self.renewal is not None or self.refused_until_s > now_s:
+        if self.renewal is not None or self.denied_until_s > now_s:
             return False
-        return self.left(now_s) - units < self.size // 2 or now_s >= self.renew_at_s
+        return self.remaining_units(now_s) - units < self.size // 2 or now_s >= self.renew_at_s
 
     def is_idle(self, now_s: float) -> bool:
         """Whether there is something to return, or to keep for a request that takes long."""
@@ -103,45 +103,45 @@ class LeasedBucket:
         """A budget reserves until `settle`. What a rate lets through without a lease is counted
         here alone, because it comes back by itself."""
         self.used_s = now_s
-        if self.rule.interval_s is not None:
-            self.alone.spend(units, interval_s=self.rule.interval_s, now_s=now_s)
+        if self.spec.interval_s is not None:
+            self.fallback.spend(units, interval_s=self.spec.interval_s, now_s=now_s)
             self.settled += units if is_leased else 0
         else:
             self.reserved += units
 
     def settle(self, units: int, used: int, now_s: float, *, is_leased: bool) -> None:
         """Of the units of `spend` so many were used; may be more."""
-        if self.rule.interval_s is not None:
-            self.alone.spend(used - units, interval_s=self.rule.interval_s, now_s=now_s)
+        if self.spec.interval_s is not None:
+            self.fallback.spend(used - units, interval_s=self.spec.interval_s, now_s=now_s)
             self.settled += used - units if is_leased else 0
         else:
             self.reserved -= units
             self.settled += used
 
-    def alone_wait_s(self, units: int, now_s: float) -> float:
+    def fallback_wait_s(self, units: int, now_s: float) -> float:
         """How long this gateway's own count of the bucket would have so many units wait."""
-        if self.rule.interval_s is None:
-            debt = self.overdrawn + units - self.left(now_s)
-            return 0.0 if debt <= self.rule.max_debt else _ASK_AGAIN_S
-        return self.alone.wait_s(
-            min(units, self.rule.capacity),
-            capacity=self.rule.capacity,
-            interval_s=self.rule.interval_s,
+        if self.spec.interval_s is None:
+            debt = self.overdrawn + units - self.remaining_units(now_s)
+            return 0.0 if debt <= self.spec.max_debt else _ASK_AGAIN_S
+        return self.fallback.wait_s(
+            min(units, self.spec.capacity),
+            capacity=self.spec.capacity,
+            interval_s=self.spec.interval_s,
             now_s=now_s,
         )
 
-    def refused_wait_s(self, units: int, now_s: float) -> float:
-        """The store's answer was for `refused_units`."""
-        missing = max(0, units - self.left(now_s) - self.refused_units)
-        return self.refused_until_s - now_s + missing * (self.rule.interval_s or 0.0)
+    def denied_wait_s(self, units: int, now_s: float) -> float:
+        """The store's answer was for `denied_units`."""
+        missing = max(0, units - self.remaining_units(now_s) - self.denied_units)
+        return self.denied_until_s - now_s + missing * (self.spec.interval_s or 0.0)
 
-    def follow(self, rule: BucketSpec) -> None:
+    def apply_spec(self, rule: BucketSpec) -> None:
         """The policy has changed. A lease on a smaller bucket is not spent before the store has
         seen it; what it has too much goes back with that request."""
-        if rule.capacity < self.rule.capacity or rule.interval_s != self.rule.interval_s:
+        if rule.capacity < self.spec.capacity or rule.interval_s != self.spec.interval_s:
             self.valid_until_s = float("-inf")
-        self.rule, self.size = rule, rule.lease
-        self.refused_until_s = self.renew_at_s = float("-inf")
+        self.spec, self.size = rule, rule.lease
+        self.denied_until_s = self.renew_at_s = float("-inf")
 
     def make_request(self, number: int, now_s: float, *, is_return: bool = False) -> LeaseRequest:
         """State the lease from now on; what it has too much is not spent from now on."""
@@ -150,9 +150,9 @@ class LeasedBucket:
         self.held = min(self.held, want + self.settled)
         need = max(wanted, self.held - self.settled)
         least = self.reserved + min(self.waiting) if self.waiting else need
-        self.asked_s, self.is_answered = now_s, False
+        self.requested_s, self.is_answered = now_s, False
         return LeaseRequest(
-            rule=self.rule,
+            spec=self.spec,
             number=number,
             since=self.since,
             settled=self.settled,
@@ -165,19 +165,19 @@ class LeasedBucket:
         self.since, self.held, self.is_answered = request.number, grant.held, True
         self.settled -= request.settled
         self.overdrawn = grant.overdrawn
-        if request.rule is not self.rule:
-            return  # the answer is about what the policy was: `follow` has asked for another
-        self.valid_until_s = self.asked_s + _VALID_S
-        self.renew_at_s = self.asked_s + _RENEW_S
-        self.refused_until_s = now_s + grant.wait_s
-        self.refused_units = max(1, request.least - self.reserved)
+        if request.spec is not self.spec:
+            return  # the answer is about what the policy was: `apply_spec` has asked for another
+        self.valid_until_s = self.requested_s + _VALID_S
+        self.renew_at_s = self.requested_s + _RENEW_S
+        self.denied_until_s = now_s + grant.wait_s
+        self.denied_units = max(1, request.least - self.reserved)
         if request.want - request.need > self.size // 2 and grant.held == request.want:
             self._resize()
 
     def _resize(self) -> None:
         """By how long the last lease lasted, now that there is a new one."""
-        lasted_s, self.grown_s = self.asked_s - self.grown_s, self.asked_s
+        lasted_s, self.grown_s = self.requested_s - self.grown_s, self.requested_s
         if lasted_s < _SHORT_S:
-            self.size = min(self.size * 2, self.rule.max_lease)
+            self.size = min(self.size * 2, self.spec.max_lease)
         elif lasted_s > IDLE_S:
-            self.size = max(self.size // 2, self.rule.lease)
+            self.size = max(self.size // 2, self.spec.lease)

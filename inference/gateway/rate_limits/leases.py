@@ -48,13 +48,13 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SpendRequest:
-    rule: BucketSpec
+    spec: BucketSpec
     units: int  # at least 1
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What `take` has spent of one bucket, to be settled once."""
+    """What `spend` has spent of one bucket, to be settled once."""
 
     bucket: LeasedBucket
     units: int
@@ -66,7 +66,7 @@ class RateLimitExceeded(Exception):
 
     def __init__(self, rule: BucketSpec, wait_s: float) -> None:
         super().__init__(rule.key)
-        self.rule: Final = rule
+        self.spec: Final = rule
         self.wait_s: Final = wait_s
 
 
@@ -103,7 +103,7 @@ class Leases:
         self._probe_at_s: float | None = None  # None: the store answers
 
     @property
-    def is_alone(self) -> bool:
+    def is_store_unavailable(self) -> bool:
         """Whether the store is away."""
         return self._probe_at_s is not None
 
@@ -111,34 +111,38 @@ class Leases:
     def num_buckets(self) -> int:
         return len(self._buckets) + len(self._leaving)
 
-    async def take(self, wants: Sequence[SpendRequest]) -> list[Charge]:
+    async def spend(self, wants: Sequence[SpendRequest]) -> list[Charge]:
         """Spend all of them, or raise RateLimitExceeded for the one that takes longest.
 
         May wait MAX_WAIT_S for the store. Cancelled there, it has spent nothing.
         """
         now_s = self._clock.monotonic_s()
-        pairs = [(self._bucket(want.rule, now_s), want.units) for want in wants]
+        pairs = [(self._get_or_create_bucket(want.spec, now_s), want.units) for want in wants]
         deadline_s = now_s + self._max_wait_s
-        while short := [(bucket, units) for bucket, units in pairs if bucket.left(now_s) < units]:
-            if self.is_alone or now_s >= deadline_s:
+        while short := [
+            (bucket, units) for bucket, units in pairs if bucket.remaining_units(now_s) < units
+        ]:
+            if self.is_store_unavailable or now_s >= deadline_s:
                 self._probe(pairs, now_s)
                 _check_alone(short, now_s)
                 break
             _check_refusals(short, now_s)
-            await self._renewed(pairs, short, timeout_s=deadline_s - now_s)
+            await self._wait_for_renewal(pairs, short, timeout_s=deadline_s - now_s)
             now_s = self._clock.monotonic_s()
-        spent = [Charge(bucket, units, bucket.left(now_s) >= units) for bucket, units in pairs]
+        spent = [
+            Charge(bucket, units, bucket.remaining_units(now_s) >= units) for bucket, units in pairs
+        ]
         for one in spent:
             one.bucket.spend(one.units, now_s, is_leased=one.is_leased)
-        if not self.is_alone:
-            self._start([bucket for bucket, _ in pairs if bucket.is_due(now_s)])
+        if not self.is_store_unavailable:
+            self._start_call([bucket for bucket, _ in pairs if bucket.is_due(now_s)])
         return spent
 
     def settle(self, spent: Charge, used: int) -> None:
         """Say how many of the units were used: fewer, or more."""
         now_s, bucket = self._clock.monotonic_s(), spent.bucket
         bucket.settle(spent.units, used, now_s, is_leased=spent.is_leased)
-        key = bucket.rule.key
+        key = bucket.spec.key
         known = self._buckets.get(key) or self._leaving.setdefault(key, bucket)
         if known is not bucket:  # it was forgotten, and made anew
             known.settled, bucket.settled = known.settled + bucket.settled, 0
@@ -147,42 +151,44 @@ class Leases:
         """Return what is not used, until cancelled."""
         while True:
             await asyncio.sleep(SWEEP_S)
-            await self.sweep()
+            await self.evict_idle()
 
-    async def sweep(self) -> None:
+    async def evict_idle(self) -> None:
         now_s = self._clock.monotonic_s()
         idle: list[LeasedBucket] = []
         self.num_held, self.num_unanswered = Counter(), 0
         for bucket in [*self._buckets.values(), *self._leaving.values()]:
-            self.num_held[bucket.rule.kind] += bucket.held
+            self.num_held[bucket.spec.kind] += bucket.held
             self.num_unanswered += not bucket.is_answered and bucket.renewal is None
             if bucket.is_idle(now_s):
                 idle.append(bucket)
             elif _is_forgettable(bucket, now_s):
-                self._forget(bucket)
-        await self._return(idle)
+                self._remove(bucket)
+        await self._return_units(idle)
 
     async def close(self) -> None:
         """Return all that is left, for CLOSE_S at most: after that the store takes it back."""
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for bucket in self._all():
+        for bucket in self._all_buckets():
             bucket.renewal = None  # a task that is cancelled before its first step clears nothing
         try:
             async with asyncio.timeout(CLOSE_S):
-                while not_returned := [bucket for bucket in self._all() if not bucket.is_returned]:
-                    if not await self._return(not_returned):
+                while not_returned := [
+                    bucket for bucket in self._all_buckets() if not bucket.is_returned
+                ]:
+                    if not await self._return_units(not_returned):
                         await asyncio.sleep(self._max_wait_s)
         except TimeoutError:
             log.warning("rate_limits.refund_failed", buckets=len(not_returned))
         self._buckets.clear()
         self._leaving.clear()
 
-    def _all(self) -> Iterable[LeasedBucket]:
+    def _all_buckets(self) -> Iterable[LeasedBucket]:
         return chain(self._buckets.values(), self._leaving.values())
 
-    def _bucket(self, rule: BucketSpec, now_s: float) -> LeasedBucket:
+    def _get_or_create_bucket(self, rule: BucketSpec, now_s: float) -> LeasedBucket:
         bucket = self._buckets.get(rule.key)
         if bucket is None:
             bucket = self._leaving.pop(rule.key, None) or LeasedBucket(
@@ -190,8 +196,8 @@ class Leases:
             )
             self._buckets[rule.key] = bucket
             self._evict()
-        if bucket.rule is not rule and bucket.rule != rule:
-            bucket.follow(rule)
+        if bucket.spec is not rule and bucket.spec != rule:
+            bucket.apply_spec(rule)
         self._buckets.move_to_end(rule.key)
         return bucket
 
@@ -206,14 +212,14 @@ class Leases:
         self._leaving[key] = bucket
         if len(self._leaving) > self._max_buckets:
             self._leaving.popitem(last=False)
-        if bucket.renewal is None and not self.is_alone:
-            self._start([bucket], is_return=True)
+        if bucket.renewal is None and not self.is_store_unavailable:
+            self._start_call([bucket], is_return=True)
 
-    def _forget(self, bucket: LeasedBucket) -> None:
-        self._buckets.pop(bucket.rule.key, None)
-        self._leaving.pop(bucket.rule.key, None)
+    def _remove(self, bucket: LeasedBucket) -> None:
+        self._buckets.pop(bucket.spec.key, None)
+        self._leaving.pop(bucket.spec.key, None)
 
-    async def _renewed(
+    async def _wait_for_renewal(
         self,
         pairs: Sequence[tuple[LeasedBucket, int]],
         short: Sequence[tuple[LeasedBucket, int]],
@@ -225,26 +231,26 @@ class Leases:
         for bucket, units in short:
             bucket.waiting.append(units)
         try:
-            self._start([bucket for bucket, units in pairs if bucket.is_due(now_s, units)])
+            self._start_call([bucket for bucket, units in pairs if bucket.is_due(now_s, units)])
             waited_for = {bucket.renewal for bucket, _ in short if bucket.renewal is not None}
             _, pending = await asyncio.wait(waited_for, timeout=timeout_s)
         finally:
             for bucket, units in short:
                 bucket.waiting.remove(units)
         if pending:
-            self._is_away("TimeoutError")
+            self._on_store_unavailable("TimeoutError")
 
-    def _start(self, buckets: Sequence[LeasedBucket], *, is_return: bool = False) -> None:
+    def _start_call(self, buckets: Sequence[LeasedBucket], *, is_return: bool = False) -> None:
         """Begin a call about them in the background."""
         if not buckets:
             return
-        task = asyncio.create_task(self._call(buckets, is_return=is_return))
+        task = asyncio.create_task(self._call_store(buckets, is_return=is_return))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         for bucket in buckets:
             bucket.renewal = task
 
-    async def _call(self, buckets: Sequence[LeasedBucket], *, is_return: bool) -> bool:
+    async def _call_store(self, buckets: Sequence[LeasedBucket], *, is_return: bool) -> bool:
         """Whether the store has answered. Cancelled, or too late, the call may still have counted:
         the next one about the bucket finds out."""
         now_s = self._clock.monotonic_s()
@@ -257,7 +263,7 @@ class Leases:
                 grants = await self._store.renew(self._gateway, requests)
         except (OSError, TimeoutError) as error:
             self.num_calls["failed"] += 1
-            self._is_away(type(error).__name__)
+            self._on_store_unavailable(type(error).__name__)
             return False
         finally:
             for bucket in buckets:
@@ -269,35 +275,35 @@ class Leases:
             bucket.on_answered(request, grant, now_s)
         return True
 
-    def _is_away(self, error: str) -> None:
-        if not self.is_alone:
+    def _on_store_unavailable(self, error: str) -> None:
+        if not self.is_store_unavailable:
             log.warning("rate_limits.store_unavailable", error=error)
         self._probe_at_s = self._clock.monotonic_s() + PROBE_S
 
     def _probe(self, pairs: Sequence[tuple[LeasedBucket, int]], now_s: float) -> None:
         if self._probe_at_s is not None and now_s >= self._probe_at_s:
             self._probe_at_s = now_s + PROBE_S
-            self._start([bucket for bucket, units in pairs if bucket.is_due(now_s, units)])
+            self._start_call([bucket for bucket, units in pairs if bucket.is_due(now_s, units)])
 
-    async def _return(self, buckets: Iterable[LeasedBucket]) -> bool:
+    async def _return_units(self, buckets: Iterable[LeasedBucket]) -> bool:
         """Return what they have left, until none of several calls at once is answered. True: the
         store has acknowledged all."""
         by_holder: defaultdict[str, list[LeasedBucket]] = defaultdict(list)
         for bucket in buckets:
-            by_holder[bucket.rule.holder].append(bucket)
+            by_holder[bucket.spec.holder].append(bucket)
         calls = [call for held in by_holder.values() for call in _parts(held, _KEYS_PER_CALL)]
         is_all = True
         for at_once in _parts(calls, _CALLS_AT_ONCE):
-            are_answered = await asyncio.gather(*map(self._return_one, at_once))
+            are_answered = await asyncio.gather(*map(self._return_batch, at_once))
             is_all = is_all and all(are_answered)
             if not any(are_answered):
                 break
         return is_all
 
-    async def _return_one(self, buckets: Sequence[LeasedBucket]) -> bool:
+    async def _return_batch(self, buckets: Sequence[LeasedBucket]) -> bool:
         """A bucket that a request has asked about meanwhile is left to it."""
         free = [bucket for bucket in buckets if bucket.renewal is None]
-        self._start(free, is_return=True)
+        self._start_call(free, is_return=True)
         return not free or (task := free[0].renewal) is None or await asyncio.shield(task)
 
 
@@ -309,22 +315,22 @@ def _is_forgettable(bucket: LeasedBucket, now_s: float) -> bool:
     """Nothing would be lost: neither units, nor a count or a refusal that still limits somebody."""
     if bucket.renewal is not None or not bucket.is_returned or bucket.reserved or bucket.overdrawn:
         return False
-    is_unused = now_s - bucket.used_s > IDLE_S and bucket.refused_until_s <= now_s
-    return is_unused and bucket.alone.full_at_s <= now_s
+    is_unused = now_s - bucket.used_s > IDLE_S and bucket.denied_until_s <= now_s
+    return is_unused and bucket.fallback.full_at_s <= now_s
 
 
 def _check_refusals(short: Sequence[tuple[LeasedBucket, int]], now_s: float) -> None:
     """Raise RateLimitExceeded where the store has said no."""
-    refused = [(bucket, units) for bucket, units in short if bucket.refused_until_s > now_s]
-    _raise_longest([(b, b.refused_wait_s(units, now_s)) for b, units in refused])
+    refused = [(bucket, units) for bucket, units in short if bucket.denied_until_s > now_s]
+    _raise_longest([(b, b.denied_wait_s(units, now_s)) for b, units in refused])
 
 
 def _check_alone(short: Sequence[tuple[LeasedBucket, int]], now_s: float) -> None:
     """Raise RateLimitExceeded where this gateway's own count says no."""
-    _raise_longest([(bucket, bucket.alone_wait_s(units, now_s)) for bucket, units in short])
+    _raise_longest([(bucket, bucket.fallback_wait_s(units, now_s)) for bucket, units in short])
 
 
 def _raise_longest(waits: Sequence[tuple[LeasedBucket, float]]) -> None:
     bucket, wait_s = max(waits, key=lambda wait: wait[1], default=(None, 0.0))
     if bucket is not None and wait_s > 0:
-        raise RateLimitExceeded(bucket.rule, wait_s)
+        raise RateLimitExceeded(bucket.spec, wait_s)

@@ -62,13 +62,13 @@ class _RecentUsage:
 
 class Quotas:
     def __init__(self, leases: Leases, clock: Clock) -> None:
-        self.num_refused: Counter[str] = Counter()  # by the kind of limit
+        self.num_rejected: Counter[str] = Counter()  # by the kind of limit
         self.leases: Final = leases
         self._clock = clock
         self._recent: OrderedDict[str, _RecentUsage] = OrderedDict()  # by holder, the latest last
 
     @asynccontextmanager
-    async def charged(
+    async def charge(
         self, principal: Principal, request: CompletionRequest, account: RequestTrace
     ) -> AsyncIterator[None]:
         """Charge the tenant's and the key's limits while the block runs. May wait for Redis.
@@ -76,14 +76,14 @@ class Quotas:
         Raises TooManyRequests: `rate_limited`, `budget_exceeded`.
         """
         limits = principal.snapshot.policy.limits
-        units = self._units(principal, request)
-        rates = self._rates(limits, principal, units)
-        budgets = self._budgets(limits, principal, request)
+        units = self._estimate_units(principal, request)
+        rates = self._rate_requests(limits, principal, units)
+        budgets = self._budget_requests(limits, principal, request)
         money = reserve_budget(principal, request, now_ms=self._clock.now_ms())
-        wants = [*rates, *budgets, *money.wants]
-        spent = await self._take(wants, request) if wants else []
+        wants = [*rates, *budgets, *money.spend_requests]
+        spent = await self._spend(wants, request) if wants else []
         if rates:
-            self._remember(principal, request, units)
+            self._record_usage(principal, request, units)
         is_action = has_failed = False
         try:
             yield
@@ -92,7 +92,7 @@ class Quotas:
             has_failed = not isinstance(error, CompletionDropped | ClientDisconnected)
             raise
         finally:
-            if not is_action and account.sent_first_s is None:
+            if not is_action and account.first_sent_s is None:
                 for one in spent[: len(rates)]:
                     self.leases.settle(one, 1)
             elif rates and units == ACTION and request.trigger is not Trigger.PREFETCH:
@@ -101,24 +101,26 @@ class Quotas:
             for one in spent[len(rates) : first_money]:
                 self.leases.settle(one, _used_tokens(account))
             for one in spent[first_money:]:
-                self.leases.settle(one, money.cost(account, has_failed=has_failed))
+                self.leases.settle(one, money.compute_cost(account, has_failed=has_failed))
 
-    async def _take(self, wants: list[SpendRequest], request: CompletionRequest) -> list[Charge]:
+    async def _spend(self, wants: list[SpendRequest], request: CompletionRequest) -> list[Charge]:
         try:
-            return await self.leases.take(wants)
+            return await self.leases.spend(wants)
         except RateLimitExceeded as over:
-            self.num_refused[over.rule.kind] += 1
-            if over.rule.kind == SPEND:
+            self.num_rejected[over.spec.kind] += 1
+            if over.spec.kind == SPEND:
                 raise_budget_exhausted(request)
-            if over.rule.kind in _MESSAGES:
-                message = _MESSAGES[over.rule.kind]
+            if over.spec.kind in _MESSAGES:
+                message = _MESSAGES[over.spec.kind]
                 raise TooManyRequests("rate_limited", message, retry_after_s=over.wait_s) from None
             message = "The tokens of this tenant's day are spent; the day ends at 00:00 UTC."
             raise TooManyRequests(
                 "budget_exceeded", message, retry_after_s=self._until_midnight_s()
             ) from None
 
-    def _rates(self, limits: PolicyLimits, principal: Principal, units: int) -> list[SpendRequest]:
+    def _rate_requests(
+        self, limits: PolicyLimits, principal: Principal, units: int
+    ) -> list[SpendRequest]:
         tenant, credential = principal.snapshot.tenant_id, principal.credential
         holders = (
             ("tenant", "", limits.tenant),
@@ -132,7 +134,7 @@ class Quotas:
         ]
         return [SpendRequest(rule, units) for rule in rules]
 
-    def _budgets(
+    def _budget_requests(
         self, limits: PolicyLimits, principal: Principal, request: CompletionRequest
     ) -> list[SpendRequest]:
         tokens = limits.tokens_per_day.get(request.tier)
@@ -142,7 +144,7 @@ class Quotas:
         rule = _budget_rule(principal.snapshot.tenant_id, request.tier, tokens, day)
         return [SpendRequest(rule, _most_tokens(request))]
 
-    def _units(self, principal: Principal, request: CompletionRequest) -> int:
+    def _estimate_units(self, principal: Principal, request: CompletionRequest) -> int:
         recent, now_s = (
             self._recent.get(_holder(principal)) or _RecentUsage(),
             self._clock.monotonic_s(),
@@ -153,18 +155,18 @@ class Quotas:
         has_acted = now_s - recent.acted_s <= PREFETCH_S and recent.num_prefetches > 0
         return 1 if request.trigger is Trigger.PREFETCH and has_acted else ACTION
 
-    def _remember(self, principal: Principal, request: CompletionRequest, units: int) -> None:
-        recent = self._of(principal)
+    def _record_usage(self, principal: Principal, request: CompletionRequest, units: int) -> None:
+        recent = self._get_recent_usage(principal)
         recent.place, recent.asked_s = _place(request), self._clock.monotonic_s()
         if request.trigger is Trigger.PREFETCH and units < ACTION:
             recent.num_prefetches = max(0, recent.num_prefetches - 1)
 
     def _allow_prefetch(self, principal: Principal) -> None:
-        recent = self._of(principal)
+        recent = self._get_recent_usage(principal)
         recent.acted_s = self._clock.monotonic_s()
         recent.num_prefetches = min(recent.num_prefetches + 1, MAX_PREFETCHES)
 
-    def _of(self, principal: Principal) -> _RecentUsage:
+    def _get_recent_usage(self, principal: Principal) -> _RecentUsage:
         """Remembered, as the latest."""
         holder = _holder(principal)
         recent = self._recent.setdefault(holder, _RecentUsage())
@@ -237,6 +239,6 @@ def _most_tokens(request: CompletionRequest) -> int:
 
 
 def _used_tokens(account: RequestTrace) -> int:
-    if account.asked_engine_s is None:
+    if account.engine_called_s is None:
         return 0
     return account.prompt_tokens + account.generated_tokens

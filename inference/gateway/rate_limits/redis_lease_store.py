@@ -155,7 +155,7 @@ class RedisLeaseStore:
         self._times_us = (round(lease_s * 1e6), round(remember_s * 1e6))
 
     async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[LeaseGrant]:
-        keys = [request.rule.key for request in requests]
+        keys = [request.spec.key for request in requests]
         numbers = [number for request in requests for number in _numbers(request)]
         try:
             answers = await self._run(len(keys), [*keys, gateway, *self._times_us, *numbers])
@@ -172,7 +172,7 @@ class RedisLeaseStore:
 
 
 def _numbers(request: LeaseRequest) -> tuple[int | str, ...]:
-    rule = request.rule
+    rule = request.spec
     return (
         rule.capacity,
         repr((rule.interval_s or 0.0) * 1e6),

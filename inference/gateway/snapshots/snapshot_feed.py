@@ -57,12 +57,12 @@ class SnapshotFeed:
             has_all = await self._read_newer()
             self._seen_changes = changes if has_all else None
         else:
-            await self._confirm()
+            await self._mark_synced()
 
-    async def _confirm(self) -> None:
+    async def _mark_synced(self) -> None:
         """What is here may be older than home has it, where a relay has not heard home for long."""
         if not self._is_relayed or await self._redis.exists(HOME_HEARD):
-            self._authority.confirm()
+            self._authority.mark_synced()
 
     async def _read_newer(self) -> bool:
         """False when one of them could not be read, so that it is tried again."""
@@ -75,21 +75,21 @@ class SnapshotFeed:
         found = await cast(Any, self._redis.hmget(SNAPSHOTS, list(newer))) if newer else []
         taken = []
         for tenant, data in zip(newer, found, strict=True):
-            taken.append(self._take(tenant, data))
+            taken.append(self._apply_snapshot(tenant, data))
             # Each is read on the event loop: whoever waits has his turn between two of them.
             await asyncio.sleep(0)
         # Redis that has lost its memory confirms nothing, until the control plane publishes anew.
         if held.keys() <= versions.keys():
-            await self._confirm()
+            await self._mark_synced()
         return all(taken)
 
-    def _take(self, tenant_id: TenantId, data: bytes | None) -> bool:
+    def _apply_snapshot(self, tenant_id: TenantId, data: bytes | None) -> bool:
         try:
             snapshot = decode_snapshot(data or b"")
         except msgspec.MsgspecError as error:
             # A newer schema than ours, or damage: the tenant stays as it was until it is too old to
             # be trusted, the others go on.
-            if self._authority.note_unreadable(tenant_id):
+            if self._authority.mark_unreadable(tenant_id):
                 log.error("snapshots.unreadable", tenant_id=tenant_id, error=type(error).__name__)
             return False
         self._authority.replace(snapshot)

@@ -74,18 +74,18 @@ class SnapshotStore:
             confirmed_s is not None and self._clock.monotonic_s() - confirmed_s <= self._max_age_s
         )
 
-    def is_trusted(self, tenant_id: TenantId) -> bool:
+    def is_readable(self, tenant_id: TenantId) -> bool:
         """Whether no newer snapshot of the tenant has been unreadable for too long."""
         since_s = self._unreadable_s.get(tenant_id)
         return since_s is None or self._clock.monotonic_s() - since_s <= self._max_age_s
 
-    def note_unreadable(self, tenant_id: TenantId) -> bool:
+    def mark_unreadable(self, tenant_id: TenantId) -> bool:
         """There is a newer snapshot that cannot be read; True when that is news."""
         is_news = tenant_id not in self._unreadable_s
         self._unreadable_s.setdefault(tenant_id, self._clock.monotonic_s())
         return is_news
 
-    def confirm(self) -> None:
+    def mark_synced(self) -> None:
         """All snapshots were compared with Redis just now."""
         self._confirmed_s = self._clock.monotonic_s()
 
@@ -97,24 +97,26 @@ class SnapshotStore:
         self._snapshots[snapshot.tenant_id] = snapshot
         self._unreadable_s.pop(snapshot.tenant_id, None)
         if held is not None:
-            self._forget(held)
+            self._remove_credentials(held)
         narrowed = _EffectiveSnapshots(snapshot)
         for credential in snapshot.credentials:
             pairs = self._by_lookup.get(credential.lookup_id, ())
             self._by_lookup[credential.lookup_id] = (*pairs, (credential, narrowed))
-        self._tell_watchers(held, snapshot)
+        self._notify_watchers(held, snapshot)
 
-    def candidates(self, lookup_id: LookupId) -> tuple[tuple[Credential, TenantSnapshot], ...]:
+    def find_credentials(
+        self, lookup_id: LookupId
+    ) -> tuple[tuple[Credential, TenantSnapshot], ...]:
         held = self._by_lookup.get(lookup_id, ())
-        return tuple((credential, each.to(credential.user_id)) for credential, each in held)
+        return tuple((credential, each.for_user(credential.user_id)) for credential, each in held)
 
-    def pepper(self, version: int) -> bytes:
+    def derive_pepper(self, version: int) -> bytes:
         if version not in self._peppers:
             self._peppers[version] = derive_key(self._root_secret, f"key-pepper/{version}")
         return self._peppers[version]
 
     @contextmanager
-    def watching(self, key_id: KeyId, on_end: Callable[[], object]) -> Iterator[None]:
+    def watch_key(self, key_id: KeyId, on_end: Callable[[], object]) -> Iterator[None]:
         """Calls `on_end` when the key is revoked or its tenant is no longer active.
 
         Raises Busy: `too_many_connections`.
@@ -130,7 +132,7 @@ class SnapshotStore:
             if not watchers:
                 self._watchers.pop(key_id, None)
 
-    def _forget(self, snapshot: TenantSnapshot) -> None:
+    def _remove_credentials(self, snapshot: TenantSnapshot) -> None:
         for credential in snapshot.credentials:
             pairs = self._by_lookup.get(credential.lookup_id, ())
             kept = tuple(pair for pair in pairs if pair[1].tenant_id != snapshot.tenant_id)
@@ -139,7 +141,7 @@ class SnapshotStore:
             else:
                 self._by_lookup.pop(credential.lookup_id, None)
 
-    def _tell_watchers(self, held: TenantSnapshot | None, new: TenantSnapshot) -> None:
+    def _notify_watchers(self, held: TenantSnapshot | None, new: TenantSnapshot) -> None:
         before = _in_force(held) if held is not None else set()
         for key_id in before - _in_force(new):
             for on_end in tuple(self._watchers.get(key_id, ())):
@@ -157,18 +159,18 @@ class _EffectiveSnapshots:
         self._policies: dict[tuple[int, ...], TenantPolicy] = {(): snapshot.policy}
         self._made: dict[tuple[tuple[int, ...], int], TenantSnapshot] = {}
 
-    def to(self, user_id: UserId | None) -> TenantSnapshot:
+    def for_user(self, user_id: UserId | None) -> TenantSnapshot:
         """`user_id`: None: a service key, which is in no team."""
         layers = () if user_id is None else self._snapshot.layers_of.get(user_id, ())
-        spending = self._spending.of(user_id)
+        spending = self._spending.for_user(user_id)
         key = (layers, id(spending))  # which lives as long as this does
         if key not in self._made:
             self._made[key] = msgspec.structs.replace(
-                self._snapshot, policy=self._policy(layers), spending=spending
+                self._snapshot, policy=self._build_policy(layers), spending=spending
             )
         return self._made[key]
 
-    def _policy(self, places: tuple[int, ...]) -> TenantPolicy:
+    def _build_policy(self, places: tuple[int, ...]) -> TenantPolicy:
         if places not in self._policies:
             layers = (self._snapshot.layers[place] for place in places)
             self._policies[places] = apply_overrides(self._snapshot.policy, layers)

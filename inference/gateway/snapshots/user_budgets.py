@@ -22,15 +22,15 @@ class SpendingByUser:
         )
         self._made: Final[dict[bytes, SpendingLimits]] = {}
 
-    def of(self, user_id: UserId | None) -> SpendingLimits:
+    def for_user(self, user_id: UserId | None) -> SpendingLimits:
         """Without the names of users; the same object for those with the same budgets. None: a
         service key, which is in no team."""
         written = b"" if user_id is None else self._of_user.get(user_id, b"")
         if written not in self._made:
-            self._made[written] = self._make(written)
+            self._made[written] = self._decode(written)
         return self._made[written]
 
-    def _make(self, written: bytes) -> SpendingLimits:
+    def _decode(self, written: bytes) -> SpendingLimits:
         own = read_places(written, num_places=len(self._spending.budgets))
         budgets = [self._spending.budgets[place] for place in sorted(self._of_all.union(own))]
         return SpendingLimits(

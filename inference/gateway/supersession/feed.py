@@ -45,14 +45,14 @@ class ClaimQueue:
         self._claims: deque[RequestClaim] = deque(maxlen=MAX_QUEUED)
         self._has_some = asyncio.Event()
 
-    def announce(self, claim: RequestClaim) -> None:
+    def publish(self, claim: RequestClaim) -> None:
         self._claims.append(claim)
         self._has_some.set()
 
-    async def wait(self) -> None:
+    async def wait_for_claim(self) -> None:
         await self._has_some.wait()
 
-    def take(self) -> list[RequestClaim]:
+    def drain(self) -> list[RequestClaim]:
         claims = list(self._claims)
         self._claims.clear()
         self._has_some.clear()
@@ -69,21 +69,21 @@ class SupersessionFeed:
     async def run(self) -> None:
         """Runs until cancelled; Redis may go away and come back."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._announce())
+            tasks.create_task(self._publish_claims())
             tasks.create_task(self._listen())
 
-    async def _announce(self) -> None:
+    async def _publish_claims(self) -> None:
         while True:
-            await self._queue.wait()
+            await self._queue.wait_for_claim()
             await asyncio.sleep(_GATHER_S)
-            message = _encode(ClaimBatch(self._gateway, self._queue.take()))
+            message = _encode(ClaimBatch(self._gateway, self._queue.drain()))
             try:
                 num_listeners = await cast(Any, self._redis.publish(CHANNEL, message))
             except (RedisError, OSError, TimeoutError):
                 num_listeners = 0  # `_listen` says so in the log
             if num_listeners <= 1:
                 await asyncio.sleep(_QUIET_S)
-                self._queue.take()
+                self._queue.drain()
 
     async def _listen(self) -> None:
         while True:
@@ -99,9 +99,9 @@ class SupersessionFeed:
         while True:
             message = await pubsub.get_message(timeout=_POLL_S)
             if message is not None:
-                self._hear(message["data"])
+                self._on_message(message["data"])
 
-    def _hear(self, data: bytes) -> None:
+    def _on_message(self, data: bytes) -> None:
         try:
             heard = _decode(data)
         except msgspec.MsgspecError as error:  # of another version, while gateways are replaced
@@ -109,4 +109,4 @@ class SupersessionFeed:
             return
         if heard.gateway != self._gateway:
             for claim in heard.claims:
-                self._newest.hear(claim)
+                self._newest.on_remote_claim(claim)

@@ -40,7 +40,7 @@ class RequestClaim(msgspec.Struct, frozen=True, array_like=True):
     request_id: str
     is_prefetch: bool
 
-    def supersedes(self, other: "RequestClaim") -> bool:
+    def is_superseding(self, other: "RequestClaim") -> bool:
         """Of another of the same subject, on another gateway."""
         is_later = self._order > other._order
         return is_later and _is_superseding(self, other)
@@ -51,7 +51,7 @@ class RequestClaim(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ClaimPublisher(Protocol):
-    def announce(self, claim: RequestClaim) -> None:
+    def publish(self, claim: RequestClaim) -> None:
         """Lets the other gateways know, soon; never waits."""
 
 
@@ -61,7 +61,7 @@ class _RunningRequest:
     received_s: float  # monotonic seconds
     task: asyncio.Task[object]
 
-    def supersedes(self, other: "_RunningRequest") -> bool:
+    def is_superseding(self, other: "_RunningRequest") -> bool:
         """Of another here, of the same subject: the wall clock may have been set in between."""
         return self._order > other._order and _is_superseding(self.claim, other.claim)
 
@@ -91,41 +91,41 @@ class SupersessionRegistry:
         return sum(map(len, self._running.values()))
 
     @contextmanager
-    def claimed(
+    def claim(
         self, principal: Principal, request: CompletionRequest, account: RequestTrace
     ) -> Iterator[None]:
         """Supersedes what is older, by cancelling its task. Raises Dropped (superseded) when a
         newer one is here already. Must be left before the client is told of the end."""
-        claim = self._claim(principal, request, account)
+        claim = self._make_claim(principal, request, account)
         task = asyncio.current_task()
         if claim is None or task is None:
             yield
             return
         running = _RunningRequest(claim, account.arrival.received_s, task)
         self._supersede_by(running)
-        self._announcer.announce(claim)
+        self._announcer.publish(claim)
         self._running[claim.subject].append(running)
         try:
             yield
         finally:
             self._remove(running)
 
-    def hear(self, newer: RequestClaim) -> None:
+    def on_remote_claim(self, newer: RequestClaim) -> None:
         """Of a request on another gateway."""
         for running in self._running.get(newer.subject, ()):
-            if newer.supersedes(running.claim):
+            if newer.is_superseding(running.claim):
                 _supersede(running)
 
     def _supersede_by(self, newer: _RunningRequest) -> None:
         """Raises Dropped (superseded) when it is not the newest; then it supersedes nothing."""
         others = self._running.get(newer.claim.subject, ())
-        if any(other.supersedes(newer) for other in others):
+        if any(other.is_superseding(newer) for other in others):
             raise CompletionDropped(FinishReason.SUPERSEDED)
         for other in others:
-            if newer.supersedes(other):
+            if newer.is_superseding(other):
                 _supersede(other)
 
-    def _claim(
+    def _make_claim(
         self, principal: Principal, request: CompletionRequest, account: RequestTrace
     ) -> RequestClaim | None:
         user_id = principal.credential.user_id

@@ -33,7 +33,7 @@ class AdditionFeed(SteeringFeed):
         super().__init__(redis)
         self._membership = membership
 
-    async def take(self) -> None:
+    async def apply_state(self) -> None:
         held = cast("dict[bytes, bytes]", await cast(Any, self._redis.hgetall(ADDITIONS)))
         added: defaultdict[str, list[Replica]] = defaultdict(list)
         for data in list(held.values())[:MAX_ADDITIONS]:

@@ -15,7 +15,7 @@ class DnsResolver:
         self._server = server
         self._resolver: dns.asyncresolver.Resolver | None = None
 
-    async def addresses(self, name: str) -> frozenset[str]:
+    async def resolve(self, name: str) -> frozenset[str]:
         """Raises Unresolved, also where there is none."""
         try:
             resolver = self._resolver = self._resolver or _resolver(self._server)

@@ -18,6 +18,6 @@ class DrainFeed(SteeringFeed):
         super().__init__(redis)
         self._replicas = replicas
 
-    async def take(self) -> None:
+    async def apply_state(self) -> None:
         names = cast("list[bytes]", await cast(Any, self._redis.hkeys(DRAINS)))
-        self._replicas.drain(name.decode("utf-8", "replace") for name in names)
+        self._replicas.set_drained(name.decode("utf-8", "replace") for name in names)

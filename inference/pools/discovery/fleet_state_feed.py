@@ -24,16 +24,16 @@ class SteeringFeed(ABC):
         self._seen: bytes | str | None = None  # the version
 
     @abstractmethod
-    async def take(self) -> None:
+    async def apply_state(self) -> None:
         """Reads all of it and does what it says. May raise RedisError."""
 
-    async def begin(self) -> None:
+    async def start(self) -> None:
         """The first look, before anything is asked of a replica. Where Redis is away there are no
         snapshots either, hence no requests; `run` catches up."""
         try:
             await self.sync()
         except (RedisError, OSError, TimeoutError) as error:
-            self._tell_unreachable(error)
+            self._log_unreachable(error)
 
     async def run(self) -> None:
         """Runs until cancelled; Redis may go away and come back."""
@@ -43,7 +43,7 @@ class SteeringFeed(ABC):
                     await pubsub.subscribe(self.channel)
                     await self._follow(pubsub)
             except (RedisError, OSError, TimeoutError) as error:
-                self._tell_unreachable(error)
+                self._log_unreachable(error)
                 await asyncio.sleep(POLL_S)
 
     async def sync(self) -> None:
@@ -57,7 +57,7 @@ class SteeringFeed(ABC):
         if version == self._seen:
             return
         # Read after the version: what is newer than it is read once more with the next look.
-        await self.take()
+        await self.apply_state()
         self._seen = version
 
     async def _follow(self, pubsub: PubSub) -> None:
@@ -65,5 +65,5 @@ class SteeringFeed(ABC):
             await self.sync()
             await pubsub.get_message(timeout=POLL_S)
 
-    def _tell_unreachable(self, error: Exception) -> None:
+    def _log_unreachable(self, error: Exception) -> None:
         log.warning("fleet_state.redis_unreachable", by=self.name, error=type(error).__name__)

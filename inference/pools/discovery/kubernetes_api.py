@@ -51,16 +51,16 @@ class ServiceAccount:
     url: str  # without a trailing slash
     folder: Path  # token, ca.crt, namespace
 
-    def headers(self) -> dict[str, str]:
+    def make_headers(self) -> dict[str, str]:
         token = (self.folder / "token").read_text().strip()
         return {"Authorization": f"Bearer {token}", "Accept": "application/json"}
 
-    def trusted(self) -> ssl.SSLContext | bool:
+    def make_ssl_context(self) -> ssl.SSLContext | bool:
         if not self.url.startswith("https:"):
             return True
         return ssl.create_default_context(cafile=self.folder / "ca.crt")
 
-    def slices_of(self, name: str) -> tuple[str, dict[str, str]]:
+    def slices_request(self, name: str) -> tuple[str, dict[str, str]]:
         """Address and query. `name`: service[.namespace[.svc...]]; without one, the account's."""
         service, _, rest = name.partition(".")
         namespace = rest.partition(".")[0] or (self.folder / "namespace").read_text().strip()
@@ -73,10 +73,10 @@ class KubernetesApi:
         self._session = session
         self._account = account
 
-    async def list(self, name: str) -> EndpointSliceList:
+    async def list_slices(self, name: str) -> EndpointSliceList:
         """Raises NotAnswered, Gone."""
         try:
-            async with asyncio.timeout(_LIST_S), self._asked(name, {}) as response:
+            async with asyncio.timeout(_LIST_S), self._request(name, {}) as response:
                 body = bytearray()
                 async for part in response.content.iter_any():
                     body += part
@@ -86,7 +86,7 @@ class KubernetesApi:
         except TimeoutError as error:
             raise ApiUnavailable("too slow a list") from error
 
-    async def changes(self, name: str, *, since: str) -> AsyncGenerator[WatchEvent, None]:
+    async def watch_slices(self, name: str, *, since: str) -> AsyncGenerator[WatchEvent, None]:
         """Until the API ends it, after WATCH_S at the most. Raises NotAnswered, Gone."""
         query = {
             "watch": "1",
@@ -94,7 +94,7 @@ class KubernetesApi:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(WATCH_S),
         }
-        async with self._asked(name, query) as response:
+        async with self._request(name, query) as response:
             while line := await response.content.readline():
                 change = _decode_change(line)
                 if change.type == "ERROR":
@@ -102,16 +102,16 @@ class KubernetesApi:
                 yield change
 
     @asynccontextmanager
-    async def _asked(
+    async def _request(
         self, name: str, query: dict[str, str]
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         try:
-            url, narrowed = self._account.slices_of(name)
+            url, narrowed = self._account.slices_request(name)
             async with self._session.get(
                 url,
                 params=narrowed | query,
-                headers=self._account.headers(),
-                ssl=self._account.trusted(),
+                headers=self._account.make_headers(),
+                ssl=self._account.make_ssl_context(),
                 read_bufsize=_LINE_BYTES,
                 allow_redirects=False,  # the token goes nowhere else
                 timeout=aiohttp.ClientTimeout(

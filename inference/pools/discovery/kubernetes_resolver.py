@@ -28,10 +28,10 @@ _decode_slice = msgspec.json.Decoder(EndpointSlice).decode
 
 
 class EndpointSliceApi(Protocol):
-    async def list(self, name: str) -> EndpointSliceList:
+    async def list_slices(self, name: str) -> EndpointSliceList:
         """Raises NotAnswered, Gone."""
 
-    def changes(self, name: str, *, since: str) -> AsyncGenerator[WatchEvent, None]:
+    def watch_slices(self, name: str, *, since: str) -> AsyncGenerator[WatchEvent, None]:
         """Ends when the API ends it. Raises NotAnswered, Gone."""
 
 
@@ -42,17 +42,17 @@ class _Service:
         self.name: Final = name
         self.slices: dict[str, EndpointSlice] | None = None  # by name; None: never heard of
         self.version: str | None = None  # that `slices` are of; None: to be listed
-        self.told: frozenset[str] = frozenset()  # addresses, to who wants to hear of changes
+        self.announced: frozenset[str] = frozenset()  # addresses, to who wants to hear of changes
 
     @property
     def addresses(self) -> frozenset[str]:
         return ready_addresses((self.slices or {}).values())
 
-    def is_now(self, listing: EndpointSliceList) -> None:
+    def set_slices(self, listing: EndpointSliceList) -> None:
         self.slices = {each.metadata.name: each for each in listing.items}
         self.version = listing.metadata.resource_version
 
-    def becomes(self, change: WatchEvent) -> None:
+    def apply_event(self, change: WatchEvent) -> None:
         """Raises msgspec.MsgspecError."""
         told = _decode_slice(change.object)
         self.slices = self.slices or {}
@@ -64,7 +64,7 @@ class _Service:
 
 
 class KubernetesResolver:
-    """A Resolver of these services, as `Account.slices_of` reads their names."""
+    """A Resolver of these services, as `ServiceAccount.slices_request` reads their names."""
 
     def __init__(
         self, api: EndpointSliceApi, names: Iterable[str], *, min_pause_s: float = MIN_PAUSE_S
@@ -78,15 +78,15 @@ class KubernetesResolver:
     def names(self) -> frozenset[str]:
         return frozenset(self._services)
 
-    async def addresses(self, name: str) -> frozenset[str]:
+    async def resolve(self, name: str) -> frozenset[str]:
         service = self._services[name]
         if service.slices is None:
             try:
-                listing = await self._api.list(name)
+                listing = await self._api.list_slices(name)
             except (ApiUnavailable, ResourceVersionExpired) as error:
                 raise ResolutionFailed(f"the Kubernetes API: {error}") from error
             if service.slices is None:  # else a watch has begun meanwhile, and knows better
-                service.is_now(listing)
+                service.set_slices(listing)
         if not (found := service.addresses):
             raise ResolutionFailed("no ready endpoint")
         return found
@@ -95,13 +95,13 @@ class KubernetesResolver:
         """Until it is cancelled."""
         async with asyncio.TaskGroup() as group:
             for service in self._services.values():
-                group.create_task(self._keep(service))
+                group.create_task(self._watch_forever(service))
 
-    async def _keep(self, service: _Service) -> None:
+    async def _watch_forever(self, service: _Service) -> None:
         pause_s = self._min_pause_s
         while True:
             try:
-                await self._hear(service)
+                await self._watch_once(service)
                 pause_s = self._min_pause_s
             except ResourceVersionExpired:
                 service.version = None
@@ -110,20 +110,20 @@ class KubernetesResolver:
                 pause_s = min(2 * pause_s, MAX_PAUSE_S)
             await asyncio.sleep(pause_s)
 
-    async def _hear(self, service: _Service) -> None:
+    async def _watch_once(self, service: _Service) -> None:
         """One watch, after a list where there is none to go on from."""
         if service.version is None:
-            service.is_now(await self._api.list(service.name))
-            self._tell(service)
+            service.set_slices(await self._api.list_slices(service.name))
+            self._notify_changed(service)
         async with aclosing(
-            self._api.changes(service.name, since=service.version or "")
+            self._api.watch_slices(service.name, since=service.version or "")
         ) as changes:
             async for change in changes:
-                service.becomes(change)
-                self._tell(service)
+                service.apply_event(change)
+                self._notify_changed(service)
 
-    def _tell(self, service: _Service) -> None:
-        if service.addresses != service.told:
-            service.told = service.addresses
+    def _notify_changed(self, service: _Service) -> None:
+        if service.addresses != service.announced:
+            service.announced = service.addresses
             for call in self.changed:
                 call()

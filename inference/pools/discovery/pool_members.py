@@ -53,12 +53,12 @@ class ResolutionFailed(Exception):
 
 
 class IdentityProbe(Protocol):
-    async def ask(self, replica: Replica, model: str) -> ReplicaIdentity:
+    async def fetch_identity(self, replica: Replica, model: str) -> ReplicaIdentity:
         """Raises Unreachable; takes as long as it takes."""
 
 
 class Resolver(Protocol):
-    async def addresses(self, name: str) -> frozenset[str]:
+    async def resolve(self, name: str) -> frozenset[str]:
         """IPv4 and IPv6; not empty. Raises Unresolved."""
 
 
@@ -70,19 +70,19 @@ class _DiscoveredReplicas:
         self.found: tuple[Replica, ...] = ()
         self.added: tuple[Replica, ...] = ()
         self.misplaced: tuple[Replica, ...] = ()  # they were to be added, and may not
-        self.told: dict[str, ReplicaIdentity] = {}  # by url
-        self.unheard: dict[str, MismatchReason] = {}  # by url: why nothing is told
-        self.standard = PoolIdentity()
-        self.refused: dict[Replica, IdentityMismatch] = {}
+        self.identities: dict[str, ReplicaIdentity] = {}  # by url
+        self.failures: dict[str, MismatchReason] = {}  # by url: why nothing is told
+        self.pool_identity = PoolIdentity()
+        self.mismatches: dict[Replica, IdentityMismatch] = {}
 
     @property
-    def catalogued(self) -> tuple[Replica, ...]:
+    def configured(self) -> tuple[Replica, ...]:
         """By the catalogue itself, or by the name that it gives."""
         return tuple({each.url: each for each in (*self.named, *self.found)}.values())
 
     @property
-    def every(self) -> tuple[Replica, ...]:
-        return (*self.catalogued, *self._besides(self.added))
+    def all_replicas(self) -> tuple[Replica, ...]:
+        return (*self.configured, *self._besides(self.added))
 
     @property
     def barred(self) -> tuple[Replica, ...]:
@@ -90,15 +90,15 @@ class _DiscoveredReplicas:
 
     def has_joined(self, replica: Replica) -> bool:
         """Who was only found or added takes no work before it was asked."""
-        is_known = replica in self.named or replica.url in self.told
-        return is_known and replica not in self.refused
+        is_known = replica in self.named or replica.url in self.identities
+        return is_known and replica not in self.mismatches
 
-    def told_by(self, replicas: Iterable[Replica]) -> list[ReplicaIdentity]:
-        return [self.told[each.url] for each in replicas if each.url in self.told]
+    def identities_of(self, replicas: Iterable[Replica]) -> list[ReplicaIdentity]:
+        return [self.identities[each.url] for each in replicas if each.url in self.identities]
 
     def _besides(self, wanted: tuple[Replica, ...]) -> tuple[Replica, ...]:
         """What the catalogue says of a replica goes before what an operator says."""
-        names = {each.name for each in self.catalogued}
+        names = {each.name for each in self.configured}
         return tuple({each.name: each for each in wanted if each.name not in names}.values())
 
 
@@ -121,33 +121,33 @@ class PoolMembers:
         self._identities = identities
         self._resolvers = resolvers
         self._news = asyncio.Event()
-        self._round = asyncio.Lock()
+        self._reconciling = asyncio.Lock()
         self._token_ids = token_ids
-        self._of = {name: _DiscoveredReplicas(pool) for name, pool in pools.by_name.items()}
+        self._discovered = {name: _DiscoveredReplicas(pool) for name, pool in pools.by_name.items()}
 
     @property
-    def refused(self) -> list[tuple[str, str, IdentityMismatch]]:
+    def rejected_replicas(self) -> list[tuple[str, str, IdentityMismatch]]:
         """Pool, replica and why."""
         return [
             (pool, replica.name, refusal)
-            for pool, candidates in self._of.items()
-            for replica, refusal in candidates.refused.items()
+            for pool, candidates in self._discovered.items()
+            for replica, refusal in candidates.mismatches.items()
         ]
 
     def add(self, added: Mapping[str, Sequence[Replica]]) -> None:
         """By pool: all that operators have added. What is there no more leaves at once, what is new
         is asked in the round that begins now."""
-        for name, candidates in self._of.items():
-            patterns = self._pools.by_name[name].additions_from
+        for name, candidates in self._discovered.items():
+            patterns = self._pools.by_name[name].allowed_replica_hosts
             wanted = tuple(added.get(name, ()))
             candidates.added = tuple(each for each in wanted if _is_within(each, patterns))
             candidates.misplaced = tuple(each for each in wanted if each not in candidates.added)
-            self._settle(name)
-        self.look()
-        if unknown := sorted(added.keys() - self._of.keys()):
+            self._apply(name)
+        self.request_reconcile()
+        if unknown := sorted(added.keys() - self._discovered.keys()):
             log.warning("added_replica.unknown_pool", pools=unknown)
 
-    def look(self) -> None:
+    def request_reconcile(self) -> None:
         """There are news: the next round begins now."""
         self._news.set()
 
@@ -158,7 +158,7 @@ class PoolMembers:
             await asyncio.sleep(MIN_ROUND_S)
             if not await self._has_news():
                 number += 1
-            await self.round(asks_everybody=number == EVERYBODY_EACH)
+            await self.reconcile(asks_everybody=number == EVERYBODY_EACH)
             number %= EVERYBODY_EACH
 
     async def _has_news(self) -> bool:
@@ -171,94 +171,98 @@ class PoolMembers:
         self._news.clear()
         return True
 
-    async def round(self, *, asks_everybody: bool = True) -> None:
-        async with self._round, asyncio.TaskGroup() as group:
-            for name in self._of:
-                group.create_task(self._round_of(name, asks_everybody=asks_everybody))
-        self._replicas.keep({replica.url for replica in self._pools.replicas()})
+    async def reconcile(self, *, asks_everybody: bool = True) -> None:
+        async with self._reconciling, asyncio.TaskGroup() as group:
+            for name in self._discovered:
+                group.create_task(self._reconcile_pool(name, asks_everybody=asks_everybody))
+        self._replicas.retain({replica.url for replica in self._pools.list_replicas()})
 
-    async def _round_of(self, name: str, *, asks_everybody: bool) -> None:
-        candidates, pool = self._of[name], self._pools.by_name[name]
+    async def _reconcile_pool(self, name: str, *, asks_everybody: bool) -> None:
+        candidates, pool = self._discovered[name], self._pools.by_name[name]
         if pool.discover is not None:
-            await self._look_up(candidates, pool.discover, self._resolvers[pool.source])
+            await self._resolve(candidates, pool.discover, self._resolvers[pool.source])
         async with asyncio.TaskGroup() as group:
-            for replica in candidates.every:
-                if asks_everybody or self._is_to_be_asked(candidates, replica):
-                    group.create_task(self._ask(candidates, replica, pool.model))
-        self._settle(name)
+            for replica in candidates.all_replicas:
+                if asks_everybody or self._needs_identity(candidates, replica):
+                    group.create_task(self._fetch_identity(candidates, replica, pool.model))
+        self._apply(name)
 
-    async def _look_up(
+    async def _resolve(
         self, candidates: _DiscoveredReplicas, discover: Replica, resolver: Resolver
     ) -> None:
         try:
             async with asyncio.timeout(MAX_RESOLVE_S):
-                addresses = await resolver.addresses(discover.host)
+                addresses = await resolver.resolve(discover.host)
         except (ResolutionFailed, TimeoutError) as error:
             log.warning("pool.unresolved", name=discover.host, error=str(error))
             return
-        candidates.found = tuple(discover.at(address) for address in sorted(addresses))
+        candidates.found = tuple(discover.with_address(address) for address in sorted(addresses))
 
-    def _is_to_be_asked(self, candidates: _DiscoveredReplicas, replica: Replica) -> bool:
+    def _needs_identity(self, candidates: _DiscoveredReplicas, replica: Replica) -> bool:
         return (
-            replica.url not in candidates.told
-            or replica.url in candidates.unheard
-            or replica in candidates.refused
-            or self._replicas.circuit(replica) is not CircuitState.CLOSED
+            replica.url not in candidates.identities
+            or replica.url in candidates.failures
+            or replica in candidates.mismatches
+            or self._replicas.get_circuit(replica) is not CircuitState.CLOSED
         )
 
-    async def _ask(self, candidates: _DiscoveredReplicas, replica: Replica, model: str) -> None:
+    async def _fetch_identity(
+        self, candidates: _DiscoveredReplicas, replica: Replica, model: str
+    ) -> None:
         try:
             async with asyncio.timeout(MAX_ASK_S):
-                candidates.told[replica.url] = await self._identities.ask(replica, model)
+                candidates.identities[replica.url] = await self._identities.fetch_identity(
+                    replica, model
+                )
         except NameNotFound:
-            candidates.unheard[replica.url] = MismatchReason.ADDRESS
+            candidates.failures[replica.url] = MismatchReason.NAME_NOT_FOUND
         except (Unreachable, TimeoutError, ValueError):  # the last: of an address or an answer
-            candidates.unheard[replica.url] = MismatchReason.SILENT
+            candidates.failures[replica.url] = MismatchReason.UNREACHABLE
         else:
-            candidates.unheard.pop(replica.url, None)
+            candidates.failures.pop(replica.url, None)
 
-    def _settle(self, name: str) -> None:
+    def _apply(self, name: str) -> None:
         """Draws the line through those that there are."""
-        candidates, pool = self._of[name], self._pools.by_name[name]
-        urls = {replica.url for replica in candidates.every}
-        for known in (candidates.told, candidates.unheard):
+        candidates, pool = self._discovered[name], self._pools.by_name[name]
+        urls = {replica.url for replica in candidates.all_replicas}
+        for known in (candidates.identities, candidates.failures):
             for gone in known.keys() - urls:
                 del known[gone]
-        candidates.standard = derive_pool_identity(
+        candidates.pool_identity = derive_pool_identity(
             pool,
-            candidates.told_by(candidates.catalogued),
-            candidates.standard,
-            newcomers=candidates.told_by(candidates.added),
+            candidates.identities_of(candidates.configured),
+            candidates.pool_identity,
+            newcomers=candidates.identities_of(candidates.added),
         )
         refused = {
             replica: refusal
-            for replica in candidates.every
-            if (refusal := self._judged(name, replica)) is not None
+            for replica in candidates.all_replicas
+            if (refusal := self._find_mismatch(name, replica)) is not None
         }
-        places = ", ".join(pool.additions_from)
+        places = ", ".join(pool.allowed_replica_hosts)
         refused |= {
-            each: IdentityMismatch(MismatchReason.PLACE, each.host, places)
+            each: IdentityMismatch(MismatchReason.HOST_NOT_ALLOWED, each.host, places)
             for each in candidates.barred
         }
-        self._tell(name, candidates.refused, refused)
-        candidates.refused = refused
-        members = tuple(filter(candidates.has_joined, candidates.every))
+        self._log_mismatches(name, candidates.mismatches, refused)
+        candidates.mismatches = refused
+        members = tuple(filter(candidates.has_joined, candidates.all_replicas))
         if members != pool.replicas:
-            self._change(pool, members)
+            self._set_replicas(pool, members)
 
-    def _judged(self, name: str, replica: Replica) -> IdentityMismatch | None:
-        candidates, pool = self._of[name], self._pools.by_name[name]
-        said = candidates.told.get(replica.url)
+    def _find_mismatch(self, name: str, replica: Replica) -> IdentityMismatch | None:
+        candidates, pool = self._discovered[name], self._pools.by_name[name]
+        said = candidates.identities.get(replica.url)
         if said is not None:
-            if said.roots is None and replica not in candidates.catalogued:
-                return IdentityMismatch(MismatchReason.UNSAID, "", pool.model)
-            return check_identity(pool, said, candidates.standard, self._token_ids[name])
-        reason = candidates.unheard.get(replica.url)
-        if reason is MismatchReason.SILENT and replica in candidates.named:
+            if said.roots is None and replica not in candidates.configured:
+                return IdentityMismatch(MismatchReason.NO_IDENTITY, "", pool.model)
+            return check_identity(pool, said, candidates.pool_identity, self._token_ids[name])
+        reason = candidates.failures.get(replica.url)
+        if reason is MismatchReason.UNREACHABLE and replica in candidates.named:
             return None  # its circuit says so
         return None if reason is None else IdentityMismatch(reason)
 
-    def _tell(
+    def _log_mismatches(
         self,
         pool: str,
         before: Mapping[Replica, IdentityMismatch],
@@ -277,8 +281,8 @@ class PoolMembers:
         for replica in before.keys() - now.keys():
             log.info("replica.accepted", pool=pool, replica=replica.name)
 
-    def _change(self, pool: Pool, members: Iterable[Replica]) -> None:
-        self._pools.has_now(pool.name, members)
+    def _set_replicas(self, pool: Pool, members: Iterable[Replica]) -> None:
+        self._pools.set_replicas(pool.name, members)
         now = self._pools.by_name[pool.name]
         before_names = {each.name for each in pool.replicas}
         now_names = {each.name for each in now.replicas}

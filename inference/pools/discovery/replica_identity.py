@@ -19,13 +19,13 @@ T = TypeVar("T")
 
 
 class MismatchReason(StrEnum):
-    PLACE = "place"  # added by an operator, where the catalogue lets none be added
-    ADDRESS = "address"  # its name has no address
-    SILENT = "silent"  # found by its service's name, and nobody answers
-    UNSAID = "unsaid"  # added by an operator, and it does not say what it serves
+    HOST_NOT_ALLOWED = "place"  # added by an operator, where the catalogue lets none be added
+    NAME_NOT_FOUND = "address"  # its name has no address
+    UNREACHABLE = "silent"  # found by its service's name, and nobody answers
+    NO_IDENTITY = "unsaid"  # added by an operator, and it does not say what it serves
     MODEL = "model"  # it does not serve the pool's
     VERSION = "version"  # by that name it serves another than the others do
-    CONTEXT = "context"  # it takes fewer tokens than the pool's max_context_tokens
+    CONTEXT_LENGTH = "context"  # it takes fewer tokens than the pool's max_context_tokens
     TOKENIZER = "tokenizer"
     BLOCK_SIZE = "block_size"
 
@@ -87,7 +87,9 @@ def check_identity(
         return IdentityMismatch(MismatchReason.VERSION, root, standard.root or "")
     context = (said.max_context_tokens or {}).get(pool.model)
     if context is not None and context < pool.max_context_tokens:
-        return IdentityMismatch(MismatchReason.CONTEXT, str(context), str(pool.max_context_tokens))
+        return IdentityMismatch(
+            MismatchReason.CONTEXT_LENGTH, str(context), str(pool.max_context_tokens)
+        )
     if said.token_ids is not None and said.token_ids != token_ids:
         return IdentityMismatch(
             MismatchReason.TOKENIZER, f"{len(said.token_ids)} tokens", pool.tokenizer

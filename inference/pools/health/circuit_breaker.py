@@ -17,29 +17,29 @@ class CircuitState(StrEnum):
 class CircuitEvent(StrEnum):
     SUCCESS = "success"  # it has generated
     FAILURE = "failure"  # it did not, and others before have not made it too many
-    LAST_FAILURE = "last_failure"  # too many in a row, or it says itself that it is not well
-    REST_OVER = "rest_over"
+    THRESHOLD_FAILURE = "last_failure"  # too many in a row, or it says itself that it is not well
+    COOLDOWN_OVER = "rest_over"
 
 
 TRANSITIONS: Final[dict[CircuitState, dict[CircuitEvent, CircuitState]]] = {
     CircuitState.CLOSED: {
         CircuitEvent.SUCCESS: CircuitState.CLOSED,
         CircuitEvent.FAILURE: CircuitState.CLOSED,
-        CircuitEvent.LAST_FAILURE: CircuitState.OPEN,
-        CircuitEvent.REST_OVER: CircuitState.CLOSED,
+        CircuitEvent.THRESHOLD_FAILURE: CircuitState.OPEN,
+        CircuitEvent.COOLDOWN_OVER: CircuitState.CLOSED,
     },
     CircuitState.OPEN: {
         # Asked all the same, because no other was well: it is back.
         CircuitEvent.SUCCESS: CircuitState.CLOSED,
         CircuitEvent.FAILURE: CircuitState.OPEN,
-        CircuitEvent.LAST_FAILURE: CircuitState.OPEN,
-        CircuitEvent.REST_OVER: CircuitState.HALF_OPEN,
+        CircuitEvent.THRESHOLD_FAILURE: CircuitState.OPEN,
+        CircuitEvent.COOLDOWN_OVER: CircuitState.HALF_OPEN,
     },
     CircuitState.HALF_OPEN: {
         CircuitEvent.SUCCESS: CircuitState.CLOSED,
         CircuitEvent.FAILURE: CircuitState.OPEN,
-        CircuitEvent.LAST_FAILURE: CircuitState.OPEN,
-        CircuitEvent.REST_OVER: CircuitState.HALF_OPEN,
+        CircuitEvent.THRESHOLD_FAILURE: CircuitState.OPEN,
+        CircuitEvent.COOLDOWN_OVER: CircuitState.HALF_OPEN,
     },
 }
 

@@ -12,7 +12,7 @@ MAX_PROBE_S: Final = 1.0
 
 
 class HealthCheck(Protocol):
-    async def ask(self, replica: Replica) -> HealthStatus:
+    async def check(self, replica: Replica) -> HealthStatus:
         """Takes as long as it takes: the prober bounds it. Raises nothing but CancelledError."""
 
 
@@ -27,19 +27,19 @@ class HealthChecker:
 
     async def run(self) -> None:
         while True:
-            await self.round()
+            await self.check_all()
             await asyncio.sleep(PROBE_EVERY_S)
 
-    async def round(self) -> None:
+    async def check_all(self) -> None:
         """Asks all of them at once."""
         async with asyncio.TaskGroup() as group:
             for replica in self._every():
-                group.create_task(self._ask(replica))
+                group.create_task(self._check_replica(replica))
 
-    async def _ask(self, replica: Replica) -> None:
+    async def _check_replica(self, replica: Replica) -> None:
         try:
             async with asyncio.timeout(MAX_PROBE_S):
-                wellness = await self._probe.ask(replica)
+                wellness = await self._probe.check(replica)
         except TimeoutError:
-            wellness = HealthStatus.SILENT
-        self._replicas.probed(replica, wellness)
+            wellness = HealthStatus.TIMED_OUT
+        self._replicas.on_health_check(replica, wellness)

@@ -25,44 +25,44 @@ class LatencyOutlierDetector(Generic[Request]):
         self._rests_until_s: float | None = None  # None: it is not late
         self._rest_s = EJECTION_S
 
-    def asked(self, request: Request, *, until_s: float) -> None:
+    def on_request(self, request: Request, *, until_s: float) -> None:
         """`until_s`: its first token is late after that."""
         self._waiting[request] = until_s
 
-    def answered(self, request: Request, now_s: float) -> None:
+    def on_first_token(self, request: Request, now_s: float) -> None:
         """The first token has come; what comes after it says nothing."""
         until_s = self._waiting.pop(request, None)
         if until_s is None:
             return
         if now_s > until_s:
-            self._one_more(now_s)
+            self._count_late(now_s)
         else:
             self._num_late, self._rests_until_s, self._rest_s = 0, None, EJECTION_S
 
-    def left(self, request: Request, now_s: float) -> None:
+    def on_abandoned(self, request: Request, now_s: float) -> None:
         """Nobody waits for it any more: if it was late, it would have been later still."""
         until_s = self._waiting.pop(request, None)
         if until_s is not None and now_s > until_s:
-            self._one_more(now_s)
+            self._count_late(now_s)
 
-    def is_late(self, now_s: float) -> bool:
-        num_overdue = len(self.overdue(now_s))
+    def is_ejected(self, now_s: float) -> bool:
+        num_overdue = len(self.find_overdue(now_s))
         if num_overdue and self._num_late + num_overdue >= MAX_CONSECUTIVE_LATE:
-            self._rest(now_s)
+            self._eject(now_s)
         if self._rests_until_s is None:
             return False
         return now_s < self._rests_until_s or bool(self._waiting)  # one of them tries it
 
-    def overdue(self, now_s: float) -> list[Request]:
+    def find_overdue(self, now_s: float) -> list[Request]:
         """Those that still wait for a first token that is late."""
         return [request for request, until_s in self._waiting.items() if now_s > until_s]
 
-    def _one_more(self, now_s: float) -> None:
+    def _count_late(self, now_s: float) -> None:
         self._num_late += 1
         if self._num_late >= MAX_CONSECUTIVE_LATE:
-            self._rest(now_s)
+            self._eject(now_s)
 
-    def _rest(self, now_s: float) -> None:
+    def _eject(self, now_s: float) -> None:
         if self._rests_until_s is not None and now_s >= self._rests_until_s:  # it was tried
             self._rest_s = min(2 * self._rest_s, MAX_EJECTION_S)
         self._rests_until_s = now_s + self._rest_s

@@ -27,43 +27,43 @@ log = structlog.get_logger(__name__)
 class HealthStatus(StrEnum):
     """What a replica says when it is asked how it is."""
 
-    WELL = "well"
-    ILL = "ill"  # it says so, or nobody is at its address
-    SILENT = "silent"  # nothing in time: dead, or only busy
+    HEALTHY = "well"
+    UNHEALTHY = "ill"  # it says so, or nobody is at its address
+    TIMED_OUT = "silent"  # nothing in time: dead, or only busy
 
 
 @dataclass(slots=True)
 class _ReplicaHealth:
     circuit: CircuitState = CircuitState.CLOSED
     num_failures: int = 0  # in a row
-    rests_until_s: float = 0.0  # monotonic; while it is open
+    cooldown_until_s: float = 0.0  # monotonic; while it is open
     has_trial: bool = False  # while it is half open: a request tries it
-    num_under_way: int = 0  # without what gives way
-    num_moved: int = 0  # requests that another was asked instead, since it was late
-    giving_way: set[asyncio.Task[Any]] = field(default_factory=set)
+    num_in_flight: int = 0  # without what gives way
+    num_rerouted: int = 0  # requests that another was asked instead, since it was late
+    preemptible: set[asyncio.Task[Any]] = field(default_factory=set)
     lateness: "LatencyOutlierDetector[ReplicaAttempt]" = field(
         default_factory=LatencyOutlierDetector
     )
 
     @contextmanager
-    def under_way(self) -> Iterator[None]:
-        for task in self.giving_way:
+    def count_in_flight(self) -> Iterator[None]:
+        for task in self.preemptible:
             task.cancel()
-        self.giving_way.clear()
-        self.num_under_way += 1
+        self.preemptible.clear()
+        self.num_in_flight += 1
         try:
             yield
         finally:
-            self.num_under_way -= 1
+            self.num_in_flight -= 1
 
     @contextmanager
-    def way_given(self) -> Iterator[None]:
+    def register_preemptible(self) -> Iterator[None]:
         task = _current_task()
-        self.giving_way.add(task)
+        self.preemptible.add(task)
         try:
             yield
         finally:
-            self.giving_way.discard(task)
+            self.preemptible.discard(task)
 
 
 @dataclass(slots=True, eq=False)
@@ -72,177 +72,181 @@ class ReplicaAttempt:
 
     clock: Clock
     lateness: "LatencyOutlierDetector[ReplicaAttempt]"
-    elsewhere: Replica | None = None  # to be asked when this one is late
+    fallback: Replica | None = None  # to be asked when this one is late
     task: asyncio.Task[Any] | None = None  # that awaits it, where there is one elsewhere
-    is_moved: bool = False
+    is_rerouted: bool = False
     has_succeeded: bool | None = None
 
-    def succeeds(self) -> None:
+    def mark_succeeded(self) -> None:
         """Something was generated."""
         if not self.has_succeeded:
-            self.lateness.answered(self, self.clock.monotonic_s())
+            self.lateness.on_first_token(self, self.clock.monotonic_s())
         self.has_succeeded = True
 
-    def fails(self) -> None:
+    def mark_failed(self) -> None:
         self.has_succeeded = False
 
-    def moves(self) -> bool:
+    def reroute(self) -> bool:
         """Ends it with `engine_timeout`, unless it is about to end for another reason."""
         if self.task is None or self.task.cancelling():
             return False
-        self.is_moved = self.task.cancel()
-        return self.is_moved
+        self.is_rerouted = self.task.cancel()
+        return self.is_rerouted
 
-    def was_cancelled_for_it(self) -> bool:
+    def was_rerouted(self) -> bool:
         """To be asked once, when its task was cancelled."""
-        return self.is_moved and self.task is not None and self.task.uncancel() == 0
+        return self.is_rerouted and self.task is not None and self.task.uncancel() == 0
 
 
 class ReplicaStates:
     """One event loop uses it, so it needs no lock. Knows those that it was asked about, by address,
-    until `keep` is told that they are gone."""
+    until `retain` is told that they are gone."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._conditions: dict[str, _ReplicaHealth] = {}
         self._drained: frozenset[str] = frozenset()  # names
 
-    def drain(self, names: Iterable[str]) -> None:
+    def set_drained(self, names: Iterable[str]) -> None:
         """These and no others; what is under way there ends as it would."""
         drained = frozenset(names)
         for name in drained ^ self._drained:
             log.info("replica.drained", replica=name, is_drained=name in drained)
         self._drained = drained
 
-    def keep(self, urls: Collection[str]) -> None:
+    def retain(self, urls: Collection[str]) -> None:
         """Forgets the others, but those where something is under way."""
         for url, condition in tuple(self._conditions.items()):
-            if url not in urls and not condition.num_under_way and not condition.giving_way:
+            if url not in urls and not condition.num_in_flight and not condition.preemptible:
                 del self._conditions[url]
 
     def is_drained(self, replica: Replica) -> bool:
         return replica.name in self._drained
 
-    def rests_s(self, replica: Replica) -> float | None:
+    def cooldown_s(self, replica: Replica) -> float | None:
         """How much longer it is left alone; None: its circuit is not open."""
-        condition = self._of(replica)
+        condition = self._get_health(replica)
         if condition.circuit is not CircuitState.OPEN:
             return None
-        return max(0.0, condition.rests_until_s - self._clock.monotonic_s())
+        return max(0.0, condition.cooldown_until_s - self._clock.monotonic_s())
 
-    def may_ask(self, replica: Replica) -> bool:
-        condition = self._of(replica)
-        if condition.circuit is CircuitState.OPEN and self._has_rested(condition):
-            self._advance(replica, CircuitEvent.REST_OVER)
+    def is_available(self, replica: Replica) -> bool:
+        condition = self._get_health(replica)
+        if condition.circuit is CircuitState.OPEN and self._is_cooled_down(condition):
+            self._advance(replica, CircuitEvent.COOLDOWN_OVER)
         if condition.circuit is CircuitState.HALF_OPEN:
             return not condition.has_trial
         return condition.circuit is CircuitState.CLOSED
 
-    def is_late(self, replica: Replica) -> bool:
+    def is_ejected(self, replica: Replica) -> bool:
         """Whether others of its pool are better asked, though its circuit is closed."""
-        return self._of(replica).lateness.is_late(self._clock.monotonic_s())
+        return self._get_health(replica).lateness.is_ejected(self._clock.monotonic_s())
 
-    def circuit(self, replica: Replica) -> CircuitState:
-        return self._of(replica).circuit
+    def get_circuit(self, replica: Replica) -> CircuitState:
+        return self._get_health(replica).circuit
 
-    def num_under_way(self, replica: Replica) -> int:
-        return self._of(replica).num_under_way
+    def num_in_flight(self, replica: Replica) -> int:
+        return self._get_health(replica).num_in_flight
 
-    def num_moved(self, replica: Replica) -> int:
+    def num_rerouted(self, replica: Replica) -> int:
         """Requests that waited there for too long, so that another was asked."""
-        return self._of(replica).num_moved
+        return self._get_health(replica).num_rerouted
 
     @contextmanager
     def attempt(
         self,
         replica: Replica,
         *,
-        gives_way: bool = False,
-        late_after_s: float = math.inf,
-        elsewhere: Replica | None = None,
+        is_preemptible: bool = False,
+        first_token_timeout_s: float = math.inf,
+        fallback: Replica | None = None,
     ) -> Iterator[ReplicaAttempt]:
         """Counts as under way until the context is left; what it says then moves the circuit.
 
         What gives way does not count, and its task is cancelled when something else comes.
 
-        Raises EngineError (`engine_timeout`) when it has waited for too long, and `elsewhere` is
-        better asked (`move_overdue`).
+        Raises EngineError (`engine_timeout`) when it has waited for too long, and `fallback` is
+        better asked (`reroute_overdue`).
         """
-        condition = self._of(replica)
-        task = None if elsewhere is None else _current_task()
-        attempt = ReplicaAttempt(self._clock, condition.lateness, elsewhere, task)
+        condition = self._get_health(replica)
+        task = None if fallback is None else _current_task()
+        attempt = ReplicaAttempt(self._clock, condition.lateness, fallback, task)
         is_trial = condition.circuit is CircuitState.HALF_OPEN and not condition.has_trial
         condition.has_trial = condition.has_trial or is_trial
-        if not gives_way:  # it waits for all others
-            until_s = self._clock.monotonic_s() + late_after_s
-            condition.lateness.asked(attempt, until_s=until_s)
+        if not is_preemptible:  # it waits for all others
+            until_s = self._clock.monotonic_s() + first_token_timeout_s
+            condition.lateness.on_request(attempt, until_s=until_s)
         try:
-            with condition.way_given() if gives_way else condition.under_way():
+            with (
+                condition.register_preemptible() if is_preemptible else condition.count_in_flight()
+            ):
                 yield attempt
         except asyncio.CancelledError:
-            if not attempt.was_cancelled_for_it():
+            if not attempt.was_rerouted():
                 raise
             raise EngineError(
                 "engine_timeout", "The engine takes too long.", http_status=503
             ) from None
         finally:
-            condition.lateness.left(attempt, self._clock.monotonic_s())
+            condition.lateness.on_abandoned(attempt, self._clock.monotonic_s())
             if is_trial:
                 condition.has_trial = False
             if attempt.has_succeeded is not None:
-                self._judge(replica, has_succeeded=attempt.has_succeeded)
+                self._record_result(replica, has_succeeded=attempt.has_succeeded)
 
-    def move_overdue(self) -> None:
+    def reroute_overdue(self) -> None:
         """Ends the attempts that still wait at a replica that is late, where another is well and
         quick. To be called every now and then: requests need no clocks of their own."""
         now_s = self._clock.monotonic_s()
         for url, condition in tuple(self._conditions.items()):
-            if not condition.lateness.is_late(now_s):
+            if not condition.lateness.is_ejected(now_s):
                 continue
-            overdue = condition.lateness.overdue(now_s)
-            num_moved = sum(attempt.moves() for attempt in overdue if self._has_better(attempt))
-            condition.num_moved += num_moved
+            overdue = condition.lateness.find_overdue(now_s)
+            num_moved = sum(
+                attempt.reroute() for attempt in overdue if self._has_better_fallback(attempt)
+            )
+            condition.num_rerouted += num_moved
             if num_moved:
                 log.info("replica.ejected", url=url, num_moved=num_moved)
 
-    def _has_better(self, attempt: ReplicaAttempt) -> bool:
-        other = attempt.elsewhere
-        if other is None or self.is_drained(other) or self.is_late(other):
+    def _has_better_fallback(self, attempt: ReplicaAttempt) -> bool:
+        other = attempt.fallback
+        if other is None or self.is_drained(other) or self.is_ejected(other):
             return False
-        return self.circuit(other) is CircuitState.CLOSED
+        return self.get_circuit(other) is CircuitState.CLOSED
 
-    def probed(self, replica: Replica, wellness: HealthStatus) -> None:
+    def on_health_check(self, replica: Replica, wellness: HealthStatus) -> None:
         """A replica that says it is well may still answer nothing (vLLM while it shuts down does),
         so only what it generates closes its circuit."""
-        if wellness is HealthStatus.ILL:
-            self._advance(replica, CircuitEvent.LAST_FAILURE)
-        elif wellness is HealthStatus.SILENT:
-            self._judge(replica, has_succeeded=False)
+        if wellness is HealthStatus.UNHEALTHY:
+            self._advance(replica, CircuitEvent.THRESHOLD_FAILURE)
+        elif wellness is HealthStatus.TIMED_OUT:
+            self._record_result(replica, has_succeeded=False)
 
-    def _judge(self, replica: Replica, *, has_succeeded: bool) -> None:
-        condition = self._of(replica)
+    def _record_result(self, replica: Replica, *, has_succeeded: bool) -> None:
+        condition = self._get_health(replica)
         if has_succeeded:
             condition.num_failures = 0
             self._advance(replica, CircuitEvent.SUCCESS)
             return
         condition.num_failures += 1
         is_last = condition.num_failures >= MAX_FAILURES
-        self._advance(replica, CircuitEvent.LAST_FAILURE if is_last else CircuitEvent.FAILURE)
+        self._advance(replica, CircuitEvent.THRESHOLD_FAILURE if is_last else CircuitEvent.FAILURE)
 
     def _advance(self, replica: Replica, event: CircuitEvent) -> None:
-        condition = self._of(replica)
+        condition = self._get_health(replica)
         before, condition.circuit = condition.circuit, advance(condition.circuit, event)
-        if condition.circuit is CircuitState.OPEN and event is not CircuitEvent.REST_OVER:
-            condition.rests_until_s = self._clock.monotonic_s() + EJECTION_S
+        if condition.circuit is CircuitState.OPEN and event is not CircuitEvent.COOLDOWN_OVER:
+            condition.cooldown_until_s = self._clock.monotonic_s() + EJECTION_S
         if condition.circuit is not before:
             log.info(
                 "replica.circuit_changed", replica=replica.name, circuit=condition.circuit.value
             )
 
-    def _has_rested(self, condition: _ReplicaHealth) -> bool:
-        return self._clock.monotonic_s() >= condition.rests_until_s
+    def _is_cooled_down(self, condition: _ReplicaHealth) -> bool:
+        return self._clock.monotonic_s() >= condition.cooldown_until_s
 
-    def _of(self, replica: Replica) -> _ReplicaHealth:
+    def _get_health(self, replica: Replica) -> _ReplicaHealth:
         condition = self._conditions.get(replica.url)
         if condition is None:
             condition = self._conditions[replica.url] = _ReplicaHealth()

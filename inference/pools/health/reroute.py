@@ -14,5 +14,5 @@ LOOK_EVERY_S: Final = 0.05  # an eighth of the time after which anything is late
 async def reroute_overdue(replicas: ReplicaStates, *, every_s: float = LOOK_EVERY_S) -> None:
     """Runs until cancelled."""
     while True:
-        replicas.move_overdue()
+        replicas.reroute_overdue()
         await asyncio.sleep(every_s)

@@ -59,7 +59,7 @@ class AcceptanceRates:
         self._excess_squares = 0.0  # of what was accepted beyond MIN_ACCEPTANCE
         self._num_windows = 0.0
 
-    def fade(self, passed_s: float) -> None:
+    def decay(self, passed_s: float) -> None:
         left = 0.5 ** (passed_s / HALF_LIFE_S)
         for row in self._squares.values():
             for kind in row:

@@ -61,7 +61,7 @@ class _WatchedReplica:
 class _WatchedEngine:
     """A completion that is under way."""
 
-    account: RequestTrace
+    trace: RequestTrace
     counted: int = 0  # of its tokens
 
 
@@ -75,7 +75,7 @@ class SpeculationTracker:
         self._groups: dict[tuple[str, ...], AcceptanceRates] = {}
         self._pools = pools
         self._watched: dict[str, _WatchedReplica] = {}
-        self._follow()
+        self._sync_watched()
         self._under_way: dict[int, _WatchedEngine] = {}  # by the account's identity
         self._estimates: dict[Kind, AcceptanceEstimate] = {}
 
@@ -84,25 +84,25 @@ class SpeculationTracker:
         """By pool and language."""
         return {_names(kind): estimate for kind, estimate in self._estimates.items()}
 
-    def suits(self, pool: str, language: str) -> bool:
+    def is_profitable(self, pool: str, language: str) -> bool:
         """Whether replicas that speculate may be asked; yes, as long as nothing is known."""
         if not self._estimates:
             return True
         estimate = self._estimates.get(_kind(pool, language))
         return estimate is None or not estimate.is_low
 
-    def began(self, account: RequestTrace) -> None:
+    def on_started(self, account: RequestTrace) -> None:
         if self._watched:
             self._under_way[id(account)] = _WatchedEngine(account)
 
-    def ended(self, account: RequestTrace) -> None:
+    def on_completed(self, account: RequestTrace) -> None:
         followed = self._under_way.pop(id(account), None)
         if followed is not None:
             self._count(followed)
 
     def _count(self, followed: _WatchedEngine) -> None:
         """What it has generated since it was last counted."""
-        account = followed.account
+        account = followed.trace
         watched = self._watched.get(account.replica)
         more = account.generated_tokens - followed.counted
         if watched is not None and account.request is not None and more:
@@ -113,9 +113,9 @@ class SpeculationTracker:
         """Until it is cancelled; where nothing is to be watched, without looking."""
         while True:
             await asyncio.sleep(every_s)
-            await self.look()
+            await self.poll()
 
-    def _follow(self) -> None:
+    def _sync_watched(self) -> None:
         """Pools' replicas come and go; what languages were like with them stays known."""
         speculating = _speculating(self._pools)
         self._watched = {
@@ -124,22 +124,22 @@ class SpeculationTracker:
             for replica, names in speculating.items()
         }
 
-    async def look(self) -> None:
-        self._follow()
+    async def poll(self) -> None:
+        self._sync_watched()
         now_s = self._clock.monotonic_s()
         for acceptances in self._groups.values():
-            acceptances.fade(now_s - self._looked_s)
+            acceptances.decay(now_s - self._looked_s)
         self._looked_s = now_s
         async with asyncio.TaskGroup() as group:
             for watched in self._watched.values():
-                group.create_task(self._look_at(watched))
+                group.create_task(self._poll_replica(watched))
         self._estimates = {
             kind: estimate
             for acceptances in self._groups.values()
             for kind, estimate in acceptances.estimates().items()
         }
 
-    async def _look_at(self, watched: _WatchedReplica) -> None:
+    async def _poll_replica(self, watched: _WatchedReplica) -> None:
         try:
             async with asyncio.timeout(MAX_LOOK_S):
                 values = await self._reader.read(watched.replica)

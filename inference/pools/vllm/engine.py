@@ -61,12 +61,12 @@ class VllmEngine:
 
     @asynccontextmanager
     async def complete(self, request: EngineRequest) -> AsyncIterator[AsyncIterator[EngineChunk]]:
-        with closing(await self._ask(request)) as answer:
+        with closing(await self._send_request(request)) as answer:
             if answer.status != HTTPStatus.OK:
                 raise _rejected_replicas(answer.status)
             yield _ChunkStream(answer, request)
 
-    async def _ask(self, request: EngineRequest) -> HttpResponse:
+    async def _send_request(self, request: EngineRequest) -> HttpResponse:
         url = f"{request.replica.url}/v1/completions"
         try:
             return await self._client.post(url, _encode(_body(request)))
@@ -122,7 +122,7 @@ class _ChunkStream:
 
 async def _lines(answer: HttpResponse) -> list[bytes]:
     try:
-        return await answer.lines()
+        return await answer.read_lines()
     except MalformedResponse:
         raise _garbled() from None
     except ConnectionFailed as error:

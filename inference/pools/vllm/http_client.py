@@ -50,15 +50,15 @@ class HttpResponse:
         self.status = status
         self.is_enough = False  # all of interest was read: the connection may be kept
 
-    async def lines(self) -> list[bytes]:
-        """As HttpConnection.lines."""
-        return await self._connection.lines()
+    async def read_lines(self) -> list[bytes]:
+        """As HttpConnection.read_lines."""
+        return await self._connection.read_lines()
 
     def close(self) -> None:
         if self.is_enough:
-            self._connection.end(within_s=_END_S, then=self._keep)
+            self._connection.finish_response(within_s=_END_S, then=self._keep)
         else:
-            self._connection.drop()
+            self._connection.abort()
 
 
 class HttpClient:
@@ -84,7 +84,7 @@ class HttpClient:
         if self._sweeping is not None:
             self._sweeping.cancel()
         for connection in tuple(self._open):
-            connection.drop()
+            connection.abort()
         await asyncio.sleep(0)  # the loop closes sockets in its next turn
 
     async def post(self, url: str, body: bytes) -> HttpResponse:
@@ -93,17 +93,19 @@ class HttpClient:
         Raises ConnectionFailed, OSError, TimeoutError.
         """
         request = b"%b%d\r\n\r\n%b" % (_address(url).head, len(body), body)
-        connection = await self._asked(url, request)
-        return HttpResponse(connection, await connection.status(), partial(self._keep, url))
+        connection = await self._request(url, request)
+        return HttpResponse(
+            connection, await connection.read_status(), partial(self._store_idle, url)
+        )
 
-    async def _asked(self, url: str, request: bytes) -> HttpConnection:
+    async def _request(self, url: str, request: bytes) -> HttpConnection:
         """A connection on which the head of the answer is here."""
-        kept = self._take(url)
+        kept = self._take_idle(url)
         if kept is not None:
             try:
                 return await _ask(kept, request)
             except ConnectionLost:
-                if kept.has_heard:
+                if kept.has_response_started:
                     raise
                 # The server closed it just as it was used again: once more, on a new one.
         return await _ask(await self._connect(_address(url)), request)
@@ -119,43 +121,43 @@ class HttpClient:
         self._open.add(connection)
         return connection
 
-    def _take(self, url: str) -> HttpConnection | None:
+    def _take_idle(self, url: str) -> HttpConnection | None:
         """The youngest, so that those beyond need become old enough to go."""
         kept = self._kept[url]
         while kept:
             connection = kept.pop().connection
-            if connection.can_be_asked:
+            if connection.is_reusable:
                 return connection
-            connection.drop()
+            connection.abort()
         return None
 
-    def _keep(self, url: str, connection: HttpConnection) -> None:
+    def _store_idle(self, url: str, connection: HttpConnection) -> None:
         kept = self._kept[url]
-        if not connection.can_be_asked or len(kept) >= MAX_IDLE_CONNECTIONS:
-            connection.drop()
+        if not connection.is_reusable or len(kept) >= MAX_IDLE_CONNECTIONS:
+            connection.abort()
             return
         loop = asyncio.get_running_loop()
         kept.append(_IdleConnection(connection, loop.time()))
         if self._sweeping is None:
-            self._sweeping = loop.call_later(_SWEEP_S, self._sweep)
+            self._sweeping = loop.call_later(_SWEEP_S, self._close_expired)
 
-    def _sweep(self) -> None:
+    def _close_expired(self) -> None:
         """Lets go of what was idle for too long; comes again while anything is kept."""
         loop = asyncio.get_running_loop()
         oldest_s = loop.time() - IDLE_TIMEOUT_S
         for kept in self._kept.values():
             while kept and kept[0].since_s <= oldest_s:
-                kept.popleft().connection.drop()
+                kept.popleft().connection.abort()
         has_kept = any(self._kept.values())
-        self._sweeping = loop.call_later(_SWEEP_S, self._sweep) if has_kept else None
+        self._sweeping = loop.call_later(_SWEEP_S, self._close_expired) if has_kept else None
 
 
 async def _ask(connection: HttpConnection, request: bytes) -> HttpConnection:
-    connection.ask(request)
+    connection.send_request(request)
     try:
-        await connection.status()
+        await connection.read_status()
     except BaseException:  # whoever asked has left, too
-        connection.drop()
+        connection.abort()
         raise
     return connection
 

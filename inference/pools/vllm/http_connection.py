@@ -55,7 +55,7 @@ class HttpConnection(asyncio.Protocol):
         self._heard_s = 0.0
         self._next_taking_s = 0.0  # not before; no time of the loop is earlier than 0
         self._pacing: asyncio.TimerHandle | None = None
-        self._is_asked = False  # a request is out whose answer has not ended
+        self._is_awaiting_response = False  # a request is out whose answer has not ended
         self._is_paused = False
         self._status: int | None = None  # None: the head has not come
         self._num_head_bytes = 0
@@ -65,18 +65,18 @@ class HttpConnection(asyncio.Protocol):
         self._num_held_bytes = 0
 
     @property
-    def can_be_asked(self) -> bool:
-        return self._failure is None and not self._is_asked and not self._is_paused
+    def is_reusable(self) -> bool:
+        return self._failure is None and not self._is_awaiting_response and not self._is_paused
 
     @property
-    def has_heard(self) -> bool:
+    def has_response_started(self) -> bool:
         """Whether anything at all came in answer to the last request."""
         return self._num_head_bytes > 0
 
-    def ask(self, request: bytes) -> None:
-        """Writes a whole request. Only when it `can_be_asked`."""
+    def send_request(self, request: bytes) -> None:
+        """Writes a whole request. Only when it `is_reusable`."""
         self._parser = httptools.HttpResponseParser(self)
-        self._is_asked, self._status = True, None
+        self._is_awaiting_response, self._status = True, None
         self._num_head_bytes = self._num_torn_bytes = self._num_held_bytes = 0
         self._torn, self._lines = [], []
         self._heard_s = self._loop.time()
@@ -84,22 +84,22 @@ class HttpConnection(asyncio.Protocol):
         self._stall = self._loop.call_later(self._max_stall_s, self._on_stall)
         self._transport.write(request)
 
-    async def status(self) -> int:
+    async def read_status(self) -> int:
         """Of the answer, once its head is here. Raises ConnectionFailed."""
         while self._status is None:
-            await self._more()
+            await self._wait_for_data()
         return self._status
 
-    async def lines(self) -> list[bytes]:
+    async def read_lines(self) -> list[bytes]:
         """The contents of all data lines that have come, at least one; none: the answer has ended.
 
         Waits for PACE_S since the last time, unless the answer ends before. Raises
         ConnectionFailed, once what came before is taken.
         """
         while not self._lines or self._is_early():
-            if not self._is_asked:
+            if not self._is_awaiting_response:
                 return []
-            await self._more()
+            await self._wait_for_data()
         taken, self._lines, self._num_held_bytes = self._lines, [], 0
         self._next_taking_s = self._loop.time() + PACE_S
         if self._is_paused:
@@ -107,17 +107,19 @@ class HttpConnection(asyncio.Protocol):
             self._transport.resume_reading()
         return taken
 
-    def end(self, *, within_s: float, then: Callable[["HttpConnection"], object]) -> None:
+    def finish_response(
+        self, *, within_s: float, then: Callable[["HttpConnection"], object]
+    ) -> None:
         """All that is of interest was read: `then` is called once the answer has ended, which it
         does within so many seconds or not at all."""
-        if not self._is_asked:
+        if not self._is_awaiting_response:
             then(self)
         elif self._failure is None:
             self._on_end = then
             self._cancel_stall()
             self._stall = self._loop.call_later(within_s, self._fail, ConnectionLost)
 
-    def drop(self) -> None:
+    def abort(self) -> None:
         """Closes at once: an engine takes that for the end of the request."""
         self._fail(ConnectionLost)
 
@@ -131,7 +133,7 @@ class HttpConnection(asyncio.Protocol):
         self._on_closed(self)
 
     def data_received(self, data: bytes) -> None:
-        if not self._is_asked:  # nobody has asked: whose answer it is cannot be told
+        if not self._is_awaiting_response:  # nobody has asked: whose answer it is cannot be told
             self._fail(MalformedResponse)
             return
         self._heard_s = self._loop.time()
@@ -143,7 +145,11 @@ class HttpConnection(asyncio.Protocol):
             self._fail(MalformedResponse)
         if self._status is None and self._num_head_bytes > MAX_HEAD_BYTES:
             self._fail(MalformedResponse)
-        if self._num_held_bytes > MAX_HELD_BYTES and not self._is_paused and self._is_asked:
+        if (
+            self._num_held_bytes > MAX_HELD_BYTES
+            and not self._is_paused
+            and self._is_awaiting_response
+        ):
             self._is_paused = True
             self._transport.pause_reading()
         if not self._is_early():
@@ -154,7 +160,7 @@ class HttpConnection(asyncio.Protocol):
     # What the parser calls.
 
     def on_message_begin(self) -> None:
-        if not self._is_asked:  # a second answer to one request
+        if not self._is_awaiting_response:  # a second answer to one request
             self._fail(MalformedResponse)
 
     def on_headers_complete(self) -> None:
@@ -167,12 +173,12 @@ class HttpConnection(asyncio.Protocol):
             return
         end = body.rfind(b"\n")
         if end < 0:
-            self._tear(body)
+            self._keep_partial_line(body)
             return
         self._torn.append(body[:end])
         whole = b"".join(self._torn)
         self._torn, self._num_torn_bytes = [], 0
-        self._tear(body[end + 1 :])
+        self._keep_partial_line(body[end + 1 :])
         for line in whole.split(b"\n"):
             if len(line) > MAX_LINE_BYTES:
                 self._fail(MalformedResponse)
@@ -183,7 +189,7 @@ class HttpConnection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._status is None or self._failure is not None:
             return  # an informational answer, which the final one follows; or no answer at all
-        self._is_asked = False
+        self._is_awaiting_response = False
         self._cancel_stall()
         if not self._parser.should_keep_alive() or self._transport.get_write_buffer_size():
             self._close(ConnectionLost)
@@ -191,7 +197,7 @@ class HttpConnection(asyncio.Protocol):
             then, self._on_end = self._on_end, None
             then(self)
 
-    def _tear(self, piece: bytes) -> None:
+    def _keep_partial_line(self, piece: bytes) -> None:
         if not piece:
             return
         self._torn.append(piece)
@@ -201,7 +207,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _is_early(self) -> bool:
         """More may come, and who reads has just read."""
-        is_open = self._is_asked and self._failure is None
+        is_open = self._is_awaiting_response and self._failure is None
         return is_open and self._loop.time() < self._next_taking_s
 
     def _on_pace(self) -> None:
@@ -219,7 +225,7 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._fail(ConnectionLost)
 
-    async def _more(self) -> None:
+    async def _wait_for_data(self) -> None:
         if self._failure is not None:
             raise self._failure
         self._waiter = self._loop.create_future()

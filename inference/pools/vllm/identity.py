@@ -36,7 +36,7 @@ class VllmIdentity:
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
 
-    async def ask(self, replica: Replica, model: str) -> ReplicaIdentity:
+    async def fetch_identity(self, replica: Replica, model: str) -> ReplicaIdentity:
         """The caller bounds the time. Raises Unreachable."""
         models = _read(await self._fetch("GET", f"{replica.url}/v1/models"), _ModelsResponse)
         question = {"model": model, "prompt": PROBE_TEXT, "add_special_tokens": False}
@@ -56,9 +56,9 @@ class VllmIdentity:
 
     async def _fetch(self, method: str, url: str, **options: Any) -> bytes:
         """Empty where the server does not know the question."""
-        return await _on_first_token(self._exchange(method, url, **options))
+        return await _on_first_token(self._send_request(method, url, **options))
 
-    async def _exchange(self, method: str, url: str, **options: Any) -> bytes:
+    async def _send_request(self, method: str, url: str, **options: Any) -> bytes:
         # Whoever is led elsewhere would hear what another says of itself.
         request = self._session.request(method, url, allow_redirects=False, **options)
         async with request as response:

@@ -26,10 +26,12 @@ class KvEventFeeds:
         feeds: dict[Replica, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
             while True:
-                wanted = {each for each in self._pools.replicas(min_of_pool=2) if each.kv_events}
+                wanted = {
+                    each for each in self._pools.list_replicas(min_of_pool=2) if each.kv_events
+                }
                 for replica in feeds.keys() - wanted:
                     feeds.pop(replica).cancel()
-                    self._index.forget(replica.url)
+                    self._index.remove_replica(replica.url)
                 for replica in wanted - feeds.keys():
                     feeds[replica] = group.create_task(self._feed(replica))
                 await asyncio.sleep(LOOK_EVERY_S)
@@ -40,7 +42,7 @@ class KvEventFeeds:
         publication = KvEventPublication(
             replica.name, events=replica.kv_events, replay=replica.kv_replay
         )
-        feed = KvEventFeed(publication, self._index.watch(replica.url))
+        feed = KvEventFeed(publication, self._index.add_replica(replica.url))
         while True:
             try:
                 await feed.run()

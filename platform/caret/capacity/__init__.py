@@ -1,1 +1,1 @@
-"""How many GPUs a load needs, how long first tokens then take, and what an accepted token costs."""
+"""Capacity planning: GPUs for a load, latency of first tokens, and cost of accepted tokens."""

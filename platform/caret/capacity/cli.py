@@ -1,4 +1,4 @@
-"""`manage.py capacity`: GPUs, first tokens and cost, from figures that were given or measured."""
+"""`manage.py capacity`: GPUs, first-token latency and cost, from given or measured figures."""
 
 import argparse
 import json
@@ -20,25 +20,28 @@ MAX_DURING_S: Final = 600.0
 _DEFAULTS: Final = {each.name: each.default for each in fields(CapacityInputs)}
 _OPTIONS: Final = {
     "requests_per_s": "sustained load",
-    "context_tokens": "tokens of a prompt",
-    "output_tokens": "tokens of a completion",
+    "context_tokens": "tokens in a prompt",
+    "output_tokens": "tokens in a completion",
     "hit_rate": "share of prompt tokens that are cached, 0 to 1",
     "warm_tokens": "tokens that a warm request still prefills",
-    "prefill_tokens_per_s": "of a GPU that does nothing else",
-    "decode_tokens_per_s": "of a GPU, all streams together",
-    "stream_tokens_per_s": "of one stream",
-    "overhead_ms": "of a first token besides waiting and prefill",
-    "burst": "the peak, as a multiple of the load",
+    "prefill_tokens_per_s": "rate of a GPU that only prefills",
+    "decode_tokens_per_s": "rate of a GPU, all streams together",
+    "stream_tokens_per_s": "rate of one stream",
+    "overhead_ms": "first-token latency besides waiting and prefill",
+    "burst": "peak load, as a multiple of the sustained load",
     "utilisation": "share of a GPU's time that a load may take, less than 1",
-    "target_ms": "for the p99 of first tokens",
+    "target_ms": "target for the p99 of first tokens",
     "acceptance": "share of generated tokens that are accepted, 0 to 1",
     "dollars_per_gpu_hour": "price",
-    "num_gpus": "the fleet; left out: what the sustained load needs",
+    "num_gpus": "size of the fleet; default: what the sustained load needs",
 }
 
 
 def main(argv: list[str]) -> int:
-    """Raises InvalidInput."""
+    """Compute a plan and print it.
+
+    Raises InvalidInput.
+    """
     options = _parser().parse_args(argv)
     plan = compute_plan(_figures(options))
     if options.svg is not None:
@@ -53,11 +56,11 @@ def main(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="manage.py capacity",
-        description="How many GPUs a load needs, how long first tokens then take, and what a"
-        " thousand accepted tokens cost. Options win over --url, that over --figures.",
+        description="Estimate the GPUs that a load needs, the latency of first tokens, and the"
+        " cost of accepted tokens. Options override --url, which overrides --figures.",
     )
     parser.add_argument(
-        "--figures", type=Path, metavar="FILE", help="a JSON object, or a benchmark's lines"
+        "--figures", type=Path, metavar="FILE", help="a JSON object, or the output of a benchmark"
     )
     parser.add_argument(
         "--url",
@@ -66,23 +69,23 @@ def _parser() -> argparse.ArgumentParser:
         help="/metrics of a running gateway or engine; may be given several times",
     )
     parser.add_argument(
-        "--during", type=float, default=10.0, metavar="S", help="how long --url watches the load"
+        "--during", type=float, default=10.0, metavar="S", help="how long --url measures the load"
     )
-    parser.add_argument("--tokens-per-day", type=float, help="generated; instead of the load")
+    parser.add_argument("--tokens-per-day", type=float, help="generated tokens; sets the load")
     for name, meaning in _OPTIONS.items():
         parser.add_argument(
             _option(name), dest=name, type=_kind(name), metavar="N", help=_help(name, meaning)
         )
     parser.add_argument(
-        "--queue", type=Queue, choices=list(Queue), help="before each GPU (pinned), or one for all"
+        "--queue", type=Queue, choices=list(Queue), help="one per GPU (pinned), or one for all"
     )
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="draw first token over hit rate")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="plot first tokens over hit rates")
     parser.add_argument("--json", action="store_true", help="print one JSON line instead")
     return parser
 
 
 def _figures(options: argparse.Namespace) -> CapacityInputs:
-    if not 0 < options.during <= MAX_DURING_S:  # nor NaN
+    if not 0 < options.during <= MAX_DURING_S:  # rejects NaN, too
         raise InvalidInput(f"--during must be more than 0 and at most {MAX_DURING_S:.0f} seconds.")
     found: dict[str, Any] = from_file(options.figures) if options.figures else {}
     if options.url:
@@ -100,7 +103,7 @@ def _figures(options: argparse.Namespace) -> CapacityInputs:
     if "requests_per_s" not in found:
         raise InvalidInput(
             "No load is known. Give --requests-per-s or --tokens-per-day, or the --url of a gateway"
-            " that is at work."
+            " that serves requests."
         )
     return CapacityInputs(**_with_whole_gpus(found))
 

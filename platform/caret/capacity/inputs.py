@@ -1,4 +1,4 @@
-"""What the arithmetic starts from: the load, the engine's rates, and the price; checked once."""
+"""Inputs of the plan: the load, the engine's rates and the price, validated once."""
 
 import math
 from dataclasses import dataclass, fields
@@ -8,41 +8,41 @@ from typing import Final
 from caret.foundation.environment import BadSetting
 
 SECONDS_PER_DAY: Final = 86_400
-# Beyond it a figure is a slip of the pen, and the sums over servers would take minutes.
+# A larger figure is a typing error, and sums over the servers would take minutes.
 MAX_GPUS: Final = 100_000
-# So is a figure beyond these: products and quotients of such ones would overflow.
+# Likewise figures outside of these limits: their products and quotients would overflow.
 MIN_FIGURE: Final = 1e-6
 MAX_FIGURE: Final = 1e9
 
 
 class Queue(StrEnum):
-    """Where a request waits for a GPU; `queueing` says by which formula."""
+    """The place where requests wait for a GPU; `queueing` has the formulas."""
 
-    PINNED = "pinned"  # at the replica that holds its prefix: as many M/G/1 queues as GPUs
-    SHARED = "shared"  # at whichever is free first: one M/G/k queue
+    PINNED = "pinned"  # at the replica that holds its prefix: one M/G/1 queue per GPU
+    SHARED = "shared"  # for the first free GPU: one M/G/k queue
 
 
 class InvalidInput(BadSetting):
-    """A figure that no service can have; the text names it."""
+    """A figure is invalid. The text names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityInputs:
-    """Means, unless they say otherwise. Of a GPU: of one replica, however many chips it has."""
+    """Inputs of the plan: mean values, unless noted. A GPU is one replica, even with many chips."""
 
     requests_per_s: float  # sustained
     context_tokens: float = 6_000  # of a prompt
     output_tokens: float = 24  # of a completion
     hit_rate: float = 0.95  # share of prompt tokens found in the prefix cache, 0 to 1
-    # What a request whose prefix is cached still has to prefill: what was typed, and the part of a
-    # block that is not full.
+    # Tokens that a request with a cached prefix still prefills: the typed text, and the last block
+    # if it is not full.
     warm_tokens: float = 100
     prefill_tokens_per_s: float = 28_000  # of a GPU that does nothing else
     decode_tokens_per_s: float = 2_500  # of a GPU, all its streams together
     stream_tokens_per_s: float = 100  # of one stream
-    overhead_ms: float = 0  # of a first token besides waiting and prefill
+    overhead_ms: float = 0  # part of a first token's latency besides waiting and prefill
     burst: float = 3  # the peak, as a multiple of the sustained load
-    # The share of a GPU's time that a load may take; the rest keeps the waiting short.
+    # The share of a GPU's time that a load may use; the rest keeps waits short.
     utilisation: float = 1 / 3
     target_ms: float = 100  # for the p99 of first tokens
     acceptance: float = 0.3  # share of generated tokens that are accepted, 0 to 1
@@ -51,7 +51,10 @@ class CapacityInputs:
     queue: Queue = Queue.PINNED
 
     def __post_init__(self) -> None:
-        """Raises InvalidInput."""
+        """Validate all inputs.
+
+        Raises InvalidInput.
+        """
         for name in _POSITIVE:
             _require(name, getattr(self, name) > 0, "more than 0", self)
         for name in _NOT_NEGATIVE:
@@ -82,7 +85,10 @@ NUMBERS: Final = tuple(each.name for each in fields(CapacityInputs) if each.name
 
 
 def requests_per_s(*, tokens_per_day: float, output_tokens: float) -> float:
-    """The load that generates so many tokens a day, evenly. Raises InvalidInput."""
+    """Return the load that generates this many tokens in a day, evenly distributed.
+
+    Raises InvalidInput.
+    """
     if not (tokens_per_day > 0 and math.isfinite(tokens_per_day) and output_tokens > 0):
         raise InvalidInput("Tokens a day, and tokens of a completion, must be more than 0.")
     return tokens_per_day / SECONDS_PER_DAY / output_tokens
@@ -90,5 +96,5 @@ def requests_per_s(*, tokens_per_day: float, output_tokens: float) -> float:
 
 def _require(name: str, is_right: bool, what: str, figures: CapacityInputs) -> None:
     value = getattr(figures, name)
-    if not is_right or not math.isfinite(value):  # NaN is never right, infinity often is
+    if not is_right or not math.isfinite(value):  # NaN is never valid; infinity would often pass
         raise InvalidInput(f"{name} is {value:g}; it must be {what}.")

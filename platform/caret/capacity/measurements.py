@@ -1,4 +1,4 @@
-"""Figures that were measured: by a benchmark, or by a gateway and engines that run."""
+"""Measured inputs, from a benchmark or from running gateways and engines."""
 
 import json
 import math
@@ -13,15 +13,18 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from caret.capacity.inputs import NUMBERS, InvalidInput
 
-MeasuredInputs = dict[str, float]  # fields of Figures
-Totals = Counter[str]  # a metric's name, with the sum of its values over all labels
+MeasuredInputs = dict[str, float]  # fields of CapacityInputs
+Totals = Counter[str]  # each metric's sum over all labels, by name
 _WARM_UP: Final = "warm_up"  # the gateway's label
 _TIMEOUT_S: Final = 10.0
-_COLD: Final = "direct.cold."  # tests.benchmarks.first_token: straight from the engine, uncached
+_COLD: Final = "direct.cold."  # tests.benchmarks.first_token: directly from the engine, uncached
 
 
 def from_file(path: Path) -> MeasuredInputs:
-    """Of a JSON object of figures, or of a benchmark's lines. Raises InvalidInput."""
+    """Read a JSON object of figures, or the output lines of a benchmark.
+
+    Raises InvalidInput.
+    """
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -34,8 +37,11 @@ def from_file(path: Path) -> MeasuredInputs:
 
 
 def from_metrics(before: Totals, after: Totals, *, seconds: float) -> MeasuredInputs:
-    """`before` and `after` were read `seconds` apart. The load is what came in between; ratios are
-    of all that was counted since the start, so that a quiet minute still has them."""
+    """Return inputs from two readings of the metrics, `seconds` apart.
+
+    The load is the difference of both. Ratios use all counts since the start, so that they exist
+    even in a quiet minute.
+    """
     found: MeasuredInputs = {}
     requests = after["caret_completions_total"] - before["caret_completions_total"]
     if requests > 0:
@@ -62,7 +68,10 @@ _RATIOS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
 
 
 def read_metrics(urls: Iterable[str], *, during_s: float) -> MeasuredInputs:
-    """Of running gateways and engines, asked twice. Raises InvalidInput."""
+    """Read the metrics of running gateways and engines twice.
+
+    Raises InvalidInput.
+    """
     urls = list(urls)
     before = totals(_fetch(url) for url in urls)
     time.sleep(during_s)
@@ -70,9 +79,9 @@ def read_metrics(urls: Iterable[str], *, during_s: float) -> MeasuredInputs:
 
 
 def totals(texts: Iterable[str]) -> Totals:
-    """Without warm-ups, which nobody waits for: a real request's hit rate is what they are for.
+    """Sum up metrics, without warm-ups, which only serve the hit rate of real requests.
 
-    Raises InvalidInput for what is no page of Prometheus metrics.
+    Raises InvalidInput for a text that is not in Prometheus's format.
     """
     summed: Totals = Counter()
     try:
@@ -81,7 +90,7 @@ def totals(texts: Iterable[str]) -> Totals:
                 for sample in family.samples:
                     if sample.labels.get("mode") == _WARM_UP:
                         continue
-                    # Integers for mypy's Counter; the values are floats all along.
+                    # Integers for mypy's Counter; the values are floats.
                     summed[sample.name] += sample.value  # type: ignore[assignment]
     except ValueError as error:
         raise InvalidInput("What answers there are no Prometheus metrics.") from error
@@ -90,7 +99,7 @@ def totals(texts: Iterable[str]) -> Totals:
 
 def _fetch(url: str) -> str:
     if not url.startswith(("http://", "https://")):
-        raise InvalidInput(f"{url} is no http address.")
+        raise InvalidInput(f"{url} is not an HTTP URL.")
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response:  # noqa: S310  # http only
             text: str = response.read().decode("utf-8", "replace")
@@ -106,35 +115,37 @@ def _objects(text: str, path: Path) -> list[Mapping[str, Any]]:
         except ValueError:
             parsed = [json.loads(line) for line in text.splitlines() if line.strip()]
     except ValueError as error:
-        raise InvalidInput(f"{path} holds neither a JSON object nor lines of them.") from error
+        raise InvalidInput(f"{path} contains neither a JSON object nor lines of them.") from error
     if not parsed or not all(isinstance(each, dict) for each in parsed):
-        raise InvalidInput(f"{path} holds neither a JSON object nor lines of them.")
+        raise InvalidInput(f"{path} contains neither a JSON object nor lines of them.")
     return parsed
 
 
 def _numbers(each: Mapping[str, Any], path: Path) -> MeasuredInputs:
     if unknown := set(each) - set(NUMBERS):
         raise InvalidInput(
-            f"{path}: there is no figure {min(unknown)}; there are {_list(NUMBERS)}."
+            f"{path}: {min(unknown)} is not a figure; the figures are {_list(NUMBERS)}."
         )
     return {name: _number(name, value, path) for name, value in each.items()}
 
 
 def _named(line: Mapping[str, Any], path: Path) -> MeasuredInputs:
-    """A benchmark's line counts when its figure has a name of ours."""
+    """Return the figure of a benchmark's line, if it has one of our names."""
     name = line["figure"]
     return {name: _number(name, line.get("value"), path)} if name in NUMBERS else {}
 
 
 def _number(name: str, value: object, path: Path) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidInput(f"{path}: {name} is no number.")
+        raise InvalidInput(f"{path}: {name} is not a number.")
     return value
 
 
 def _cold_prefill(lines: Iterable[Mapping[str, Any]]) -> MeasuredInputs:
-    """Rate and overhead, from first tokens of cold prompts of several lengths: the straight line
-    through them, by least squares."""
+    """Estimate the prefill rate and the overhead from first tokens of cold prompts.
+
+    Fits a straight line through prompts of several lengths, by least squares.
+    """
     points = [
         (float(line["prompt_tokens"]), float(line["value"]) / 1000)
         for line in lines

@@ -1,4 +1,4 @@
-"""The plan: everything that `manage.py capacity` says, computed once for table and JSON."""
+"""The capacity plan: all results of `manage.py capacity`, computed once for table and JSON."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -27,8 +27,8 @@ class HitRateRow:
     hit_rate: float
     sustained: FirstTokenLatency | None  # None: the fleet is overloaded
     burst: FirstTokenLatency | None
-    min_gpus: int  # below it the sustained load grows a queue without end
-    gpus: int  # for the sustained load at the utilisation
+    min_gpus: int  # with fewer, the sustained load's queue grows without limit
+    gpus: int  # for the sustained load at the configured utilisation
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +36,30 @@ class CapacityLoad:
     requests_per_s: float
     num_in_flight: float | None  # by Little's law; None: the fleet is overloaded
     busy_gpus: float
-    gpus: int  # at the utilisation
-    gpus_for_target: int | None  # None: no number keeps the p99 within the target
+    gpus: int  # at the configured utilisation
+    gpus_for_target: int | None  # None: no number of GPUs keeps the p99 within the target
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityPlan:
     figures: CapacityInputs
-    num_gpus: int  # the fleet of the tables and the cost: as given, or for the sustained load
+    num_gpus: int  # the fleet of tables and cost: as given, or for the sustained load
     cold_ms: float
     warm_ms: float
     sustained: CapacityLoad
     burst: CapacityLoad
-    hit_rates: tuple[HitRateRow, ...]  # the table's, ascending, with the figures' own
-    # The lowest hit rate whose sustained p99 is within the target; None: none is.
+    hit_rates: tuple[HitRateRow, ...]  # rows of the table, ascending, including the given hit rate
+    # The lowest hit rate whose sustained p99 is within the target; None: there is none.
     min_hit_rate: float | None
     dollars_per_hour: float
     dollars_per_1000_accepted: float | None  # None: nothing is accepted
 
 
 def compute_plan(figures: CapacityInputs) -> CapacityPlan:
-    """Raises InvalidInput when the fleet that was given cannot bear the sustained load."""
+    """Compute the plan.
+
+    Raises InvalidInput if the given fleet cannot serve the sustained load.
+    """
     busy = busy_gpus(figures, hit_rate=figures.hit_rate, requests_per_s=figures.requests_per_s)
     needed = gpus_at_utilisation(busy, figures.utilisation)
     num_gpus = figures.num_gpus or needed
@@ -128,7 +131,7 @@ def _first_token(
 
 
 def _stable(busy: float) -> int:
-    """The fewest GPUs that are not all busy all the time."""
+    """Return the smallest number of GPUs that are not all busy all the time."""
     return int(busy) + 1
 
 

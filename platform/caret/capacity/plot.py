@@ -1,4 +1,4 @@
-"""The plot: first tokens over hit rates, with the cliff; one SVG, readable on light and on dark."""
+"""A plot of first tokens over hit rates, as one SVG that is readable on light and dark."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -37,10 +37,10 @@ _QUANTILES: Final[dict[str, Callable[[FirstTokenLatency], float]]] = {
 
 @dataclass(frozen=True, slots=True)
 class PlotLabels:
-    """The picture's own, for pages of another language."""
+    """The texts of the plot, so that pages can translate them."""
 
     title: str = "First token over prefix-cache hit rate"
-    # Of `requests_per_s`, `num_gpus`, `context_tokens`, which are written already, and `queue`.
+    # With `requests_per_s`, `num_gpus` and `context_tokens`, already formatted, and `queue`.
     load: str = (
         "%(requests_per_s)s requests/s on %(num_gpus)s GPUs, prompts of %(context_tokens)s tokens,"
         " %(queue)s queue"
@@ -54,7 +54,7 @@ _ENGLISH: Final = PlotLabels()
 
 
 class _Scale:
-    """Hit rates across, milliseconds up, in decades."""
+    """Axes: hit rates horizontally, milliseconds vertically on a logarithmic scale."""
 
     def __init__(self, low_rate: float, values_ms: Sequence[float]) -> None:
         self.low_rate = low_rate
@@ -73,7 +73,7 @@ class _Scale:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Where things are in the picture, for whoever moves a mark in it."""
+    """The plot and its geometry, for scripts that move a mark in it."""
 
     svg: str
     left: float
@@ -83,18 +83,18 @@ class Drawing:
 
 
 def draw(plan: CapacityPlan) -> str:
-    """A file of its own, with its style."""
+    """Return a standalone SVG file with its styles."""
     return drawing(plan, style=_STYLE).svg + "\n"
 
 
 def drawing(
     plan: CapacityPlan, *, style: str = "", steps: int = _CURVE_STEPS, words: PlotLabels = _ENGLISH
 ) -> Drawing:
-    """Without `style` for a page that has its own for the classes."""
+    """Draw the plot; without `style` for a page that styles the classes itself."""
     figures, curve = plan.figures, _curve(plan, steps)
     lost = [at.hit_rate for at in curve if at.sustained is None]
     told = [(at.hit_rate, at.sustained) for at in curve if at.sustained is not None]
-    # Far beyond the target the curve only says that it is far beyond it.
+    # Far beyond the target, exact values do not matter.
     most_ms = max(100 * figures.target_ms, 10_000.0)
     values_ms = [min(value(found), most_ms) for _, found in told for value in _QUANTILES.values()]
     scale = _Scale(_low_rate(lost), [*values_ms, figures.target_ms])
@@ -118,7 +118,7 @@ def drawing(
 
 
 def _curve(plan: CapacityPlan, steps: int) -> list[HitRateRow]:
-    """Up to where every request is warm; beyond, only the model's granularity would speak."""
+    """Compute rows up to the hit rate at which all requests are warm; the model ends there."""
     figures = plan.figures
     all_warm = 1 - figures.warm_tokens / figures.context_tokens
     last = max(all_warm, figures.hit_rate)
@@ -126,7 +126,7 @@ def _curve(plan: CapacityPlan, steps: int) -> list[HitRateRow]:
 
 
 def _low_rate(lost: Sequence[float]) -> float:
-    """Where the axis begins: a little of the overload, if any, and all that is above it."""
+    """Return the lower end of the axis: a small part of the overload, if any, and all above."""
     return min(0.9, math.floor(max(lost) * 20 - 1) / 20) if lost and max(lost) > 0.1 else 0.0
 
 
@@ -164,7 +164,7 @@ def _axes(scale: _Scale, words: PlotLabels) -> list[str]:
 
 
 def _overload(lost: Sequence[float], scale: _Scale, words: PlotLabels) -> list[str]:
-    """The hit rates at which the fleet cannot bear the load: the lowest ones, if any."""
+    """Mark the lowest hit rates, if the fleet cannot serve the load there."""
     if not lost:
         return []
     x, bottom = scale.x(max(lost)), _HEIGHT - _BOTTOM
@@ -176,7 +176,7 @@ def _overload(lost: Sequence[float], scale: _Scale, words: PlotLabels) -> list[s
 
 
 def _marks(plan: CapacityPlan, scale: _Scale) -> list[str]:
-    """The target, and the hit rate of the figures."""
+    """Mark the target and the given hit rate."""
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     x, y = scale.x(plan.figures.hit_rate), scale.y(plan.figures.target_ms)
     parts = [
@@ -194,7 +194,7 @@ def _curves(
     told: Sequence[tuple[float, FirstTokenLatency]], scale: _Scale, most_ms: float, target_y: float
 ) -> list[str]:
     parts: list[str] = []
-    # The target's own label stands in the same margin.
+    # The target's label is in the same margin.
     top = target_y + 24 if target_y < _TOP + 60 else _TOP + 12
     for index, (name, value) in enumerate(_QUANTILES.items()):
         points = [

@@ -1,12 +1,12 @@
-"""How long a request waits for a server; arrivals are Poisson, service times any.
+"""Waiting times of requests; arrivals are Poisson, service times have any distribution.
 
 * One server, M/G/1: the mean wait by Pollaczek and Khinchine, lambda E[S^2] / (2 (1 - rho)); exact.
   (Kleinrock, Queueing Systems I, 1975, 5.7.)
 * k servers behind one queue, M/G/k: Allen and Cunneen's approximation, the wait of M/M/k (Erlang C)
   times (1 + cv^2) / 2. (Allen, Probability, Statistics, and Queueing Theory, 1990, 5.3.) With k = 1
   it is Pollaczek and Khinchine's.
-* The tail: whoever waits at all does so for an exponentially distributed time. Exact for M/M/k;
-  for M/G/k it is the heavy traffic limit (Kingman 1962), and the tests hold it against a
+* The tail: the waits of requests that wait at all are distributed exponentially. This is exact
+  for M/M/k. For M/G/k it is the heavy traffic limit (Kingman 1962), and the tests compare it with a
   simulation.
 """
 
@@ -15,17 +15,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-_MOST: Final = 1e30  # one in so many is none
-_LEAST: Final = 1e-17  # of a sum that a float has the digits for
+_MOST: Final = 1e30  # a probability of one in this many counts as zero
+_LEAST: Final = 1e-17  # smallest share of a sum that a float can represent
 
 
 class QueueUnstable(Exception):
-    """More work comes than the servers can do: the queue would grow without end."""
+    """More work arrives than the servers can do: the queue would grow without limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceTime:
-    """A request's time at its server: one of several, each with its probability."""
+    """The distribution of a request's service time: several values with their probabilities."""
 
     kinds: Sequence[tuple[float, float]]  # probability, seconds
 
@@ -35,7 +35,7 @@ class ServiceTime:
 
     @property
     def squared_variation(self) -> float:
-        """Variance over squared mean; 0 when all take equally long."""
+        """Variance divided by the squared mean; 0 if all values are equal."""
         mean_s = self.mean_s
         if mean_s == 0:
             return 0.0
@@ -46,10 +46,10 @@ class ServiceTime:
 @dataclass(frozen=True, slots=True)
 class WaitDistribution:
     probability: float  # that a request waits at all
-    mean_s: float  # of all requests, those that do not wait included
+    mean_s: float  # of all requests, including those that do not wait
 
-    def exceeds(self, seconds: float) -> float:
-        """The probability of waiting longer than `seconds`."""
+    def probability_over(self, seconds: float) -> float:
+        """Return the probability of a wait longer than `seconds`."""
         if seconds < 0:
             return 1.0
         if self.mean_s == 0:
@@ -60,7 +60,10 @@ class WaitDistribution:
 def compute_wait(
     arrivals_per_s: float, service: ServiceTime, *, num_servers: int
 ) -> WaitDistribution:
-    """Raises Overloaded."""
+    """Compute the distribution of waits.
+
+    Raises QueueUnstable.
+    """
     offered = arrivals_per_s * service.mean_s
     if offered >= num_servers:
         raise QueueUnstable
@@ -72,11 +75,12 @@ def compute_wait(
 
 
 def erlang_c(num_servers: int, offered: float) -> float:
-    """The probability that all of `num_servers` are busy, `offered` being busy in the mean.
+    """Return the probability that all `num_servers` are busy, if `offered` are busy on average.
 
-    By Erlang's B, whose inverse is the sum of N (N - 1) ... (N - k + 1) / A^k for k from 0: terms
-    above 0, so that no digits are lost. They rise until k = N - A and fall from there: some square
-    roots of N are enough, where Erlang's own recursion takes N steps.
+    It uses Erlang's B. The inverse of that is the sum of N (N - 1) ... (N - k + 1) / A^k for k from
+    0. All terms are positive, so that no digits are lost. They rise until k = N - A and fall from
+    there. So a few multiples of the square root of N suffice, where Erlang's own recursion takes N
+    steps.
     """
     inverse = term = 1.0
     for number in range(num_servers, 0, -1):
@@ -85,17 +89,17 @@ def erlang_c(num_servers: int, offered: float) -> float:
         if inverse > _MOST:
             return 0.0
         if number < offered and term * number < inverse * _LEAST * (offered - number):
-            break  # all that follows is less than a float can tell: a geometric series
+            break  # the rest is a geometric series below a float's precision
     blocked = 1 / inverse
     return blocked / (1 - offered / num_servers * (1 - blocked))
 
 
 def sojourn_quantile_s(wait: WaitDistribution, service: ServiceTime, quantile: float) -> float:
-    """The time that `quantile` of all requests need at most, waiting and service together."""
+    """Return the time within which this share of all requests is served, waits included."""
     low_s, high_s = 0.0, max(seconds for _, seconds in service.kinds) + 1e-6
     while _slower(wait, service, high_s) > 1 - quantile:
         high_s *= 2
-    for _ in range(60):  # halvings: to the last digit of a float
+    for _ in range(60):  # halvings, down to a float's precision
         middle_s = (low_s + high_s) / 2
         if _slower(wait, service, middle_s) > 1 - quantile:
             low_s = middle_s
@@ -105,4 +109,6 @@ def sojourn_quantile_s(wait: WaitDistribution, service: ServiceTime, quantile: f
 
 
 def _slower(wait: WaitDistribution, service: ServiceTime, seconds: float) -> float:
-    return sum(share * wait.exceeds(seconds - needed_s) for share, needed_s in service.kinds)
+    return sum(
+        share * wait.probability_over(seconds - needed_s) for share, needed_s in service.kinds
+    )

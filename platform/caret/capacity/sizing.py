@@ -1,4 +1,4 @@
-"""How many requests are under way, how many GPUs that takes, and what it costs."""
+"""Requests in flight, the GPUs that they need, and the cost."""
 
 import math
 from typing import Final
@@ -11,20 +11,23 @@ _SECONDS_PER_HOUR: Final = 3_600
 
 
 def num_in_flight(requests_per_s: float, seconds: float) -> float:
-    """Little's law: L = lambda W, whatever the distributions (Little 1961)."""
+    """Return the mean number in flight by Little's law: L = lambda W (Little 1961)."""
     return requests_per_s * seconds
 
 
 def busy_gpus(figures: CapacityInputs, *, hit_rate: float, requests_per_s: float) -> float:
-    """GPUs that would be busy all the time: fewer can never do the work."""
+    """Return how many GPUs would be busy all the time; fewer cannot serve the load."""
     prefill_s = (1 - hit_rate) * figures.context_tokens / figures.prefill_tokens_per_s
     decode_s = figures.output_tokens / figures.decode_tokens_per_s
     return requests_per_s * (prefill_s + decode_s)
 
 
 def gpus_at_utilisation(busy: float, utilisation: float) -> int:
-    """Raises InvalidInput beyond MAX_GPUS."""
-    # A hair less, so that the rounding of a product never asks for one more.
+    """Return the GPUs for this utilisation.
+
+    Raises InvalidInput beyond MAX_GPUS.
+    """
+    # Slightly less, so that a rounding error never adds a GPU.
     needed = max(1.0, busy / utilisation - 1e-9)
     if needed > MAX_GPUS:
         raise InvalidInput(f"This load needs {needed:,.0f} GPUs; {MAX_GPUS:,} are the most.")
@@ -32,7 +35,7 @@ def gpus_at_utilisation(busy: float, utilisation: float) -> int:
 
 
 def gpus_for_target(figures: CapacityInputs, *, requests_per_s: float) -> int | None:
-    """The fewest whose p99 first token is within the target; None: no number of them is."""
+    """Return the smallest number whose p99 first token is within the target; None: no number is."""
 
     def suffice(num_gpus: int) -> bool:
         try:
@@ -60,7 +63,7 @@ def gpus_for_target(figures: CapacityInputs, *, requests_per_s: float) -> int | 
 def dollars_per_1000_accepted(
     *, num_gpus: int, dollars_per_gpu_hour: float, output_tokens_per_s: float, acceptance: float
 ) -> float | None:
-    """Of generated tokens that people accept; None: none is."""
+    """Return the cost of 1,000 accepted tokens; None if none is accepted."""
     accepted_per_hour = output_tokens_per_s * _SECONDS_PER_HOUR * acceptance
     if accepted_per_hour == 0:
         return None

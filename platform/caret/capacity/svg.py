@@ -1,10 +1,10 @@
-"""A small writer of SVG: elements with attributes, and nothing that could need escaping twice."""
+"""A minimal SVG writer: elements with attributes."""
 
 from xml.sax.saxutils import escape, quoteattr
 
 
 def element(name: str, content: str = "", /, **attributes: object) -> str:
-    """An underscore in an attribute's name is a hyphen, a trailing one is dropped (`class_`)."""
+    """Write an element. Underscores in attribute names become hyphens, except a final one."""
     written = "".join(
         f" {key.rstrip('_').replace('_', '-')}={quoteattr(_text(value))}"
         for key, value in attributes.items()

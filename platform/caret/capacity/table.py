@@ -1,4 +1,4 @@
-"""The plan in the terminal, within 80 columns."""
+"""Prints the plan in the terminal, within 80 columns."""
 
 from typing import Any, Final
 
@@ -43,14 +43,14 @@ def _from(figures: CapacityInputs) -> Table:
 
 
 def _loads(plan: CapacityPlan) -> Table:
-    table = _table("What it takes")
+    table = _table("Required capacity")
     table.add_column("")
     for name in ("sustained", "peak"):
         table.add_column(name, justify="right")
     loads = (plan.sustained, plan.burst)
     table.add_row("requests/s", *(f"{load.requests_per_s:,.5g}" for load in loads))
     table.add_row(
-        f"under way at once, {_gpus(plan.num_gpus)}", *(_in_flight(load) for load in loads)
+        f"requests in flight, {_gpus(plan.num_gpus)}", *(_in_flight(load) for load in loads)
     )
     table.add_row("GPUs busy all the time", *(f"{load.busy_gpus:,.1f}" for load in loads))
     utilisation = f"GPUs at a utilisation of {plan.figures.utilisation:.0%}"
@@ -109,7 +109,7 @@ def _sentences(plan: CapacityPlan) -> Text:
 
 
 _QUEUES = {
-    "pinned": "each GPU with a queue of its own, M/G/1 (Pollaczek-Khinchine)",
+    "pinned": "each GPU has its own queue, M/G/1 (Pollaczek-Khinchine)",
     "shared": "one queue before all GPUs, M/G/k (Allen-Cunneen)",
 }
 

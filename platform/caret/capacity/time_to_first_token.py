@@ -1,8 +1,8 @@
-"""First tokens over hit rates: a few cold prompts are enough to carry the p99 over the cliff.
+"""First-token latency over hit rates: a few cold prompts raise the p99 steeply (the cliff).
 
-A request is warm, and prefills `warm_tokens`, or cold, and prefills its whole context; how many are
-cold follows from the hit rate. A GPU prefills one prompt at a time and decodes beside it: what
-decoding takes of its time prolongs each prefill.
+A warm request prefills `warm_tokens`, a cold one its whole context. The share of cold requests
+follows from the hit rate. A GPU prefills one prompt at a time and decodes in parallel: time for
+decoding slows down each prefill.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class FirstTokenLatency:
 
 
 def cold_first_token_ms(figures: CapacityInputs) -> float:
-    """The prefill of a whole context, on a GPU that does nothing else."""
+    """Return the prefill time of a whole context on an otherwise idle GPU."""
     return figures.context_tokens / figures.prefill_tokens_per_s * 1000
 
 
@@ -31,7 +31,10 @@ def warm_ms(figures: CapacityInputs) -> float:
 def estimate_first_token(
     figures: CapacityInputs, *, hit_rate: float, requests_per_s: float, num_gpus: int
 ) -> FirstTokenLatency:
-    """Raises Overloaded."""
+    """Estimate the latency of first tokens.
+
+    Raises QueueUnstable.
+    """
     decoding = requests_per_s * figures.output_tokens / figures.decode_tokens_per_s / num_gpus
     if decoding >= 1:
         raise QueueUnstable
@@ -53,7 +56,11 @@ def _left(figures: CapacityInputs, decoding: float) -> float:
 
 
 def _prefill(figures: CapacityInputs, hit_rate: float, *, tokens_per_s: float) -> ServiceTime:
-    """At a higher hit rate than that of all requests warm, these prefill less than they would."""
+    """Return the prefill times of warm and cold requests.
+
+    If the hit rate is higher than with all requests warm, warm requests prefill less than
+    `warm_tokens`.
+    """
     cold, missed = figures.context_tokens, (1 - hit_rate) * figures.context_tokens
     warm = min(figures.warm_tokens, missed)
     share_cold = (missed - warm) / (cold - warm) if cold > warm else 0.0

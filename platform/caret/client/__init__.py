@@ -1,1 +1,1 @@
-"""A client of the gateway: the stream protocol, and the command line over it."""
+"""Clients of the gateway and of the REST API, and their command lines."""

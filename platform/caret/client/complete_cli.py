@@ -1,4 +1,4 @@
-"""`manage.py complete FILE --line N --column M`: one completion, streamed into the terminal."""
+"""`manage.py complete FILE --line N --column M`: streams one completion into the terminal."""
 
 import argparse
 import asyncio
@@ -24,7 +24,7 @@ EXIT_USAGE: Final = 2
 
 
 class NotReady(Exception):
-    """The command lacks something; the text says what would help."""
+    """Input or configuration is missing. The text says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +50,16 @@ def main(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="manage.py complete",
-        description="Asks for one completion and streams it into the terminal.",
-        epilog="The key and the gateway come from CARET_API_KEY and CARET_GATEWAY_URL, or from the "
-        "installation that `manage.py up` started here.",
+        description="Request one completion and stream it into the terminal.",
+        epilog="CARET_API_KEY and CARET_GATEWAY_URL set key and gateway; the default is the "
+        "installation that `manage.py up` has started on this machine.",
     )
     parser.add_argument("file", type=Path, metavar="FILE")
-    parser.add_argument("--line", type=int, required=True, help="of the cursor, from 1")
-    parser.add_argument("--column", type=int, required=True, help="of the cursor, from 1")
+    parser.add_argument("--line", type=int, required=True, help="line of the cursor, from 1")
+    parser.add_argument("--column", type=int, required=True, help="column of the cursor, from 1")
     parser.add_argument("--mode", choices=MODES, default="inline")
     parser.add_argument("--max-tokens", type=int, default=None)
-    parser.add_argument("--tenant", default="acme", help="whose demonstration key to use")
+    parser.add_argument("--tenant", default="acme", help="tenant whose demonstration key is used")
     parser.add_argument("--json", action="store_true", help="print one JSON line instead")
     return parser
 
@@ -87,9 +87,9 @@ def _target(tenant: str) -> Target:
 def _up_file() -> dict[str, Any]:
     try:
         described: dict[str, Any] = json.loads((home_folder() / "up.json").read_text())
-    except (OSError, ValueError) as error:  # not there, or half written
+    except (OSError, ValueError) as error:  # missing or incomplete
         raise NotReady(
-            "Nothing runs here. Start it with `make up`, or set CARET_GATEWAY_URL and "
+            "Caret is not running. Start it with `make up`, or set CARET_GATEWAY_URL and "
             "CARET_API_KEY."
         ) from error
     return described

@@ -1,10 +1,10 @@
-"""A file cut in two at the cursor."""
+"""Splits a file at the cursor."""
 
 from dataclasses import dataclass
 
 
 class CursorOutOfRange(Exception):
-    """The cursor is not in the file; the text says what would be."""
+    """The cursor is outside of the file. The text names the valid range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +14,11 @@ class CursorSplit:
 
 
 def cut_at(text: str, *, line: int, column: int) -> CursorSplit:
-    """Lines and columns count from 1; column 1 is before a line's first character, and one past its
-    last is allowed. Raises CursorOutOfRange."""
+    """Split a text at a line and column, both from 1.
+
+    Column 1 is before a line's first character; the column after its last character is valid, too.
+    Raises CursorOutOfRange.
+    """
     lines = text.split("\n")
     if not 1 <= line <= len(lines):
         raise CursorOutOfRange(f"There is no line {line}: the file has {len(lines)}.")

@@ -1,4 +1,4 @@
-"""The language of a file by its name, for the command line."""
+"""Detects a file's language from its name, for the command line."""
 
 from pathlib import PurePath
 from typing import Final
@@ -27,5 +27,5 @@ _BY_SUFFIX: Final = {
 
 
 def language_of(path: str) -> str:
-    """As editors name it; "" when the name does not tell."""
+    """Return the language ID that editors use; "" if the name does not tell."""
     return _BY_SUFFIX.get(PurePath(path).suffix.lower(), "")

@@ -1,8 +1,8 @@
-"""`manage.py probe`: somebody who types all day, so that one knows before customers do.
+"""`manage.py probe`: a synthetic user that types all day, to detect problems early.
 
-Each interval it types a few characters of a line that is its own, each request superseding the one
-before, and waits for the last one's answer. What it saw is told at /metrics of its own port. It
-knows what an editor knows: the address and a key.
+In each interval it types a few characters of a line of its own. Each request supersedes the
+previous one, and the probe waits for the last one's response. It serves its results as metrics on
+its own port. It uses only what an editor has: the URL and a key.
 """
 
 import asyncio
@@ -20,38 +20,38 @@ _HEAD: Final = "def total(prices: list[int]) -> int:\n    "
 _TYPED: Final = ("r", "re", "ret", "return ")
 KEYSTROKE_S: Final = 0.08
 MAX_WAIT_S: Final = 5.0
-# Around what is promised: 100 ms inline.
+# Buckets around the target of 100 ms for inline completions.
 _BOUNDS_S: Final = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
     result: str  # text | nothing | refused | unreachable | late
-    code: str  # of a refusal; "": it was none
-    first_s: float | None  # from the last keystroke to the first text; None: there was none
+    code: str  # error code of a refusal; "" otherwise
+    first_s: float | None  # from the last keystroke to the first text; None: no text
 
 
 class SyntheticProbe:
-    """What it has seen so far, as metrics."""
+    """The results so far, as metrics."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._probes = Counter(
-            "caret_probe_requests", "What was typed.", ["result", "code"], registry=self.registry
+            "caret_probe_requests", "Probe requests.", ["result", "code"], registry=self.registry
         )
         self._first = Histogram(
             "caret_probe_first_token_seconds",
-            "From the last keystroke to the first text, at the editor's end.",
+            "Time from the last keystroke to the first text, measured by the client.",
             buckets=_BOUNDS_S,
             registry=self.registry,
         )
         self._last = Gauge(
             "caret_probe_successes",
-            "1: the last request got an answer, be it nothing.",
+            "1 if the last request got a response, even an empty one.",
             registry=self.registry,
         )
 
-    def saw(self, seen: ProbeResult) -> None:
+    def record(self, seen: ProbeResult) -> None:
         self._probes.labels(seen.result, seen.code).inc()
         self._last.set(seen.result in ("text", "nothing"))
         if seen.first_s is not None:
@@ -59,7 +59,10 @@ class SyntheticProbe:
 
 
 def main(_argv: list[str]) -> int:
-    """Until SIGTERM or SIGINT. Raises BadSetting."""
+    """Probe until SIGTERM or SIGINT.
+
+    Raises BadSetting.
+    """
     url = env_text("CARET_GATEWAY_URL", "http://127.0.0.1:8401")
     key = env_secret("CARET_API_KEY")
     every_s = env_int("CARET_PROBE_INTERVAL_S", 10, low=1, high=3_600)
@@ -76,14 +79,16 @@ async def _run(probe: SyntheticProbe, url: str, key: str, every_s: float) -> Non
     number = 0
     while True:
         began_s = time.monotonic()
-        probe.saw(await run_probe(url, key, number=number))
+        probe.record(await run_probe(url, key, number=number))
         number += 1
         await asyncio.sleep(max(0.0, every_s - (time.monotonic() - began_s)))
 
 
 async def run_probe(url: str, key: str, *, number: int) -> ProbeResult:
-    """A connection of its own each time: that, too, is what is probed. `number`: no two texts are
-    alike, so that nobody's memory answers."""
+    """Probe once, with a new connection, because connecting is probed, too.
+
+    `number` makes each text unique, so that no cache serves it.
+    """
     try:
         async with asyncio.timeout(MAX_WAIT_S), open_stream(url, key) as stream:
             return await _type(stream, number)

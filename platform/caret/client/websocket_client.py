@@ -1,4 +1,4 @@
-"""The stream protocol from the client's side (platform/docs/protocol.md), one request at a time."""
+"""A client of the stream protocol (platform/docs/protocol.md), one request at a time."""
 
 import json
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ Frame = dict[str, Any]
 
 
 class GatewayRefused(Exception):
-    """The gateway said no; `code` is its stable code."""
+    """The gateway rejected a request or a connection; `code` is its stable error code."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -20,20 +20,26 @@ class GatewayRefused(Exception):
 
 
 class CompletionStream:
-    """An open connection. Frames are plain objects, as on the wire."""
+    """An open connection. Frames are dicts, as on the wire."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket
 
     async def send(self, frame: Frame) -> None:
-        """Raises GatewayRefused when the connection has ended."""
+        """Send a frame.
+
+        Raises GatewayRefused if the connection has ended.
+        """
         try:
             await self._socket.send(json.dumps(frame))
         except ConnectionClosed as error:
             raise _ended(error) from error
 
     async def receive(self) -> Frame:
-        """Raises GatewayRefused when the connection has ended."""
+        """Return the next frame.
+
+        Raises GatewayRefused if the connection has ended.
+        """
         try:
             frame: Frame = json.loads(await self._socket.recv())
         except ConnectionClosed as error:
@@ -41,7 +47,10 @@ class CompletionStream:
         return frame
 
     async def complete(self, frame: Frame) -> AsyncIterator[Frame]:
-        """The frames that answer a `complete`, its `done` the last. Raises GatewayRefused."""
+        """Request a completion and yield its frames; the last one is `done`.
+
+        Raises GatewayRefused.
+        """
         await self.send({"type": "complete", **frame})
         while True:
             answer = await self.receive()
@@ -56,13 +65,16 @@ class CompletionStream:
 
 @asynccontextmanager
 async def open_stream(gateway_url: str, api_key: str) -> AsyncIterator[CompletionStream]:
-    """`gateway_url` as http(s)://host:port. Raises GatewayRefused, OSError."""
+    """Connect to `gateway_url`, http(s)://host:port.
+
+    Raises GatewayRefused, OSError.
+    """
     url = gateway_url.replace("http", "ws", 1).rstrip("/") + "/v1/stream"
     headers = {"Authorization": f"Bearer {api_key}"}
     try:
         async with connect(
             url,
-            subprotocols=["caret.v1"],  # type: ignore[list-item]  # its Subprotocol is a NewType
+            subprotocols=["caret.v1"],  # type: ignore[list-item]  # Subprotocol is a NewType
             additional_headers=headers,
             compression=None,
             max_size=None,

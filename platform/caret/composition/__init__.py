@@ -1,1 +1,1 @@
-"""The composition root: reads the environment and puts the data plane together."""
+"""The composition root: reads the environment and assembles the data plane."""

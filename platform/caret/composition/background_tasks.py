@@ -1,4 +1,4 @@
-"""What runs beside the requests, from the plane's opening to its end."""
+"""Background tasks that run beside the requests while the data plane is open."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def run_background_tasks(work: Iterable[tuple[str, Run]]) -> AsyncIterator[None]:
-    """Each by its name in the log; on leaving all are cancelled, and have ended."""
+    """Run named tasks until the block ends, then cancel them and wait for their end."""
     tasks = [asyncio.create_task(_keep_running(name, run)) for name, run in work]
     try:
         yield
@@ -27,11 +27,13 @@ async def run_background_tasks(work: Iterable[tuple[str, Run]]) -> AsyncIterator
 
 
 async def _keep_running(name: str, run: Run) -> None:
-    """A defect in the background is logged and does not end the work: without it revocations or
-    records would stop in silence."""
+    """Run a task; log an unexpected error and run it again.
+
+    Otherwise one defect would silently stop revocations or usage records.
+    """
     while True:
         try:
             await run()
-        except Exception as defect:  # noqa: BLE001  # the edge of a background task
+        except Exception as defect:  # noqa: BLE001  # the outermost frame of a background task
             log.error("background.internal_error", task=name, **describe(defect))
             await asyncio.sleep(_AFTER_DEFECT_S)

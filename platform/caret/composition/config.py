@@ -19,11 +19,14 @@ from inference.config import DataPlaneConfig
 
 _COLLECTOR_SETTINGS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 KUBERNETES_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-_TRACE_SHARE: Final = 0.1  # a span costs 10 us, a completion has ten
+_TRACE_SHARE: Final = 0.1  # a span costs 10 us, and a completion has ten
 
 
 def data_plane_config() -> DataPlaneConfig:
-    """From the environment. Raises BadSetting."""
+    """Read the configuration from the environment.
+
+    Raises BadSetting.
+    """
     home = home_folder()
     return DataPlaneConfig(
         root_secret=parse_root_secret(
@@ -31,20 +34,22 @@ def data_plane_config() -> DataPlaneConfig:
         ),
         region=env_text("CARET_REGION", "local"),
         redis_url=env_secret("REDIS_URL", default_file=home / "secrets" / "redis-url"),
-        is_relayed=env_bool("CARET_BEHIND_RELAY", False),
+        is_behind_relay=env_bool("CARET_BEHIND_RELAY", False),
         pools_file=Path(env_text("CARET_POOLS_FILE", str(home / "pools.toml"))),
-        resolver=_resolver(),
+        dns_resolver=_resolver(),
         kubernetes_url=env_text("CARET_KUBERNETES_API", _kubernetes_url()).rstrip("/"),
-        kubernetes_account=Path(
+        kubernetes_service_account_dir=Path(
             env_text("CARET_KUBERNETES_SERVICE_ACCOUNT_DIR", KUBERNETES_ACCOUNT)
         ),
-        journal_folder=Path(env_text("CARET_JOURNAL_DIR", str(home / "journal"))),
+        journal_dir=Path(env_text("CARET_JOURNAL_DIR", str(home / "journal"))),
         allowed_origins=frozenset(env_list("CARET_ALLOWED_ORIGINS")),
         experiments_file=_optional_path("CARET_EXPERIMENTS_FILE"),
         public_code_file=_optional_path("CARET_PUBLIC_CODE_INDEX"),
         has_retrieval=env_bool("CARET_RETRIEVAL", False),
-        max_completions=env_int("CARET_MAX_CONCURRENT_COMPLETIONS", 512, low=1, high=100_000),
-        max_tenant_share_percent=env_int(
+        max_concurrent_completions=env_int(
+            "CARET_MAX_CONCURRENT_COMPLETIONS", 512, low=1, high=100_000
+        ),
+        max_tenant_concurrency_percent=env_int(
             "CARET_MAX_TENANT_CONCURRENCY_PERCENT", 25, low=1, high=100
         ),
         first_token_targets_ms=_first_token_targets_ms(),
@@ -53,19 +58,19 @@ def data_plane_config() -> DataPlaneConfig:
         ),
         max_snapshot_age_s=env_int("CARET_MAX_SNAPSHOT_AGE_S", 300, low=1, high=86_400),
         max_engine_stall_s=env_int("CARET_MAX_ENGINE_STALL_S", 10, low=1, high=600),
-        drain_s=env_int("CARET_DRAIN_TIMEOUT_S", 3, low=1, high=300),
-        engine_look_s=env_int("CARET_ENGINE_METRICS_INTERVAL_S", 10, low=1, high=600),
+        drain_timeout_s=env_int("CARET_DRAIN_TIMEOUT_S", 3, low=1, high=300),
+        engine_metrics_interval_s=env_int("CARET_ENGINE_METRICS_INTERVAL_S", 10, low=1, high=600),
         metrics_host=env_text("CARET_METRICS_HOST", "127.0.0.1"),
         metrics_port=env_int("CARET_METRICS_PORT", 8403, low=0, high=65_535),
-        metrics_tenants=env_int("CARET_METRICS_MAX_TENANTS", 0, low=0, high=1_000),
-        exports_traces=any(env_text(name, "") for name in _COLLECTOR_SETTINGS),
+        metrics_max_tenants=env_int("CARET_METRICS_MAX_TENANTS", 0, low=0, high=1_000),
+        has_trace_export=any(env_text(name, "") for name in _COLLECTOR_SETTINGS),
         trace_share=None if env_text("OTEL_TRACES_SAMPLER", "") else _TRACE_SHARE,
-        trusts_clients_traces=env_bool("CARET_TRUST_TRACEPARENT", False),
+        is_client_trace_trusted=env_bool("CARET_TRUST_TRACEPARENT", False),
     )
 
 
 def _kubernetes_url() -> str:
-    """As each pod is told."""
+    """Return the API server's URL from the variables that Kubernetes sets in each pod."""
     host, port = env_text("KUBERNETES_SERVICE_HOST", ""), env_text("KUBERNETES_SERVICE_PORT", "443")
     if not host:
         return ""
@@ -86,7 +91,7 @@ def _resolver() -> tuple[str, int] | None:
 
 
 def _first_token_targets_ms() -> dict[Mode, float]:
-    """80% of what users are promised, so that shedding begins before it is broken."""
+    """Return 80% of the promised latencies, so that load shedding begins before they are missed."""
     inline, fim, block, chat = (
         env_int(f"CARET_FIRST_TOKEN_TARGET_{name}_MS", default, low=1, high=600_000)
         for name, default in (("INLINE", 80), ("FIM", 120), ("BLOCK", 400), ("CHAT", 1_600))

@@ -1,4 +1,4 @@
-"""The data plane, put together and kept running for as long as it is open."""
+"""Assembles the data plane and keeps it running while it is open."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -64,25 +64,28 @@ from inference.recording.slowest_requests import SlowestRequests, SlowestRequest
 from inference.retrieval.retrieval import Retrieval
 from inference.routing.route import Router
 
-# Long enough for a Redis that is busy, short enough that shutdown never hangs on it.
+# Long enough for a busy Redis, short enough that shutdown never hangs.
 _REDIS_TIMEOUT_S: Final = 2.0
 _MAX_REDIS_CONNECTIONS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class SharedConnections:
-    """The connections that the plane's parts share."""
+    """Connections that the components of the data plane share."""
 
     redis: Redis
     leases: Redis
     engines: HttpClient
-    session: aiohttp.ClientSession  # for what is asked beside the requests
+    session: aiohttp.ClientSession  # for calls outside of requests
     claims: ClaimQueue
 
 
 @asynccontextmanager
 async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
-    """The plane with its background tasks; on leaving, what was recorded is delivered."""
+    """Yield the data plane with its background tasks running.
+
+    When the block ends, the journal is shipped and leases are returned.
+    """
     clock = SystemClock()
     authority = SnapshotStore(
         root_secret=config.root_secret,
@@ -91,9 +94,9 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         max_watchers=config.max_connections_per_key,
         region=config.region,
     )
-    journal = FileJournal(config.journal_folder)
+    journal = FileJournal(config.journal_dir)
     redis = Redis.from_pool(
-        # One call too many waits for a connection; redis-py's other pool would raise at once.
+        # A call beyond the limit waits for a connection; redis-py's other pool would raise at once.
         BlockingConnectionPool.from_url(
             config.redis_url,
             max_connections=_MAX_REDIS_CONNECTIONS,
@@ -102,7 +105,10 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         )
     )
     engines = HttpClient(max_stall_s=config.max_engine_stall_s)
-    metrics, slowest = CompletionMetrics(num_tenants=config.metrics_tenants), SlowestRequests(clock)
+    metrics, slowest = (
+        CompletionMetrics(num_tenants=config.metrics_max_tenants),
+        SlowestRequests(clock),
+    )
     async with (
         redis,
         redis_for_leases(config.redis_url, socket_timeout_s=_REDIS_TIMEOUT_S) as leases,
@@ -121,9 +127,9 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         drains = DrainFeed(redis, plane.router.replicas)
         membership, watches = membership_of(config, plane, session)
         additions = AdditionFeed(redis, membership)
-        await drains.begin()
-        await additions.begin()
-        await membership.round()  # before anything is asked of a replica
+        await drains.start()
+        await additions.start()
+        await membership.reconcile()  # before any replica is called
         async with (
             _delivered(journal, RedisShipment(redis)) as shipping,
             _returned(plane.admission.quotas.leases) as returning,
@@ -144,7 +150,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
 
 @asynccontextmanager
 async def _delivered(journal: FileJournal, shipment: RedisShipment) -> AsyncIterator[Run]:
-    """Yields what ships the journal meanwhile; what is left at the end is shipped then."""
+    """Yield the task that ships the journal; at the end ship the rest of it."""
     try:
         yield partial(journal.run, shipment)
     finally:
@@ -153,7 +159,7 @@ async def _delivered(journal: FileJournal, shipment: RedisShipment) -> AsyncIter
 
 @asynccontextmanager
 async def _returned(leases: Leases) -> AsyncIterator[Run]:
-    """Yield what returns unused leases meanwhile; at the end all are returned."""
+    """Yield the task that returns unused leases; at the end return all."""
     try:
         yield leases.run
     finally:
@@ -163,38 +169,46 @@ async def _returned(leases: Leases) -> AsyncIterator[Run]:
 def _work(
     config: DataPlaneConfig, plane: DataPlane, links: SharedConnections
 ) -> Iterator[tuple[str, Run]]:
-    """What runs beside the requests, by name."""
-    yield "snapshots", SnapshotFeed(links.redis, plane.authority, is_relayed=config.is_relayed).run
-    yield "newest", SupersessionFeed(links.redis, links.claims, plane.admission.newest).run
+    """Yield the background tasks by name."""
+    yield (
+        "snapshots",
+        SnapshotFeed(links.redis, plane.snapshots, is_relayed=config.is_behind_relay).run,
+    )
+    yield "newest", SupersessionFeed(links.redis, links.claims, plane.admission.supersession).run
     yield "warm-ups", partial(plane.warmer.run, partial(warm_up, plane))
-    yield "speculation", partial(plane.router.speculation.run, every_s=config.engine_look_s)
+    yield (
+        "speculation",
+        partial(plane.router.speculation.run, every_s=config.engine_metrics_interval_s),
+    )
     yield "health", _prober(plane, links.session).run
     yield "overdue", partial(reroute_overdue, plane.router.replicas)
-    yield "forgetting", partial(evict_expired_forever, plane.writers.values())
+    yield "forgetting", partial(evict_expired_forever, plane.prompt_writers.values())
     yield "collector", _collector(plane).run
     yield "kv_events", KvEventFeeds(plane.router.pools, plane.router.index).run
-    if plane.telemetry is not None:
-        yield "telemetry", plane.telemetry.courier.run
+    if plane.content_capture is not None:
+        yield "telemetry", plane.content_capture.sender.run
     if isinstance(plane.snippets, Retrieval):
-        yield "retrieval", plane.snippets.courier.run
+        yield "retrieval", plane.snippets.client.run
 
 
 @asynccontextmanager
 async def _traces(config: DataPlaneConfig) -> AsyncIterator[tuple[CompletionObserver, ...]]:
-    if not config.exports_traces:
+    if not config.has_trace_export:
         yield ()
         return
-    # Half a second of imports, for those who want it.
+    # Half a second of imports, only for installations that export traces.
     from inference.recording.otlp_export import open_otlp_exporter
 
     async with open_otlp_exporter(
-        share=config.trace_share, trusts_clients=config.trusts_clients_traces
+        share=config.trace_share, trusts_clients=config.is_client_trace_trusted
     ) as traces:
         yield (traces,)
 
 
 def _prober(plane: DataPlane, session: aiohttp.ClientSession) -> HealthChecker:
-    return HealthChecker(VllmHealth(session), plane.router.replicas, plane.router.pools.replicas)
+    return HealthChecker(
+        VllmHealth(session), plane.router.replicas, plane.router.pools.list_replicas
+    )
 
 
 def _snippets(config: DataPlaneConfig, clock: SystemClock, redis: Redis) -> SnippetSource:
@@ -204,7 +218,7 @@ def _snippets(config: DataPlaneConfig, clock: SystemClock, redis: Redis) -> Snip
 
 
 def _collector(plane: DataPlane) -> Collector:
-    return Collector(plane.clock, is_quiet=lambda: plane.admission.seats.num_taken == 0)
+    return Collector(plane.clock, is_quiet=lambda: plane.admission.concurrency.num_in_flight == 0)
 
 
 def _plane(
@@ -219,15 +233,15 @@ def _plane(
     telemetry = ContentCapture(links.redis, root_secret=config.root_secret, clock=clock)
     return DataPlane(
         clock=clock,
-        authority=authority,
+        snapshots=authority,
         admission=_admission(config, clock, pools, links),
-        writers={
+        prompt_writers={
             name: PromptWriter(
                 load_tokenizer(pool.tokenizer),
                 model=pool.model,
                 max_context_tokens=pool.max_context_tokens,
                 clock=clock,
-                style=pool.style,
+                style=pool.prompt_options,
                 chat_template=load_chat_template(pool.tokenizer, clock),
             )
             for name, pool in pools.by_name.items()
@@ -249,13 +263,13 @@ def _plane(
             models={name: pool.model for name, pool in pools.by_name.items()},
         ),
         suggestions=RecentSuggestions(clock=clock, keep=recorder.journal.append),
-        belated=LateOutcomeRecorder(clock=clock, keep=recorder.journal.append),
+        late_outcomes=LateOutcomeRecorder(clock=clock, keep=recorder.journal.append),
         warmer=Warmer(clock),
-        uploads=BodyQuota(),
+        body_quota=BodyQuota(),
         public_code=PublicCodeIndexFile(config.public_code_file)
         if config.public_code_file
         else None,
-        telemetry=telemetry,
+        content_capture=telemetry,
     )
 
 
@@ -263,19 +277,20 @@ def _admission(
     config: DataPlaneConfig, clock: SystemClock, pools: PoolConfig, links: SharedConnections
 ) -> AdmissionController:
     return AdmissionController(
-        newest=SupersessionRegistry(config.root_secret, links.claims),
+        supersession=SupersessionRegistry(config.root_secret, links.claims),
         quotas=Quotas(Leases(RedisLeaseStore(links.leases), clock), clock),
-        seats=ConcurrencyLimiter(
-            max_total=config.max_completions, max_tenant_share=config.max_tenant_share_percent / 100
+        concurrency=ConcurrencyLimiter(
+            max_total=config.max_concurrent_completions,
+            max_tenant_share=config.max_tenant_concurrency_percent / 100,
         ),
-        load=LoadShedder(
+        load_shedder=LoadShedder(
             clock,
             num_replicas={name: len(pool.replicas) for name, pool in pools.by_name.items()},
             targets_ms=config.first_token_targets_ms,
         ),
-        pool_of=lambda snapshot, tier: pools.of(snapshot, tier).name,
+        get_pool=lambda snapshot, tier: pools.find(snapshot, tier).name,
         experiments=_experiments(config),
-        model_of=lambda snapshot, tier: pools.of(snapshot, tier).model,
+        get_model=lambda snapshot, tier: pools.find(snapshot, tier).model,
         region=config.region,
     )
 

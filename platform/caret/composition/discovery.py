@@ -1,4 +1,4 @@
-"""Who tells which replicas a pool has: DNS, or the Kubernetes API where a pool says so."""
+"""Pool discovery: DNS, or the Kubernetes API for pools that are configured so."""
 
 from collections.abc import Iterable
 
@@ -20,23 +20,27 @@ from inference.pools.vllm.identity import VllmIdentity
 def membership_of(
     config: DataPlaneConfig, plane: DataPlane, session: aiohttp.ClientSession
 ) -> tuple[PoolMembers, tuple[tuple[str, Run], ...]]:
-    """It, and what is to run beside it, by name. Raises BadSetting."""
-    router, load = plane.router, plane.admission.load
+    """Return the pool members and the named background tasks that they need.
+
+    Raises BadSetting.
+    """
+    router, load = plane.router, plane.admission.load_shedder
     watched = _watched(config, router.pools.by_name.values(), session)
     membership = PoolMembers(
         router.pools,
         router.replicas,
         identities=VllmIdentity(session),
         resolvers={
-            DiscoverySource.DNS: DnsResolver(config.resolver),
+            DiscoverySource.DNS: DnsResolver(config.dns_resolver),
             DiscoverySource.KUBERNETES: watched,
         },
         token_ids={
-            name: tuple(writer.tokens.encode(PROBE_TEXT)) for name, writer in plane.writers.items()
+            name: tuple(writer.tokenizer.encode(PROBE_TEXT))
+            for name, writer in plane.prompt_writers.items()
         },
     )
-    membership.changed.append(lambda pool: load.resize(pool.name, len(pool.replicas)))
-    watched.changed.append(membership.look)
+    membership.changed.append(lambda pool: load.set_num_replicas(pool.name, len(pool.replicas)))
+    watched.changed.append(membership.request_reconcile)
     return membership, (("endpoints", watched.run),) if watched.names else ()
 
 
@@ -50,7 +54,7 @@ def _watched(
     }
     if names and not config.kubernetes_url:
         raise BadSetting(
-            "CARET_KUBERNETES_API is not set and this is no pod; a pool has the source kubernetes."
+            "A pool has the source kubernetes: set CARET_KUBERNETES_API, or run in a pod."
         )
-    account = ServiceAccount(config.kubernetes_url, config.kubernetes_account)
+    account = ServiceAccount(config.kubernetes_url, config.kubernetes_service_account_dir)
     return KubernetesResolver(KubernetesApi(session, account), names)

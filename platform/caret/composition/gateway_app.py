@@ -1,4 +1,4 @@
-"""The factory that the ASGI server calls."""
+"""The ASGI application factory of the gateway."""
 
 from caret.composition.config import data_plane_config
 from caret.composition.data_plane import open_data_plane
@@ -10,5 +10,5 @@ def gateway_application() -> GatewayApplication:
     return GatewayApplication(
         lambda: open_data_plane(config),
         allowed_origins=config.allowed_origins,
-        drain_s=config.drain_s,
+        drain_s=config.drain_timeout_s,
     )

@@ -1,4 +1,4 @@
-"""The page of metrics, when there is one: what it tells of, and what gathers it."""
+"""The metrics endpoint of the data plane and the metrics that it serves."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ from inference.recording.slowest_requests import SlowestRequests
 
 
 class MetricSources(NamedTuple):
-    """What metrics tell of besides the plane."""
+    """Sources of metrics besides the data plane."""
 
     journal: FileJournal
     session: aiohttp.ClientSession
@@ -41,32 +41,32 @@ async def metrics_served(
         yield
         return
     lag = EventLoopLagProbe(plane.clock)
-    engines = EngineMetricsPoller(VllmMetrics(sources.session), plane.router.pools.replicas)
+    engines = EngineMetricsPoller(VllmMetrics(sources.session), plane.router.pools.list_replicas)
     gauges = GatewayMetrics(
-        seats=plane.admission.seats,
-        authority=plane.authority,
+        seats=plane.admission.concurrency,
+        authority=plane.snapshots,
         pools=plane.router.pools,
         replicas=plane.router.replicas,
         journal=sources.journal,
-        refused=lambda: sources.membership.refused,
+        rejected_replicas=lambda: sources.membership.rejected_replicas,
     )
-    admission = AdmissionMetrics(plane.admission.load, plane.admission.quotas)
+    admission = AdmissionMetrics(plane.admission.load_shedder, plane.admission.quotas)
     background = BackgroundMetrics(plane.warmer, plane.router.speculation)
     families = (
-        metrics.families,
-        gauges.families,
-        admission.families,
-        engines.families,
-        lag.families,
-        background.families,
+        metrics.collect,
+        gauges.collect,
+        admission.collect,
+        engines.collect,
+        lag.collect,
+        background.collect,
         *(metric.collect for metric in connections.METRICS),
     )
     page = metrics_page(
         families,
         host=config.metrics_host,
         port=config.metrics_port,
-        others={"/slow": sources.slowest.encoded},
+        others={"/slow": sources.slowest.encode},
     )
-    watching = partial(engines.run, every_s=config.engine_look_s)
+    watching = partial(engines.run, every_s=config.engine_metrics_interval_s)
     async with run_background_tasks((("lag", lag.run), ("engines", watching))), page:
         yield

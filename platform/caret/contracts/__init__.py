@@ -1,1 +1,1 @@
-"""What crosses the planes: frozen, versioned structs, and nothing else."""
+"""Frozen, versioned structs that the control plane and the data plane exchange."""

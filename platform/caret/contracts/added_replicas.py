@@ -1,14 +1,14 @@
 """Replicas that operators have added to pools while gateways run.
 
-The control plane writes them to Redis; gateways follow.
+The control plane writes them to Redis, and gateways follow the changes:
 
-    caret:added-replicas           hash     "POOL REPLICA" (host:port) -> encoded Addition
-    caret:added-replicas:version   counter  raised by each change; gateways poll it
+    caret:added-replicas           hash     "POOL REPLICA" (host:port) -> encoded ReplicaChange
+    caret:added-replicas:version   counter  incremented by each change; gateways poll it
     caret:added-replicas:changed   channel  the version; wakes gateways at once
-    caret:added-replicas:log       list     encoded Addition, newest first, of bounded length
+    caret:added-replicas:log       list     encoded ReplicaChange, newest first, of bounded length
 
-Prompts are sent to added replicas, so the gateway's own catalogue decides on which hosts replicas
-may be added. A missing version means that Redis has lost its memory: gateways keep what they have.
+Prompts are sent to added replicas. So the gateway's own catalogue decides on which hosts replicas
+may be added. A missing version means that Redis has lost its data: gateways keep what they have.
 """
 
 from typing import Final
@@ -19,23 +19,26 @@ ADDITIONS: Final = "caret:added-replicas"
 ADDITIONS_VERSION: Final = "caret:added-replicas:version"
 ADDITIONS_CHANGED: Final = "caret:added-replicas:changed"
 ADDITIONS_LOG: Final = "caret:added-replicas:log"
-# Beside `ngram` and `draft` there is suffix decoding, which needs a setting of the engine that only
-# the catalogue can vouch for.
+# Besides `ngram` and `draft` there is suffix decoding. It needs an engine setting that only the
+# catalogue can guarantee.
 SPECULATION: Final = ("ngram", "draft")
 
 
 class ReplicaChange(msgspec.Struct, frozen=True):
-    """What a newer version says besides is not read: a replica would be lost in an upgrade."""
+    """An operator's change to the added replicas of a pool.
+
+    Fields that only a newer version knows are ignored. Otherwise an upgrade would lose a replica.
+    """
 
     schema: int  # of this struct: 1
     pool: str
     url: str  # http(s)://host:port
-    is_added: bool  # False: it was taken out again
-    operator: str  # his handle
+    is_added: bool  # False: the replica was removed again
+    operator: str  # their handle
     reason: str
     at_ms: int  # Unix milliseconds
-    kv_events: str | None = None  # tcp://host:port; None: it does not publish them
-    speculation: str | None = None  # one of SPECULATION; None: it does not speculate
+    kv_events: str | None = None  # tcp://host:port; None: the replica does not publish KV events
+    speculation: str | None = None  # one of SPECULATION; None: no speculative decoding
 
 
 SCHEMA: Final = 1
@@ -48,7 +51,10 @@ def encode_addition(addition: ReplicaChange) -> bytes:
 
 
 def decode_addition(data: bytes) -> ReplicaChange:
-    """Raises msgspec.DecodeError, ValidationError included, for none of this schema."""
+    """Decode a change of this schema.
+
+    Raises msgspec.DecodeError, msgspec.ValidationError.
+    """
     try:
         addition = _decoder.decode(data)
     except UnicodeDecodeError as error:

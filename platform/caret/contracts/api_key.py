@@ -1,13 +1,13 @@
-"""API keys: their format, and the digest by which a gateway knows one.
+"""API keys: their format, and the digest by which a gateway recognises a key.
 
     cpk_live_Ab3dE6gH<43 base62 characters><6 base62 characters of CRC32>
-    |   |    |       |                     catches typing errors before any lookup
+    |   |    |       |                     detects typing errors before any lookup
     |   |    |       256 random bits, shown once
-    |   |    lookup id: names the key in logs and in the console
+    |   |    lookup ID: names the key in logs and in the console
     |   kind
-    type prefix, by which secret scanners find it (KEY_PATTERN)
+    type prefix that secret scanners search for (KEY_PATTERN)
 
-Source: GitHub's token format. No slow hash: 256 random bits cannot be guessed.
+The format follows GitHub's tokens. A fast hash is enough: 256 random bits cannot be guessed.
 """
 
 import hashlib
@@ -38,23 +38,24 @@ class KeyKind(StrEnum):
 
 
 class ParsedKey(msgspec.Struct, frozen=True):
-    """A key as a client sent it: well-formed, not yet known to be good."""
+    """A key as a client sent it: well-formed, but not yet verified."""
 
     text: str
     lookup_id: LookupId
 
-    def __repr__(self) -> str:  # a key must not reach a log by way of a traceback
+    def __repr__(self) -> str:  # keeps the key out of logs and tracebacks
         return f"ParsedKey({self.lookup_id})"
 
 
 class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A key's text as a gateway knows it. Revoked ones stay for a while, to be refused by name.
+    """A key's text as a gateway knows it.
 
-    A key that was rotated is two of these until the old text's time is over: of one key and one
-    lookup id, with two digests.
+    A revoked credential stays in the snapshot for a while, so that the gateway can say why it
+    rejects the key. During a rotation a key has two credentials with the same key ID and lookup ID
+    but different digests, until the old text expires.
 
-    Fields with a default came later. They are left out where they say nothing, so that a gateway
-    that does not know them reads all keys but those that it could not judge.
+    Fields with a default were added later. They are left out when they hold their default. So an
+    older gateway can read all keys except those that it could not check correctly.
     """
 
     key_id: KeyId
@@ -64,16 +65,18 @@ class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     kind: KeyKind
     user_id: UserId | None  # None: a service key
     expires_at_ms: int | None  # Unix milliseconds; None: never
-    revoked_at_ms: int | None  # Unix milliseconds; None: in force
-    networks: tuple[str, ...] = ()  # from which it may be used (see networks); empty: from anywhere
-    modes: frozenset[Mode] | None = None  # that it may ask for; None: all
-    # The tenant allows and the user agrees that content of his completions is kept.
+    revoked_at_ms: int | None  # Unix milliseconds; None: not revoked
+    networks: tuple[str, ...] = ()  # allowed source networks (see ip_allowlist); empty: any
+    modes: frozenset[Mode] | None = None  # modes that the key may request; None: all
+    # The tenant allows content capture and the user has consented to it.
     keeps_content: bool = False
 
 
 def generate_key(kind: KeyKind, *, lookup_id: LookupId | None = None) -> ParsedKey:
-    """A new random key, or a new text for the one that has this lookup id. The caller shows the
-    text once and stores the digest."""
+    """Create a random key, or a new text for the key with this lookup ID.
+
+    The caller shows the text once and stores only the digest.
+    """
     if lookup_id is None:
         lookup_id = LookupId("".join(secrets.choice(_ALPHABET) for _ in range(_LOOKUP_CHARS)))
     secret = _base62(secrets.randbits(256), width=_SECRET_CHARS)
@@ -82,7 +85,7 @@ def generate_key(kind: KeyKind, *, lookup_id: LookupId | None = None) -> ParsedK
 
 
 def parse_key(text: str) -> ParsedKey | None:
-    """None when `text` is not a well-formed key with a right checksum."""
+    """Parse a key; return None if it is malformed or its checksum is wrong."""
     match = KEY_PATTERN.fullmatch(text)
     if match is None or _checksum(text[:-_CHECKSUM_CHARS]) != match[4]:
         return None
@@ -97,7 +100,7 @@ def digest_key(pepper: bytes, key: ParsedKey) -> bytes:
 
 @lru_cache(maxsize=8)
 def _keyed(pepper: bytes) -> hmac.HMAC:
-    """To find SHA-256 among a library's algorithms takes longer than to compute it."""
+    """Return a keyed HMAC to copy: looking up SHA-256 takes longer than computing it."""
     return hmac.new(pepper, digestmod=hashlib.sha256)
 
 

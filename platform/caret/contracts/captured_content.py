@@ -1,10 +1,10 @@
-"""Content of completions on its way to be kept, for users who have agreed to it.
+"""Captured content of completions on its way to storage, for users who have consented.
 
-    caret:content   stream  field `sealed`: a Batch (caret.contracts.sealed_message)
+    caret:content   stream  field `sealed`: a ContentBatch (caret.contracts.sealed_message)
 
-Gateways send it only where the snapshot says that the tenant allows and the user agrees
-(`Credential.keeps_content`); the worker asks the receipts again before it keeps anything. What is
-lost on the way is lost: nobody waits for it.
+Gateways send content only if the snapshot says that the tenant allows it and the user has consented
+(`Credential.keeps_content`). The worker checks the consent receipts again before it stores
+anything. Content that is lost on the way is not sent again.
 """
 
 from typing import Final
@@ -18,11 +18,11 @@ from caret.foundation.ids import RequestId, UserId
 
 CONTENT: Final = "caret:content"
 MAX_AGE_S: Final = 120
-STREAM_MS: Final = MAX_AGE_S * 1000 // 2  # an entry is gone after twice of it at the latest
-MAX_QUEUED: Final = 1_000  # batches; the oldest go first
-MAX_BATCH_CHARS: Final = 200_000  # in a batch, unless its only item has more
+STREAM_MS: Final = MAX_AGE_S * 1000 // 2  # an entry is deleted after at most twice this time
+MAX_QUEUED: Final = 1_000  # batches; the oldest are dropped first
+MAX_BATCH_CHARS: Final = 200_000  # in a batch, unless its only item is longer
 
-# What is kept of a request; of the rest is kept what is nearest to the cursor, or last said.
+# Limits for one captured request. Text nearest to the cursor, or the latest chat turns, are kept.
 MAX_PREFIX_CHARS: Final = 16_000
 MAX_SUFFIX_CHARS: Final = 8_000
 MAX_CHAT_CHARS: Final = 24_000
@@ -35,30 +35,30 @@ class ChatTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CapturedCompletion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="completion"):
-    """A request and what was suggested. Secrets and what the policy excludes are left out."""
+    """A request and its suggestion, without secrets and excluded content."""
 
     request_id: RequestId
     user_id: UserId
     occurred_at_ms: int
     mode: Mode
-    language: str  # "" when the client did not say
+    language: str  # "" if the client did not send it
     repository: str
     path: str
     prefix: str  # up to the cursor
     suffix: str  # from the cursor on
-    chat: tuple[ChatTurn, ...]  # oldest first; empty unless it is one
+    chat: tuple[ChatTurn, ...]  # oldest first; empty unless the mode is chat
     completion: str
     finish: FinishReason
 
 
 class CapturedEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="edit"):
-    """What a suggestion has become in the editor, as the client says."""
+    """The text that a suggestion has become in the editor, as the client reports it."""
 
     request_id: RequestId  # of the completion
     user_id: UserId
     occurred_at_ms: int
     event: OutcomeEvent
-    after_ms: int  # since it was shown
+    after_ms: int  # since the suggestion was shown
     text: str
 
 

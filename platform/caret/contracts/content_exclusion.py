@@ -1,8 +1,9 @@
-"""What a policy says of a repository and a path. Both planes use this module, so that they agree.
+"""Content exclusion rules and retrieval permissions of a policy, evaluated alike in both planes.
 
-Names are compared as file systems that ignore case do: without regard to letters' case (Unicode's
-case folding), to composed or decomposed letters, and to `\\` or `/`. Repositories' names likewise.
-The list of repositories that may be indexed is exact: there a mistake must not allow more.
+Paths and repository names are compared as on a case-insensitive file system. Letter case (Unicode
+case folding), composed or decomposed letters, and slash or backslash make no difference. The list
+of repositories that may be indexed is compared exactly, because a mistake there must not allow
+more.
 """
 
 import re
@@ -18,16 +19,16 @@ _Match: TypeAlias = Callable[[str], re.Match[str] | None]
 _Exclusion: TypeAlias = Mapping[str, tuple[str, ...]]
 _WILD: Final = re.compile(r"[*?]")
 _ANY_FOLDERS: Final = re.compile(r"//(?:\*\*//)+")
-# re.IGNORECASE takes these two for an i; case folding does not.
+# re.IGNORECASE treats these two as an i; case folding does not.
 _DOTTED_AND_DOTLESS_I: Final = str.maketrans("\u0130\u0131", "ii")
 
 
 def is_excluded(policy: TenantPolicy, *, repository: str, path: str) -> bool:
     """Return whether a glob for this repository, or for all ("*"), matches the path.
 
-    `**/` matches no folder too: `**/.env` excludes `.env` at the root, as administrators expect.
-    A `*` matches slashes as well. So slashes are doubled, and the two around `**` become one each:
-    then `/*/` matches what stands between folders, or nothing.
+    `**/` also matches no folder: `**/.env` excludes `.env` at the root, as administrators expect. A
+    `*` matches slashes as well. So each slash is doubled, and the two around `**` become a single
+    one: `/*/` then matches any folders in between, or none.
     """
     exclusion = policy.content_exclusion
     names = exclusion_names(exclusion, repository)
@@ -43,7 +44,7 @@ def is_excluded(policy: TenantPolicy, *, repository: str, path: str) -> bool:
 
 
 def matching_globs(exclusion: _Exclusion, *, repository: str, path: str) -> list[tuple[str, str]]:
-    """Return the name ("*" for all) and the glob of each rule that excludes the path."""
+    """Return the repository name ("*" for all) and the glob of each rule that excludes the path."""
     spellings = _spellings(_doubled_path(path))
     return [
         (name, glob)
@@ -55,13 +56,16 @@ def matching_globs(exclusion: _Exclusion, *, repository: str, path: str) -> list
 
 
 def exclusion_names(exclusion: _Exclusion, repository: str) -> tuple[str, ...]:
-    """Return the names under which rules for this repository stand, "*" first."""
+    """Return the keys of the exclusion rules that apply to the repository, "*" first."""
     return _names_for(tuple(exclusion), repository)
 
 
 def is_indexing_allowed(policy: TenantPolicy, *, repository: str) -> bool:
-    """Return whether the repository's files may be kept for retrieval. One without a name never:
-    all such files of a tenant would be taken for one repository."""
+    """Return whether the repository's files may be stored for retrieval.
+
+    A repository without a name is never allowed: all such files of a tenant would be taken for one
+    repository.
+    """
     return bool(repository) and any(fnmatchcase(repository, glob) for glob in policy.retrieval)
 
 
@@ -74,8 +78,11 @@ def _names_for(names: tuple[str, ...], repository: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1_024)
 def _compiled(globs: tuple[str, ...]) -> tuple[tuple[str, _Match], ...]:
-    """Once a policy and repository: it asks for each file of each request. With each glob the
-    longest text that a path has to have, which spares most paths the expression."""
+    """Return each glob's required literal text and its matcher.
+
+    Cached for each policy and repository, because every file of every request is checked. Most
+    paths lack the literal text and need no regular expression.
+    """
     return tuple(_compiled_one(_doubled(glob)) for glob in globs)
 
 
@@ -85,7 +92,7 @@ def _compiled_one(glob: str) -> tuple[str, _Match]:
 
 
 def _spellings(text: str) -> tuple[str, ...]:
-    """Return the text as it is and case-folded: `\u00df` is matched by `?` and by `ss`."""
+    """Return the text unchanged and case-folded: `ß` is matched by `?` and by `ss`."""
     if text.isascii():
         return (text,)
     return tuple(dict.fromkeys((normalize("NFC", text), _folded(text))))
@@ -96,7 +103,7 @@ def _folded(text: str) -> str:
 
 
 def _searched(path: str) -> str:
-    """Return the path so that it holds the literal of each glob that matches it."""
+    """Return the path in the form that contains the literal of each glob that matches it."""
     return path.translate(_DOTTED_AND_DOTLESS_I).casefold()
 
 

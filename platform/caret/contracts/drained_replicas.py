@@ -1,14 +1,14 @@
-"""Drained replicas: gateways send them no new request, and let running ones finish.
+"""Draining replicas: gateways send them no new requests and let running ones finish.
 
-The control plane writes them to Redis; gateways follow.
+The control plane writes them to Redis, and gateways follow the changes:
 
-    caret:drained-replicas           hash     a replica's name (host:port) -> encoded Drain
-    caret:drained-replicas:version   counter  raised by each change; gateways poll it
+    caret:drained-replicas           hash     replica name (host:port) -> encoded DrainChange
+    caret:drained-replicas:version   counter  incremented by each change; gateways poll it
     caret:drained-replicas:changed   channel  the version; wakes gateways at once
-    caret:drained-replicas:log       list     encoded Drain, newest first, of bounded length
+    caret:drained-replicas:log       list     encoded DrainChange, newest first, of bounded length
 
-Gateways read only the names, so an older gateway obeys what a newer control plane has written. A
-missing version means that Redis has lost its memory: gateways keep what they have.
+Gateways read only the names, so an older gateway obeys a newer control plane. A missing version
+means that Redis has lost its data: gateways keep what they have.
 """
 
 from typing import Final
@@ -24,8 +24,8 @@ DRAINS_LOG: Final = "caret:drained-replicas:log"
 class DrainChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schema: int  # of this struct: 1
     replica: str  # host:port
-    is_drained: bool  # False: it was returned
-    operator: str  # his handle
+    is_drained: bool  # False: the replica is in use again
+    operator: str  # their handle
     reason: str
     at_ms: int  # Unix milliseconds
 
@@ -40,7 +40,10 @@ def encode_drain(drain: DrainChange) -> bytes:
 
 
 def decode_drain(data: bytes) -> DrainChange:
-    """Raises msgspec.DecodeError, ValidationError included, for none of this schema."""
+    """Decode a change of this schema.
+
+    Raises msgspec.DecodeError, msgspec.ValidationError.
+    """
     try:
         drain = _decoder.decode(data)
     except UnicodeDecodeError as error:

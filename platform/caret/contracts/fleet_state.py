@@ -1,13 +1,14 @@
-"""What operators steer gateways by: a hash in Redis with a version beside it, changed by
-compare-and-set, and a log of who changed it."""
+"""Fleet state set by operators: a hash in Redis, its version and a log of changes.
+
+Changes use compare-and-set on the version. Gateways follow them.
+"""
 
 from typing import Final
 
 LOG_LENGTH: Final = 200
 
-# KEYS: hash, version, log. ARGV: the version that was seen, field, encoded change, whether the
-# field is set to it (1) or deleted (0), log length, channel. Returns the new version; 0: somebody
-# was quicker.
+# KEYS: hash, version, log. ARGV: the expected version, field, encoded change, 1 to set the field or
+# 0 to delete it, log length, channel. Returns the new version, or 0 if the version has changed.
 CHANGE_SCRIPT: Final = """
 if (redis.call('GET', KEYS[2]) or '0') ~= ARGV[1] then return 0 end
 if ARGV[4] == '1' then redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])

@@ -1,7 +1,7 @@
-"""Networks from which a key may be used: both planes ask here, so that they agree.
+"""Networks from which an API key may be used, checked alike in both planes.
 
-An IPv4 address that comes as IPv6 (`::ffff:192.0.2.7`, as from a socket that takes both) is one of
-IPv4, and so is a network that is written so.
+An IPv4 address in IPv6 form (`::ffff:192.0.2.7`, as a dual-stack socket reports it) counts as IPv4.
+The same holds for a network in that form.
 """
 
 import ipaddress
@@ -11,14 +11,16 @@ from typing import Final, TypeAlias
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-_MAPPED_BITS: Final = 96  # of ::ffff:0:0/96, which holds all of IPv4
+_MAPPED_BITS: Final = 96  # prefix length of ::ffff:0:0/96, which contains all of IPv4
 _MAPPED: Final = ipaddress.IPv6Network("::ffff:0:0/96")
 _MAX_CHARS: Final = 64
 
 
 def parse_network(text: str) -> Network:
-    """`192.0.2.0/24`, or one address. Raises ValueError for anything else, among it a network with
-    bits behind its mask, and an IPv6 address with a zone."""
+    """Parse a network such as `192.0.2.0/24`, or a single address.
+
+    A network with host bits set and an IPv6 address with a zone are invalid. Raises ValueError.
+    """
     if len(text) > _MAX_CHARS or "%" in text:
         raise ValueError
     network = ipaddress.ip_network(text)
@@ -29,7 +31,7 @@ def parse_network(text: str) -> Network:
 
 
 def parse_address(text: str | None) -> Address | None:
-    """None for what is no address: of a peer on a Unix socket there is none."""
+    """Parse an address; return None if there is none, as for a peer on a Unix socket."""
     try:
         address = ipaddress.ip_address((text or "").partition("%")[0])
     except ValueError:
@@ -39,8 +41,10 @@ def parse_address(text: str | None) -> Address | None:
 
 
 def is_allowed(networks: tuple[str, ...], address: str | None) -> bool:
-    """Whether a key with these networks may be used from the address; no networks: from anywhere.
-    What cannot be read lets nobody in."""
+    """Return whether a key with these networks may be used from the address.
+
+    No networks: allowed from anywhere. An address that cannot be parsed is not allowed.
+    """
     if not networks:
         return True
     found = parse_address(address)
@@ -48,7 +52,7 @@ def is_allowed(networks: tuple[str, ...], address: str | None) -> bool:
 
 
 def contains_all(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
-    """Whether each address of `narrow` is one of `wide`, network by network."""
+    """Return whether each network of `narrow` lies within a network of `wide`; empty means all."""
     if not wide:
         return True
     return bool(narrow) and all(
@@ -66,5 +70,5 @@ def _is_subnet(inner: Network, outer: Network) -> bool:
 
 @lru_cache(maxsize=8_192)
 def _parsed(networks: tuple[str, ...]) -> tuple[Network, ...]:
-    """Once a key: it is asked at each request."""
+    """Parse the networks of a key, cached because each request needs them."""
     return tuple(map(parse_network, networks))

@@ -1,4 +1,4 @@
-"""How quick a completion is to be: the targets that metrics, logs and explanations judge by."""
+"""Latency targets of completions, used by metrics, logs and explanations."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ FIRST_TOKEN_TARGETS_MS: Final[dict[Mode, float]] = {
     Mode.DOCSTRING: 500.0,
     Mode.CHAT: 2_000.0,
 }
-# What each stage of an inline request may take of that, at the same percentile.
+# The share of each stage of an inline request in this target, at the same percentile.
 STAGE_BUDGETS_MS: Final[dict[str, float]] = {
     "receive": 0.5,
     "authenticate": 0.5,

@@ -1,10 +1,10 @@
-"""A tenant's policy, narrowed by what is said of a team or a user: pure, and the same in both
-planes.
+"""Apply policy overrides of a team or a user to a tenant's policy, alike in both planes.
 
-Rules, each a property that tests try:
-1. A layer only takes away: nothing is ever less restricted with it than without.
-2. The order of layers does not matter, nor does a layer that comes twice.
-3. A layer that says nothing changes nothing.
+Each rule is a property that tests verify:
+
+1. An override only restricts: nothing is ever less restricted with it than without.
+2. The order of overrides does not matter, nor does an override that is applied twice.
+3. An empty override changes nothing.
 """
 
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ def apply_overrides(policy: TenantPolicy, layers: Iterable[PolicyOverride]) -> T
 
 
 def features_of(policy: TenantPolicy) -> frozenset[Feature]:
-    """Those that are on."""
+    """Return the features that are on."""
     on = {Feature(mode.value) for mode in policy.features}
     if policy.retrieval:
         on.add(Feature.RETRIEVAL)
@@ -60,7 +60,7 @@ def _with_features(policy: TenantPolicy, features: frozenset[Feature] | None) ->
 def _intersect(
     one: frozenset[Named] | None, other: frozenset[Named] | None
 ) -> frozenset[Named] | None:
-    """None: all."""
+    """Return the names in both sets; None means all names."""
     if one is None or other is None:
         return other if one is None else one
     return one & other
@@ -82,7 +82,7 @@ def _lower(limits: PolicyLimits, layer: PolicyOverride) -> PolicyLimits:
 
 
 def _slower(one: RateLimit | None, other: RateLimit | None) -> RateLimit | None:
-    """None: no limit."""
+    """Return the stricter of two rate limits; None means no limit."""
     if one is None or other is None:
         return other if one is None else one
     return RateLimit(
@@ -91,5 +91,5 @@ def _slower(one: RateLimit | None, other: RateLimit | None) -> RateLimit | None:
 
 
 def _least(one: int | None, other: int | None) -> int | None:
-    """None: no bound."""
+    """Return the smaller number; None means no limit."""
     return min((each for each in (one, other) if each is not None), default=None)

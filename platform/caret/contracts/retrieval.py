@@ -1,14 +1,13 @@
-"""Retrieval's messages between the planes: files to index, questions, and what was found.
+"""Retrieval messages between the planes: files to index, queries and results.
 
-They hold customers' code, so all of a message is sealed (caret.contracts.sealed_message), and none
-stays in Redis for longer than MAX_AGE_S:
+They contain customers' code. So each message is sealed (caret.contracts.sealed_message), and none
+stays in Redis longer than MAX_AGE_S:
 
-    caret:retrieval:files            stream  field `sealed`: a FileUpload
-    caret:retrieval:queries        stream  field `sealed`: a Question
-    caret:retrieval:results:<gateway>  list    sealed Found; the gateway takes them out
+    caret:retrieval:files              stream  field `sealed`: a FileUpload
+    caret:retrieval:queries            stream  field `sealed`: a SnippetQuery
+    caret:retrieval:results:<gateway>  list    sealed SnippetResult; the gateway dequeues them
 
-A message may be lost on the way (Redis or a worker that ends): the gateway sends it again with a
-later request.
+A message may be lost if Redis or a worker stops. The gateway sends it again with a later request.
 """
 
 from typing import Final
@@ -20,20 +19,20 @@ from caret.contracts.sealed_message import MessageSealer
 FILES: Final = "caret:retrieval:files"
 QUESTIONS: Final = "caret:retrieval:queries"
 MAX_AGE_S: Final = 60
-MAX_FILES_QUEUED: Final = 512  # of MAX_FILE_CHARS each; the oldest go first
+MAX_FILES_QUEUED: Final = 512  # of MAX_FILE_CHARS each; the oldest are dropped first
 MAX_QUESTIONS_QUEUED: Final = 1_024
-MAX_FOUND_QUEUED: Final = 256  # of one gateway
+MAX_FOUND_QUEUED: Final = 256  # for one gateway
 
-MAX_FILE_CHARS: Final = 50_000  # longer ones are seldom written by hand
+MAX_FILE_CHARS: Final = 50_000  # longer files are seldom written by hand
 MAX_QUESTION_CHARS: Final = 1_500
-MAX_SNIPPETS: Final = 8  # in an answer
-STREAM_MS: Final = MAX_AGE_S * 1000 // 2  # so that it is MAX_AGE_S at most
+MAX_SNIPPETS: Final = 8  # in a result
+STREAM_MS: Final = MAX_AGE_S * 1000 // 2  # an entry lives up to twice as long, so at most MAX_AGE_S
 
 
 class RetrievalScope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whose files these are; nobody else finds them."""
+    """The users and the repository that files belong to; only they find these files."""
 
-    holder: str  # strict isolation: the user or service key; "": all of the tenant
+    holder: str  # strict isolation: the user or service key; "": the whole tenant
     repository: str  # its name, never empty
 
 
@@ -45,9 +44,9 @@ class FileUpload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="f
 
 class SnippetQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="question"):
     question_id: str
-    gateway: str  # names the list to answer to: 32 hex digits
+    gateway: str  # names the list for the results: 32 hex digits
     scope: RetrievalScope
-    path: str  # the current file: none of its own parts is wanted
+    path: str  # the current file, which is left out of the results
     text: str  # around the cursor
 
 
@@ -71,5 +70,5 @@ class Sealer(MessageSealer):
 
 
 def answers_key(gateway: str) -> str:
-    """Of the list from which the gateway takes its answers."""
+    """Return the Redis key of the list from which the gateway dequeues results."""
     return f"caret:retrieval:results:{gateway}"

@@ -1,15 +1,16 @@
 """The snapshot: all that the data plane knows of a tenant, immutable and versioned.
 
-The control plane writes it to Redis after each commit that changes it, gateways read it. In Redis:
+The control plane writes it to Redis after each commit that changes it, and gateways read it:
 
-    caret:snapshots            hash    tenant id -> encoded TenantSnapshot
-    caret:snapshots:versions   hash    tenant id -> version (decimal)
-    caret:snapshots:changes    counter raised by every publication; what gateways poll
-    caret:snapshots:changed    channel tenant id; what wakes gateways at once
-    caret:snapshots:home-last-seen marker  in a region with a relay: home was heard, lately enough
+    caret:snapshots            hash    tenant ID -> encoded TenantSnapshot
+    caret:snapshots:versions   hash    tenant ID -> version (decimal)
+    caret:snapshots:changes    counter incremented by every publication; gateways poll it
+    caret:snapshots:changed    channel tenant ID; wakes gateways at once
+    caret:snapshots:home-last-seen marker  in a region with a relay: home was reached recently
 
 Versions only grow: an older snapshot never replaces a newer one (PUBLISH_SCRIPT). A tenant that is
-missing from the hash is not gone, Redis may have lost its memory: closing one is a status.
+missing from the hash is not deleted, because Redis may have lost its data. Closing a tenant is a
+status.
 """
 
 from enum import StrEnum
@@ -28,8 +29,8 @@ CHANGES: Final = "caret:snapshots:changes"
 CHANGED: Final = "caret:snapshots:changed"
 HOME_HEARD: Final = "caret:snapshots:home-last-seen"
 
-# KEYS: snapshots, versions, changes. ARGV: tenant id, version, encoded snapshot, channel.
-# Returns 1 when it was published, 0 when Redis already held this version or a newer one.
+# KEYS: snapshots, versions, changes. ARGV: tenant ID, version, encoded snapshot, channel. Returns 1
+# if it was published, 0 if Redis already had this version or a newer one.
 PUBLISH_SCRIPT: Final = """
 local held = tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or '-1')
 if held >= tonumber(ARGV[2]) then return 0 end
@@ -44,7 +45,7 @@ return 1
 class TenantStatus(StrEnum):
     ACTIVE = "active"
     SUSPENDED = "suspended"  # keys are known and refused
-    CLOSING = "closing"  # suspended for good: its people export and erase, nothing else
+    CLOSING = "closing"  # suspended for good; members can only export and erase data
     CLOSED = "closed"
 
 
@@ -57,12 +58,12 @@ class TenantSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     cache_epoch: int  # raising it empties the tenant's prefix cache
     policy: TenantPolicy
     credentials: tuple[Credential, ...]
-    spending: SpendingLimits = SpendingLimits()  # came later: without it nothing is bounded
-    # Came later, and left out where there are none: what narrows the policy, and for which users,
-    # by their places. A user who is not here has the policy as it is.
+    spending: SpendingLimits = SpendingLimits()  # added later; the default limits nothing
+    # Added later, left out if empty: the policy overrides, and each user's overrides by index. The
+    # policy itself applies to users that are not listed.
     layers: tuple[PolicyOverride, ...] = ()
     layers_of: dict[UserId, tuple[int, ...]] = {}
-    # Came later, and left out where nobody is pinned: the only region whose gateways serve it.
+    # Added later, left out if None: the only region whose gateways serve the tenant.
     region: str | None = None
 
 
@@ -76,7 +77,10 @@ def encode_snapshot(snapshot: TenantSnapshot) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> TenantSnapshot:
-    """Raises msgspec.DecodeError, ValidationError included, for no snapshot of this schema."""
+    """Decode a snapshot of this schema.
+
+    Raises msgspec.DecodeError, msgspec.ValidationError.
+    """
     try:
         snapshot = _decoder.decode(data)
     except UnicodeDecodeError as error:

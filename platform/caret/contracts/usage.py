@@ -1,7 +1,7 @@
-"""Usage records: what a request cost and how it ended, in counts, never in code.
+"""Usage records: what a request cost and how it ended, as counts and never as code.
 
-Gateways append them in batches to a Redis stream, each entry one field `records` that holds a
-msgpack array; the control plane ingests each record once, by its request id.
+Gateways append batches of records to a Redis stream. Each entry has one field `records`, a msgpack
+array. The control plane ingests each record once, by its ID.
 """
 
 from enum import StrEnum
@@ -18,20 +18,20 @@ USAGE_GROUP: Final = "ingest"
 
 
 class FinishReason(StrEnum):
-    """How a completion ended."""
+    """The reason why a completion ended."""
 
-    STOP = "stop"  # the model, or the filter at a good point
+    STOP = "stop"  # ended by the model, or by the filter at a suitable place
     LENGTH = "length"  # max_tokens
-    CANCELLED = "cancelled"  # the client took it back or left
-    SUPERSEDED = "superseded"  # a newer request for the same path
-    SHED = "shed"  # dropped before the engine for want of capacity
-    FILTERED = "filtered"  # withheld
-    BUDGET = "budget"  # dropped before the engine: a hard budget is spent
-    ERROR = "error"  # the error's code is beside it
+    CANCELLED = "cancelled"  # cancelled by the client, or the client disconnected
+    SUPERSEDED = "superseded"  # replaced by a newer request for the same path
+    SHED = "shed"  # rejected before the engine for lack of capacity
+    FILTERED = "filtered"  # withheld by the filter
+    BUDGET = "budget"  # rejected before the engine because a hard budget is spent
+    ERROR = "error"  # the record has the error code
 
 
 class OutcomeEvent(StrEnum):
-    """What became of a suggestion in the editor; reported by the client."""
+    """The outcome of a suggestion in the editor, as the client reports it."""
 
     SHOWN = "shown"
     ACCEPTED = "accepted"
@@ -40,7 +40,7 @@ class OutcomeEvent(StrEnum):
     PERSISTED = "persisted"
 
 
-# When what was accepted is looked at again: Copilot's and Cody's moments, and half an hour.
+# When accepted text is checked again: the intervals of Copilot and Cody, and half an hour.
 SPANS_S: Final = (15, 30, 120, 300, 600, 1_800)
 MAX_PARTS: Final = 32  # a suggestion accepted word by word
 
@@ -53,66 +53,68 @@ class CompletionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     occurred_at_ms: int  # Unix milliseconds, when the request was received
     protocol: str  # "stream", "openai", ...
     mode: Mode
-    language: str  # "" when the client did not say
+    language: str  # "" if the client did not send it
     tier: Tier
-    pool: str  # "" when the request never got as far
+    pool: str  # "" if the request was not routed
     replica: str
     finish: FinishReason
     error_code: str  # "" unless finish is error
     prompt_tokens: int
-    # Of the prompt, as the engine reports them at its end; None: it was stopped before.
+    # Of the prompt, as the engine reports them when it ends; None: it was stopped before.
     cached_tokens: int | None
     generated_tokens: int
-    # Durations in milliseconds since the request was received; None: not reached.
+    # Durations in milliseconds since the request was received; None: stage not reached.
     assemble_ms: float | None
     first_token_ms: float | None
     engine_ms: float | None  # from the call of the engine to its first token
     total_ms: float
-    # Came later: records written before mean the default.
+    # Added later; older records have the default.
     trigger: Trigger = Trigger.AUTOMATIC
     variant: str = ""  # of an experiment; "": none
-    filter_reason: str = ""  # why the filter ended or withheld it; "": it did not
+    filter_reason: str = ""  # why the filter truncated or withheld text; "": it did not
     num_files: int = 0  # of the prompt's other files
     num_snippets: int = 0  # of the prompt's retrieved snippets
     authenticated_ms: float | None = None
     admitted_ms: float | None = None
     routed_ms: float | None = None
-    num_in_flight_at_replica: int | None = None  # requests of this gateway there when it was asked
+    num_in_flight_at_replica: int | None = None  # this gateway's requests in flight at the replica
 
     editor: str = (
-        ""  # one of inference.gateway.protocol.user_agent; "": not told, or none that we know
+        ""  # one of inference.gateway.protocol.user_agent; "": not sent, or unknown to the gateway
     )
-    model: str = ""  # as its pool names it; "": the request never got as far
+    model: str = ""  # as its pool names it; "": the request was not routed
     num_chars: int = 0  # sent to the client
-    num_lines: int = 0  # of those characters, begun ones included
-    is_parsed: bool = False  # a parser judged it: that `filter_reason` is not syntax says something
+    num_lines: int = 0  # of those characters, partial lines included
+    is_parsed: bool = False  # a parser checked it, so `filter_reason` can be syntax
 
 
 class OutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="outcome"):
-    outcome_id: RequestId  # an id of its own, so that ingest counts it once
+    outcome_id: RequestId  # its own ID, so that ingestion counts it once
     request_id: RequestId
     tenant_id: TenantId
     user_id: UserId | None
     occurred_at_ms: int
     event: OutcomeEvent
-    chars: int  # shown, accepted, or still there; never more than was suggested
-    # Since the suggestion was shown: how long it stood there. Of persisted: since it was accepted.
+    chars: int  # shown, accepted or persisted; never more than was suggested
+    # Milliseconds since the suggestion was shown. For a persisted outcome: since it was accepted.
     after_ms: int
-    # Came later.
+    # Added later.
     lines: int = 0  # of those characters
-    # Of persisted: which of SPANS_S had gone by, and the edit distance between what was accepted
-    # and what stands there now, as a share of what was accepted, 0 to 1. None: of other events.
+    # For a persisted outcome: the interval of SPANS_S, and the edit distance between the accepted
+    # text and the current text, as a share of the accepted text, 0 to 1. None for other events.
     span_s: int | None = None
     edited_ratio: float | None = None
 
 
 class LateOutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="belated"):
-    """An outcome that a gateway was told of a completion that it does not know. It counts as an
-    OutcomeRecord if the completion is found at ingest, was the same user's (of a service: the same
-    key's), and was not told this before."""
+    """A late outcome: the gateway did not serve the completion it belongs to.
+
+    It counts as an OutcomeRecord if ingestion finds the completion, the user is the same (for a
+    service key: the key is the same), and the outcome was not reported before.
+    """
 
     outcome_id: RequestId
-    request_id: RequestId  # as the client says it
+    request_id: RequestId  # as the client reports it
     tenant_id: TenantId
     user_id: UserId | None
     key_id: KeyId
@@ -126,9 +128,9 @@ class LateOutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
 
 
 class TypingRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="typed"):
-    """Characters typed by hand in one language since the client last told."""
+    """Characters typed by hand in one language since the client's last report."""
 
-    typed_id: RequestId  # an id of its own, so that ingest counts it once
+    typed_id: RequestId  # its own ID, so that ingestion counts it once
     tenant_id: TenantId
     user_id: UserId | None
     occurred_at_ms: int
@@ -148,5 +150,8 @@ def encode_records(records: list[UsageRecord]) -> bytes:
 
 
 def decode_records(data: bytes) -> list[UsageRecord]:
-    """Raises msgspec.ValidationError (or DecodeError) when one of them is not a usage record."""
+    """Decode a batch of usage records.
+
+    Raises msgspec.DecodeError, msgspec.ValidationError.
+    """
     return _decoder.decode(data)

@@ -1,1 +1,1 @@
-"""Small pieces without knowledge of tenants or completions, on which both planes stand."""
+"""Infrastructure for both planes, without knowledge of tenants or completions."""

@@ -1,10 +1,10 @@
-"""Celery's spelling of a Redis address: kombu knows `redis+socket://` where redis-py knows `unix://`."""
+"""Redis URLs for Celery: kombu writes `redis+socket://` where redis-py writes `unix://`."""
 
 from urllib.parse import parse_qs, urlsplit
 
 
 def broker_from_redis_url(url: str) -> str:
-    """`url` itself unless it names a Unix socket."""
+    """Return the broker URL for a Redis URL; only the URL of a Unix socket changes."""
     if not url.startswith("unix://"):
         return url
     parts = urlsplit(url)

@@ -1,8 +1,8 @@
 """Celery's scheduler for a machine whose wall clock may be set back.
 
-Celery's own remembers by the wall clock when each entry is due next. When that is set back by an
-hour (a time server had been wrong), nothing is due for an hour: no usage would be ingested and no
-snapshot published anew, in silence.
+Celery stores the wall-clock time at which each entry is due next. If the clock is set back by an
+hour because a time server was wrong, nothing is due for an hour. Without any error, no usage would
+be ingested and no snapshot published.
 """
 
 from typing import Any, Final
@@ -12,19 +12,19 @@ from celery.beat import Scheduler
 
 from caret.foundation.clock import Clock, SystemClock
 
-# Clocks that are only corrected are moved by less.
+# Ordinary clock corrections are smaller.
 _SET_BACK_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
 
 class ClockJumpSafeScheduler(Scheduler):  # type: ignore[misc]  # celery has no types
-    """Begins all intervals anew when the wall clock was set back."""
+    """A scheduler that restarts all intervals when the wall clock was set back."""
 
     clock: Clock = SystemClock()
-    _ahead_s: float | None = None  # the wall clock, of the other one, at the last tick
+    _ahead_s: float | None = None  # wall clock minus monotonic clock, at the last tick
 
     def tick(self, *arguments: Any, **options: Any) -> float:
-        """Seconds until the next one."""
+        """Run due entries and return the seconds until the next tick."""
         before_s, self._ahead_s = self._ahead_s, self._wall_s() - self.clock.monotonic_s()
         if before_s is not None and self._ahead_s < before_s - _SET_BACK_S:
             log.warning("beat.clock_set_back", by_s=round(before_s - self._ahead_s))
@@ -38,4 +38,4 @@ class ClockJumpSafeScheduler(Scheduler):  # type: ignore[misc]  # celery has no 
     def _begin_anew(self) -> None:
         for entry in self.schedule.values():
             entry.last_run_at = entry.default_now()
-        self._heap = None  # made from these at the next tick
+        self._heap = None  # rebuilt from the schedule at the next tick

@@ -1,4 +1,4 @@
-"""The two clocks. What reads time takes a `Clock`, so that a test can turn it."""
+"""Wall clock and monotonic clock behind the `Clock` port, so that tests can control time."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -7,10 +7,10 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now_ms(self) -> int:
-        """Unix time in milliseconds; may jump."""
+        """Return Unix time in milliseconds; may jump."""
 
     def monotonic_s(self) -> float:
-        """Seconds that only grow; for durations and deadlines."""
+        """Return seconds that only grow, for durations and deadlines."""
 
 
 class SystemClock:
@@ -26,10 +26,13 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def to_unix_ms(moment: datetime) -> int:
-    """Whole milliseconds, without the rounding of `timestamp()`'s float."""
+    """Return whole milliseconds, without the rounding of `timestamp()`'s float."""
     return (moment - _EPOCH) // _MILLISECOND
 
 
 def from_unix_ms(value_ms: int) -> datetime:
-    """Raises OverflowError beyond the year 9999."""
+    """Return the UTC datetime.
+
+    Raises OverflowError beyond the year 9999.
+    """
     return _EPOCH + value_ms * _MILLISECOND

@@ -1,4 +1,4 @@
-"""Reads the process's environment once, and refuses nonsense by the setting's name."""
+"""Settings from the environment, read once; invalid values are rejected by name."""
 
 import os
 import re
@@ -10,7 +10,7 @@ _PATH: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 class BadSetting(Exception):
-    """A setting is missing or malformed; the text names it, and says what would be right."""
+    """A setting is missing or malformed. The text names it and describes valid values."""
 
 
 def env_text(name: str, default: str | None = None) -> str:
@@ -35,13 +35,13 @@ def env_int(name: str, default: int, *, low: int, high: int) -> int:
 
 
 def env_list(name: str, default: str = "", *, separator: str = ",") -> list[str]:
-    """Separated values, blanks dropped."""
+    """Return the separated values without empty ones."""
     values = os.environ.get(name, default).split(separator)
     return [item.strip() for item in values if item.strip()]
 
 
 def env_networks(name: str) -> list[IPv4Network | IPv6Network]:
-    """Comma-separated networks, such as 10.20.0.0/16; none by default."""
+    """Return comma-separated networks, such as 10.20.0.0/16; none by default."""
     try:
         return [ip_network(text) for text in env_list(name)]
     except ValueError as error:
@@ -49,7 +49,7 @@ def env_networks(name: str) -> list[IPv4Network | IPv6Network]:
 
 
 def env_path(name: str) -> str | None:
-    """A first part of addresses, as `operators/`; None when it is not set or empty."""
+    """Return a URL path prefix such as `operators/`; None if it is unset or empty."""
     value = os.environ.get(name, "").strip("/")
     if value and _PATH.fullmatch(value) is None:
         raise BadSetting(f"{name} is {value!r}; write lower-case letters, digits and hyphens.")
@@ -57,13 +57,13 @@ def env_path(name: str) -> str | None:
 
 
 def env_optional_secret(name: str, *, default_file: Path) -> str | None:
-    """Like env_secret; None when it is not set and the default file is not there."""
+    """Return the secret like env_secret; None if it is unset and the default file is missing."""
     is_set = os.environ.get(name) or os.environ.get(f"{name}_FILE")
     return env_secret(name, default_file=default_file) if is_set or default_file.exists() else None
 
 
 def env_secret(name: str, *, default_file: Path | None = None) -> str:
-    """The secret in `name`, or in the file that `name`_FILE points to, or in `default_file`."""
+    """Return the secret from `name`, from the file in `name`_FILE, or from `default_file`."""
     if value := os.environ.get(name):
         return value
     file = os.environ.get(f"{name}_FILE") or default_file

@@ -1,16 +1,16 @@
-"""Garbage collection at moments of our choosing.
+"""Garbage collection scheduled outside of latency-critical moments.
 
-CPython's collector looks at all objects whenever a quarter of them is new: with 10,000 open
-sockets that holds the loop for most of a second. So it is switched off, what start-up made is put
-out of its sight, and a task collects in its place:
+CPython's collector scans all objects whenever a quarter of them is new. With 10,000 open sockets
+that blocks the event loop for most of a second. So the collector is disabled, the objects of
+start-up are frozen, and a task collects instead:
 
-    young    what came since the last look, in each tick that left something
-    middle   what ten of these left behind, or fewer when they had much to look at: it costs about
-             what they did, and a crowd of new connections must not hold the loop
-    full     all; its cost grows with what is alive, so it waits for a quiet moment, and comes
-             uncalled once memory has grown by MAX_GROWN_BLOCKS
+    young    objects since the last collection, in each tick that has enough of them
+    middle   survivors of ten young collections, or of fewer if those were slow: it takes about as
+             long as they did, and many new connections must not block the loop
+    full     all objects; its cost grows with the live objects, so it waits for a quiet moment, or
+             runs at once when memory has grown by MAX_GROWN_BLOCKS
 
-Objects are freed by reference counts as ever; this is about cycles only.
+Reference counting still frees most objects. This is only about cycles.
 """
 
 import asyncio
@@ -29,20 +29,20 @@ from caret.foundation.clock import Clock
 TICK_S: Final = 0.1
 MIN_YOUNG: Final = 700  # the interpreter's own threshold
 YOUNG_PER_MIDDLE: Final = 10
-MAX_YOUNG_COST_S: Final = 0.012  # of those since a generation older than the young one
-# In blocks of the interpreter's allocator, about 80 bytes each: 40 MB, and 640 MB. 10,000
-# connections hold fewer than half as many.
+MAX_YOUNG_COST_S: Final = 0.012  # total of the young collections since the last older one
+# In blocks of the interpreter's allocator, about 80 bytes each: 40 MB and 640 MB. 10,000
+# connections need fewer than half as many.
 MIN_GROWN_BLOCKS: Final = 500_000
 MAX_GROWN_BLOCKS: Final = 8_000_000
 QUIET_S: Final = 1.0
-COUNT_EVERY_S: Final = 5.0  # counting blocks takes 0.5 ms where there are a million
-# Silence is waited for in proportion to how long the last full collection held the loop.
+COUNT_EVERY_S: Final = 5.0  # counting a million blocks takes 0.5 ms
+# The required quiet time is proportional to the duration of the last full collection.
 _QUIET_PER_COST: Final = 10.0
 log = structlog.get_logger(__name__)
 
 
 class Generation(IntEnum):
-    """As `gc.collect` numbers them."""
+    """Generations as `gc.collect` numbers them."""
 
     YOUNG = 0
     MIDDLE = 1
@@ -51,25 +51,25 @@ class Generation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class CollectorState:
-    """What the decision rests on."""
+    """The inputs of the decision."""
 
     now_s: float  # monotonic
-    num_young: int  # objects made and not freed since the last collection
-    num_blocks: int  # allocated, see MIN_GROWN_BLOCKS
-    is_quiet: bool  # nobody waits for an answer
+    num_young: int  # objects created and not freed since the last collection
+    num_blocks: int  # allocated blocks, see MIN_GROWN_BLOCKS
+    is_quiet: bool  # no request is in flight
 
 
 class CollectionSchedule:
-    """Which generation is due. Pure: time and memory come in."""
+    """Decides which generation is due. Pure: time and memory are passed in."""
 
     def __init__(self, *, num_blocks: int) -> None:
-        self._least_blocks = num_blocks  # since the last full collection
-        self._num_collections = 0  # since a generation older than the young one
-        self._young_cost_s = 0.0  # of these
+        self._least_blocks = num_blocks  # minimum since the last full collection
+        self._num_collections = 0  # since the last collection of an older generation
+        self._young_cost_s = 0.0  # total time of these collections
         self._quiet_since_s: float | None = None
         self._quiet_enough_s = QUIET_S
 
-    def due(self, moment: CollectorState) -> Generation | None:
+    def find_due(self, moment: CollectorState) -> Generation | None:
         self._least_blocks = min(self._least_blocks, moment.num_blocks)
         if self._is_full_due(moment):
             return Generation.FULL
@@ -81,10 +81,10 @@ class CollectionSchedule:
         self._num_collections, self._young_cost_s = 0, 0.0
         return Generation.MIDDLE
 
-    def has_collected_young(self, *, cost_s: float) -> None:
+    def on_collected_young(self, *, cost_s: float) -> None:
         self._young_cost_s += cost_s
 
-    def has_collected_all(self, *, num_blocks: int, cost_s: float) -> None:
+    def on_collected_all(self, *, num_blocks: int, cost_s: float) -> None:
         self._least_blocks = num_blocks
         self._quiet_since_s = None
         self._quiet_enough_s = max(QUIET_S, _QUIET_PER_COST * cost_s)
@@ -101,7 +101,7 @@ class CollectionSchedule:
 
 
 class Collector:
-    """Collects for one event loop, in a process of which it is the only one that matters."""
+    """Collects garbage for the main event loop of a process."""
 
     def __init__(self, clock: Clock, is_quiet: Callable[[], bool]) -> None:
         self._clock = clock
@@ -111,13 +111,13 @@ class Collector:
         self._schedule = CollectionSchedule(num_blocks=self._num_blocks)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Collect until cancelled."""
         while True:
             await asyncio.sleep(TICK_S)
             self.tick()
 
     def tick(self) -> Generation | None:
-        """Collects what is due; what that was."""
+        """Collect the generation that is due and return it."""
         now_s = self._clock.monotonic_s()
         if now_s >= self._counts_s:
             self._count(now_s)
@@ -127,31 +127,31 @@ class Collector:
             num_blocks=self._num_blocks,
             is_quiet=self._is_quiet(),
         )
-        generation = self._schedule.due(moment)
+        generation = self._schedule.find_due(moment)
         if generation is not None:
             num_found = gc.collect(generation)
             if generation is Generation.FULL:
-                self._note_full(moment, num_found)
+                self._record_full(moment, num_found)
             elif generation is Generation.YOUNG:
-                self._schedule.has_collected_young(cost_s=self._clock.monotonic_s() - now_s)
+                self._schedule.on_collected_young(cost_s=self._clock.monotonic_s() - now_s)
         return generation
 
     def _count(self, now_s: float) -> None:
         self._num_blocks = sys.getallocatedblocks()
         self._counts_s = now_s + COUNT_EVERY_S
 
-    def _note_full(self, moment: CollectorState, num_found: int) -> None:
+    def _record_full(self, moment: CollectorState, num_found: int) -> None:
         now_s = self._clock.monotonic_s()
         cost_s = now_s - moment.now_s
         self._count(now_s)
-        self._schedule.has_collected_all(num_blocks=self._num_blocks, cost_s=cost_s)
+        self._schedule.on_collected_all(num_blocks=self._num_blocks, cost_s=cost_s)
         cost_ms = round(cost_s * 1000, 1)
         log.info("garbage.collected", cost_ms=cost_ms, num_found=num_found, quiet=moment.is_quiet)
 
 
 @contextmanager
 def install_gc_scheduler() -> Iterator[None]:
-    """The interpreter's own collector rests, and what lives already is looked at no more."""
+    """Disable the interpreter's collector and freeze all present objects until the block ends."""
     gc.collect()
     gc.freeze()
     gc.disable()

@@ -1,4 +1,4 @@
-"""Where the embedded installation keeps its things: one folder, CARET_HOME."""
+"""The directory of the local installation, CARET_HOME."""
 
 import os
 from pathlib import Path
@@ -8,5 +8,5 @@ REPOSITORY: Final = Path(__file__).resolve().parents[3]
 
 
 def home_folder() -> Path:
-    """CARET_HOME, or `.caret` in the repository; an empty setting is no setting."""
+    """Return CARET_HOME, or `.caret` in the repository if it is unset or empty."""
     return Path(os.environ.get("CARET_HOME") or REPOSITORY / ".caret").absolute()

@@ -1,4 +1,4 @@
-"""Identifiers as types of their own, and how new ones are made."""
+"""Identifier types, and functions that create new identifiers."""
 
 import os
 import time
@@ -14,12 +14,12 @@ CacheSalt = NewType("CacheSalt", str)  # 64 hex characters
 
 
 def uuid7(*, now_ms: int | None = None) -> uuid.UUID:
-    """A time-ordered UUID: 48 bits of Unix milliseconds, then random bits (RFC 9562, 5.7)."""
+    """Return a time-ordered UUID: 48 bits of Unix milliseconds, then random bits (RFC 9562)."""
     return uuid.UUID(int=_uuid7_bits(now_ms))
 
 
 def new_request_id(*, now_ms: int | None = None) -> RequestId:
-    """The text of a uuid7, in half the time: each completion has one."""
+    """Return the text of a uuid7 in half the time, since each completion needs one."""
     digits = f"{_uuid7_bits(now_ms):032x}"
     groups = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
     return RequestId("-".join(groups))

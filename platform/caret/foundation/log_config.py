@@ -1,9 +1,9 @@
-"""Structured logs: one JSON line an event, dotted names, fields, never customers' code or keys.
+"""Structured logs: one JSON line per event, with a dotted name and fields.
 
-An exception is logged by its kind and place: its message may quote content (Postgres names the row
-that it refuses), and so do a traceback's local variables. Foreign loggers are kept at WARNING: at
-DEBUG several libraries print frames and bodies. An address of a request is logged without what may
-open something: links of invitations carry their token in the path.
+Logs never contain customers' code or keys. Only the type and location of an exception are logged:
+its message may quote content (Postgres quotes the rejected row), and so do the local variables of a
+traceback. Foreign loggers are limited to WARNING, because several libraries print frames and bodies
+at DEBUG. URLs are logged without secrets: an invitation link has its token in the path.
 """
 
 import logging
@@ -17,7 +17,7 @@ _QUIET = ("websockets", "aiohttp", "asyncio", "urllib3", "httpx")
 
 
 def configure_logging(process: str) -> None:
-    """Sends this process's logs, its libraries' included, to standard error as JSON lines."""
+    """Send the logs of this process and its libraries to standard error as JSON lines."""
     shared: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -47,16 +47,16 @@ def configure_logging(process: str) -> None:
 
 
 def describe(error: BaseException) -> dict[str, str]:
-    """The kind and place of an error as log fields; not its message, which may quote content."""
+    """Return an error's type and location as log fields. Its message may quote content."""
     frames = traceback.extract_tb(error.__traceback__)
     places = (f"{Path(frame.filename).name}:{frame.lineno}:{frame.name}" for frame in frames)
     return {"error": type(error).__name__, "trace": " > ".join(places)}
 
 
 def _without_message(record: logging.LogRecord) -> bool:
-    """Keeps what a library's record says of an exception or a request to what holds no content."""
+    """Remove content from a library's record of an exception or a request."""
     if record.name.startswith("celery.") and record.exc_info:
-        # Its texts quote the error; `data` is the context that they are made of.
+        # Its messages quote the error; `data` is the context for formatting them.
         task = getattr(record, "data", {}).get("name", "unknown")
         record.msg, record.args = "task.failed: %s", (task,)
     elif record.name.startswith("django.") and (status := getattr(record, "status_code", None)):

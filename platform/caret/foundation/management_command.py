@@ -1,11 +1,13 @@
-"""What our management commands derive from."""
+"""The base class of our management commands."""
 
 from django.core.management.base import BaseCommand
 
 
 class NoSystemChecksCommand(BaseCommand):
-    """Begins at once. Django's system checks load every address of console and API, some seconds of
-    work of which a command needs nothing; `manage.py check` and the console's start run them.
+    """A command that starts without Django's system checks.
+
+    The checks import every URL of the console and the API. That takes seconds, and a command needs
+    none of them. `manage.py check` and the console run them at start.
     """
 
     requires_system_checks = ()

@@ -1,12 +1,12 @@
-"""Networks that are no public host's: IANA's registries of special-purpose addresses, as a table.
+"""Networks without public hosts: IANA's registries of special-purpose addresses, as a table.
 
 https://www.iana.org/assignments/iana-ipv4-special-registry
 https://www.iana.org/assignments/iana-ipv6-special-registry
 
-All entries are here, those that IANA calls globally reachable included (anycast of protocols and of
-AS112, relays for multicast): no webhook and no identity provider has an address there. Addresses
-that carry an IPv4 address inside (mapped, translated by NAT64, 6to4, Teredo) are here as well, so
-that none of them leads to an IPv4 address that is refused.
+All entries are included, even those that IANA calls globally reachable (anycast of protocols and of
+AS112, multicast relays): no webhook and no identity provider has an address there. Addresses that
+contain an IPv4 address (mapped, translated by NAT64, 6to4, Teredo) are included as well, so that
+none of them leads to a forbidden IPv4 address.
 """
 
 import ipaddress
@@ -22,8 +22,8 @@ _IPV4: Final = {
     "127.0.0.0/8": "loopback",
     "169.254.0.0/16": "link-local; the metadata of most clouds",
     "172.16.0.0/12": "private use",
-    # Its sub-entries: DS-Lite, 192.0.0.8, PCP and TURN anycast, NAT64 discovery; and Oracle
-    # Cloud's metadata, 192.0.0.192.
+    # Includes DS-Lite, 192.0.0.8, PCP and TURN anycast, NAT64 discovery, and Oracle Cloud's
+    # metadata at 192.0.0.192.
     "192.0.0.0/24": "IETF protocol assignments",
     "192.0.2.0/24": "documentation",
     "192.31.196.0/24": "AS112",
@@ -47,7 +47,7 @@ _IPV6: Final = {
     "64:ff9b:1::/48": "NAT64 of one network",
     "100::/64": "discard only",
     "100:0:0:1::/64": "dummy prefix",
-    # Its sub-entries: Teredo, PCP, TURN and DNS-SD anycast, benchmarks, AMT, AS112, ORCHID, drones.
+    # Includes Teredo, PCP, TURN and DNS-SD anycast, benchmarks, AMT, AS112, ORCHID, drones.
     "2001::/23": "IETF protocol assignments",
     "2001:db8::/32": "documentation",
     "2002::/16": "6to4",
@@ -59,11 +59,11 @@ _IPV6: Final = {
     "fec0::/10": "site-local, deprecated by RFC 3879",
     "ff00::/8": "multicast, which has a registry of its own",
 }
-# Public by their numbers, but served by the host or the network that a virtual machine stands on.
+# Public addresses that are served by the host or network of a virtual machine.
 _CLOUDS: Final = {
     "168.63.129.16/32": "Azure: DNS, health probes, and the agent's secrets",
 }
-# All else of IPv6 is not assigned to anybody.
+# The rest of IPv6 is unassigned.
 _GLOBAL_UNICAST_IPV6: Final = ipaddress.IPv6Network("2000::/3")
 
 SPECIAL_NETWORKS: Final[tuple[Network, ...]] = tuple(

@@ -1,4 +1,4 @@
-"""An operator's file in TOML, checked against the struct that it should be."""
+"""Operators' TOML files, checked against a struct."""
 
 import tomllib
 from pathlib import Path
@@ -12,7 +12,10 @@ T = TypeVar("T")
 
 
 def read_toml(path: Path, kind: type[T], *, setting: str) -> T:
-    """Raises BadSetting, by the setting that named the file, the file, and the entry's place."""
+    """Read a TOML file.
+
+    Raises BadSetting with the setting that named the file, the file, and the invalid entry.
+    """
     try:
         return msgspec.convert(tomllib.loads(path.read_text()), kind)
     except OSError as error:

@@ -1,5 +1,5 @@
-"""Postgres, Valkey, an engine and Caret's own processes as children of one supervisor.
+"""The local installation: Postgres, Valkey, an engine and Caret under one supervisor.
 
-For development, demonstration and tests: `manage.py up`. Production names its own Postgres, Redis
-and engines in settings, and this package stays unused there.
+It serves development, demonstrations and tests: `manage.py up`. In production, settings name
+separate Postgres, Redis and engine servers, and this package is not used.
 """

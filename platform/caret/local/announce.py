@@ -1,4 +1,4 @@
-"""What the person reads when everything runs: addresses, a login, a key."""
+"""Prints the addresses, a login and an API key when everything runs."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Which database is backed up: the one that CARET_BACKUP_DATABASE_URL names, else the embedded."""
+"""Selects the database to back up: CARET_BACKUP_DATABASE_URL, or the local installation's."""
 
 from urllib.parse import quote
 
@@ -10,7 +10,10 @@ from caret.local.postgres_cluster import programs_of
 
 
 def backup_server(paths: EmbeddedPaths) -> Server:
-    """Raises BadSetting, MissingFeature."""
+    """Return the server to back up.
+
+    Raises BadSetting, MissingFeature.
+    """
     address = env_optional_secret(
         "CARET_BACKUP_DATABASE_URL", default_file=paths.secrets / "backup-database-url"
     )

@@ -1,4 +1,4 @@
-"""Caret's own processes as parts: gateway, console, worker, beat; and commands that end."""
+"""Caret's own processes as services (gateway, console, worker, beat), and one-off commands."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ from caret.local.worker_health import worker_answers
 
 _READY_TIMEOUT_S = 120.0
 _COMMAND_TIMEOUT_S = 300.0
-# Names what the worker is asked by; the machine's name may be unknown or shared.
+# Identifies the worker in health checks; the host name may be unknown or shared.
 _WORKER_NAME = "caret@localhost"
 
 
@@ -33,8 +33,10 @@ def web_part(
     environment: Mapping[str, str],
     host: str = LOOPBACK,
 ) -> CommandService:
-    """`manage.py gateway` and `manage.py console`; `host` is where they are asked whether they are
-    ready."""
+    """Return the service for `manage.py gateway` or `manage.py console`.
+
+    `host` is the address of its health checks.
+    """
     spec = ChildSpec(
         name=name,
         command=dying_with_parent(manage(name.lower())),
@@ -44,7 +46,7 @@ def web_part(
     )
     return CommandService(
         make_spec=lambda: spec,
-        question=lambda: answers_ok(f"http://{host}:{port}/healthz"),
+        ready_check=lambda: answers_ok(f"http://{host}:{port}/healthz"),
         name=name,
         ready_timeout_s=_READY_TIMEOUT_S,
     )
@@ -58,18 +60,19 @@ def worker_part(
         command=_celery(
             *("worker", "--hostname", _WORKER_NAME, "--concurrency", str(concurrency)),
             *("--loglevel", "INFO"),
-            # Gossip and its kin are for clusters of workers; here they are only traffic.
+            # Gossip and the like are for clusters of workers; here they only cause traffic.
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
         ),
         log_file=paths.logs / "worker.log",
         environment=environment,
         folder=REPOSITORY,
-        # A warm shutdown: the task that runs is finished. Tasks are idempotent, a kill only delays.
+        # A warm shutdown finishes the running task. Tasks are idempotent, so a kill only delays
+        # them.
         stop_grace_s=10.0,
     )
     return CommandService(
         make_spec=lambda: spec,
-        question=lambda: worker_answers(paths, environment=environment, worker=_WORKER_NAME),
+        ready_check=lambda: worker_answers(paths, environment=environment, worker=_WORKER_NAME),
         name="Worker",
         ready_timeout_s=_READY_TIMEOUT_S,
     )
@@ -79,7 +82,7 @@ def beat_part(*, paths: EmbeddedPaths, environment: Mapping[str, str]) -> Comman
     pid_file = paths.home / "beat.pid"
 
     def make_spec() -> ChildSpec:
-        # After a SIGKILL the file stays, and its number may be another process's by now.
+        # After a SIGKILL the file remains, and its PID may belong to another process by now.
         pid_file.unlink(missing_ok=True)
         return ChildSpec(
             name="Beat",
@@ -92,10 +95,10 @@ def beat_part(*, paths: EmbeddedPaths, environment: Mapping[str, str]) -> Comman
             folder=REPOSITORY,
         )
 
-    # Beat answers no questions; it writes its number when it has read its schedule.
+    # Beat has no health check; it writes its PID after it has read its schedule.
     return CommandService(
         make_spec=make_spec,
-        question=pid_file.exists,
+        ready_check=pid_file.exists,
         name="Beat",
         ready_timeout_s=_READY_TIMEOUT_S,
     )
@@ -109,7 +112,10 @@ def run_to_end(
     environment: Mapping[str, str],
     on_wait: Callable[[], None] = lambda: None,
 ) -> str:
-    """What the command printed; its other output goes to `log_file`. Raises PartFailed."""
+    """Run a command to its end and return its standard output.
+
+    Its standard error goes to `log_file`. Raises PartFailed.
+    """
     rotate_at_start(log_file)
     with log_file.open("ab") as log:
         process = subprocess.Popen(

@@ -1,8 +1,8 @@
-"""One child process: start, wait until it is ready, stop with growing emphasis.
+"""One child process: start, wait for readiness, stop with increasing force.
 
-Every child leads a session of its own, so that a Ctrl-C in the terminal reaches the supervisor only
-and the supervisor decides the order. It also asks the kernel to be killed when the supervisor dies
-(`setpriv --pdeathsig`); grandchildren and machines without setpriv are left to the watchdog.
+Each child has its own session. So Ctrl-C in the terminal reaches only the supervisor, which decides
+the order of shutdown. The kernel also kills the child if the supervisor dies (`setpriv
+--pdeathsig`). The watchdog handles grandchildren and machines without setpriv.
 """
 
 import math
@@ -24,14 +24,14 @@ POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    name: str  # as the terminal and the log folder say it
+    name: str  # as shown in the terminal; the log file is named after it
     command: tuple[str, ...]
     log_file: Path
-    environment: Mapping[str, str] = field(repr=False)  # the whole of it; may hold secrets
+    environment: Mapping[str, str] = field(repr=False)  # all variables; may contain secrets
     folder: Path = Path("/")
     stop_signal: signal.Signals = signal.SIGTERM
     stop_grace_s: float = 5.0  # then SIGKILL to the whole session
-    waits_for_input: bool = False  # its standard input is a pipe, until `let_go`
+    is_waiting_for_input: bool = False  # its standard input is a pipe, closed later on request
 
 
 class ChildProcess:
@@ -50,7 +50,7 @@ class ChildProcess:
 
     @property
     def exit_status(self) -> int | None:
-        """None while it lives; negative: the signal that ended it, as in `subprocess`."""
+        """Exit status; None while it runs; negative: a signal, as in `subprocess`."""
         return None if self._process is None else self._process.poll()
 
     def start(self) -> None:
@@ -58,7 +58,7 @@ class ChildProcess:
         with self.spec.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 self.spec.command,
-                stdin=subprocess.PIPE if self.spec.waits_for_input else subprocess.DEVNULL,
+                stdin=subprocess.PIPE if self.spec.is_waiting_for_input else subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.spec.folder,
@@ -73,7 +73,10 @@ class ChildProcess:
         timeout_s: float,
         on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        """Raises PartFailed when the child ends before, or `timeout_s` pass."""
+        """Wait until the child is ready.
+
+        Raises PartFailed if the child ends first, or after `timeout_s`.
+        """
         deadline_s = time.monotonic() + timeout_s
         while not is_ready():
             if not self.is_alive:
@@ -83,29 +86,29 @@ class ChildProcess:
             on_wait()
             time.sleep(POLL_S)
 
-    def let_go(self) -> None:
-        """Close the input that it waits for."""
+    def close_input(self) -> None:
+        """Close the standard input that the child waits for."""
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.close()
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         if self.is_alive:
             self._signal(self.spec.stop_signal)
 
     def stop(self, *, max_grace_s: float = math.inf) -> None:
-        """Return when nothing of the child's session is left."""
-        self.ask_to_stop()
+        """Stop the child and return when its whole process group has ended."""
+        self.request_stop()
         deadline_s = time.monotonic() + min(self.spec.stop_grace_s, max_grace_s)
         while self.is_alive and time.monotonic() < deadline_s:
             time.sleep(POLL_S)
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL to the leader and to what it leaves in its process group."""
+        """Send SIGKILL to the child and to the rest of its process group."""
         if self._process is None:
             return
-        with suppress(ProcessLookupError):  # nobody is left in the group
+        with suppress(ProcessLookupError):  # the group is empty
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
@@ -123,7 +126,7 @@ class ChildProcess:
 def dying_with_parent(
     command: tuple[str, ...], *, number: signal.Signals = signal.SIGKILL
 ) -> tuple[str, ...]:
-    """`command`, to be sent `number` by the kernel when the process that started it dies."""
+    """Wrap `command`: the kernel sends it `number` when the process that started it dies."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         return command

@@ -1,6 +1,7 @@
-"""Random passwords of the embedded installation, written once and never changed.
+"""Random passwords of the local installation, written once and never changed.
 
-The addresses beside them are derived: they hold the socket's path, which moves with the home.
+The URLs beside them are written at every start, because they contain the path of the socket, which
+depends on CARET_HOME.
 """
 
 import os
@@ -18,7 +19,7 @@ DATABASE = "caret"
 
 
 def write_credentials(paths: EmbeddedPaths) -> None:
-    """Writes what is missing; cheap, so that Django's settings load before any part runs."""
+    """Write missing credentials; cheap, so that Django's settings load before any service runs."""
     make_folders(paths)
     _keep_or_write(paths.root_secret, secrets.token_hex(32))
     for role in (SUPERUSER, OWNER_ROLE, APP_ROLE):
@@ -56,7 +57,7 @@ def _keep_or_write(file: Path, text: str) -> None:
 
 
 def _write_private(file: Path, text: str) -> None:
-    """Whole or not at all, and never readable by others, not for a moment."""
+    """Write a file atomically; other users can never read it, not even for a moment."""
     if file.exists() and file.read_text() == text + "\n":
         return
     draft = file.with_name(file.name + ".new")

@@ -1,8 +1,8 @@
-"""`--detach`: the same supervisor in a session of its own; this process waits until it is ready.
+"""`up --detach`: runs the supervisor in its own session and waits until it is ready.
 
-The supervisor keeps the terminal until then, so that the person sees the same as without --detach.
-Readiness is one byte through a pipe; its end without that byte means that the supervisor has ended,
-and its exit code becomes ours.
+The supervisor keeps the terminal until then, so the output is the same as without --detach. It
+reports readiness with one byte through a pipe. If the pipe ends without that byte, the supervisor
+has ended, and its exit code becomes ours.
 """
 
 import os
@@ -30,14 +30,14 @@ def run_detached() -> int:
         is_ready = os.read(reading, 1) == _READY
         os.close(reading)
         if is_ready:
-            # Not ours to wait for any more: Popen's own exit would wait until it ends.
+            # Popen's exit would otherwise wait until the supervisor ends.
             supervisor.returncode = 0
             return 0
         return supervisor.wait()
 
 
 def detach_from_terminal(paths: EmbeddedPaths, *, ready_descriptor: int) -> None:
-    """What is said from now on goes to the supervisor's log; then the waiting process is told."""
+    """Redirect output to the supervisor's log, then report readiness to the waiting process."""
     log_file = paths.logs / "supervisor.log"
     rotate_at_start(log_file)
     sys.stdout.flush()
@@ -51,7 +51,7 @@ def detach_from_terminal(paths: EmbeddedPaths, *, ready_descriptor: int) -> None
 
 
 def _pass_on_stop_signals(supervisor: subprocess.Popen[bytes]) -> None:
-    """It is in another session, where this terminal's Ctrl-C does not reach it."""
+    """Forward signals to the supervisor: Ctrl-C does not reach its session."""
 
     def pass_on(number: int, _: FrameType | None) -> None:
         supervisor.send_signal(number)

@@ -1,5 +1,4 @@
-"""The demonstration tenants: made once by `manage.py create_demo_tenants`, the same at every
-start."""
+"""The demonstration tenants, which `manage.py create_demo_tenants` creates once."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,7 +12,10 @@ from caret.local.state_file import TenantEntry
 def ensure_demo_tenants(
     paths: EmbeddedPaths, *, environment: Mapping[str, str], on_wait: Callable[[], None]
 ) -> list[TenantEntry]:
-    """Raises PartFailed."""
+    """Return the demonstration tenants; the same ones at each start.
+
+    Raises PartFailed.
+    """
     log_file = paths.logs / "demo-tenants.log"
     output = run_to_end(
         "The command that makes the demonstration tenants",
@@ -25,7 +27,7 @@ def ensure_demo_tenants(
     try:
         tenants: list[TenantEntry] = json.loads(output)
     except json.JSONDecodeError as error:
-        # Never the output itself: it holds passwords.
+        # Never include the output itself: it contains passwords.
         raise PartFailed(
             f"`manage.py create_demo_tenants` did not print JSON. Its log: {log_file}"
         ) from error

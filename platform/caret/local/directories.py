@@ -1,4 +1,4 @@
-"""The folders of an embedded installation, private to their owner."""
+"""The directories of a local installation, accessible only to their owner."""
 
 import os
 import stat
@@ -16,11 +16,11 @@ def make_folders(paths: EmbeddedPaths) -> None:
 
 
 def _make_socket_folder(folder: Path) -> None:
-    """Below a temporary folder that anybody may write: refuse what others put there."""
+    """Create the socket directory; reject one that another user created in the shared TMPDIR."""
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         raise StartupError(
-            f"{folder} is not a folder of ours; remove it, or set TMPDIR to another place."
+            f"{folder} is not a folder of yours; remove it, or set TMPDIR to another folder."
         )
     folder.chmod(0o700)

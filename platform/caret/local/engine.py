@@ -1,6 +1,6 @@
-"""One vLLM server on the loopback address, for the CPU or the GPU that this machine has.
+"""One vLLM server on the loopback address, for this machine's CPU or GPU.
 
-The flags and their reasons are in ADR 0012; the measurements behind them are the project's own.
+ADR 0012 explains the arguments.
 """
 
 import importlib.metadata
@@ -22,18 +22,18 @@ from caret.local.service import CommandService
 
 DEMO_MODEL = REPOSITORY / "inference" / "demo_model" / "weights"
 MAX_CONTEXT_TOKENS = 4608
-# The first start of a large model loads it from a network; nobody waits longer than this.
+# At its first start, a large model is loaded over the network.
 _READY_TIMEOUT_S = 900.0
 _STOP_GRACE_S = 10.0
-# Streams in flight get this long to finish at SIGTERM; with vLLM's default of 0 they hang.
+# Time for streams in flight to finish after SIGTERM; with vLLM's default of 0 they hang.
 _SHUTDOWN_TIMEOUT_S = 3
 
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    path: str  # a folder, or a name on the model hub
+    path: str  # a directory, or a name on the model hub
     served_name: str
-    heals_words: bool = True  # False: it goes on in mid-word (see the catalogue of pools)
+    has_token_healing: bool = True  # False: it continues in mid-word (see the catalogue of pools)
 
     @property
     def is_folder(self) -> bool:
@@ -45,8 +45,8 @@ class EngineSettings:
     model: LocalModel
     port: int
     has_gpu: bool
-    extra_arguments: tuple[str, ...] = field(default=())  # CARET_ENGINE_ARGS, after ours: they win
-    stated: StatedArgs = NOTHING_STATED  # in these arguments
+    extra_arguments: tuple[str, ...] = field(default=())  # CARET_ENGINE_ARGS, which override ours
+    stated: StatedArgs = NOTHING_STATED  # parsed from these arguments
 
     @property
     def url(self) -> str:
@@ -54,12 +54,12 @@ class EngineSettings:
 
     @property
     def entry(self) -> ReplicaEntry:
-        """In the catalogue of pools."""
+        """The replica's entry in the catalogue of pools."""
         return self.url if self.stated.speculation is None else self.table
 
     @property
     def table(self) -> dict[str, str | int]:
-        """The entry's longer form."""
+        """The long form of the entry."""
         table: dict[str, str | int] = {"url": self.url}
         if self.stated.speculation is not None:
             table["speculation"] = self.stated.speculation.value
@@ -69,7 +69,10 @@ class EngineSettings:
 
 
 def engine_from_environment(port: int) -> EngineSettings:
-    """Raises BadSetting."""
+    """Read the settings of the engine.
+
+    Raises BadSetting.
+    """
     arguments = tuple(shlex.split(env_text("CARET_ENGINE_ARGS", "")))
     return EngineSettings(
         model=_model(env_text("CARET_MODEL", str(DEMO_MODEL))),
@@ -94,7 +97,7 @@ def engine_part(
     )
     return CommandService(
         make_spec=lambda: spec,
-        question=lambda: answers_ok(f"{settings.url}/health"),
+        ready_check=lambda: answers_ok(f"{settings.url}/health"),
         name="Engine",
         ready_timeout_s=_READY_TIMEOUT_S,
     )
@@ -110,11 +113,11 @@ def engine_command(settings: EngineSettings) -> tuple[str, ...]:
         "--max-model-len", str(MAX_CONTEXT_TOKENS),
         "--enable-prefix-caching", "--enable-prompt-tokens-details",
         "--scheduling-policy", "priority",
-        # What bounds the time to cancel, and what a long prompt does to its neighbours.
+        # These bound the time to cancel, and the delay that a long prompt causes to other requests.
         "--max-num-batched-tokens", "512", "--long-prefill-token-threshold", "128",
-        # A full queue refuses at once, and the gateway tells the client (`engine_busy`).
+        # A full queue rejects requests at once, and the gateway tells the client (`engine_busy`).
         "--max-num-queued-reqs", "256", "--max-num-queued-tokens", "262144",
-        # Nothing of a prompt in any log.
+        # No prompt text in any log.
         "--no-enable-log-requests", "--disable-uvicorn-access-log",
         "--generation-config", "vllm",
         "--shutdown-timeout", str(_SHUTDOWN_TIMEOUT_S),
@@ -124,18 +127,18 @@ def engine_command(settings: EngineSettings) -> tuple[str, ...]:
     # fmt: on
 
 
-# Blocks of 32 tokens are the smallest that the CPU build accepts: fewer tokens stay uncached.
+# 32 tokens is the smallest block of the CPU build; smaller blocks leave fewer tokens uncached.
 _CPU_ARGUMENTS = ("--block-size", "32", "--enforce-eager")
 _GPU_ARGUMENTS = ("--block-size", "16")
 
 
-# What is told to shed on a machine without a GPU: there cold prompts take seconds with nobody else
-# about, and few people share it. The production defaults (gateway) times 12.5.
+# Targets for load shedding on a machine without a GPU. There a cold prompt takes seconds even on an
+# idle engine, and few users share it. The production defaults (gateway) times 12.5.
 _CPU_TARGETS_MS = {"INLINE": 1_000, "FIM": 1_500, "BLOCK": 5_000, "CHAT": 20_000}
 
 
 def first_token_targets(settings: EngineSettings) -> dict[str, str]:
-    """The gateway's settings for this engine, for an environment that does not name its own."""
+    """Return the gateway's targets for this engine; explicit settings override them."""
     if settings.has_gpu:
         return {}
     return {
@@ -144,8 +147,8 @@ def first_token_targets(settings: EngineSettings) -> dict[str, str]:
     }
 
 
-# An engine runs code that came with its model: it learns nothing of databases and keys. Each also
-# as NAME_FILE.
+# An engine runs code that came with its model, so it gets no database URLs and keys. Each variable
+# may also end in _FILE.
 _SECRETS = (
     "CARET_ROOT_SECRET",
     "DATABASE_URL",
@@ -158,7 +161,10 @@ _SECRETS = (
 def engine_environment(
     base: Mapping[str, str], *, has_gpu: bool, has_model_folder: bool
 ) -> dict[str, str]:
-    """What the person has set already wins over ours; secrets of other parts are left out."""
+    """Return the engine's environment, without secrets of other services.
+
+    Variables that the user has set override ours.
+    """
     ours = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_LOGGING_COLOR": "0"}
     if has_model_folder:
         ours["HF_HUB_OFFLINE"] = "1"
@@ -170,7 +176,7 @@ def engine_environment(
 def _cpu_environment() -> dict[str, str]:
     num_cores = len(os.sched_getaffinity(0))
     ours = {"VLLM_CPU_KVCACHE_SPACE": "1"}
-    if num_cores <= 4:  # leave a core to the gateway; larger machines: vLLM's own choice
+    if num_cores <= 4:  # leave a core for the gateway; on larger machines vLLM decides
         ours |= {
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
             "OMP_NUM_THREADS": str(max(1, num_cores - 1)),
@@ -180,8 +186,8 @@ def _cpu_environment() -> dict[str, str]:
 
 def _model(path: str) -> LocalModel:
     if path == str(DEMO_MODEL):
-        # Its prefixes and middles were encoded apart (its card says so).
-        return LocalModel(path=path, served_name="demo", heals_words=False)
+        # Its prefixes and middles were tokenized separately (see its model card).
+        return LocalModel(path=path, served_name="demo", has_token_healing=False)
     if path.startswith(("/", ".", "~")) and not Path(path).expanduser().is_dir():
         raise BadSetting(f"CARET_MODEL is {path!r}, but there is no such folder.")
     folder = Path(path).expanduser()
@@ -191,7 +197,7 @@ def _model(path: str) -> LocalModel:
 
 
 def is_built_for_gpu() -> bool:
-    """platform/scripts/setup has installed the build that this machine can run."""
+    """Return whether platform/scripts/setup has installed the GPU build."""
     try:
         importlib.metadata.distribution("vllm-cpu")
     except importlib.metadata.PackageNotFoundError:

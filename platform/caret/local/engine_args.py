@@ -1,7 +1,7 @@
-"""What CARET_ENGINE_ARGS makes of the engine, where the gateway, or a tenant's privacy, cares.
+"""Checks CARET_ENGINE_ARGS for settings that affect the gateway or tenant isolation.
 
-vLLM takes such a setting in several spellings: as JSON, by its parts (`--name.part value`), with
-underscores, shortened.
+vLLM accepts such a setting in several forms: as JSON, by its parts (`--name.part value`), with
+underscores, abbreviated.
 """
 
 import json
@@ -19,7 +19,7 @@ _OFFLOADING: Final = "--kv-offloading-size"
 _METHOD: Final = "--spec-method"
 _MODEL: Final = "--spec-model"
 _FILE: Final = "--config"
-# The shortest of each that vLLM does not take for another's beginning.
+# The shortest abbreviation of each that vLLM does not take for another option.
 _SHORTEST: Final = {
     _SPECULATION: len("--specu"),
     _CONNECTOR: len("--kv-t"),
@@ -38,21 +38,24 @@ _METHODS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class StatedArgs:
-    speculation: SpeculationMethod | None = None  # None: it does not
-    max_cached_requests: int | None = None  # None: nothing is said of them
+    speculation: SpeculationMethod | None = None  # None: no speculative decoding
+    max_cached_requests: int | None = None  # None: not given
 
 
 NOTHING_STATED: Final = StatedArgs()
 
 
 def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> StatedArgs:
-    """Raises BadSetting for what would let one tenant find what another has left."""
+    """Parse the arguments.
+
+    Raises BadSetting for settings that would let a tenant find another tenant's data in a cache.
+    """
     try:
         settings = _read(arguments)
     except ValueError as error:
-        raise BadSetting("CARET_ENGINE_ARGS: a setting of the engine is no JSON.") from error
+        raise BadSetting("CARET_ENGINE_ARGS: an engine setting is not valid JSON.") from error
     if _FILE in settings:
-        raise BadSetting("CARET_ENGINE_ARGS: give the arguments themselves, not a --config.")
+        raise BadSetting("CARET_ENGINE_ARGS: write the arguments themselves instead of --config.")
     stated = _speculation(settings)
     try:
         require_isolated_cache(
@@ -84,7 +87,7 @@ def _connector(
 ) -> str | None:
     if _CONNECTOR in settings:
         config = settings[_CONNECTOR]
-        # A class of the operator's own: its name says nothing.
+        # The operator's own class: its name tells nothing about it.
         own = config.get("kv_connector_module_path")
         return str(own or config.get("kv_connector"))
     if _OFFLOADING in settings and environment.get("VLLM_USE_SIMPLE_KV_OFFLOAD", "0") != "0":
@@ -93,7 +96,7 @@ def _connector(
 
 
 def _read(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The settings that are looked at, as their parts; one that has no parts under "".
+    """Return the relevant settings as their parts; a setting without parts has the part "".
 
     Raises ValueError.
     """
@@ -109,7 +112,7 @@ def _read(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """Name, part of it or "", and value of each argument that is looked at."""
+    """Yield the name, the part or "", and the value of each relevant argument."""
     for number, argument in enumerate(arguments):
         written, equals, value = argument.partition("=")
         head, _, part = written.partition(".")

@@ -1,14 +1,14 @@
-"""Why `manage.py up` refuses or gives up, and the exit code of each reason.
+"""Errors of `manage.py up`, and their exit codes.
 
-* Refusal: one clear sentence for the terminal
+* StartupError: one clear sentence for the terminal
   + PortInUse        3
   + NoDiskSpace      4
-  + MissingFeature   5  (a processor feature, or a program of the system)
-  + PartFailed       7  (which part, and the last lines of its log)
-  + HomeInUse        8  (another supervisor works in this CARET_HOME)
+  + MissingFeature   5  (a processor feature, or a system program)
+  + PartFailed       7  (names the service; has the last lines of its log)
+  + HomeInUse        8  (another supervisor uses this CARET_HOME)
 
-A malformed setting is `caret.foundation.environment.BadSetting`, exit code 2. Code 6 is
-`platform/scripts/setup`'s: an installation that failed.
+A malformed setting is `caret.foundation.environment.BadSetting`, exit code 2. Code 6 is for a
+failed installation by `platform/scripts/setup`.
 """
 
 from enum import IntEnum
@@ -23,7 +23,7 @@ class ExitCode(IntEnum):
     INSTALLATION_FAILED = 6
     PART_FAILED = 7
     HOME_IN_USE = 8
-    INTERRUPTED = 130  # 128 + SIGINT, as shells write it
+    INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 class StartupError(Exception):
@@ -43,7 +43,7 @@ class MissingFeature(StartupError):
 
 
 class PartFailed(StartupError):
-    """`log_tail` is what the part wrote last; empty when it wrote nothing."""
+    """A service failed. `log_tail` is the end of its log; empty if it wrote nothing."""
 
     exit_code = ExitCode.PART_FAILED
 

@@ -1,10 +1,10 @@
-"""Is a local HTTP server ready?"""
+"""Health checks of local HTTP servers."""
 
 import http.client
 import urllib.request
 
 _TIMEOUT_S = 2.0
-# Without the proxies of the environment, which know nothing of this machine's loopback address.
+# Ignores the environment's proxies, which cannot reach this machine's loopback address.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 

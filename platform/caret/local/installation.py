@@ -1,4 +1,4 @@
-"""A running installation: every part started in order, then kept alive until somebody says stop."""
+"""A running local installation: starts all services in order and keeps them running."""
 
 import os
 from collections.abc import Iterable
@@ -26,7 +26,10 @@ _LEFTOVER_GRACE_S = 5.0
 
 
 class Installation:
-    """Needs the home's lock. Leaving the `with` stops all; nothing that it started is left."""
+    """A local installation; requires the lock of its CARET_HOME.
+
+    Leaving the `with` block stops all services. No process that it started remains.
+    """
 
     def __init__(self, settings: UpSettings, *, progress: StartProgress) -> None:
         self._settings = settings
@@ -34,13 +37,16 @@ class Installation:
         self._mark = new_tag(settings.paths.home)
         self.environment = environment_of_children(settings, mark=self._mark)
         self._supervisor = Supervisor(
-            tell=lambda text: self.progress.say(text), tolerates_broken=settings.reloads
+            tell=lambda text: self.progress.print_line(text), tolerates_broken=settings.has_reload
         )
         self._watchdog = Watchdog(self._mark)
         self._tenants: list[TenantEntry] = []
 
     def __enter__(self) -> Self:
-        """Raises PortInUse before anything is started."""
+        """Prepare the start.
+
+        Raises PortInUse before anything has started.
+        """
         self._end_leftovers()
         require_free(*self._settings.needed_ports)
         write_credentials(self._settings.paths)
@@ -56,13 +62,16 @@ class Installation:
     ) -> None:
         try:
             self._settings.paths.up_file.unlink(missing_ok=True)
-            with self.progress.step("Stop", "every part, the databases last"):
+            with self.progress.show_step("Stop", "every part, the databases last"):
                 self._supervisor.stop()
         finally:
             self._watchdog.__exit__(kind, error, traceback)
 
     def start(self) -> None:
-        """Raises PartFailed."""
+        """Start all services and wait until they are ready.
+
+        Raises PartFailed.
+        """
         for part in self._parts.engines:
             self._supervisor.launch(part)
         for part in self._parts.foundations:
@@ -77,19 +86,19 @@ class Installation:
             self._await(part)
         self._write_up_file()
 
-    def watch(self) -> None:
-        """Keep all parts alive until a signal raises ShutdownRequested.
+    def supervise(self) -> None:
+        """Keep all services running until a signal raises ShutdownRequested.
 
-        Raises PartFailed when a part keeps dying.
+        Raises PartFailed if a service keeps failing.
         """
-        changes = changed_files(REPOSITORY) if self._settings.reloads else repeat(())
+        changes = changed_files(REPOSITORY) if self._settings.has_reload else repeat(())
 
         def look() -> bool:
-            self._watchdog.ensure()
+            self._watchdog.ensure_running()
             self._restart_after(next(changes))
             return False
 
-        self._supervisor.watch(until=look, on_launch=self._write_up_file)
+        self._supervisor.supervise(until=look, on_launch=self._write_up_file)
 
     def describe(self) -> UpEntry:
         ports = self._settings.ports
@@ -107,28 +116,30 @@ class Installation:
             parts = [part for part in self._parts.programs if part.name in programs_of(file)]
             if parts:
                 names = ", ".join(part.name for part in parts)
-                self.progress.say(f"{file} was saved; restarting: {names}.")
+                self.progress.print_line(f"{file} was saved; restarting: {names}.")
                 self._supervisor.restart(parts)
 
     def _end_leftovers(self) -> None:
-        """What an earlier supervisor left, if both it and its watchdog were killed."""
+        """End processes of an earlier run, in case its supervisor and its watchdog were killed."""
         num_ended = terminate_tagged(
             home_digest(self._settings.paths.home), grace_s=_LEFTOVER_GRACE_S
         )
         if num_ended:
-            self.progress.say(f"Ended {num_ended} processes that an earlier run had left behind.")
+            self.progress.print_line(
+                f"Ended {num_ended} processes that an earlier run had left behind."
+            )
 
     def _start(self, part: Service, *, is_foundation: bool) -> None:
-        with self.progress.step(part.name, _WHAT[part.name]) as tick:
+        with self.progress.show_step(part.name, _WHAT[part.name]) as tick:
             self._supervisor.launch(part, is_foundation=is_foundation)
             self._supervisor.await_ready(part, on_wait=tick)
 
     def _await(self, part: Service) -> None:
-        with self.progress.step(part.name, _WHAT[part.name]) as tick:
+        with self.progress.show_step(part.name, _WHAT[part.name]) as tick:
             self._supervisor.await_ready(part, on_wait=tick)
 
     def _migrate(self) -> None:
-        with self.progress.step("Migrations", _WHAT["Migrations"]) as tick:
+        with self.progress.show_step("Migrations", _WHAT["Migrations"]) as tick:
             for what, *arguments in (
                 ("The migration of the database", "migrate", *_MIGRATE),
                 ("The making of partitions", "create_partitions"),
@@ -142,7 +153,7 @@ class Installation:
                 )
 
     def _make_tenants(self) -> None:
-        with self.progress.step("Tenants", _WHAT["Tenants"]) as tick:
+        with self.progress.show_step("Tenants", _WHAT["Tenants"]) as tick:
             self._tenants = ensure_demo_tenants(
                 self._settings.paths, environment=self.environment, on_wait=tick
             )
@@ -160,26 +171,26 @@ class Installation:
         ]
 
 
-# Without system checks, for which every address of console and API would be loaded: the console's
-# own start makes them.
+# Without system checks, which would import every URL of the console and the API. The console runs
+# them at its start.
 _MIGRATE = ("--database", "owner", "--no-input", "--skip-checks")
-# What each step does, in the words of the terminal.
+# Descriptions of the steps, as the terminal shows them.
 _WHAT = {
     "Postgres": "the control plane's database",
     "Valkey": "snapshots, queues and usage events",
-    "Migrations": "tables and their row policies",
+    "Migrations": "tables and row-level security policies",
     "Tenants": "acme and globex, for the demonstration",
-    "Gateway": "where the editors connect",
+    "Gateway": "editors connect here",
     "Console": "web pages and REST API",
     "Worker": "ingests usage, publishes snapshots",
-    "Beat": "the clock of the periodic tasks",
-    "Engine": "vLLM loads the model (since the beginning)",
-    "Embeddings": "vLLM loads retrieval's model (likewise)",
+    "Beat": "schedules the periodic tasks",
+    "Engine": "vLLM loads the model (since the start)",
+    "Embeddings": "vLLM loads the retrieval model (since the start)",
 }
 
 
 def steps(settings: UpSettings) -> tuple[str, ...]:
-    """In the order in which the terminal shows them."""
+    """Return the titles of the steps in the order of the terminal."""
     retrieval = () if settings.embeddings is None else ("Embeddings",)
     return (*_STEPS, *retrieval, "a completion")
 

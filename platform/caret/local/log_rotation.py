@@ -1,4 +1,4 @@
-"""A child's log: one file and one predecessor, each of bounded size."""
+"""Log files of child processes: a current and a previous file, each of limited size."""
 
 import shutil
 from pathlib import Path
@@ -8,16 +8,16 @@ _TAIL_BYTES = 4096
 
 
 def rotate_at_start(log_file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> None:
-    """Makes room for a new run; small logs are kept and continued."""
+    """Start a new file if the log is large; otherwise it is continued."""
     log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if log_file.exists() and log_file.stat().st_size > max_bytes:
         log_file.replace(_predecessor(log_file))
 
 
 def rotate_while_open(log_file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> None:
-    """Copies and truncates, because the child keeps its descriptor (opened for appending).
+    """Copy and truncate the log, because the child keeps its descriptor (opened for appending).
 
-    What is written between the copy and the truncation is lost: accepted for these logs.
+    Lines written between the two are lost, which is acceptable for these logs.
     """
     if log_file.exists() and log_file.stat().st_size > max_bytes:
         shutil.copyfile(log_file, _predecessor(log_file))
@@ -26,7 +26,7 @@ def rotate_while_open(log_file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> None
 
 
 def tail(log_file: Path, *, max_lines: int = 12) -> str:
-    """The last lines, for an error message."""
+    """Return the last lines, for an error message."""
     if not log_file.exists():
         return ""
     with log_file.open("rb") as stream:

@@ -1,4 +1,4 @@
-"""Where the embedded installation keeps its things: one folder, CARET_HOME."""
+"""The paths of the local installation within CARET_HOME."""
 
 import hashlib
 import os
@@ -44,18 +44,18 @@ class EmbeddedPaths:
 
     @property
     def pools(self) -> Path:
-        return self.home / "pools.toml"  # the data plane's catalogue of engines
+        return self.home / "pools.toml"  # the data plane's catalogue of pools
 
     @property
     def journal(self) -> Path:
-        return self.home / "journal"  # usage records on their way to Redis
+        return self.home / "journal"  # usage records that are not yet in Redis
 
     @property
     def up_file(self) -> Path:
-        return self.home / "up.json"  # what runs now, mode 0600
+        return self.home / "up.json"  # the running installation, mode 0600
 
     @property
     def sockets(self) -> Path:
-        """Unix sockets live below the temporary folder: their paths may have 107 bytes only."""
+        """Directory of the Unix sockets, in TMPDIR because their paths are limited to 107 bytes."""
         digest = hashlib.sha256(str(self.home.resolve()).encode()).hexdigest()[:12]
         return Path(tempfile.gettempdir()) / f"caret-{os.getuid()}-{digest}"

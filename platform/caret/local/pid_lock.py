@@ -1,4 +1,4 @@
-"""One supervisor a home: a lock that the kernel takes back however its holder dies."""
+"""A lock that allows one supervisor per CARET_HOME; the kernel releases it when the holder dies."""
 
 import fcntl
 import os
@@ -19,12 +19,15 @@ class HomeLock:
         self._descriptor: int | None = None
 
     def __enter__(self) -> Self:
-        """Raises HomeInUse."""
+        """Acquire the lock.
+
+        Raises HomeInUse.
+        """
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o600)
         if not _try_lock_for_a_while(descriptor):
             os.close(descriptor)
-            raise HomeInUse(f"Another supervisor works in {self._file.parent}.")
+            raise HomeInUse(f"Another supervisor uses {self._file.parent}.")
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
         self._descriptor = descriptor
@@ -36,7 +39,7 @@ class HomeLock:
 
 
 def supervisor_pid(paths: EmbeddedPaths) -> int | None:
-    """The supervisor that holds the home's lock now; None when nobody does."""
+    """Return the PID of the supervisor that holds the lock; None if there is none."""
     try:
         descriptor = os.open(lock_file(paths), os.O_RDWR)
     except FileNotFoundError:
@@ -54,7 +57,7 @@ def lock_file(paths: EmbeddedPaths) -> Path:
 
 
 def _try_lock_for_a_while(descriptor: int) -> bool:
-    """`supervisor_pid` of another process holds the lock for an instant, only to look."""
+    """Retry for a moment, because another process may hold the lock briefly in `supervisor_pid`."""
     for _ in range(_ATTEMPTS):
         if _try_lock(descriptor):
             return True
@@ -71,10 +74,13 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _await_pid(descriptor: int) -> int:
-    """The holder writes its number right after it has the lock. Raises HomeInUse if it does not."""
+    """Read the holder's PID, which it writes right after it has acquired the lock.
+
+    Raises HomeInUse if it does not.
+    """
     for _ in range(_ATTEMPTS):
         text = os.pread(descriptor, 32, 0).decode().strip()
         if text.isdigit():
             return int(text)
         time.sleep(_PAUSE_S)
-    raise HomeInUse("The home is locked, but by no supervisor that says its number.")
+    raise HomeInUse("CARET_HOME is locked, but the supervisor has not written its PID.")

@@ -1,4 +1,4 @@
-"""The data plane's catalogue of engines (TOML), as `up` writes it for its own engine."""
+"""The catalogue of pools (TOML) that `up` writes for its own engine."""
 
 import json
 import os
@@ -9,10 +9,10 @@ from pathlib import Path
 
 from caret.foundation.environment import BadSetting
 
-ReplicaEntry = str | Mapping[str, str | int]  # its address, or the catalogue's table
+ReplicaEntry = str | Mapping[str, str | int]  # its URL, or the long form of the entry
 Value = str | int | list[ReplicaEntry] | Mapping[str, str | int]
 
-# One engine serves both tiers: a demonstration on one machine has memory for one model.
+# One engine serves both tiers: a demonstration machine has memory for only one model.
 _TIERS = ("fast", "quality")
 
 
@@ -20,7 +20,7 @@ _TIERS = ("fast", "quality")
 class LocalPool:
     name: str
     tier: str
-    replicas: tuple[str, ...]  # base addresses
+    replicas: tuple[str, ...]  # base URLs
 
 
 def render_pools(
@@ -32,8 +32,11 @@ def render_pools(
     heals_words: bool = True,
     additions_from: Sequence[str] = (),
 ) -> str:
-    """`heals_words`: False for a model that goes on in mid-word. `additions_from`: where operators
-    may add replicas."""
+    """Return the catalogue's text.
+
+    `heals_words` is False for a model that continues in mid-word. `additions_from` lists the hosts
+    on which operators may add replicas.
+    """
     shared: dict[str, Value] = {
         "model": model,
         "tokenizer": tokenizer,
@@ -52,11 +55,14 @@ def render_pools(
 def write_pools(file: Path, text: str) -> None:
     draft = file.with_name(file.name + ".new")
     draft.write_text(text)
-    os.replace(draft, file)  # noqa: PTH105  # readers see the old or the new, never half
+    os.replace(draft, file)  # noqa: PTH105  # readers see the old or the new file, never a part
 
 
 def read_pools(file: Path) -> list[LocalPool]:
-    """Name, tier and replicas only: what the person who runs `up` is told. Raises BadSetting."""
+    """Read only name, tier and replicas, for the summary that `up` prints.
+
+    Raises BadSetting.
+    """
     try:
         entries = tomllib.loads(file.read_text())["pools"]
         return [
@@ -68,7 +74,7 @@ def read_pools(file: Path) -> list[LocalPool]:
             for entry in entries
         ]
     except (OSError, KeyError, TypeError, tomllib.TOMLDecodeError) as error:
-        raise BadSetting(f"CARET_POOLS_FILE: {file} is no catalogue of pools: {error}.") from error
+        raise BadSetting(f"CARET_POOLS_FILE: {file} is not a pool catalogue: {error}.") from error
 
 
 def _url(replica: str | dict[str, str]) -> str:
@@ -81,8 +87,7 @@ def _render_pool(values: Mapping[str, Value]) -> str:
 
 
 def _toml(value: Value) -> str:
-    """JSON's strings and numbers are TOML's too, but for one character and for escapes of surrogate
-    pairs."""
+    """Return a value in TOML: JSON, except for one character and without surrogate pairs."""
     if isinstance(value, list):
         return f"[{', '.join(_toml(each) for each in value)}]"
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The ports of an embedded installation, and whether they are free."""
+"""The ports of a local installation, and checks whether they are free."""
 
 import errno
 import socket
@@ -8,20 +8,20 @@ from caret.foundation.environment import BadSetting, env_int, env_text
 from caret.local.errors import PortInUse
 
 LOOPBACK = "127.0.0.1"
-# Who listens on all addresses is reached on this machine's own.
+# A server on all addresses is reached on the loopback address.
 _REACHABLE = {"": LOOPBACK, "0.0.0.0": LOOPBACK, "::": "::1"}  # noqa: S104  # nothing is bound
 
 
 @dataclass(frozen=True, slots=True)
 class Port:
     number: int
-    setting: str  # the environment variable that chooses another
+    setting: str  # the environment variable for another port
     purpose: str
-    host: str = LOOPBACK  # where it listens; "" and the zero addresses: everywhere
+    host: str = LOOPBACK  # the address to listen on; "" and the zero addresses: all
 
     @property
     def reachable_host(self) -> str:
-        """As it stands in a URL."""
+        """Return the host as it is written in a URL."""
         host = _REACHABLE.get(self.host, self.host)
         return f"[{host}]" if ":" in host else host
 
@@ -62,8 +62,10 @@ def ports_from_environment() -> Ports:
 
 
 def require_free(*ports: Port) -> None:
-    """Raises PortInUse for the first that somebody listens on, before anything is started, and
-    BadSetting for a host that is none of this machine's."""
+    """Check that all ports are free, before anything has started.
+
+    Raises PortInUse for the first used one, and BadSetting for a host that is not this machine's.
+    """
     for port in ports:
         if not _is_free_for(port):
             raise PortInUse(
@@ -73,12 +75,15 @@ def require_free(*ports: Port) -> None:
 
 
 def is_free(number: int, host: str = LOOPBACK) -> bool:
-    """Raises OSError for a host that is none of this machine's."""
+    """Return whether a server can listen on the port.
+
+    Raises OSError for a host that is not this machine's.
+    """
     family, _, _, _, address = socket.getaddrinfo(
         host or None, number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
     with socket.socket(family, socket.SOCK_STREAM) as listener:
-        # As the servers do: connections of an earlier run that linger are no obstacle.
+        # Like the servers: lingering connections of an earlier run do not matter.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(address)

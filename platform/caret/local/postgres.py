@@ -1,7 +1,7 @@
-"""A Postgres server of our own: Unix socket only, passwords, every write on the disk.
+"""The local installation's Postgres server: Unix socket only, passwords, durable writes.
 
 with EmbeddedPostgres(paths) as postgres:
-    ...  # paths.app_database_url and paths.owner_database_url hold the addresses
+    ...  # paths.app_database_url and paths.owner_database_url contain the URLs
 """
 
 import signal
@@ -16,7 +16,7 @@ from caret.local.postgres_cluster import PostgresCluster, ensure_cluster, postgr
 from caret.local.postgres_roles import accepts_connections, reconcile_roles
 from caret.local.service import await_ready
 
-# After a crash the server replays its log first; measured 2-5 s under load.
+# After a crash the server first replays its log; measured 2-5 s under load.
 _READY_TIMEOUT_S = 120.0
 _STOP_GRACE_S = 20.0
 
@@ -33,7 +33,7 @@ class EmbeddedPostgres:
         account: PostgresUser | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """`settings`: of the server, beside and instead of ours."""
+        """`settings` are server settings that extend and override ours."""
         self._settings = settings or {}
         self._paths = paths
         self._mark = mark or {}
@@ -54,7 +54,7 @@ class EmbeddedPostgres:
         return self._child
 
     def launch(self) -> None:
-        """Makes the data folder first if there is none, which takes seconds."""
+        """Start the server. Creating a missing data directory takes seconds."""
         write_credentials(self._paths)
         account = self._account or choose_account()
         cluster = ensure_cluster(self._paths, account=account)
@@ -62,7 +62,7 @@ class EmbeddedPostgres:
         self._child.start()
 
     def is_ready(self) -> bool:
-        """Puts the roles right before it says yes."""
+        """Return whether the server is ready; then its roles have been reconciled."""
         if not accepts_connections(self._paths):
             return False
         reconcile_roles(self._paths)
@@ -76,7 +76,7 @@ class EmbeddedPostgres:
             "password_encryption": "scram-sha-256",
             "timezone": "UTC",
             "log_timezone": "UTC",
-            # Statements and details hold customers' data; errors are logged without them.
+            # Statements and details contain customers' data; errors are logged without them.
             "log_min_error_statement": "panic",
             "log_error_verbosity": "terse",
             "shared_buffers": "64MB",
@@ -89,6 +89,6 @@ class EmbeddedPostgres:
             command=account.wrap(command),
             log_file=self._paths.logs / "postgres.log",
             environment=postgres_environment() | self._mark,
-            stop_signal=signal.SIGINT,  # "fast": rolls back what runs, waits for nobody
+            stop_signal=signal.SIGINT,  # "fast": rolls back transactions and waits for no client
             stop_grace_s=_STOP_GRACE_S,
         )

@@ -1,13 +1,13 @@
-"""How Postgres runs when the supervisor is root, as whom it refuses to run.
+"""Selects a user for Postgres, which refuses to run as root.
 
-Three ways, the first that the machine allows:
+The first of three ways that the machine allows:
 
 * PLAIN       we are an ordinary user: nothing to do
-* NAMESPACE   a user namespace in which root is seen as `nobody`; files stay root's
-* CAPABILITY  really `nobody`, with the one capability to pass through root's private folders; for
+* NAMESPACE   a user namespace in which root appears as `nobody`; files still belong to root
+* CAPABILITY  really `nobody`, with the capability to access root's private directories; for
               containers, whose default seccomp profile forbids user namespaces. Files change owner.
 
-The choice may change between two runs (a container's data on a host), hence `give_to` each time.
+The choice may differ between two runs (a container's data on a host), so `give_to` runs each time.
 """
 
 import os
@@ -20,9 +20,9 @@ from pathlib import Path
 from caret.local.child_process import dying_with_parent
 from caret.local.errors import MissingFeature
 
-NOBODY = 65534  # the kernel's overflow id: `nobody` on every Linux distribution
+NOBODY = 65534  # the kernel's overflow ID: `nobody` on every Linux distribution
 _PROBE_TIMEOUT_S = 10.0
-# Postgres takes SIGQUIT as "stop at once, and take your shared memory with you".
+# On SIGQUIT, Postgres stops at once and removes its shared memory.
 _ORPHAN_SIGNAL = signal.SIGQUIT
 
 
@@ -32,12 +32,12 @@ class PostgresUser(Enum):
     CAPABILITY = "capability"
 
     def wrap(self, command: tuple[str, ...]) -> tuple[str, ...]:
-        """`command` under this account, to be ended when the supervisor dies."""
-        # The wish to die with the parent is the innermost: a change of identity would forget it.
+        """Return `command` run as this user, and stopped when the supervisor dies."""
+        # Requesting the signal must be the innermost step: a change of user would reset it.
         return (*_PREFIXES[self], *dying_with_parent(command, number=_ORPHAN_SIGNAL))
 
     def give_to(self, folder: Path) -> None:
-        """Hands `folder` and all below to the user that Postgres will be."""
+        """Change the owner of `folder` and its content to the user that Postgres runs as."""
         if os.getuid() != 0:
             return
         owner = NOBODY if self is PostgresUser.CAPABILITY else 0
@@ -69,7 +69,10 @@ _PREFIXES: dict[PostgresUser, tuple[str, ...]] = {
 
 
 def choose_account() -> PostgresUser:
-    """Raises MissingFeature when root can become nobody in no way."""
+    """Return the first user that works.
+
+    Raises MissingFeature if root has no way to run Postgres.
+    """
     if os.getuid() != 0:
         return PostgresUser.PLAIN
     for account in (PostgresUser.NAMESPACE, PostgresUser.CAPABILITY):

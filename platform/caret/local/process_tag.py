@@ -1,9 +1,9 @@
-"""The mark that every process below one supervisor carries in its environment.
+"""A tag in the environment of every process below one supervisor.
 
-Descendants inherit it, grandchildren too, whatever sessions and groups they make for themselves. So
-"everything that this supervisor started" is a question to /proc, and needs no list that could be
-stale. The mark is `<digest of the home>.<random>`: a new supervisor of a home recognises what an
-earlier one left behind, and is never mistaken for it.
+Descendants inherit it, whatever sessions and process groups they create. So /proc lists everything
+that a supervisor has started, and no list can become stale. The tag is `<digest of
+CARET_HOME>.<random>`. So a new supervisor finds what an earlier one left behind, but has another
+tag.
 """
 
 import hashlib
@@ -26,26 +26,29 @@ def new_tag(home: Path) -> str:
 
 
 def environment_with(mark: str) -> dict[str, str]:
-    """To be added to a child's environment."""
-    # setproctitle (Celery, vLLM) writes a process's title over its environment unless told not to.
+    """Return the variables to add to a child's environment."""
+    # setproctitle (Celery, vLLM) overwrites the environment with the process title unless disabled.
     return {VARIABLE: mark, "SPT_NOENV": "1"}
 
 
 def find_tagged_pids(prefix: str) -> list[int]:
-    """Living processes whose mark begins so, not this one; zombies have no environment left."""
+    """Return PIDs of other live processes whose tag begins with `prefix`, without zombies."""
     wanted = f"{VARIABLE}={prefix}".encode()
     return [pid for pid in _all_pids() if pid != os.getpid() and _carries(pid, wanted)]
 
 
 def terminate_tagged(prefix: str, *, grace_s: float) -> int:
-    """SIGTERM, and after `grace_s` SIGKILL, to all whose mark begins so. Returns how many."""
+    """Send SIGTERM to processes whose tag begins with `prefix`, SIGKILL after `grace_s`.
+
+    Returns the number of processes.
+    """
     first = _signal_marked(prefix, signal.SIGTERM)
     deadline_s = time.monotonic() + grace_s
     while first and time.monotonic() < deadline_s:
         if not find_tagged_pids(prefix):
             return first
         time.sleep(_POLL_S)
-    # Again and again: a process may fork between the look and the signal.
+    # Repeated, because a process may fork between the listing and the signal.
     while _signal_marked(prefix, signal.SIGKILL):
         time.sleep(_POLL_S)
     return first
@@ -57,7 +60,7 @@ def _signal_marked(prefix: str, number: signal.Signals) -> int:
         try:
             os.kill(pid, number)
         except ProcessLookupError:
-            continue  # it ended by itself meanwhile
+            continue  # it has ended meanwhile
     return len(pids)
 
 
@@ -69,5 +72,5 @@ def _carries(pid: int, wanted: bytes) -> bool:
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
-        return False  # gone, or another user's: not ours in either case
+        return False  # ended, or another user's: not ours in either case
     return any(entry.startswith(wanted) for entry in environment.split(b"\0"))

@@ -1,6 +1,6 @@
-"""What the person at the terminal sees: what is done, how long it has taken, what is next.
+"""Progress in the terminal: the current step, its duration and the next step.
 
-Two forms of one thing: lines for a log or a pipe, and a moving line for a terminal.
+There are two forms: lines for a log or a pipe, and a live line for a terminal.
 """
 
 import sys
@@ -15,7 +15,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-# A pipe's reader learns this often that a long step is still alive.
+# How often the reader of a pipe sees that a long step is still running.
 _REMINDER_S = 10.0
 _TITLE_WIDTH = 12
 _WHAT_WIDTH = 50
@@ -23,19 +23,19 @@ _WHAT_WIDTH = 50
 
 class StartProgress(Protocol):
     @contextmanager
-    def step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
-        """Yields what to call while waiting, often."""
+    def show_step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
+        """Show a step; yield a function to call often while waiting."""
 
-    def say(self, text: str = "") -> None: ...
+    def print_line(self, text: str = "") -> None: ...
 
 
 class StepList:
-    """The titles in their order, to say what is next."""
+    """The titles in order, to name the next step."""
 
     def __init__(self, titles: Sequence[str]) -> None:
         self._titles = list(titles)
 
-    def after(self, title: str) -> str:
+    def next_after(self, title: str) -> str:
         rest = self._titles[self._titles.index(title) + 1 :] if title in self._titles else []
         return rest[0] if rest else "done"
 
@@ -53,37 +53,37 @@ class PlainProgress:
         self._now_s = now_s
 
     @contextmanager
-    def step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
+    def show_step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
         began_s = reminded_s = self._now_s()
-        self.say(f"  ... {title}: {what} (next: {self._plan.after(title)})")
+        self.print_line(f"  ... {title}: {what} (next: {self._plan.next_after(title)})")
 
         def tick() -> None:
             nonlocal reminded_s
             if self._now_s() - reminded_s >= _REMINDER_S:
                 reminded_s = self._now_s()
-                self.say(f"  ... {title}: still at it after {reminded_s - began_s:.0f} s")
+                self.print_line(f"  ... {title}: still at it after {reminded_s - began_s:.0f} s")
 
         yield tick
-        self.say(f"  ok  {title}: {self._now_s() - began_s:.1f} s")
+        self.print_line(f"  ok  {title}: {self._now_s() - began_s:.1f} s")
 
-    def say(self, text: str = "") -> None:
+    def print_line(self, text: str = "") -> None:
         self._write(text + "\n")
 
 
 class TerminalProgress:
-    """Redraws only when ticked: the supervisor has no second thread, so that it may fork."""
+    """Redraws only when ticked: without a second thread, the supervisor can fork safely."""
 
     def __init__(self, plan: StepList, *, console: Console) -> None:
         self._plan = plan
         self._console = console
 
     @contextmanager
-    def step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
+    def show_step(self, title: str, what: str) -> Iterator[Callable[[], None]]:
         began_s = time.monotonic()
         spinner = Spinner("dots", style="cyan")
 
         def moving() -> Table:
-            note = Text(f"next: {self._plan.after(title)}", style="dim")
+            note = Text(f"next: {self._plan.next_after(title)}", style="dim")
             return _line(spinner, title, what, time.monotonic() - began_s, note=note)
 
         with Live(moving(), console=self._console, auto_refresh=False, transient=True) as live:
@@ -91,7 +91,7 @@ class TerminalProgress:
         done = Text("✓", style="green")
         self._console.print(_line(done, title, what, time.monotonic() - began_s))
 
-    def say(self, text: str = "") -> None:
+    def print_line(self, text: str = "") -> None:
         self._console.print(text, highlight=False, markup=False)
 
 
@@ -116,6 +116,6 @@ def progress_for(plan: StepList) -> StartProgress:
 
 
 def _write_at_once(text: str) -> None:
-    """A pipe is read while we still work."""
+    """Write and flush, because a pipe's reader is waiting."""
     sys.stdout.write(text)
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""For `make dev`: find the files that were saved, and the programs that run them."""
+"""For `make dev`: detects saved files and the processes that run them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,8 +7,7 @@ from typing import Final
 from caret.local.signals import ShutdownRequested
 
 CONSOLE, GATEWAY, WORKER, BEAT = "Console", "Gateway", "Worker", "Beat"
-# Programs by the beginning of a path. Templates and static files have no row: the console reads
-# them again.
+# Processes by path prefix. Templates and static files need no entry: the console reloads them.
 _PROGRAMS: Final = {
     "inference/": {GATEWAY},
     "tenants/": {CONSOLE, WORKER},
@@ -31,19 +30,19 @@ _SETTLE_MS: Final = 50  # an editor may write a file in several steps
 
 
 def programs_of(file: str) -> set[str]:
-    """Return the programs that run `file`, a path relative to the repository."""
+    """Return the processes that run `file`, a path relative to the repository."""
     if not file.endswith(_SUFFIXES):
         return set()
     return {name for start, names in _PROGRAMS.items() if file.startswith(start) for name in names}
 
 
 def changed_files(repository: Path) -> Iterator[set[str]]:
-    """Yield the files that were saved since the last call, mostly none, without end.
+    """Yield the files saved since the last call, mostly none, endlessly.
 
-    Paths are relative to the repository. Raises ShutdownRequested when a signal arrives meanwhile:
-    watchfiles replaces the exception of our signal handler by KeyboardInterrupt.
+    Paths are relative to the repository. Raises ShutdownRequested if a signal arrives meanwhile:
+    watchfiles replaces our signal handler's exception by KeyboardInterrupt.
     """
-    from watchfiles import watch  # only developers have it
+    from watchfiles import watch  # only installed for development
 
     try:
         for changes in watch(

@@ -1,4 +1,4 @@
-"""When a part that has died is started again, and when not any more. Pure: time comes in."""
+"""Decides when to restart a dead service, and when to give up. Pure: time is passed in."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ _FIRST_DELAY_S = 0.2
 
 @dataclass(slots=True)
 class RestartPolicy:
-    """The recent deaths of one part."""
+    """The recent deaths of one service."""
 
     _deaths_s: deque[float] = field(default_factory=deque)
 
-    def delay_after_death(self, now_s: float) -> float | None:
-        """Seconds to wait, doubling with each recent death; None: give up."""
+    def next_delay_s(self, now_s: float) -> float | None:
+        """Return the seconds to wait, doubled with each recent death; None means give up."""
         while self._deaths_s and now_s - self._deaths_s[0] > WINDOW_S:
             self._deaths_s.popleft()
         self._deaths_s.append(now_s)

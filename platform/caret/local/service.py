@@ -1,4 +1,4 @@
-"""What the supervisor needs to know of a part: a database, an engine, a process of Caret."""
+"""The supervisor's view of a service: a database, an engine, or a process of Caret."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,14 +19,17 @@ class Service(Protocol):
     def ready_timeout_s(self) -> float: ...
 
     def launch(self) -> None:
-        """Starts the process, or starts it anew; returns without waiting for it."""
+        """Start or restart the process without waiting for it."""
 
     def is_ready(self) -> bool:
-        """Asks it. Answers within a few seconds, and only says yes when it can be used."""
+        """Check within a few seconds whether it can be used."""
 
 
 def await_ready(part: Service, *, on_wait: Callable[[], None] = lambda: None) -> None:
-    """Raises PartFailed when it ends or takes too long; then it is stopped."""
+    """Wait until the service is ready.
+
+    Raises PartFailed if it ends or takes too long; then it is stopped.
+    """
     try:
         part.child.wait_ready(part.is_ready, timeout_s=part.ready_timeout_s, on_wait=on_wait)
     except BaseException:
@@ -36,10 +39,10 @@ def await_ready(part: Service, *, on_wait: Callable[[], None] = lambda: None) ->
 
 @dataclass
 class CommandService:
-    """A part that is a command and a question whether it is ready."""
+    """A service made of a command and a readiness check."""
 
     make_spec: Callable[[], ChildSpec]  # called at each launch
-    question: Callable[[], bool]
+    ready_check: Callable[[], bool]
     name: str
     ready_timeout_s: float
     _child: ChildProcess | None = None
@@ -54,4 +57,4 @@ class CommandService:
         self._child.start()
 
     def is_ready(self) -> bool:
-        return self.question()
+        return self.ready_check()

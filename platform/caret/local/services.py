@@ -1,4 +1,4 @@
-"""Which parts this `up` starts, and with what in their environment."""
+"""The services that `up` starts, and their environment."""
 
 import os
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from caret.local.valkey import EmbeddedValkey
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    postgres: Service | None  # None: the person named one of their own; likewise below
+    postgres: Service | None  # None: a setting names another server; likewise below
     valkey: Service | None
     engine: Service | None
     embeddings: Service | None  # also None without retrieval
@@ -55,8 +55,8 @@ def make_parts(settings: UpSettings, *, mark: str) -> Services:
         worker=worker_part(
             paths=paths,
             environment=environment,
-            # An embedding or a tenant's webhook may take seconds, a long export and an erasure
-            # minutes, one of each at a time: usage must not wait for them.
+            # An embedding or a webhook may take seconds, a long export or an erasure minutes. One
+            # of each may run at a time, and must not delay usage records.
             concurrency=3,
         ),
         beat=beat_part(paths=paths, environment=environment),
@@ -81,7 +81,7 @@ def environment_of_children(settings: UpSettings, *, mark: str) -> dict[str, str
 
 
 def _origins_of(console: Port) -> list[str]:
-    """As browsers on this machine name it: its playground opens streams at the gateway."""
+    """Return the console's origins in local browsers; its playground uses the gateway."""
     names = (
         console.url,
         f"http://{LOOPBACK}:{console.number}",
@@ -91,7 +91,7 @@ def _origins_of(console: Port) -> list[str]:
 
 
 def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Service | None:
-    """Also writes the catalogue in which the gateway finds it."""
+    """Return the engine, and write the catalogue of pools for the gateway."""
     if settings.own_pools is not None:
         return None
     write_pools(
@@ -101,7 +101,7 @@ def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Service 
             tokenizer=settings.engine.model.path,
             max_context_tokens=MAX_CONTEXT_TOKENS,
             replicas=[settings.engine.entry],
-            heals_words=settings.engine.model.heals_words,
+            heals_words=settings.engine.model.has_token_healing,
         ),
     )
     return engine_part(settings.engine, paths=settings.paths, environment=environment)
@@ -115,7 +115,7 @@ def _embeddings(settings: UpSettings, *, environment: Mapping[str, str]) -> Serv
 
 def _console(settings: UpSettings, environment: Mapping[str, str]) -> Service:
     part = _web("Console", settings.ports.console, settings, environment)
-    return PreloadedPart(part) if settings.reloads else part
+    return PreloadedPart(part) if settings.has_reload else part
 
 
 def _web(

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal all mean: stop everything, in order."""
+"""Ctrl-C, SIGTERM and a closed terminal stop everything in order."""
 
 import signal
 from collections.abc import Iterator
@@ -8,15 +8,15 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class ShutdownRequested(BaseException):
-    """Not an Exception: no handler of errors on the way may swallow it."""
+    """A signal requests shutdown. Not an Exception, so that no error handler catches it."""
 
 
 @contextmanager
 def raise_on_stop_signals() -> Iterator[None]:
-    """The first signal raises ShutdownRequested wherever the program is; later ones change nothing.
+    """Raise ShutdownRequested at the first signal, wherever the program is; ignore later ones.
 
-    A child that is launched in that very moment may be missed by the supervisor. The watchdog ends
-    it, because it carries the mark.
+    The supervisor may miss a child that is launched at that moment. The watchdog ends it by its
+    tag.
     """
 
     def request(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""`up.json`: what runs now, for the client and for tests. Mode 0600: it holds passwords."""
+"""`up.json`: the running installation, for clients and tests. Mode 0600: it contains passwords."""
 
 import json
 import os
@@ -10,7 +10,7 @@ class StatePoolEntry(TypedDict):
     name: str
     tier: str
     url: str
-    pid: int | None  # None: an engine that this supervisor did not start
+    pid: int | None  # None: this supervisor did not start the engine
 
 
 class TenantEntry(TypedDict):
@@ -31,7 +31,7 @@ class UpEntry(TypedDict):
 
 
 def write_up_file(file: Path, entry: UpEntry) -> None:
-    """Readers see the old or the new, never half."""
+    """Write the file atomically."""
     draft = file.with_name(file.name + ".new")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -42,7 +42,7 @@ def write_up_file(file: Path, entry: UpEntry) -> None:
 
 
 def read_up_file(file: Path) -> UpEntry | None:
-    """None when nothing runs."""
+    """Read the file; return None if nothing is running."""
     try:
         entry: UpEntry = json.loads(file.read_text())
     except FileNotFoundError:

@@ -1,9 +1,10 @@
-"""Starts the parts in their order, keeps them alive, and ends them all.
+"""Starts services in order, keeps them running and stops them all.
 
-Parts that die are launched again after a growing pause; one that keeps dying ends the whole with
-PartFailed. In `make dev` it does not: it waits until its code changes.
+A service that dies is restarted after a growing pause. One that keeps dying ends the whole
+installation with PartFailed. In `make dev` it waits for a change of its code instead.
 
-Everything runs in one thread: children ask the kernel to die with the thread that started them.
+Everything runs in one thread: children ask the kernel to kill them with the thread that started
+them.
 """
 
 import time
@@ -18,17 +19,17 @@ from caret.local.service import Service, await_ready
 
 _LOOK_S = 0.1
 _LOG_CARE_S = 30.0
-# A part whose code has changed need not finish its work.
+# A service whose code has changed need not finish its work.
 _RESTART_GRACE_S = 1.0
-# Restart console and gateway first: with all parts at once, each would start more slowly.
+# Console and gateway restart first: all services at once would start more slowly.
 _MAX_RESTARTS_AT_ONCE = 2
 
 
 class _ServiceState(Enum):
     STARTING = auto()
     READY = auto()
-    PAUSING = auto()  # dead, to be launched again at `next_launch_s`
-    OUTDATED = auto()  # its code has changed: to be stopped and launched again in its turn
+    PAUSING = auto()  # dead, to be restarted at `next_launch_s`
+    OUTDATED = auto()  # its code has changed: to be stopped and restarted in its turn
     BROKEN = auto()  # dead until its code changes
 
 
@@ -39,14 +40,15 @@ class _WatchedService:
     state: _ServiceState = _ServiceState.STARTING
     launched_s: float = 0.0
     next_launch_s: float = 0.0
-    next_question_s: float = 0.0
+    next_check_s: float = 0.0
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
 
 
 class Supervisor:
-    """Holds what was launched, in that order.
+    """Supervises the launched services, in the order of their launch.
 
-    `tolerates_broken`: a part that does not start waits for `restart`, as somebody is editing it.
+    With `tolerates_broken`, a service that fails to start waits for a restart, because its code is
+    being edited.
     """
 
     def __init__(self, *, tell: Callable[[str], None], tolerates_broken: bool = False) -> None:
@@ -56,42 +58,42 @@ class Supervisor:
         self._next_log_care_s = 0.0
 
     def launch(self, part: Service, *, is_foundation: bool = False) -> None:
-        """`is_foundation`: others write to it until they end, so it is stopped after them."""
+        """Launch a service. One with `is_foundation` is stopped last: the others write to it."""
         part.launch()
         self._watched.append(_WatchedService(part, is_foundation, launched_s=time.monotonic()))
 
     def await_ready(self, part: Service, *, on_wait: Callable[[], None]) -> None:
         await_ready(part, on_wait=on_wait)
-        self._of(part).state = _ServiceState.READY
+        self._find(part).state = _ServiceState.READY
 
-    def watch(self, *, until: Callable[[], bool], on_launch: Callable[[], None]) -> None:
-        """Returns when `until` says so; `on_launch` is called after each new launch.
+    def supervise(self, *, until: Callable[[], bool], on_launch: Callable[[], None]) -> None:
+        """Supervise until `until` returns True; call `on_launch` after each restart.
 
-        Raises PartFailed when a part dies too often.
+        Raises PartFailed if a service dies too often.
         """
         while not until():
             for watched in self._watched:
-                self._look_at(watched, on_launch=on_launch)
-            self._care_for_logs()
+                self._check_service(watched, on_launch=on_launch)
+            self._rotate_logs()
             time.sleep(_LOOK_S)
 
     def restart(self, parts: Iterable[Service]) -> None:
-        """Have `watch` stop and launch them again. Nothing of this counts as a death."""
+        """Restart the services during supervision; this does not count as a death."""
         for part in parts:
-            self._of(part).state = _ServiceState.OUTDATED
+            self._find(part).state = _ServiceState.OUTDATED
 
     def stop(self) -> None:
         for is_foundation in (False, True):
             parts = [w.part for w in reversed(self._watched) if w.is_foundation is is_foundation]
             for part in parts:
-                part.child.ask_to_stop()
+                part.child.request_stop()
             for part in parts:
                 part.child.stop()
 
-    def _of(self, part: Service) -> _WatchedService:
+    def _find(self, part: Service) -> _WatchedService:
         return next(watched for watched in self._watched if watched.part is part)
 
-    def _look_at(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
+    def _check_service(self, watched: _WatchedService, *, on_launch: Callable[[], None]) -> None:
         now_s = time.monotonic()
         if watched.state is _ServiceState.PAUSING:
             if now_s >= watched.next_launch_s:
@@ -101,20 +103,20 @@ class Supervisor:
         elif watched.state is _ServiceState.BROKEN:
             pass
         elif not watched.part.child.is_alive:
-            self._note_death(watched, now_s=now_s)
+            self._record_death(watched, now_s=now_s)
         elif watched.state is _ServiceState.STARTING:
-            self._ask(watched, now_s=now_s)
+            self._check_readiness(watched, now_s=now_s)
 
-    def _note_death(self, watched: _WatchedService, *, now_s: float) -> None:
+    def _record_death(self, watched: _WatchedService, *, now_s: float) -> None:
         part = watched.part
         status = part.child.exit_status
-        part.child.kill()  # what its group has left behind would hold its port
+        part.child.kill()  # the rest of its process group could still occupy its port
         if self._tolerates_broken and watched.state is _ServiceState.STARTING:
             watched.state = _ServiceState.BROKEN
             self._tell(tail(part.child.spec.log_file))
             self._tell(f"{part.name} does not start. It is started again when its code changes.")
             return
-        delay_s = watched.restarts.delay_after_death(now_s)
+        delay_s = watched.restarts.next_delay_s(now_s)
         if delay_s is None:
             raise PartFailed(
                 f"{part.name} ended {MAX_DEATHS + 1} times within {WINDOW_S:.0f} s (last status"
@@ -137,19 +139,19 @@ class Supervisor:
         watched.launched_s = time.monotonic()
         on_launch()
 
-    def _ask(self, watched: _WatchedService, *, now_s: float) -> None:
-        if now_s < watched.next_question_s:
+    def _check_readiness(self, watched: _WatchedService, *, now_s: float) -> None:
+        if now_s < watched.next_check_s:
             return
-        watched.next_question_s = now_s + 5 * _LOOK_S
+        watched.next_check_s = now_s + 5 * _LOOK_S
         if watched.part.is_ready():
             watched.state = _ServiceState.READY
             self._tell(
                 f"{watched.part.name} is ready again after {now_s - watched.launched_s:.1f} s."
             )
         elif now_s - watched.launched_s > watched.part.ready_timeout_s:
-            watched.part.child.kill()  # the next look counts it as a death
+            watched.part.child.kill()  # the next check counts it as a death
 
-    def _care_for_logs(self) -> None:
+    def _rotate_logs(self) -> None:
         if time.monotonic() < self._next_log_care_s:
             return
         self._next_log_care_s = time.monotonic() + _LOG_CARE_S

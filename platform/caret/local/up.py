@@ -1,4 +1,4 @@
-"""`manage.py up [--detach]`: one command from nothing to a streamed completion."""
+"""`manage.py up [--detach]`: prepares and starts all of Caret, and tests it with a completion."""
 
 import argparse
 import sys
@@ -20,7 +20,10 @@ from caret.local.up_settings import UpSettings, settings_from_environment
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code. Raises Refusal and BadSetting."""
+    """Run the command and return its exit code.
+
+    Raises StartupError, BadSetting.
+    """
     options = _parse(arguments)
     settings = settings_from_environment()
     if supervisor_pid(settings.paths) is not None:
@@ -34,7 +37,7 @@ def main(arguments: list[str]) -> int:
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="manage.py up", description=__doc__)
-    parser.add_argument("--detach", action="store_true", help="return when all is ready")
+    parser.add_argument("--detach", action="store_true", help="return when everything is ready")
     parser.add_argument(READY_OPTION, type=int, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
@@ -46,19 +49,19 @@ def _run(settings: UpSettings, *, ready_descriptor: int | None) -> int:
             with Installation(settings, progress=progress) as installation:
                 _start(installation, settings=settings)
                 if ready_descriptor is None:
-                    installation.progress.say("  Ctrl-C stops everything.")
+                    installation.progress.print_line("  Ctrl-C stops everything.")
                 else:
                     detach_from_terminal(settings.paths, ready_descriptor=ready_descriptor)
                     installation.progress = PlainProgress(StepList(steps(settings)))
-                installation.watch()
+                installation.supervise()
         except ShutdownRequested:
-            installation.progress.say("  Stopped.")
+            installation.progress.print_line("  Stopped.")
     return ExitCode.OK
 
 
 def _start(installation: Installation, *, settings: UpSettings) -> None:
     began_s = time.monotonic()
-    say = installation.progress.say
+    say = installation.progress.print_line
     say("")
     say(f"  Caret starts in {settings.paths.home}")
     for sentence in _own_parts(settings):
@@ -72,7 +75,7 @@ def _start(installation: Installation, *, settings: UpSettings) -> None:
 
 
 def _own_parts(settings: UpSettings) -> list[str]:
-    """What is not started here, because a setting names it elsewhere."""
+    """Return sentences about the services that settings name, and that are not started here."""
     sentences = {
         "Postgres is your own (DATABASE_URL).": settings.has_own_postgres,
         "Redis is your own (REDIS_URL).": settings.has_own_redis,
@@ -87,7 +90,7 @@ def _say_that_it_runs(paths: EmbeddedPaths) -> int:
     entry = read_up_file(paths.up_file)
     if entry is None:
         raise StartupError(
-            f"Another `up` is starting or stopping in {paths.home}; its output says more."
+            f"Another `up` is starting or stopping in {paths.home}; see its output for details."
         )
     _write("Caret runs already. `make down` stops it.")
     print_summary(entry, say=_write)

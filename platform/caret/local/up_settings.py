@@ -1,4 +1,4 @@
-"""What `manage.py up` reads from the environment, once."""
+"""The settings of `manage.py up`, read once from the environment."""
 
 import os
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ class UpSettings:
     paths: EmbeddedPaths
     ports: Ports
     engine: EngineSettings
-    # Named by the person, hence not started here:
+    # Set by the user, so these servers are not started here:
     has_own_postgres: bool
     has_own_redis: bool
     own_pools: Path | None
-    embeddings: EmbeddingsSettings | None  # None: no retrieval, or an engine of the person's own
+    embeddings: EmbeddingsSettings | None  # None: no retrieval, or the user's own embedding engine
     has_retrieval: bool
-    reloads: bool  # `make dev`: processes restart when their code changes
+    has_reload: bool  # `make dev`: processes restart when their code changes
 
     @property
     def pools_file(self) -> Path:
@@ -40,15 +40,18 @@ class UpSettings:
 
 
 def settings_from_environment() -> UpSettings:
-    """Raises BadSetting."""
+    """Read the settings.
+
+    Raises BadSetting.
+    """
     ports = ports_from_environment()
     own_pools = os.environ.get("CARET_POOLS_FILE")
     has_retrieval = env_bool("CARET_RETRIEVAL", False)
     has_own_postgres = _is_named("DATABASE_URL")
     if has_own_postgres and not _is_named("CARET_OWNER_DATABASE_URL"):
         raise BadSetting(
-            "DATABASE_URL names a Postgres of your own; CARET_OWNER_DATABASE_URL must name the same"
-            " database as the role that owns the tables, for the migrations."
+            "DATABASE_URL is your own Postgres; set CARET_OWNER_DATABASE_URL to the same"
+            " database with the role that owns the tables, for the migrations."
         )
     return UpSettings(
         paths=home_from_environment(),
@@ -59,7 +62,7 @@ def settings_from_environment() -> UpSettings:
         own_pools=Path(own_pools).absolute() if own_pools else None,
         embeddings=_embeddings(ports) if has_retrieval else None,
         has_retrieval=has_retrieval,
-        reloads=env_bool("CARET_RELOAD", False),
+        has_reload=env_bool("CARET_RELOAD", False),
     )
 
 

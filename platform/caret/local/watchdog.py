@@ -1,8 +1,8 @@
-"""Ends everything that carries a supervisor's mark as soon as that supervisor is gone.
+"""Ends all processes with a supervisor's tag as soon as the supervisor has ended.
 
-It holds the reading end of a pipe whose writing end only the supervisor has: the kernel closes it
-even after SIGKILL. Runs as `python -m caret.local.watchdog MARK GRACE_S`, in a session of its
-own so that neither Ctrl-C nor a closed terminal reaches it, and without the mark: it spares itself.
+It holds the reading end of a pipe, and only the supervisor has the writing end. The kernel closes
+that end even after SIGKILL. The watchdog runs as `python -m caret.local.watchdog MARK GRACE_S`, in
+its own session, so that neither Ctrl-C nor a closed terminal reaches it. It has no tag itself.
 """
 
 import os
@@ -14,13 +14,13 @@ from typing import Self
 
 from caret.local.process_tag import terminate_tagged
 
-# Long enough for Postgres and Valkey to write their last page, short for a person who waits.
+# Long enough for Postgres and Valkey to flush their data, short for a waiting user.
 GRACE_S = 3.0
 _FINISH_TIMEOUT_S = GRACE_S + 5.0
 
 
 class Watchdog:
-    """The supervisor's end of the pipe. Leaving the `with` ends whatever still carries the mark."""
+    """The supervisor's end of the pipe; leaving the `with` block ends all tagged processes."""
 
     def __init__(self, mark: str, *, grace_s: float = GRACE_S) -> None:
         self._mark = mark
@@ -28,7 +28,7 @@ class Watchdog:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        self.ensure()
+        self.ensure_running()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -42,8 +42,8 @@ class Watchdog:
         assert self._process is not None
         return self._process.pid
 
-    def ensure(self) -> None:
-        """Starts it, or starts it again if somebody killed it."""
+    def ensure_running(self) -> None:
+        """Start the watchdog, or restart it if it was killed."""
         if self._process is not None:
             if self._process.poll() is None:
                 return
@@ -61,7 +61,7 @@ class Watchdog:
 
 
 def _environment() -> dict[str, str]:
-    """As little as Python needs to find this package: whatever is here would outlive its owner."""
+    """Return the minimum that Python needs: secrets here would outlive the installation."""
     source_root = Path(__file__).resolve().parents[2]
     return {"PYTHONPATH": str(source_root), "PATH": os.environ.get("PATH", os.defpath)}
 
@@ -71,7 +71,7 @@ def main(argv: list[str]) -> int:
         signal.signal(number, signal.SIG_IGN)
     _, mark, grace_s = argv
     while sys.stdin.buffer.read(1):
-        pass  # nobody writes; only the end of the file is awaited
+        pass  # nothing is written; wait for the end of the input
     terminate_tagged(mark, grace_s=float(grace_s))
     return 0
 

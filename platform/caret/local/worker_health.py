@@ -1,4 +1,4 @@
-"""Does the Celery worker answer? Asked with Celery's own ping, without Caret's application."""
+"""Health check of the Celery worker: Celery's own ping, without Caret's application."""
 
 import os
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ def worker_answers(paths: EmbeddedPaths, *, environment: Mapping[str, str], work
     with Celery(broker=broker_from_redis_url(url), set_as_current=False) as asker:
         try:
             return bool(asker.control.ping(destination=[worker], timeout=_TIMEOUT_S, limit=1))
-        except (OperationalError, RedisError, OSError):  # kombu lets some of Redis's own through
+        except (OperationalError, RedisError, OSError):  # kombu passes on some of Redis's errors
             return False
 
 

@@ -1,1 +1,1 @@
-"""What carries snapshots into a region, and usage home from it."""
+"""The relay: replicates snapshots to a region, and forwards usage home from it."""

@@ -1,5 +1,7 @@
-"""`manage.py relay`: the process that stands in a region without a control plane. One is enough;
-two do the same twice, which changes nothing."""
+"""`manage.py relay`: the process for a region without a control plane.
+
+One is enough. A second one repeats the same work, which is harmless.
+"""
 
 import asyncio
 import signal
@@ -17,15 +19,18 @@ from caret.foundation.log_config import configure_logging
 from caret.relay.snapshot_replication import SnapshotReplicator
 from caret.relay.usage_forwarding import UsageForwarder
 
-POLL_S: Final = 0.25  # a revocation is that much later here, and the way from home
+POLL_S: Final = 0.25  # delays a revocation here, in addition to the network
 _MAX_RETRY_S: Final = 5.0
-# A way that is cut swallows what is sent: longer than any distance takes.
+# A broken connection swallows what is sent; longer than any network latency.
 _TIMEOUT_S: Final = 5.0
 log = structlog.get_logger(__name__)
 
 
 def main() -> int:
-    """Until SIGTERM or SIGINT. Raises BadSetting."""
+    """Run until SIGTERM or SIGINT.
+
+    Raises BadSetting.
+    """
     here_url = env_secret("REDIS_URL", default_file=home_folder() / "secrets" / "redis-url")
     home_url = env_secret("CARET_HOME_REGION_REDIS_URL")
     region = env_text("CARET_REGION", "local")
@@ -36,7 +41,7 @@ def main() -> int:
 
 
 async def _run(home_url: str, here_url: str, *, region: str, max_cut_s: int) -> None:
-    # Two lines home: a large snapshot, or one that hangs, holds up no usage.
+    # Two connections home: a large or stuck snapshot must not delay usage.
     async with (
         _connected(home_url) as asking,
         _connected(home_url) as telling,
@@ -46,7 +51,7 @@ async def _run(home_url: str, here_url: str, *, region: str, max_cut_s: int) -> 
         homeward = UsageForwarder(telling, here)
         ways = [
             asyncio.create_task(_again("snapshots", outward.sync)),
-            asyncio.create_task(_again("usage", homeward.ship)),
+            asyncio.create_task(_again("usage", homeward.forward)),
         ]
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, _cancel, ways)
@@ -55,7 +60,10 @@ async def _run(home_url: str, here_url: str, *, region: str, max_cut_s: int) -> 
 
 
 async def _again(way: str, step: Callable[[], Awaitable[int | None]]) -> None:
-    """What is cut in one direction goes on in the other; what was cut is tried again."""
+    """Repeat a step; after an error, retry it with a growing pause.
+
+    An error in one direction does not affect the other.
+    """
     pause_s = POLL_S
     while True:
         try:

@@ -1,11 +1,12 @@
-"""Outward: the region's Redis gets the snapshots that home has, and no others than concern it.
+"""Replicates snapshots from home to the Redis of a region, and only those that concern it.
 
 Rules:
-1. A tenant that is pinned elsewhere never comes here; one that was here and is pinned elsewhere now
-   comes once more, so that gateways here learn to refuse it.
-2. A newer snapshot is never replaced by an older one, whoever else writes (PUBLISH_SCRIPT).
-3. When home was last heard stands here, for so long as a cut may last: HOME_HEARD. Without it
-   gateways let nobody in, since a revocation might have been missed for longer than was agreed.
+
+1. A tenant that is pinned to another region never comes here. If its snapshot is here already, it
+   is updated once more, so that the gateways here learn to reject the tenant.
+2. An older snapshot never replaces a newer one, even with other writers (PUBLISH_SCRIPT).
+3. HOME_HEARD marks that home was reached, and expires after the longest allowed disconnect. Without
+   it gateways authenticate nobody, because they might have missed a revocation for too long.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ from caret.contracts.snapshot import (
     decode_snapshot,
 )
 
-_BATCH: Final = 50  # snapshots at a time: each may be megabytes
+_BATCH: Final = 50  # snapshots per call: each may be megabytes
 Versions = Mapping[bytes, int]
 log = structlog.get_logger(__name__)
 
@@ -36,15 +37,18 @@ class SnapshotReplicator:
         self._here = here
         self._region = region
         self._max_cut_s = max_cut_s
-        self._seen: bytes | None = None  # of home's counter
-        self._elsewhere: dict[bytes, int] = {}  # versions that were looked at, and not taken
+        self._seen: bytes | None = None  # home's counter at the last copy
+        self._elsewhere: dict[bytes, int] = {}  # versions that were read and do not belong here
 
     async def sync(self) -> None:
-        """One look. Raises RedisError or OSError when either cannot be reached."""
+        """Copy newer snapshots once.
+
+        Raises RedisError or OSError if either Redis is unreachable.
+        """
         changes = cast("bytes | None", await self._home.get(CHANGES))
         has_memory = await self._here.exists(HOME_HEARD)
         if changes is None:
-            return  # home has lost its memory: what is here stays, and ages
+            return  # home's Redis has lost its data: snapshots here stay and age
         if changes != self._seen or not has_memory:
             if not has_memory:
                 self._elsewhere.clear()
@@ -64,13 +68,13 @@ class SnapshotReplicator:
             found = await cast(Any, self._home.hmget(SNAPSHOTS, tenants))
             for tenant, data in zip(tenants, found, strict=True):
                 if data is not None:
-                    await self._take(tenant, data, is_held=tenant in held)
+                    await self._copy_snapshot(tenant, data, is_held=tenant in held)
 
-    async def _take(self, tenant: bytes, data: bytes, *, is_held: bool) -> None:
+    async def _copy_snapshot(self, tenant: bytes, data: bytes, *, is_held: bool) -> None:
         try:
             snapshot = decode_snapshot(data)
         except msgspec.MsgspecError as error:
-            # A newer schema: whether it may come here is not known.
+            # A newer schema: its region cannot be read.
             log.error("relay.unreadable", tenant_id=tenant.decode(), error=type(error).__name__)
             return
         if snapshot.region not in (None, self._region) and not is_held:

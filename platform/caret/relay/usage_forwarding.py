@@ -1,7 +1,7 @@
-"""Homeward: what gateways of the region have recorded, in their order, each entry at least once.
+"""Forwards the usage records of a region's gateways home, in order, each entry at least once.
 
-An entry leaves the region's stream after home has it. Cut off in between, it is sent again: ingest
-counts each record once, by its id.
+An entry is deleted from the region's stream after home has stored it. If the relay stops in
+between, the entry is sent again. Ingestion counts each record once, by its ID.
 """
 
 from typing import Any, Final, cast
@@ -21,8 +21,11 @@ class UsageForwarder:
         self._home = home
         self._here = here
 
-    async def ship(self) -> int:
-        """How many entries went home. Raises RedisError or OSError; then they stay."""
+    async def forward(self) -> int:
+        """Forward a batch and return its number of entries; after an error they stay.
+
+        Raises RedisError, OSError.
+        """
         entries = cast(
             "list[Entry]", await cast(Any, self._here.xrange(USAGE_STREAM, count=BATCH_ENTRIES))
         )
@@ -32,6 +35,6 @@ class UsageForwarder:
             for _, fields in entries:
                 _ = pipeline.xadd(USAGE_STREAM, cast(Any, fields))
             await pipeline.execute()
-        # Cancelled here, they are sent again: twice sent, once counted.
+        # If cancelled here, they are sent again, but counted once.
         await self._here.xdel(USAGE_STREAM, *(identifier for identifier, _ in entries))
         return len(entries)

@@ -1,8 +1,8 @@
 """Django's settings, read once from the environment; the data plane has its own frozen config.
 
-Without any environment they describe the embedded installation below CARET_HOME that `manage.py up`
-makes. In production every external part is named: DATABASE_URL, CARET_OWNER_DATABASE_URL,
-REDIS_URL, CARET_ROOT_SECRET (or CARET_ROOT_SECRET_FILE), CARET_ALLOWED_HOSTS.
+The defaults fit the local installation in CARET_HOME that `manage.py up` creates. In production
+every external service is configured: DATABASE_URL, CARET_OWNER_DATABASE_URL, REDIS_URL,
+CARET_ROOT_SECRET (or CARET_ROOT_SECRET_FILE), CARET_ALLOWED_HOSTS.
 """
 
 from pathlib import Path
@@ -27,19 +27,19 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 EMBEDDED = home_from_environment()
 
 DEBUG = env_bool("CARET_DEBUG", False)
-# Set by `make dev`: templates and static files are read again when they change.
+# Set by `make dev`: changed templates and static files are reloaded.
 RELOAD = env_bool("CARET_RELOAD", False)
 ROOT_SECRET = parse_root_secret(env_secret("CARET_ROOT_SECRET", default_file=EMBEDDED.root_secret))
-# Root keys, which wrap tenant keys; tenants.security.encryption.root_keys has the formats.
+# Root keys wrap tenant keys; tenants.security.encryption.root_keys defines the formats.
 ROOT_KEYS = env_list("CARET_ROOT_KEYS", "root-secret")
 SECRET_KEY = derive_key(ROOT_SECRET, "django/1").hex()
-# Raised to sign with a new key; those of the lower versions still verify what they signed.
+# Increment it to sign with a new key. Keys of lower versions still verify old signatures.
 SIGNING_KEY_VERSION = env_int("CARET_SIGNING_KEY_VERSION", 1, low=1, high=1_000)
 ALLOWED_HOSTS = env_list("CARET_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env_list("CARET_CSRF_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [
-    "unfold.apps.BasicAppConfig",  # before the admin, whose templates it replaces
+    "unfold.apps.BasicAppConfig",  # before the admin, to override its templates
     "django.contrib.admin.apps.SimpleAdminConfig",  # for the operators' site; registers no model
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -48,8 +48,8 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "caret",
     "tenants",
-    "console",  # before allauth, whose templates it replaces
-    "django_cotton.apps.SimpleAppConfig",  # its loader and tags are named in TEMPLATES
+    "console",  # before allauth, to override its templates
+    "django_cotton.apps.SimpleAppConfig",  # TEMPLATES names its loader and tags
     "allauth",
     "allauth.account",
     "allauth.mfa",
@@ -59,7 +59,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "console.request_metrics.RequestMetricsMiddleware",
-    "console.middleware.NoStore",  # before all that may answer, redirections to HTTPS included
+    "console.middleware.NoStore",  # before all that may respond, redirects to HTTPS included
     "django.middleware.security.SecurityMiddleware",
     "console.middleware.ContentSecurityPolicy",
     "console.middleware.Utf8OnlyMiddleware",
@@ -100,8 +100,8 @@ TEMPLATES = [
 ]
 
 # Two roles on one database (see caret.foundation.postgres): `default` is the application, bound by
-# row-level security; `owner` owns the tables and runs migrations, nothing else. In production only
-# the job that migrates is given the owner's address.
+# row-level security; `owner` owns the tables and only runs migrations. In production only the
+# migration job gets the owner's URL.
 DATABASES = {
     "default": database_from_url(env_secret("DATABASE_URL", default_file=EMBEDDED.app_database_url))
 }
@@ -116,16 +116,17 @@ REDIS_URL = env_secret("REDIS_URL", default_file=EMBEDDED.redis_url)
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
-    # Content that users let be kept, sealed before it comes there.
+    # Captured content, encrypted before it is stored.
     "telemetry": storage_from(
         "CARET_CONTENT_STORAGE", env_text("CARET_CONTENT_STORAGE", str(EMBEDDED.home / "telemetry"))
     ),
-    # What was destroyed and erased, where a restored database brings back no older state.
+    # Tombstones of destroyed keys and erasures. They are not in the database, because restoring it
+    # would bring back an older state.
     "destroyed_keys": storage_from(
         "CARET_TOMBSTONE_STORAGE",
         env_text("CARET_TOMBSTONE_STORAGE", str(EMBEDDED.home / "destroyed-keys")),
     ),
-    # What tenants export, sealed likewise, for a few days.
+    # Tenants' exports, encrypted likewise and kept for a few days.
     "exports": storage_from(
         "CARET_EXPORT_STORAGE", env_text("CARET_EXPORT_STORAGE", str(EMBEDDED.home / "exports"))
     ),
@@ -140,15 +141,15 @@ AUTH_PASSWORD_VALIDATORS = [
     },
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
-# Signing in is django-allauth's, behind our own pages, throttle and password checks.
+# django-allauth signs users in, behind our own pages, throttling and password checks.
 ACCOUNT_ADAPTER = "console.sign_in.account_adapter.AccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*"]
-# Passwords and codes are limited by console.throttling. allauth's own limits count passkeys too, so
-# guessing codes would keep the owner's passkey out.
+# console.throttling limits passwords and codes. allauth's own limits also count passkeys, so
+# guessing codes would block the owner's passkey.
 ACCOUNT_RATE_LIMITS = {"login_failed": None, "reauthenticate": None}
-# An address is proven before there is an account: by an invitation's mail or a verified domain.
+# An email address is verified before its account exists, by an invitation or a verified domain.
 ACCOUNT_EMAIL_VERIFICATION = "none"
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_ADAPTER = "console.sign_in.mfa_adapter.SecondFactorAdapter"
@@ -162,7 +163,7 @@ MFA_FORMS = {
     "reauthenticate_webauthn": "console.sign_in.passkey_forms.ConfirmByPasskey",
 }
 MFA_TOTP_ISSUER = "Caret"
-MFA_TOTP_TOLERANCE = 1  # steps of 30 s, for clocks that are wrong
+MFA_TOTP_TOLERANCE = 1  # steps of 30 s, for inaccurate clocks
 SOCIALACCOUNT_ADAPTER = "console.sign_in.oidc.IdentityProviderAdapter"
 SOCIALACCOUNT_STORE_TOKENS = False
 LOGIN_URL = "console:sign-in"
@@ -171,16 +172,16 @@ CSRF_FAILURE_VIEW = "console.views.errors.csrf_failed"
 SESSION_ENGINE = "console.sign_in.session_store"
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 
-# Where gateways serve their metrics, which the operators' pages read.
+# Metrics endpoints of the gateways, which the operators' pages read.
 GATEWAY_METRICS = env_list(
     "CARET_GATEWAY_METRICS_URLS", f"http://127.0.0.1:{env_text('CARET_METRICS_PORT', '8403')}"
 )
-# What a replica costs an hour, for the operators' figures of cost.
+# Cost of a replica for an hour, for the operators' cost figures.
 REPLICA_HOUR_CENTS = env_int("CARET_REPLICA_COST_PER_HOUR_CENTS", 300, low=0, high=10_000_000)
-# Where the pages of the platform's operators are, as operators/; without it there are none.
+# URL prefix of the operators' pages, such as operators/; without it there are none.
 OPERATORS_PATH = env_path("CARET_OPERATOR_ADMIN_PATH")
 
-# Plain HTTP is for the embedded installation on the loopback address only.
+# Plain HTTP is only for the local installation on the loopback address.
 HTTPS = env_bool("CARET_HTTPS", False)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SESSION_COOKIE_NAME = "__Host-caret-session" if HTTPS else "caret-session"
@@ -188,8 +189,8 @@ CSRF_COOKIE_NAME = "__Host-caret-csrf" if HTTPS else "caret-csrf"
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
-# No SECURE_PROXY_SSL_HEADER: it would believe anybody. uvicorn sets the scheme as the proxies of
-# CARET_TRUSTED_PROXIES say it.
+# No SECURE_PROXY_SSL_HEADER: it would trust any client. uvicorn sets the scheme that the proxies of
+# CARET_TRUSTED_PROXIES forward.
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
@@ -200,73 +201,74 @@ FORMAT_MODULE_PATH = ["console.date_formats"]
 LANGUAGE_COOKIE_NAME = "caret-language"
 TIME_ZONE = "UTC"
 USE_TZ = True
-# Where clients reach the gateways, as the console shows it.
+# The gateways' address for clients, as the console shows it.
 GATEWAY_URL = env_text(
     "CARET_GATEWAY_URL", f"http://127.0.0.1:{env_text('CARET_GATEWAY_PORT', '8401')}"
 )
 
-# Where this installation keeps its tenants' data, as its operator names it.
+# The region where this installation stores its tenants' data, named by its operator.
 REGION = env_text("CARET_REGION", "local")
 PIN_TENANTS = env_bool(
     "CARET_ENFORCE_TENANT_REGION", False
-)  # gateways of other regions refuse them
-# As links in mails begin. Never taken from a request, whose Host anybody can write.
+)  # gateways of other regions reject them
+# The base of links in emails. It is never taken from a request, whose Host header can be forged.
 CONSOLE_URL = env_text(
     "CARET_CONSOLE_URL", f"http://127.0.0.1:{env_text('CARET_CONSOLE_PORT', '8400')}"
 )
-# Without a server, mails are files below CARET_HOME, for an operator to read.
+# Without a mail server, emails are files in CARET_HOME that an operator can read.
 EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
 EMAIL_FILE_PATH = str(EMBEDDED.home / "mail")
 if smtp_url := env_optional_secret("CARET_SMTP_URL", default_file=EMBEDDED.secrets / "smtp-url"):
     EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     vars().update(mail_from_url(smtp_url))
 DEFAULT_FROM_EMAIL = env_text("CARET_MAIL_FROM", "Caret <caret@localhost>")
-# Within 24 hours: of one tenant, and of one tenant to one address. Sending again counts.
+# Within 24 hours: for one tenant, and for one tenant to one address. Resending counts.
 MAX_INVITATIONS_A_DAY = env_int("CARET_MAX_INVITATIONS_A_DAY", 50, low=1, high=100_000)
 MAX_INVITATIONS_A_DAY_AND_ADDRESS = env_int(
     "CARET_MAX_INVITATIONS_A_DAY_AND_ADDRESS", 3, low=1, high=100
 )
 
-# Who issues invoices; several lines of an address or of payment terms are divided by "|".
+# The issuer of invoices; "|" separates the lines of an address or of payment terms.
 INVOICE_ISSUER = env_text("CARET_INVOICE_ISSUER", "Caret")
 INVOICE_ADDRESS = env_list("CARET_INVOICE_ADDRESS", separator="|")
 INVOICE_TAX_ID = env_text("CARET_INVOICE_TAX_ID", "")
 INVOICE_EMAIL = env_text("CARET_INVOICE_EMAIL", "")
 INVOICE_PAYMENT = env_list("CARET_INVOICE_PAYMENT", separator="|")
 INVOICE_DUE_DAYS = env_int("CARET_INVOICE_DUE_DAYS", 14, low=0, high=365)
-# For the record of processing that each tenant can export; several are divided by "|".
+# For the record of processing that each tenant can export; "|" separates several entries.
 DATA_PROTECTION_CONTACT = env_list("CARET_DATA_PROTECTION_CONTACT", separator="|")
-SUBPROCESSORS = env_list("CARET_SUBPROCESSORS", separator="|")  # "NAME, what it does and where"
-TRANSFERS = env_list("CARET_DATA_TRANSFERS", separator="|")  # "COUNTRY, by which safeguards"
-# Without a key nothing is reported to Stripe.
+SUBPROCESSORS = env_list("CARET_SUBPROCESSORS", separator="|")  # "NAME, purpose and location"
+TRANSFERS = env_list("CARET_DATA_TRANSFERS", separator="|")  # "COUNTRY, safeguards"
+# Without a key, nothing is reported to Stripe.
 STRIPE_KEY = env_optional_secret("CARET_STRIPE_KEY", default_file=EMBEDDED.secrets / "stripe-key")
 STRIPE_URL = env_text("CARET_STRIPE_URL", "https://api.stripe.com")
 
-# Who may report leaked keys (see console.api.leak_report_auth); neither set: nobody.
+# Credentials for reporting leaked keys (see console.api.leak_report_auth); without either, reports
+# are rejected.
 LEAK_REPORT_SECRET = env_optional_secret(
     "CARET_LEAK_REPORT_SECRET", default_file=EMBEDDED.secrets / "leak-report-secret"
 )
 GITHUB_SCANNING_KEYS = env_text("CARET_GITHUB_SECRET_SCANNING_KEYS", "") or None
 
-# Retrieval is off unless the operator switches it on, and then each tenant's policy decides.
+# Retrieval is off unless the operator enables it. Then each tenant's policy decides.
 RETRIEVAL = env_bool("CARET_RETRIEVAL", False)
 EMBEDDINGS_URL = env_text(
     "CARET_EMBEDDINGS_URL", f"http://127.0.0.1:{env_text('CARET_EMBEDDINGS_PORT', '8404')}"
 )
 EMBEDDINGS_MODEL = env_text("CARET_EMBEDDINGS_MODEL", "all-minilm-l6-v2")
 
-# Networks of the operator's own to which addresses that tenants name may lead (SIEMs, webhooks,
-# identity providers), without encryption too. Else only public addresses are connected to,
-# encrypted.
+# The operator's own networks that addresses chosen by tenants (SIEMs, webhooks, identity providers)
+# may point to, also without encryption. Otherwise only encrypted connections to public addresses
+# are allowed.
 PRIVATE_TARGETS = env_networks("CARET_ALLOWED_PRIVATE_NETWORKS")
 
-# Remembers used codes of second factors; shared by all processes.
+# Stores used codes of second factors, for all processes.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "caret:cache",
-        # Else a page waits for as long as a Redis hangs.
+        # Otherwise a page waits as long as Redis hangs.
         "OPTIONS": {"socket_timeout": 1.0, "socket_connect_timeout": 1.0},
     }
 }
@@ -275,12 +277,12 @@ CELERY_BROKER_URL = broker_from_redis_url(REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
-# A task that hangs keeps one of few processes from all others. After an hour Redis would give what
-# is not acknowledged to a second worker, while the first is still at it: both limits are below.
-# No task counts on getting through: what was done is kept, and the next tick goes on.
-CELERY_TASK_SOFT_TIME_LIMIT = 30 * 60  # raises in the task, which rolls back and lets go
-CELERY_TASK_TIME_LIMIT = 35 * 60  # kills its process
+# A task that hangs blocks one of few processes. After an hour, Redis would deliver an
+# unacknowledged task to a second worker while the first still runs it, so both limits are shorter.
+# Every task can be interrupted: finished work is stored, and the next tick continues.
+CELERY_TASK_SOFT_TIME_LIMIT = 30 * 60  # raises in the task, which rolls back and releases its locks
+CELERY_TASK_TIME_LIMIT = 35 * 60  # kills the worker process
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 
-LOGGING_CONFIG = None  # caret.foundation.log_config configures all of it, once per process
+LOGGING_CONFIG = None  # caret.foundation.log_config configures logging once per process

@@ -1,4 +1,4 @@
-"""Object stores as operators write them, turned into Django's STORAGES entries."""
+"""Converts operators' object storage settings into Django's STORAGES entries."""
 
 from pathlib import Path
 from typing import Any
@@ -7,8 +7,11 @@ from caret.foundation.environment import BadSetting
 
 
 def storage_from(setting: str, text: str) -> dict[str, Any]:
-    """A folder's path, or `s3://BUCKET/PREFIX`; region, credentials and an endpoint of another make
-    are boto3's own affair (AWS_REGION, AWS_ENDPOINT_URL_S3 ...). Raises BadSetting."""
+    """Return the STORAGES entry for an absolute path or `s3://BUCKET/PREFIX`.
+
+    boto3 reads region, credentials and the endpoint of another provider from its own variables
+    (AWS_REGION, AWS_ENDPOINT_URL_S3 ...). Raises BadSetting.
+    """
     if not text.startswith("s3://"):
         return _folder(setting, text)
     bucket, _, prefix = text.removeprefix("s3://").partition("/")
@@ -23,7 +26,7 @@ def storage_from(setting: str, text: str) -> dict[str, Any]:
 def _folder(setting: str, text: str) -> dict[str, Any]:
     if not Path(text).is_absolute():
         raise BadSetting(
-            f"{setting} is {text!r}; write a folder's whole path or s3://BUCKET/PREFIX."
+            f"{setting} is {text!r}; write the absolute path of a folder or s3://BUCKET/PREFIX."
         )
     return {
         "BACKEND": "django.core.files.storage.FileSystemStorage",

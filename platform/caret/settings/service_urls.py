@@ -1,4 +1,4 @@
-"""Addresses of databases, as libpq writes them, and of mail servers, as Django's settings."""
+"""Converts URLs of databases (libpq's format) and mail servers into Django's settings."""
 
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -7,22 +7,22 @@ from psycopg.conninfo import conninfo_to_dict
 
 from caret.foundation.environment import BadSetting
 
-_MAIL_PORTS: Final = {"smtp": 587, "smtps": 465}  # STARTTLS, and TLS from the first byte
+_MAIL_PORTS: Final = {"smtp": 587, "smtps": 465}  # STARTTLS, and TLS from the start
 _MAIL_TIMEOUT_S: Final = 10
 
 
 def mail_from_url(url: str) -> dict[str, Any]:
-    """Django's EMAIL_* for `smtp://user:password@host:port` or `smtps://...`; always over TLS.
+    """Return Django's EMAIL_* for `smtp://user:password@host:port` or `smtps://...`; always TLS.
 
-    Raises BadSetting; never repeats the address, which holds a password.
+    Raises BadSetting, which never quotes the URL because it contains a password.
     """
     try:
         parts = urlsplit(url)
         port = parts.port or _MAIL_PORTS[parts.scheme]
     except (ValueError, KeyError) as error:
-        raise BadSetting("CARET_SMTP_URL begins with smtp:// or smtps://.") from error
+        raise BadSetting("CARET_SMTP_URL must begin with smtp:// or smtps://.") from error
     if not parts.hostname:
-        raise BadSetting("CARET_SMTP_URL names no host.")
+        raise BadSetting("CARET_SMTP_URL has no host.")
     return {
         "EMAIL_HOST": parts.hostname,
         "EMAIL_PORT": port,
@@ -35,18 +35,18 @@ def mail_from_url(url: str) -> dict[str, Any]:
 
 
 def database_from_url(url: str) -> dict[str, Any]:
-    """Django's DATABASES entry for `postgresql://user:password@host/name?option=value`.
+    """Return Django's DATABASES entry for `postgresql://user:password@host/name?option=value`.
 
-    Raises BadSetting; never repeats the address, which holds a password.
+    Raises BadSetting, which never quotes the URL because it contains a password.
     """
     try:
         parts: dict[str, Any] = conninfo_to_dict(url)
-    except Exception as error:  # noqa: BLE001  # psycopg's ProgrammingError quotes the address
+    except Exception as error:  # noqa: BLE001  # psycopg's ProgrammingError quotes the URL
         raise BadSetting(
-            "A database address is malformed; see DATABASE_URL."
+            "A database URL is malformed; see DATABASE_URL."
         ) from error.with_traceback(None)
     if "dbname" not in parts:
-        raise BadSetting("A database address names no database; see DATABASE_URL.")
+        raise BadSetting("A database URL has no database name; see DATABASE_URL.")
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": parts.pop("dbname"),

@@ -1,20 +1,20 @@
-# Gateway, console, worker, beat and migrations: one image, whose arguments say which.
+# One image for gateway, console, worker, beat and migrations; the arguments select the process.
 #
 #   docker build -f platform/deploy/images/service.Dockerfile --build-arg PYTHON=python@sha256:... .
 #
-# PYTHON: a slim image of Python 3.11, by digest where it is to be the same tomorrow.
+# PYTHON: a slim image of Python 3.11; use a digest for reproducible builds.
 ARG PYTHON=python:3.11-slim-bookworm
 
 FROM ${PYTHON} AS packages
 RUN python -m venv /opt/caret
 COPY platform/locks/service.txt /tmp/
-# font-roboto has no wheel: what builds it stays in this stage.
+# font-roboto has no wheel: its build tools stay in this stage.
 RUN /opt/caret/bin/pip install --no-cache-dir --no-deps --require-hashes \
       --only-binary=:all: --no-binary=font-roboto -r /tmp/service.txt \
     && /opt/caret/bin/pip uninstall --yes pip setuptools
 
 FROM ${PYTHON}
-# Numbers, as Kubernetes cannot tell that a name is not root.
+# Numeric IDs, because Kubernetes cannot check that a name is not root.
 RUN groupadd --gid 10001 caret && useradd --uid 10001 --gid 10001 --no-create-home caret
 COPY --from=packages /opt/caret /opt/caret
 WORKDIR /app
@@ -23,7 +23,7 @@ COPY platform/caret platform/caret
 COPY inference inference
 COPY tenants tenants
 COPY console console
-# Compiled here, as nothing is written where it runs.
+# Compile here: the image is read-only at run time.
 RUN /opt/caret/bin/python -m compileall -q platform inference tenants console
 ENV PATH=/opt/caret/bin:$PATH \
     PYTHONPATH=/app:/app/platform \

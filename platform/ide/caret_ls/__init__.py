@@ -1,7 +1,7 @@
-"""The language server of Caret: inline completions in an editor, over one stream to a gateway.
+"""Caret's language server: inline completions in an editor, over one stream to a gateway.
 
-command_line > server (LSP) > assistant (the sentence: skip > recall > pause > ask > offer)
-> link (the stream) | context, cache, outcomes ... (pure)
+cli > server (LSP) > completion_provider (skip > recall > pause > request > offer)
+    > gateway_connection (the stream) | suggestion_cache, outcome_tracker ... (pure)
 """
 
 from typing import Final

@@ -1,6 +1,7 @@
-"""Where the API key is: the editor's own keeping, the environment, the system's keyring, a file.
+"""Finds the API key: in the environment, in the system's keyring, or in a file.
 
-A key is never written to a log, and a file that others may read is not taken for a keeping of keys.
+A key is never logged. A file that other users may read is ignored, because it is not a safe place
+for a key.
 """
 
 import logging
@@ -12,18 +13,18 @@ from typing import Final
 
 _VARIABLE: Final = "CARET_API_KEY"
 _FILE_VARIABLE: Final = "CARET_API_KEY_FILE"
-SERVICE: Final = "caret"  # in the keyring; its user is the gateway's address
-FILE_NAME: Final = "key"  # in the folder of the settings
+SERVICE: Final = "caret"  # service name in the keyring; the user name is the gateway's URL
+FILE_NAME: Final = "key"  # in the configuration directory
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _log = logging.getLogger(__name__)
 
-AskKeyring = Callable[[str], str | None]  # by the gateway's address
+AskKeyring = Callable[[str], str | None]  # called with the gateway's URL
 
 
 def find_key(
     environment: Mapping[str, str], folder: Path, *, gateway_url: str, ask_keyring: AskKeyring
 ) -> str | None:
-    """None: there is none, or none that is kept as a secret."""
+    """Return the API key; None if there is none, or only in a file that others can read."""
     named = environment.get(_FILE_VARIABLE)
     return (
         environment.get(_VARIABLE, "").strip()
@@ -34,14 +35,14 @@ def find_key(
 
 
 def ask_keyring(gateway_url: str) -> str | None:
-    """The system's, where the package `keyring` is installed and works."""
+    """Return the key from the system's keyring, if the package `keyring` is installed and works."""
     try:
         import keyring
     except ImportError:
         return None
     try:
         password: str | None = keyring.get_password(SERVICE, gateway_url)
-    except Exception as error:  # noqa: BLE001  # its back ends raise what they like
+    except Exception as error:  # noqa: BLE001  # its backends raise any exception
         _log.info("key.no_keyring error=%s", type(error).__name__)
         return None
     return password

@@ -1,4 +1,4 @@
-"""The two clocks, as a test may turn them."""
+"""Wall clock and monotonic clock, so that tests can control time."""
 
 import time
 from typing import Protocol
@@ -6,10 +6,10 @@ from typing import Protocol
 
 class LoopClock(Protocol):
     def wall_s(self) -> float:
-        """Unix time; may jump."""
+        """Return Unix time in seconds; may jump."""
 
     def monotonic_s(self) -> float:
-        """Only grows."""
+        """Return seconds that only grow."""
 
 
 class SystemLoopClock:

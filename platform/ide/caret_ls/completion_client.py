@@ -1,4 +1,4 @@
-"""Asking the gateway, one request at a time for each file, and what is learnt from its answers."""
+"""Requests completions, at most one at a time for each file, and learns from the responses."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -22,23 +22,23 @@ from caret_ls.workspace import OpenFile
 
 _WHOLE: Final = ("stop", "length")
 _BUDGET: Final = ("budget", "budget_exceeded")
-# A budget may be raised any time, whatever the gateway says of midnight; nobody has to restart the
-# editor then.
+# A budget may be raised even before the time that the gateway named. The user should not have to
+# restart the editor then.
 _MAX_HOLD_S: Final = 60.0
-# Long after anybody waits for it; the gateway itself gives up after 30 s.
+# Nobody waits this long; the gateway itself gives up after 30 s.
 MAX_ANSWER_S: Final = 20.0
-_TOO_SLOW: Final = "deadline"  # as the gateway calls it
+_TOO_SLOW: Final = "deadline"  # the gateway's error code
 _POLICY: Final = ("path_excluded", "path_required", "feature_disabled")
 
 
 class GatewayApi(Protocol):
-    def asking(self, frame: Frame) -> AbstractAsyncContextManager[AsyncIterator[Frame]]:
-        """See `Link.asking`."""
+    def request(self, frame: Frame) -> AbstractAsyncContextManager[AsyncIterator[Frame]]:
+        """Request a completion (see GatewayConnection)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseHandlers:
-    """Where what an answer says goes."""
+    """The components that learn from a response."""
 
     cache: SuggestionCache
     pace: TypingRate
@@ -64,104 +64,107 @@ class CompletionClient:
         self._max_answer_s = max_answer_s
         self._flights: dict[str, InFlightRequest] = {}  # by file
         self._held_until_s = 0.0
-        self._unknown_languages: set[str] = set()  # to the gateway; left out from then on
+        self._unknown_languages: set[str] = set()  # by the gateway; they are no longer sent
 
     @property
-    def is_held(self) -> bool:
-        """Whether the gateway has said to come back later."""
+    def is_backing_off(self) -> bool:
+        """True while the gateway's delay for retries has not passed."""
         return self._learns.clock.monotonic_s() < self._held_until_s
 
-    def release(self) -> None:
-        """What it said is forgotten: it is another gateway, or for another key."""
+    def resume(self) -> None:
+        """Forget the hold, because the gateway or the key has changed."""
         self._held_until_s = 0.0
         self._learns.board.set(is_over_budget=False)
 
-    def flight_for(self, place: CompletionContext) -> InFlightRequest | None:
-        """One to join. One that does not agree with the place is taken back."""
+    def get_or_start(self, place: CompletionContext) -> InFlightRequest | None:
+        """Return a request to join; cancel one that does not match the context."""
         flight = self._flights.get(place.uri)
-        if flight is not None and not flight.agrees(place):
-            self.drop(place.uri)
+        if flight is not None and not flight.matches(place):
+            self.cancel(place.uri)
             return None
         return flight
 
-    def begin(
+    def start(
         self, file: OpenFile, place: CompletionContext, *, is_prefetch: bool
     ) -> InFlightRequest:
-        self.drop(place.uri)
+        self.cancel(place.uri)
         flight = InFlightRequest(
-            place, id=self._new_id(), is_prefetch=is_prefetch, ask=partial(self._fly, file)
+            place, id=self._new_id(), is_prefetch=is_prefetch, ask=partial(self._send, file)
         )
         self._flights[place.uri] = flight
         return flight
 
-    def drop(self, uri: str) -> None:
+    def cancel(self, uri: str) -> None:
         flight = self._flights.pop(uri, None)
         if flight is not None:
             flight.cancel()
 
-    async def _fly(self, file: OpenFile, flight: InFlightRequest) -> CompletionResult:
+    async def _send(self, file: OpenFile, flight: InFlightRequest) -> CompletionResult:
         if flight.is_prefetch:
-            return await self._land(file, flight)
-        self._learns.board.begin()
+            return await self._receive(file, flight)
+        self._learns.board.on_request_started()
         try:
-            return await self._land(file, flight)
+            return await self._receive(file, flight)
         finally:
-            self._learns.board.end()
+            self._learns.board.on_request_ended()
 
-    async def _land(self, file: OpenFile, flight: InFlightRequest) -> CompletionResult:
+    async def _receive(self, file: OpenFile, flight: InFlightRequest) -> CompletionResult:
         clock = self._learns.clock
         began_s, retry_after_s = clock.monotonic_s(), None
         try:
             async with asyncio.timeout(self._max_answer_s):
-                finish = await self._read(file, flight)
+                finish = await self._read_frames(file, flight)
         except TimeoutError:
             finish = _TOO_SLOW
         except RequestEnded as error:
             finish, retry_after_s = error.code, error.retry_after_s
         except asyncio.CancelledError:
-            self._took_longer(flight, began_s)
+            self._record_slow_answer(flight, began_s)
             raise
         took_ms = (clock.monotonic_s() - began_s) * 1000
         landing = CompletionResult(finish, flight.text, took_ms, retry_after_s)
-        self._learn(flight, landing)
+        self._record_result(flight, landing)
         return landing
 
-    async def _read(self, file: OpenFile, flight: InFlightRequest) -> str:
-        """How the gateway says that it has ended. Raises Ended."""
+    async def _read_frames(self, file: OpenFile, flight: InFlightRequest) -> str:
+        """Read the response and return its finish reason.
+
+        Raises RequestEnded.
+        """
         language = flight.place.language
         known = "" if language in self._unknown_languages else language
         place = replace(flight.place, language=known)
         frame = frames.complete(flight.id, place, self._around(file), trigger=_trigger(flight))
-        async with self._gateway.asking(frame) as answers:
+        async with self._gateway.request(frame) as answers:
             async for answer in answers:
                 if answer["type"] == "done":
                     flight.request_id = _request_id(answer)
                     return str(answer.get("finish"))
-                flight.grow(str(answer.get("text", "")))
+                flight.append(str(answer.get("text", "")))
         raise RequestEnded("offline")
 
-    def _took_longer(self, flight: InFlightRequest, began_s: float) -> None:
-        """It was taken back: where no answer ever comes, that is all that is learnt."""
+    def _record_slow_answer(self, flight: InFlightRequest, began_s: float) -> None:
+        """Learn from a cancelled request, which tells at least that the response took longer."""
         waited_ms = (self._learns.clock.monotonic_s() - began_s) * 1000
         if not flight.is_prefetch and waited_ms > USUAL_ANSWER_MS:
-            self._learns.pace.answered(waited_ms)
+            self._learns.pace.on_answer(waited_ms)
 
-    def _learn(self, flight: InFlightRequest, landing: CompletionResult) -> None:
+    def _record_result(self, flight: InFlightRequest, landing: CompletionResult) -> None:
         text = landing.text if landing.finish in _WHOLE and landing.text.strip() else ""
         if landing.finish in (*_WHOLE, "filtered"):
             suggestion = create_suggestion(
                 flight.place, text, id=flight.id, request_id=flight.request_id
             )
-            self._learns.cache.put(suggestion)
+            self._learns.cache.store(suggestion)
         if landing.finish in (*_WHOLE, "filtered", _TOO_SLOW) and not flight.is_prefetch:
-            self._learns.pace.answered(landing.took_ms)
+            self._learns.pace.on_answer(landing.took_ms)
         if landing.finish == "unknown_language":
             self._unknown_languages.add(flight.place.language)
         if landing.finish in _POLICY:
-            self._learns.policies.doubt()
-        self._hold(landing)
+            self._learns.policies.invalidate()
+        self._back_off(landing)
 
-    def _hold(self, landing: CompletionResult) -> None:
+    def _back_off(self, landing: CompletionResult) -> None:
         is_spent = landing.finish in _BUDGET
         if is_spent or landing.finish in (*_WHOLE, "filtered"):
             self._learns.board.set(is_over_budget=is_spent)

@@ -1,4 +1,4 @@
-"""Where a completion is wanted: a file, and the text around the cursor."""
+"""The context of a completion: a file, and the text around the cursor."""
 
 from dataclasses import dataclass
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class CompletionContext:
     uri: str
-    path: str  # in its repository, with "/"; what the gateway hears
-    language: str  # as the editor names it
+    path: str  # in its repository, with "/"; sent to the gateway
+    language: str  # language ID of the editor
     prefix: str
     suffix: str
-    is_invoked: bool = False  # somebody pressed a key for it
+    is_invoked: bool = False  # the user pressed a key for it
 
     @property
     def line_before(self) -> str:
-        """Of the cursor's line."""
+        """The part of the cursor's line before the cursor."""
         return self.prefix[max(self.prefix.rfind("\n"), self.prefix.rfind("\r")) + 1 :]
 
     @property

@@ -1,7 +1,7 @@
-"""What the editor's user is suggested: skip > recall > pause > ask > offer.
+"""Provides suggestions in steps: skip > recall > pause > request > offer.
 
-Of each file one request is under way at most. A newer keystroke joins it where it agrees with it,
-else takes it back. Nothing of this raises: where there is nothing to offer, there is a reason.
+At most one request per file is in flight. A newer keystroke joins it if it matches, and otherwise
+cancels it. No step raises: if there is nothing to offer, there is a reason.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from caret_ls.suggestion_cache import SuggestionCache
 from caret_ls.text_document import Position
 from caret_ls.workspace import OpenFile, OpenFiles, SelectedCompletion
 
-# How long a suggestion has to stand before what would follow it is asked for: who goes on typing at
-# once is not about to take it.
+# How long a suggestion must be visible before its continuation is prefetched. A user who keeps
+# typing is not about to accept it.
 PREFETCH_AFTER_S: Final = 0.4
-_MAX_TRIES: Final = 2  # what was joined may say something else in the end
+_MAX_TRIES: Final = 2  # a joined request may end with another text
 _REASONS: Final = {
     "shed": SkipReason.OVERLOADED,
     "budget": SkipReason.OVER_BUDGET,
@@ -46,8 +46,8 @@ _REASONS: Final = {
 @dataclass(frozen=True, slots=True)
 class InlineRequest:
     position: Position
-    is_invoked: bool = False  # somebody pressed a key for it
-    chosen: SelectedCompletion | None = None  # None: no list of words is open
+    is_invoked: bool = False  # the user pressed a key for it
+    selected: SelectedCompletion | None = None  # None: no completion list is open
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,12 @@ class InlineItem:
     id: str
     text: str
     position: Position
-    replaces: int  # characters behind the position that the text brings itself
+    replaces: int  # number of characters after the position that the text replaces
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderState:
-    """What is known here, by whom it is kept."""
+    """The state that suggestions depend on."""
 
     files: OpenFiles
     cache: SuggestionCache
@@ -78,53 +78,57 @@ class CompletionProvider:
         self._knows = knowledge
         self._asking = asking
         self.settings = settings
-        # Of the newest request; None: there was something to offer.
-        self.last_reason: SkipReason | None = SkipReason.NOT_ASKED
+        # For the newest request; None: there was something to offer.
+        self.last_reason: SkipReason | None = SkipReason.NOT_REQUESTED
         self._num_asked = 0
         self._turns: dict[
             str, asyncio.Task[RemainingSuggestion | SkipReason]
-        ] = {}  # the newest of each file
+        ] = {}  # the newest task of each file
         self._prefetches: dict[str, asyncio.Task[None]] = {}
 
-    async def suggest(self, uri: str, wish: InlineRequest) -> InlineItem | None:
-        """Being cancelled takes the request back on the wire, unless a newer one joins it."""
+    async def provide(self, uri: str, wish: InlineRequest) -> InlineItem | None:
+        """Return a suggestion.
+
+        Cancelling this call also cancels the request at the gateway, unless a newer keystroke joins
+        it.
+        """
         self._num_asked += 1
         number = self._num_asked
-        self.last_reason = SkipReason.NEWER_KEYSTROKE  # should it be taken back
-        found = await self._suggest(uri, wish)
-        if number == self._num_asked:  # else a newer one's reason stands there
+        self.last_reason = SkipReason.NEWER_KEYSTROKE  # in case this call is cancelled
+        found = await self._provide(uri, wish)
+        if number == self._num_asked:  # otherwise keep a newer call's reason
             self.last_reason = found if isinstance(found, SkipReason) else None
         return None if isinstance(found, SkipReason) else found
 
-    async def _suggest(self, uri: str, wish: InlineRequest) -> InlineItem | SkipReason:
+    async def _provide(self, uri: str, wish: InlineRequest) -> InlineItem | SkipReason:
         file = self._knows.files.get(uri)
         if file is None:
-            return SkipReason.FILE_GONE
-        lead = file.lead(wish.position, wish.chosen) if wish.chosen is not None else ""
+            return SkipReason.FILE_CLOSED
+        lead = file.head(wish.position, wish.selected) if wish.selected is not None else ""
         if lead is None:
-            return SkipReason.WORD_LIST
-        place = file.place_at(wish.position, is_invoked=wish.is_invoked, lead=lead)
+            return SkipReason.COMPLETION_LIST_OPEN
+        place = file.context_at(wish.position, is_invoked=wish.is_invoked, lead=lead)
         revision = file.revision
-        found = await self._newest(file, place)
+        found = await self._wait_turn(file, place)
         if file.revision != revision:
             return SkipReason.NEWER_KEYSTROKE
         if isinstance(found, SkipReason):
             return found
         self._prefetch_soon(file, place, found)
-        return self._offer(file, wish.position, lead, found)
+        return self._make_item(file, wish.position, lead, found)
 
-    def drop(self, uri: str) -> None:
-        """The file is gone: what is asked for it, and would be, is not wanted any more."""
+    def cancel(self, uri: str) -> None:
+        """Cancel everything for a closed file."""
         for tasks in (self._turns, self._prefetches):
             task = tasks.pop(uri, None)
             if task is not None:
                 task.cancel()
-        self._asking.drop(uri)
+        self._asking.cancel(uri)
 
-    async def _newest(
+    async def _wait_turn(
         self, file: OpenFile, place: CompletionContext
     ) -> RemainingSuggestion | SkipReason:
-        """The turn of the file's newest keystroke; it ends the one before."""
+        """Run the task of the file's newest keystroke; it cancels the previous one."""
         for tasks in (self._turns, self._prefetches):
             older = tasks.pop(file.uri, None)
             if older is not None:
@@ -143,53 +147,53 @@ class CompletionProvider:
         self, file: OpenFile, place: CompletionContext
     ) -> RemainingSuggestion | SkipReason:
         reason = skip_reason(
-            place, self._rules(file), nature=file.nature, has_selection=file.has_selection
+            place, self._rules(file), nature=file.kind, has_selection=file.has_selection
         )
         if reason is not None:
-            self._asking.drop(file.uri)
+            self._asking.cancel(file.uri)
             return reason
-        known = self._recall(place)
-        return known if known is not None else await self._ask(file, place)
+        known = self._find_known(place)
+        return known if known is not None else await self._request(file, place)
 
-    def _recall(self, place: CompletionContext) -> RemainingSuggestion | SkipReason | None:
-        """None: nothing is known about the place."""
+    def _find_known(self, place: CompletionContext) -> RemainingSuggestion | SkipReason | None:
+        """Find a cached suggestion; None if nothing is known for this context."""
         known = self._knows.cache.find(place)
         if known is None:
             return None
         return known if known.text else SkipReason.NOTHING_TO_SUGGEST
 
-    async def _ask(
+    async def _request(
         self, file: OpenFile, place: CompletionContext
     ) -> RemainingSuggestion | SkipReason:
         for _ in range(_MAX_TRIES):
-            flight = self._asking.flight_for(place)
+            flight = self._asking.get_or_start(place)
             if flight is None:
                 reason = self._reason_to_wait(place)
                 if reason is not None:
                     return reason
                 await asyncio.sleep(self._pause_s(place))
-                flight = self._asking.begin(file, place, is_prefetch=False)
-            reason = _reason_of(await flight.landed())
+                flight = self._asking.start(file, place, is_prefetch=False)
+            reason = _reason_of(await flight.wait_result())
             if reason is not None:
                 return reason
-            known = self._recall(place)
+            known = self._find_known(place)
             if known is not None:
                 return known
         return SkipReason.NEWER_KEYSTROKE
 
     def _reason_to_wait(self, place: CompletionContext) -> SkipReason | None:
-        """Who presses a key for it asks, whatever the gateway has said before."""
+        """Return why no request may be sent now; an explicit request ignores the gateway's hold."""
         board = self._knows.board
         if board.is_signed_out:
             return SkipReason.SIGNED_OUT
         if not board.is_connected:
             return SkipReason.OFFLINE
-        if place.is_invoked or not self._asking.is_held:
+        if place.is_invoked or not self._asking.is_backing_off:
             return None
         return SkipReason.OVER_BUDGET if board.is_over_budget else SkipReason.OVERLOADED
 
     def _pause_s(self, place: CompletionContext) -> float:
-        return self._knows.pace.wait_s(
+        return self._knows.pace.delay_s(
             self._knows.clock.monotonic_s(),
             is_invoked=place.is_invoked,
             is_fresh_line=not place.line_before.strip(),
@@ -197,7 +201,7 @@ class CompletionProvider:
 
     def _rules(self, file: OpenFile) -> SkipRules:
         now_s = self._knows.clock.monotonic_s()
-        policy = self._knows.policies.of(file.repository_name, now_s)
+        policy = self._knows.policies.get(file.repository_name, now_s)
         return SkipRules(
             is_paused=self._knows.board.is_paused,
             languages_off=frozenset(self.settings.languages_off),
@@ -207,7 +211,7 @@ class CompletionProvider:
             is_allowed=policy.is_allowed,
         )
 
-    def _offer(
+    def _make_item(
         self, file: OpenFile, position: Position, lead: str, found: RemainingSuggestion
     ) -> InlineItem:
         text = lead + found.text
@@ -215,7 +219,7 @@ class CompletionProvider:
             file.uri,
             ShownSuggestion(
                 found.suggestion.id,
-                file.buffer.offset(position),
+                file.buffer.to_offset(position),
                 text,
                 num_led=len(lead),
                 request_id=found.suggestion.request_id,
@@ -234,7 +238,7 @@ class CompletionProvider:
     async def _prefetch(
         self, file: OpenFile, place: CompletionContext, found: RemainingSuggestion
     ) -> None:
-        """What would follow the suggestion, if it were taken."""
+        """Prefetch the completion that would follow once the suggestion is accepted."""
         await asyncio.sleep(PREFETCH_AFTER_S)
         following = CompletionContext(
             uri=place.uri,
@@ -244,14 +248,14 @@ class CompletionProvider:
             suffix=place.suffix[found.replaces :],
         )
         is_idle = (
-            self._reason_to_wait(following) is None and self._asking.flight_for(following) is None
+            self._reason_to_wait(following) is None and self._asking.get_or_start(following) is None
         )
         if is_idle and self._knows.cache.find(following) is None:
-            self._asking.begin(file, following, is_prefetch=True)
+            self._asking.start(file, following, is_prefetch=True)
 
 
 def _reason_of(landing: CompletionResult | None) -> SkipReason | None:
-    """None: it came to its end, with or without a text."""
+    """Return why there is no suggestion; None if the request completed, with or without text."""
     if landing is None:
         return SkipReason.NEWER_KEYSTROKE
     if landing.finish in ("stop", "length", "filtered"):

@@ -1,7 +1,7 @@
-"""Whether a glob of a policy matches a path, as the gateway decides it.
+"""Matches content exclusion globs of a policy with paths, in the same way as the gateway.
 
 This package cannot import the gateway's module (caret.contracts.content_exclusion), which explains
-the rules; both are tested with the same table of cases.
+the rules. Tests check both with the same table of cases.
 """
 
 import re
@@ -15,8 +15,11 @@ _ANY_FOLDERS: Final = re.compile(r"//(?:\*\*//)+")
 
 
 def is_excluded(path: str, globs: Iterable[str]) -> bool:
-    """Slashes are doubled, and the two around `**` become one each: so `**/` matches no folder,
-    too."""
+    """Return whether a glob matches the path.
+
+    Slashes are doubled, and the two around `**` become a single one each, so that `**/` also
+    matches no folder.
+    """
     spellings = _spellings(_doubled_path(path))
     return any(_compiled(glob).match(each) for glob in globs for each in spellings)
 
@@ -29,7 +32,7 @@ def _compiled(glob: str) -> re.Pattern[str]:
 
 
 def _spellings(text: str) -> tuple[str, ...]:
-    """Return the text as it is and case-folded: `\u00df` is matched by `?` and by `ss`."""
+    """Return the text unchanged and case-folded: `ß` is matched by `?` and by `ss`."""
     if text.isascii():
         return (text,)
     folded = normalize("NFC", normalize("NFD", text).casefold())

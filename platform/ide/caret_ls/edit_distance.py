@@ -1,7 +1,7 @@
-"""The edit distance of two texts (Levenshtein), by bits: a step for each character.
+"""Levenshtein distance of two texts by a bit-vector algorithm: one step per character.
 
 Hyyrö, "A bit-vector algorithm for computing Levenshtein and Damerau edit distances" (2003), with
-Python's whole numbers as vectors of any length.
+Python's integers as vectors of any length.
 """
 
 
@@ -12,7 +12,7 @@ def edit_distance(one: str, other: str) -> int:
     for index, character in enumerate(one):
         places[character] = places.get(character, 0) | 1 << index
     every, last = (1 << len(one)) - 1, 1 << (len(one) - 1)
-    rises, falls, distance = every, 0, len(one)  # of the column, from one row to the next
+    rises, falls, distance = every, 0, len(one)  # of the column, between adjacent rows
     for character in other:
         same = places.get(character, 0)
         diagonal = (((same & rises) + rises) ^ rises) | same | falls

@@ -1,6 +1,6 @@
-"""Files that nobody completes and that are no context: secret ones, and what programs wrote.
+"""Detects files that are neither completed nor used as context: secret and generated files.
 
-By name and by a look at the first characters. The gateway looks once more, and closer.
+It checks the path and the first characters. The gateway checks again, more thoroughly.
 """
 
 import re
@@ -10,8 +10,8 @@ from typing import Final
 
 
 class FileKind(StrEnum):
-    WRITTEN = "written"  # by people
-    SECRET = "secret"  # noqa: S105  # no password: a kind's name
+    NORMAL = "written"  # by people
+    SECRET = "secret"  # noqa: S105  # not a password but a kind's name
     GENERATED = "generated"
 
 
@@ -39,11 +39,11 @@ _GENERATED_HEAD: Final = re.compile(
     re.IGNORECASE,
 )
 _HEAD_CHARS: Final = 2_000
-_MAX_LINE_CHARS: Final = 5_000  # of the head: no person writes such lines
+_MAX_LINE_CHARS: Final = 5_000  # in the head: people do not write such long lines
 
 
 def detect_file_kind(path: str, head: str) -> FileKind:
-    """`head`: the text's first characters, some thousands."""
+    """Detect the kind of a file; `head` is some thousand characters at its start."""
     *folders, name = PurePosixPath(path.replace("\\", "/")).parts or ("",)
     if _is_secret(name, folders, head):
         return FileKind.SECRET
@@ -53,7 +53,7 @@ def detect_file_kind(path: str, head: str) -> FileKind:
         or bool(_GENERATED_HEAD.search(head, 0, _HEAD_CHARS))
         or any(len(line) > _MAX_LINE_CHARS for line in head.splitlines())
     )
-    return FileKind.GENERATED if is_generated else FileKind.WRITTEN
+    return FileKind.GENERATED if is_generated else FileKind.NORMAL
 
 
 def _is_secret(name: str, folders: list[str], head: str) -> bool:

@@ -1,4 +1,4 @@
-"""Frames of the stream protocol `caret.v1` (platform/docs/protocol.md), from the editor's side."""
+"""Frames of the stream protocol `caret.v1` (platform/docs/protocol.md) for a client."""
 
 import json
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ class FrameFile:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """What a place is asked about with: other files, the latest first, and the repository."""
+    """The context of a request: other files, the latest first, and the repository."""
 
     files: tuple[FrameFile, ...] = ()
     repository: str = ""
     framework: str = ""
     imports: tuple[str, ...] = ()
 
-    def as_fields(self) -> Frame:
+    def to_fields(self) -> Frame:
         return {
             "files": [
                 {"path": file.path, "text": file.text, "edited_at": file.edited_at}
@@ -52,7 +52,7 @@ def complete(id: str, place: CompletionContext, around: RequestContext, *, trigg
         "prefix": place.prefix,
         "suffix": place.suffix,
         "trigger": trigger,
-        **around.as_fields(),
+        **around.to_fields(),
     }
 
 
@@ -62,7 +62,7 @@ def opened(path: str, language: str, text: str, around: RequestContext) -> Frame
         "path": path[:MAX_NAME_CHARS],
         "language": language,
         "text": text,
-        **around.as_fields(),
+        **around.to_fields(),
     }
 
 
@@ -79,7 +79,7 @@ def typed(chars: dict[str, int]) -> Frame:
 
 
 def outcome(told: EditorOutcome, *, shares_text: bool) -> Frame:
-    """Numbers; what the suggestion has become only where its user lets that leave."""
+    """Create an outcome frame: only numbers, and the edited text if the user shares it."""
     frame: Frame = {
         "type": "outcome",
         "id": told.id,
@@ -96,12 +96,12 @@ def outcome(told: EditorOutcome, *, shares_text: bool) -> Frame:
 
 
 def encode(frame: Frame) -> str:
-    """A lone surrogate, which JSON can name and UTF-8 cannot carry, stays an escape."""
+    """Encode a frame. JSON escapes a lone surrogate, which UTF-8 cannot encode."""
     return json.dumps(frame, separators=(",", ":"))
 
 
 def decode(text: str) -> Frame:
-    """{} for what is no object, as some proxy may have put it in."""
+    """Decode a frame; return {} for anything but an object, which a proxy may have sent."""
     try:
         frame = json.loads(text)
     except ValueError:

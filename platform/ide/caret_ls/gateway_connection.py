@@ -1,7 +1,7 @@
-"""The one WebSocket to the gateway: opened again whenever it ends, and never in anybody's way.
+"""The only WebSocket to the gateway: reconnects whenever it ends, and never blocks the editor.
 
-What is asked while there is none fails at once. What is told meanwhile is refused, and so is what
-finds no room; whether what was taken has arrived nobody knows.
+Without a connection, requests fail at once. Other frames are rejected without a connection or if
+the backlog is full. Nothing confirms that an accepted frame has arrived.
 """
 
 import asyncio
@@ -22,41 +22,41 @@ from caret_ls.clock import LoopClock
 from caret_ls.frames import Frame
 
 _OPEN_TIMEOUT_S: Final = 10.0
-_WELL_AFTER_S: Final = 5.0  # a connection that lived that long was none that fails at once
-_SIGNED_OUT_S: Final = 300.0  # between tries with a key that is refused
+_WELL_AFTER_S: Final = 5.0  # a connection that lived this long resets the backoff
+_SIGNED_OUT_S: Final = 300.0  # between attempts with a rejected key
 _CLOSE_KEY_ENDED: Final = 4401
 _CLOCKS_APART_S: Final = 20.0
 _TICK_S: Final = 5.0
-MAX_BACKLOG: Final = 64  # frames that wait to be sent
+MAX_BACKLOG: Final = 64  # frames waiting to be sent
 
 
 class ConnectionState(StrEnum):
     CONNECTED = "connected"
     OFFLINE = "offline"
-    SIGNED_OUT = "signed_out"
+    UNAUTHENTICATED = "signed_out"
 
 
 class RequestEnded(Exception):
-    """A request that gets no answer any more; `code` is the gateway's, or `offline`."""
+    """A request ended without a completion; `code` is the gateway's, or `offline`."""
 
     def __init__(self, code: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(code)
         self.code = code
-        self.retry_after_s = retry_after_s  # None: it does not say
+        self.retry_after_s = retry_after_s  # None: not given
 
 
 class ConnectionListener(Protocol):
     def on_state(self, state: ConnectionState) -> None: ...
 
     def on_frame(self, frame: Frame) -> None:
-        """One that answers no completion."""
+        """Handle a frame that does not belong to a completion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
     url: str  # http(s)://host:port of the gateway
     key: str = field(repr=False)
-    editor: str = ""  # as it names itself; a header tells it
+    editor: str = ""  # the editor's name for itself; sent in a header
 
 
 class GatewayConnection:
@@ -71,31 +71,36 @@ class GatewayConnection:
         self._listener = listener
         self._backoff = backoff
         self._clock = clock
-        self._tick_s = tick_s  # how often it looks whether the machine has slept
+        self._tick_s = tick_s  # interval of the check whether the machine has slept
         self._address: Address | None = None
         self._is_refused = False
-        self._moved = asyncio.Event()  # another address, or awake again: connect anew
+        self._moved = asyncio.Event()  # another address, or awake again: reconnect
         self._outgoing: asyncio.Queue[Frame] | None = None
         self._answers: dict[str, asyncio.Queue[Frame | RequestEnded]] = {}
 
-    def move(self, address: Address | None) -> None:
-        """None: there is no key, so there is nowhere to go. A key that was refused is tried again:
-        it may be in force by now."""
+    def set_address(self, address: Address | None) -> None:
+        """Connect to another address; None if there is no key.
+
+        A rejected key is tried again, because it may have become valid.
+        """
         if address != self._address or self._is_refused:
             self._address = address
             self._moved.set()
 
-    def tell(self, frame: Frame) -> bool:
-        """Sends it when there is a connection with room; whether there was."""
+    def send(self, frame: Frame) -> bool:
+        """Send a frame; return False if there is no connection, or no room in the backlog."""
         if self._outgoing is None or self._outgoing.full():
             return False
         self._outgoing.put_nowait(frame)
         return True
 
     @asynccontextmanager
-    async def asking(self, frame: Frame) -> AsyncIterator[AsyncIterator[Frame]]:
-        """The frames that answer a `complete`, up to its `done`. Leaving earlier takes it back, on
-        the wire. Raises Ended, here or while it is read."""
+    async def request(self, frame: Frame) -> AsyncIterator[AsyncIterator[Frame]]:
+        """Request a completion; yield its frames up to `done`.
+
+        Leaving the block earlier cancels the request at the gateway. Raises RequestEnded, here or
+        while the frames are read.
+        """
         answers: asyncio.Queue[Frame | RequestEnded] = asyncio.Queue()
         self._answers[frame["id"]] = answers
         is_over = False
@@ -110,58 +115,66 @@ class GatewayConnection:
                 yield answer
 
         try:
-            if not self.tell(frame):
+            if not self.send(frame):
                 is_over = True
                 raise RequestEnded("offline")
             yield read()
         finally:
             del self._answers[frame["id"]]
             if not is_over:
-                self.tell(frames.cancel(frame["id"]))
+                self.send(frames.cancel(frame["id"]))
 
     async def run(self) -> None:
-        """For ever: connects, and connects again."""
+        """Connect and reconnect forever."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watch_sleep())
             while True:
                 self._moved.clear()
                 if self._address is None:
-                    self._listener.on_state(ConnectionState.SIGNED_OUT)
+                    self._listener.on_state(ConnectionState.UNAUTHENTICATED)
                     await self._moved.wait()
                     continue
-                wait_s = await self._live(self._address)
+                wait_s = await self._run_once(self._address)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):
                         await self._moved.wait()
 
-    async def _live(self, address: Address) -> float:
-        """One connection, as long as it lasts. How long to wait then, in seconds."""
+    async def _run_once(self, address: Address) -> float:
+        """Run one connection to its end; return the seconds to wait before the next."""
         began_s = self._clock.monotonic_s()
         try:
             async with _open(address) as socket:
                 await self._serve(socket)
             state = ConnectionState.OFFLINE
             if socket.close_code == _CLOSE_KEY_ENDED:
-                state = ConnectionState.SIGNED_OUT
+                state = ConnectionState.UNAUTHENTICATED
         except InvalidStatus as error:
             refused = error.response.status_code in (401, 403)
-            state = ConnectionState.SIGNED_OUT if refused else ConnectionState.OFFLINE
-        # A proxy that the environment names may be of a kind for which a package is missing.
+            state = ConnectionState.UNAUTHENTICATED if refused else ConnectionState.OFFLINE
+        # The environment may name a kind of proxy that needs a missing package.
         except (OSError, WebSocketException, ValueError, ImportError):
             state = ConnectionState.OFFLINE
-        self._is_refused = state is ConnectionState.SIGNED_OUT
+        self._is_refused = state is ConnectionState.UNAUTHENTICATED
         self._listener.on_state(state)
         if self._clock.monotonic_s() - began_s > _WELL_AFTER_S:
             self._backoff.reset()
-        return _SIGNED_OUT_S if state is ConnectionState.SIGNED_OUT else self._backoff.next_s()
+        return (
+            _SIGNED_OUT_S
+            if state is ConnectionState.UNAUTHENTICATED
+            else self._backoff.next_delay_s()
+        )
 
     async def _serve(self, socket: ClientConnection) -> None:
-        """Until it ends, or there is somewhere else to go."""
+        """Serve the connection until it ends, or until the address changes."""
         self._outgoing = asyncio.Queue(MAX_BACKLOG)
         self._listener.on_state(ConnectionState.CONNECTED)
         duties = [
             asyncio.create_task(duty)
-            for duty in (self._read(socket), self._write(socket, self._outgoing), self._leave())
+            for duty in (
+                self._read(socket),
+                self._write(socket, self._outgoing),
+                self._end_requests(),
+            )
         ]
         try:
             await asyncio.wait(duties, return_when=asyncio.FIRST_COMPLETED)
@@ -190,12 +203,15 @@ class GatewayConnection:
         while True:
             await socket.send(frames.encode(await outgoing.get()))
 
-    async def _leave(self) -> None:
+    async def _end_requests(self) -> None:
         await self._moved.wait()
 
     async def _watch_sleep(self) -> None:
-        """The wall clock runs on while a laptop sleeps, the other one stands. What is connected
-        then is so no more, and would find out by a time-out."""
+        """Reconnect after the machine has slept.
+
+        During sleep the wall clock advances, but the monotonic clock stands still. The connection
+        is dead then, and would otherwise be noticed only by a timeout.
+        """
         apart_s = self._clock.wall_s() - self._clock.monotonic_s()
         while True:
             await asyncio.sleep(self._tick_s)

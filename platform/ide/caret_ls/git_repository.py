@@ -1,5 +1,7 @@
-"""The git repository that a file is in: its name, and what is checked out. Read from its files, as
-`git` may not be there and a process a second would be too dear."""
+"""The git repository of a file: its name and its HEAD.
+
+They are read from git's files: `git` may not be installed, and a process per second costs too much.
+"""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ _OBJECT: Final = re.compile(r"[0-9a-f]{40,64}")
 @dataclass(frozen=True, slots=True)
 class Repository:
     root: Path
-    name: str  # "owner/name" of its origin; without one its folder's name
+    name: str  # "owner/name" of its origin; without an origin, the folder's name
 
     def path_of(self, file: Path) -> str:
         return file.relative_to(self.root).as_posix()
@@ -23,14 +25,18 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class GitHead:
-    """Two that differ in `branch` are a switch, in `commit` alone a pull, commit or rebase."""
+    """The checked-out branch and commit.
 
-    branch: str  # "": none, a commit by itself
+    A different `branch` means a switch. A different `commit` alone means a pull, a commit or a
+    rebase.
+    """
+
+    branch: str  # "": detached HEAD
     commit: str
 
 
 def repository_of(file: Path) -> Repository | None:
-    """None: it is in none."""
+    """Return the repository of a file; None if it is in none."""
     for folder in list(file.parents)[:_MAX_FOLDERS]:
         git = _git_folder(folder)
         if git is not None:
@@ -39,7 +45,7 @@ def repository_of(file: Path) -> Repository | None:
 
 
 def read_head(repository: Repository) -> GitHead | None:
-    """None: it cannot be read, for the moment perhaps."""
+    """Return the current HEAD; None if it cannot be read, perhaps only at the moment."""
     git = _git_folder(repository.root)
     head = _text(git / "HEAD").strip() if git is not None else ""
     if git is None or not head:
@@ -51,12 +57,12 @@ def read_head(repository: Repository) -> GitHead | None:
 
 
 def _git_folder(folder: Path) -> Path | None:
-    """Of a work tree of its own `.git` is a file that names it."""
+    """Return the git directory. In a linked work tree, `.git` is a file with its path."""
     dot_git = folder / ".git"
     try:
         if dot_git.is_dir():
             return dot_git
-    except OSError:  # a folder that is not ours to look into
+    except OSError:  # a folder without permission
         return None
     named = _text(dot_git).strip()
     if not named.startswith("gitdir: "):
@@ -65,7 +71,7 @@ def _git_folder(folder: Path) -> Path | None:
 
 
 def _common(git: Path) -> Path:
-    """Where the branches and settings of all work trees are."""
+    """Return the directory with the branches and settings of all work trees."""
     named = _text(git / "commondir").strip()
     return git / named if named else git
 
@@ -77,7 +83,7 @@ def _name(git: Path) -> str:
 
 
 def name_of(url: str) -> str:
-    """`git@host:owner/name.git` and its kin: the last two parts."""
+    """Return the last two parts of a URL such as `git@host:owner/name.git`."""
     parts = re.split(r"[/:]", url.removesuffix("/").removesuffix(".git"))
     return "/".join([part for part in parts if part][-2:])
 

@@ -1,10 +1,10 @@
-"""What a file imports, and by that the framework that it is written for. Pure."""
+"""The modules that a file imports, and the framework that they indicate. Pure."""
 
 import re
 from typing import Final
 
 _MAX_IMPORTS: Final = 40
-_HEAD_CHARS: Final = 8_000  # where imports are
+_HEAD_CHARS: Final = 8_000  # imports are at the start of a file
 _QUOTED: Final = r"""["'<]([^"'<>\n]+)["'>]"""
 _IMPORT: Final[dict[str, re.Pattern[str]]] = {
     "python": re.compile(r"^\s*(?:from\s+([\w.]+)\s+import|import\s+([\w.]+))", re.MULTILINE),
@@ -23,7 +23,7 @@ _IMPORT: Final[dict[str, re.Pattern[str]]] = {
         re.compile(rf"^\s*(?:import|export)\b[^\n;]*?{_QUOTED}|require\({_QUOTED}\)", re.MULTILINE),
     ),
 }
-# The first that a file imports names it.
+# The first known import decides.
 _FRAMEWORKS: Final = {
     "django": "django",
     "rest_framework": "django",
@@ -48,7 +48,7 @@ _FRAMEWORKS: Final = {
 
 
 def imports_of(language: str, text: str) -> tuple[str, ...]:
-    """Names of modules, in their order."""
+    """Return the imported modules' names in order."""
     pattern = _IMPORT.get(language.lower())
     if pattern is None:
         return ()
@@ -58,7 +58,7 @@ def imports_of(language: str, text: str) -> tuple[str, ...]:
 
 
 def framework_of(imports: tuple[str, ...]) -> str:
-    """Empty where none is known."""
+    """Return the framework, or "" if none is known."""
     for name in imports:
         for sign, framework in _FRAMEWORKS.items():
             if name == sign or name.startswith((f"{sign}.", f"{sign}/", f"{sign}:", f"{sign}\\")):

@@ -1,4 +1,4 @@
-"""A request under way, which later keystrokes may join as long as they agree with it."""
+"""A request in flight. Later keystrokes may join it as long as they match its text."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -8,13 +8,13 @@ from typing import Final
 
 from caret_ls.completion_context import CompletionContext
 
-# Editors take a request back at each key and ask anew: what was asked may be what is wanted still.
+# Editors cancel and repeat a request at each key, and the old one may still be useful.
 GRACE_S: Final = 0.03
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionResult:
-    """How it ended: `finish` as the protocol names it, or the code of an error."""
+    """The result of a request; `finish` is the protocol's finish reason, or an error code."""
 
     finish: str
     text: str
@@ -23,7 +23,7 @@ class CompletionResult:
 
 
 class InFlightRequest:
-    """Begins at once. `ask` calls back with each part of the text."""
+    """A request that starts at once and collects the text of its response."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class InFlightRequest:
         self.id = id
         self.is_prefetch = is_prefetch
         self.text = ""
-        self.request_id = ""  # as the gateway names it at its end
+        self.request_id = ""  # the gateway's ID, known at the end
         self._num_waiting = 0
         self._task = asyncio.create_task(ask(self))
 
@@ -45,28 +45,31 @@ class InFlightRequest:
     def is_over(self) -> bool:
         return self._task.done()
 
-    def agrees(self, place: CompletionContext) -> bool:
-        """Whether what has been typed since is what it says, as far as it has said something."""
+    def matches(self, place: CompletionContext) -> bool:
+        """Return whether the text typed since the request matches the completion so far."""
         if self.is_over or not place.prefix.startswith(self.place.prefix):
             return False
         typed = place.prefix[len(self.place.prefix) :]
         return self.text.startswith(typed) or typed.startswith(self.text)
 
-    def grow(self, text: str) -> None:
+    def append(self, text: str) -> None:
         self.text += text
 
-    async def landed(self) -> CompletionResult | None:
-        """None: it was taken back. Waiting for it may be cancelled; it flies on for a moment."""
-        with self._waiting():
+    async def wait_result(self) -> CompletionResult | None:
+        """Wait for the result; None if the request was cancelled.
+
+        If the waiting is cancelled, the request continues for a moment.
+        """
+        with self._count_waiting():
             await asyncio.wait({self._task})
         return None if self._task.cancelled() else self._task.result()
 
     def cancel(self) -> None:
-        """Takes it back, on the wire."""
+        """Cancel the request at the gateway as well."""
         self._task.cancel()
 
     @contextmanager
-    def _waiting(self) -> Iterator[None]:
+    def _count_waiting(self) -> Iterator[None]:
         self._num_waiting += 1
         try:
             yield

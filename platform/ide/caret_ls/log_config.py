@@ -1,4 +1,4 @@
-"""A log without code: dotted events with fields, into a file of the user's own."""
+"""A log without code: dotted events with fields, in a file of the user."""
 
 import logging
 import os
@@ -17,7 +17,7 @@ def log_file(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def begin_log(file: Path) -> None:
-    """Only what this package says: the protocol's libraries log what they were sent."""
+    """Log only this package's events, because protocol libraries log message contents."""
     ours = logging.getLogger("caret_ls")
     ours.setLevel(logging.INFO)
     ours.propagate = False
@@ -28,7 +28,7 @@ def begin_log(file: Path) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handler = RotatingFileHandler(file, maxBytes=_MAX_BYTES, backupCount=1, encoding="utf-8")
-    except OSError:  # a read-only home: it goes on without
+    except OSError:  # a read-only home directory: run without a log
         ours.addHandler(logging.NullHandler())
         return
     handler.setFormatter(logging.Formatter(_FORMAT))

@@ -1,10 +1,14 @@
-"""What becomes of suggestions: shown and for how long, taken whole or in part, passed by; and what
-is still there of what was taken, half a minute to half an hour later. Pure; numbers come out.
+"""Tracks the outcomes of suggestions: shown, accepted in whole or in part, rejected, persisted.
 
-Editors tell little of this, so it is read off the changes of the file. A change that inserts all
-that is left of a suggestion took it, one that inserts a part of more than one character took that
-part, one that goes another way passed it by. What was typed to its end key by key was neither taken
-nor passed by.
+A persisted outcome tells what remains of accepted text half a minute to half an hour later. Editors
+report little of this, so it is derived from the changes of the file:
+
+- A change that inserts the whole rest of a suggestion accepts it.
+- A change that inserts more than one character of it accepts this part.
+- Any other change rejects it.
+- A suggestion typed to its end key by key is neither accepted nor rejected.
+
+Pure: the result is numbers.
 """
 
 from collections import OrderedDict
@@ -16,10 +20,10 @@ from typing import Final
 from caret_ls.edit_distance import edit_distance
 from caret_ls.text_document import TextEdit
 
-SPANS_S: Final = (30, 120, 300, 600, 1_800)  # when it is looked at what was taken
+SPANS_S: Final = (30, 120, 300, 600, 1_800)  # when accepted text is checked again
 _MAX_TRACKED: Final = 64
 _MAX_REMEMBERED: Final = 512
-_MAX_COMPARED_CHARS: Final = 4_000  # more has been made something else of
+_MAX_COMPARED_CHARS: Final = 4_000  # longer text has been changed into something else
 
 
 class EditorOutcomeEvent(StrEnum):
@@ -32,24 +36,27 @@ class EditorOutcomeEvent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EditorOutcome:
-    """`after_ms`: since it was shown; of PERSISTED, since it was taken."""
+    """An outcome of a suggestion.
+
+    `after_ms` is the time since it was shown; for PERSISTED, since it was accepted.
+    """
 
     id: str
     event: EditorOutcomeEvent
     after_ms: int
     chars: int | None = None  # None: all of it
     lines: int | None = None
-    edited_ratio: float | None = None  # of PERSISTED alone
-    text: str | None = None  # what it has become: leaves only where the user has opted in
-    request_id: str = ""  # as all gateways know it; "": it was not told
+    edited_ratio: float | None = None  # only for PERSISTED
+    text: str | None = None  # the text it has become; only sent if the user has opted in
+    request_id: str = ""  # the ID that all gateways know; "": not received
 
 
 @dataclass(frozen=True, slots=True)
 class ShownSuggestion:
-    """Of its text the first `num_led` characters are the editor's own, a word of its list's."""
+    """A suggestion to show. Its first `num_led` characters are from the completion list."""
 
     id: str
-    at: int  # where it begins, in characters
+    at: int  # start offset, in characters
     text: str
     num_led: int = 0
     request_id: str = ""
@@ -57,7 +64,7 @@ class ShownSuggestion:
 
 @dataclass(slots=True)
 class _VisibleSuggestion:
-    """A suggestion that is on the screen."""
+    """A suggestion on the screen."""
 
     id: str
     at: int
@@ -65,11 +72,11 @@ class _VisibleSuggestion:
     num_led: int
     shown_s: float
     request_id: str
-    num_gone: int = 0  # of its characters, typed or taken
-    num_taken: int = 0  # of these, in parts
+    num_gone: int = 0  # number of its characters that were typed or accepted
+    num_taken: int = 0  # number of these that were accepted in parts
 
-    def take(self, typed: str) -> str:
-        """The part of it that is the suggestion's."""
+    def consume(self, typed: str) -> str:
+        """Consume typed characters; return the part that belongs to the suggestion."""
         own = typed[max(self.num_led - self.num_gone, 0) :]
         self.num_gone += len(typed)
         return own
@@ -86,20 +93,20 @@ class _AcceptedSuggestion:
     request_id: str
     spans_s: list[int] = field(default_factory=lambda: list(SPANS_S))
 
-    def move(self, edit: TextEdit) -> None:
-        """What is put in at its very ends is not its own."""
+    def apply_edit(self, edit: TextEdit) -> None:
+        """Follow an edit of the file; text inserted at either end does not count as accepted."""
         by = len(edit.inserted) - edit.deleted
         gone_to = edit.at + edit.deleted
         if gone_to <= self.start and (edit.deleted or edit.at < self.end):
             self.start, self.end = self.start + by, self.end + by
         elif edit.at < self.end:
-            # What it has lost at the front is not where it begins any more.
+            # Text deleted at the front moves the start.
             self.start = min(self.start, edit.at + len(edit.inserted))
             self.end = max(self.end, gone_to) + by
 
 
 class OutcomeTracker:
-    """`send` gets each as it is known. Times are seconds of one clock."""
+    """Tracks suggestions and calls `send` with each outcome. Times are seconds of one clock."""
 
     def __init__(self, send: Callable[[EditorOutcome], None]) -> None:
         self._send = send
@@ -108,40 +115,40 @@ class OutcomeTracker:
         self._taken: list[_AcceptedSuggestion] = []
 
     def show(self, uri: str, shown: ShownSuggestion, *, now_s: float) -> bool:
-        """False: it stands there already, as far as it is not typed yet."""
+        """Note that a suggestion is shown; return False if its rest is already visible."""
         standing = self._standing.get(uri)
         if standing is not None and standing.id == shown.id:
             standing.num_led = standing.num_gone + shown.num_led
             return False
-        self._pass_by(uri, now_s)
+        self._on_ignored(uri, now_s)
         self._standing[uri] = standing = _VisibleSuggestion(
             shown.id, shown.at, shown.text, shown.num_led, now_s, shown.request_id
         )
         own = shown.text[shown.num_led :]
-        self._tell(_outcome(standing, EditorOutcomeEvent.SHOWN, now_s, own))
+        self._emit(_outcome(standing, EditorOutcomeEvent.SHOWN, now_s, own))
         return True
 
     def change(self, uri: str, edit: TextEdit, now_s: float) -> EditorOutcomeEvent | None:
-        """What the change said of the suggestion that stands there; None: nothing."""
+        """Apply an edit; return the outcome for the visible suggestion, or None."""
         for taken in self._taken:
             if taken.uri == uri:
-                taken.move(edit)
+                taken.apply_edit(edit)
         standing = self._standing.get(uri)
-        return None if standing is None else self._judge(uri, standing, edit, now_s)
+        return None if standing is None else self._classify_edit(uri, standing, edit, now_s)
 
     def accept(self, id: str, now_s: float) -> None:
-        """The editor says so. Mostly the change that put it in has said it before."""
+        """Note an acceptance that the editor reports; usually a change has shown it before."""
         for uri, standing in list(self._standing.items()):
             if standing.id == id:
-                self._take(uri, standing, now_s)
+                self._on_accepted(uri, standing, now_s)
 
     def close(self, uri: str, now_s: float) -> None:
-        """What becomes of it is not known from here on."""
-        self._pass_by(uri, now_s)
+        """Stop tracking a closed file."""
+        self._on_ignored(uri, now_s)
         self._taken = [taken for taken in self._taken if taken.uri != uri]
 
-    def look(self, read: Callable[[str], str | None], now_s: float) -> None:
-        """At what was taken, where it is time to. `read` gives a file's text; None: it is gone."""
+    def check_persistence(self, read: Callable[[str], str | None], now_s: float) -> None:
+        """Check accepted text when it is due; `read` returns a file's text, or None if closed."""
         for taken in self._taken:
             passed = [span for span in taken.spans_s if now_s - taken.taken_s >= span]
             if not passed:
@@ -149,12 +156,11 @@ class OutcomeTracker:
             del taken.spans_s[: len(passed)]
             text = read(taken.uri)
             if text is not None:
-                self._tell(_persisted(taken, text[taken.start : taken.end], now_s))
+                self._emit(_persisted(taken, text[taken.start : taken.end], now_s))
         self._taken = [taken for taken in self._taken if taken.spans_s]
 
-    def _tell(self, outcome: EditorOutcome) -> None:
-        """What is shown again, after a detour, is the same suggestion: each of these counts
-        once."""
+    def _emit(self, outcome: EditorOutcome) -> None:
+        """Send an outcome. A suggestion that is shown again counts each of these events once."""
         if outcome.event in (
             EditorOutcomeEvent.SHOWN,
             EditorOutcomeEvent.ACCEPTED,
@@ -168,34 +174,34 @@ class OutcomeTracker:
                 self._told.popitem(last=False)
         self._send(outcome)
 
-    def _judge(
+    def _classify_edit(
         self, uri: str, standing: _VisibleSuggestion, edit: TextEdit, now_s: float
     ) -> EditorOutcomeEvent | None:
         cursor = standing.at + standing.num_gone
         if edit.at + edit.deleted < standing.at:
-            standing.at += len(edit.inserted) - edit.deleted  # above it, as imports are
+            standing.at += len(edit.inserted) - edit.deleted  # an edit above it, such as an import
             return None
         left = standing.text[standing.num_gone :]
         typed = _as_typed(edit, cursor, left)
         if typed is None:
-            self._pass_by(uri, now_s)
+            self._on_ignored(uri, now_s)
             return EditorOutcomeEvent.REJECTED
-        own = standing.take(typed)
+        own = standing.consume(typed)
         if typed == left and len(typed) > 1:
-            self._take(uri, standing, now_s)
+            self._on_accepted(uri, standing, now_s)
             return EditorOutcomeEvent.ACCEPTED
         if typed == left:
             del self._standing[uri]
             return None
         if len(own) > 1:
             standing.num_taken += len(own)
-            self._tell(_outcome(standing, EditorOutcomeEvent.PARTIALLY_ACCEPTED, now_s, own))
+            self._emit(_outcome(standing, EditorOutcomeEvent.PARTIALLY_ACCEPTED, now_s, own))
             return EditorOutcomeEvent.PARTIALLY_ACCEPTED
         return None
 
-    def _take(self, uri: str, standing: _VisibleSuggestion, now_s: float) -> None:
+    def _on_accepted(self, uri: str, standing: _VisibleSuggestion, now_s: float) -> None:
         del self._standing[uri]
-        self._tell(_outcome(standing, EditorOutcomeEvent.ACCEPTED, now_s))
+        self._emit(_outcome(standing, EditorOutcomeEvent.ACCEPTED, now_s))
         end = standing.at + len(standing.text)
         self._taken.append(
             _AcceptedSuggestion(
@@ -204,17 +210,21 @@ class OutcomeTracker:
         )
         del self._taken[:-_MAX_TRACKED]
 
-    def _pass_by(self, uri: str, now_s: float) -> None:
-        """One of which a part was taken, or that was typed half, was not passed by entirely; the
-        gateway holds the parts against the whole."""
+    def _on_ignored(self, uri: str, now_s: float) -> None:
+        """Report a rejection, unless a part was accepted.
+
+        The gateway compares the parts with the whole.
+        """
         standing = self._standing.pop(uri, None)
         if standing is not None and not standing.num_taken:
-            self._tell(_outcome(standing, EditorOutcomeEvent.REJECTED, now_s))
+            self._emit(_outcome(standing, EditorOutcomeEvent.REJECTED, now_s))
 
 
 def _as_typed(edit: TextEdit, cursor: int, left: str) -> str | None:
-    """The part of what is left that the edit has put in; None: it has put in something else. A
-    closing bracket that the editor adds behind the cursor is none of it."""
+    """Return the part of the suggestion that the edit inserts; None if it inserts other text.
+
+    A closing bracket that the editor adds after the cursor does not count.
+    """
     if edit.at != cursor or not edit.inserted:
         return None
     if left.startswith(edit.inserted):
@@ -227,7 +237,7 @@ def _as_typed(edit: TextEdit, cursor: int, left: str) -> str | None:
 def _outcome(
     standing: _VisibleSuggestion, event: EditorOutcomeEvent, now_s: float, text: str | None = None
 ) -> EditorOutcome:
-    """Of a part of it; without one, of all."""
+    """Create an outcome for a part of the suggestion; without a text, for all of it."""
     return EditorOutcome(
         standing.id,
         event,

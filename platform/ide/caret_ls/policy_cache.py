@@ -1,7 +1,7 @@
-"""What the tenant's policy says of a repository, as the gateway tells it. Pure.
+"""Caches the tenant's policy for each repository, as the gateway sends it. Pure.
 
-It spares requests that would be refused, and files their way over the network. What counts is what
-the gateway decides: until it has told, everything may be asked.
+It avoids requests that would be rejected, and keeps excluded files off the network. The gateway's
+decision is binding: until it has sent a policy, every request is allowed.
 """
 
 from collections.abc import Callable
@@ -17,33 +17,35 @@ MODE: Final = "inline"
 @dataclass(frozen=True, slots=True)
 class EditorPolicy:
     excluded: tuple[str, ...] = ()  # globs of paths
-    is_allowed: bool = True  # the mode that this server asks for
+    is_allowed: bool = True  # whether the mode of this server is allowed
 
 
 _ALL_ALLOWED: Final = EditorPolicy()
 
 
 class PolicyCache:
-    """By repository. `ask` sends a question; its answer comes by `take`."""
+    """Policies by repository. A callback sends queries; responses arrive as frames."""
 
     def __init__(self, ask: Callable[[str], bool]) -> None:
         self._ask = ask
         self._known: dict[str, EditorPolicy] = {}
         self._asked_s: dict[str, float] = {}
 
-    def of(self, repository: str, now_s: float) -> EditorPolicy:
-        """As far as it is known; asks where that is long ago."""
+    def get(self, repository: str, now_s: float) -> EditorPolicy:
+        """Return the known policy, and query it again if it is old."""
         asked_s = self._asked_s.get(repository)
         if (asked_s is None or now_s - asked_s > MAX_AGE_S) and self._ask(repository):
             self._asked_s[repository] = now_s
         return self._known.get(repository, _ALL_ALLOWED)
 
-    def take(self, frame: Frame) -> None:
+    def update(self, frame: Frame) -> None:
         excluded, modes = frame.get("excluded", []), frame.get("modes", [MODE])
         policy = EditorPolicy(tuple(map(str, excluded)), MODE in modes)
         self._known[str(frame.get("repository", ""))] = policy
 
-    def doubt(self) -> None:
-        """The gateway has refused something, or is another one: it is asked again. What is known
-        holds until then."""
+    def invalidate(self) -> None:
+        """Query policies again, because the gateway has rejected a request or has changed.
+
+        Known policies apply until then.
+        """
         self._asked_s.clear()

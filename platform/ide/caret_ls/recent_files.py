@@ -1,6 +1,6 @@
-"""Which other files go along with a request: those last edited, then those last opened. Pure.
+"""Selects other files as context: the last edited ones, then the last opened ones. Pure.
 
-Of a long one goes what was changed last, with the lines around it.
+Of a long file, only the last change and its surrounding lines are used.
 """
 
 from collections import OrderedDict
@@ -11,43 +11,46 @@ from typing import Final
 from caret_ls.frames import FrameFile
 
 MAX_FILES: Final = 8
-MAX_CHARS: Final = 160_000  # of all; the engine reads some thousand tokens of them
-MAX_FILE_CHARS: Final = 40_000  # beyond it only what was changed last
+MAX_CHARS: Final = 160_000  # total; the engine reads a few thousand tokens of them
+MAX_FILE_CHARS: Final = 40_000  # of a longer file, only the last change is used
 _AROUND_CHARS: Final = 8_000  # before and after a change
 
 
 @dataclass(slots=True)
 class _RecentFile:
     path: str
-    edited_at: float = 0.0  # Unix seconds; 0: it was only looked at
-    changed_at: int | None = None  # where, in characters; None: nowhere
+    edited_at: float = 0.0  # Unix seconds; 0: never edited
+    changed_at: int | None = None  # offset of the last change, in characters; None: never
 
 
 class RecentFiles:
-    """By file. What was closed is forgotten: its text is not ours to read."""
+    """Recent files. A closed file is forgotten: its text must not be read any more."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, _RecentFile] = OrderedDict()  # the latest last
+        self._known: OrderedDict[str, _RecentFile] = OrderedDict()  # the latest is last
 
-    def open(self, uri: str, path: str) -> None:
+    def on_open(self, uri: str, path: str) -> None:
         self._known[uri] = _RecentFile(path)
 
-    def look(self, uri: str) -> None:
+    def on_view(self, uri: str) -> None:
         if uri in self._known:
             self._known.move_to_end(uri)
 
-    def edit(self, uri: str, *, at: int, now_s: float) -> None:
+    def on_edit(self, uri: str, *, at: int, now_s: float) -> None:
         known = self._known.get(uri)
         if known is not None:
             known.edited_at, known.changed_at = now_s, at
             self._known.move_to_end(uri)
 
-    def close(self, uri: str) -> None:
+    def on_close(self, uri: str) -> None:
         self._known.pop(uri, None)
 
-    def files(self, own: str, read: Callable[[str], str | None]) -> list[FrameFile]:
-        """The latest first, without `own`. `read` gives a file's text, None: it may not go along.
-        It is asked of no more files than there is room for."""
+    def list(self, own: str, read: Callable[[str], str | None]) -> list[FrameFile]:
+        """Return files as context, the latest first, without `own`.
+
+        `read` returns a file's text, or None if it must not be sent. It is called for no more files
+        than there is room for.
+        """
         taken: list[FrameFile] = []
         room = MAX_CHARS
         latest_first = reversed(self._known.items())

@@ -1,12 +1,12 @@
-"""The language server: LSP on standard input and output, over one session.
+"""The language server: LSP on standard input and output, for one session.
 
-It answers `textDocument/inlineCompletion` and, besides LSP:
+It implements `textDocument/inlineCompletion` and these messages besides LSP:
 
-    $/caret/status      to the editor: {"status": "ready"}, see `status.Status`
-    $/caret/selection   from it: {"uri": ..., "hasSelection": true}, where something is selected
-    $/caret/signIn      from it: {"key": "cpk_..."} out of its own keeping; {"key": null} signs out
-    $/caret/whyNot      asked by it: {"reason": "in_comment"}, why nothing came; null: something did
-    caret.accepted      a command of each suggestion, to be run by the editor that took it
+    $/caret/status      to the editor: {"status": "ready"}, see `status_board.ServerStatus`
+    $/caret/selection   from it: {"uri": ..., "hasSelection": true} if text is selected
+    $/caret/signIn      from it: {"key": "cpk_..."} from its secret storage; {"key": null} signs out
+    $/caret/whyNot      request: {"reason": "in_comment"} if nothing was suggested, else null
+    caret.accepted      command of each suggestion; the editor runs it when the user accepts
     caret.pause, caret.resume
 """
 
@@ -45,8 +45,10 @@ _log = logging.getLogger(__name__)
 
 
 class Protocol(LanguageServerProtocol):
-    """pygls' own, save that it keeps no second copy of each file, and that positions are in UTF-16,
-    which every editor knows."""
+    """pygls' protocol without a second copy of each file, and with positions in UTF-16.
+
+    Every editor supports UTF-16.
+    """
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(
@@ -76,34 +78,37 @@ class Protocol(LanguageServerProtocol):
 
 
 class CaretServer(LanguageServer):
-    """An error of ours is logged, and the editor's user left in peace."""
+    """The server. It logs its own errors, and does not show them to the user."""
 
     def __init__(self) -> None:
         super().__init__("caret-ls", VERSION, protocol_cls=Protocol, max_workers=2)
         self._session: Session | None = None
         self._running: asyncio.Task[None] | None = None
         self._editor = ""
-        self._told_settings: object = None  # as the editor sent them, last
-        self._told_key: str | None = None  # out of the editor's own keeping
+        self._told_settings: object = None  # the last settings from the editor
+        self._told_key: str | None = None  # from the editor's secret storage
 
     @property
     def session(self) -> Session:
-        """Raises RuntimeError before `initialize`, when no editor asks for anything."""
+        """The session of the editor.
+
+        Raises RuntimeError before `initialize`, when no editor sends requests.
+        """
         if self._session is None:
             raise RuntimeError("not initialized")
         return self._session
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """Its text may hold code; its kind does not."""
+        """Log the error's type only: its text may contain code."""
         _log.error("server.failed kind=%s source=%s", type(error).__name__, source.__name__)
 
-    def begin(self, params: types.InitializeParams) -> None:
+    def initialize(self, params: types.InitializeParams) -> None:
         info = params.client_info
         self._editor = f"{info.name} {info.version or ''}".strip() if info else ""
         self._told_settings = params.initialization_options
         if isinstance(self._told_settings, dict):
             self._told_key = self._told_settings.get("api_key")
-        self._session = Session(Settings(), SystemLoopClock(), self._tell_status)
+        self._session = Session(Settings(), SystemLoopClock(), self._send_status)
 
     async def run(self) -> None:
         self._running = asyncio.create_task(self.session.run())
@@ -111,7 +116,7 @@ class CaretServer(LanguageServer):
         await self.set_up()
 
     async def set_up(self, *, told: object = None) -> None:
-        """Reads all settings anew; `told` are new ones of the editor's."""
+        """Read all settings again; `told` are new ones from the editor."""
         if told is not None:
             self._told_settings = told
         folder = config_folder()
@@ -121,7 +126,7 @@ class CaretServer(LanguageServer):
         self.session.set_up(settings, await self._address(settings, folder))
 
     async def sign_in(self, key: str | None) -> None:
-        """None: out."""
+        """Sign in with a key; None signs out."""
         self._told_key = key
         await self.set_up()
 
@@ -129,13 +134,13 @@ class CaretServer(LanguageServer):
         self.session.board.set(is_paused=is_paused)
 
     async def _address(self, settings: Settings, folder: Path) -> Address | None:
-        """Off the loop: a keyring may ask its user to unlock it."""
+        """Find the key in a thread, because a keyring may ask the user to unlock it."""
         url = settings.gateway_url
         find = partial(find_key, os.environ, folder, gateway_url=url, ask_keyring=ask_keyring)
         key = self._told_key or await asyncio.to_thread(find)
         return None if key is None else Address(url, key, self._editor)
 
-    def _tell_status(self, status: ServerStatus) -> None:
+    def _send_status(self, status: ServerStatus) -> None:
         self.protocol.notify(STATUS, {"status": status.value})
 
 
@@ -151,7 +156,7 @@ def make_server() -> CaretServer:
 def _add_lifecycle(server: CaretServer) -> None:
     @server.feature(types.INITIALIZE)
     def initialize(params: types.InitializeParams) -> None:
-        server.begin(params)
+        server.initialize(params)
 
     @server.feature(types.INITIALIZED)
     async def initialized(_params: types.InitializedParams) -> None:
@@ -188,10 +193,10 @@ def _add_files(server: CaretServer) -> None:
 
 
 def _add_completions(server: CaretServer) -> None:
-    # Without options pygls would not announce it.
+    # Without options, pygls would not announce the capability.
     @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
     async def complete(params: types.InlineCompletionParams) -> types.InlineCompletionList:
-        offer = await server.session.assistant.suggest(params.text_document.uri, _wish(params))
+        offer = await server.session.assistant.provide(params.text_document.uri, _wish(params))
         return types.InlineCompletionList([_item(offer)] if offer else [])
 
     @server.feature(WHY_NOT)
@@ -238,7 +243,7 @@ def _position(position: types.Position) -> Position:
 
 def _item(offer: InlineItem) -> types.InlineCompletionItem:
     start = types.Position(offer.position.line, offer.position.units)
-    # What the editor has closed by itself is in the basic plane: a unit each.
+    # Characters that the editor closes by itself have one UTF-16 unit each.
     end = types.Position(start.line, start.character + offer.replaces)
     return types.InlineCompletionItem(
         insert_text=offer.text,
@@ -248,6 +253,6 @@ def _item(offer: InlineItem) -> types.InlineCompletionItem:
 
 
 def _note_end(task: asyncio.Task[None]) -> None:
-    """It ends with the server only; anything else is a defect of ours."""
+    """Log an unexpected end: the session ends only with the server."""
     if not task.cancelled() and task.exception() is not None:
         _log.error("session.failed kind=%s", type(task.exception()).__name__)

@@ -1,6 +1,6 @@
-"""One editor's session: what it opens and changes, what the gateway says, what is due at times.
+"""One editor's session: handles its files, the gateway's frames and periodic work.
 
-Everything that lives as long as the editor is put together here.
+It creates all objects that live as long as the editor.
 """
 
 import asyncio
@@ -36,13 +36,13 @@ from caret_ls.typing_counter import TypingCount, is_typed
 from caret_ls.workspace import OpenFile, OpenFiles
 
 UPKEEP_EVERY_S: Final = 5.0
-_MAX_WARMED_CHARS: Final = 200_000  # of a longer file hardly a part would reach the prompt
+_MAX_WARMED_CHARS: Final = 200_000  # only a small part of a longer file would fit into the prompt
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class TextChange:
-    """Of a file, as LSP tells it; without a range it is all of the text."""
+    """A change of a file in LSP's terms; without a range, `text` replaces the whole file."""
 
     text: str
     start: Position | None = None
@@ -50,7 +50,7 @@ class TextChange:
 
 
 class Session:
-    """Knows nothing of LSP. To be made on a running loop."""
+    """A session, without knowledge of LSP. Create it on a running event loop."""
 
     def __init__(
         self,
@@ -69,13 +69,15 @@ class Session:
         self.files = OpenFiles()
         self.cache = SuggestionCache()
         self.link = GatewayConnection(self, Backoff(random.random), clock, tick_s=upkeep_every_s)
-        self._reports = OutcomeQueue(self.link.tell, clock)
-        self._gateway_url: str | None = None  # None: there was none yet
+        self._reports = OutcomeQueue(self.link.send, clock)
+        self._gateway_url: str | None = None  # None: no gateway yet
         self.outcomes = OutcomeTracker(self._report)
-        self.pace = TypingRate(min_wait_ms=settings.debounce_ms)
-        self.policies = PolicyCache(lambda repository: self.link.tell(frames.policy(repository)))
+        self.pace = TypingRate(min_delay_ms=settings.debounce_ms)
+        self.policies = PolicyCache(lambda repository: self.link.send(frames.policy(repository)))
         learning = ResponseHandlers(self.cache, self.pace, self.policies, self.board, clock)
-        self._asking = CompletionClient(self.link, learning, around=self._around, new_id=_ids())
+        self._asking = CompletionClient(
+            self.link, learning, around=self._build_context, new_id=_ids()
+        )
         knowledge = ProviderState(
             self.files, self.cache, self.pace, self.outcomes, self.policies, self.board, clock
         )
@@ -86,33 +88,33 @@ class Session:
         return self.assistant.settings
 
     def set_up(self, settings: Settings, address: Address | None) -> None:
-        """Anew, as often as the user changes them. A pause outlives what does not concern it."""
+        """Apply settings. A pause continues unless the new settings concern it."""
         if settings.enabled != self.settings.enabled:
             self.board.set(is_paused=not settings.enabled)
         self.assistant.settings = settings
-        self.pace.min_wait_ms = settings.debounce_ms
+        self.pace.min_delay_ms = settings.debounce_ms
         if address is None:
             self.board.set(is_signed_out=True)
         elif address.url != self._gateway_url:
             self._gateway_url = address.url
             self._reports.clear()
-        self.link.move(address)  # whether a key is taken, the gateway says
+        self.link.set_address(address)  # the gateway decides whether the key is valid
 
     async def run(self) -> None:
-        """For ever."""
+        """Run forever."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.link.run())
             group.create_task(self._keep_up())
 
-    # --- what the editor does
+    # --- events of the editor
 
     def open(self, uri: str, language: str, text: str) -> None:
-        if self.files.get(uri) is not None:  # some editors read a file anew so
+        if self.files.get(uri) is not None:  # some editors reopen a file to reload it
             self.close(uri)
         file = self.files.open(uri, language, text)
         if file.repository is not None and file.repository not in self._checkouts:
             self._checkouts[file.repository] = read_head(file.repository)
-        self._recency.open(uri, file.path)
+        self._recency.on_open(uri, file.path)
         self._warm(file)
 
     def change(self, uri: str, changes: Sequence[TextChange]) -> None:
@@ -121,15 +123,15 @@ class Session:
             return
         for change in changes:
             if change.start is None or change.end is None:
-                self._note(file, file.change_all(change.text))
+                self._record_edit(file, file.change_all(change.text))
             else:
-                self._note(file, file.change(change.start, change.end, change.text))
+                self._record_edit(file, file.change(change.start, change.end, change.text))
 
     def close(self, uri: str) -> None:
-        self.assistant.drop(uri)
+        self.assistant.cancel(uri)
         self.outcomes.close(uri, self._clock.monotonic_s())
-        self._recency.close(uri)
-        self.cache.forget(uri)
+        self._recency.on_close(uri)
+        self.cache.remove(uri)
         self.files.close(uri)
 
     def select(self, uri: str, *, has_selection: bool) -> None:
@@ -139,49 +141,50 @@ class Session:
 
     def accept(self, id: str) -> None:
         self.outcomes.accept(id, self._clock.monotonic_s())
-        self.pace.taken()
+        self.pace.on_accepted()
 
-    # --- what the gateway says
+    # --- events of the gateway
 
     def on_state(self, state: ConnectionState) -> None:
         _log.info("link.%s", state)
         is_connected = state is ConnectionState.CONNECTED
-        self.board.set(is_connected=is_connected, is_signed_out=state is ConnectionState.SIGNED_OUT)
+        self.board.set(
+            is_connected=is_connected, is_signed_out=state is ConnectionState.UNAUTHENTICATED
+        )
         if is_connected:
-            self._asking.release()
-            self.policies.doubt()
+            self._asking.resume()
+            self.policies.invalidate()
             for file in self.files:
-                self.policies.of(file.repository_name, self._clock.monotonic_s())
-            self._reports.reconnected()
+                self.policies.get(file.repository_name, self._clock.monotonic_s())
+            self._reports.on_reconnect()
 
     def on_frame(self, frame: Frame) -> None:
         if frame.get("type") == "policy":
-            self.policies.take(frame)
+            self.policies.update(frame)
         else:
             _log.info("link.frame type=%s code=%s", frame.get("type"), frame.get("code"))
 
-    # --- what is due now and then
+    # --- periodic work
 
     async def _keep_up(self) -> None:
         while True:
             await asyncio.sleep(self._upkeep_every_s)
             try:
                 self.keep_up()
-            except Exception as error:  # noqa: BLE001  # the suggestions go on
+            except Exception as error:  # noqa: BLE001  # suggestions must continue
                 _log.error("upkeep.failed kind=%s", type(error).__name__)
 
     def keep_up(self) -> None:
         now_s = self._clock.monotonic_s()
-        self.outcomes.look(self._text_of, now_s)
+        self.outcomes.check_persistence(self._text_of, now_s)
         self._reports.flush()
-        chars = self._typing.due(now_s)
+        chars = self._typing.take_due(now_s)
         if chars is not None:
-            self.link.tell(frames.typed(chars))
-        self._look_at_checkouts()
+            self.link.send(frames.typed(chars))
+        self._check_git_heads()
 
-    def _look_at_checkouts(self) -> None:
-        """After a switch or a pull other files are what they were not, and what was suggested
-        before is about code that is gone."""
+    def _check_git_heads(self) -> None:
+        """After a switch or a pull, forget suggestions for old code and warm up the new files."""
         for repository in {file.repository for file in self.files if file.repository}:
             checkout = read_head(repository)
             before = self._checkouts.setdefault(repository, checkout)
@@ -191,38 +194,38 @@ class Session:
             _log.info("repository.%s", _kind_of(before, checkout))
             for file in self.files:
                 if file.repository == repository:
-                    self.cache.forget(file.uri)
+                    self.cache.remove(file.uri)
                     self._warm(file)
 
-    # --- within
+    # --- internals
 
-    def _note(self, file: OpenFile, edit: TextEdit) -> None:
+    def _record_edit(self, file: OpenFile, edit: TextEdit) -> None:
         if not edit.deleted and not edit.inserted:
-            return  # some text was replaced by itself
+            return  # text was replaced by the same text
         now_s = self._clock.monotonic_s()
-        self.pace.typed(now_s)
-        self._recency.edit(file.uri, at=edit.at, now_s=self._clock.wall_s())
+        self.pace.on_keystroke(now_s)
+        self._recency.on_edit(file.uri, at=edit.at, now_s=self._clock.wall_s())
         event = self.outcomes.change(file.uri, edit, now_s)
         if event is EditorOutcomeEvent.REJECTED:
-            self.pace.passed_by()
+            self.pace.on_ignored()
         elif event is not None:
-            self.pace.taken()
+            self.pace.on_accepted()
         elif is_typed(edit):
             self._typing.add(file.language)
 
     def _warm(self, file: OpenFile) -> None:
-        if self._may_leave(file) and len(file.text) <= _MAX_WARMED_CHARS:
-            around = self._around(file)
-            self.link.tell(frames.opened(file.path, file.language, file.text, around))
+        if self._can_send(file) and len(file.text) <= _MAX_WARMED_CHARS:
+            around = self._build_context(file)
+            self.link.send(frames.opened(file.path, file.language, file.text, around))
 
-    def _may_leave(self, file: OpenFile) -> bool:
-        policy = self.policies.of(file.repository_name, self._clock.monotonic_s())
+    def _can_send(self, file: OpenFile) -> bool:
+        policy = self.policies.get(file.repository_name, self._clock.monotonic_s())
         excluded = (*policy.excluded, *self.settings.excluded)
-        return file.nature is FileKind.WRITTEN and not is_excluded(file.path, excluded)
+        return file.kind is FileKind.NORMAL and not is_excluded(file.path, excluded)
 
-    def _around(self, own: OpenFile) -> RequestContext:
-        self._recency.look(own.uri)
-        others = self._recency.files(own.uri, partial(self._text_beside, own))
+    def _build_context(self, own: OpenFile) -> RequestContext:
+        self._recency.on_view(own.uri)
+        others = self._recency.list(own.uri, partial(self._text_beside, own))
         return RequestContext(
             files=tuple(others),
             repository=own.repository_name,
@@ -231,9 +234,9 @@ class Session:
         )
 
     def _text_beside(self, own: OpenFile, uri: str) -> str | None:
-        """None: it does not go along."""
+        """Return a file's text as context; None if it must not be sent."""
         file = self.files.get(uri)
-        if file is None or file.repository != own.repository or not self._may_leave(file):
+        if file is None or file.repository != own.repository or not self._can_send(file):
             return None
         return file.text
 
@@ -242,11 +245,11 @@ class Session:
         return None if file is None else file.text
 
     def _report(self, outcome: EditorOutcome) -> None:
-        self._reports.report(frames.outcome(outcome, shares_text=self.settings.share_edits))
+        self._reports.add(frames.outcome(outcome, shares_text=self.settings.share_edits))
 
 
 def _ids() -> Callable[[], str]:
-    """Of requests: unlike those of a connection before."""
+    """Return a generator of request IDs that are unique across connections."""
     prefix, numbers = secrets.token_hex(4), count(1)
     return lambda: f"{prefix}-{next(numbers)}"
 

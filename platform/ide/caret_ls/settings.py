@@ -1,8 +1,8 @@
-"""What the user has set: the editor's word counts before the environment's, that before the file's.
+"""The user's settings: the editor's override the environment's, which override the file's.
 
-In the file `~/.config/caret/config.toml` and from the editor the names are those of `Settings`; in
-the environment CARET_GATEWAY_URL and CARET_LS_ with the name in capitals. What makes no sense is
-left out and named by `read`, and the rest holds: an editor is no place to refuse to start in.
+`~/.config/caret/config.toml` and the editor use the names of `Settings`. The environment uses
+CARET_GATEWAY_URL, and CARET_LS_ with the name in upper case. `read` leaves out invalid values and
+reports their names; all others apply. An editor must start even with invalid settings.
 """
 
 import os
@@ -22,14 +22,15 @@ MAX_DEBOUNCE_MS: Final = 2_000
 @dataclass(frozen=True, slots=True)
 class Settings:
     gateway_url: str = DEFAULT_GATEWAY_URL
-    debounce_ms: int = 75  # after the last keystroke, at least
-    in_comments: bool = False  # whether to suggest there unasked
+    debounce_ms: int = 75  # minimum after the last keystroke
+    in_comments: bool = False  # suggest there without being invoked
     in_strings: bool = False
-    languages_off: tuple[str, ...] = ()  # as editors name them
-    excluded: tuple[str, ...] = ()  # globs of paths, besides those of the tenant's policy
+    languages_off: tuple[str, ...] = ()  # language IDs of editors
+    excluded: tuple[str, ...] = ()  # globs of paths, in addition to the tenant's policy
     enabled: bool = True
-    prefetch: bool = True  # ask for what follows while a suggestion is looked at
-    share_edits: bool = False  # let leave what suggestions have become (platform/docs/telemetry.md)
+    prefetch: bool = True  # request the continuation while a suggestion is visible
+    # Send the edited text of accepted suggestions (platform/docs/content-capture.md).
+    share_edits: bool = False
 
 
 def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -38,7 +39,7 @@ def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def read(environment: Mapping[str, str], file: Path, editor: object) -> tuple[Settings, list[str]]:
-    """`editor`: what its client has sent, any JSON. With the names of what makes no sense."""
+    """Return the settings, and the names of invalid ones; `editor` is any JSON from the client."""
     from_editor = editor if isinstance(editor, dict) else {}
     from_file, problems = _from_file(file)
     chosen: dict[str, Any] = {}
@@ -58,7 +59,7 @@ def _from_file(file: Path) -> tuple[dict[str, Any], list[str]]:
         return tomllib.loads(file.read_text(encoding="utf-8")), []
     except FileNotFoundError:
         return {}, []
-    except (OSError, ValueError):  # which its syntax errors are
+    except (OSError, ValueError):  # ValueError includes syntax errors
         return {}, [str(file)]
 
 
@@ -85,7 +86,7 @@ def _truth(value: object) -> bool:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    """A list, or in the environment words with commas."""
+    """Return a list of strings, which are separated by commas in the environment."""
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     if not isinstance(value, Sequence) or not all(isinstance(each, str) for each in value):

@@ -1,4 +1,4 @@
-"""When no completion is worth asking for. Pure; each reason has a name, for who asks why."""
+"""Rules for skipping a completion request. Pure; each reason has a name that users can see."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,23 +11,23 @@ from caret_ls.syntax_regions import SyntaxRegion, region_at
 
 
 class SkipReason(StrEnum):
-    """Why nothing was suggested, in words that an extension may translate by their names."""
+    """The reason why nothing was suggested; extensions translate the names."""
 
     PAUSED = "paused"
     LANGUAGE_OFF = "language_off"
     SELECTION = "selection"
     EXCLUDED = "excluded"
     MODE_OFF = "mode_off"
-    SECRET_FILE = "secret_file"  # noqa: S105  # no password: a reason's name
+    SECRET_FILE = "secret_file"  # noqa: S105  # not a password but a reason's name
     GENERATED_FILE = "generated_file"
     IN_COMMENT = "in_comment"
     IN_STRING = "in_string"
     STATEMENT_ENDED = "statement_ended"
     MID_LINE = "mid_line"
     BLANK_FILE = "blank_file"
-    WORD_LIST = "word_list"
-    NOT_ASKED = "not_asked"  # by the editor, yet
-    # What became of a request that was made.
+    COMPLETION_LIST_OPEN = "word_list"
+    NOT_REQUESTED = "not_asked"  # the editor has not requested anything yet
+    # Results of a request that was sent.
     NEWER_KEYSTROKE = "newer_keystroke"
     NOTHING_TO_SUGGEST = "nothing_to_suggest"
     OVERLOADED = "overloaded"
@@ -35,19 +35,19 @@ class SkipReason(StrEnum):
     SIGNED_OUT = "signed_out"
     OFFLINE = "offline"
     REFUSED = "refused"
-    FILE_GONE = "file_gone"
+    FILE_CLOSED = "file_gone"
 
 
 @dataclass(frozen=True, slots=True)
 class SkipRules:
-    """What the user has set and the gateway has told."""
+    """The user's settings and the gateway's policy."""
 
     is_paused: bool = False
     languages_off: frozenset[str] = frozenset()
-    excluded: Sequence[str] = ()  # globs, the gateway's and the user's
+    excluded: Sequence[str] = ()  # globs of the policy and of the user
     in_comments: bool = False
     in_strings: bool = False
-    is_allowed: bool = True  # by policy, the mode
+    is_allowed: bool = True  # the policy allows the mode
 
 
 _NATURES = {FileKind.SECRET: SkipReason.SECRET_FILE, FileKind.GENERATED: SkipReason.GENERATED_FILE}
@@ -57,7 +57,7 @@ _REGIONS = {SyntaxRegion.COMMENT: SkipReason.IN_COMMENT, SyntaxRegion.STRING: Sk
 def skip_reason(
     place: CompletionContext, rules: SkipRules, *, nature: FileKind, has_selection: bool
 ) -> SkipReason | None:
-    """None: it is worth asking. What was invoked is asked for wherever that is allowed."""
+    """Return why to skip the request, or None. An invoked one is skipped only if forbidden."""
     forbidden = _forbidden(place, rules, nature)
     if forbidden is not None or place.is_invoked:
         return forbidden
@@ -90,7 +90,7 @@ def _by_text(place: CompletionContext, rules: SkipRules) -> SkipReason | None:
         return SkipReason.BLANK_FILE
     if before.rstrip().endswith((";", "}")) and not after.strip():
         return SkipReason.STATEMENT_ENDED
-    # Behind the cursor only what editors close by themselves, or what ends a line.
+    # After the cursor, only characters that editors add by themselves, or that end a line.
     if after.strip(" \t)]}>\"'`;:,"):
         return SkipReason.MID_LINE
     return _by_region(region_at(place.language, place.prefix), rules)

@@ -1,4 +1,4 @@
-"""What the editor may show about us: `$/caret/status`. Pure."""
+"""The status that the editor may show: `$/caret/status`. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,42 +16,42 @@ class ServerStatus(StrEnum):
 
 @dataclass(slots=True)
 class StatusBoard:
-    """What is known, and the one word for it; `tell` hears each new word once."""
+    """The state of the server. A callback gets each new status once."""
 
-    tell: Callable[[ServerStatus], None]
+    on_change: Callable[[ServerStatus], None]
     is_paused: bool = False
     is_signed_out: bool = False
     is_connected: bool = False
     is_over_budget: bool = False
-    num_under_way: int = 0
+    num_in_flight: int = 0
     _told: ServerStatus | None = None
 
     def set(self, **known: bool) -> None:
         for name, value in known.items():
             setattr(self, name, value)
-        self._look()
+        self._notify_if_changed()
 
-    def begin(self) -> None:
-        self.num_under_way += 1
-        self._look()
+    def on_request_started(self) -> None:
+        self.num_in_flight += 1
+        self._notify_if_changed()
 
-    def end(self) -> None:
-        self.num_under_way -= 1
-        self._look()
+    def on_request_ended(self) -> None:
+        self.num_in_flight -= 1
+        self._notify_if_changed()
 
     @property
     def status(self) -> ServerStatus:
-        """What the user can do something about comes first."""
+        """The status; conditions that the user can change come first."""
         ranked = (
             (self.is_paused, ServerStatus.PAUSED),
             (self.is_signed_out, ServerStatus.SIGNED_OUT),
             (not self.is_connected, ServerStatus.OFFLINE),
             (self.is_over_budget, ServerStatus.OVER_BUDGET),
-            (self.num_under_way > 0, ServerStatus.WORKING),
+            (self.num_in_flight > 0, ServerStatus.WORKING),
         )
         return next((status for holds, status in ranked if holds), ServerStatus.READY)
 
-    def _look(self) -> None:
+    def _notify_if_changed(self) -> None:
         if self.status is not self._told:
             self._told = self.status
-            self.tell(self.status)
+            self.on_change(self.status)

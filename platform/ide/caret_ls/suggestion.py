@@ -1,36 +1,38 @@
-"""A suggestion, and what is left of it once somebody has typed a part of it. Pure."""
+"""A suggestion, and the rest of it after the user has typed a part. Pure."""
 
 from dataclasses import dataclass
 from typing import Final
 
 from caret_ls.completion_context import CompletionContext
 
-# What must stand around the cursor for a suggestion to be good again: further away hardly matters,
-# and 250 whole files would.
+# The text around the cursor that must match to reuse a suggestion. Text further away hardly
+# matters, and storing 250 whole files would cost too much memory.
 HEAD_CHARS: Final = 2_000
 _TAIL_CHARS: Final = 500
-# What editors put behind the cursor by themselves, at what somebody types.
+# Characters that editors add after the cursor while the user types.
 _CLOSERS: Final = frozenset(")]}>\"'`")
 _MAX_CLOSERS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """`id`: the request's, by which this server knows it, and the connection that it went over."""
+    """A suggestion; `id` is the request's, known only to this server and its connection."""
 
     id: str
     uri: str
     text: str
-    head: str  # up to HEAD_CHARS before the cursor, where it was asked for
-    tail: str  # after it
+    head: str  # up to HEAD_CHARS before the cursor of the request
+    tail: str  # after the cursor
     line_before: str
-    request_id: str = ""  # by which all gateways know it; "": it was not told
+    request_id: str = ""  # the ID that all gateways know; "": not received
 
 
 @dataclass(frozen=True, slots=True)
 class RemainingSuggestion:
-    """What is still to be shown at a place, in place of the next `replaces` characters there: the
-    editor has closed brackets that the suggestion closes, too."""
+    """The rest of a suggestion. It replaces the next `replaces` characters after the cursor.
+
+    These are brackets that the editor has closed and that the suggestion closes, too.
+    """
 
     suggestion: Suggestion
     text: str
@@ -54,9 +56,10 @@ def create_suggestion(
 def remaining_at(
     place: CompletionContext, suggestion: Suggestion, num_typed: int
 ) -> RemainingSuggestion | None:
-    """As if the last `num_typed` characters before the cursor were typed since; None: they were
-    not, or something else was, or nothing is left. An empty one: at this very place there was
-    nothing to suggest."""
+    """Return the rest, assuming that the last `num_typed` characters were typed since.
+
+    None: they do not match, or nothing is left. An empty rest: there was nothing to suggest here.
+    """
     stop = len(place.prefix) - num_typed
     left = suggestion.text[num_typed:]
     is_known_barren = not suggestion.text and num_typed == 0
@@ -71,8 +74,7 @@ def remaining_at(
 
 
 def _num_closed(place: CompletionContext, suggestion: Suggestion, left: str) -> int | None:
-    """How many characters the editor has put behind the cursor; None: what stands there is
-    something else."""
+    """Return how many characters the editor has added after the cursor; None if others follow."""
     for count in range(_MAX_CLOSERS + 1):
         closers = place.suffix[:count]
         if not _CLOSERS.issuperset(closers):
@@ -84,6 +86,6 @@ def _num_closed(place: CompletionContext, suggestion: Suggestion, left: str) -> 
 
 
 def _closes(left: str, closers: str) -> bool:
-    """Whether the suggestion brings these characters itself, in their order."""
+    """Return whether the suggestion contains these characters in order."""
     rest = iter(left)
     return all(closer in rest for closer in closers)

@@ -1,7 +1,7 @@
-"""Suggestions that were had before: what was typed into one is served without a request.
+"""A cache of suggestions: text typed into one needs no new request.
 
-An entry is found by the line that it was asked for in, as it stood before the cursor: each way to
-cut the line in two says how much of a suggestion would have been typed. Pure.
+An entry is keyed by the text before the cursor in the line of its request. Each way to split the
+current line gives a possible key, and the part of the suggestion that was typed since. Pure.
 """
 
 from collections import OrderedDict
@@ -12,13 +12,13 @@ from caret_ls.completion_context import CompletionContext
 from caret_ls.suggestion import RemainingSuggestion, Suggestion, remaining_at
 
 MAX_SUGGESTIONS: Final = 250
-_MAX_TYPED_LINES: Final = 5  # of a suggestion, with the cursor's
+_MAX_TYPED_LINES: Final = 5  # of a suggestion, including the cursor's line
 _MAX_LINE_CHARS: Final = 400
-_Key = tuple[str, str]  # file, and the line before the cursor
+_Key = tuple[str, str]  # file, and the text before the cursor in its line
 
 
 class SuggestionCache:
-    """The least recently used goes first."""
+    """A cache that evicts the least recently used suggestion."""
 
     def __init__(self, size: int = MAX_SUGGESTIONS) -> None:
         self._size = size
@@ -27,7 +27,7 @@ class SuggestionCache:
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def put(self, suggestion: Suggestion) -> None:
+    def store(self, suggestion: Suggestion) -> None:
         key = (suggestion.uri, suggestion.line_before)
         self._by_key[key] = suggestion
         self._by_key.move_to_end(key)
@@ -35,7 +35,7 @@ class SuggestionCache:
             self._by_key.popitem(last=False)
 
     def find(self, place: CompletionContext) -> RemainingSuggestion | None:
-        """The least that has to be typed over is the newest knowledge, so it comes first."""
+        """Find the rest of a suggestion; the one with the fewest typed characters is the newest."""
         for key, num_typed in _ways_here(place):
             suggestion = self._by_key.get(key)
             if suggestion is None:
@@ -46,14 +46,14 @@ class SuggestionCache:
                 return remainder
         return None
 
-    def forget(self, uri: str | None = None) -> None:
-        """Of one file, or (None) all."""
+    def remove(self, uri: str | None = None) -> None:
+        """Drop the suggestions of one file, or (None) all."""
         for key in [key for key in self._by_key if uri in (None, key[0])]:
             del self._by_key[key]
 
 
 def _ways_here(place: CompletionContext) -> Iterator[tuple[_Key, int]]:
-    """The place's own line cut at each character, then the lines above it."""
+    """Yield keys and typed characters: the cursor's line at each split, then lines above."""
     stop = len(place.prefix)
     for _ in range(_MAX_TYPED_LINES):
         start = max(place.prefix.rfind("\n", 0, stop), place.prefix.rfind("\r", 0, stop)) + 1

@@ -1,8 +1,8 @@
-"""Where a cursor stands: in code, in a comment or in a string. By a few rules for each language.
+"""Detects whether a cursor is in code, a comment or a string, by a few rules per language.
 
-It knows quotes and comments, no grammar: a regular expression literal with a quote in it, or a
-shell's here-document, may mislead it for the rest of the line or file. What it gets wrong costs a
-suggestion or a request, nothing more.
+It knows quotes and comments, but no grammar. A regular expression literal with a quote, or a
+shell's here-document, may mislead it for the rest of the line or file. A mistake only costs a
+suggestion or a request.
 """
 
 import re
@@ -22,14 +22,14 @@ class SyntaxRegion(StrEnum):
 class _Rules:
     line_comments: tuple[str, ...] = ()
     block_comments: tuple[tuple[str, str], ...] = ()
-    quotes: tuple[str, ...] = ('"', "'")  # that end with their line at the latest
-    long_quotes: tuple[str, ...] = ()  # that go over lines
+    quotes: tuple[str, ...] = ('"', "'")  # end with their line at the latest
+    long_quotes: tuple[str, ...] = ()  # may span lines
 
 
 _SLASHES: Final = ("//",)
 _STARS: Final = (("/*", "*/"),)
 _C: Final = _Rules(_SLASHES, _STARS)
-# A single quote may stand alone there: a lifetime, a character of a name.
+# There, a single quote may stand alone, as in a lifetime or in a name.
 _ONE_QUOTE: Final = _Rules(_SLASHES, _STARS, quotes=('"',))
 _BACKTICKS: Final = _Rules(_SLASHES, _STARS, long_quotes=("`",))
 _TRIPLES: Final = _Rules(_SLASHES, _STARS, long_quotes=('"""',))
@@ -50,12 +50,12 @@ _BY_RULES: Final = (
     (_MARKUP, ("html", "xml", "svg", "vue", "svelte")),
 )
 _RULES: Final = {name: rules for rules, names in _BY_RULES for name in names}
-_ENDS: Final = {"[[": "]]"}  # of quotes that do not end as they begin
+_ENDS: Final = {"[[": "]]"}  # end quotes that differ from the start
 
 
 @dataclass(frozen=True, slots=True)
 class _ScanState:
-    """`end`: what ends the region, None for code."""
+    """The state of the scan; `end` is the text that ends the region, None for code."""
 
     region: SyntaxRegion
     end: str | None
@@ -65,7 +65,7 @@ _IN_CODE: Final = _ScanState(SyntaxRegion.CODE, None)
 
 
 def region_at(language: str, prefix: str) -> SyntaxRegion:
-    """Of the place behind `prefix`, which begins in code. A language that is not known is code."""
+    """Return the region after `prefix`, which starts in code. An unknown language is all code."""
     rules = _RULES.get(language.lower())
     if rules is None:
         return SyntaxRegion.CODE
@@ -75,7 +75,7 @@ def region_at(language: str, prefix: str) -> SyntaxRegion:
 
 @lru_cache(maxsize=8)
 def _state_behind(rules: _Rules, lines: str) -> _ScanState:
-    """Whole lines: while somebody types in one line, those above stay as they are."""
+    """Return the state after whole lines, cached because typing rarely changes lines above."""
     return _scan(rules, lines, _IN_CODE)
 
 
@@ -98,7 +98,7 @@ def _scan(rules: _Rules, text: str, state: _ScanState) -> _ScanState:
 
 @cache
 def _openings(rules: _Rules) -> re.Pattern[str]:
-    """What begins a comment or a string, the longest of what begins alike first."""
+    """Match the start of a comment or string, longer ones first."""
     blocks = (start for start, _ in rules.block_comments)
     signs = {*rules.line_comments, *blocks, *rules.long_quotes, *rules.quotes}
     return re.compile("|".join(map(re.escape, sorted(signs, key=len, reverse=True))))
@@ -106,8 +106,11 @@ def _openings(rules: _Rules) -> re.Pattern[str]:
 
 @cache
 def _ending(end: str) -> re.Pattern[str]:
-    """From where a region has begun, up to and with its end. What a backslash escapes ends no
-    string; a string in plain quotes ends with its line, as nobody has closed it yet."""
+    """Match from the start of a region to its end, inclusive.
+
+    An escaped character does not end a string. A string in plain quotes ends with its line at the
+    latest, because it is probably unfinished.
+    """
     if end == "\n":
         return re.compile(r"[^\r\n]*+[\r\n]")
     if len(end) == 1 and end != "`":

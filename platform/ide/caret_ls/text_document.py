@@ -1,7 +1,7 @@
-"""The text of an open file, as lines, and positions in it as LSP counts them: UTF-16 code units.
+"""The text of an open file as lines, with LSP's positions, which count UTF-16 code units.
 
-Lines end with "\n", "\r\n" or "\r", each file as mixed as it likes; their ends belong to them. An
-edit touches the lines that it changes and no others, so that a file of megabytes costs no more.
+Lines end with LF, CRLF or CR, which may be mixed and belong to the line. An edit touches only the
+lines that it changes, so that the size of the file does not matter.
 """
 
 import re
@@ -10,22 +10,24 @@ from dataclasses import dataclass
 from typing import Final
 
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-# Beyond the basic plane: two code units each.
+# Beyond the basic multilingual plane: two code units each.
 _WIDE: Final = re.compile("[\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Both from 0; what lies outside means the nearest place inside, as LSP has it."""
+    """A position, from 0; one outside of the text means the nearest valid one, as in LSP."""
 
     line: int
-    units: int  # UTF-16 code units from the line's beginning
+    units: int  # UTF-16 code units from the start of the line
 
 
 @dataclass(frozen=True, slots=True)
 class TextEdit:
-    """What a change did, in characters from the beginning of the file as it was before. Where an
-    editor replaces a word by a longer one, or all of the text, it is what differs."""
+    """The effect of a change, in characters from the start of the previous text.
+
+    If an editor replaces a word by a longer one, or the whole text, it is only the difference.
+    """
 
     at: int
     deleted: int
@@ -40,14 +42,14 @@ class TextDocument:
     def text(self) -> str:
         return "".join(self._lines)
 
-    def offset(self, position: Position) -> int:
-        """In characters."""
-        line, column = self._place(position)
+    def to_offset(self, position: Position) -> int:
+        """Return the position as a number of characters."""
+        line, column = self._locate(position)
         return sum(map(len, self._lines[:line])) + column
 
-    def before(self, position: Position, *, max_chars: int) -> str:
-        """What stands before it: all of it, or the last lines that fit."""
-        line, column = self._place(position)
+    def text_before(self, position: Position, *, max_chars: int) -> str:
+        """Return the text before the position: all of it, or the last lines that fit."""
+        line, column = self._locate(position)
         head = self._lines[line][:column] if line < len(self._lines) else ""
         kept = [head[-max_chars:]]
         room = max_chars - len(head)
@@ -58,9 +60,9 @@ class TextDocument:
             kept.append(each)
         return "".join(reversed(kept))
 
-    def after(self, position: Position, *, max_chars: int) -> str:
-        """What stands after it: all of it, or the first lines that fit."""
-        line, column = self._place(position)
+    def text_after(self, position: Position, *, max_chars: int) -> str:
+        """Return the text after the position: all of it, or the first lines that fit."""
+        line, column = self._locate(position)
         tail = self._lines[line][column:] if line < len(self._lines) else ""
         kept = [tail[:max_chars]]
         room = max_chars - len(tail)
@@ -72,8 +74,8 @@ class TextDocument:
         return "".join(kept)
 
     def replace(self, start: Position, end: Position, text: str) -> TextEdit:
-        """Takes `text` in where the range was."""
-        (first, from_column), (last, to_column) = sorted((self._place(start), self._place(end)))
+        """Replace a range by `text`."""
+        (first, from_column), (last, to_column) = sorted((self._locate(start), self._locate(end)))
         at = sum(map(len, self._lines[:first])) + from_column
         touched = self._lines[first : last + 1]
         head = touched[0][:from_column] if touched else ""
@@ -81,7 +83,7 @@ class TextDocument:
         replaced = "".join(touched)
         deleted = replaced[len(head) : len(replaced) - len(tail)]
         middle = head + text + tail
-        # A "\r" and a "\n" that have met are one line's end.
+        # Adjacent CR and LF form a single line end.
         if middle.startswith("\n") and first and self._lines[first - 1].endswith("\r"):
             first -= 1
             middle = self._lines[first] + middle
@@ -95,8 +97,8 @@ class TextDocument:
         end = _num_same(before[start:][::-1], text[start:][::-1])
         return TextEdit(start, len(before) - start - end, text[start : len(text) - end])
 
-    def _place(self, position: Position) -> tuple[int, int]:
-        """Line and column in characters; the line may be the empty one behind the last."""
+    def _locate(self, position: Position) -> tuple[int, int]:
+        """Return line and column in characters; the line may be the empty one after the last."""
         if position.line < 0:
             return 0, 0
         if position.line >= len(self._lines):
@@ -111,18 +113,18 @@ class TextDocument:
 
 
 def split_lines(text: str) -> list[str]:
-    """With their ends. `str.splitlines` would break at form feeds and the like, too."""
+    """Split a text into lines with their ends; `str.splitlines` also splits at form feeds."""
     return _LINE.findall(text)
 
 
 def _num_same(one: str, other: str) -> int:
-    """With how many characters both begin."""
+    """Return the length of the common prefix."""
     most = range(min(len(one), len(other)))
     return bisect_left(most, True, key=lambda last: one[: last + 1] != other[: last + 1])
 
 
 def chars_from_utf16(text: str, units: int) -> int:
-    """As many characters as `units` code units; in the middle of a pair: before it."""
+    """Return the characters in `units` code units; within a surrogate pair, those before it."""
     if text.isascii() or not _WIDE.search(text, 0, units):
         return min(units, len(text))
     seen = 0
@@ -134,5 +136,5 @@ def chars_from_utf16(text: str, units: int) -> int:
 
 
 def utf16_length(text: str) -> int:
-    """UTF-16 code units of `text`."""
+    """Return the number of UTF-16 code units of `text`."""
     return len(text) if text.isascii() else len(text) + len(_WIDE.findall(text))

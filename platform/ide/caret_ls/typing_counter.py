@@ -1,14 +1,14 @@
-"""How many characters are typed by hand, by language: what suggestions are held against. Pure."""
+"""Counts manually typed characters by language, to compare them with suggestions. Pure."""
 
 from collections import Counter
 from typing import Final
 
 from caret_ls.text_document import TextEdit
 
-EVERY_S: Final = 60.0  # between two tellings; the gateway takes one in ten seconds
+EVERY_S: Final = 60.0  # between two reports; the gateway accepts one in ten seconds
 MAX_LANGUAGES: Final = 16
 MAX_CHARS: Final = 100_000
-_MAX_TYPED_CHARS: Final = 2  # at once: a key, and a bracket that the editor closes
+_MAX_TYPED_CHARS: Final = 2  # in one edit: a key, and a bracket that the editor closes
 
 
 class TypingCount:
@@ -17,11 +17,10 @@ class TypingCount:
         self._taken_s: float | None = None
 
     def add(self, language: str) -> None:
-        """One more."""
         self._chars[language] += 1
 
-    def due(self, now_s: float) -> dict[str, int] | None:
-        """What was typed since the last time, once in a while; None: not now, or nothing."""
+    def take_due(self, now_s: float) -> dict[str, int] | None:
+        """Return the characters since the last report; None if not due, or nothing was typed."""
         if self._taken_s is None:
             self._taken_s = now_s
         if not self._chars or now_s - self._taken_s < EVERY_S:
@@ -33,8 +32,10 @@ class TypingCount:
 
 
 def is_typed(edit: TextEdit) -> bool:
-    """By a key, as far as one can tell: no paste, nothing that a program has put in. Of a line
-    break the indentation is the editor's."""
+    """Return whether an edit looks like a typed key, not like a paste or a program's edit.
+
+    The indentation after a line break comes from the editor.
+    """
     is_break = edit.inserted.startswith(("\n", "\r")) and not edit.inserted.strip()
     is_short = 0 < len(edit.inserted) <= _MAX_TYPED_CHARS
     return edit.deleted <= 1 and (is_short or is_break)

@@ -1,4 +1,4 @@
-"""The files that are open in the editor."""
+"""Files that are open in the editor."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,16 +13,16 @@ from caret_ls.git_repository import Repository, repository_of
 from caret_ls.imports import framework_of, imports_of
 from caret_ls.text_document import Position, TextDocument, TextEdit
 
-# The engine reads some thousand tokens around the cursor; a parser, what is open at it.
+# The engine reads a few thousand tokens around the cursor, a parser the enclosing syntax.
 MAX_PREFIX_CHARS: Final = 128 * 1024
 MAX_SUFFIX_CHARS: Final = 64 * 1024
 _HEAD_CHARS: Final = 16_000
-_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")  # JSON can name it; no text can hold it
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")  # JSON can represent it, UTF-8 text cannot
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedCompletion:
-    """A word of the editor's list, and what it would replace: LSP's selectedCompletionInfo."""
+    """The selected item of the editor's completion list: LSP's selectedCompletionInfo."""
 
     start: Position
     end: Position
@@ -36,10 +36,10 @@ class OpenFile:
     path: str
     repository: Repository | None
     buffer: TextDocument
-    nature: FileKind
+    kind: FileKind
     has_selection: bool = False
-    revision: int = 0  # goes up with each change
-    _text: str | None = field(default=None, repr=False)  # None: it has changed since it was read
+    revision: int = 0  # incremented by each change
+    _text: str | None = field(default=None, repr=False)  # None: changed since it was last read
     _imports: tuple[str, ...] = ()
 
     @property
@@ -69,25 +69,25 @@ class OpenFile:
         self._touch()
         return self.buffer.replace_all(text)
 
-    def lead(self, position: Position, chosen: SelectedCompletion) -> str | None:
-        """What of the word is still to be put in; None: what is typed is not its beginning."""
-        start, end, at = map(self.buffer.offset, (chosen.start, chosen.end, position))
+    def head(self, position: Position, chosen: SelectedCompletion) -> str | None:
+        """Return the rest of the selected item; None if the typed text is not its start."""
+        start, end, at = map(self.buffer.to_offset, (chosen.start, chosen.end, position))
         num_typed = at - start
-        before = self.buffer.before(position, max_chars=MAX_PREFIX_CHARS)
+        before = self.buffer.text_before(position, max_chars=MAX_PREFIX_CHARS)
         is_at_end = end == at and 0 <= num_typed <= len(chosen.text)
         is_begun = is_at_end and before.endswith(chosen.text[:num_typed])
         return chosen.text[num_typed:] if is_begun else None
 
-    def place_at(
+    def context_at(
         self, position: Position, *, is_invoked: bool, lead: str = ""
     ) -> CompletionContext:
-        """As if `lead` stood before the cursor already."""
+        """Return the context of a completion, as if `lead` stood before the cursor."""
         return CompletionContext(
             uri=self.uri,
             path=self.path,
             language=self.language,
-            prefix=_sound(self.buffer.before(position, max_chars=MAX_PREFIX_CHARS) + lead),
-            suffix=_sound(self.buffer.after(position, max_chars=MAX_SUFFIX_CHARS)),
+            prefix=_sound(self.buffer.text_before(position, max_chars=MAX_PREFIX_CHARS) + lead),
+            suffix=_sound(self.buffer.text_after(position, max_chars=MAX_SUFFIX_CHARS)),
             is_invoked=is_invoked,
         )
 
@@ -122,7 +122,7 @@ class OpenFiles:
 
 
 def _local_path(uri: str) -> Path | None:
-    """None: it is on no disk of ours (`untitled:`, remote ones)."""
+    """Return the path; None for files that are not on a local disk (`untitled:`, remote)."""
     parts = urlsplit(uri)
     if parts.scheme != "file":
         return None
@@ -131,12 +131,12 @@ def _local_path(uri: str) -> Path | None:
 
 
 def _path_of(uri: str, place: Path | None, repository: Repository | None) -> str:
-    """As far as it matters to others: where the file is in its repository, else its name."""
+    """Return the path in the repository, or else the name: nothing more is sent."""
     if place is not None and repository is not None:
         return repository.path_of(place)
     return PurePosixPath(unquote(urlsplit(uri).path)).name
 
 
 def _sound(text: str) -> str:
-    """Of as many characters, each of which can be sent."""
+    """Replace characters that cannot be sent; the number of characters stays the same."""
     return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)

@@ -1,5 +1,5 @@
---- Inline completions from caret-ls in Neovim 0.11, which knows language servers but no such suggestions.
---- Neovim 0.12 has its own: vim.lsp.inline_completion (platform/docs/editors.md).
+--- Inline completions from caret-ls in Neovim 0.11, whose LSP client does not support them.
+--- Neovim 0.12 supports them: vim.lsp.inline_completion (platform/docs/editors.md).
 
 local M = {}
 
@@ -7,9 +7,9 @@ local METHOD = 'textDocument/inlineCompletion'
 local AUTOMATIC, INVOKED = 2, 1
 local namespace = vim.api.nvim_create_namespace('caret')
 
---- The suggestion on the screen: { buffer, row, column, text, range, command }, nil: there is none.
+--- The visible suggestion: { buffer, row, column, text, range, command }; nil: none.
 local shown = nil
---- The request under way: { client, id }.
+--- The request in flight: { client, id, place }; nil: none.
 local asked = nil
 
 local function clear()
@@ -81,7 +81,7 @@ local function ask(trigger)
   end
 end
 
---- Puts the suggestion in. False: there is none.
+--- Inserts the suggestion. Returns false if there is none.
 function M.accept()
   local suggestion = shown
   if not suggestion or not is_at(suggestion) then
@@ -97,18 +97,18 @@ function M.accept()
   return true
 end
 
---- Takes it off the screen, until the next key.
+--- Hides the suggestion until the next key.
 function M.dismiss()
   take_back()
   clear()
 end
 
---- Asks here and now, also where it would not ask by itself.
+--- Requests a suggestion now, even where none would be requested automatically.
 function M.suggest()
   ask(INVOKED)
 end
 
---- What is suggested at the cursor; nil: nothing.
+--- Returns the text of the visible suggestion; nil if there is none.
 function M.shown()
   return shown and shown.text
 end
@@ -117,7 +117,7 @@ local function map_keys(options)
   local accept = options.accept or '<Tab>'
   vim.keymap.set('i', accept, function()
     if M.shown() then
-      vim.schedule(M.accept) -- an expression may not change the text
+      vim.schedule(M.accept) -- an expression mapping must not change the text
       return ''
     end
     return accept

@@ -1,4 +1,4 @@
-// Writes the licences of the packages that the bundle holds beside it: theirs ask for that.
+// Writes the licences of the bundled packages to a file, as these licences require.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
@@ -13,7 +13,7 @@ function noticeOf(folder) {
   const { name, version, license } = JSON.parse(readFileSync(`${folder}/package.json`, "utf-8"));
   const text = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
   if (text === undefined) {
-    throw new Error(`${name} has no text of its licence`);
+    throw new Error(`${name} has no licence text`);
   }
   return `${name} ${version} (${license})\n\n${readFileSync(`${folder}/${text}`, "utf-8").trim()}`;
 }

@@ -1,8 +1,8 @@
-"""Brings alerts to their addresses: at least once, again after a failure, for three days.
+"""Delivery of budget alerts: at least once, with retries for about three days.
 
-A delivery is claimed, with the time of its next try, before it is made, so that two workers do not
-make the same and a slow address holds no lock. Who is killed in between makes it again, under the
-same id, by which a receiver knows it.
+Before each attempt a worker claims the delivery and sets the time of the next attempt. So no two
+workers make the same attempt, and no lock is held while an address is slow. If the worker is
+killed, the delivery is repeated with the same ID, which receivers can use to drop duplicates.
 """
 
 from dataclasses import dataclass
@@ -33,8 +33,8 @@ from tenants.models import (
 )
 from tenants.security.authorization.directory import list_tenants
 
-MAX_AT_ONCE: Final = 50  # of a tenant
-# After each failure: 1, 2, 4 ... minutes, six hours at most.
+MAX_AT_ONCE: Final = 50  # per tenant
+# The wait after each failure: 1, 2, 4 ... minutes, up to six hours.
 _FIRST_WAIT: Final = timedelta(minutes=1)
 _MAX_WAIT: Final = timedelta(hours=6)
 _MAX_ATTEMPTS: Final = 20  # about three days
@@ -44,12 +44,12 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _AlertMessage:
-    """An alert, as it is told."""
+    """The contents of an alert's message."""
 
     delivery_id: str
     tenant_id: TenantId
     budget_id: str
-    whose: str  # "the tenant", a team's name, a user's address
+    whose: str  # "the whole tenant", a team's name, a user's address
     tenant_name: str
     percent: int
     spent: str  # with the currency
@@ -62,17 +62,18 @@ def deliver_all_alerts(*, now: datetime) -> None:
     for tenant_id in list_tenants().values():
         try:
             deliver_due_alerts(tenant_id, now=now)
-        except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
+        # One tenant's failure must not delay the others.
+        except Exception as error:  # noqa: BLE001
             log.error("budget.not_delivered", tenant_id=tenant_id, error=type(error).__name__)
 
 
 def deliver_due_alerts(tenant_id: TenantId, *, now: datetime) -> int:
-    """The number of those that arrived."""
+    """Deliver the alerts that are due, and return how many arrived."""
     return sum(_try(tenant_id, delivery, now) for delivery in _claim(tenant_id, now))
 
 
 def backoff_after(attempts: int) -> timedelta | None:
-    """Until the next try; None: there is none. Pure."""
+    """Return the wait until the next attempt, or None after the last one. Pure."""
     if attempts >= _MAX_ATTEMPTS:
         return None
     doublings = min(attempts - 1, 12)
@@ -102,7 +103,7 @@ def _try(tenant_id: TenantId, delivery: AlertDelivery, now: datetime) -> bool:
         else:
             _mail(delivery.address, message)
     except (OSError, SMTPException, webhook.WebhookDeliveryError) as error:
-        # Anticipated: it is tried again, and shown with the budget.
+        # Expected: it is retried, and shown with the budget.
         log.warning("budget.alert_not_delivered", tenant_id=tenant_id, channel=delivery.channel)
         _settle(delivery, last_error=_reason(error))
         return False
@@ -111,7 +112,7 @@ def _try(tenant_id: TenantId, delivery: AlertDelivery, now: datetime) -> bool:
 
 
 def _reason(error: OSError | SMTPException | webhook.WebhookDeliveryError) -> str:
-    """Our own words: what a mail server says may name more than an address."""
+    """Return our own text: a mail server's message may contain personal data."""
     if isinstance(error, webhook.WebhookDeliveryError):
         return str(error)
     return f"The mail server rejected the message ({type(error).__name__})."
@@ -151,7 +152,7 @@ def _whose(budget: Budget) -> str:
 
 
 def _mail(address: str, message: _AlertMessage) -> None:
-    """Raises OSError, SMTPException."""
+    """Send an e-mail. Raises OSError, SMTPException."""
     consequence = (
         "At 100%, completions stop until the month ends (UTC) or you raise the limit."
         if message.is_hard
@@ -188,7 +189,7 @@ def _webhook_body(message: _AlertMessage) -> webhook.Webhook:
 
 
 def anonymize_recipients(mails: QuerySet[AlertDelivery]) -> int:
-    """Give each mail an address of its own: an alert has an address only once."""
+    """Give each delivery its own anonymous address, because an alert has each address only once."""
     ids = list(mails.values_list("id", flat=True))
     for row_id in ids:
         mails.model._default_manager.filter(id=row_id).update(

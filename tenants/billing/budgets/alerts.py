@@ -1,4 +1,4 @@
-"""Alerts at 50, 80 and 100%: raised with the rating, each once a month, then to be delivered."""
+"""Budget alerts at 50, 80 and 100%. Rating creates each one once a month."""
 
 from datetime import date, datetime
 from typing import Final
@@ -15,20 +15,21 @@ MAIL, WEBHOOK = "mail", "webhook"
 
 
 def crossed_thresholds(spent_micros: int, limit_micros: int, *, used_up: bool = False) -> list[int]:
-    """Which thresholds, in percent; all of them, once completions stop. Pure."""
+    """Return the crossed thresholds in percent; all of them once completions stop. Pure."""
     return [each for each in THRESHOLDS if used_up or spent_micros * 100 >= limit_micros * each]
 
 
 def create_alerts(
     tenant_id: TenantId, month: date, *, price: PlanPrice | None, now: datetime
 ) -> int:
-    """Inside the tenant's scope; the number of new ones."""
+    """Create the alerts that are due, inside the tenant's scope, and return how many."""
     budgets = list(Budget.objects.filter(tenant_id=tenant_id))
     if not budgets:
         return 0
     spent = read_month(tenant_id, month)
     return sum(
-        _raise(budget, spent.of(budget), month=month, price=price, now=now) for budget in budgets
+        _raise(budget, spent.spent_of_budget(budget), month=month, price=price, now=now)
+        for budget in budgets
     )
 
 
@@ -56,7 +57,7 @@ def _raise(
             limit_micros=budget.limit_micros,
             created_at=now,
         )
-        # What is passed at once is one message: of the highest threshold.
+        # If several thresholds are crossed at once, only the highest sends a message.
         if percent == due[-1]:
             _send(alert, budget, now)
     return len(due)
@@ -79,7 +80,7 @@ def _send(alert: BudgetAlert, budget: Budget, now: datetime) -> None:
 
 
 def _recipients(budget: Budget) -> list[str]:
-    """Owners and those who pay; of a user's budget himself as well."""
+    """Return the addresses of owners and billing members; for a user's budget also the user's."""
     members = Membership.objects.filter(tenant_id=budget.tenant_id, ended_at__isnull=True)
     paying = members.filter(role__in=[Role.OWNER, Role.BILLING])
     found = set(paying.values_list("user__email", flat=True))

@@ -1,5 +1,8 @@
-"""How many hard budgets one person may be under: each of his requests reserves with every one of
-them, and a gateway's round trip to Redis is as long as they are many."""
+"""Limit of the number of hard budgets that apply to one user.
+
+Each request of the user reserves from all of them, so the duration of the gateway's Redis call
+grows with their number.
+"""
 
 from typing import Final
 
@@ -10,12 +13,15 @@ from caret.foundation.ids import TenantId
 from tenants.base.errors import Conflict
 from tenants.models import Budget, TeamMembership
 
-MAX_OF_PERSON: Final = 20  # of his teams; the tenant's and his own come on top
+MAX_OF_PERSON: Final = 20  # team budgets; the budgets of the tenant and of the user come on top
 
 
 def require_budget_limit_per_user(tenant_id: TenantId) -> None:
-    """Called after the change, inside the tenant's scope, with its row locked by tenant_changed:
-    what is refused takes it back. Raises Conflict. One query."""
+    """Check the limit after a change, so that the error rolls the change back.
+
+    Must run inside the tenant's scope, with its row locked by mark_snapshot_stale. One query.
+    Raises Conflict.
+    """
     hard = Budget.objects.filter(tenant_id=tenant_id, scope=BudgetScope.TEAM, is_hard=True)
     most = (
         TeamMembership.objects.filter(tenant_id=tenant_id, team_id__in=hard.values("holder_id"))

@@ -1,4 +1,4 @@
-"""What has been spent of budgets: added up with the rating, read for alerts, pages and gateways."""
+"""Spending per month: added up by rating, read for alerts, pages and gateways."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from tenants.models import Budget, MonthSpend, TeamMembership
 
 @dataclass(frozen=True, slots=True)
 class SpendEntry:
-    """What somebody used on a day."""
+    """The cost of a user's usage on one day."""
 
     day: date
     user_id: UserId | None  # None: service keys
@@ -24,7 +24,10 @@ class SpendEntry:
 
 
 def add_spend(tenant_id: TenantId, spent: Iterable[SpendEntry]) -> None:
-    """Inside the tenant's scope, by who holds its billing lock. Two queries a month."""
+    """Add to the months' spending. Two queries for each month.
+
+    Must run inside the tenant's scope, under its billing lock.
+    """
     months: defaultdict[date, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
     for each in spent:
         months[month_of(each.day)][each.user_id or ""] += each.micros
@@ -52,8 +55,11 @@ def _add_to_month(tenant_id: TenantId, month: date, more: Mapping[str, int]) -> 
 
 
 def is_exhausted(budget: Budget, spent_micros: int, price: PlanPrice | None) -> bool:
-    """A hard budget is before its last micro is spent: as soon as less is left than a completion
-    may cost, gateways let none through. `price`: of the day; None: nothing is priced."""
+    """Return whether a budget is used up.
+
+    A hard budget is used up before its last micro is spent: gateways stop completions as soon as
+    the rest is less than one completion may cost. `price` is today's; None: nothing is priced.
+    """
     left = budget.limit_micros - spent_micros
     if left <= 0 or price is None or not budget.is_hard:
         return left <= 0
@@ -64,21 +70,21 @@ def is_exhausted(budget: Budget, spent_micros: int, price: PlanPrice | None) -> 
 
 @dataclass(frozen=True, slots=True)
 class MonthOfTenant:
-    """All that has been spent in a month, and who is in which team."""
+    """A tenant's spending in a month, and the members of its teams."""
 
     by_holder: Mapping[str, int]
-    teams: Mapping[UUID, frozenset[str]]  # of users
+    teams: Mapping[UUID, frozenset[str]]  # user IDs by team
 
-    def of(self, budget: Budget) -> int:
-        """Micros."""
+    def spent_of_budget(self, budget: Budget) -> int:
+        """Return the spending that counts for a budget, in micros."""
         if budget.scope == BudgetScope.TENANT:
             return sum(self.by_holder.values())
         if budget.scope == BudgetScope.USER:
             return self.by_holder.get(str(budget.holder_id), 0)
-        return sum(self.by_holder.get(user, 0) for user in self.users_of(budget))
+        return sum(self.by_holder.get(user, 0) for user in self.users_of_budget(budget))
 
-    def users_of(self, budget: Budget) -> frozenset[str]:
-        """Whose spending counts, of a team's or a user's budget."""
+    def users_of_budget(self, budget: Budget) -> frozenset[str]:
+        """Return the users whose spending counts for a team's or a user's budget."""
         if budget.holder_id is None:
             return frozenset()
         if budget.scope == BudgetScope.USER:
@@ -87,13 +93,13 @@ class MonthOfTenant:
 
 
 def read_month(tenant_id: TenantId, month: date) -> MonthOfTenant:
-    """Inside the tenant's scope. Two queries."""
+    """Read a month's spending, inside the tenant's scope. Two queries."""
     rows = MonthSpend.objects.filter(tenant_id=tenant_id, month=month)
     return MonthOfTenant(dict(rows.values_list("holder", "micros")), read_teams(tenant_id))
 
 
 def read_teams(tenant_id: TenantId) -> dict[UUID, frozenset[str]]:
-    """Inside the tenant's scope: the users of each team."""
+    """Read the users of each team, inside the tenant's scope."""
     teams: defaultdict[UUID, set[str]] = defaultdict(set)
     rows = TeamMembership.objects.filter(tenant_id=tenant_id).values_list("team_id", "user_id")
     for team_id, user_id in rows:

@@ -1,4 +1,4 @@
-"""Writes budgets; gateways enforce a hard one within a second."""
+"""Operations on budgets. Gateways enforce a hard budget within a second."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,8 +22,8 @@ from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
-CHANGED: Final = "budget.changed"  # in the audit trail
-MAX_BUDGETS: Final = 1_000  # of a tenant: gateways hold the hard ones in memory
+CHANGED: Final = "budget.changed"  # the action in the audit log
+MAX_BUDGETS: Final = 1_000  # per tenant: gateways keep the hard ones in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +36,17 @@ class BudgetTerms:
 @dataclass(frozen=True, slots=True)
 class BudgetTarget:
     scope: BudgetScope
-    id: UUID | None = None  # the team or the user; None: all of the tenant
+    id: UUID | None = None  # the team or the user; None: the tenant
 
 
 def create_budget(
     *, actor: Actor, holder: BudgetTarget, terms: BudgetTerms, now: datetime
 ) -> BudgetView:
-    """Raises Forbidden, Invalid, Conflict."""
+    """Create a budget. Raises Forbidden, InvalidValue, Conflict."""
     actor.require(Permission.WRITE_BUDGETS)
     _check_terms(terms)
     with tenant_scope(actor.tenant_id):
-        # Before the publication: what was spent of the month until now is known to Redis first.
+        # Runs before the snapshot is published: Redis then knows what was already spent this month.
         transaction.on_commit(
             lambda: try_sync_spend_to_redis(actor.tenant_id, now=now), robust=True
         )
@@ -79,12 +79,14 @@ def create_budget(
 def change_budget(
     *, actor: Actor, budget_id: UUID, terms: BudgetTerms, version: int, now: datetime
 ) -> BudgetView:
-    """`version` is the one that the author has seen. Raises Forbidden, Invalid, NotFound,
-    Conflict."""
+    """Change a budget. `version` is the version that the author has seen.
+
+    Raises Forbidden, InvalidValue, NotFound, Conflict.
+    """
     actor.require(Permission.WRITE_BUDGETS)
     _check_terms(terms)
     with tenant_scope(actor.tenant_id):
-        # As in create_budget: one that becomes hard may be spent already.
+        # As in create_budget: a budget that becomes hard may already be used up.
         transaction.on_commit(
             lambda: try_sync_spend_to_redis(actor.tenant_id, now=now), robust=True
         )
@@ -104,7 +106,7 @@ def change_budget(
 
 
 def delete_budget(*, actor: Actor, budget_id: UUID, version: int, now: datetime) -> None:
-    """Raises Forbidden, NotFound, Conflict."""
+    """Delete a budget. Raises Forbidden, NotFound, Conflict."""
     actor.require(Permission.WRITE_BUDGETS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
@@ -135,7 +137,7 @@ def _check_terms(terms: BudgetTerms) -> None:
 
 
 def _check_holder(actor: Actor, holder: BudgetTarget) -> None:
-    """Raises Invalid for a team or user that is not the tenant's own."""
+    """Check that the team or user belongs to the tenant. Raises InvalidValue."""
     if (holder.id is None) != (holder.scope is BudgetScope.TENANT):
         raise InvalidValue(
             "scope",
@@ -178,5 +180,5 @@ def _record(
 
 
 def target_of(budget_id: UUID) -> str:
-    """In the audit trail."""
+    """Return the budget's target in the audit log."""
     return f"budget:{budget_id}"

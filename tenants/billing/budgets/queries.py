@@ -1,4 +1,4 @@
-"""Reads budgets, with what is spent of them and who was told."""
+"""Queries of budgets, with spending and alerts."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ class DeliveryView:
     address: str
     attempts: int
     delivered_at: datetime | None  # None: not yet, or never
-    next_at: datetime | None  # None: it is not tried again
+    next_at: datetime | None  # None: no further attempt
     last_error: str
 
 
@@ -46,23 +46,23 @@ class BudgetView:
     id: UUID
     scope: BudgetScope
     holder_id: UUID | None
-    holder_name: str | None  # None: of a tenant's budget, or it is no more
+    holder_name: str | None  # None: a tenant's budget, or the holder was deleted
     limit_micros: int
     currency: Currency
     is_hard: bool
     webhook_url: str
     version: int
     created_at: datetime
-    month: date  # the present one
+    month: date  # the present month
     spent_micros: int
-    is_used_up: bool  # a hard one lets nothing through any more
-    alerts: tuple[AlertView, ...]  # of this month, lowest first
+    is_exhausted: bool  # a hard budget that is used up stops completions
+    alerts: tuple[AlertView, ...]  # of this month, lowest threshold first
 
 
 def page_of_budgets(
     *, actor: Actor, limit: int, cursor: str | None, now: datetime
 ) -> Page[BudgetView]:
-    """Newest first. Raises Forbidden, Invalid. Ten queries at most."""
+    """Return a page of budgets, newest first. Up to ten queries. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         found = Budget.objects.filter(tenant_id=actor.tenant_id)
@@ -72,7 +72,7 @@ def page_of_budgets(
 
 
 def find_budget(*, actor: Actor, budget_id: UUID, now: datetime) -> BudgetView:
-    """Raises Forbidden, NotFound."""
+    """Return one budget. Raises Forbidden, NotFound."""
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         rows = list(Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id))
@@ -82,12 +82,15 @@ def find_budget(*, actor: Actor, budget_id: UUID, now: datetime) -> BudgetView:
 
 
 def read_spending(tenant_id: TenantId, *, now: datetime) -> SpendingLimits:
-    """What gateways must know; nothing, without a hard budget. Inside the tenant's scope."""
+    """Return the prices and hard budgets for gateways, inside the tenant's scope.
+
+    Without a hard budget the result is empty.
+    """
     hard = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True).order_by("id"))
     if not hard:
         return SpendingLimits()
     return SpendingLimits(
-        prices=read_price_book(tenant_id).from_day_on(utc_day(now)),
+        prices=read_price_book(tenant_id).starting(utc_day(now)),
         budgets=tuple(_hard_budget(budget) for budget in hard),
         budgets_of=_budgets_of(hard, MonthOfTenant({}, read_teams(tenant_id))),
     )
@@ -102,17 +105,17 @@ def _hard_budget(budget: Budget) -> HardBudget:
 
 
 def _budgets_of(budgets: Sequence[Budget], month: MonthOfTenant) -> dict[UserId, bytes]:
-    """In the order of users, so that equal rows give equal bytes."""
+    """Return each user's budgets, sorted by user, so that equal rows give equal bytes."""
     places: defaultdict[str, list[int]] = defaultdict(list)
     for place, budget in enumerate(budgets):
-        for user in month.users_of(budget):
+        for user in month.users_of_budget(budget):
             places[user].append(place)
     return {UserId(user): encode_indexes(places[user]) for user in sorted(places)}
 
 
 def _views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[BudgetView]:
     month = month_of(utc_day(now))
-    price = read_price_book(tenant_id).on(utc_day(now))
+    price = read_price_book(tenant_id).price_on(utc_day(now))
     spent, names = read_month(tenant_id, month), _names(tenant_id, rows)
     alerts, currency = _alerts(tenant_id, [row.id for row in rows], month), find_currency(tenant_id)
     assert currency is not None or not rows, "a budget is made for a tenant with a plan"
@@ -129,8 +132,8 @@ def _views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[Budge
             version=row.version,
             created_at=row.created_at,
             month=month,
-            spent_micros=spent.of(row),
-            is_used_up=is_exhausted(row, spent.of(row), price),
+            spent_micros=spent.spent_of_budget(row),
+            is_exhausted=is_exhausted(row, spent.spent_of_budget(row), price),
             alerts=alerts[row.id],
         )
         for row in rows
@@ -183,8 +186,10 @@ def _delivery(row: AlertDelivery) -> DeliveryView:
 
 
 def find_webhook_secret(*, actor: Actor, budget_id: UUID, now: datetime) -> str:
-    """For those who may set the address: by it a receiver knows who sends. Raises Forbidden,
-    NotFound."""
+    """Return the secret by which a webhook's receiver verifies the sender.
+
+    The read is recorded in the audit log. Raises Forbidden, NotFound.
+    """
     actor.require(Permission.WRITE_BUDGETS)
     with tenant_scope(actor.tenant_id):
         if not Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).exists():

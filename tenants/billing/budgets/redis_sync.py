@@ -1,5 +1,7 @@
-"""What gateways count in Redis is never less than what the ledger has: a Redis that has lost its
-memory, and a budget that is made in mid-month, learn what was spent before."""
+"""Sync of spending to Redis, so that gateways never count less than the ledger contains.
+
+It covers a Redis that has lost its data, and a budget that is created during a month.
+"""
 
 from datetime import datetime
 from typing import Final
@@ -17,8 +19,9 @@ from tenants.models import Budget
 
 log = structlog.get_logger(__name__)
 
-# KEYS: a budget's month. ARGV: micros of the ledger, seconds to keep them. What is added is
-# remembered: gateways may tell of it later (see caret.contracts.pricing).
+# KEYS: a budget's month. ARGV: micros in the ledger, seconds to keep them. The amount added is
+# stored in `raised`, because gateways may report the same spending later (see
+# caret.contracts.pricing).
 _RAISE_SCRIPT: Final = """
 local missing = tonumber(ARGV[1]) - tonumber(redis.call('HGET', KEYS[1], 'used') or '0')
 if missing > 0 then
@@ -30,8 +33,10 @@ end
 
 
 def try_sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
-    """Where Redis does not answer, gateways go on with what they know; the next rating tries it
-    again."""
+    """Sync spending to Redis, and log an error of Redis.
+
+    Gateways continue with what they know, and the next rating tries again.
+    """
     try:
         sync_spend_to_redis(tenant_id, now=now)
     except redis.RedisError as error:
@@ -39,7 +44,7 @@ def try_sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
 
 
 def sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
-    """Raises redis.RedisError."""
+    """Raise the counters in Redis to the ledger's spending. Raises redis.RedisError."""
     month = month_of(utc_day(now))
     with tenant_scope(tenant_id):
         hard = list(Budget.objects.filter(tenant_id=tenant_id, is_hard=True))
@@ -49,5 +54,5 @@ def sync_spend_to_redis(tenant_id: TenantId, *, now: datetime) -> None:
     pipeline = connect().pipeline(transaction=False)
     for budget in hard:
         key = spend_key(tenant_id, str(budget.id), f"{month:%Y-%m}")
-        pipeline.eval(_RAISE_SCRIPT, 1, key, spent.of(budget), KEEP_SPEND_S)
+        pipeline.eval(_RAISE_SCRIPT, 1, key, spent.spent_of_budget(budget), KEEP_SPEND_S)
     pipeline.execute()

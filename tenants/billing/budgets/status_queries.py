@@ -1,4 +1,4 @@
-"""Which budgets are nearest to their limits."""
+"""The budgets that are nearest to their limits."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,22 +19,25 @@ from tenants.security.authorization.actor import Actor
 
 @dataclass(frozen=True, slots=True)
 class BudgetStatus:
-    """A budget in the present month."""
+    """A budget and its spending in the present month."""
 
     budget_id: UUID
     scope: BudgetScope
-    holder_name: str | None  # None: of a tenant's budget, or it is no more
+    holder_name: str | None  # None: a tenant's budget, or the holder was deleted
     limit_micros: int
     spent_micros: int
     is_hard: bool
-    is_used_up: bool  # a hard one lets nothing through any more
+    is_exhausted: bool  # a hard budget that is used up stops completions
 
 
 def list_nearest_limit(
     *, actor: Actor, limit: int, price: PlanPrice | None, now: datetime
 ) -> list[BudgetStatus]:
-    """By the share that is spent, the highest first. All of the tenant's are looked at, MAX_BUDGETS
-    at most. `price`: of today, None: nothing is priced. Raises Forbidden. Three queries."""
+    """Return the budgets with the highest share spent, highest first. Three queries.
+
+    Reads all budgets of the tenant, at most MAX_BUDGETS. `price` is today's; None: nothing is
+    priced. Raises Forbidden.
+    """
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         month = read_month(actor.tenant_id, month_of(utc_day(now)))
@@ -58,7 +61,7 @@ def _standing(row: Budget, month: MonthOfTenant, price: PlanPrice | None) -> Bud
         scope=BudgetScope(row.scope),
         holder_name=row.holder_name,  # type: ignore[attr-defined]  # annotated by _named
         limit_micros=row.limit_micros,
-        spent_micros=month.of(row),
+        spent_micros=month.spent_of_budget(row),
         is_hard=row.is_hard,
-        is_used_up=is_exhausted(row, month.of(row), price),
+        is_exhausted=is_exhausted(row, month.spent_of_budget(row), price),
     )

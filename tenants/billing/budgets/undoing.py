@@ -1,4 +1,4 @@
-"""Takes a change of a budget back while it is the last one: its terms before are in the trail."""
+"""Undo of the last change of a budget. The terms before it are in the audit log."""
 
 from datetime import datetime
 from uuid import UUID
@@ -13,10 +13,13 @@ from tenants.security.authorization.actor import Actor
 
 
 def revert_last_change(*, actor: Actor, budget_id: UUID, version: int, now: datetime) -> BudgetView:
-    """`version` is what the change has made, and in force. Raises Forbidden, NotFound, Conflict."""
+    """Undo the change that made `version`, if it is still in force.
+
+    Raises Forbidden, NotFound, Conflict.
+    """
     actor.require(Permission.WRITE_BUDGETS)
     terms = _terms_before_the_last(actor, budget_id)
-    # Read without a lock: where somebody has changed it meanwhile, this is refused.
+    # Read without a lock: change_budget raises if the budget has changed meanwhile.
     return change_budget(actor=actor, budget_id=budget_id, terms=terms, version=version, now=now)
 
 

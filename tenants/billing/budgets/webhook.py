@@ -1,6 +1,6 @@
-"""Webhooks by the Standard Webhooks specification, to addresses that a tenant has named.
+"""Webhooks by the Standard Webhooks specification, to addresses that a tenant configures.
 
-Where they may lead, and for how long, is caret.foundation.egress.http_client's matter.
+`caret.foundation.egress.http_client` restricts the targets and the duration.
 """
 
 import base64
@@ -23,28 +23,31 @@ from caret.foundation.egress.http_client import (
 )
 from tenants.base.errors import InvalidValue
 
-_BOUNDS: Final = ResponseLimits(total_s=20.0, max_bytes=64 * 1024)  # what it says is not read
+_BOUNDS: Final = ResponseLimits(total_s=20.0, max_bytes=64 * 1024)  # the response body is not read
 _MAX_URL_CHARS: Final = 500
 
 
 class WebhookDeliveryError(Exception):
-    """The text says why, and holds nothing that the receiver has sent."""
+    """The delivery failed. The text says why and contains nothing from the receiver."""
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    id: str  # the same at each try
-    key: tuple[str, str]  # tenant and budget: by which it is signed
+    id: str  # the same for each attempt
+    key: tuple[str, str]  # tenant and budget, from which the signing key is derived
     payload: dict[str, Any]
 
 
 def secret_of(tenant_id: str, budget_id: str) -> str:
-    """What the receiver verifies with, as the specification writes it."""
+    """Return the secret for the receiver, in the specification's format."""
     return f"whsec_{base64.b64encode(_signing_key(tenant_id, budget_id)).decode()}"
 
 
 def check_address(url: str) -> None:
-    """Raises Invalid. Where its name leads is looked at when it is used."""
+    """Check a webhook's address. Its host name is resolved and checked at delivery.
+
+    Raises InvalidValue.
+    """
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -63,7 +66,7 @@ def check_address(url: str) -> None:
 
 
 def send(url: str, webhook: Webhook, *, now: datetime) -> None:
-    """Raises NotDelivered."""
+    """Sign and send a webhook. Raises WebhookDeliveryError."""
     body = json.dumps(webhook.payload | {"timestamp": now.isoformat()}).encode()
     stamp = str(int(now.timestamp()))
     signed = hmac.digest(

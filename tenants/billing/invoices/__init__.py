@@ -1,2 +1,4 @@
-"""Invoices: made of the ledger's entries of a month, the same bytes each time; corrected by credit
-notes, never edited."""
+"""Invoices, built from a month's ledger entries with the same bytes each time.
+
+An invoice is never edited. Credit notes correct it.
+"""

@@ -1,4 +1,4 @@
-"""Who issues invoices and whom they are made out to: the operator's settings and profiles."""
+"""Issuer and customer of invoices: the operator's settings and the tenants' billing profiles."""
 
 from datetime import datetime
 from typing import Final
@@ -21,7 +21,7 @@ _MAX_LINES: Final = 8
 
 
 def set_profile(*, actor: Actor, customer: InvoiceParty, tax: InvoiceTax, now: datetime) -> None:
-    """Raises Forbidden, Invalid."""
+    """Set a tenant's customer details and tax. Raises Forbidden, InvalidValue."""
     actor.require_platform()
     _check(customer)
     if not 0 <= tax.basis_points <= 10_000 or bool(tax.name) != bool(tax.basis_points):
@@ -46,10 +46,11 @@ def set_profile(*, actor: Actor, customer: InvoiceParty, tax: InvoiceTax, now: d
 
 
 def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> None:
-    """Whom the next invoices are made out to. Their tax stays as the issuer has set it: he reads in
-    the audit trail that it may have to be another. What is the same already leaves no entry.
+    """Change the customer details of future invoices.
 
-    Raises Forbidden, Invalid."""
+    Only the issuer changes the tax, and sees in the audit log that it may need a change. No entry
+    is written if nothing changes. Raises Forbidden, InvalidValue.
+    """
     actor.require(Permission.WRITE_BILLING)
     _check(customer)
     with tenant_scope(actor.tenant_id):
@@ -69,7 +70,7 @@ def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> N
             actor=actor,
             action="billing.customer_changed",
             target="billing:profile",
-            # Without the mail's address, which may be a person's.
+            # The e-mail address is left out, because it may be a person's.
             change=(
                 {"name": held.name, "tax_id": held.tax_id},
                 {"name": customer.name, "tax_id": customer.tax_id, "changed": ", ".join(changed)},
@@ -79,7 +80,10 @@ def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> N
 
 
 def read_profile(tenant_id: TenantId) -> tuple[InvoiceParty, InvoiceTax]:
-    """Inside the tenant's scope. Without one, the tenant's name and no tax."""
+    """Return customer and tax, inside the tenant's scope.
+
+    Without a billing profile these are the tenant's name and no tax.
+    """
     row = BillingProfile.objects.filter(tenant_id=tenant_id).first()
     if row is None:
         return InvoiceParty(Tenant.objects.get(id=tenant_id).name), InvoiceTax("", 0)

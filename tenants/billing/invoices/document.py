@@ -1,8 +1,8 @@
-"""An invoice as a document: a head that is kept, and lines that are made of the ledger. Pure: the
-same rows, in whatever order, are the same bytes.
+"""An invoice as a document: a stored header, and lines that are built from the ledger. Pure.
 
-Each line is rounded to whole cents, and the total is their sum, so that what is printed adds up;
-what rounding gave or took is an entry of the ledger's.
+The same rows in any order give the same bytes. Each line is rounded to whole cents, and the total
+is their sum, so that the printed figures add up. The ledger has an entry for the rounding
+difference.
 """
 
 from collections import defaultdict
@@ -34,22 +34,22 @@ class DocumentKind(StrEnum):
 
 class InvoiceParty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
-    address: tuple[str, ...] = ()  # line by line
+    address: tuple[str, ...] = ()  # one string per line
     tax_id: str = ""
     email: str = ""
 
 
 class InvoiceTax(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    name: str  # "": none
+    name: str  # "": no tax
     basis_points: int
 
 
 class InvoiceHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the ledger does not say; kept as it was when the document was issued."""
+    """The part of a document that is not in the ledger, stored as it was issued."""
 
     number: str
     kind: DocumentKind
-    corrects: str  # an invoice's number; "": it is one
+    corrects: str  # the invoice's number; "": this is an invoice
     month: str  # 2026-11-01
     issued_on: str
     due_on: str
@@ -57,27 +57,27 @@ class InvoiceHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     issuer: InvoiceParty
     customer: InvoiceParty
     tax: InvoiceTax
-    payment: tuple[str, ...]  # how it is to be paid, line by line
+    payment: tuple[str, ...]  # payment instructions, one string per line
     reason: str  # of a credit note
 
 
 @dataclass(frozen=True, slots=True)
 class UsageLine:
-    """An entry of the ledger for something used."""
+    """A ledger entry for usage or seats."""
 
     line: str
     day: date
     quantity: int
     price_micros: int
-    amount_micros: int  # above 0: to be paid
+    amount_micros: int  # positive: to be paid
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerTotals:
-    """What the ledger booked for the document, in cents; of a credit note below 0."""
+    """The amounts in cents that the ledger has for the document; negative for a credit note."""
 
     subtotal_cents: int
-    credit_cents: int  # used up
+    credit_cents: int  # credits that were used
     tax_cents: int
 
     @property
@@ -88,11 +88,11 @@ class LedgerTotals:
 class InvoiceLine(msgspec.Struct, frozen=True):
     code: str
     description: str
-    used_in: str  # a month; the document's own, or an earlier one whose record came late
+    used_in: str  # the usage month; earlier than the document's if the record came late
     quantity: int
     unit: str
     price_micros: int
-    price_for: int  # so many of the unit
+    price_for: int  # number of units that the price is for
     amount_cents: int
 
 
@@ -109,13 +109,13 @@ class InvoiceDocument(msgspec.Struct, frozen=True):
 
 
 class InvoiceMismatch(Exception):
-    """The lines do not add up to what the ledger booked."""
+    """The lines do not add up to the amount in the ledger."""
 
 
 def build_document(
     head: InvoiceHeader, used: Iterable[UsageLine], sums: LedgerTotals
 ) -> InvoiceDocument:
-    """Raises Inconsistent."""
+    """Build a document from its header and ledger entries. Raises InvoiceMismatch."""
     month = date.fromisoformat(head.month)
     lines = build_lines(used) if head.kind is DocumentKind.INVOICE else (_correction(head, sums),)
     if sum(line.amount_cents for line in lines) != sums.subtotal_cents:
@@ -134,12 +134,12 @@ def build_document(
 
 
 def encode_document(document: InvoiceDocument) -> bytes:
-    """JSON, its keys in order."""
+    """Encode a document as JSON with sorted keys."""
     return msgspec.json.encode(document, order="sorted")
 
 
 def build_lines(used: Iterable[UsageLine]) -> tuple[InvoiceLine, ...]:
-    """Seats first, then tokens by tier and kind; a price and a month each have a line."""
+    """Build lines: seats first, then tokens by tier and kind; one for each price and month."""
     groups: defaultdict[tuple[str, str, int], list[UsageLine]] = defaultdict(list)
     for each in used:
         groups[each.line, month_of(each.day).isoformat(), each.price_micros].append(each)
@@ -153,8 +153,10 @@ def compute_tax(net_cents: int, tax: InvoiceTax) -> int:
 
 
 def compute_incremental_tax(net_cents: int, *, after: int, tax: InvoiceTax) -> int:
-    """On what is taken back on top of `after` cents of the same invoice: however it is divided, the
-    notes of all of it add up to the invoice's own tax."""
+    """Return the tax on a further correction of an invoice, after `after` cents were corrected.
+
+    However the correction is divided, the tax of all credit notes adds up to the invoice's tax.
+    """
     return compute_tax(after + net_cents, tax) - compute_tax(after, tax)
 
 

@@ -1,4 +1,4 @@
-"""Issues the invoices that are due, tenant by tenant."""
+"""The periodic task that issues invoices."""
 
 from datetime import datetime
 
@@ -13,14 +13,15 @@ log = structlog.get_logger(__name__)
 
 
 def issue_all(*, now: datetime) -> None:
-    """Two of these at once do no harm: a tenant's lock lets one after the other."""
+    """Issue the invoices that are due for all tenants. Concurrent runs wait for a tenant's lock."""
     now = safe_billing_time(now)
     for tenant_id in list_tenants().values():
         try:
             issued = issue_due(tenant_id, now=now)
         except NotFound:
             continue  # without a plan there is nothing to invoice
-        except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
+        # One tenant's failure must not delay the others.
+        except Exception as error:  # noqa: BLE001
             log.error("billing.not_invoiced", tenant_id=tenant_id, error=type(error).__name__)
             continue
         for number in issued:

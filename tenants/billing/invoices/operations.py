@@ -1,4 +1,7 @@
-"""Issues invoices and credit notes: an entry of the ledger and a numbered document, or neither."""
+"""Operations that issue invoices and credit notes: a ledger transaction and a numbered document.
+
+Both are written in one transaction.
+"""
 
 import hashlib
 from dataclasses import dataclass
@@ -48,7 +51,7 @@ from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, system_actor
 from tenants.usage.ingestion.batch_numbers import latest_batch
 
-# After a month's end: what comes later than this is on the next invoice.
+# The wait after a month's end. Usage that arrives later goes on the next invoice.
 GRACE: Final = timedelta(hours=6)
 _MAX_REASON_CHARS: Final = 150
 _USED: Final = (SourceKind.USAGE, SourceKind.SEATS)
@@ -63,12 +66,14 @@ class _InvoiceDraft:
 
 
 def issue_due(tenant_id: TenantId, *, now: datetime) -> list[str]:
-    """Invoices of the months that are over and not invoiced; their numbers. A month in which
-    nothing was used has none. `now` is the earlier of two clocks (rating.clock). Raises NotFound
-    for a tenant without a plan.
+    """Issue a tenant's invoices for months that are over, and return their numbers.
 
-    What has come in when it begins is rated first, and no more is asked: of a tenant that is never
-    idle something is always unrated. What comes after is on the next invoice.
+    A month without usage has no invoice. `now` comes from rating.clock, the earlier of two clocks.
+
+    All usage that has arrived at the start is rated first. Later usage goes on the next invoice: a
+    tenant that is never idle always has some unrated usage.
+
+    Raises NotFound for a tenant without a plan.
     """
     with tenant_scope(tenant_id):
         newest = latest_batch(tenant_id)
@@ -81,8 +86,10 @@ def issue_due(tenant_id: TenantId, *, now: datetime) -> list[str]:
 def issue_credit_note(
     *, actor: Actor, number: int, net_cents: int, reason: str, now: datetime
 ) -> InvoiceView:
-    """Takes back so much of an invoice, before tax, and the tax on it. Raises Forbidden, Invalid,
-    NotFound, Conflict."""
+    """Issue a credit note for `net_cents` of an invoice before tax, and the tax on it.
+
+    Raises Forbidden, InvalidValue, NotFound, Conflict.
+    """
     actor.require_platform()
     reason = parse_reason(reason)
     if not reason or len(reason) > _MAX_REASON_CHARS or not reason.isprintable():
@@ -114,8 +121,7 @@ def issue_credit_note(
 
 
 def _months_due(state: BillingState, newest: int, now: datetime) -> list[date]:
-    """Those in which something was used, that are over and up to the batch `newest` completely in
-    the ledger."""
+    """Return the months with usage that are over and completely rated up to the batch `newest`."""
     if state.rated_batch < newest:
         return []
     months = LedgerTransaction.objects.filter(
@@ -147,7 +153,10 @@ def _issue(state: BillingState, month: date, now: datetime) -> str:
 
 
 def _head(state: BillingState, kind: DocumentKind, month: date, now: datetime) -> InvoiceHeader:
-    """With the next number, which is the transaction's until it commits: no gap, whatever fails."""
+    """Return a header with the next number.
+
+    The number belongs to the transaction, so a failure leaves no gap.
+    """
     tenant_id = TenantId(str(state.tenant_id))
     state.last_number += 1
     customer, tax = read_profile(tenant_id)
@@ -238,7 +247,7 @@ def _keep(state: BillingState, draft: _InvoiceDraft, used: Any, now: datetime) -
 
 
 def _correctable_cents(invoice: InvoiceView) -> int:
-    """What is left of its net after its credit notes."""
+    """Return the net amount of an invoice that is left after its credit notes."""
     if invoice.kind is not DocumentKind.INVOICE:
         return 0
     document = invoice.document

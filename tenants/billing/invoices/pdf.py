@@ -1,7 +1,7 @@
-"""A document as PDF, A4: the same document is the same bytes.
+"""PDF rendering of documents, A4: the same document gives the same bytes.
 
-reportlab's invariant mode leaves out the time and takes ids from the content; the typeface is
-embedded, so that names in Latin, Greek and Cyrillic script stand as they are written.
+reportlab's invariant mode leaves out the time and derives IDs from the content. The typeface is
+embedded, so that Latin, Greek and Cyrillic names are printed correctly.
 """
 
 from collections.abc import Sequence
@@ -258,7 +258,7 @@ def _closing(document: InvoiceDocument) -> Sequence[Flowable]:
 
 
 class _Footer:
-    """Who issues it, and the page's number; the same on each page."""
+    """The footer of each page: the issuer, the document's number and the page number."""
 
     def __init__(self, document: InvoiceDocument) -> None:
         issuer = document.head.issuer
@@ -306,7 +306,7 @@ def _month(text: str) -> str:
     return f"{_MONTHS[month.month - 1]} {month.year}"
 
 
-# Not strftime's, which follow the machine's locale.
+# Not from strftime, which depends on the machine's locale.
 _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),

@@ -1,4 +1,4 @@
-"""Reads invoices: each is built from the ledger anew, and must be what was issued."""
+"""Queries of invoices. Each document is rebuilt from the ledger and compared with its digest."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -44,14 +44,14 @@ logger = structlog.get_logger(__name__)
 
 
 class InvoiceNotReproducible(Conflict):
-    """The ledger does not give the document that was issued: a defect of ours, or worse."""
+    """The ledger does not reproduce the issued document: a bug, or changed data."""
 
     code = "invoice_not_reproducible"
 
 
 @dataclass(frozen=True, slots=True)
 class InvoiceRow:
-    """As a list shows it."""
+    """An invoice or credit note in a list."""
 
     number: int
     name: str
@@ -70,7 +70,7 @@ class InvoiceView:
     number: int
     kind: DocumentKind
     document: InvoiceDocument
-    corrected_cents: int  # by credit notes, before tax
+    corrected_cents: int  # corrected by credit notes, before tax
 
     @property
     def json(self) -> bytes:
@@ -79,7 +79,7 @@ class InvoiceView:
 
 @dataclass(frozen=True, slots=True)
 class ProfileView:
-    """What stands on the next invoice."""
+    """Issuer, customer and tax of the next invoice."""
 
     customer: InvoiceParty
     tax: InvoiceTax
@@ -87,7 +87,7 @@ class ProfileView:
 
 
 def find_profile(*, actor: Actor) -> ProfileView:
-    """Raises Forbidden. Two queries at most."""
+    """Return the billing profile. Up to two queries. Raises Forbidden."""
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         customer, tax = read_profile(actor.tenant_id)
@@ -95,7 +95,10 @@ def find_profile(*, actor: Actor) -> ProfileView:
 
 
 def page_of_invoices(*, actor: Actor, limit: int, cursor: str | None) -> Page[InvoiceRow]:
-    """Newest first, credit notes among them. Raises Forbidden, Invalid. One query."""
+    """Return a page of invoices and credit notes, newest first. One query.
+
+    Raises Forbidden, InvalidValue.
+    """
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         found = Invoice.objects.filter(tenant_id=actor.tenant_id)
@@ -105,7 +108,7 @@ def page_of_invoices(*, actor: Actor, limit: int, cursor: str | None) -> Page[In
 
 
 def find_invoice(*, actor: Actor, number: int) -> InvoiceView:
-    """Raises Forbidden, NotFound, and InvoiceNotReproducible."""
+    """Return one invoice or credit note. Raises Forbidden, NotFound, InvoiceNotReproducible."""
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         row = Invoice.objects.filter(tenant_id=actor.tenant_id, number=number).first()
@@ -116,7 +119,7 @@ def find_invoice(*, actor: Actor, number: int) -> InvoiceView:
 
 
 def view_of(row: Invoice, used: Sequence[UsageLine]) -> InvoiceView:
-    """Inside the tenant's scope. Raises InvoiceNotReproducible."""
+    """Rebuild a document, inside the tenant's scope. Raises InvoiceNotReproducible."""
     try:
         document = build_document(msgspec.convert(row.head, InvoiceHeader), used, _sums(row))
     except InvoiceMismatch:
@@ -135,8 +138,10 @@ def view_of(row: Invoice, used: Sequence[UsageLine]) -> InvoiceView:
 
 
 def read_used(tenant_id: TenantId, month: date) -> list[UsageLine]:
-    """What the ledger has for a month, summed by line, day and price. Inside the tenant's scope.
-    One query."""
+    """Return a month's ledger entries, summed by line, day and price. One query.
+
+    Must run inside the tenant's scope.
+    """
     booked = LedgerTransaction.objects.filter(
         tenant_id=tenant_id,
         month=month,
@@ -155,7 +160,7 @@ def read_used(tenant_id: TenantId, month: date) -> list[UsageLine]:
 
 
 def _sums(row: Invoice) -> LedgerTotals:
-    """As they were booked with it."""
+    """Return the amounts that were posted with the document."""
     booked = LedgerTransaction.objects.get(
         tenant_id=row.tenant_id, source_kind=row.kind, source_id=str(row.number)
     )
@@ -164,7 +169,7 @@ def _sums(row: Invoice) -> LedgerTotals:
 
 
 def sums_of(entries: Iterable[tuple[str, int]]) -> LedgerTotals:
-    """Of an invoice's or a credit note's own transaction. Pure."""
+    """Return the amounts of the transaction of an invoice or a credit note. Pure."""
     by_account = dict(entries)
     total = by_account.get(LedgerAccountCode.RECEIVABLE, 0) // MICROS_PER_CENT
     credit = by_account.get(LedgerAccountCode.CREDITS, 0) // MICROS_PER_CENT

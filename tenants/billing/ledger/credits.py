@@ -1,4 +1,4 @@
-"""Credits: what the platform gives a tenant to spend; invoices use them up first."""
+"""Credits: amounts that the platform grants to a tenant. Invoices use them first."""
 
 from datetime import datetime
 from typing import Final
@@ -29,7 +29,10 @@ _MOVES_CREDITS: Final = (SourceKind.CREDIT, SourceKind.INVOICE)
 
 
 def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime) -> None:
-    """Whole cents. Raises Forbidden, Invalid, and NotFound for a tenant without a plan."""
+    """Grant a credit in whole cents.
+
+    Raises Forbidden, InvalidValue, and NotFound for a tenant without a plan.
+    """
     actor.require_platform()
     reason = parse_reason(reason)
     if not 0 < amount_micros <= MAX_MICROS or amount_micros % MICROS_PER_CENT:
@@ -61,8 +64,8 @@ def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime
 
 
 def credit_balance(tenant_id: TenantId) -> int:
-    """Micros that are left. Inside the tenant's scope."""
-    # What else is booked, which is nearly all, has no entries of this account: it is not looked at.
+    """Return the remaining credit in micros, inside the tenant's scope."""
+    # Nearly all transactions have no entry on this account, so they are not read.
     booked = LedgerTransaction.objects.filter(tenant_id=tenant_id, source_kind__in=_MOVES_CREDITS)
     entries = LedgerEntry.objects.filter(
         tenant_id=tenant_id,

@@ -1,4 +1,4 @@
-"""Writes the ledger: a booking is a transaction whose entries balance, once for each source."""
+"""Operations that post to the ledger: balanced transactions, once for each source."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from tenants.models import BillingState, LedgerAccount, LedgerEntry, LedgerTrans
 
 
 class SourceKind(StrEnum):
-    USAGE = "usage"  # id: the batches from which and up to which, and the day
-    SEATS = "seats"  # id: the day
-    CREDIT = "credit"  # id: the grant's
-    INVOICE = "invoice"  # id: the number
-    CREDIT_NOTE = "credit_note"  # id: the number
+    USAGE = "usage"  # ID: first and last batch, and the day
+    SEATS = "seats"  # ID: the day
+    CREDIT = "credit"  # ID: the grant
+    INVOICE = "invoice"  # ID: the number
+    CREDIT_NOTE = "credit_note"  # ID: the number
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class TransactionSource:
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """One entry: see LedgerEntry."""
+    """One entry of a transaction; see LedgerEntry."""
 
     account: LedgerAccountCode
     amount_micros: int
@@ -44,12 +44,14 @@ class TransactionDraft:
     day: date
     month: date
     memo: str
-    postings: Sequence[Posting]  # balanced, or Postgres refuses them
+    postings: Sequence[Posting]  # must balance, or Postgres rejects them
 
 
 def lock_billing(tenant_id: TenantId) -> BillingState:
-    """Inside the tenant's scope: until the commit nobody else books. Raises NotFound for a tenant
-    without a plan."""
+    """Lock the tenant's ledger until the commit, inside the tenant's scope.
+
+    Raises NotFound for a tenant without a plan.
+    """
     state = BillingState.objects.select_for_update().filter(tenant_id=tenant_id).first()
     if state is None:
         raise NotFound("The tenant has no plan.")
@@ -59,7 +61,10 @@ def lock_billing(tenant_id: TenantId) -> BillingState:
 def post_transaction(
     state: BillingState, booking: TransactionDraft, *, now: datetime
 ) -> UUID | None:
-    """The transaction's id; None: it was booked before. The caller holds the lock. Four queries."""
+    """Post a transaction and return its ID, or None if its source was posted before.
+
+    The caller must hold the lock. Four queries.
+    """
     transaction_id = uuid7()
     known = LedgerTransaction.objects.filter(
         tenant_id=state.tenant_id,

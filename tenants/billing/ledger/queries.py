@@ -1,4 +1,4 @@
-"""Reads the ledger, transaction by transaction."""
+"""Queries of the ledger by transaction."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from tenants.billing.ledger.operations import SourceKind
 from tenants.models import BillingState, LedgerEntry, LedgerTransaction, Subscription
 from tenants.security.authorization.actor import Actor
 
-# What books on an account: of the others nothing is looked at where one account is asked for.
+# The sources that post to each account: a query for one account reads no others.
 _KINDS: Final = {
     LedgerAccountCode.UNBILLED: (SourceKind.USAGE, SourceKind.SEATS, SourceKind.INVOICE),
     LedgerAccountCode.RECEIVABLE: (SourceKind.INVOICE, SourceKind.CREDIT_NOTE),
@@ -36,24 +36,24 @@ _KINDS: Final = {
     LedgerAccountCode.ROUNDING: (SourceKind.INVOICE,),
     LedgerAccountCode.PROMOTIONS: (SourceKind.CREDIT,),
 }
-# Nothing is booked before the day that it is of, but for clocks that differ.
+# An entry is never posted before its own day, except for differences between clocks.
 _AHEAD: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerFilter:
-    """None: all."""
+    """A filter of transactions. None: not filtered."""
 
-    month: date | None = None  # that in which it is billed, by its first day
-    account: LedgerAccountCode | None = None  # one of whose entries is on it
-    first: date | None = None  # days of what was used, both included
+    month: date | None = None  # the invoice month, by its first day
+    account: LedgerAccountCode | None = None  # an account of at least one entry
+    first: date | None = None  # first and last day of usage, both inclusive
     last: date | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntryView:
     account: str
-    amount_micros: int  # above 0: debit
+    amount_micros: int  # positive: debit
     line: str
     quantity: int
     price_micros: int
@@ -75,7 +75,7 @@ class TransactionView:
 def page_of_ledger(
     *, actor: Actor, limit: int, cursor: str | None, asked: LedgerFilter
 ) -> Page[TransactionView]:
-    """Newest first. Raises Forbidden, Invalid. Two queries."""
+    """Return a page of transactions, newest first. Two queries. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         found = _found(actor, asked)
@@ -133,7 +133,7 @@ def _entry(entry: LedgerEntry) -> LedgerEntryView:
 
 
 def open_month(state: BillingState) -> date:
-    """The first month that is not invoiced."""
+    """Return the first month that is not invoiced."""
     if state.invoiced_month is not None:
         return next_month(state.invoiced_month)
     first = Subscription.objects.filter(tenant_id=state.tenant_id).order_by("starts_on")

@@ -1,1 +1,1 @@
-"""Plans and their price versions, and which tenant has which."""
+"""Plans, their price versions, and the subscriptions of tenants."""

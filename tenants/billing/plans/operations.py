@@ -1,4 +1,4 @@
-"""Writes plans, their prices and subscriptions: for the platform's operator."""
+"""Operations on plans, prices and subscriptions, for the platform's operator."""
 
 import re
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import list_tenants
 
-MAX_PRICE_MICROS: Final = 10**12  # a million units: of a seat, or of a million tokens
+MAX_PRICE_MICROS: Final = 10**12  # a million units: for a seat, or for a million tokens
 _SLUG: Final = re.compile(r"[a-z][a-z0-9-]{1,39}")
-# Days that are over are booked: a change of price or plan begins with a day that is not here yet.
+# Past days are already posted, so a change of price or plan must begin on a future day.
 _EARLIEST: Final = timedelta(days=1)
 
 
@@ -37,7 +37,7 @@ class NewPrice:
 
 
 def create_plan(*, slug: str, name: str, currency: Currency, now: datetime) -> None:
-    """Without a price yet. Raises Invalid, Conflict."""
+    """Create a plan without a price. Raises InvalidValue, Conflict."""
     if _SLUG.fullmatch(slug) is None:
         raise InvalidValue("slug", "Enter 2 to 40 lower-case letters, digits and hyphens.")
     validate_text("name", name)
@@ -49,8 +49,11 @@ def create_plan(*, slug: str, name: str, currency: Currency, now: datetime) -> N
 
 
 def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
-    """The first price of a plan may be of any day, later ones begin tomorrow or later. Gateways
-    learn it at once. Raises Invalid, NotFound, Conflict."""
+    """Add a price version. Gateways learn it at once.
+
+    A plan's first price may begin on any day, later ones from tomorrow. Raises InvalidValue,
+    NotFound, Conflict.
+    """
     _check_price(new)
     with transaction.atomic():
         found = _plan(plan)
@@ -79,14 +82,18 @@ def _tell_gateways(tenant_id: TenantId, plan: Plan) -> None:
 
 
 def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime, reason: str = "") -> None:
-    """The first subscription may begin on any day from the month in which the tenant was made: what
-    was used since then is rated. A change of plan begins tomorrow or later. Raises Forbidden,
-    Invalid, NotFound, Conflict."""
+    """Subscribe a tenant to a plan.
+
+    The first subscription may begin on any day from the month in which the tenant was created, and
+    usage since then is rated. A change of plan begins tomorrow or later.
+
+    Raises Forbidden, InvalidValue, NotFound, Conflict.
+    """
     actor.require_operator()
     validate_date("starts_on", starts_on)
     found = _plan(plan)
     with tenant_scope(actor.tenant_id):
-        # Locks the tenant: of two first subscriptions one is first.
+        # Locks the tenant: of two concurrent first subscriptions, one is first.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         _require_known_day(actor.tenant_id, starts_on)
         _open_billing(actor, found.currency, is_late=starts_on < utc_day(now) + _EARLIEST)
@@ -108,8 +115,10 @@ def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime, reason
 
 
 def _require_known_day(tenant_id: TenantId, starts_on: date) -> None:
-    """Each day from the first on is booked: a year mistyped would keep that up for ages. Raises
-    Invalid."""
+    """Check that the day is not before the tenant's first month. Raises InvalidValue.
+
+    Each day from the first is posted, and a mistyped year would add thousands of days.
+    """
     first = month_of(utc_day(Tenant.objects.get(id=tenant_id).created_at))
     if starts_on < first:
         raise InvalidValue(

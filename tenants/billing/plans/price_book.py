@@ -1,4 +1,4 @@
-"""Which price is in force for a tenant on which day. Pure."""
+"""The price that is in force for a tenant on a day. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class PlanPrice:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionPrices:
-    """What a tenant has from a day on."""
+    """A tenant's plan from a day, with its prices."""
 
     starts_on: date
     plan_name: str
@@ -33,8 +33,8 @@ class SubscriptionPrices:
 class PriceBook:
     plans: Sequence[SubscriptionPrices]  # by starts_on
 
-    def on(self, day: date) -> PlanPrice | None:
-        """None: the tenant had no plan, or the plan no price, that day."""
+    def price_on(self, day: date) -> PlanPrice | None:
+        """Return the price on a day; None: the tenant had no plan, or the plan had no price."""
         plan = _latest([plan for plan in self.plans if plan.starts_on <= day])
         if plan is None:
             return None
@@ -43,23 +43,25 @@ class PriceBook:
     def plan_on(self, day: date) -> SubscriptionPrices | None:
         return _latest([plan for plan in self.plans if plan.starts_on <= day])
 
-    def changes_after(self, day: date) -> date | None:
-        """The next day on which another plan, or another price of the plan, begins."""
+    def next_change_after(self, day: date) -> date | None:
+        """Return the next day on which another plan or another price of the plan begins."""
         changes = {plan.starts_on for plan in self.plans}
         changes |= {price.effective_on for plan in self.plans for price in plan.prices}
         later = (each for each in sorted(changes) if each > day)
-        before = (self.plan_on(day), self.on(day))
-        return next((each for each in later if (self.plan_on(each), self.on(each)) != before), None)
+        before = (self.plan_on(day), self.price_on(day))
+        return next(
+            (each for each in later if (self.plan_on(each), self.price_on(each)) != before), None
+        )
 
-    def from_day_on(self, day: date) -> tuple[TokenPrices, ...]:
-        """For the data plane: the price of `day` and the later ones that are known."""
+    def starting(self, day: date) -> tuple[TokenPrices, ...]:
+        """Return the price of `day` and the known later ones, for the data plane."""
         changes = {plan.starts_on for plan in self.plans}
         changes |= {price.effective_on for plan in self.plans for price in plan.prices}
         days = [day, *sorted(change for change in changes if change > day)]
         return tuple(
             TokenPrices(effective_from_ms=to_unix_ms(begins_at(each)), tiers=price.tiers)
             for each in days
-            if (price := self.on(each)) is not None
+            if (price := self.price_on(each)) is not None
         )
 
 

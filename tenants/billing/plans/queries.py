@@ -1,4 +1,4 @@
-"""Reads plans, prices and subscriptions."""
+"""Queries of plans, prices and subscriptions."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ class PlanView:
 
 
 def list_plans() -> list[PlanView]:
-    """All of the platform's, by name. Two queries."""
+    """Return all plans of the platform by name. Two queries."""
     plans = list(Plan.objects.order_by("name", "slug"))
     prices = _prices(plan.id for plan in plans)
     return [
@@ -34,7 +34,7 @@ def list_plans() -> list[PlanView]:
 
 
 def read_price_book(tenant_id: TenantId) -> PriceBook:
-    """Inside the tenant's scope. Two queries."""
+    """Read a tenant's prices, inside the tenant's scope. Two queries."""
     found = Subscription.objects.filter(tenant_id=tenant_id).select_related("plan")
     rows = list(found.order_by("starts_on"))
     prices = _prices(row.plan_id for row in rows)
@@ -44,7 +44,7 @@ def read_price_book(tenant_id: TenantId) -> PriceBook:
 
 
 def find_currency(tenant_id: TenantId) -> Currency | None:
-    """Inside the tenant's scope. None: the tenant has no plan."""
+    """Return the currency, inside the tenant's scope; None: the tenant has no plan."""
     found = BillingState.objects.filter(tenant_id=tenant_id).values_list("currency", flat=True)
     code = found.first()
     return None if code is None else Currency(code)

@@ -1,1 +1,1 @@
-"""Rating: usage and seats into the ledger, each once."""
+"""Rating: posting usage and seats to the ledger, exactly once."""

@@ -1,5 +1,7 @@
-"""What time it is for billing: the earlier of two clocks, so that one that runs ahead closes no
-month and books no day that is not over."""
+"""The time for billing: the earlier of two clocks.
+
+A clock that runs ahead thus neither closes a month nor posts a day that is not over.
+"""
 
 from datetime import datetime
 
@@ -7,7 +9,7 @@ from django.db import connection
 
 
 def safe_billing_time(now: datetime) -> datetime:
-    """`now` of this process, or the database's. One query."""
+    """Return the earlier of `now` and the database's time. One query."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         databases: datetime = cursor.fetchone()[0]

@@ -1,4 +1,4 @@
-"""Rates all that is due, tenant by tenant."""
+"""The periodic task that rates usage and seats of all tenants."""
 
 from datetime import datetime
 
@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 
 def rate_all_tenants(*, now: datetime) -> None:
-    """Two of these at once do no harm: a tenant's lock lets one after the other."""
+    """Rate all tenants. Concurrent runs wait for a tenant's lock."""
     now = safe_billing_time(now)
     for tenant_id in list_tenants().values():
         try:
@@ -24,13 +24,17 @@ def rate_all_tenants(*, now: datetime) -> None:
             try_sync_spend_to_redis(tenant_id, now=now)
         except NotFound:
             continue  # without a plan there is nothing to rate
-        except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
+        # One tenant's failure must not delay the others.
+        except Exception as error:  # noqa: BLE001
             log.error("billing.rating_failed", tenant_id=tenant_id, error=type(error).__name__)
 
 
 def rate_tenant(tenant_id: TenantId, *, now: datetime, until: int | None = None) -> int:
-    """The number of batches, up to `until`; None: to the newest, whatever comes meanwhile. Raises
-    NotFound for a tenant without a plan."""
+    """Post seats and usage of a tenant, and return the number of usage batches.
+
+    Rates up to the batch `until`; None: until no newer batch is left. Raises NotFound for a tenant
+    without a plan.
+    """
     num_days, num_batches = post_seat_charges(tenant_id, now=now), 0
     has_more = True
     while has_more:

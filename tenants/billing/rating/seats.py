@@ -1,4 +1,4 @@
-"""Seats into the ledger: each day that is over, with all who were members at some time of it."""
+"""Rating of seats: each past day, with all users who were members at any time of it."""
 
 from contextlib import suppress
 from datetime import date, datetime, timedelta
@@ -31,8 +31,10 @@ MAX_DAYS: Final = 62  # in one transaction
 
 
 def post_seat_charges(tenant_id: TenantId, *, now: datetime) -> int:
-    """The days that are over and not booked, MAX_DAYS at most; their number. Raises NotFound for a
-    tenant without a plan."""
+    """Post up to MAX_DAYS past days that are not posted yet, and return how many.
+
+    Raises NotFound for a tenant without a plan.
+    """
     with tenant_scope(tenant_id):
         state = lock_billing(tenant_id)
         days = _days_due(state, now)
@@ -40,7 +42,7 @@ def post_seat_charges(tenant_id: TenantId, *, now: datetime) -> int:
             return 0
         prices = read_price_book(tenant_id)
         for day in days:
-            price = prices.on(day)
+            price = prices.price_on(day)
             if price is not None:
                 _book_day(state, day, price, now)
         state.seats_booked_on = days[-1]
@@ -49,9 +51,11 @@ def post_seat_charges(tenant_id: TenantId, *, now: datetime) -> int:
 
 
 def post_pending_seat_charges(tenant_id: TenantId, *, now: datetime) -> None:
-    """Books what book_seats would in a while, before a membership forgets its past: who comes back
-    is a member by the same row, from now on. Inside the tenant's scope."""
-    with suppress(NotFound):  # without a plan nothing is booked
+    """Post all past days before a membership is reactivated, inside the tenant's scope.
+
+    The membership's row is reused and loses the earlier period.
+    """
+    with suppress(NotFound):  # without a plan nothing is posted
         while post_seat_charges(tenant_id, now=safe_billing_time(now)) == MAX_DAYS:
             pass
 
@@ -67,7 +71,7 @@ def _days_due(state: BillingState, now: datetime) -> list[date]:
 
 
 def _book_day(state: BillingState, day: date, price: PlanPrice, now: datetime) -> None:
-    # Who was provisioned as inactive has a membership that ended as it began, and was no member.
+    # A user provisioned as inactive has a membership that ended as it began. It is not a seat.
     num_seats = Membership.objects.filter(
         Q(ended_at__isnull=True) | Q(ended_at__gte=begins_at(day), ended_at__gt=F("created_at")),
         tenant_id=state.tenant_id,

@@ -1,8 +1,8 @@
-"""Tokens into the ledger: batch after batch of usage, each once.
+"""Rating of tokens: batches of usage records, each exactly once.
 
-One transaction of the database reads the batches after the watermark, books them and moves the
-watermark: whoever is killed in it has done nothing. Who runs beside it waits for its lock and finds
-the watermark moved.
+One database transaction reads the batches after the watermark, posts them and moves the watermark.
+A worker that is killed changes nothing. A concurrent worker waits for the lock and finds the
+watermark moved.
 """
 
 from collections import defaultdict
@@ -39,7 +39,7 @@ from tenants.billing.stripe.meter_events import enqueue_meter_events
 from tenants.models import BillingState, LedgerEntry, UsageRecord
 from tenants.usage.ingestion.batch_numbers import latest_batch
 
-MAX_BATCHES: Final = 500  # of usage in one transaction; some 64 entries each
+MAX_BATCHES: Final = 500  # of usage in one transaction; each has about 64 entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,10 @@ def rate_tokens(
     until: int | None = None,
     max_batches: int = MAX_BATCHES,
 ) -> RatingResult:
-    """The next batches, none after `until`; None: up to the newest. Raises NotFound for a tenant
-    without a plan."""
+    """Rate the next batches up to `until`; None: up to the newest.
+
+    Raises NotFound for a tenant without a plan.
+    """
     with tenant_scope(tenant_id):
         state = lock_billing(tenant_id)
         newest = latest_batch(tenant_id)
@@ -76,7 +78,7 @@ def rate_tokens(
             return RatingResult(0, has_more=False)
         spent = _rate(state, upto, now)
         add_spend(tenant_id, spent)
-        price = read_price_book(tenant_id).on(utc_day(now))
+        price = read_price_book(tenant_id).price_on(utc_day(now))
         create_alerts(tenant_id, month_of(utc_day(now)), price=price, now=now)
         state.rated_batch = upto
         state.save(update_fields=["rated_batch"])
@@ -91,7 +93,7 @@ def _rate(state: BillingState, upto: int, now: datetime) -> tuple[SpendEntry, ..
         days[each.day].append(each)
     spent: list[SpendEntry] = []
     for day, of_day in sorted(days.items()):
-        price = prices.on(day)
+        price = prices.price_on(day)
         if price is None:
             continue  # used before the tenant had a plan
         source = TransactionSource(
@@ -103,14 +105,14 @@ def _rate(state: BillingState, upto: int, now: datetime) -> tuple[SpendEntry, ..
 
 
 def _read_usage(state: BillingState, upto: int) -> list[_TokenUsage]:
-    """Sums, by day, tier and user. One query."""
+    """Return sums by day, tier and user. One query."""
     cached = Least(Coalesce(F("cached_tokens"), F("prompt_tokens")), F("prompt_tokens"))
     rows = (
         UsageRecord.objects.filter(
             tenant_id=state.tenant_id,
             batch__gt=state.rated_batch,
             batch__lte=upto,
-            generated_tokens__gt=0,  # as billable_tokens says
+            generated_tokens__gt=0,  # as in billable_tokens
         )
         .exclude(finish=FinishReason.ERROR)
         .values("tier", "user_id", day=TruncDate("occurred_at"))

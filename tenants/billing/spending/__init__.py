@@ -1,1 +1,1 @@
-"""What a tenant spends: day by day, and what this month has come to."""
+"""A tenant's spending by day, and its total this month."""

@@ -1,8 +1,8 @@
-"""What each day has cost, by what was used.
+"""The cost of each day by line.
 
-A busy tenant has tens of thousands of entries a day: nobody adds them up for a page. The last entry
-of a day's line says how much was used of it until then, and those of one day and line have one
-price, so that it says the cost too: seven entries a day are read, each by the index of rating.
+A busy tenant has tens of thousands of entries a day, too many to add up for a page. The last entry
+of a line and day contains the running total, and all of them have one price, so it gives the cost.
+Seven entries a day are read, each by rating's index.
 """
 
 from dataclasses import dataclass
@@ -32,13 +32,16 @@ ORDER BY 1, 2
 class DayLine:
     day: date
     line: str  # seats, fast.prompt ...
-    quantity: int  # tokens, or seats
-    price_micros: int  # for a million tokens, or a seat's month
+    quantity: int  # tokens or seats
+    price_micros: int  # for a million tokens, or for a seat's month
     amount_micros: int
 
 
 def read_days(tenant_id: TenantId, *, first: date, last: date) -> list[DayLine]:
-    """Both included; what was not used is left out. Inside the tenant's scope. One query."""
+    """Return the lines with usage from `first` to `last`, both inclusive. One query.
+
+    Must run inside the tenant's scope.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_LAST_ENTRIES, [first, last, [SEATS, *LINES], str(tenant_id)])
         rows = cursor.fetchall()

@@ -1,4 +1,4 @@
-"""Reads the plan in force, what this month has come to, and what each day has cost."""
+"""Queries of the plan in force, the spending this month and the cost of each day."""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -19,21 +19,21 @@ from tenants.security.authorization.actor import Actor
 class PlanInForce:
     name: str
     price: PlanPrice | None  # None: the plan has none yet
-    changes_on: date | None  # when the next known plan or price begins; None: none is known
-    next_name: str  # of the plan that is in force then; "": as changes_on
+    changes_on: date | None  # when the next known plan or price begins; None: unknown
+    next_name: str  # the plan in force then; "": unknown
     next_price: PlanPrice | None
 
 
 @dataclass(frozen=True, slots=True)
 class SpendingOverview:
-    """What a tenant pays for, as it stands now."""
+    """A tenant's plan, seats, credit and daily costs, as of now."""
 
     currency: Currency
     today: date  # UTC
     plan: PlanInForce | None  # None: it begins later
-    num_seats: int  # members now
+    num_seats: int  # present members
     credit_micros: int
-    days: tuple[DayLine, ...]  # those asked for, and all of this month
+    days: tuple[DayLine, ...]  # from the requested day, or from the month's first day
 
     @property
     def month(self) -> date:
@@ -43,8 +43,10 @@ class SpendingOverview:
 def read_spending_overview(
     *, actor: Actor, first: date | None, now: datetime
 ) -> SpendingOverview | None:
-    """None: the tenant has no plan. `first`: the first day of `days`, at the latest the month's.
-    Raises Forbidden. Six queries."""
+    """Return the spending overview; None: the tenant has no plan. Six queries.
+
+    `first` is the first of `days`; the month's first day if that is earlier. Raises Forbidden.
+    """
     actor.require(Permission.READ_BILLING)
     today = utc_day(now)
     begin = month_of(today) if first is None else min(first, month_of(today))
@@ -63,25 +65,25 @@ def read_spending_overview(
 
 
 def read_currency(*, actor: Actor) -> Currency | None:
-    """None: the tenant has no plan. Raises Forbidden. One query."""
+    """Return the tenant's currency; None: it has no plan. One query. Raises Forbidden."""
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         return find_currency(actor.tenant_id)
 
 
 def plan_in_force(book: PriceBook, day: date) -> PlanInForce | None:
-    """Pure."""
+    """Return the plan in force on a day and the next change. Pure."""
     plan = book.plan_on(day)
     if plan is None:
         return None
-    changes_on = book.changes_after(day)
+    changes_on = book.next_change_after(day)
     following = None if changes_on is None else book.plan_on(changes_on)
     return PlanInForce(
         name=plan.plan_name,
-        price=book.on(day),
+        price=book.price_on(day),
         changes_on=changes_on,
         next_name="" if following is None else following.plan_name,
-        next_price=None if changes_on is None else book.on(changes_on),
+        next_price=None if changes_on is None else book.price_on(changes_on),
     )
 
 

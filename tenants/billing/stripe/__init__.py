@@ -1,1 +1,4 @@
-"""Stripe as an adapter: the ledger's tokens are reported as meter events; it decides nothing."""
+"""Stripe as an adapter: it receives the ledger's tokens as meter events.
+
+Nothing else depends on it.
+"""

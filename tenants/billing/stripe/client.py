@@ -1,4 +1,4 @@
-"""The port over Stripe's HTTP interface: three addresses, form-encoded, no library needed."""
+"""Adapter for Stripe's HTTP API: three endpoints, form-encoded, without Stripe's library."""
 
 import base64
 import http.client
@@ -74,7 +74,7 @@ class HttpStripe:
         body = self._call("POST", "/v1/customers", form, {"Idempotency-Key": key})
         return _read(body, _Customer).id
 
-    def send(self, event: MeterEvent) -> None:
+    def send_event(self, event: MeterEvent) -> None:
         form = {
             "event_name": event.event_name,
             "identifier": event.identifier,
@@ -85,17 +85,19 @@ class HttpStripe:
         try:
             self._call("POST", "/v1/billing/meter_events", form)
         except _Duplicate:
-            return  # an earlier try of ours has arrived: identifiers are the ledger's
+            return  # an earlier attempt has arrived: identifiers come from the ledger
 
-    def totals(self, *, customer_id: str, since: datetime, until: datetime) -> Mapping[str, int]:
+    def read_totals(
+        self, *, customer_id: str, since: datetime, until: datetime
+    ) -> Mapping[str, int]:
         span = {
             "customer": customer_id,
             "start_time": str(int(since.timestamp())),
             "end_time": str(int(until.timestamp())),
         }
-        return {meter.event_name: self._total(meter, span) for meter in self._meters()}
+        return {meter.event_name: self._read_total(meter, span) for meter in self._list_meters()}
 
-    def _meters(self) -> list[_Meter]:
+    def _list_meters(self) -> list[_Meter]:
         found: list[_Meter] = []
         query: dict[str, str] = {"limit": "100"}
         for _ in range(_MAX_PAGES):
@@ -106,7 +108,7 @@ class HttpStripe:
             query["starting_after"] = page.data[-1].id
         raise StripeRejected("Stripe lists meters without an end.")
 
-    def _total(self, meter: _Meter, span: Mapping[str, str]) -> int:
+    def _read_total(self, meter: _Meter, span: Mapping[str, str]) -> int:
         query = {**span, "limit": "100"}
         total, path = 0.0, f"/v1/billing/meters/{quote(meter.id, safe='')}/event_summaries"
         for _ in range(_MAX_PAGES):
@@ -127,7 +129,7 @@ class HttpStripe:
         form: Mapping[str, str] | None,
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """Raises StripeFailed."""
+        """Send a request and return the response's body. Raises StripeFailed."""
         connection = self._connect()
         try:
             body = None if form is None else urlencode(form)
@@ -138,7 +140,7 @@ class HttpStripe:
             answer = connection.getresponse()
             data = answer.read(_MAX_ANSWER_BYTES)
         except (OSError, http.client.HTTPException) as error:
-            # It was under way: what became of it is not known.
+            # The request was already sent, so the outcome is unknown.
             raise StripeOutcomeUnknown(
                 f"Stripe did not respond ({type(error).__name__})."
             ) from error
@@ -164,7 +166,7 @@ class _Duplicate(StripeFailed):
 
 
 def _failure(status: int, data: bytes) -> StripeFailed:
-    """Its message is not kept: it may repeat what was sent."""
+    """Return the error without Stripe's message, which may repeat what was sent."""
     try:
         error = msgspec.json.decode(data, type=_Failure).error
     except msgspec.DecodeError:

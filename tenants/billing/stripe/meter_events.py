@@ -1,4 +1,4 @@
-"""Which meter events the ledger's entries are: written with them, or not at all."""
+"""Meter events of ledger entries, written in the same transaction."""
 
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
@@ -11,23 +11,25 @@ from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.models import LedgerEntry, StripeCustomer, StripeEvent
 
 _NOON: Final = timedelta(hours=12)
-# Stripe takes what is up to 35 days old; some of them are left for retries.
+# Stripe accepts events that are up to 35 days old; the difference leaves time for retries.
 MAX_AGE: Final = timedelta(days=30)
 
 
 def event_name(line: str) -> str:
-    """Of the meter that counts a line: fast.cached_prompt is caret_fast_cached_prompt_tokens."""
+    """Return the meter of a line: caret_fast_cached_prompt_tokens for fast.cached_prompt."""
     return f"caret_{line.replace('.', '_')}_tokens"
 
 
 def meter_event_time(day: date, now: datetime) -> datetime:
-    """As Stripe takes it: the day's noon, or as near to it as it is neither too old nor to come."""
+    """Return the day's noon, or the nearest time that Stripe accepts: not too old, not future."""
     return min(max(begins_at(day) + _NOON, now - MAX_AGE), now)
 
 
 def enqueue_meter_events(tenant_id: TenantId, transaction_id: UUID, *, now: datetime) -> None:
-    """Inside the tenant's scope, in the transaction of the booking. One query for a tenant that is
-    no customer there."""
+    """Queue the events of a transaction, in the same database transaction.
+
+    Must run inside the tenant's scope. One query for a tenant that is not a customer at Stripe.
+    """
     if StripeCustomer.objects.filter(tenant_id=tenant_id).exists():
         booked = LedgerEntry.objects.filter(tenant_id=tenant_id, transaction_id=transaction_id)
         add_events(tenant_id, booked.filter(account=LedgerAccountCode.TOKENS), now=now)

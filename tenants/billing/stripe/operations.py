@@ -1,8 +1,8 @@
-"""Brings customers and meter events to Stripe: each once, as far as identifiers can see to it.
+"""Delivery of customers and meter events to Stripe, exactly once where identifiers allow it.
 
-Stripe knows an identifier for 24 hours. While an event may have arrived unseen (a timeout, a 5xx)
-it is tried again within 23; after that it is neither sent again nor taken for sent, but left to the
-reconciliation, which says what is missing.
+Stripe remembers an identifier for 24 hours. An event whose outcome is unknown (a timeout, a 5xx) is
+retried for 23 hours. After that it is neither sent again nor counted as sent, and the
+reconciliation shows what is missing.
 """
 
 from dataclasses import dataclass
@@ -28,14 +28,14 @@ from tenants.billing.stripe.port import (
 from tenants.models import LedgerEntry, StripeCustomer, StripeEvent, Tenant
 from tenants.security.authorization.directory import list_tenants
 
-MAX_AT_ONCE: Final = 200  # of a tenant
+MAX_AT_ONCE: Final = 200  # per tenant
 _KNOWN_FOR: Final = timedelta(hours=23)
 _MAX_WAIT: Final = timedelta(hours=1)
 log = structlog.get_logger(__name__)
 
 
 def report_all(stripe: Stripe, *, now: datetime) -> None:
-    """One tenant's failure is no other's."""
+    """Report all tenants. One tenant's failure does not stop the others."""
     for tenant_id in list_tenants().values():
         try:
             ensure_customer(stripe, tenant_id, now=now)
@@ -44,24 +44,28 @@ def report_all(stripe: Stripe, *, now: datetime) -> None:
             continue  # without a plan there is nothing to report
         except StripeFailed as error:
             log.warning("stripe.customer_not_made", tenant_id=tenant_id, reason=str(error))
-        except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
+        # One tenant's failure must not delay the others.
+        except Exception as error:  # noqa: BLE001
             log.error("stripe.not_reported", tenant_id=tenant_id, error=type(error).__name__)
 
 
 def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> str:
-    """Its id there. What was booked in the last 30 days is reported from then on. Raises
-    StripeFailed, and NotFound for a tenant without a plan."""
+    """Return the tenant's customer ID at Stripe; create the customer if it is missing.
+
+    Tokens of the last 30 days are then reported, too. Raises StripeFailed, and NotFound for a
+    tenant without a plan.
+    """
     with tenant_scope(tenant_id):
         lock_billing(tenant_id)
         held = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
         name = Tenant.objects.values_list("name", flat=True).get(id=tenant_id)
     if held is not None:
         return held.customer_id
-    # No lock is held during the call: two of these get one answer for one key.
+    # No lock during the call: two concurrent calls get the same customer for the same key.
     key = f"caret-customer-{tenant_id}"
     customer_id = stripe.create_customer(key=key, name=name, tenant_id=tenant_id)
     with tenant_scope(tenant_id):
-        lock_billing(tenant_id)  # no booking in between: each is reported here or by itself
+        lock_billing(tenant_id)  # no posting in between: each is reported either here or by itself
         row = StripeCustomer(tenant_id=tenant_id, customer_id=customer_id, created_at=now)
         StripeCustomer.objects.bulk_create([row], ignore_conflicts=True)
         recent = LedgerEntry.objects.filter(
@@ -72,7 +76,7 @@ def ensure_customer(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> st
 
 
 def send_due(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> int:
-    """The number of those that have arrived."""
+    """Send the events that are due, and return how many have arrived."""
     with tenant_scope(tenant_id):
         customer = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
         if customer is None:
@@ -82,7 +86,7 @@ def send_due(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> int:
 
 
 def backoff_after(attempts: int) -> timedelta:
-    """Pure."""
+    """Return the wait until the next attempt. Pure."""
     return min(timedelta(seconds=30) * (1 << min(attempts, 10)), _MAX_WAIT)
 
 
@@ -93,7 +97,11 @@ class _MeterEventClaim:
 
 
 def _claim(tenant_id: TenantId, now: datetime) -> list[_MeterEventClaim]:
-    """They are not due again until this attempt has long failed: no second worker sends them."""
+    """Claim events that are due.
+
+    They become due again only long after this attempt has failed, so that no other worker sends
+    them.
+    """
     due = list(
         StripeEvent.objects.select_for_update(skip_locked=True)
         .filter(tenant_id=tenant_id, next_at__lte=now)
@@ -103,7 +111,7 @@ def _claim(tenant_id: TenantId, now: datetime) -> list[_MeterEventClaim]:
     for event in due:
         event.attempts += 1
         event.next_at = now + backoff_after(event.attempts)
-        # Who is killed from here on has perhaps sent it.
+        # A worker that is killed from here on may have sent the event.
         event.doubtful_since = event.doubtful_since or now
         event.save(update_fields=["attempts", "next_at", "doubtful_since"])
     return claims
@@ -115,7 +123,7 @@ def _send(stripe: Stripe, customer: StripeCustomer, claim: _MeterEventClaim, now
         _settle(event, next_at=None, last_error="Whether it has arrived is not known: reconcile.")
         return False
     try:
-        stripe.send(
+        stripe.send_event(
             MeterEvent(
                 identifier=event.identifier,
                 event_name=event.event_name,
@@ -142,7 +150,7 @@ def _failed(claim: _MeterEventClaim, error: StripeFailed) -> None:
 
 
 def _is_forgotten(claim: _MeterEventClaim, now: datetime) -> bool:
-    """Stripe may not know the identifier any more, of an event that may have arrived."""
+    """Return whether Stripe may have forgotten the identifier of an event that may have arrived."""
     return claim.doubtful_since is not None and now - claim.doubtful_since > _KNOWN_FOR
 
 

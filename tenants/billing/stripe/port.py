@@ -1,4 +1,4 @@
-"""What we ask of Stripe, and how it may fail."""
+"""The port to Stripe, with its errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class MeterEvent:
-    identifier: str  # unique there for 24 hours at least
+    identifier: str  # unique at Stripe for at least 24 hours
     event_name: str
     customer_id: str
     quantity: int
@@ -16,27 +16,32 @@ class MeterEvent:
 
 
 class StripeFailed(Exception):
-    """The text says why, and holds no secret."""
+    """A call to Stripe failed. The text says why and contains no secret."""
 
 
 class StripeUnreachable(StripeFailed):
-    """It certainly did not take it: to be tried again."""
+    """Stripe did not receive the request: retry."""
 
 
 class StripeOutcomeUnknown(StripeFailed):
-    """It may have taken it: to be tried again under the same identifier while that is known."""
+    """Stripe may have processed the request: retry while Stripe remembers the identifier."""
 
 
 class StripeRejected(StripeFailed):
-    """It never will take it as it is."""
+    """Stripe rejected the request: do not retry."""
 
 
 class Stripe(Protocol):
     def create_customer(self, *, key: str, name: str, tenant_id: str) -> str:
-        """Its id; the same one for the same `key`. Raises StripeFailed."""
+        """Create a customer and return its ID, the same for the same `key`.
 
-    def send(self, event: MeterEvent) -> None:
-        """Also when it had arrived before. Raises StripeFailed."""
+        Raises StripeFailed.
+        """
 
-    def totals(self, *, customer_id: str, since: datetime, until: datetime) -> Mapping[str, int]:
-        """By event name, of all meters. Raises StripeFailed."""
+    def send_event(self, event: MeterEvent) -> None:
+        """Send an event. An event that arrived before is no error. Raises StripeFailed."""
+
+    def read_totals(
+        self, *, customer_id: str, since: datetime, until: datetime
+    ) -> Mapping[str, int]:
+        """Return the totals of all meters by event name. Raises StripeFailed."""

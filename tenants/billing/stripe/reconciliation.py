@@ -1,4 +1,4 @@
-"""Compares what the ledger has of a month with what Stripe has, meter by meter."""
+"""Reconciliation of a month between the ledger and Stripe, meter by meter."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,20 +19,22 @@ from tenants.models import StripeCustomer, StripeEvent
 @dataclass(frozen=True, slots=True)
 class Comparison:
     event_name: str
-    booked: int  # tokens of the ledger that are to be reported
-    sent: int  # of these, what is known to have arrived
-    waiting: int  # events that are still tried
-    stuck: int  # events that are not: rejected, or nobody knows
-    at_stripe: int
+    booked: int  # tokens in the ledger that are to be reported
+    sent: int  # those of them that are known to have arrived
+    waiting: int  # events that are still retried
+    stuck: int  # events that are not retried: rejected or unknown
+    stripe_quantity: int
 
     @property
-    def is_even(self) -> bool:
-        return self.booked == self.at_stripe and not self.stuck and not self.waiting
+    def is_equal(self) -> bool:
+        return self.booked == self.stripe_quantity and not self.stuck and not self.waiting
 
 
 def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[Comparison]:
-    """By the times that Stripe was told, half-open UTC. Empty for a tenant that is no customer
-    there. Raises StripeFailed."""
+    """Compare each meter's total in a month, by the events' times in UTC.
+
+    Returns an empty list for a tenant that is not a customer at Stripe. Raises StripeFailed.
+    """
     since, until = begins_at(month), begins_at(next_month(month))
     with tenant_scope(tenant_id):
         customer = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
@@ -51,7 +53,7 @@ def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[Compa
             )
         )
         ours = {row["event_name"]: row for row in rows}
-    theirs = stripe.totals(customer_id=customer.customer_id, since=since, until=until)
+    theirs = stripe.read_totals(customer_id=customer.customer_id, since=since, until=until)
     names = sorted(event_name(line) for line in LINES)
     return [_compare(name, ours.get(name, {}), theirs.get(name, 0)) for name in names]
 
@@ -63,5 +65,5 @@ def _compare(name: str, ours: Mapping[str, Any], at_stripe: int) -> Comparison:
         sent=int(ours.get("sent", 0)),
         waiting=ours.get("waiting", 0),
         stuck=ours.get("stuck", 0),
-        at_stripe=at_stripe,
+        stripe_quantity=at_stripe,
     )

@@ -1,4 +1,4 @@
-"""When a sink is tried again."""
+"""Waits between attempts to deliver to a sink."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -8,25 +8,31 @@ from django.db.models import Q
 MAX_WAIT: Final = timedelta(hours=1)
 _FIRST_WAIT: Final = timedelta(seconds=5)
 _SLOW: Final = timedelta(seconds=1)
-_SLOW_EACH: Final = timedelta(milliseconds=50)  # a message
-_REST: Final = 3  # so a slow sink has a worker for a quarter of the time at most
+_SLOW_EACH: Final = timedelta(milliseconds=50)  # per message
+# multiple of the time taken, so that a slow sink occupies a worker for a quarter of the time
+_REST: Final = 3
 
 
 def backoff_after(num_failures: int) -> timedelta:
-    """5 s after the first failure, twice as long after each further one, an hour at most."""
+    """Return 5 s after the first failure, doubled with each further one, up to an hour."""
     doublings = min(num_failures - 1, 20)
     return min(_FIRST_WAIT * (1 << doublings), MAX_WAIT)
 
 
 def slow_sink_pause(took: timedelta, num_delivered: int) -> timedelta | None:
-    """What a sink that takes its time has to wait, for the sake of the others; None: nothing. One
-    that has got much in that time is not slow."""
+    """Return how long a slow sink must pause, to leave time for the others; None: it is not slow.
+
+    A sink that accepted many messages in that time is not slow.
+    """
     is_slow = took > _SLOW + num_delivered * _SLOW_EACH
     return min(took * _REST, MAX_WAIT) if is_slow else None
 
 
 def is_due(now: datetime) -> Q:
-    """Also when the clock was set back: nobody ever has to wait for longer than MAX_WAIT."""
+    """Return the filter of sinks that are due.
+
+    If the clock is set back, no sink waits for longer than MAX_WAIT.
+    """
     waits = Q(next_attempt_at__gt=now, next_attempt_at__lte=now + MAX_WAIT)
     is_claimed = Q(claimed_until__gt=now, claimed_until__lte=now + MAX_WAIT)
     return ~waits & ~is_claimed

@@ -1,4 +1,4 @@
-"""What both ways of delivering have in common."""
+"""Parts that both delivery methods share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from caret.foundation.egress.egress_policy import Egress
 from caret.foundation.special_addresses import Network
 from tenants.compliance.audit_sinks.endpoint import SinkAddress
 
-TIMEOUT_S: Final = 5.0  # of one message's answer, and of a connection
+TIMEOUT_S: Final = 5.0  # for a message's response, and for a connection
 REFUSED: Final = gettext_noop(
     "The address is neither public nor in one of the operator's allowed networks."
 )
@@ -23,14 +23,14 @@ ANSWERED: Final = gettext_noop("The receiver responded with status %(status)s.")
 
 
 class SinkDeliveryError(Exception):
-    """The text is for the tenant's people: our own words, nothing that the sink has said."""
+    """The delivery failed. The text is for the tenant's users, with nothing from the sink."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
     address: SinkAddress
-    secret: str | None = field(repr=False)  # None: syslog has none
+    secret: str | None = field(repr=False)  # None: syslog
     networks: Sequence[Network]
 
-    def egress(self) -> Egress:
+    def make_egress(self) -> Egress:
         return Egress(self.networks, is_encrypted=self.address.is_encrypted)

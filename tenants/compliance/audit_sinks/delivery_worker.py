@@ -1,8 +1,8 @@
-"""Delivers to each sink what it has not got yet, in the order of the chain, at least once.
+"""Delivery of new audit entries to each sink, in the order of the chain, at least once.
 
-A worker claims a sink, delivers from its cursor on, and moves the cursor behind what was delivered:
-all by conditional updates, so that two workers never deliver to one sink, and one that was killed
-lets go by itself. What was delivered and not noted is delivered again, under the same id.
+A worker claims a sink, delivers the entries after its cursor and moves the cursor. All updates are
+conditional: two workers never deliver to one sink, and the claim of a killed worker expires. An
+entry that was delivered but not recorded is delivered again with the same ID.
 """
 
 import asyncio
@@ -32,12 +32,13 @@ from tenants.models import AuditEntry, AuditSink
 from tenants.security.audit.queries import find_head
 from tenants.security.authorization.directory import list_tenants
 
-MAX_MESSAGES: Final = 500  # of one visit: held in memory
-_MAX_AT_ONCE: Final = 32  # sinks that are delivered to at the same time
-_MAX_OF_TENANT: Final = 8  # of those, until all others have had their turn
-_VISIT_S: Final = 2.0  # a webhook gets no further message after that: others have their turn
-_RUN_S: Final = 20.0  # no further batch after that: the next run finds who was not reached
-# Longer than a visit with its last message takes; a worker that was killed lets go after it.
+MAX_MESSAGES: Final = 500  # for one run of a sink: held in memory
+_MAX_AT_ONCE: Final = 32  # concurrent deliveries
+_MAX_OF_TENANT: Final = 8  # of them for one tenant, until all other tenants had their turn
+_VISIT_S: Final = 2.0  # no further webhook message after this, so that other sinks get their turn
+_RUN_S: Final = 20.0  # no further batch after this; the next run continues
+# Longer than a run of a sink takes with its last message. The claim of a killed worker then
+# expires.
 _CLAIM: Final = timedelta(seconds=60)
 
 Clock = Callable[[], datetime]
@@ -46,26 +47,28 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRun:
-    """A sink that is ours for a moment, and what it is to get."""
+    """A claimed sink and the messages to deliver to it."""
 
     tenant_id: TenantId
     sink: AuditSink
     claimed_until: datetime
     messages: list[SinkMessage]
-    destination: Destination | None  # None: its address cannot be opened
-    error: str  # why; "": it can
+    destination: Destination | None  # None: the address cannot be decrypted
+    error: str  # why; "" if it can
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    delivered: int | None  # the sequence of the last; None: nothing was
-    error: str  # "": it went well
+    delivered: int | None  # the sequence of the last entry; None: none
+    error: str  # "": success
     took: timedelta
 
 
 def deliver_due(*, clock: Clock) -> int:
-    """How many entries were delivered, all sinks together. Who is far behind is visited again, once
-    all others have had their turn. Nobody is always the last, whom a run that ends may not reach.
+    """Deliver to all sinks that are due, and return how many entries were delivered.
+
+    Sinks that are far behind are visited again after all others. The order is random, so that the
+    end of a run does not always cut off the same tenants.
     """
     num_delivered = 0
     over_at_s = monotonic() + _RUN_S
@@ -102,10 +105,11 @@ def _tenants_behind(done: Sequence[tuple[DeliveryRun, DeliveryResult]]) -> list[
 
 
 def _claim_or_say(tenant_id: TenantId, now: datetime) -> list[DeliveryRun]:
-    """What goes wrong with one tenant's sinks stops no other's; here, in a visit, and after it."""
+    """Claim a tenant's sinks, and log any error, so that other tenants are not affected."""
     try:
         return list(_claim_due(tenant_id, now))
-    except Exception as error:  # noqa: BLE001  # the edge of a tenant's, whatever it is
+    # One tenant's failure must not stop the others.
+    except Exception as error:  # noqa: BLE001
         logger.error("audit.push_not_claimed", tenant_id=tenant_id, error=type(error).__name__)
         return []
 
@@ -113,7 +117,8 @@ def _claim_or_say(tenant_id: TenantId, now: datetime) -> list[DeliveryRun]:
 def _note_or_say(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> bool:
     try:
         _note(visit, result, now)
-    except Exception as error:  # noqa: BLE001  # it is delivered again, under the same id
+    # The messages are delivered again, with the same IDs.
+    except Exception as error:  # noqa: BLE001
         logger.error("audit.push_not_noted", tenant_id=visit.tenant_id, error=type(error).__name__)
         return False
     return True
@@ -122,9 +127,10 @@ def _note_or_say(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> b
 def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[DeliveryRun]:
     with tenant_scope(tenant_id):
         rows = AuditSink.objects.filter(is_due(now), tenant_id=tenant_id)
-        # Each has its turn: first who was delivered to the longest time ago, or never.
+        # Sinks without a delivery come first, then those with the oldest delivery.
         due = list(rows.order_by(F("delivered_at").asc(nulls_first=True), "id"))
-        # Asked for only then: most tenants have no sink, and all are looked at every few seconds.
+        # Queried only for tenants with due sinks: all tenants are checked every few seconds, and
+        # most have none.
         last = find_head(tenant_id=tenant_id).sequence if due else 0
         behind = [sink for sink in due if sink.delivered_sequence < last]
         visits = [_claim(tenant_id, sink, now) for sink in behind[:_MAX_OF_TENANT]]
@@ -132,7 +138,7 @@ def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[DeliveryRun]:
 
 
 def _claim(tenant_id: TenantId, sink: AuditSink, now: datetime) -> DeliveryRun | None:
-    """None: another worker was faster, or has delivered all of it meanwhile."""
+    """Claim a sink; None: another worker has claimed it or delivered everything meanwhile."""
     until = now + _CLAIM
     rows = AuditSink.objects.filter(is_due(now), tenant_id=tenant_id, id=sink.id)
     if not rows.update(claimed_until=until):
@@ -176,7 +182,8 @@ async def _deliver(visit: DeliveryRun, clock: Clock) -> DeliveryResult:
     began_s = loop.time()
     try:
         delivered, error = await _send_batch(visit, clock)
-    except Exception as failure:  # noqa: BLE001  # the edge of a visit, whatever it is
+    # One sink's failure must not stop the others.
+    except Exception as failure:  # noqa: BLE001
         logger.error(
             "audit.push_broken",
             tenant_id=visit.tenant_id,
@@ -188,7 +195,7 @@ async def _deliver(visit: DeliveryRun, clock: Clock) -> DeliveryResult:
 
 
 async def _send_batch(visit: DeliveryRun, clock: Clock) -> tuple[int | None, str]:
-    """The last sequence that was delivered, and what went wrong then."""
+    """Deliver messages; return the last sequence delivered, and the error after it or ""."""
     if visit.destination is None:
         return None, visit.error
     if visit.destination.secret is not None:
@@ -209,7 +216,7 @@ async def _hand_over_one_by_one(
     async with webhook_sender(destination, clock) as sender:
         for message in visit.messages:
             try:
-                await sender.send(message)
+                await sender.send_message(message)
             except SinkDeliveryError as error:
                 return delivered, str(error)
             delivered = message.sequence
@@ -219,8 +226,11 @@ async def _hand_over_one_by_one(
 
 
 def _note(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> None:
-    """The cursor only as long as the sink is ours: it may have been replayed meanwhile. How it went
-    in any case: no replay saves a sink that fails or is slow its wait."""
+    """Record the result of a run.
+
+    The cursor moves only while the claim is held, because a replay may have set it meanwhile. The
+    sink's health is recorded in any case, so that a replay does not shorten its wait.
+    """
     cursor: dict[str, Any] = {"claimed_until": None}
     if result.delivered is not None:
         cursor |= {"delivered_sequence": result.delivered, "delivered_at": now}
@@ -263,7 +273,7 @@ def _failure(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> dict[
 
 
 def _has_more(visit: DeliveryRun, result: DeliveryResult) -> bool:
-    """What was read is delivered only in part, or there was more than is read at once."""
+    """Return whether the sink has more messages than this run delivered."""
     if result.delivered is None or result.error:
         return False
     is_full = len(visit.messages) == MAX_MESSAGES

@@ -1,5 +1,7 @@
-"""What addresses a sink may have. Whether they may be connected to is decided when they are: see
-caret.foundation.egress.egress_policy."""
+"""Validation of the address of a sink.
+
+`caret.foundation.egress.egress_policy` decides at delivery whether it may be connected to.
+"""
 
 import ipaddress
 import re
@@ -16,7 +18,7 @@ from tenants.base.errors import InvalidValue
 
 MAX_CHARS: Final = 1_000
 _MAX_HOST_CHARS: Final = 253
-_LABEL: Final = re.compile(r"[a-z0-9_-]{1,63}")  # nothing else can be looked up
+_LABEL: Final = re.compile(r"[a-z0-9_-]{1,63}")  # other names cannot be looked up
 _FIELD: Final = "address"
 
 
@@ -29,7 +31,7 @@ class SinkKind(StrEnum):
 class _Scheme:
     kind: SinkKind
     is_encrypted: bool
-    port: int  # when the address names none
+    port: int  # the default port
 
 
 _SCHEMES: Final = MappingProxyType(
@@ -37,14 +39,15 @@ _SCHEMES: Final = MappingProxyType(
         "https": _Scheme(SinkKind.WEBHOOK, True, 443),
         "http": _Scheme(SinkKind.WEBHOOK, False, 80),
         "syslog+tls": _Scheme(SinkKind.SYSLOG, True, 6514),  # RFC 5425
-        "syslog+tcp": _Scheme(SinkKind.SYSLOG, False, 601),  # RFC 3195's, which is used for it
+        # the port of RFC 3195, commonly used for plain syslog over TCP
+        "syslog+tcp": _Scheme(SinkKind.SYSLOG, False, 601),
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SinkAddress:
-    text: str = field(repr=False)  # a webhook's path may be a secret
+    text: str = field(repr=False)  # not in repr: a webhook's path may be a secret
     kind: SinkKind
     host: str
     port: int
@@ -56,15 +59,17 @@ class SinkAddress:
 
 
 def parse_address(text: str, networks: Sequence[Network]) -> SinkAddress:
-    """Raises Invalid. An address in digits is refused here already when it would never be connected
-    to; a name's is known only then."""
+    """Parse an address. Raises InvalidValue.
+
+    An IP address that delivery would refuse is rejected here. A host name is checked at delivery.
+    """
     address = _parse(text)
     if not address.is_encrypted and not networks:
         raise InvalidValue(_FIELD, "Enter an address that starts with https:// or syslog+tls://.")
     try:
         may = is_allowed(address.host, networks, is_encrypted=address.is_encrypted)
     except ValueError:
-        return address  # a name
+        return address  # a host name
     if not may:
         raise InvalidValue(
             _FIELD, "This address is neither public nor in one of the operator's allowed networks."

@@ -1,8 +1,8 @@
-"""An audit entry as a sink gets it, in one message each.
+"""Audit entries in the form that sinks receive, one message each.
 
-The whole document is in it, with its sequence (who gets 7 after 5 has lost 6), its hash and the
-previous one (who keeps them can tell that the trail was not written anew). It always has the same
-id, by which a receiver drops what it gets twice.
+A message contains the whole document. A gap in the sequence shows a lost message, and the hashes
+show whether the log was rewritten. An entry always has the same ID, by which receivers drop
+duplicates.
 """
 
 import json
@@ -17,7 +17,7 @@ ENTRY: Final = "audit.entry"
 TEST: Final = "audit.test"
 # Facility 13, log audit; severity 6, informational (RFC 5424, 6.2.1).
 _PRIORITY: Final = 13 * 8 + 6
-_MAX_SEQUENCE_ID: Final = 2**31 - 1  # RFC 5424, 7.3.1: then it begins with 1 again
+_MAX_SEQUENCE_ID: Final = 2**31 - 1  # RFC 5424, 7.3.1: the next value is 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class SinkMessage:
     id: str
     kind: str  # ENTRY or TEST
     at: str  # RFC 3339
-    sequence: int | None  # None: a test
+    sequence: int | None  # None: a test message
     data: dict[str, Any]
 
 
@@ -41,14 +41,16 @@ def message_of(entry: AuditEntry) -> SinkMessage:
 
 
 def webhook_body(message: SinkMessage) -> str:
-    """Standard Webhooks' own shape of a payload."""
+    """Return the payload in the format of Standard Webhooks."""
     payload = {"type": message.kind, "timestamp": message.at, "data": message.data}
     return canonicalize(payload).decode()
 
 
 def syslog_frame(message: SinkMessage) -> bytes:
-    """RFC 5424 with its length in front (RFC 5425, 4.3). In ASCII: what is not is escaped as JSON
-    does it, so that no byte order mark is needed before the text."""
+    """Return an RFC 5424 message prefixed by its length (RFC 5425, 4.3).
+
+    Non-ASCII characters are escaped as in JSON, so that the text needs no byte order mark.
+    """
     data = "-"
     if message.sequence is not None:
         sequence_id = (message.sequence - 1) % _MAX_SEQUENCE_ID + 1

@@ -1,5 +1,7 @@
-"""Creates, tests, replays, retries and deletes sinks. A webhook's secret is shown once, to its
-creator."""
+"""Operations that create, test, replay, retry and delete sinks.
+
+The secret of a webhook is shown only once, to its creator.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -41,36 +43,37 @@ from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.audit.queries import find_head
 from tenants.security.authorization.actor import Actor
 
-MAX_SINKS: Final = 100  # of a tenant: each is a connection every few seconds
+MAX_SINKS: Final = 100  # per tenant: each is a connection every few seconds
 MAX_NAME_CHARS: Final = 120
-RETRY_AFTER: Final = timedelta(minutes=1)  # the last attempt: workers have others, too
+# after the last attempt, because workers serve other sinks, too
+RETRY_AFTER: Final = timedelta(minutes=1)
 NOT_OPENED: Final = "The address cannot be decrypted: the tenant's encryption keys are missing."
 
 
 @dataclass(frozen=True, slots=True)
 class NewSink:
-    """What its maker asks for."""
+    """A request for a new sink."""
 
     name: str
-    address: str  # its scheme says the kind
-    from_sequence: int | None  # the first entry that it gets; None: what comes from now on
+    address: str  # the scheme determines the kind
+    from_sequence: int | None  # the first entry to deliver; None: only new entries
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedSink:
     sink: SinkView
-    secret: str | None = field(repr=False)  # shown once; None: syslog has none
+    secret: str | None = field(repr=False)  # shown once; None: syslog
 
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
     delivered: bool
-    error: str  # "": it went well
+    error: str  # "": success
 
 
 def create_sink(*, actor: Actor, new: NewSink, now: datetime) -> CreatedSink:
-    """Raises Forbidden, Invalid, Conflict."""
-    actor.require(Permission.PUSH_AUDIT)
+    """Create a sink. Raises Forbidden, InvalidValue, Conflict."""
+    actor.require(Permission.WRITE_AUDIT_SINKS)
     address = parse_address(new.address, settings.PRIVATE_TARGETS)
     name = _read_name(new.name)
     secret = new_secret(address.kind)
@@ -86,14 +89,15 @@ def create_sink(*, actor: Actor, new: NewSink, now: datetime) -> CreatedSink:
 
 
 def replay_sink(*, actor: Actor, sink_id: UUID, from_sequence: int, now: datetime) -> SinkView:
-    """It gets everything from that entry on, once more or for the first time; not before its next
-    attempt, when it waits for that: workers have others, too. Raises Forbidden, Invalid, NotFound.
+    """Deliver all entries from `from_sequence` again, or for the first time.
+
+    A sink that waits for its next attempt still waits. Raises Forbidden, InvalidValue, NotFound.
     """
-    actor.require(Permission.PUSH_AUDIT)
+    actor.require(Permission.WRITE_AUDIT_SINKS)
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
         cursor = _cursor(from_sequence, find_head(tenant_id=actor.tenant_id).sequence)
-        # Whoever is delivering to it now finds its claim gone, and leaves our cursor alone.
+        # A worker that is delivering to the sink loses its claim and leaves the cursor alone.
         AuditSink.objects.filter(tenant_id=actor.tenant_id, id=sink_id).update(
             delivered_sequence=cursor, claimed_until=None
         )
@@ -104,13 +108,15 @@ def replay_sink(*, actor: Actor, sink_id: UUID, from_sequence: int, now: datetim
 
 
 def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
-    """It waits no longer after its failures: its turn is the next. What it goes on failing at
-    counts on. Raises Forbidden, NotFound, Conflict: it was tried less than RETRY_AFTER ago."""
-    actor.require(Permission.PUSH_AUDIT)
+    """End the sink's wait after failures, so that it is tried next. The failure count stays.
+
+    Raises Forbidden, NotFound, and Conflict if it was tried less than RETRY_AFTER ago.
+    """
+    actor.require(Permission.WRITE_AUDIT_SINKS)
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
         if row.num_failures and row.next_attempt_at is not None:
-            # Written together, by each attempt that failed.
+            # Each failed attempt writes both together.
             tried_at = row.next_attempt_at - backoff_after(row.num_failures)
             if tried_at <= now < tried_at + RETRY_AFTER:
                 raise Conflict("You sent a test a moment ago. Wait a minute, then try again.")
@@ -122,8 +128,8 @@ def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
 
 
 def delete_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> None:
-    """Raises Forbidden, NotFound."""
-    actor.require(Permission.PUSH_AUDIT)
+    """Delete a sink. Raises Forbidden, NotFound."""
+    actor.require(Permission.WRITE_AUDIT_SINKS)
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
         AuditSink.objects.filter(tenant_id=actor.tenant_id, id=sink_id).delete()
@@ -132,15 +138,14 @@ def delete_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> None:
 
 
 def test_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) -> TestResult:
-    """Sends a message that is no entry, and waits for what comes of it: a few seconds at most. A
-    sink that takes it waits no longer after its failures.
+    """Send a test message, and return the result. Takes up to a few seconds.
 
-    Raises Forbidden, NotFound.
+    After a success the sink no longer waits. Raises Forbidden, NotFound.
     """
-    actor.require(Permission.PUSH_AUDIT)
+    actor.require(Permission.WRITE_AUDIT_SINKS)
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
-    # No transaction of ours waits for the sink.
+    # No transaction is open while the sink answers.
     tried = _try(actor, row, clock)
     with tenant_scope(actor.tenant_id):
         result: ChangeFields = {
@@ -154,7 +159,7 @@ def test_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) -> 
 
 
 def _end_wait(actor: Actor, row: AuditSink) -> None:
-    """Unless it was tried meanwhile. Inside the tenant's scope."""
+    """End the wait, unless the sink was tried meanwhile. Inside the tenant's scope."""
     AuditSink.objects.filter(
         tenant_id=actor.tenant_id, id=row.id, next_attempt_at=row.next_attempt_at
     ).update(next_attempt_at=None)
@@ -166,7 +171,7 @@ def _try(actor: Actor, row: AuditSink, clock: Callable[[], datetime]) -> TestRes
     message = SinkMessage(id=str(uuid4()), kind=TEST, at=moment, sequence=None, data=data)
     try:
         destination = open_sink_secret(actor.tenant_id, row)
-        # asyncio waits at its end for look-ups of names, which take no deadline.
+        # On exit asyncio waits for name lookups, which have no timeout.
         run_in_thread_with_timeout(
             2 * TIMEOUT_S, lambda: asyncio.run(_send(destination, message, clock))
         )
@@ -184,12 +189,12 @@ def _try(actor: Actor, row: AuditSink, clock: Callable[[], datetime]) -> TestRes
 async def _send(
     destination: Destination, message: SinkMessage, clock: Callable[[], datetime]
 ) -> None:
-    """Raises NotDelivered."""
+    """Send a message. Raises SinkDeliveryError."""
     if destination.secret is None:
         await send_syslog(destination, [message])
         return
     async with webhook_sender(destination, clock) as sender:
-        await sender.send(message)
+        await sender.send_message(message)
 
 
 def _insert(

@@ -1,4 +1,4 @@
-"""Lists sinks, and says how they are."""
+"""Queries of sinks and their health."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,19 +26,19 @@ class SinkView:
     id: UUID
     kind: SinkKind
     name: str
-    origin: str  # scheme, host and port of its address
+    origin: str  # the address's scheme, host and port
     created_at: datetime
-    delivered_sequence: int  # of the last entry that it has
-    num_waiting: int  # entries that it has not got yet
-    delivered_at: datetime | None  # None: nothing was delivered yet
-    failed_since: datetime | None  # None: the last attempt went well
-    last_error: str  # "": the last attempt went well
-    num_failures: int  # since it last went well
-    next_attempt_at: datetime | None  # None: at once
+    delivered_sequence: int  # of the last entry delivered
+    num_waiting: int  # entries that are not delivered yet
+    delivered_at: datetime | None  # None: nothing delivered yet
+    failed_since: datetime | None  # None: the last attempt succeeded
+    last_error: str  # "": the last attempt succeeded
+    num_failures: int  # since the last success
+    next_attempt_at: datetime | None  # None: immediately
 
 
 def list_sinks(*, actor: Actor, limit: int, cursor: str | None) -> Page[SinkView]:
-    """Newest first. Raises Forbidden, Invalid."""
+    """Return a page of sinks, newest first. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_AUDIT)
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
@@ -50,7 +50,7 @@ def list_sinks(*, actor: Actor, limit: int, cursor: str | None) -> Page[SinkView
 
 
 def get_sink(*, actor: Actor, sink_id: UUID) -> SinkView:
-    """Raises Forbidden, NotFound."""
+    """Return one sink. Raises Forbidden, NotFound."""
     actor.require(Permission.READ_AUDIT)
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
@@ -58,7 +58,7 @@ def get_sink(*, actor: Actor, sink_id: UUID) -> SinkView:
 
 
 def find_sink(*, actor: Actor, sink_id: UUID) -> AuditSink:
-    """Must run inside the tenant's scope. Raises NotFound."""
+    """Return a sink's row. Must run inside the tenant's scope. Raises NotFound."""
     try:
         return AuditSink.objects.get(tenant_id=actor.tenant_id, id=sink_id)
     except AuditSink.DoesNotExist as error:

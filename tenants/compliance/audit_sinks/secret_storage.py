@@ -1,4 +1,4 @@
-"""What a sink's row holds sealed: its address, whose path may be secret, and its secret."""
+"""Encryption of a sink's address and secret. The path of an address may be secret, too."""
 
 import secrets
 from base64 import b64encode
@@ -19,11 +19,11 @@ from tenants.security.encryption.errors import EncryptionFailed
 from tenants.security.encryption.operations import seal_for, shred_scope
 from tenants.security.encryption.queries import open_sealed
 
-_SECRET_BYTES: Final = 32  # Standard Webhooks: 24 to 64
+_SECRET_BYTES: Final = 32  # Standard Webhooks requires 24 to 64
 
 
 class SecretUnavailable(Exception):
-    """Its keys were shredded, or are not to be had, or it holds what another release wrote."""
+    """The keys were shredded or are unavailable, or another release wrote the data."""
 
 
 class _SealedSecret(msgspec.Struct, frozen=True):
@@ -45,7 +45,11 @@ def seal_sink(
 
 
 def open_sink_secret(tenant_id: TenantId, sink: AuditSink) -> Destination:
-    """Raises SecretUnavailable; Invalid when the operator's networks no longer have the address."""
+    """Decrypt a sink's address and secret.
+
+    Raises SecretUnavailable, and InvalidValue if the operator's networks no longer include the
+    address.
+    """
     try:
         data = open_sealed(tenant_id, place=_place(sink.id), sealed=bytes(sink.sealed))
         kept = msgspec.json.decode(data, type=_SealedSecret)

@@ -1,7 +1,8 @@
-"""Delivers by syslog: RFC 5424 messages over TCP (RFC 6587) or TLS (RFC 5425).
+"""Delivery by syslog: RFC 5424 messages over TCP (RFC 6587) or TLS (RFC 5425).
 
-Syslog acknowledges nothing. What comes closest: after the last message the connection is half
-closed, and a receiver that has read all closes its side in turn. One that breaks off has not.
+Syslog has no acknowledgement. As the closest substitute the sender half-closes the connection after
+the last message: a receiver that has read everything closes its side, and one that resets the
+connection has not.
 """
 
 import asyncio
@@ -24,13 +25,13 @@ from tenants.compliance.audit_sinks.delivery import (
 )
 from tenants.compliance.audit_sinks.messages import SinkMessage, syslog_frame
 
-# Receivers that keep their side open have read what they were sent, as far as anybody can tell.
+# A receiver that keeps its side open is assumed to have read everything.
 _FAREWELL_S: Final = 2.0
 _CHUNK_BYTES: Final = 4096
 
 
 async def send_syslog(destination: Destination, messages: Sequence[SinkMessage]) -> None:
-    """All of them, over one connection. Raises NotDelivered."""
+    """Send all messages over one connection. Raises SinkDeliveryError."""
     try:
         async with asyncio.timeout(TIMEOUT_S):
             reader, writer = await _open(destination)
@@ -53,7 +54,7 @@ async def send_syslog(destination: Destination, messages: Sequence[SinkMessage])
 async def _open(
     destination: Destination,
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Raises NotDelivered, OSError."""
+    """Connect, with TLS if the address requires it. Raises SinkDeliveryError, OSError."""
     address = destination.address
     connected = await _connect(destination)
     try:
@@ -69,8 +70,8 @@ async def _open(
 
 
 async def _connect(destination: Destination) -> socket.socket:
-    """Raises NotDelivered, OSError."""
-    loop, egress = asyncio.get_running_loop(), destination.egress()
+    """Connect to the first reachable, permitted address. Raises SinkDeliveryError, OSError."""
+    loop, egress = asyncio.get_running_loop(), destination.make_egress()
     host, port = destination.address.host, destination.address.port
     failure: OSError | None = None
     for info in await resolve(host, port):
@@ -85,7 +86,7 @@ async def _connect(destination: Destination) -> socket.socket:
             opened.close()
             failure = error
         except BaseException:
-            opened.close()  # cancelled, as when the time is up
+            opened.close()  # cancelled, for example by the timeout
             raise
         else:
             return opened
@@ -95,9 +96,9 @@ async def _connect(destination: Destination) -> socket.socket:
 
 
 async def _take_leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Raises OSError when the receiver broke off."""
+    """Close the connection. Raises OSError if the receiver reset it."""
     if not writer.can_write_eof():
-        writer.close()  # TLS: says goodbye, and waits for the other's
+        writer.close()  # TLS: sends close_notify and waits for the receiver's
         await writer.wait_closed()
         return
     writer.write_eof()

@@ -1,5 +1,7 @@
-"""Delivers by HTTP, signed as Standard Webhooks has it. Only an answer of 2xx counts; redirects are
-not followed, and what the receiver answers besides its status is not read."""
+"""Delivery by HTTP, signed by Standard Webhooks.
+
+Only a 2xx response is a success. Redirects are not followed, and the response's body is not read.
+"""
 
 import socket
 import ssl
@@ -31,7 +33,7 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=TIMEOUT_S)
 
 
 class _Resolver(AbstractResolver):
-    """aiohttp's own asks in the threads that all sinks share."""
+    """A resolver with its own threads: aiohttp's default uses threads that all sinks share."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -49,7 +51,7 @@ class _Resolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: there is nothing to close."""
 
 
 class WebhookSender:
@@ -67,14 +69,14 @@ class WebhookSender:
         self._egress = egress
         self._clock = clock
 
-    async def send(self, message: SinkMessage) -> None:
-        """Raises NotDelivered."""
+    async def send_message(self, message: SinkMessage) -> None:
+        """Sign and send a message. Raises SinkDeliveryError."""
         body = webhook_body(message)
         try:
             async with self._session.post(
                 self._text,
                 data=body.encode(),
-                headers=self._headers(message, body),
+                headers=self._build_headers(message, body),
                 allow_redirects=False,
             ) as answer:
                 status = answer.status
@@ -85,7 +87,7 @@ class WebhookSender:
         if not 200 <= status < 300:
             raise SinkDeliveryError(ANSWERED % {"status": status})
 
-    def _headers(self, message: SinkMessage, body: str) -> dict[str, str]:
+    def _build_headers(self, message: SinkMessage, body: str) -> dict[str, str]:
         now = self._clock()
         return {
             "Content-Type": "application/json",
@@ -100,7 +102,7 @@ class WebhookSender:
 async def webhook_sender(
     destination: Destination, clock: Callable[[], datetime]
 ) -> AsyncIterator[WebhookSender]:
-    egress = destination.egress()
+    egress = destination.make_egress()
     connector = aiohttp.TCPConnector(
         socket_factory=egress.open_socket,
         ssl=ssl.create_default_context(),
@@ -112,7 +114,7 @@ async def webhook_sender(
         timeout=_TIMEOUT,
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
-        trust_env=False,  # no proxy of ours stands between
+        trust_env=False,  # ignore the environment's proxy settings
     ) as session:
         yield WebhookSender(session, destination, egress, clock)
 

@@ -1,6 +1,6 @@
-"""Empties what says who somebody is. Rows that others point at stay, with nothing of him in them.
+"""Removal of names and addresses. Rows that others refer to stay, without personal data.
 
-Inside the tenant's scope, with its row locked.
+For use inside the tenant's scope, with its row locked.
 """
 
 import os
@@ -36,9 +36,9 @@ _DIGEST_BYTES: Final = 32
 
 
 def anonymize(subject: DataSubject, now: datetime) -> dict[str, int]:
-    """Rows by table."""
+    """Anonymize a user's rows, and return the numbers of rows by table."""
     tenant_id, user_id = subject.tenant_id, subject.user_id
-    # A second time it finds none: each is counted once.
+    # A second run finds none, so that each row is counted once.
     keys = ApiKey.objects.filter(tenant_id=tenant_id, owner_id=user_id).exclude(name="")
     invitations = Invitation.objects.filter(tenant_id=tenant_id, email=subject.email)
     mails = AlertDelivery.objects.filter(tenant_id=tenant_id, address=subject.email)
@@ -61,7 +61,7 @@ def anonymize(subject: DataSubject, now: datetime) -> dict[str, int]:
 
 
 def anonymize_keys(keys: QuerySet[ApiKey], now: datetime) -> int:
-    """Revoked, and known by nothing: neither a name that somebody chose nor a digest is left."""
+    """Revoke keys and remove their names and digests."""
     keys.filter(revoked_at=None).update(revoked_at=now)
     return keys.update(
         name="",
@@ -79,10 +79,13 @@ def anonymize_invitations(invitations: QuerySet[Invitation], now: datetime) -> i
 
 
 def _forget_account(tenant_id: TenantId, user_id: uuid.UUID, now: datetime) -> None:
-    """The account is the person's in all tenants: it is emptied with the last that knows him.
-    Which those are is no tenant's business, so no certificate says whether it was."""
+    """Anonymize the account, unless another tenant still has the user.
+
+    The account is shared by all tenants. No certificate says whether it was anonymized, because a
+    tenant may not learn of the others.
+    """
     with user_scope(UserId(str(user_id))):
-        # Two tenants at once: the second waits, and finds that the first has erased him.
+        # Of two concurrent erasures the second waits, and finds that the first has erased the user.
         row = User.objects.select_for_update().get(id=user_id)
         Membership.objects.filter(tenant_id=tenant_id, user_id=user_id).update(erased_at=now)
         known = Membership.objects.filter(user_id=user_id, erased_at=None)

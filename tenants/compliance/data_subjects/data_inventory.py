@@ -1,7 +1,8 @@
-"""Where something of a person is held: one row a table, read by the bundle and its test.
+"""Inventory of personal data: one entry for each table, used by the bundle and its test.
 
-A table of the tenant's that names people is here, or in NOT_HANDED_OUT with the reason; the test
-`test_sources` walks all models. Bytes (digests, seals, wrapped keys) are never handed out.
+Each table of a tenant that refers to users is listed here, or in EXCLUDED_FROM_EXPORT with the
+reason; the test `test_data_subject_sources` walks all models. Bytes (digests, sealed data, wrapped
+keys) are never exported.
 """
 
 from collections.abc import Callable
@@ -48,7 +49,7 @@ from tenants.models import (
 
 @dataclass(frozen=True, slots=True)
 class DataSubject:
-    """A person who is, or was, a member of a tenant."""
+    """A present or former member of a tenant."""
 
     tenant_id: TenantId
     user_id: UUID
@@ -57,13 +58,13 @@ class DataSubject:
 
 @dataclass(frozen=True, slots=True)
 class InventoryEntry:
-    """Of a table the rows about a person; `name` is that of the bundle's file."""
+    """A table and the filter for one user's rows; `name` is the name of the bundle's file."""
 
     name: str
     model: type[Model]
     whose: Callable[[DataSubject], Q]
     hidden: frozenset[str] = frozenset()
-    # False: the installation's, whichever tenant he signs in to.
+    # False: a table of the installation, without a tenant.
     is_tenants: bool = True
 
     @property
@@ -74,15 +75,15 @@ class InventoryEntry:
             if not isinstance(field, BinaryField) and field.attname not in self.hidden
         ]
 
-    def rows(self, subject: DataSubject) -> QuerySet[Any, dict[str, Any]]:
-        """Inside the tenant's scope."""
+    def select_rows(self, subject: DataSubject) -> QuerySet[Any, dict[str, Any]]:
+        """Return the user's rows, inside the tenant's scope."""
         found = self.model._default_manager.filter(self.whose(subject))
         chosen = found.filter(tenant_id=subject.tenant_id) if self.is_tenants else found
         return chosen.order_by("pk").values(*self.columns)
 
 
 def _by(*columns: str) -> Callable[[DataSubject], Q]:
-    """Any of these holds the person's id."""
+    """Return a filter for rows that have the user's ID in any of the columns."""
 
     def whose(subject: DataSubject) -> Q:
         found = Q()
@@ -94,7 +95,7 @@ def _by(*columns: str) -> Callable[[DataSubject], Q]:
 
 
 def _by_text(column: str) -> Callable[[DataSubject], Q]:
-    """The same where an id is kept as a text."""
+    """Return a filter for rows that have the user's ID as text in the column."""
     return lambda subject: Q(**{column: str(subject.user_id)})
 
 
@@ -138,10 +139,10 @@ SOURCES: Final = (
     InventoryEntry("budgets", Budget, _by("holder_id"), frozenset({"webhook_url"})),
     InventoryEntry("budget_alerts", AlertDelivery, lambda subject: Q(address=subject.email)),
     InventoryEntry("policy_layers", PolicyOverrideVersion, _by("subject_id", "author_id")),
-    # What a policy says is the tenant's; that he has written it is his.
+    # The policy is the tenant's data. Only the authorship is the user's.
     InventoryEntry("policy_versions", PolicyVersion, _by("author_id"), frozenset({"document"})),
     InventoryEntry("retention_rules", RetentionRule, _by("author_id")),
-    # The secret is bytes; who asked for it is in the audit trail.
+    # The secret is of type bytes. The audit log says who requested the erasure.
     InventoryEntry("erasures", Erasure, _by("user_id", "requested_by_id"), frozenset({"keys"})),
     InventoryEntry("exports", ExportJob, _by("requested_by_id"), frozenset({"members", "proof"})),
     InventoryEntry(
@@ -152,7 +153,7 @@ SOURCES: Final = (
     ),
     InventoryEntry("audit_entries", AuditEntry, _said_about_or_by),
 )
-# Of the account as a whole: from where he signs in is no matter of one of his tenants.
+# Data of the account, only in users' own exports: a tenant may not learn where they sign in.
 OWN_SOURCES: Final = (
     InventoryEntry(
         "sign_in",

@@ -1,4 +1,4 @@
-"""What a certificate of an erasure says: what went and how, what stays, and on what ground."""
+"""Facts of an erasure certificate: what was erased and how, and what remains on which basis."""
 
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from tenants.security.encryption.queries import find_destruction_proofs
 _DUTY: Final = "legal obligation (6(1)(c))"
 _AUDIT_OF_PERSON: Final = ("audit entries: ids and network addresses, no names", _DUTY)
 _AUDIT_OF_TENANT: Final = ("audit entries: also policies, names of teams and of domains", _DUTY)
-# What neither a person's wish nor a tenant's end takes away, with the ground it is kept on.
+# Data that remains after the erasure of a user or a tenant, with the legal basis.
 _KEPT: Final = (
     ("usage records and outcomes, under an id that leads to nobody", "contract (6(1)(b))"),
     ("consent receipts, as the evidence that 7(1) asks for", _DUTY),
@@ -22,8 +22,10 @@ _PERSONS: Final = "the account, once no other tenant of this installation knows 
 
 
 def facts_of(row: Erasure) -> dict[str, Any]:
-    """Inside the tenant's scope. Each key is tried once more: that nothing opens is seen, not
-    supposed."""
+    """Return the certificate's facts, inside the tenant's scope.
+
+    Each key is tried once more, to prove that it opens nothing.
+    """
     kept = (_AUDIT_OF_TENANT if row.user_id is None else _AUDIT_OF_PERSON, *_KEPT)
     return {
         "data_class": "data_subject" if row.user_id is not None else "tenant",
@@ -49,7 +51,7 @@ def _keys(row: Erasure) -> list[dict[str, Any]]:
     return [
         {
             **key,
-            # A tenant's own key has sealed nothing but keys: it is tried by opening these.
+            # A tenant key has sealed only data keys, so it is tested by opening those.
             "opens": any(each.opens for each in evidence.values())
             if key["scope"] is None
             else evidence[key["id"]].opens,
@@ -59,7 +61,7 @@ def _keys(row: Erasure) -> list[dict[str, Any]]:
 
 
 def _all_keys(row: Erasure, evidence: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those that this destroyed, and those that the end of consent had destroyed before."""
+    """Return the keys destroyed by this erasure, and those that withdrawn consent destroyed."""
     known = {key["id"] for key in row.keys}
     before = [
         {"id": key_id, "fingerprint": each.fingerprint, "scope": each.scope}

@@ -1,7 +1,7 @@
-"""Which erasures were demanded, noted where no backup of the database is (tenants.base.tombstones).
+"""Tombstones of requested erasures, stored outside the database (tenants.base.tombstones).
 
-<tenant>/user.<user>.<erasure>     of a person
-<tenant>/tenant.<erasure>          of all of the tenant
+<tenant>/user.<user>.<erasure>     of a user
+<tenant>/tenant.<erasure>          of the whole tenant
 """
 
 import re
@@ -22,17 +22,20 @@ _NAME: Final = re.compile(rf"(?:tenant|user\.(?P<user>{_ID}))\.(?P<erasure>{_ID}
 
 @dataclass(frozen=True, slots=True)
 class ErasureTombstone:
-    user_id: UUID | None  # None: all of the tenant
+    user_id: UUID | None  # None: the whole tenant
     erasure_id: UUID
 
 
 def note_once_committed(tenant_id: TenantId, erasure: ErasureTombstone) -> None:
-    """Call in the transaction that demands it."""
+    """Write the tombstone after the commit. Call this in the transaction of the request."""
     tombstones.write_on_commit(tenant_id, [_name(erasure)])
 
 
 def note_missed(*, now: datetime) -> int:
-    """How many were missing, of all tenants. Raises what the storage raises."""
+    """Write the missing tombstones of all tenants, and return how many were missing.
+
+    Raises what the storage raises.
+    """
     num_noted = 0
     for tenant_id in list_tenants().values():
         with tenant_scope(tenant_id):
@@ -45,9 +48,12 @@ def note_missed(*, now: datetime) -> int:
 
 
 def newest_noted(tenant_id: TenantId) -> list[ErasureTombstone]:
-    """Of each person, and of all of the tenant, the last. Raises what the storage raises."""
+    """Return the newest tombstone of each user and of the whole tenant.
+
+    Raises what the storage raises.
+    """
     found = filter(None, map(_NAME.fullmatch, tombstones.list_names(tenant_id)))
-    # Ids of erasures grow with time.
+    # IDs of erasures increase with time.
     matches = sorted(found, key=lambda match: match["erasure"])
     newest = {match["user"]: UUID(match["erasure"]) for match in matches}
     return [

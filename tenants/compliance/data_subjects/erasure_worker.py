@@ -1,7 +1,8 @@
-"""Does what was demanded, in transactions that survive being killed: each can be done again, and
-changes nothing then.
+"""Worker for erasures, in transactions that survive a crash.
 
-    counts renamed, month by month > who he is > telemetry's objects > looked at again > certified
+Each transaction can be repeated and then changes nothing.
+
+ pseudonymize counts by month > anonymize > erase captured content > check again > certify
 """
 
 import uuid
@@ -27,19 +28,25 @@ from tenants.security.authorization.actor import system_actor
 from tenants.security.authorization.directory import list_tenants
 
 _ATTEMPTS: Final = 5
-# A gateway that was cut off delivers its journal when it is back.
+# A gateway that was offline delivers its journal when it is back.
 _LATE: Final = timedelta(days=7)
 logger = structlog.get_logger(__name__)
 
 
 def run_due_erasures(*, now: datetime) -> int:
-    """Of all tenants; how many erasures were finished. What goes wrong with one stops no other."""
+    """Run the erasures of all tenants, and return how many were finished.
+
+    A failure of one tenant does not stop the others.
+    """
     return sum(_erase_or_say(tenant_id, now) for tenant_id in list_tenants().values())
 
 
 def erase(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
-    """Whether it is finished. What came in meanwhile is left to the next time. Raises what the
-    telemetry's storage raises; what was erased by then stays erased."""
+    """Run an erasure, and return whether it is finished.
+
+    Records that arrive meanwhile are left to the next run. Raises what the object store raises;
+    erased data stays erased.
+    """
     row = _find(tenant_id, erasure_id)
     if row.finished_at is not None:
         return True
@@ -48,23 +55,29 @@ def erase(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
     if row.user_id is None:
         _purge(row, now)
     telemetry.erase_requested(tenant_id=tenant_id, now=now)
-    # Files that were made before may name him, and what was read for those that are being made.
+    # Finished exports may contain the user, and so may the rows read for running ones.
     expire_finished(tenant_id=tenant_id, now=now)
     return _finish(row, now)
 
 
 def run_erasure(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
-    """For who waits; False: records came in each time. Raises as erase."""
+    """Run an erasure until it is finished, for a caller that waits.
+
+    Returns False if new records arrived in each attempt. Raises as erase.
+    """
     return any(erase(tenant_id=tenant_id, erasure_id=erasure_id, now=now) for _ in range(_ATTEMPTS))
 
 
 def pseudonymize_late_records(*, now: datetime) -> None:
-    """Of all tenants: what gateways delivered of somebody after he had been erased. What goes wrong
-    with one stops no other."""
+    """Pseudonymize records of all tenants that gateways delivered after a user's erasure.
+
+    A failure of one tenant does not stop the others.
+    """
     for tenant_id in list_tenants().values():
         try:
             _rename_late_of(tenant_id, now)
-        except Exception as error:  # noqa: BLE001  # the edge of a tenant's
+        # One tenant's failure must not stop the others.
+        except Exception as error:  # noqa: BLE001
             logger.error("subject.not_renamed", tenant_id=tenant_id, error=type(error).__name__)
 
 
@@ -83,7 +96,7 @@ def _rename_late(row: Erasure, now: datetime) -> None:
     assert row.user_id is not None, "it is a person's"
     with tenant_scope(tenant_id):
         _lock(tenant_id)
-        # Who came back since is a member like any other.
+        # A user who returned since is an ordinary member.
         erased = Membership.objects.filter(tenant_id=tenant_id, user_id=row.user_id)
         if not erased.filter(ended_at__isnull=False).exists():
             return
@@ -91,7 +104,7 @@ def _rename_late(row: Erasure, now: datetime) -> None:
             tenant_id,
             (row.requested_at - _LATE, now + timedelta(days=1)),
             user_id=row.user_id,
-            to=uuid.uuid4(),  # nothing is left that would lead to the one before
+            to=uuid.uuid4(),  # nothing remains that leads to the earlier pseudonym
             holds=_holds(tenant_id, row.user_id),
         )
 
@@ -106,7 +119,8 @@ def _erase_or_say(tenant_id: TenantId, now: datetime) -> int:
         ids = list(waiting.order_by("id").values_list("id", flat=True))
     try:
         return sum(erase(tenant_id=tenant_id, erasure_id=each, now=now) for each in ids)
-    except Exception as error:  # noqa: BLE001  # the edge of a tenant's: a storage raises its own
+    # One tenant's failure must not stop the others, and storages raise exceptions of their own.
+    except Exception as error:  # noqa: BLE001
         logger.error("subject.not_erased", tenant_id=tenant_id, error=type(error).__name__)
         return 0
 
@@ -153,7 +167,7 @@ def _forget(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
 
 
 def _finish(row: Erasure, now: datetime) -> bool:
-    """Looks once more: what came in by a gateway meanwhile waits for the next time."""
+    """Finish the erasure, unless gateways have delivered new records meanwhile."""
     tenant_id = TenantId(str(row.tenant_id))
     with tenant_scope(tenant_id):
         _lock(tenant_id)
@@ -195,12 +209,12 @@ def _holds(tenant_id: TenantId, user_id: uuid.UUID) -> tuple[HoldPeriod, ...]:
 
 
 def _lock(tenant_id: TenantId) -> None:
-    """So that an erasure sees a hold, or has done its part before it."""
+    """Lock the tenant's row, so that a hold takes effect between two steps."""
     Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
 
 
 def _add(row: Erasure, counts: dict[str, int]) -> None:
-    """In the transaction that they are of."""
+    """Add to the counts, in the transaction that they describe."""
     held = Erasure.objects.select_for_update().get(tenant_id=row.tenant_id, id=row.id).counts
     summed = {name: held.get(name, 0) + num for name, num in counts.items() if num}
     Erasure.objects.filter(tenant_id=row.tenant_id, id=row.id).update(counts={**held, **summed})

@@ -1,11 +1,11 @@
-"""All that is held about a person in a tenant, as a ZIP of NDJSON with a signed manifest.
+"""Export of all personal data of a user in a tenant, as a ZIP of NDJSON with a signed manifest.
 
-    account.ndjson usage_records.ndjson ...   one object a line, empty files included
-    captured_content.ndjson                  what was kept by his consent, opened
-    README.txt manifest.json                  what it is; how much, and the SHA-256 of each file
+ account.ndjson usage_records.ndjson ...   one object a line, empty files included
+ captured_content.ndjson                  captured content, decrypted
+ README.txt manifest.json                  a description; the size and SHA-256 of each file
 
-It is in the tenant's audit trail before anything is read. A tenant has one made at a time, opened
-content included: that is the costly part.
+The export is recorded in the tenant's audit log before anything is read. A tenant can create one at
+a time, because decrypting content is expensive.
 """
 
 from collections.abc import Iterable, Iterator
@@ -52,7 +52,7 @@ What Caret holds about one person in the tenant {tenant}.
 Each .ndjson file is one table, one JSON object a line; an empty file says that nothing is held.
 Times are UTC. Keys of the API and passwords are kept as digests only, and are not in here.
 captured_content.ndjson holds prompts and completions that were kept by the person's own consent,
-retrieval_content.ndjson the parts of files that are indexed for him alone.
+retrieval_content.ndjson the parts of files that are indexed for this person alone.
 manifest.json is signed: `manage.py verify_bundle FILE --public-key KEYS` says whether all of it is
 as it was made, wherever the public keys of the installation are known.
 """
@@ -61,26 +61,27 @@ as it was made, wherever the public keys of the installation are known.
 @dataclass(frozen=True, slots=True)
 class BundleLimits:
     max_rows: int
-    max_bytes: int  # of lines, before they are packed
+    max_bytes: int  # of uncompressed lines
 
 
 @dataclass(frozen=True, slots=True)
 class BundleRequest:
     user_id: UserId
-    reason: str  # "" is enough for who asks for his own
-    bounds: BundleLimits | None = None  # None: all there is
+    reason: str  # may be "" for the actor's own data
+    bounds: BundleLimits | None = None  # None: unlimited
 
 
 def write_bundle(
     *, actor: Actor, asked: BundleRequest, out: IO[bytes], now: datetime
 ) -> dict[str, Any]:
-    """The manifest. Memory does not grow with it.
+    """Write the bundle and return its manifest. Memory use is constant.
 
-    Raises Forbidden, Invalid, NotFound, OSError, redis.RedisError, what the telemetry's storage
-    raises, and Conflict for more than was asked for, or while another of the tenant's is made.
+    Raises Forbidden, InvalidValue, NotFound, OSError, redis.RedisError, what the object store
+    raises, and Conflict if the bundle exceeds the limits or another one of the tenant is being
+    created.
     """
     is_own = asked.user_id == actor.user_id and actor.kind is ActorKind.USER
-    actor.require(Permission.OWN_SUBJECT if is_own else Permission.EXPORT_SUBJECTS)
+    actor.require(Permission.EXPORT_OWN_DATA if is_own else Permission.EXPORT_DATA_SUBJECTS)
     reason = parse_reason(asked.reason)
     if not reason and not is_own:
         raise InvalidValue(
@@ -100,15 +101,15 @@ def write_bundle(
 
 
 def own_id(actor: Actor) -> UserId:
-    """Raises Forbidden for who is no person."""
-    actor.require(Permission.OWN_SUBJECT)
+    """Return the actor's user ID. Raises Forbidden for actors that are not users."""
+    actor.require(Permission.EXPORT_OWN_DATA)
     if actor.kind is not ActorKind.USER or actor.user_id is None:
         raise Forbidden("Sign in to download your own data. You cannot do this with an API key.")
     return actor.user_id
 
 
 class _Files:
-    """Writes one file after the other, and keeps what the manifest says of each."""
+    """Writes files one after the other, and collects their entries for the manifest."""
 
     def __init__(self, archive: ZipFile, bounds: BundleLimits | None) -> None:
         self._archive = archive
@@ -118,20 +119,20 @@ class _Files:
         self.written: dict[str, WriteDigest] = {}
 
     def write(self, name: str, lines: Iterable[bytes]) -> None:
-        """Raises Conflict."""
+        """Write a file of lines. Raises Conflict if the limits are exceeded."""
         written = self.written[f"{name}.ndjson"] = WriteDigest()
         with self._archive.open(f"{name}.ndjson", "w", force_zip64=True) as file:
             for line in lines:
                 self._require_fit(len(line))
-                file.write(written.note(line + b"\n"))
+                file.write(written.update(line + b"\n"))
                 written.rows += 1
 
     def write_text(self, name: str, text: str) -> None:
         written = self.written[name] = WriteDigest()
-        self._archive.writestr(name, written.note(text.encode()))
+        self._archive.writestr(name, written.update(text.encode()))
 
     def _require_fit(self, num_bytes: int) -> None:
-        """One more line."""
+        """Count one more line and check the limits."""
         self._num_rows += 1
         self._num_bytes += num_bytes
         bounds = self._bounds
@@ -145,7 +146,7 @@ class _Files:
 
 
 def find_subject(*, tenant_id: TenantId, user_id: UserId) -> DataSubject:
-    """Who is or was a member. Inside the tenant's scope. Raises NotFound."""
+    """Return a present or former member, inside the tenant's scope. Raises NotFound."""
     try:
         row = Membership.objects.select_related("user").get(
             tenant_id=tenant_id, user_id=UUID(user_id)
@@ -158,7 +159,10 @@ def find_subject(*, tenant_id: TenantId, user_id: UserId) -> DataSubject:
 def _record(
     actor: Actor, user_id: UserId, reason: str, now: datetime
 ) -> tuple[DataSubject, ChainHead]:
-    """In a transaction of its own: the entry holds the tenant's trail until its commit."""
+    """Record the export in a transaction of its own.
+
+    The entry locks the audit chain until the commit.
+    """
     with tenant_scope(actor.tenant_id):
         subject = find_subject(tenant_id=actor.tenant_id, user_id=user_id)
         record_read(
@@ -172,16 +176,16 @@ def _record(
 
 
 def _write_tables(files: _Files, subject: DataSubject, sources: Iterable[InventoryEntry]) -> None:
-    """In one transaction."""
+    """Write all tables in one transaction."""
     with tenant_scope(subject.tenant_id):
         for source in sources:
-            rows = source.rows(subject).iterator(chunk_size=_BATCH_ROWS)
+            rows = source.select_rows(subject).iterator(chunk_size=_BATCH_ROWS)
             files.write(source.name, (msgspec.json.encode(row) for row in rows))
         files.write("retrieval_content", _indexed_content(subject))
 
 
 def _indexed_content(subject: DataSubject) -> Iterator[bytes]:
-    """Of what is indexed for him alone; what a whole tenant shares is nobody's in particular."""
+    """Yield the text indexed for this user only. Text shared by the whole tenant is left out."""
     holder = str(subject.user_id)
     vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=subject.tenant_id, holder=holder)
     rows = RetrievalChunk.objects.filter(tenant_id=subject.tenant_id, holder=holder)
@@ -190,14 +194,14 @@ def _indexed_content(subject: DataSubject) -> Iterator[bytes]:
             repository, path = vault.open_name(row.id, bytes(row.sealed_name))
             text = vault.open_text(row.id, bytes(row.sealed_text))
         except DecryptionFailed:
-            continue  # not what was stored
+            continue  # changed in the store
         yield msgspec.json.encode(
             {"id": row.id, "repository": repository, "path": path, "text": text}
         )
 
 
 def _kept_content(subject: DataSubject) -> Iterator[bytes]:
-    """Outside any transaction, which does not wait for a storage."""
+    """Yield captured content, outside any transaction: reading the object store takes long."""
     with tenant_scope(subject.tenant_id):
         kept = ContentObject.objects.filter(
             tenant_id=subject.tenant_id,
@@ -213,7 +217,7 @@ def _kept_content(subject: DataSubject) -> Iterator[bytes]:
                 subject.tenant_id, place=object_store.seal_context(object_id), sealed=sealed
             )
         except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
-            continue  # erased since the ids were read, or not what was stored
+            continue  # erased since the IDs were read, or changed in the store
         yield from data.splitlines()
 
 
@@ -228,7 +232,7 @@ def _seal(files: _Files, subject: DataSubject, head: ChainHead, now: datetime) -
             "tenant_id": subject.tenant_id,
             "user_id": str(subject.user_id),
             "generated_at": now.isoformat(),
-            # The trail's end as of the entry that says who asked for this.
+            # The audit chain's head when this export was recorded.
             "chain_head": {"sequence": head.sequence, "hash": head.hash.hex()},
             "files": [_said(name, written) for name, written in files.written.items()],
         },

@@ -1,6 +1,8 @@
-"""Demands that a person, or all of a tenant, is erased: keys go at once, rows soon after.
+"""Operations that request the erasure of a user or a tenant.
 
-demanded (keys destroyed, nobody let in) -> erased in batches
+Keys are destroyed at once, and rows are erased soon after:
+
+requested (keys destroyed, access ended) -> erased in batches
 (tenants.compliance.data_subjects.erasure_worker)
 """
 
@@ -41,25 +43,25 @@ _SECRET_BYTES: Final = 32
 class ErasureRequest:
     user_id: UserId
     reason: str
-    # True: not at all while a legal hold lies on it. False: what is not held goes.
-    refuses_held: bool = False
-    # Of one that was demanded before a backup took its place: it has its id again, and ends the
-    # last owner, too. None: it is a new one.
+    # True: raise Conflict if a legal hold applies. False: erase only what is not on hold.
+    is_rejected_under_hold: bool = False
+    # The ID of an erasure that is repeated after a restore. It may remove the last owner. None: a
+    # new erasure.
     again: uuid.UUID | None = None
 
 
 def demand_erasure(*, actor: Actor, demand: ErasureRequest, now: datetime) -> uuid.UUID:
-    """Ends the membership of who is a member. From now on none of his content can be read.
+    """Request the erasure of a user, end the membership and make captured content unreadable.
 
-    Raises Forbidden, Invalid, NotFound, and Conflict for the last owner, who is being erased or has
-    been, and as the demand says.
+    Raises Forbidden, InvalidValue, NotFound, and Conflict for the last owner, for a user who is
+    being or was erased, and for a legal hold if `refuses_held` is set.
     """
-    actor.require(Permission.ERASE_SUBJECTS)
+    actor.require(Permission.ERASE_DATA_SUBJECTS)
     reason = _reason(demand.reason)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         subject = find_subject(tenant_id=actor.tenant_id, user_id=demand.user_id)
-        if demand.refuses_held and find_holds_on(actor.tenant_id, subject.user_id):
+        if demand.is_rejected_under_hold and find_holds_on(actor.tenant_id, subject.user_id):
             raise Conflict("This person's data is under a legal hold. Release the hold first.")
         _end(actor, demand, now)
         demand_content_erasure(
@@ -75,11 +77,10 @@ def demand_erasure(*, actor: Actor, demand: ErasureRequest, now: datetime) -> uu
 def request_tenant_erasure(
     *, actor: Actor, reason: str, now: datetime, again: uuid.UUID | None = None
 ) -> uuid.UUID:
-    """Of all of a closed tenant. From now on nothing that was sealed for it opens again. `again` is
-    as a demand's.
+    """Request the erasure of a closed tenant. Nothing that was sealed for it opens again.
 
-    Raises Forbidden, Invalid, and Conflict for a tenant that is not closed, is held, or is being
-    shredded or has been.
+    `again` is as in ErasureRequest. Raises Forbidden, InvalidValue, and Conflict for a tenant that
+    is not closed, is on hold, or is being or was shredded.
     """
     actor.require_platform()
     reason = _reason(reason)
@@ -105,8 +106,10 @@ def request_tenant_erasure(
 
 
 def find_holds_on(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[LegalHold]:
-    """Those in force that hold something of the person's, or for None anything of the tenant's.
-    Inside the tenant's scope."""
+    """Return the holds in force that apply to the user; None: to anything of the tenant.
+
+    Must run inside the tenant's scope.
+    """
     found = LegalHold.objects.filter(tenant_id=tenant_id, released_at=None)
     if user_id is not None:
         found = found.filter(Q(user_id=user_id) | Q(user_id=None))
@@ -114,7 +117,7 @@ def find_holds_on(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[LegalH
 
 
 def _end(actor: Actor, demand: ErasureRequest, now: datetime) -> None:
-    """Raises Forbidden, Conflict."""
+    """End the membership, if any. Raises Forbidden, Conflict."""
     user_id = demand.user_id
     found = Membership.objects.get(tenant_id=actor.tenant_id, user_id=uuid.UUID(user_id))
     if found.erased_at is not None and found.ended_at is not None:

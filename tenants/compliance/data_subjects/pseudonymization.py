@@ -1,8 +1,8 @@
-"""Puts another id in a person's place where counts are kept: bills and reports stay right, and
-nothing leads back from them.
+"""Pseudonymization: replaces a user's ID where counts are kept, so that totals stay right.
 
-The id is made from the person's by a secret of the erasure, so that a killed one goes on with the
-same; the secret goes with the erasure's end, and is nowhere else. Months are transactions.
+The pseudonym is derived from the user's ID with a secret of the erasure, so that an interrupted
+erasure continues with the same one. The secret is deleted at the end, and nothing then leads back
+to the user. Each month is a transaction.
 """
 
 import hashlib
@@ -34,14 +34,16 @@ def pseudonym(secret: bytes, user_id: uuid.UUID) -> uuid.UUID:
 
 
 def months_of(tenant_id: TenantId, *, now: datetime) -> list[Month]:
-    """Those in which the tenant has anything at all, oldest first. Inside its scope; a query of an
-    index for each table."""
+    """Return the months in which the tenant has rows, oldest first, inside its scope.
+
+    One index query for each table.
+    """
     firsts = []
     for table in TABLES:
-        found = table.rows(tenant_id).order_by(table.time_field)
+        found = table.select_rows(tenant_id).order_by(table.time_field)
         first = found.values_list(table.time_field, flat=True).first()
         firsts += [] if first is None else [first]
-    # Gateways' clocks may be ahead of ours.
+    # Gateways' clocks may run ahead.
     return list(_months(min(firsts), now + timedelta(days=1))) if firsts else []
 
 
@@ -53,21 +55,27 @@ def pseudonymize_month(
     to: uuid.UUID,
     holds: tuple[HoldPeriod, ...],
 ) -> dict[str, int]:
-    """Rows by table. Inside the tenant's scope: with its row locked, so that no hold is placed
-    meanwhile."""
-    # Else a roll-up that has read the old id could write it after we have looked for it.
+    """Replace the ID in a month's rows that are not on hold, and return the numbers by table.
+
+    Must run inside the tenant's scope, with its row locked, so that no hold is placed meanwhile.
+    """
+    # Otherwise a rollup that has read the old ID could write it after this update.
     lock_rollups(tenant_id)
     counts = {}
     for table in TABLES:
         since, until = (f"{table.time_field}__{end}" for end in ("gte", "lt"))
-        rows = table.rows(tenant_id).filter(**{since: month[0], until: month[1]}, user_id=user_id)
-        counts[table.model._meta.db_table] = table.unheld(rows, holds).update(user_id=to)
+        rows = table.select_rows(tenant_id).filter(
+            **{since: month[0], until: month[1]}, user_id=user_id
+        )
+        counts[table.model._meta.db_table] = table.exclude_held(rows, holds).update(user_id=to)
     return counts
 
 
 def pseudonymize_spend(tenant_id: TenantId, user_id: uuid.UUID) -> int:
-    """Another id for each month: of what was spent only sums are asked. Inside the tenant's
-    scope."""
+    """Replace the ID in monthly spending, with another ID for each month.
+
+    Only the sums are needed. Must run inside the tenant's scope.
+    """
     rows = MonthSpend.objects.filter(tenant_id=tenant_id, holder=str(user_id))
     months = list(rows.values_list("month", flat=True))
     for month in months:
@@ -76,11 +84,13 @@ def pseudonymize_spend(tenant_id: TenantId, user_id: uuid.UUID) -> int:
 
 
 def count_remaining(tenant_id: TenantId, user_id: uuid.UUID, holds: tuple[HoldPeriod, ...]) -> int:
-    """Rows that still name the person, and are not held. Inside the tenant's scope."""
+    """Count the rows that still contain the ID and are not on hold, inside the tenant's scope."""
     spent = MonthSpend.objects.filter(tenant_id=tenant_id, holder=str(user_id))
     left = 0 if holds else spent.count()
     for table in TABLES:
-        left += table.unheld(table.rows(tenant_id).filter(user_id=user_id), holds).count()
+        left += table.exclude_held(
+            table.select_rows(tenant_id).filter(user_id=user_id), holds
+        ).count()
     return left
 
 

@@ -1,4 +1,4 @@
-"""Finds people as operators name them, and what became of erasures."""
+"""Queries of users, as operators name them, and of erasures."""
 
 import uuid
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from tenants.security.authorization.directory import find_user
 
 
 def find_person(text: str) -> UserId:
-    """By an e-mail address, or a user's id. Raises NotFound."""
+    """Return the user with an e-mail address or ID. Raises NotFound."""
     try:
         return UserId(str(uuid.UUID(text)))
     except ValueError:
@@ -35,32 +35,32 @@ def find_person(text: str) -> UserId:
 @dataclass(frozen=True, slots=True)
 class ErasureView:
     id: uuid.UUID
-    user_id: uuid.UUID | None  # None: all of the tenant
+    user_id: uuid.UUID | None  # None: the whole tenant
     reason: str
-    rows: dict[str, int]  # that went so far, by table
-    held_by: list[uuid.UUID]  # legal holds that kept something, as of its end
+    rows: dict[str, int]  # rows erased so far, by table
+    held_by: list[uuid.UUID]  # legal holds that kept rows, as of the end
     requested_at: datetime
-    finished_at: datetime | None  # None: under way
+    finished_at: datetime | None  # None: not finished
 
 
 @dataclass(frozen=True, slots=True)
 class PersonView:
-    """Who is or was a member."""
+    """A present or former member."""
 
     user_id: UserId
     email: str
     name: str
     role: str
     since: datetime
-    ended_at: datetime | None  # None: a member
+    ended_at: datetime | None  # None: a present member
     erased_at: datetime | None  # None: not erased
-    erasure_id: uuid.UUID | None  # under way; None: none is
+    erasure_id: uuid.UUID | None  # the erasure in progress; None: none
 
 
 def find_subject_of(*, actor: Actor, text: str) -> PersonView:
-    """By an e-mail address or an id. Raises Forbidden, and NotFound for who never was a member."""
-    if not actor.may(Permission.EXPORT_SUBJECTS):
-        actor.require(Permission.ERASE_SUBJECTS)
+    """Return a present or former member by e-mail address or ID. Raises Forbidden, NotFound."""
+    if not actor.has_permission(Permission.EXPORT_DATA_SUBJECTS):
+        actor.require(Permission.ERASE_DATA_SUBJECTS)
     with tenant_scope(actor.tenant_id):
         rows = Membership.objects.filter(tenant_id=actor.tenant_id).select_related("user")
         try:
@@ -85,14 +85,14 @@ def find_subject_of(*, actor: Actor, text: str) -> PersonView:
 
 
 def under_way(*, tenant_id: TenantId, user_id: UserId | None) -> uuid.UUID | None:
-    """Of a person, or for None of all of the tenant."""
+    """Return the erasure in progress of a user; None: of the whole tenant."""
     with tenant_scope(tenant_id):
         rows = Erasure.objects.filter(tenant_id=tenant_id, user_id=user_id, finished_at=None)
         return rows.order_by("id").values_list("id", flat=True).first()
 
 
 def list_erasures(*, actor: Actor, limit: int, cursor: str | None) -> Page[ErasureView]:
-    """Newest first. Raises Forbidden, Invalid."""
+    """Return a page of erasures, newest first. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_RETENTION)
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):

@@ -1,8 +1,7 @@
-"""Demands after a restore, before anything is started, what was demanded since the backup: a backup
-knows who was erased since.
+"""Replay after a restore: requests the erasures that the restored backup does not contain.
 
-Of a tenant that was shredded since, the holds that a backup brings back had been released: it would
-not have been shredded else. Of a person that is not known, so that what is held of him stays.
+Run it before any process starts. If a tenant was shredded after the backup, its holds must have
+been released by then, so they are released again. For a user this is unknown, so the holds stay.
 """
 
 from datetime import datetime
@@ -39,8 +38,10 @@ logger = structlog.get_logger(__name__)
 
 
 def replay_erasures(*, now: datetime) -> int:
-    """How many were; the worker erases, as ever. A second time there are none. Raises WrongStore,
-    and what the storage raises."""
+    """Request missing erasures again, and return how many. The worker performs them.
+
+    A second run finds none. Raises WrongStore, and what the storage raises.
+    """
     store.require_store()
     return sum(
         _demand(tenant_id, noted, now)
@@ -50,7 +51,7 @@ def replay_erasures(*, now: datetime) -> int:
 
 
 def _demand(tenant_id: TenantId, noted: ErasureTombstone, now: datetime) -> bool:
-    """False: the backup knows of it, or nothing of him."""
+    """Request one erasure again. Return False if the backup contains it, or not the user."""
     try:
         with tenant_scope(tenant_id):
             if Erasure.objects.filter(tenant_id=tenant_id, id=noted.erasure_id).exists():

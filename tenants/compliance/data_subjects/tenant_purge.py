@@ -1,5 +1,6 @@
-"""Purges what a shredded tenant leaves behind beside its people: its settings, its index, its
-objects in the store, its keys in Redis. Each part can be done again.
+"""Purge of the rest of a shredded tenant: settings, index, stored objects and Redis keys.
+
+Each step can be repeated.
 """
 
 from collections.abc import Callable
@@ -49,12 +50,12 @@ from tenants.privacy.content_capture.erasure import request_erasure_of_all
 from tenants.security.authorization.actor import system_actor
 from tenants.usage.ingestion.redis_stream import forget_rejected
 
-BATCH: Final = 1_000  # rows to a transaction
+BATCH: Final = 1_000  # rows in one transaction
 _SCAN: Final = 1_000
 _SHREDDED: Final = "The tenant was shredded."
-# Told in the transaction in which they go how many rows of which table went.
+# Called in each deleting transaction with the numbers of deleted rows by table.
 Count = Callable[[dict[str, int]], None]
-# In an order in which no row points at one that has gone.
+# Ordered so that no row refers to a deleted one.
 _TABLES: Final[tuple[type[Model], ...]] = (
     *(
         RetrievalChunk,
@@ -72,14 +73,14 @@ _TABLES: Final[tuple[type[Model], ...]] = (
 
 
 def purge(row: Erasure, *, now: datetime, count: Count) -> None:
-    """Raises redis.RedisError, and what the telemetry's storage raises."""
+    """Purge the tenant. Raises redis.RedisError, and what the object store raises."""
     tenant_id = TenantId(str(row.tenant_id))
     for model in _TABLES:
         _purge_table(tenant_id, model, count)
     with tenant_scope(tenant_id):
         mark_snapshot_stale(
             tenant_id=tenant_id
-        )  # locks the tenant; what gateways know is empty, too
+        )  # locks the tenant; the snapshot becomes empty, too
         count(_empty_rows(tenant_id, now))
         request_erasure_of_all(tenant_id=tenant_id, now=now)
     VerifiedDomain.objects.filter(holder_id=UUID(tenant_id)).delete()
@@ -88,7 +89,7 @@ def purge(row: Erasure, *, now: datetime, count: Count) -> None:
 
 
 def _purge_store(tenant_id: TenantId, count: Count) -> None:
-    """No transaction binds a store: killed in between, these objects are counted nowhere."""
+    """Delete the stored objects. If the worker is killed meanwhile, they are not counted."""
     num_objects = object_store.delete_all(tenant_id)
     with tenant_scope(tenant_id):
         count({"objects": num_objects})
@@ -124,11 +125,13 @@ def _empty_rows(tenant_id: TenantId, now: datetime) -> dict[str, int]:
 
 
 def _forget_policies(tenant_id: TenantId, now: datetime) -> int:
-    """The default takes their place: without a policy there is no snapshot, and gateways would go
-    on with the last that they had."""
+    """Replace all policies by the default, and return how many were deleted.
+
+    Without a policy there would be no snapshot, and gateways would keep the last one.
+    """
     versions = PolicyVersion.objects.filter(tenant_id=tenant_id)
     if not versions.exclude(reason=_SHREDDED, author_id=None).exists():
-        return 0  # an attempt before this did it
+        return 0  # an earlier attempt did it
     last: int = versions.aggregate(last=Max("version"))["last"]
     insert_version(
         actor=system_actor(tenant_id),
@@ -142,9 +145,11 @@ def _forget_policies(tenant_id: TenantId, now: datetime) -> int:
 
 
 def _purge_redis(connection: redis.Redis, tenant_id: TenantId) -> None:
-    """All keys of the tenant's own have its id in their names. Its snapshot is replaced by an empty
-    one, as gateways take a missing one for a Redis that lost its memory. What is in the streams is
-    sealed, and gone or refused within minutes."""
+    """Delete the tenant's keys in Redis; each contains the tenant's ID.
+
+    The snapshot was replaced by an empty one, because gateways treat a missing one as a Redis that
+    lost its data. Messages in streams are encrypted, and consumed or rejected within minutes.
+    """
     for key in connection.scan_iter(match=f"*{tenant_id}*", count=_SCAN):
         connection.delete(key)
     forget_rejected(connection, tenant_id)

@@ -1,4 +1,4 @@
-"""Verifies a bundle by public keys alone. Knows neither database nor settings.
+"""Verifier of bundles that needs public keys only: no database or settings.
 
 {"kind": "caret-data-subject-bundle", "format": 1, "tenant", "tenant_id", "user_id",
  "generated_at", "chain_head", "files": [{"name", "rows", "bytes", "sha256"}],
@@ -19,7 +19,7 @@ KIND: Final = "caret-data-subject-bundle"
 MANIFEST: Final = "manifest.json"
 _MAX_MANIFEST_BYTES: Final = 1 << 20
 _CHUNK_BYTES: Final = 1 << 20
-# zipfile's for a damaged or an encrypted file, and json's.
+# Exceptions of zipfile for damaged or encrypted files, and of json.
 _UNREADABLE: Final = (
     *(BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError),
     *(KeyError, ValueError, RecursionError),
@@ -27,8 +27,10 @@ _UNREADABLE: Final = (
 
 
 def verify_bundle(file: IO[bytes], keys: PublicKeys) -> dict[str, Any]:
-    """The manifest. Raises BadSignature for what is no bundle, or not as it was made: a file that
-    was changed, added or left out. Holds a piece of a file at a time."""
+    """Verify a bundle and return its manifest, reading files in pieces.
+
+    Raises BadSignature for other files, or if a file was changed, added or removed.
+    """
     try:
         with ZipFile(file) as archive:
             manifest = _read_manifest(archive, keys)
@@ -59,7 +61,7 @@ def _read_manifest(archive: ZipFile, keys: PublicKeys) -> dict[str, Any]:
 def _verify_file(archive: ZipFile, said: dict[str, Any]) -> None:
     digest, left = hashlib.sha256(), said["bytes"]
     with archive.open(said["name"]) as file:
-        # One more than is said: what is longer differs, and is not unpacked to its end.
+        # One byte more than declared: a longer file differs and is not read to its end.
         while piece := file.read(min(_CHUNK_BYTES, left + 1)):
             digest.update(piece)
             left -= len(piece)

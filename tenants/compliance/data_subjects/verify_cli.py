@@ -1,4 +1,4 @@
-"""`manage.py verify_bundle FILE --public-key KEYS`: works where nothing else of Caret does."""
+"""`manage.py verify_bundle FILE --public-key KEYS`: runs without any other part of Caret."""
 
 import argparse
 import sys
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="manage.py verify_bundle",
-        description="Says whether a bundle of what is held about a person is as it was made."
+        description="Verifies that a bundle of personal data is complete and unchanged."
         f" {EXIT_CODES}",
     )
     parser.add_argument("bundle", type=Path, metavar="FILE")

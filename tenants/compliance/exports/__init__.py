@@ -1,9 +1,11 @@
-"""What a tenant can carry away: each export is one definition, of which every format is written.
+"""Exports of a tenant's data: one definition each, written in every format.
 
-rows.py           columns, values, and where rows come from: the words that all of these share
-definitions.py    every export there is; a new one is registered there
-stream.py         an export's rows, batch after batch, within the tenant's wall
-formats.py        the same rows as CSV, NDJSON, Parquet and XLSX
+rows.py           columns, values, and the sources of rows
+export.py         the definition of an export
+definitions/      all exports; a new one is registered there
+row_stream.py     an export's rows in batches, inside the tenant's scope
+formats/          the rows as CSV, NDJSON, Parquet and XLSX
 proof.py          the signed document beside each file
-verification.py   verifies both, by public keys alone
+verification.py   verifies both with public keys only
+jobs/             exports in the background
 """

@@ -1,4 +1,4 @@
-"""What was written, for an export's proof."""
+"""A writer that computes size and digest for an export's proof."""
 
 import hashlib
 import io
@@ -8,7 +8,7 @@ from typing import IO, Any
 
 @dataclass(slots=True)
 class WriteDigest:
-    """What an export's proof says of a file."""
+    """Rows, bytes and digest of a file, for its proof."""
 
     rows: int = 0
     num_bytes: int = 0
@@ -18,14 +18,14 @@ class WriteDigest:
     def sha256(self) -> str:
         return self._digest.hexdigest()
 
-    def note(self, data: bytes) -> bytes:
+    def update(self, data: bytes) -> bytes:
         self.num_bytes += len(data)
         self._digest.update(data)
         return data
 
 
 class DigestingWriter(io.RawIOBase):
-    """Passes on what is written, and notes it. Left open: it is its opener's."""
+    """Passes data on and adds it to the digest. The underlying file stays open."""
 
     def __init__(self, out: IO[bytes], written: WriteDigest) -> None:
         self._out = out
@@ -35,7 +35,7 @@ class DigestingWriter(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        return self._out.write(self._written.note(bytes(data)))
+        return self._out.write(self._written.update(bytes(data)))
 
     def tell(self) -> int:
         return self._written.num_bytes

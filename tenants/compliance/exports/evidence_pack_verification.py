@@ -1,8 +1,9 @@
-"""Verifies an evidence pack by public keys alone: its manifest, every file by it, and again every
-file that proves something by itself. Knows neither database nor settings.
+"""Verifier of evidence packs that needs public keys only: no database or settings.
 
-    {"kind": "caret-evidence-pack", "format": 1, "export_id", "tenant", "tenant_id", "since",
-     "until", "generated_at", "files": [{"name", "bytes", "sha256"}], "key_id", "signature"}
+It verifies the manifest, every file by the manifest, and every file that has a proof of its own.
+
+ {"kind": "caret-evidence-pack", "format": 1, "export_id", "tenant", "tenant_id", "since",
+  "until", "generated_at", "files": [{"name", "bytes", "sha256"}], "key_id", "signature"}
 """
 
 import hashlib
@@ -35,7 +36,7 @@ TRAIL: Final = "audit-trail.ndjson"
 CERTIFICATES: Final = "certificates/"  # a folder
 _MAX_DOCUMENT_BYTES: Final = 16 << 20
 _PIECE_BYTES: Final = 1 << 20
-# zipfile's for a damaged or an encrypted file, and json's.
+# Exceptions of zipfile for damaged or encrypted files, and of json.
 _UNREADABLE: Final = (
     *(BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError),
     *(KeyError, ValueError, TypeError, RecursionError),
@@ -43,8 +44,10 @@ _UNREADABLE: Final = (
 
 
 def verify_pack(file: IO[bytes], keys: PublicKeys) -> Document:
-    """The manifest. Raises Broken, which names the file. Holds a piece of a file at a time, but for
-    documents."""
+    """Verify a pack and return its manifest. Raises BrokenExport, which names the file.
+
+    Reads files in pieces, except documents.
+    """
     try:
         with ZipFile(file) as archive:
             manifest = _read_manifest(archive, keys)
@@ -79,7 +82,7 @@ def _read_manifest(archive: ZipFile, keys: PublicKeys) -> Document:
 def _verify_bytes(archive: ZipFile, about: Mapping[str, Any]) -> None:
     digest, left = hashlib.sha256(), about["bytes"]
     with archive.open(about["name"]) as file:
-        # One more than is said: what is longer differs, and is not unpacked to its end.
+        # One byte more than declared: a longer file differs and is not read to its end.
         while left >= 0 and (piece := file.read(min(_PIECE_BYTES, left + 1))):
             digest.update(piece)
             left -= len(piece)

@@ -1,4 +1,4 @@
-"""What an export is: a name and version that fix its columns, and where its rows come from."""
+"""The definition of an export: its name and version fix its columns; its source gives the rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from caret.foundation.ids import TenantId
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.rows import ExportColumn, RowSource
 
-# Up to when rows are complete, asked before the first of them is read; None: nothing is yet.
+# Returns until when rows are complete, before the first is read; None: unknown.
 CompleteUntil = Callable[[TenantId, datetime], datetime | None]
 
 
 def is_complete_now(_tenant_id: TenantId, now: datetime) -> datetime:
-    """Of what is written in the transaction that makes it so: nothing of it is under way."""
+    """Return `now`: rows are complete as soon as their transaction commits."""
     return now
 
 
@@ -26,4 +26,4 @@ class Export:
     columns: tuple[ExportColumn, ...]
     source: RowSource
     complete_until: CompleteUntil = is_complete_now
-    is_of_period: bool = True  # else it says what there is when it is read
+    is_of_period: bool = True  # False: the state at the time of reading

@@ -1,6 +1,6 @@
-"""Rows of the queries by which lists in the API are made: so that a list and an export agree.
+"""Rows from the queries that the API's lists use, so that list and export agree.
 
-A place is the cursor of the next page, and means what it means there.
+A position is the cursor of the next page.
 """
 
 import json
@@ -22,11 +22,11 @@ _MadeAt = Callable[[Any], datetime]
 
 @dataclass(frozen=True, slots=True)
 class PagedRows:
-    """Newest first, as lists are."""
+    """Rows of a paged query, newest first."""
 
     page: Callable[[RowQuery, int, str | None], Page[Any]]  # limit and cursor
     row: Callable[[Any], Row]
-    # By which a row is in a period; None: a list of what there is now, whatever the period.
+    # The time that puts a row in the period. None: the present state, whatever the period.
     made_at: _MadeAt | None = None
 
     def read(self, asked: RowQuery, *, after: str | None) -> RowBatch:
@@ -39,7 +39,7 @@ class PagedRows:
                 break
         return RowBatch(rows, after)
 
-    def expect(self, _asked: RowQuery) -> int | None:
+    def count(self, _asked: RowQuery) -> int | None:
         return None
 
     def _is_asked(self, asked: RowQuery, each: Any) -> bool:
@@ -50,7 +50,7 @@ class PagedRows:
 
 @dataclass(frozen=True, slots=True)
 class ListedRows:
-    """Of what a tenant has a handful of."""
+    """Rows of a query that returns only a few."""
 
     rows: Callable[[RowQuery], Sequence[Row]]
 
@@ -58,18 +58,18 @@ class ListedRows:
         assert after is None, "there is one batch"
         return RowBatch(self.rows(asked), None)
 
-    def expect(self, _asked: RowQuery) -> int | None:
+    def count(self, _asked: RowQuery) -> int | None:
         return None
 
 
 def fields(*names: str) -> Callable[[Any], Row]:
-    """A view's row: what its fields of these names say, in their order."""
+    """Return a function that makes a row from a view's fields of these names."""
     read = attrgetter(*names)
     return lambda view: tuple(plain(value) for value in read(view))
 
 
 def plain(value: Any) -> Value:
-    """One value of a cell: names of a set in order, documents as JSON."""
+    """Return the value of one cell: sets as sorted names, documents as JSON."""
     match value:
         case Enum():
             return str(value.value)
@@ -82,7 +82,7 @@ def plain(value: Any) -> Value:
 
 
 def spell(document: Any) -> str:
-    """As JSON on one line, its keys in order."""
+    """Return JSON on one line with sorted keys."""
     return json.dumps(msgspec.to_builtins(document), ensure_ascii=False, sort_keys=True)
 
 

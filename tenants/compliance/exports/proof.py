@@ -1,13 +1,13 @@
-"""The proof beside an exported file: a signed document of what it is and how complete.
+"""The proof beside an exported file: a signed document that says what it is and how complete.
 
-    {"kind": "caret-export-proof", "format": 1, "export_id", "tenant", "tenant_id",
-     "definition", "version", "media", "file", "since", "until", "complete_until", "generated_at",
-     "rows", "bytes", "sha256", "audit": {"before": {"sequence", "hash"}, "after": {...}},
-     "key_id", "signature"}
+ {"kind": "caret-export-proof", "format": 1, "export_id", "tenant", "tenant_id",
+  "definition", "version", "media", "file", "since", "until", "complete_until", "generated_at",
+  "rows", "bytes", "sha256", "audit": {"before": {"sequence", "hash"}, "after": {...}},
+  "key_id", "signature"}
 
-Canonical JSON (RFC 8785) and a line feed, signed by `caret.foundation.crypto.signing`. The audit
-chain's
-heads, before the first row was read and after the last, tie the file to what had happened by then.
+It is canonical JSON (RFC 8785) and a line feed, signed by `caret.foundation.crypto.signing`. The
+heads of the audit chain, before the first row was read and after the last, tie the file to the
+state at that time.
 """
 
 import uuid
@@ -30,26 +30,26 @@ from tenants.security.audit.queries import ChainHead, find_head
 
 @dataclass(frozen=True, slots=True)
 class ProofStart:
-    """What is true before the first row is read."""
+    """The state before the first row is read."""
 
-    complete_until: datetime | None  # None: nothing is complete yet
+    complete_until: datetime | None  # None: unknown
     head: ChainHead
 
 
 @dataclass(frozen=True, slots=True)
 class ProvenFile:
-    """What is proven."""
+    """The file that a proof describes."""
 
-    export_id: uuid.UUID | None  # None: an operator's, on the command line
+    export_id: uuid.UUID | None  # None: written on the command line
     definition: str
     version: int
     media: str  # csv, ndjson, parquet, xlsx, zip
     name: str  # of the file
-    period: Period | None  # None: what there was when it was read
+    period: Period | None  # None: the state at the time of reading
 
 
 def start_proof(export: Export, asked: RowQuery) -> ProofStart:
-    """Call it before the first row is read. Two queries or three."""
+    """Record the state before the first row is read. Two or three queries."""
     until = export.complete_until(asked.tenant_id, asked.now)
     with tenant_scope(asked.tenant_id):
         return ProofStart(until, find_head(tenant_id=asked.tenant_id))
@@ -63,7 +63,7 @@ def sign_proof(
     written: WriteDigest,
     now: datetime,
 ) -> bytes:
-    """Call it after the last row is read. Two queries."""
+    """Sign the proof after the last row was read. Two queries."""
     with tenant_scope(tenant_id):
         slug = Tenant.objects.values_list("slug", flat=True).get(id=tenant_id)
         after = find_head(tenant_id=tenant_id)

@@ -1,4 +1,4 @@
-"""The rows of an export, one batch after the other, each inside the tenant's wall."""
+"""The rows of an export in batches, each read inside the tenant's scope."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from tenants.security.audit.operations import record_read
 
 
 def require_period(period: Period) -> None:
-    """Raises Invalid."""
+    """Check the period. Raises InvalidValue."""
     validate_datetime("since", period.start)
     validate_datetime("until", period.end)
     if period.start >= period.end:
@@ -19,9 +19,9 @@ def require_period(period: Period) -> None:
 
 
 def read_rows(export: Export, asked: RowQuery) -> Iterator[Sequence[Row]]:
-    """Batches in the export's order; that they are read is in the audit trail before the first is.
+    """Return the rows in batches, and record the read in the audit log first.
 
-    Raises Forbidden, Invalid, at once.
+    Raises Forbidden, InvalidValue, before the first batch.
     """
     asked.actor.require(export.permission)
     require_period(asked.period)
@@ -30,8 +30,10 @@ def read_rows(export: Export, asked: RowQuery) -> Iterator[Sequence[Row]]:
 
 
 def record_export(export: Export, asked: RowQuery) -> None:
-    """In a transaction of its own, before anything is read: the entry holds the tenant's audit
-    trail until its commit, and an export may take minutes."""
+    """Record the export in a transaction of its own, before anything is read.
+
+    The entry locks the tenant's audit chain until the commit, and an export may take minutes.
+    """
     with tenant_scope(asked.tenant_id):
         record_read(
             actor=asked.actor,

@@ -1,4 +1,4 @@
-"""What exports are made of: columns, the values in them, and sources that give rows in batches."""
+"""Columns, values and row sources of exports. Sources return rows in batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Row = tuple[Value, ...]
 
 
 class ColumnType(StrEnum):
-    """What a column holds; None beside it only where the column may be empty."""
+    """The type of a column's values. None is allowed only where the column may be empty."""
 
     TEXT = "text"
     ID = "id"  # a UUID
@@ -35,7 +35,7 @@ class ExportColumn:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Half-open, UTC."""
+    """A half-open period in UTC."""
 
     start: datetime
     end: datetime
@@ -43,8 +43,11 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class RowQuery:
-    """Whose rows, of when. Permissions are looked at before: sources ask none of their own that
-    the export's does not imply."""
+    """The tenant and the period of the rows.
+
+    The caller checks permissions before. Sources check none that the export's permission does not
+    imply.
+    """
 
     actor: Actor
     period: Period
@@ -58,18 +61,23 @@ class RowQuery:
 @dataclass(frozen=True, slots=True)
 class RowBatch:
     rows: Sequence[Row]
-    next: str | None  # the place after its last row; None: there are no more
+    next: str | None  # the position after the last row; None: no more rows
 
 
 class RowSource(Protocol):
-    """Gives the same rows in the same order however often it is asked, but for what has changed
-    meanwhile; a row is never given twice, as places only move on."""
+    """A source of rows in a fixed order.
+
+    Repeated reads return the same rows, except for changes meanwhile. A position only moves
+    forward, so no row is returned twice.
+    """
 
     def read(self, asked: RowQuery, *, after: str | None) -> RowBatch:
-        """Outside any scope; opens the tenant's for one transaction. `after`: a place that a batch
-        has named; None: the beginning."""
+        """Read a batch in a transaction of its own, outside any scope.
+
+        `after` is a position that a batch returned; None: the beginning.
+        """
         ...
 
-    def expect(self, asked: RowQuery) -> int | None:
-        """How many rows there are about to be; None: not known before they are read."""
+    def count(self, asked: RowQuery) -> int | None:
+        """Return the expected number of rows; None: unknown before reading."""
         ...

@@ -1,9 +1,10 @@
-"""Rows of one query, read along the key that orders them: for what has millions of rows.
+"""Rows of one SQL query, read along its ordering key, for millions of rows.
 
-    SELECT columns FROM ... WHERE ... AND (key) > (place) ORDER BY key LIMIT n
+ SELECT columns FROM ... WHERE ... AND (key) > (place) ORDER BY key LIMIT n
 
-The key is an index's, so a batch begins where the one before ended without looking at what was
-read, no transaction is held in between, and a reading that was killed goes on from its last place.
+An index covers the key, so a batch begins where the previous one ended without reading its rows
+again. No transaction is open in between, and an interrupted export continues from its last
+position.
 """
 
 import json
@@ -15,17 +16,17 @@ from django.db import connection
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.exports.rows import BATCH_ROWS, RowBatch, RowQuery
 
-# What every query begins its conditions with; `time` is the column that a period is about.
+# The beginning of every query's conditions; `time` is the column that the period filters.
 WITHIN: Final = "WHERE tenant_id = %(tenant)s AND {time} >= %(start)s AND {time} < %(end)s"
 
 
 @dataclass(frozen=True, slots=True)
 class SqlRows:
-    """Its texts are ours, never anybody's input."""
+    """An SQL query. Its parts are constants of the code, never user input."""
 
-    columns: tuple[str, ...]  # expressions
+    columns: tuple[str, ...]  # SQL expressions
     source: str  # FROM and WHERE, with the parameters %(tenant)s, %(start)s and %(end)s
-    key: tuple[str, ...]  # expressions, none of them null; unique within the tenant
+    key: tuple[str, ...]  # SQL expressions, never null; unique within the tenant
 
     def read(self, asked: RowQuery, *, after: str | None) -> RowBatch:
         parameters: dict[str, Any] = {
@@ -43,15 +44,15 @@ class SqlRows:
             return RowBatch(rows, None)
         return RowBatch(rows, json.dumps(found[-1][len(self.columns) :]))
 
-    def expect(self, asked: RowQuery) -> int | None:
-        """Counts them: some 50 ms for a quarter of a million."""
+    def count(self, asked: RowQuery) -> int | None:
+        """Count the rows: about 50 ms for a quarter of a million."""
         parameters: dict[str, Any] = {
             "tenant": asked.tenant_id,
             "start": asked.period.start,
             "end": asked.period.end,
         }
         with tenant_scope(asked.tenant_id), connection.cursor() as cursor:
-            cursor.execute(f"SELECT count(*) {self.source}", parameters)  # our own text
+            cursor.execute(f"SELECT count(*) {self.source}", parameters)  # a constant of the code
             return int(cursor.fetchone()[0])
 
     def _query(self, *, is_first: bool) -> str:
@@ -66,6 +67,6 @@ class SqlRows:
 
 
 def _places(after: str | None) -> dict[str, str]:
-    """Each value as Postgres wrote it, which it reads as the type of what it is compared with."""
+    """Return the key's values as Postgres wrote them; it converts them to the compared type."""
     values = [] if after is None else json.loads(after)
     return {f"place{number}": value for number, value in enumerate(values)}

@@ -1,7 +1,7 @@
-"""Verifies exports with public keys alone: no database, settings or network.
+"""Verifier of exports that needs public keys only: no database, settings or network.
 
-A proof is a line of canonical JSON, so that no byte of it can be another; what it says of a file is
-compared with the file's every byte. Nothing that stands in either is trusted before its signature.
+A proof is a line of canonical JSON, so that any changed byte is noticed. All bytes of the file are
+compared with it. Nothing in either is trusted before the signature is verified.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_doc
 KIND: Final = "caret-export-proof"
 FORMAT: Final = 1
 PURPOSE: Final = "export-proof/1"
-PROOF_SUFFIX: Final = ".proof.json"  # after the name of what it proves
+PROOF_SUFFIX: Final = ".proof.json"  # appended to the file's name
 _MAX_PROOF_BYTES: Final = 64 * 1024
 _PIECE_BYTES: Final = 1024 * 1024
 
@@ -23,11 +23,11 @@ Document = dict[str, Any]
 
 
 class BrokenExport(Exception):
-    """The text says what is wrong, with the proof or with the data."""
+    """The proof or the data is broken. The text says which and how."""
 
 
 def verify_export(data: IO[bytes], proof: bytes, keys: PublicKeys) -> Document:
-    """The proof's document. Raises Broken."""
+    """Verify a file by its proof and return the proof's document. Raises BrokenExport."""
     document = verify_proof(proof, keys)
     digest, num_bytes = hashlib.sha256(), 0
     for piece in _pieces(data):
@@ -38,7 +38,7 @@ def verify_export(data: IO[bytes], proof: bytes, keys: PublicKeys) -> Document:
 
 
 def verify_proof(proof: bytes, keys: PublicKeys) -> Document:
-    """Of whatever it is the proof. Raises Broken."""
+    """Verify a proof and return its document. Raises BrokenExport."""
     document = _parse(proof)
     try:
         verify_document(keys, document, purpose=PURPOSE)
@@ -50,7 +50,7 @@ def verify_proof(proof: bytes, keys: PublicKeys) -> Document:
 
 
 def require_same(document: Document, *, num_bytes: int, sha256: str) -> None:
-    """That a file is the one of a verified proof. Raises Broken."""
+    """Compare a file's size and digest with a verified proof. Raises BrokenExport."""
     if num_bytes != document["bytes"]:
         raise BrokenExport(
             f"the data: it has {num_bytes} bytes, its proof says {document['bytes']}"

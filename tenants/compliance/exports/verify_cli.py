@@ -1,4 +1,4 @@
-"""`manage.py verify_export FILE --public-key KEYS`: works where nothing else of Caret does."""
+"""`manage.py verify_export FILE --public-key KEYS`: runs without any other part of Caret."""
 
 import argparse
 import sys
@@ -39,7 +39,10 @@ def main(argv: list[str]) -> int:
 
 
 def _verify(options: argparse.Namespace, keys: PublicKeys) -> str:
-    """A pack verifies from within as well, and can alone. Raises Broken, Unusable, OSError."""
+    """Verify the file and return the report. Raises BrokenExport, UnreadableInput, OSError.
+
+    An evidence pack is also verified from within, and needs no proof beside it.
+    """
     has_proof = options.proof is not None or _proof_file(options).exists()
     with open_file(options.file) as data:
         if options.file.suffix == ".zip" and not has_proof:
@@ -53,8 +56,8 @@ def _verify(options: argparse.Namespace, keys: PublicKeys) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="manage.py verify_export",
-        description="Says whether an exported file is whole and as it was signed, or what is wrong"
-        f" with it or with its proof. {EXIT_CODES}",
+        description="Verifies that an exported file is complete and unchanged, or reports what is"
+        f" wrong with it or with its proof. {EXIT_CODES}",
     )
     parser.add_argument("file", type=Path, metavar="FILE")
     parser.add_argument(

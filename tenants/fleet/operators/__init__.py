@@ -1,1 +1,1 @@
-"""The platform's operators: people of no tenant, who see of tenants no content."""
+"""The platform's operators. They belong to no tenant and see no tenant's content."""

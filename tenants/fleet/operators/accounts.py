@@ -1,4 +1,4 @@
-"""Accounts of operators: made on the command line, each with its second factor from the start."""
+"""Accounts of operators, created on the command line with a second factor from the start."""
 
 import re
 import secrets
@@ -30,25 +30,27 @@ class OperatorView:
     name: str
     role: OperatorRole
     created_at: datetime
-    disabled_at: datetime | None  # None: he may sign in
-    fingerprint: str = field(repr=False)  # changes with his password: sessions are bound to it
+    disabled_at: datetime | None  # None: enabled
+    fingerprint: str = field(repr=False)  # changes with the password; sessions are bound to it
 
     @property
-    def may_change(self) -> bool:
+    def can_change(self) -> bool:
         return self.role in WRITE_ROLES
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Shown once."""
+    """A new operator's password and second factor, shown once."""
 
     password: str = field(repr=False)
-    factor_address: str = field(repr=False)  # otpauth://..., for an app
+    totp_uri: str = field(repr=False)  # otpauth://..., for an authenticator app
 
 
 def create_operator(*, handle: str, name: str, role: OperatorRole, now: datetime) -> Credentials:
-    """A handle is good for one person for ever: audit trails name him by it. Raises Invalid,
-    Conflict."""
+    """Create an operator. A handle is never reused, because audit logs name the operator by it.
+
+    Raises InvalidValue, Conflict.
+    """
     if _HANDLE.fullmatch(handle) is None:
         raise InvalidValue(
             "handle", "Enter 2 to 20 lower-case letters and digits, starting with a letter."
@@ -65,8 +67,10 @@ def create_operator(*, handle: str, name: str, role: OperatorRole, now: datetime
 
 
 def reset_operator(*, handle: str) -> Credentials:
-    """A new password and a new second factor; who was disabled may sign in again. His sessions end.
-    Raises NotFound."""
+    """Set a new password and second factor, enable the account and end its sessions.
+
+    Raises NotFound.
+    """
     with transaction.atomic():
         row = _locked(handle)
         credentials = _renew(row)
@@ -76,7 +80,7 @@ def reset_operator(*, handle: str) -> Credentials:
 
 
 def disable_operator(*, handle: str, now: datetime) -> None:
-    """His sessions end at once. Raises NotFound."""
+    """Disable an operator and end the account's sessions at once. Raises NotFound."""
     with transaction.atomic():
         row = _locked(handle)
         if row.disabled_at is None:
@@ -85,13 +89,15 @@ def disable_operator(*, handle: str, now: datetime) -> None:
 
 
 def list_operators() -> list[OperatorView]:
-    """By handle."""
+    """Return all operators by handle."""
     return [_view(row) for row in Operator.objects.order_by("handle")]
 
 
 def authenticate(*, handle: str, password: str, code: str, now: datetime) -> OperatorView | None:
-    """None when the three do not belong together, whichever it is that does not. A code is taken
-    once: of two at the same time one is let in."""
+    """Return the operator; None if handle, password or code is wrong, without saying which.
+
+    A code is accepted once: of two concurrent sign-ins with it, one succeeds.
+    """
     row = _enabled(handle=handle) if is_storable(handle) else None
     held = _nobodys_password() if row is None else row.password
     is_right = len(password) <= _MAX_PASSWORD_CHARS and check_password(password, held)
@@ -101,13 +107,13 @@ def authenticate(*, handle: str, password: str, code: str, now: datetime) -> Ope
 
 
 def verify_code(*, operator_id: uuid.UUID, code: str, now: datetime) -> bool:
-    """Whether who is signed in has his app at hand, as when he came in. A code is taken once."""
+    """Return whether the code is right, to confirm a sensitive action. A code is accepted once."""
     row = _enabled(id=operator_id)
     return row is not None and _takes_code(row, code, now)
 
 
 def find_operator(*, operator_id: str, fingerprint: str) -> OperatorView | None:
-    """Who signed in; None when he was disabled or renewed since. One query."""
+    """Return a session's operator; None if disabled or reset since. One query."""
     try:
         row = _enabled(id=uuid.UUID(operator_id))
     except ValueError:
@@ -121,7 +127,7 @@ def _takes_code(row: Operator, code: str, now: datetime) -> bool:
     step = totp.match_time_step(secret, code, now=now, after=row.last_step)
     if step is None:
         return False
-    # Of two at the same time one is let in.
+    # Of two concurrent requests with the same code, one succeeds.
     return bool(Operator.objects.filter(id=row.id, last_step__lt=step).update(last_step=step))
 
 
@@ -146,7 +152,7 @@ def _renew(row: Operator) -> Credentials:
 
 @cache
 def _nobodys_password() -> str:
-    """Checked where there is no such operator, so that both take as long."""
+    """Return a password hash to check for an unknown operator, so that both checks take as long."""
     return make_password(secrets.token_urlsafe(_PASSWORD_BYTES))
 
 

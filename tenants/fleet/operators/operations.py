@@ -1,5 +1,7 @@
-"""What operators change of a tenant: status, plan, region, limits. Each with a reason, each in the
-tenant's own audit trail."""
+"""Operations of operators on a tenant: status, plan, region, limits.
+
+Each needs a reason and is recorded in the tenant's audit log.
+"""
 
 from datetime import date, datetime
 from typing import Final
@@ -18,12 +20,12 @@ from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 
 MAX_CEILING: Final = 1_000_000
-# Closing erases, and closed is for ever: the command line's, where there is one who answers for it.
+# Closing erases data and is final, so it is possible on the command line only.
 _STATUSES: Final = frozenset({TenantStatus.ACTIVE, TenantStatus.SUSPENDED})
 
 
 def change_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime) -> None:
-    """Raises Forbidden, Invalid, NotFound, Conflict."""
+    """Activate or suspend a tenant. Raises Forbidden, InvalidValue, NotFound, Conflict."""
     actor.require_operator()
     if status not in _STATUSES:
         raise Forbidden("You can close a tenant only on the command line.")
@@ -31,20 +33,23 @@ def change_status(*, actor: Actor, status: TenantStatus, reason: str, now: datet
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(
             tenant_id=actor.tenant_id
-        )  # locks the tenant: its status stays as we see it
+        )  # locks the tenant: its status cannot change meanwhile
         if Tenant.objects.get(id=actor.tenant_id).status == TenantStatus.CLOSING:
             raise Forbidden("This tenant is closing. You can stop this only on the command line.")
         set_status(actor=actor, status=status, reason=reason, now=now)
 
 
 def change_plan(*, actor: Actor, plan: str, starts_on: date, reason: str, now: datetime) -> None:
-    """Raises Forbidden, Invalid, NotFound, Conflict."""
+    """Change a tenant's plan. Raises Forbidden, InvalidValue, NotFound, Conflict."""
     actor.require_operator()
     subscribe(actor=actor, plan=plan, starts_on=starts_on, reason=required_reason(reason), now=now)
 
 
 def change_region(*, actor: Actor, region: str, reason: str, now: datetime) -> None:
-    """Says where the data is kept; moves nothing. Raises Forbidden, Invalid, NotFound."""
+    """Change the region where the tenant's data is kept, without moving data.
+
+    Raises Forbidden, InvalidValue, NotFound.
+    """
     actor.require_operator()
     region, reason = read_region(region), required_reason(reason)
     with tenant_scope(actor.tenant_id):
@@ -62,8 +67,10 @@ def change_region(*, actor: Actor, region: str, reason: str, now: datetime) -> N
 
 
 def change_limits(*, actor: Actor, ceiling: PlatformLimits, reason: str, now: datetime) -> None:
-    """What the tenant may have at most, whatever its policy says. Gateways hold it within a second.
-    Raises Forbidden, Invalid, NotFound."""
+    """Set upper limits that apply whatever the tenant's policy says.
+
+    Gateways apply them within a second. Raises Forbidden, InvalidValue, NotFound.
+    """
     actor.require_operator()
     reason = required_reason(reason)
     after = _facts(ceiling)
@@ -88,7 +95,7 @@ def change_limits(*, actor: Actor, ceiling: PlatformLimits, reason: str, now: da
 
 
 def required_reason(text: str) -> str:
-    """Raises Invalid."""
+    """Return the reason, which must not be empty. Raises InvalidValue."""
     if not (reason := parse_reason(text)):
         raise InvalidValue("reason", "Enter a reason. The tenant's auditors can read it.")
     return reason

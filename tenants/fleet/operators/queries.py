@@ -1,7 +1,7 @@
-"""What operators see of tenants: the directory, and with a reason, how one is set up.
+"""Queries of tenants for operators: the directory, and with a reason the details of a tenant.
 
-Nothing that a tenant's people have written and no content: no names of keys or people, no prompts,
-no text of a policy. A field that is added here is one more thing that strangers see.
+They show nothing that a tenant's users have written: no names of keys or users, no prompts, no
+policies. Add a field only if operators may see it for every tenant.
 """
 
 import uuid
@@ -66,16 +66,18 @@ class VersionRow:
 class TenantDetails:
     tenant: TenantDirectoryRow
     ceiling: PlatformLimits
-    plans: list[tuple[date, str]]  # from which day on which; newest first
-    members: dict[Role, int]  # how many
+    plans: list[tuple[date, str]]  # first day and plan, newest first
+    members: dict[Role, int]  # number of members by role
     num_keys: int
     keys: list[KeyRow]  # newest first, at most MAX_KEYS
     policy_versions: list[VersionRow]  # newest first, at most MAX_VERSIONS
 
 
 def list_directory(*, search: str, limit: int, cursor: str | None) -> Page[TenantDirectoryRow]:
-    """Newest first; with `search` those whose slug begins with it. The directory holds no
-    customer's content. Raises Invalid. One query."""
+    """Return a page of tenants, newest first; with `search` those whose slug begins with it.
+
+    One query. Raises InvalidValue.
+    """
     found = Tenant.objects.all()
     if search:
         begins = search if is_storable(search) else ""
@@ -86,7 +88,7 @@ def list_directory(*, search: str, limit: int, cursor: str | None) -> Page[Tenan
 
 
 def find_in_directory(tenant_id: str) -> TenantDirectoryRow:
-    """Raises NotFound."""
+    """Return one tenant's entry. Raises NotFound."""
     try:
         return _directory_row(Tenant.objects.get(id=uuid.UUID(tenant_id)))
     except (Tenant.DoesNotExist, ValueError) as error:
@@ -94,7 +96,10 @@ def find_in_directory(tenant_id: str) -> TenantDirectoryRow:
 
 
 def read_tenant_details(*, actor: Actor, reason: str, now: datetime) -> TenantDetails:
-    """That somebody looked, and why, is in the tenant's audit trail. Raises Invalid, NotFound."""
+    """Return a tenant's details, and record the read with its reason in the tenant's audit log.
+
+    Raises InvalidValue, NotFound.
+    """
     reason = required_reason(reason)
     row = find_in_directory(actor.tenant_id)
     with tenant_scope(actor.tenant_id):

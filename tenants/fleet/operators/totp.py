@@ -1,4 +1,4 @@
-"""An operator's second factor: one-time codes of an app (RFC 6238), each good once."""
+"""Operators' second factor: one-time codes of an authenticator app (RFC 6238), each valid once."""
 
 import secrets
 from datetime import datetime
@@ -14,8 +14,8 @@ from caret.foundation.crypto.key_derivation import derive_key
 
 STEP_S: Final = 30
 _DIGITS: Final = 6
-_SECRET_BYTES: Final = 20  # as long as SHA-1's digest, as RFC 4226 recommends
-_TOLERANCE: Final = 1  # steps, for clocks that are wrong
+_SECRET_BYTES: Final = 20  # the length of a SHA-1 digest, as RFC 4226 recommends
+_TOLERANCE: Final = 1  # steps, for clocks that are off
 
 
 def new_secret() -> bytes:
@@ -31,7 +31,7 @@ def unsealed(data: bytes, operator_id: UUID) -> bytes:
 
 
 def build_totp_uri(secret: bytes, handle: str) -> str:
-    """`otpauth://...`, as apps read it."""
+    """Return the `otpauth://...` URI for authenticator apps."""
     return _codes(secret).get_provisioning_uri(handle, "Caret operators")
 
 
@@ -40,10 +40,10 @@ def code_at(secret: bytes, step: int) -> str:
 
 
 def match_time_step(secret: bytes, code: str, *, now: datetime, after: int) -> int | None:
-    """Whose code it is, of the present steps that come after `after`; None: of none."""
+    """Return the time step of a code, among present steps later than `after`; None: no match."""
     present = int(now.timestamp()) // STEP_S
     steps = range(max(present - _TOLERANCE, after + 1), present + _TOLERANCE + 1)
-    # A code that is no ASCII cannot be compared in constant time; it is nobody's.
+    # Non-ASCII text cannot be compared in constant time, so both are compared as bytes.
     typed = code.strip().encode("utf-8", "replace")
     found = [
         step for step in steps if secrets.compare_digest(code_at(secret, step).encode(), typed)
@@ -52,7 +52,7 @@ def match_time_step(secret: bytes, code: str, *, now: datetime, after: int) -> i
 
 
 def _codes(secret: bytes) -> TOTP:
-    # Apps know SHA-1 only; a one-time code needs no collision resistance.
+    # Authenticator apps support SHA-1 only, and one-time codes need no collision resistance.
     return TOTP(secret, _DIGITS, SHA1(), STEP_S)  # noqa: S303
 
 

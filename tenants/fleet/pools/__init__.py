@@ -1,1 +1,1 @@
-"""The installation's gateways, pools and replicas, as the platform's operators see and steer it."""
+"""The installation's gateways, pools and replicas: status, and changes by operators."""

@@ -1,6 +1,8 @@
-"""Adds replicas to pools while gateways run, and takes them out again. Where they may stand says
-the gateways' catalogue, as gateways tell it; each of them looks once more, and asks who joins what
-it is before it sends it anything (membership.py of the data plane)."""
+"""Adding replicas to pools at run time, and removing them again.
+
+The gateways' pool catalogue says where replicas may run, and gateways report it. Each gateway
+checks that again, and verifies what a new replica is before it sends a request.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,18 +36,18 @@ from tenants.fleet.pools.replica_url import read_engine_url, read_kv_events
 
 MAX_ADDED: Final = 1_000  # as many as gateways read
 _STEERING: Final = FleetStateStore(ADDITIONS, ADDITIONS_VERSION, ADDITIONS_LOG, ADDITIONS_CHANGED)
-Places = Mapping[str, Sequence[str]]  # of pools: networks and names in which replicas may stand
+Places = Mapping[str, Sequence[str]]  # by pool: networks and host names where replicas may run
 logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class AddedReplicaRecord:
-    """One change; those that hold are additions."""
+    """One change. In `AddedReplicas.held` all are additions."""
 
     pool: str
     replica: str  # host:port
-    is_added: bool  # False: it was taken out again
-    operator: str  # his handle
+    is_added: bool  # False: it was removed
+    operator: str  # the operator's handle
     reason: str
     at: datetime
 
@@ -59,9 +61,9 @@ class AddedReplicas:
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """What is so."""
+    """The pools' replicas, permitted hosts and drained replicas, as gateways report them."""
 
-    members: Members  # as the gateways tell; likewise:
+    members: Members  # replicas by pool
     places: Places
     drained: frozenset[str]
 
@@ -71,7 +73,8 @@ class RemoveReplica:
     pool: str
     replica: str
     reason: str
-    confirmation: str = ""  # the replica's name, typed, where nothing would be left of the pool
+    # the replica's name, typed to confirm that the pool loses its last replica
+    confirmation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +82,12 @@ class AddReplica:
     pool: str
     url: str
     reason: str
-    kv_events: str = ""  # tcp://host:port; "": it does not publish them
-    speculation: str = ""  # one of SPECULATION; "": it does not speculate
+    kv_events: str = ""  # tcp://host:port; "": the replica does not publish them
+    speculation: str = ""  # one of SPECULATION; "": no speculation
 
 
 def read_additions(connection: redis.Redis) -> AddedReplicas:
-    """Raises Unavailable."""
+    """Read the added replicas. Raises RedisUnavailable."""
     said = _STEERING.read(connection)
     held = {key: found for key in said.held if (found := _added(said.held[key])) is not None}
     return AddedReplicas(
@@ -102,8 +105,10 @@ def add_replica(
     known: FleetView,
     now: datetime,
 ) -> str:
-    """Returns the replica's name. Raises Forbidden, Invalid by the field, NotFound of the pool,
-    Conflict, Unavailable."""
+    """Add a replica and return its name.
+
+    Raises Forbidden, InvalidValue, NotFound for an unknown pool, Conflict, RedisUnavailable.
+    """
     _require_manager(operator)
     if wish.pool not in known.members:
         raise NotFound("No gateway reports this pool.")
@@ -147,8 +152,10 @@ def remove_replica(
     known: FleetView,
     now: datetime,
 ) -> None:
-    """Only one that was added. Raises Forbidden, Invalid, NotFound, LastReplicaOfPool, Conflict,
-    Unavailable."""
+    """Remove a replica that was added at run time.
+
+    Raises Forbidden, InvalidValue, NotFound, LastReplicaOfPool, Conflict, RedisUnavailable.
+    """
     _require_manager(operator)
     said = _STEERING.read(connection)
     data = said.held.get(_field(wish.pool, wish.replica))
@@ -160,7 +167,7 @@ def remove_replica(
         raise LastReplicaOfPool(emptied)
     try:
         url = decode_addition(data).url
-    except msgspec.DecodeError:  # of a newer version, or nobody of ours: it goes all the same
+    except msgspec.DecodeError:  # written by a newer version or by something else; remove it anyway
         url = f"http://{wish.replica}"
     removal = ReplicaChange(
         schema=SCHEMA,
@@ -175,13 +182,13 @@ def remove_replica(
 
 
 def emptied_by(pool: str, replica: str, known: FleetView) -> list[str]:
-    """The pool, if no other replica of it is left that is not drained."""
+    """Return the pool in a list, if it has no other replica that is not drained."""
     members = {pool: known.members.get(pool, frozenset())}
     return find_emptied_pools(replica, known.drained, members)
 
 
 def _say(connection: redis.Redis, change: ReplicaChange, replica: str, version: str) -> None:
-    _STEERING.change(
+    _STEERING.set_entry(
         connection,
         _field(change.pool, replica),
         encode_addition(change),
@@ -198,7 +205,7 @@ def _say(connection: redis.Redis, change: ReplicaChange, replica: str, version: 
 
 
 def _require_manager(operator: OperatorView) -> None:
-    if not operator.may_change:
+    if not operator.can_change:
         raise Forbidden("Your operator role does not allow you to add replicas.")
 
 
@@ -214,7 +221,7 @@ def _field(pool: str, replica: str) -> str:
 
 
 def _added(data: bytes) -> AddedReplicaRecord | None:
-    """None: a newer version has written it, or nobody of ours."""
+    """Decode a change; None: a newer version or something else has written it."""
     try:
         change = decode_addition(data)
         at = from_unix_ms(change.at_ms)

@@ -1,4 +1,4 @@
-"""Figures for the capacity planner, as far as gateways have measured them. Pure."""
+"""Inputs of the capacity planner that gateways have measured. Pure."""
 
 from tenants.fleet.pools.installation_status import InstallationStatus
 from tenants.fleet.pools.metric_samples import MetricSamples
@@ -6,9 +6,11 @@ from tenants.fleet.pools.pool_status import WARM_UP
 
 
 def measured_figures(installation: InstallationStatus, *, pool: str | None) -> dict[str, float]:
-    """Fields of `caret.capacity.inputs.Figures`; of all pools together for None. What nobody has
-    counted is left out."""
-    counted, window_s = installation.lately.counted, installation.lately.window_s
+    """Return fields of `caret.capacity.inputs.Figures` for a pool; None: all pools together.
+
+    Fields without measurements are left out.
+    """
+    counted, window_s = installation.recent.counted, installation.recent.window_s
     labels = {} if pool is None else {"pool": pool}
     prompts = _asked(counted, "caret_assembled_prompts_total", labels)
     told = _asked(counted, "caret_prompt_tokens_with_cache_info_total", labels)
@@ -16,7 +18,7 @@ def measured_figures(installation: InstallationStatus, *, pool: str | None) -> d
     if prompts > 0:
         found["context_tokens"] = _asked(counted, "caret_prompt_tokens_total", labels) / prompts
         found["output_tokens"] = _asked(counted, "caret_generated_tokens_total", labels) / prompts
-        # Since the gateways began, nobody knows how long that is of each.
+        # Without a window the counts are since each gateway's start, so the duration is unknown.
         if window_s:
             found["requests_per_s"] = prompts / window_s
     if told > 0:
@@ -36,5 +38,5 @@ def measured_figures(installation: InstallationStatus, *, pool: str | None) -> d
 
 
 def _asked(counted: MetricSamples, name: str, labels: dict[str, str]) -> float:
-    """Without warm-ups, which nobody waits for."""
+    """Return a sum without warm-ups, which are not user requests."""
     return counted.sum(name, **labels) - counted.sum(name, mode=WARM_UP, **labels)

@@ -1,4 +1,4 @@
-"""What a thousand accepted tokens cost: the hours of replicas over what people took. Pure."""
+"""The cost of 1,000 accepted tokens: replica hours divided by accepted tokens. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class CostRow:
 
     @property
     def cents_per_1000_accepted(self) -> float | None:
-        """None: nothing was accepted."""
+        """None: no accepted tokens"""
         accepted = self.counts.accepted_tokens
         return self.cost_cents / accepted * 1_000 if accepted else None
 
@@ -29,7 +29,7 @@ class Cost:
     rows: list[CostRow]  # by pool
     total: CostRow
     num_days: int
-    num_measured: int  # days whose replicas were noted; for the others those of now are taken
+    num_measured: int  # days with measured replica seconds; the others use the present replicas
 
 
 def cost_of(
@@ -40,8 +40,10 @@ def cost_of(
     hour_cents: float,
     num_days: int,
 ) -> Cost:
-    """`seconds_a_day`: for days of which it was not noted. A day on which nothing was asked, and
-    nothing noted, is taken to be before the installation and costs nothing."""
+    """Compute the cost of each pool. `seconds_a_day` is for days without measured replica seconds.
+
+    A day without requests and measurements is taken as before the installation, and costs nothing.
+    """
     counts: ByPool = {}
     seconds: dict[str, float] = {}
     for day in days.keys() | replica_seconds.keys():
@@ -51,7 +53,7 @@ def cost_of(
             seconds[pool] = seconds.get(pool, 0) + more
     rows = [
         _row(pool, counts.get(pool, PoolCounts()), seconds.get(pool, 0), hour_cents)
-        # "": refused or shed before there was a pool; no replica did anything for it.
+        # "": rejected or shed before a pool was chosen, so no replica worked on it.
         for pool in sorted((counts.keys() | seconds.keys()) - {""})
     ]
     total = PoolCounts()

@@ -1,12 +1,12 @@
-"""What each pool did on each day, over all tenants: counts of no tenant, for the figures of cost.
+"""Usage of each pool by day over all tenants, for the cost figures.
 
-Counted tenant by tenant, each in its own scope, and kept in Redis, summed: the tables behind the
-wall are asked by a task and never by a page. Days whose records are gone by retention keep what was
-counted of them; a Redis that has lost its memory is filled again as far as the records reach.
+A task counts tenant by tenant, each in its own scope, and stores the sums in Redis. Pages never
+read the tenants' tables. Days whose records were purged keep their counts. After a loss of Redis'
+data the counts are restored as far as the records reach.
 
-    caret:pools:days              hash    day -> encoded counts by pool
-    caret:pools:replica-seconds   hash    day|pool -> seconds that replicas of it were up
-    caret:pools:last-full-recount       1 for a day once all days were counted
+ caret:pools:days              hash    day -> encoded counts by pool
+ caret:pools:replica-seconds   hash    day|pool -> seconds that replicas of it were up
+ caret:pools:last-full-recount       1 for a day once all days were counted
 """
 
 import re
@@ -31,9 +31,9 @@ REPLICA_SECONDS: Final = "caret:pools:replica-seconds"
 ALL_COUNTED: Final = "caret:pools:last-full-recount"
 MAX_DAYS: Final = 90
 _RECENT_DAYS: Final = 3
-# A few at a time: a statement over three months would hold a tenant's rows in memory at once.
+# A few days at a time: a query over three months would hold a tenant's rows in memory at once.
 _STEP: Final = timedelta(days=7)
-_AROUND: Final = timedelta(seconds=60)  # an id's time and its request's differ by less
+_AROUND: Final = timedelta(seconds=60)  # a request's time and the time in its ID differ by less
 _SECONDS_PER_DAY: Final = 86_400
 _WHOLE: Final = re.compile(rb"[0-9]{1,15}")
 logger = structlog.get_logger(__name__)
@@ -43,7 +43,7 @@ class PoolCounts(msgspec.Struct, frozen=True, array_like=True):
     requests: int = 0
     prompt_tokens: int = 0
     generated_tokens: int = 0
-    accepted_tokens: int = 0  # of those generated, by the accepted share of their characters
+    accepted_tokens: int = 0  # share of the generated tokens, by the share of accepted characters
 
     def plus(self, other: "PoolCounts") -> "PoolCounts":
         return PoolCounts(
@@ -60,7 +60,7 @@ _decode = msgspec.msgpack.Decoder(ByPool).decode
 
 
 def count_recent_days(store: redis.Redis, *, now: datetime) -> None:
-    """The latest days; all of them once a day. Raises redis.RedisError."""
+    """Count the latest days, and once a day all of them. Raises redis.RedisError."""
     has_all = bool(store.exists(ALL_COUNTED))
     count_days(store, num_days=_RECENT_DAYS if has_all else MAX_DAYS, now=now)
     if not has_all:
@@ -68,8 +68,10 @@ def count_recent_days(store: redis.Redis, *, now: datetime) -> None:
 
 
 def count_days(store: redis.Redis, *, num_days: int, now: datetime) -> int:
-    """The last `num_days` with today, anew; how many of them had requests. Raises
-    redis.RedisError."""
+    """Count the last `num_days` including today, and return how many had requests.
+
+    Raises redis.RedisError.
+    """
     today = now.astimezone(UTC).date()
     counted: dict[date, ByPool] = {}
     for tenant_id in list_tenants().values():
@@ -78,7 +80,7 @@ def count_days(store: redis.Redis, *, num_days: int, now: datetime) -> int:
     newer = {
         day.isoformat(): _encode(found)
         for day, found in counted.items()
-        # Fewer than were counted once: the records are gone by retention, the counts stay.
+        # A lower count than before means that records were purged; the old count stays.
         if _requests(found) >= _requests(held.get(day, {}))
     }
     if newer:
@@ -88,7 +90,7 @@ def count_days(store: redis.Redis, *, num_days: int, now: datetime) -> int:
 
 
 def read_days(store: redis.Redis, *, num_days: int, now: datetime) -> dict[date, ByPool]:
-    """Those of which something is known. Raises redis.RedisError."""
+    """Read the counts of the days that have any. Raises redis.RedisError."""
     days = _days(num_days, now)
     found = cast(Any, store.hmget(DAYS, [day.isoformat() for day in days]))
     read = {day: _counts(data) for day, data in zip(days, found, strict=True) if data}
@@ -98,8 +100,10 @@ def read_days(store: redis.Redis, *, num_days: int, now: datetime) -> dict[date,
 def record_replica_seconds(
     store: redis.Redis, installation: InstallationStatus, *, now: datetime
 ) -> None:
-    """Called each minute: a minute more for each replica that is up, divided by the pools in which
-    it stands. Raises redis.RedisError."""
+    """Add a minute for each replica that is up, divided among its pools. Called each minute.
+
+    Raises redis.RedisError.
+    """
     for pool, seconds in _replica_seconds(installation, of_s=60).items():
         store.hincrby(REPLICA_SECONDS, f"{now.astimezone(UTC).date().isoformat()}|{pool}", seconds)
 
@@ -107,7 +111,7 @@ def record_replica_seconds(
 def read_replica_seconds(
     store: redis.Redis, *, num_days: int, now: datetime
 ) -> dict[date, dict[str, int]]:
-    """By day and pool, where they were noted. Raises redis.RedisError."""
+    """Read replica seconds by day and pool, where measured. Raises redis.RedisError."""
     days = {day.isoformat(): day for day in _days(num_days, now)}
     found: dict[date, dict[str, int]] = {}
     for key, value in cast(Any, store.hgetall(REPLICA_SECONDS)).items():
@@ -118,7 +122,7 @@ def read_replica_seconds(
 
 
 def replica_seconds_a_day(installation: InstallationStatus) -> dict[str, int]:
-    """As if those that are up now were up all day."""
+    """Return the replica seconds of a whole day with the replicas that are up now."""
     return _replica_seconds(installation, of_s=_SECONDS_PER_DAY)
 
 
@@ -161,7 +165,7 @@ def _asked(tenant_id: TenantId, start: datetime, end: datetime) -> Iterable[tupl
 
 
 def _id_at(moment: datetime, *, filled: str) -> str:
-    """The lowest or highest id that a request of `moment` may have."""
+    """Return the lowest or highest ID that a request at `moment` can have."""
     return f"{max(to_unix_ms(moment), 0) & 0xFFFFFFFFFFFF:012x}{filled * 20}"
 
 
@@ -173,7 +177,7 @@ def _forget(store: redis.Redis, before: date) -> None:
 
 
 def _counts(data: bytes) -> ByPool | None:
-    """None for what nobody of ours has written, or another version."""
+    """Decode counts; None: another version or something else has written them."""
     try:
         return _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):

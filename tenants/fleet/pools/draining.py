@@ -1,5 +1,8 @@
-"""Drains replicas and returns them: gateways follow within a second, and what is under way there
-ends as it would. Said in Redis, which gateways read; who did it, and why, is in the log as well."""
+"""Draining of replicas, and returning them to service.
+
+Gateways follow within a second, and requests in flight finish normally. The changes are in Redis,
+which gateways read. Operator and reason are also in the log.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,12 +31,12 @@ from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.fleet_state import FleetStateStore
 
 _STEERING: Final = FleetStateStore(DRAINS, DRAINS_VERSION, DRAINS_LOG, DRAINS_CHANGED)
-Members = Mapping[str, frozenset[str]]  # of pools: their replicas
+Members = Mapping[str, frozenset[str]]  # replicas by pool
 logger = structlog.get_logger(__name__)
 
 
 class LastReplicaOfPool(Conflict):
-    """Nothing would be left to answer for `pools`; confirmed by the replica's name."""
+    """The pools would have no replica left. The operator confirms by typing the replica's name."""
 
     def __init__(self, pools: list[str]) -> None:
         named = ", ".join(pools)
@@ -46,30 +49,30 @@ class LastReplicaOfPool(Conflict):
 @dataclass(frozen=True, slots=True)
 class DrainRecord:
     replica: str
-    is_drained: bool  # False: it was returned
-    operator: str  # his handle
+    is_drained: bool  # False: it was returned to service
+    operator: str  # the operator's handle
     reason: str
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class DrainState:
-    version: str  # as Redis has it; "0": nothing was ever drained
+    version: str  # the version in Redis; "0": nothing was ever drained
     drained: dict[str, DrainRecord]  # by replica
-    latest: list[DrainRecord]  # newest first, returns included
+    latest: list[DrainRecord]  # newest first, with returns to service
 
 
 @dataclass(frozen=True, slots=True)
 class DrainRequest:
     replica: str
-    is_drained: bool  # False: it is to return
+    is_drained: bool  # False: return it to service
     reason: str
-    # The replica's name, typed, where a pool loses its last one.
+    # The replica's name, typed to confirm that a pool loses its last replica.
     confirmation: str = ""
 
 
 def read_drains(connection: redis.Redis) -> DrainState:
-    """Raises Unavailable."""
+    """Read the drained replicas. Raises RedisUnavailable."""
     said = _STEERING.read(connection)
     return DrainState(
         version=said.version,
@@ -91,7 +94,7 @@ def set_drain(
     Raises Forbidden, InvalidValue, NotFound, LastReplicaOfPool, RedisUnavailable, and Conflict when
     another operator was faster.
     """
-    if not operator.may_change:
+    if not operator.can_change:
         raise Forbidden("Your operator role does not allow you to drain replicas.")
     reason = parse_reason(wish.reason)
     if not reason:
@@ -109,8 +112,8 @@ def set_drain(
         reason=reason,
         at_ms=to_unix_ms(now),
     )
-    # Two who drain the last two replicas of a pool at once would both believe that the other stays.
-    _STEERING.change(
+    # The version check stops two operators from draining a pool's last two replicas at once.
+    _STEERING.set_entry(
         connection,
         drain.replica,
         encode_drain(drain),
@@ -126,7 +129,7 @@ def set_drain(
 
 
 def find_emptied_pools(replica: str, drained: Iterable[str], members: Members) -> list[str]:
-    """Those in which no other replica is left, in order."""
+    """Return the pools that would have no other replica left, sorted."""
     gone = {*drained, replica}
     return sorted(pool for pool, every in members.items() if replica in every and every <= gone)
 
@@ -142,7 +145,7 @@ def _require_drainable(wish: DrainRequest, held: DrainState, members: Members) -
 
 
 def _change(data: bytes, name: str) -> DrainRecord:
-    """Of an entry that a newer version has written, or nobody of ours, what is known of it."""
+    """Decode a change. For an entry of a newer version, return what is known."""
     try:
         drain = decode_drain(data)
         at = from_unix_ms(drain.at_ms)

@@ -1,5 +1,7 @@
-"""What operators say to gateways, in Redis: read whole, changed one field at a time, and only if
-nobody else has changed anything since."""
+"""Operators' settings for gateways, in Redis.
+
+They are read as a whole and changed one field at a time, only if nothing has changed since.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -18,14 +20,14 @@ class RedisUnavailable(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class FleetState:
-    version: str  # as Redis has it; "0": nothing was ever said
+    version: str  # the version in Redis; "0": nothing was ever set
     held: dict[str, bytes]
-    latest: list[bytes]  # changes, newest first, MAX_SHOWN at most
+    latest: list[bytes]  # changes, newest first, at most MAX_SHOWN
 
 
 @dataclass(frozen=True, slots=True)
 class FleetStateStore:
-    """Of one kind; the names of its keys."""
+    """One kind of setting, with the names of its keys in Redis."""
 
     held: str
     version: str
@@ -33,7 +35,7 @@ class FleetStateStore:
     channel: str
 
     def read(self, connection: redis.Redis) -> FleetState:
-        """Raises Unavailable."""
+        """Read all fields and the latest changes. Raises RedisUnavailable."""
         try:
             pipeline = connection.pipeline(transaction=True)
             pipeline.get(self.version)
@@ -50,10 +52,10 @@ class FleetStateStore:
             latest=latest,
         )
 
-    def change(
+    def set_entry(
         self, connection: redis.Redis, field: str, data: bytes, *, is_set: bool, version: str
     ) -> None:
-        """`version`: that was read. Raises Conflict when there is a newer one, and Unavailable."""
+        """Change a field, if `version` is still the newest. Raises Conflict, RedisUnavailable."""
         arguments: tuple[Any, ...] = (version, field, data, int(is_set), LOG_LENGTH, self.channel)
         keys = (self.held, self.version, self.log)
         try:

@@ -1,5 +1,7 @@
-"""Reads what gateways say of themselves on their private port: bounded in time and in size, all of
-them at once. One that does not answer is told as such and holds nobody up."""
+"""Scraping of gateways' metrics on their private port, concurrently, with limits of time and size.
+
+A gateway that does not answer is reported as such and does not delay the others.
+"""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +22,7 @@ from tenants.fleet.pools.metric_samples import MetricSamples, parse
 
 BOUNDS: Final = ResponseLimits(total_s=1.5, max_bytes=8 * 1024 * 1024)
 _MAX_AT_ONCE: Final = 16
-# The operator named them, in his own setting.
+# The operator's own setting names the gateways, so any address is allowed.
 _ANYWHERE: Final = (ip_network("0.0.0.0/0"), ip_network("::/0"))
 
 T = TypeVar("T")
@@ -28,9 +30,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    gateway: str  # its address, as the setting names it
-    samples: MetricSamples | None  # None: it did not answer, or not with metrics
-    problem: str  # in words; "": none
+    gateway: str  # its address in the setting
+    samples: MetricSamples | None  # None: no response, or no metrics in it
+    problem: str  # "": no problem
 
 
 def gateway_addresses() -> list[str]:
@@ -39,12 +41,12 @@ def gateway_addresses() -> list[str]:
 
 
 def scrape_gateways() -> list[Scrape]:
-    """In the order of the setting. As slow as the slowest, a moment more than BOUNDS at most."""
+    """Scrape all gateways in the order of the setting. Takes little longer than BOUNDS at most."""
     return query_all(_reading)
 
 
 def query_all(ask: Callable[[str], T]) -> list[T]:
-    """Of each gateway, by its address."""
+    """Call `ask` with the address of each gateway, concurrently."""
     addresses = gateway_addresses()
     if not addresses:
         return []
@@ -53,7 +55,7 @@ def query_all(ask: Callable[[str], T]) -> list[T]:
 
 
 def fetch(address: str, path: str) -> bytes:
-    """Raises NotAnswered."""
+    """Fetch a path from a gateway. Raises RequestFailed."""
     answer = send_request(OutboundRequest("GET", address.rstrip("/") + path, {}), _ANYWHERE, BOUNDS)
     if answer.status != HTTPStatus.OK:
         raise RequestFailed(f"The gateway responded with status {answer.status}.")

@@ -1,4 +1,4 @@
-"""The installation at a glance, from what its gateways say: what operators' pages begin with."""
+"""Status of the installation from the gateways' metrics, for the operators' overview."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,51 +23,51 @@ from tenants.fleet.pools.recent_scrapes import RecentScrapes, lately
 @dataclass(frozen=True, slots=True)
 class InstallationStatus:
     readings: list[Scrape]
-    lately: RecentScrapes
+    recent: RecentScrapes
     pools: list[PoolStatus]
 
     @property
-    def answering(self) -> list[Scrape]:
+    def reachable(self) -> list[Scrape]:
         return [reading for reading in self.readings if reading.samples is not None]
 
     @property
-    def silent(self) -> list[Scrape]:
+    def unreachable(self) -> list[Scrape]:
         return [reading for reading in self.readings if reading.samples is None]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyFigures:
-    """The five figures in the order in which they are looked at; None: there was nothing."""
+    """The five key figures in the order of the page. None: no data."""
 
     first_tokens: list[FirstToken]
     cancellation: float | None
     hit_rate: float | None
     acceptance: float | None
-    load: float | None  # of the pool that has most to do, as a share of what it takes on
-    busiest: str | None  # its name
-    num_waiting: int  # requests in engines' queues
+    load: float | None  # of the busiest pool, as a share of its concurrency limit
+    busiest: str | None  # the busiest pool's name
+    num_waiting: int  # requests waiting in the engines
     kv_usage: float | None  # of the fullest replica
 
 
 def read_installation(*, now: datetime) -> InstallationStatus:
-    """Asks all gateways, and Redis for what was so a quarter of an hour ago."""
+    """Read the status from all gateways, and from Redis their counts of 15 minutes ago."""
     readings = scrape_gateways()
     since = lately(connect(), readings, now_s=now.timestamp())
     return InstallationStatus(readings, since, pools_of(readings, since.counted))
 
 
 def replicas_by_pool(readings: list[Scrape]) -> dict[str, frozenset[str]]:
-    """The replicas of each pool, as the gateways that answer know them."""
+    """Return the replicas of each pool, as the gateways that answer report them."""
     return members_of(merge_samples(each.samples for each in readings if each.samples is not None))
 
 
 def allowed_hosts_by_pool(readings: list[Scrape]) -> dict[str, tuple[str, ...]]:
-    """Where replicas may be added to each pool, likewise."""
+    """Return the hosts permitted for added replicas by pool, as the gateways report them."""
     return places_of(merge_samples(each.samples for each in readings if each.samples is not None))
 
 
 def key_figures(installation: InstallationStatus) -> KeyFigures:
-    counted, pools = installation.lately.counted, installation.pools
+    counted, pools = installation.recent.counted, installation.pools
     busiest = max(pools, key=lambda pool: pool.load, default=None)
     replicas = {replica.name: replica for pool in pools for replica in pool.replicas}.values()
     usages = [replica.kv_usage for replica in replicas if replica.kv_usage is not None]

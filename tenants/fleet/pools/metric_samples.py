@@ -1,4 +1,4 @@
-"""A gateway's page of metrics as numbers that can be asked for. Pure."""
+"""Parsed metrics of gateways, with queries. Pure."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,39 +6,39 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-Labels = tuple[tuple[str, str], ...]  # in the order of their names
-Series = dict[str, dict[Labels, float]]  # by the sample's name
+Labels = tuple[tuple[str, str], ...]  # sorted by name
+Series = dict[str, dict[Labels, float]]  # by sample name
 _STARTED: Final = "process_start_time_seconds"
 
 
 class MetricSamples:
-    """What one gateway says, or several together."""
+    """The metrics of one gateway, or of several combined."""
 
     def __init__(self, series: Mapping[str, Mapping[Labels, float]]) -> None:
         self._series = series
 
-    def each(self, name: str, **labels: str) -> Iterator[tuple[dict[str, str], float]]:
-        """Those that have these labels, with all of theirs."""
+    def all_values(self, name: str, **labels: str) -> Iterator[tuple[dict[str, str], float]]:
+        """Yield labels and value of the samples that have these labels."""
         for held, value in self._series.get(name, {}).items():
             named = dict(held)
             if labels.items() <= named.items():
                 yield named, value
 
     def sum(self, name: str, **labels: str) -> float:
-        return sum(value for _, value in self.each(name, **labels))
+        return sum(value for _, value in self.all_values(name, **labels))
 
-    def most(self, name: str, **labels: str) -> float | None:
-        """None: nobody says."""
-        return max((value for _, value in self.each(name, **labels)), default=None)
+    def max(self, name: str, **labels: str) -> float | None:
+        """Return the highest value; None: no samples."""
+        return max((value for _, value in self.all_values(name, **labels)), default=None)
 
     def values_of(self, name: str, label: str) -> list[str]:
-        """Of a label, each once, in order."""
-        return sorted({labels[label] for labels, _ in self.each(name) if label in labels})
+        """Return the distinct values of a label, sorted."""
+        return sorted({labels[label] for labels, _ in self.all_values(name) if label in labels})
 
     @property
     def started_s(self) -> float | None:
-        """When the process began, Unix seconds; None: it does not say."""
-        return self.most(_STARTED)
+        """The start time of the process in Unix seconds; None: not exported."""
+        return self.max(_STARTED)
 
     @property
     def series(self) -> Series:
@@ -46,11 +46,11 @@ class MetricSamples:
 
 
 def parse(text: str) -> MetricSamples:
-    """Raises ValueError for what is no page of Prometheus metrics."""
+    """Parse Prometheus metrics. Raises ValueError."""
     series: Series = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            if not math.isfinite(sample.value):  # an engine's mean of nothing
+            if not math.isfinite(sample.value):  # for example an engine's mean without observations
                 continue
             labels = tuple(sorted(sample.labels.items()))
             series.setdefault(sample.name, {})[labels] = sample.value
@@ -58,7 +58,7 @@ def parse(text: str) -> MetricSamples:
 
 
 def merge_samples(every: Iterable[MetricSamples]) -> MetricSamples:
-    """Summed."""
+    """Return the sums of all samples."""
     summed: Series = {}
     for samples in every:
         for name, held in samples.series.items():
@@ -69,7 +69,7 @@ def merge_samples(every: Iterable[MetricSamples]) -> MetricSamples:
 
 
 def counter_increase(before: MetricSamples, after: MetricSamples) -> MetricSamples:
-    """What counters have grown by; one that has fallen began anew with its process."""
+    """Return the increase of counters. A counter that fell was reset by a restart."""
     grown: Series = {}
     for name, held in after.series.items():
         then = before.series.get(name, {})
@@ -81,10 +81,12 @@ def counter_increase(before: MetricSamples, after: MetricSamples) -> MetricSampl
 
 
 def quantile_s(samples: MetricSamples, histogram: str, share: float, **labels: str) -> float | None:
-    """As Prometheus' `histogram_quantile`: straight lines within the buckets; what is beyond the
-    last bound counts as the bound. None: nothing was observed."""
+    """Estimate a quantile like Prometheus' `histogram_quantile`; None: no observations.
+
+    Interpolates linearly within a bucket. Values beyond the last bound count as that bound.
+    """
     counts: dict[float, float] = {}
-    for named, value in samples.each(f"{histogram}_bucket", **labels):
+    for named, value in samples.all_values(f"{histogram}_bucket", **labels):
         bound = float(named["le"])
         counts[bound] = counts.get(bound, 0.0) + value
     bounds = sorted(counts)

@@ -1,7 +1,7 @@
-"""Pools and replicas as their gateways tell together. Pure.
+"""Status of pools and replicas, combined from the gateways' metrics. Pure.
 
-What a gateway counts of its own adds up over gateways. What several of them read of one engine is
-the same engine: the highest of it counts.
+Counts that gateways make themselves are summed. For an engine's value that several gateways have
+read, the highest counts.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +13,7 @@ from caret.contracts.policy import Mode
 from tenants.fleet.pools.gateway_scraper import Scrape
 from tenants.fleet.pools.metric_samples import MetricSamples, merge_samples, quantile_s
 
-WARM_UP: Final = "warm_up"  # the gateways' label; nobody waits for them
+WARM_UP: Final = "warm_up"  # the gateways' label of warm-ups, which no user waits for
 _OPEN: Final = ("open", "half_open")
 
 
@@ -33,31 +33,31 @@ class FirstToken:
 @dataclass(frozen=True, slots=True)
 class ReplicaStatus:
     name: str  # host:port
-    is_up: bool | None  # None: no gateway has looked yet
-    num_gateways_open: int  # of those that answer: its circuit is open or half open there
-    num_gateways_late: int  # likewise: it keeps them waiting, and others of its pool are asked
-    rests_s: float | None  # the longest rest that is left; None: no circuit is open
-    is_drained: bool  # a gateway says so
-    under_way: int  # requests of all gateways
-    running: float | None  # as the engine says; None: it does not
+    is_up: bool | None  # None: no gateway has checked yet
+    num_gateways_open: int  # gateways whose circuit breaker for it is open or half open
+    num_gateways_ejected: int  # gateways that have ejected it because its first tokens are late
+    cooldown_s: float | None  # the longest cooldown that is left; None: no circuit is open
+    is_drained: bool  # according to any gateway
+    num_in_flight: int  # requests in flight, of all gateways
+    running: float | None  # from the engine; None: not reported
     waiting: float | None
     kv_usage: float | None  # share, 0 to 1
-    hit_rate: float | None  # of prompt tokens, lately; None: none were looked for
+    hit_rate: float | None  # of prompt tokens, recently; None: no lookups
 
     @property
-    def is_well(self) -> bool:
-        return self.is_up is not False and not (self.num_gateways_open or self.num_gateways_late)
+    def is_healthy(self) -> bool:
+        return self.is_up is not False and not (self.num_gateways_open or self.num_gateways_ejected)
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedReplica:
-    """One that contradicts its pool, so that it is asked nothing."""
+    """A replica that does not match its pool and gets no requests."""
 
     name: str  # host:port
     reason: str  # as gateways name it: address, silent, model, version, context, ...
     found: str
     wanted: str
-    num_gateways: int  # that refuse it
+    num_gateways: int  # gateways that reject it
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +66,26 @@ class PoolStatus:
     tier: str
     model: str
     replicas: list[ReplicaStatus]
-    refused: list[RejectedReplica]
-    additions_from: tuple[str, ...]  # networks and names in which replicas may be added
-    under_way: int
-    limit: float  # of requests under way, all gateways together, as they have learnt it
+    rejected: list[RejectedReplica]
+    allowed_replica_hosts: tuple[str, ...]  # networks and host names where replicas may be added
+    num_in_flight: int
+    limit: float  # learned limit of requests in flight, of all gateways together
     hit_rate: float | None
-    first_tokens: list[FirstToken]  # of the modes that were asked for
-    shed: dict[str, int]  # lately, by trigger, most first
-    acceptance: dict[str, float]  # of what is drafted, by language: a mean of the gateways
+    first_tokens: list[FirstToken]  # of the modes with requests
+    shed: dict[str, int]  # recently, by trigger, most frequent first
+    acceptance: dict[str, float]  # share of drafted tokens by language, averaged over the gateways
 
     @property
     def load(self) -> float:
-        """Share of what it takes on; may be more than 1."""
-        return self.under_way / self.limit if self.limit else 0.0
+        """Share of the concurrency limit in use; may exceed 1."""
+        return self.num_in_flight / self.limit if self.limit else 0.0
 
 
 def pools_of(readings: Iterable[Scrape], counted: MetricSamples) -> list[PoolStatus]:
-    """By name. `counted`: lately, of all gateways."""
+    """Return the pools by name. `counted` are the recent counts of all gateways."""
     told = [reading.samples for reading in readings if reading.samples is not None]
     now = merge_samples(told)
-    found = {labels["pool"]: labels for labels, _ in now.each("caret_pool")}
+    found = {labels["pool"]: labels for labels, _ in now.all_values("caret_pool")}
     members, places = members_of(now), places_of(now)
     replicas = {
         name: _replica(name, told, counted)
@@ -97,9 +97,9 @@ def pools_of(readings: Iterable[Scrape], counted: MetricSamples) -> list[PoolSta
             tier=found[pool]["tier"],
             model=found[pool]["model"],
             replicas=[replicas[name] for name in sorted(members.get(pool, ()))],
-            refused=_refused(now, pool),
-            additions_from=places.get(pool, ()),
-            under_way=int(now.sum("caret_pool_requests_in_flight", pool=pool)),
+            rejected=_refused(now, pool),
+            allowed_replica_hosts=places.get(pool, ()),
+            num_in_flight=int(now.sum("caret_pool_requests_in_flight", pool=pool)),
             limit=now.sum("caret_pool_concurrency_limit", pool=pool),
             hit_rate=hit_rate(counted, pool=pool),
             first_tokens=first_tokens(counted, pool=pool),
@@ -111,29 +111,31 @@ def pools_of(readings: Iterable[Scrape], counted: MetricSamples) -> list[PoolSta
 
 
 def members_of(now: MetricSamples) -> dict[str, frozenset[str]]:
-    """The replicas of each pool, as any gateway knows them."""
+    """Return the replicas of each pool, as any gateway reports them."""
     members: dict[str, set[str]] = {}
-    for labels, _ in now.each("caret_pool_replica_info"):
+    for labels, _ in now.all_values("caret_pool_replica_info"):
         members.setdefault(labels["pool"], set()).add(labels["replica"])
     return {pool: frozenset(names) for pool, names in members.items()}
 
 
 def places_of(now: MetricSamples) -> dict[str, tuple[str, ...]]:
-    """Where replicas may be added to each pool, as any gateway knows it; pools that let none be
-    added are not named."""
+    """Return the hosts permitted for added replicas by pool, as any gateway reports them.
+
+    Pools without permitted hosts are left out.
+    """
     places: dict[str, set[str]] = {}
-    for labels, _ in now.each("caret_pool_allowed_replica_hosts"):
+    for labels, _ in now.all_values("caret_pool_allowed_replica_hosts"):
         places.setdefault(labels["pool"], set()).add(labels["hosts"])
     return {pool: tuple(sorted(hosts)) for pool, hosts in places.items()}
 
 
 def first_tokens(counted: MetricSamples, **labels: str) -> list[FirstToken]:
-    """In the order of the modes, without those of which there were none."""
+    """Return the first-token latencies in the order of the modes, without modes that had none."""
     return [found for mode in Mode if (found := _first_token(counted, mode, labels)) is not None]
 
 
 def hit_rate(counted: MetricSamples, **labels: str) -> float | None:
-    """Of prompts that somebody waited for, whose engine told."""
+    """Return the hit rate of users' prompts whose engine reported cached tokens."""
     told = _waited_for(counted, "caret_prompt_tokens_with_cache_info_total", labels)
     return _waited_for(counted, "caret_cached_tokens_total", labels) / told if told else None
 
@@ -153,7 +155,7 @@ def accepted_share(counted: MetricSamples) -> float | None:
         counted.sum("caret_outcomes_total", event=event)
         for event in ("accepted", "partially_accepted")
     )
-    # What is accepted was shown, whether or not the client said so.
+    # An accepted suggestion was shown, even if the client did not report it.
     return min(1.0, accepted / shown) if shown else None
 
 
@@ -175,21 +177,21 @@ def _waited_for(counted: MetricSamples, name: str, labels: Mapping[str, str]) ->
 
 def _replica(name: str, told: list[MetricSamples], counted: MetricSamples) -> ReplicaStatus:
     def highest(metric: str) -> float | None:
-        return _of(told, lambda samples: samples.most(metric, replica=name), max)
+        return _of(told, lambda samples: samples.max(metric, replica=name), max)
 
-    looked_for = counted.most("caret_engine_prefix_cache_queries_total", replica=name)
-    found = counted.most("caret_engine_prefix_cache_hits_total", replica=name)
+    looked_for = counted.max("caret_engine_prefix_cache_queries_total", replica=name)
+    found = counted.max("caret_engine_prefix_cache_hits_total", replica=name)
     up = highest("caret_engine_up")
     return ReplicaStatus(
         name=name,
         is_up=None if up is None else bool(up),
         num_gateways_open=sum(_is_open(samples, name) for samples in told),
-        num_gateways_late=sum(
+        num_gateways_ejected=sum(
             bool(samples.sum("caret_replica_ejected", replica=name)) for samples in told
         ),
-        rests_s=highest("caret_replica_cooldown_seconds"),
+        cooldown_s=highest("caret_replica_cooldown_seconds"),
         is_drained=bool(highest("caret_replica_drained")),
-        under_way=int(
+        num_in_flight=int(
             sum(samples.sum("caret_replica_requests_in_flight", replica=name) for samples in told)
         ),
         running=highest("caret_engine_requests_running"),
@@ -216,7 +218,7 @@ def _is_open(samples: MetricSamples, replica: str) -> bool:
 
 
 def _refused(now: MetricSamples, pool: str) -> list[RejectedReplica]:
-    """By name; what gateways say alike is said once."""
+    """Return the rejected replicas by name; equal reports of gateways are combined."""
     return sorted(
         (
             RejectedReplica(
@@ -226,7 +228,7 @@ def _refused(now: MetricSamples, pool: str) -> list[RejectedReplica]:
                 wanted=labels["wanted"],
                 num_gateways=int(num),
             )
-            for labels, num in now.each("caret_replica_rejected", pool=pool)
+            for labels, num in now.all_values("caret_replica_rejected", pool=pool)
         ),
         key=lambda refused: (refused.name, refused.reason),
     )
@@ -244,6 +246,6 @@ def _shed(counted: MetricSamples, pool: str) -> dict[str, int]:
 def _acceptance(told: Iterable[MetricSamples], pool: str) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for samples in told:
-        for labels, value in samples.each("caret_speculation_acceptance", pool=pool):
+        for labels, value in samples.all_values("caret_speculation_acceptance", pool=pool):
             found.setdefault(labels["language"], []).append(value)
     return {language: sum(values) / len(values) for language, values in sorted(found.items())}

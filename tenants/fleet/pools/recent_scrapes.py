@@ -1,5 +1,8 @@
-"""What gateways counted a quarter of an hour ago, so that pages can say what is so lately, and not
-since some gateway was started. Kept in Redis by a task each minute; losing it costs the window."""
+"""The gateways' counts of the last 15 minutes, so that pages can show recent values.
+
+Otherwise they could only show values since a gateway's start. A task stores scrapes in Redis each
+minute. If Redis loses them, only the window is lost.
+"""
 
 import math
 from collections.abc import Iterable
@@ -26,8 +29,8 @@ _COUNTED: Final = ("_total", "_bucket")
 
 
 class _StoredScrape(msgspec.Struct, frozen=True, array_like=True):
-    at_s: float  # Unix
-    # By gateway: each sample's name, labels and value.
+    at_s: float  # Unix time
+    # By gateway: name, labels and value of each sample.
     gateways: dict[str, list[tuple[str, Labels, float]]]
 
 
@@ -37,12 +40,12 @@ _decode = msgspec.msgpack.Decoder(_StoredScrape).decode
 
 @dataclass(frozen=True, slots=True)
 class RecentScrapes:
-    counted: MetricSamples  # of all gateways, within the window
-    window_s: float | None  # None: since each gateway began; nothing older is known
+    counted: MetricSamples  # of all gateways, in the window
+    window_s: float | None  # None: since each gateway's start, as no older scrape exists
 
 
 def keep(connection: redis.Redis, readings: Iterable[Scrape], *, now_s: float) -> None:
-    """Raises redis.RedisError."""
+    """Store a scrape. Raises redis.RedisError."""
     told = {
         reading.gateway: _counters(reading.samples)
         for reading in readings
@@ -56,7 +59,7 @@ def keep(connection: redis.Redis, readings: Iterable[Scrape], *, now_s: float) -
 
 
 def lately(connection: redis.Redis, readings: Iterable[Scrape], *, now_s: float) -> RecentScrapes:
-    """What has come in since the oldest reading that is kept; one that is away counts as none."""
+    """Return the counts since the oldest stored scrape. If Redis is down, there is no window."""
     answering = [reading for reading in readings if reading.samples is not None]
     kept = _oldest(connection)
     if kept is None or not 0 < now_s - kept.at_s <= KEEP_S:
@@ -70,7 +73,7 @@ def _told(answering: Iterable[Scrape]) -> list[MetricSamples]:
 
 
 def _since(kept: _StoredScrape, reading: Scrape) -> MetricSamples | None:
-    """None: it was there and not read then, so nobody knows what is new."""
+    """Return a gateway's increase; None: it ran before but was not scraped, so it is unknown."""
     assert reading.samples is not None
     before = kept.gateways.get(reading.gateway)
     if before is not None:
@@ -86,7 +89,7 @@ def _oldest(connection: redis.Redis) -> _StoredScrape | None:
         return None
     try:
         return _decode(data) if data else None
-    except (msgspec.DecodeError, UnicodeDecodeError):  # of another version
+    except (msgspec.DecodeError, UnicodeDecodeError):  # written by another version
         return None
 
 

@@ -1,4 +1,4 @@
-"""Addresses of engines, as operators write them."""
+"""Validation of engine addresses that operators enter."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,8 +13,10 @@ _MAX_LENGTH: Final = 255
 
 
 def read_engine_url(text: str, allowed: Sequence[str]) -> str:
-    """Without a trailing slash. `allowed`: networks and names, as host_patterns has them. Raises
-    Invalid."""
+    """Return an engine's URL without a trailing slash.
+
+    `allowed` are networks and host names in the format of host_patterns. Raises InvalidValue.
+    """
     parts = _split(text, "url")
     is_plain = parts.path in ("", "/") and not (parts.query or parts.fragment)
     if parts.scheme not in ("http", "https") or not is_plain:
@@ -24,7 +26,7 @@ def read_engine_url(text: str, allowed: Sequence[str]) -> str:
 
 
 def read_kv_events(text: str, allowed: Sequence[str]) -> str:
-    """Likewise; empty: there are none."""
+    """Return the address of KV events; "": none. Raises as read_engine_url."""
     if not text.strip():
         return ""
     parts = _split(text, "kv_events")
@@ -35,14 +37,14 @@ def read_kv_events(text: str, allowed: Sequence[str]) -> str:
 
 
 def _place(parts: SplitResult) -> str:
-    """One way to write it, as replicas are told apart by it."""
+    """Return the canonical form of host and port, which identifies a replica."""
     host = parts.hostname or ""
     bare = f"[{host}]" if ":" in host else host
     return bare if parts.port is None else f"{bare}:{parts.port}"
 
 
 def _split(text: str, field: str) -> SplitResult:
-    """With a host, and a port that is none or a number."""
+    """Split a URL with a host and a valid or no port. Raises InvalidValue."""
     try:
         parts = urlsplit(text.strip())
         _ = parts.port

@@ -1,5 +1,7 @@
-"""The slowest completions of the last hour over all gateways, explained by stage: ids, counts and
-times, no person and no content."""
+"""The slowest completions of the last hour over all gateways, explained by stage.
+
+They contain IDs, counts and times, but no user and no content.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +21,7 @@ MAX_SHOWN: Final = 50
 class SlowRequest:
     record: CompletionRecord
     explanation: LatencyExplanation
-    waited_ms: float  # for the first token, or until it was given up
+    waited_ms: float  # for the first token, or until the request ended without one
 
     @property
     def times_target(self) -> float:
@@ -28,8 +30,8 @@ class SlowRequest:
 
 @dataclass(frozen=True, slots=True)
 class SlowRequests:
-    requests: list[SlowRequest]  # by how many times their target they took, most first
-    num_silent: int  # gateways that did not answer
+    requests: list[SlowRequest]  # by wait relative to the target, longest first
+    num_unreachable: int  # gateways that did not answer
 
 
 def list_slow_requests() -> SlowRequests:
@@ -41,16 +43,16 @@ def list_slow_requests() -> SlowRequests:
             SlowRequest(record, explain(record), _waited_ms(record))
             for record in records[:MAX_SHOWN]
         ],
-        num_silent=sum(each is None for each in found),
+        num_unreachable=sum(each is None for each in found),
     )
 
 
 def _of_gateway(address: str) -> list[CompletionRecord] | None:
-    """None: it did not answer."""
+    """Return a gateway's slowest completions; None: it did not answer."""
     try:
         data = fetch(address, "/slow")
         return [each for each in decode_records(data) if isinstance(each, CompletionRecord)]
-    except (RequestFailed, msgspec.DecodeError, UnicodeDecodeError):  # gone, or of another version
+    except (RequestFailed, msgspec.DecodeError, UnicodeDecodeError):  # down, or another version
         return None
 
 

@@ -1,1 +1,1 @@
-"""Snapshots: what the data plane knows of a tenant, compiled from rows and published to Redis."""
+"""Snapshots: the data plane's view of a tenant, compiled from rows and published to Redis."""

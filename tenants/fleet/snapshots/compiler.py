@@ -1,4 +1,4 @@
-"""Rows in, snapshot out; knows neither the database nor Redis."""
+"""Compilation of snapshots from rows. Knows neither the database nor Redis."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ class TenantRow:
     version: int
     status: TenantStatus
     cache_epoch: int
-    region: str | None = None  # that it is pinned to; None: to none
+    region: str | None = None  # the region it is pinned to; None: not pinned
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledKeyRow:
-    """A key with one of its texts."""
+    """A key with one of its secrets."""
 
     key_id: KeyId
     lookup_id: LookupId
@@ -41,7 +41,7 @@ class CompiledKeyRow:
     revoked_at: datetime | None  # None: in force
     networks: tuple[str, ...] = ()
     modes: frozenset[Mode] = frozenset(Mode)
-    keeps_content: bool = False  # its owner agrees, and the tenant allows
+    keeps_content: bool = False  # the owner consents and the tenant allows it
 
 
 def compile_snapshot(
@@ -53,8 +53,7 @@ def compile_snapshot(
     spending: SpendingLimits = NO_SPENDING,
     placed: OverrideAssignment = NO_LAYERS,
 ) -> TenantSnapshot:
-    """Credentials come in the order of lookup ids and digests, so that equal rows give equal
-    bytes."""
+    """Compile a snapshot. Credentials are sorted, so that equal rows give equal bytes."""
     alive_since = now - REVOKED_KEY_RETENTION
     kept = (key for key in keys if not _is_forgotten(key, alive_since))
     return TenantSnapshot(

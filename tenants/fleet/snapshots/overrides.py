@@ -1,4 +1,4 @@
-"""Which layers hold for which users, as a snapshot says it; knows neither database nor Redis."""
+"""Policy overrides of users, as a snapshot contains them. Knows neither database nor Redis."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,13 +10,15 @@ from caret.foundation.ids import UserId
 
 @dataclass(frozen=True, slots=True)
 class OverrideAssignment:
-    layers: tuple[PolicyOverride, ...] = ()  # each once
+    layers: tuple[PolicyOverride, ...] = ()  # without duplicates
     layers_of: Mapping[UserId, tuple[int, ...]] = field(default_factory=dict)
 
 
 def assign_overrides(said: Mapping[UserId, Iterable[PolicyOverride]]) -> OverrideAssignment:
-    """`said`: in the order in which equal rows always come. Users of whom nothing is said are left
-    out."""
+    """Assign overrides to users. Users without any are left out.
+
+    `said` has each user's overrides in a fixed order.
+    """
     places: dict[int, int] = {}
     layers: list[PolicyOverride] = []
     layers_of: dict[UserId, tuple[int, ...]] = {}

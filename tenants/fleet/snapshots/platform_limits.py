@@ -1,4 +1,4 @@
-"""What the platform allows a tenant at most: its policy as gateways read it stays below."""
+"""Platform limits: upper bounds of a tenant's policy, applied before gateways read it."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ from caret.contracts.policy import RateLimit, TenantPolicy
 
 @dataclass(frozen=True, slots=True)
 class PlatformLimits:
-    """None: no bound of this kind."""
+    """Upper bounds. None: unlimited."""
 
-    max_concurrent_completions: int | None  # on one gateway; at least 1
-    max_requests_per_minute: int | None  # of the tenant, on all gateways; at least 1
+    max_concurrent_completions: int | None  # for each gateway; at least 1
+    max_requests_per_minute: int | None  # of the tenant over all gateways; at least 1
 
 
 def apply_platform_limits(policy: TenantPolicy, ceiling: PlatformLimits) -> TenantPolicy:
-    """Pure; never less restricted than `policy`."""
+    """Return the policy restricted to the limits. Pure."""
     if (most := ceiling.max_concurrent_completions) is not None:
         held = min(policy.max_concurrent_completions, most)
         policy = msgspec.structs.replace(policy, max_concurrent_completions=held)

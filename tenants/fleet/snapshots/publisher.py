@@ -1,4 +1,4 @@
-"""Publish snapshots to Redis, where gateways read them.
+"""Publishing of snapshots to Redis, where gateways read them.
 
 A change raises the tenant's `snapshot_version` in its own transaction (tenants.policy.
 snapshot_version) and publishes after the commit. `republish_stale` runs every few seconds and
@@ -34,7 +34,7 @@ logger = structlog.get_logger(__name__)
 
 
 def publish(*, tenant_id: TenantId, now: datetime) -> None:
-    """Writes the tenant's snapshot to Redis unless that holds it or a newer one.
+    """Write the tenant's snapshot to Redis, unless Redis has the same version or a newer one.
 
     Raises redis.RedisError when Redis does not answer.
     """
@@ -57,38 +57,41 @@ def try_publish(tenant_id: TenantId) -> None:
 
 
 def write_snapshot(connection: redis.Redis, snapshot: TenantSnapshot) -> bool:
-    """False when Redis already held this version or a newer one."""
+    """Write a snapshot, and return False if Redis already has this version or a newer one."""
     arguments = (snapshot.tenant_id, snapshot.version, encode_snapshot(snapshot), CHANGED)
     published = connection.eval(PUBLISH_SCRIPT, 3, SNAPSHOTS, VERSIONS, CHANGES, *arguments)
     return bool(published)
 
 
 def republish_stale(*, now: datetime) -> int:
-    """Publishes what Redis lacks; the number of tenants for which it did. Two queries and one read
-    of Redis when there is nothing to do."""
-    # Redis is read first: what is committed and published meanwhile looks unpublished, which costs
-    # one needless try. Read last, it would look ahead of the database, as after a restored backup.
+    """Publish the snapshots that Redis lacks, and return how many.
+
+    Two queries and one read of Redis if there is nothing to do.
+    """
+    # Redis is read first. A change that is published meanwhile then looks unpublished, which costs
+    # one needless attempt. Read last, Redis would look ahead of the database, as after a restored
+    # backup.
     held = _read_held(connect())
     repairs = plan_repairs(_versions_of_tenants(), held)
     return sum(_repair(tenant_id, repair, now) for tenant_id, repair in repairs.items())
 
 
 class RepairReason(StrEnum):
-    UNPUBLISHED = "unpublished"  # the change committed, its publication did not happen
-    LOST = "lost"  # Redis holds an older version or none: it lost its memory
-    AHEAD = "ahead"  # Redis holds a version that the database has not reached: a restored backup
-    TORN = "torn"  # Redis holds the version's number without its snapshot
+    UNPUBLISHED = "unpublished"  # the change was committed but not published
+    LOST = "lost"  # Redis has an older version or none: it lost data
+    AHEAD = "ahead"  # Redis has a version that the database has not reached: a restored backup
+    CORRUPT = "torn"  # Redis has the version's number without its snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRepair:
     reason: RepairReason
-    outrun: int | None  # publish as a version higher than this one; None: as it is
+    skip_ahead: int | None  # publish a version higher than this; None: the present version
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedState:
-    """What Redis holds."""
+    """The versions and snapshots in Redis."""
 
     versions: Mapping[TenantId, int]
     snapshots: frozenset[TenantId]
@@ -97,7 +100,7 @@ class PublishedState:
 def plan_repairs(
     versions: Mapping[TenantId, int], held: PublishedState
 ) -> dict[TenantId, SnapshotRepair]:
-    """Which tenants to publish: `versions` are those that the database has reached."""
+    """Return the tenants to publish. `versions` are those in the database."""
     repairs = {}
     for tenant_id, version in versions.items():
         found = held.versions.get(tenant_id)
@@ -106,7 +109,7 @@ def plan_repairs(
         elif found > version:
             repairs[tenant_id] = SnapshotRepair(RepairReason.AHEAD, found)
         elif tenant_id not in held.snapshots:
-            repairs[tenant_id] = SnapshotRepair(RepairReason.TORN, found)
+            repairs[tenant_id] = SnapshotRepair(RepairReason.CORRUPT, found)
         elif found < version:
             repairs[tenant_id] = SnapshotRepair(RepairReason.UNPUBLISHED, None)
     return repairs
@@ -132,12 +135,12 @@ def _read_held(connection: redis.Redis) -> PublishedState:
 
 
 def _repair(tenant_id: TenantId, repair: SnapshotRepair, now: datetime) -> bool:
-    if repair.outrun is not None:
-        _skip_ahead(tenant_id, repair.outrun)
+    if repair.skip_ahead is not None:
+        _skip_ahead(tenant_id, repair.skip_ahead)
     try:
         publish(tenant_id=tenant_id, now=now)
     except DomainError as error:
-        # Its rows make no snapshot: a matter for us, and for no other tenant.
+        # Its rows give no valid snapshot. The other tenants go on.
         logger.error("snapshot.build_failed", tenant_id=tenant_id, reason=error.message)
         return False
     logger.info("snapshot.republished", tenant_id=tenant_id, reason=repair.reason.value)

@@ -1,4 +1,4 @@
-"""Reads the rows that a snapshot is compiled from."""
+"""Queries of the rows that a snapshot is compiled from."""
 
 from datetime import datetime
 
@@ -22,11 +22,13 @@ from tenants.privacy.consent.queries import find_consents
 
 
 def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
-    """The tenant's snapshot of this moment. Raises NotFound. Eight queries, two more with hard
-    budgets, two more where content may be kept."""
+    """Return the tenant's present snapshot. Raises NotFound.
+
+    Eight queries, two more with hard budgets, and two more if content may be captured.
+    """
     with tenant_scope(tenant_id):
-        # The version is read before what it numbers: a commit in between gives newer contents under
-        # an older number, which the next publication mends. The other way round it would not.
+        # The version is read before its contents: a commit in between gives newer contents an older
+        # number, which the next publication repairs. In the other order it would stay wrong.
         row, ceiling = _tenant_row(tenant_id)
         policy = apply_platform_limits(find_policy(tenant_id=tenant_id).policy, ceiling)
         agreed = find_consents(tenant_id=tenant_id, policy=policy)
@@ -44,7 +46,7 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
 
 def _placed(tenant_id: TenantId) -> OverrideAssignment:
     layers = read_overrides(tenant_id=tenant_id)
-    alone = {UserId(str(each.id)) for each in layers.of if each.kind is SubjectKind.USER}
+    alone = {UserId(str(each.id)) for each in layers.all if each.kind is SubjectKind.USER}
     users = {*layers.teams_of, *alone}
     said = {user_id: [each.layer for each in layers.for_user(user_id)] for user_id in users}
     return assign_overrides(said)

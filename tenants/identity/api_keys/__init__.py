@@ -1,1 +1,1 @@
-"""API keys: made, listed, revoked. Their format is caret.contracts.api_key's."""
+"""API keys. `caret.contracts.api_key` defines their format."""

@@ -1,4 +1,4 @@
-"""A service key as the API is shown it, before anybody knows whose it is."""
+"""Authentication of service keys at the REST API, before the tenant is known."""
 
 from datetime import datetime
 from typing import Final
@@ -17,15 +17,15 @@ from tenants.models import ApiKey
 from tenants.security.authorization.actor import Actor, KeyGrant
 from tenants.usage.ingestion.key_last_used import record_key_use
 
-# Lookup ids are random, not reserved: a few tenants may hold the same one.
+# Lookup IDs are random and not reserved: several tenants may have the same one.
 _MAX_NAMESAKES: Final = 16
 
 
 def authenticate_key(*, text: str, address: str | None, now: datetime) -> Actor:
-    """Who a service key is. Notes that it was used.
+    """Return the actor of a service key, and record the use of the key.
 
-    Raises Unauthenticated, as gateways do: only who holds the whole key, and is where it may be
-    used, learns that it was revoked or has expired.
+    A caller learns that a key is revoked or expired only with the whole key and from an allowed
+    network, as at the gateways. Raises Unauthenticated.
     """
     key = parse_key(text)
     if key is None:
@@ -45,8 +45,10 @@ def authenticate_key(*, text: str, address: str | None, now: datetime) -> Actor:
 def find_key_actor(
     *, tenant_id: TenantId, lookup_id: LookupId, address: str | None, now: datetime
 ) -> Actor:
-    """A service key that has acted before, by what was given to it then. Inside the tenant's scope.
-    Raises Unauthenticated."""
+    """Return the actor of a service key that was authenticated before. Inside the tenant's scope.
+
+    The actor has the key's present permissions. Raises Unauthenticated.
+    """
     rows = ApiKey.objects.filter(tenant_id=tenant_id, lookup_id=lookup_id).select_related("tenant")
     row = rows.order_by("id").first()
     if row is None or not is_allowed(tuple(row.networks), address):
@@ -72,7 +74,7 @@ def _actor(row: ApiKey, presented: KeySecret, address: str | None) -> Actor:
     return Actor(
         tenant_id=TenantId(str(row.tenant_id)),
         user_id=None,
-        role=Role.ADMINISTRATOR,  # no key has what is for owners alone
+        role=Role.ADMINISTRATOR,  # no key has the permissions that only owners have
         address=address,
         request_id=str(uuid4()),
         key=LookupId(row.lookup_id),

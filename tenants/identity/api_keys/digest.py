@@ -1,4 +1,4 @@
-"""What the database holds of a key, and whether a presented one is it."""
+"""Digests of key texts, as the database stores them."""
 
 import hmac
 

@@ -1,4 +1,4 @@
-"""Ends keys that nobody uses, where the tenant's policy says after how long."""
+"""Revocation of idle keys, for tenants whose policy sets a number of days."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -12,17 +12,20 @@ from tenants.policy.queries import find_policy
 from tenants.security.authorization.actor import system_actor
 from tenants.security.authorization.directory import list_tenants
 
-_MAX_AT_ONCE: Final = 500  # a transaction each; the next run goes on
+_MAX_AT_ONCE: Final = 500  # a transaction each; the next run continues
 
 
 def revoke_all_idle_keys(*, now: datetime) -> None:
-    """Of every tenant."""
+    """Revoke the idle keys of every tenant."""
     for tenant_id in list_tenants().values():
         revoke_idle_keys(tenant_id=tenant_id, now=now)
 
 
 def revoke_idle_keys(*, tenant_id: TenantId, now: datetime) -> list[LookupId]:
-    """Which were revoked; none where the policy says nothing of it. A second run finds none."""
+    """Revoke the idle keys of a tenant and return their lookup IDs.
+
+    Does nothing if the policy sets no number of days. A second run finds none.
+    """
     days = find_policy(tenant_id=tenant_id).policy.revoke_idle_keys_after_days
     if days is None:
         return []

@@ -1,4 +1,4 @@
-"""The texts that a key has: the present one, and until its time is over the one before."""
+"""The secrets of a key: the current one, and after a rotation the previous one for some time."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ class KeySecret:
     digest: bytes
     pepper_version: int
     expires_at: datetime | None  # None: never
-    is_superseded: bool = False  # the one before, good only until its time is over
+    is_superseded: bool = False  # the previous secret, valid only until the overlap ends
 
 
 def secrets_for(row: ApiKey) -> list[KeySecret]:
-    """The present one first."""
+    """Return the key's secrets, the current one first."""
     texts = [KeySecret(bytes(row.digest), row.pepper_version, row.expires_at)]
     if row.previous_digest is not None:
         assert row.previous_pepper_version is not None
@@ -34,8 +34,11 @@ def secrets_for(row: ApiKey) -> list[KeySecret]:
 
 
 def match_secret(key: ParsedKey, rows: Iterable[ApiKey]) -> tuple[ApiKey, KeySecret] | None:
-    """The row whose text was presented. All are compared, and where there is none, nothing is: time
-    does not tell which lookup ids exist."""
+    """Return the row and the secret that match a presented key, or None.
+
+    All secrets are compared, and a dummy if there are none: the response time does not reveal which
+    lookup IDs exist.
+    """
     listed = [(row, text) for row in rows for text in secrets_for(row)]
     if not listed:
         matches(key, digest=_NO_DIGEST, pepper_version=_SOME_PEPPER_VERSION)

@@ -1,8 +1,7 @@
-"""Keys that somebody has found where they should not be: what is reported, until a worker has seen
-to it.
+"""Reports of leaked keys, queued until a worker handles them.
 
-A report waits in a list in Redis as digests: no text of a key is kept, and who reports learns
-nothing by how long it takes, since nothing is looked up before he has his answer.
+A report waits in a Redis list and contains digests only, no key text. Nothing is looked up before
+the response, so that its time reveals nothing to the reporter.
 """
 
 import re
@@ -28,12 +27,15 @@ _ANY_KEY: Final = re.compile(KEY_PATTERN.pattern)
 
 class LeakReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lookup_id: LookupId
-    digests: tuple[bytes, ...]  # under each version of the pepper, the first one's first
-    place: str  # where it was found, as the reporter says; "" when he does not
+    digests: tuple[bytes, ...]  # one for each version of the pepper, beginning with version 1
+    place: str  # the location that the reporter gives; may be ""
 
 
 def find_keys_in(texts: Iterable[str], *, place: str) -> list[LeakReport]:
-    """Each well-formed key in the texts, once; MAX_OF_A_REPORT at most."""
+    """Return a report for each well-formed key in the texts, without duplicates.
+
+    Returns at most MAX_OF_A_REPORT reports.
+    """
     keys = (parse_key(match[0]) for text in texts for match in _ANY_KEY.finditer(text))
     known = {key.text: key for key in keys if key is not None}
     versions = range(1, PEPPER_VERSION + 1)
@@ -48,7 +50,7 @@ def find_keys_in(texts: Iterable[str], *, place: str) -> list[LeakReport]:
 
 
 def enqueue(connection: redis.Redis, sightings: list[LeakReport]) -> None:
-    """Raises redis.RedisError, and Conflict when too many wait."""
+    """Queue reports. Raises redis.RedisError, and Conflict when too many are waiting."""
     if sightings and int(connection.llen(SIGHTINGS)) > MAX_WAITING:
         raise Conflict("Too many reports are waiting. Try again in a minute.")
     if sightings:
@@ -61,11 +63,11 @@ def peek(connection: redis.Redis, *, limit: int) -> list[bytes]:
 
 
 def settle(connection: redis.Redis, data: bytes) -> None:
-    connection.lrem(SIGHTINGS, 1, data)  # type: ignore[arg-type]  # its stubs want text
+    connection.lrem(SIGHTINGS, 1, data)  # type: ignore[arg-type]  # the stubs want str
 
 
 def requeue(connection: redis.Redis, data: bytes) -> None:
-    """Behind all others."""
+    """Move a report to the end of the queue."""
     pipeline = connection.pipeline(transaction=True)
     pipeline.rpush(SIGHTINGS, data)
     pipeline.lrem(SIGHTINGS, 1, data)  # type: ignore[arg-type]
@@ -73,10 +75,10 @@ def requeue(connection: redis.Redis, data: bytes) -> None:
 
 
 def read_sighting(data: bytes) -> LeakReport:
-    """Raises msgspec.DecodeError."""
+    """Decode a queued report. Raises msgspec.DecodeError."""
     return msgspec.msgpack.decode(data, type=LeakReport)
 
 
 def _place(text: str) -> str:
-    """Never with the key itself in it: an address may have it as a parameter."""
+    """Return the location without the key itself: a URL may contain it as a parameter."""
     return _UNPRINTABLE.sub(" ", _ANY_KEY.sub("cpk_...", text))[:_MAX_PLACE_CHARS]

@@ -1,7 +1,7 @@
-"""What becomes of a key that was found where it should not be: it is revoked, its owner told.
+"""Response to a leaked key: it is revoked, and its owner is notified.
 
-Of a key that is being rotated the old text alone ends, if it is that one that was found: the new
-one is the remedy.
+If the previous secret of a rotated key leaked, only that secret ends. The rotation has already
+replaced it.
 """
 
 import hmac
@@ -43,15 +43,19 @@ We revoked it, so it no longer works. Create a new key, and check how the old on
 
 
 def process_leak_reports(connection: redis.Redis, *, now: datetime) -> int:
-    """Sees to the reports that wait; how many. One whose mail cannot be sent waits on, behind all
-    others; a second run changes nothing else."""
+    """Handle the queued reports, and return how many there were.
+
+    A report whose e-mail cannot be sent goes to the end of the queue. A retry repeats nothing that
+    has succeeded.
+    """
     reports = peek(connection, limit=_MAX_AT_ONCE)
     for data in reports:
         try:
             handle_leak(read_sighting(data), now=now)
         except msgspec.DecodeError:
             logger.error("key.leak_report_invalid")
-        except (OSError, SMTPException, ValueError) as error:  # ValueError: no header of a mail
+        # ValueError: a line break in a header
+        except (OSError, SMTPException, ValueError) as error:
             logger.warning("key.leak_owner_not_notified", reason=type(error).__name__)
             requeue(connection, data)
             continue
@@ -60,7 +64,10 @@ def process_leak_reports(connection: redis.Redis, *, now: datetime) -> int:
 
 
 def handle_leak(sighting: LeakReport, *, now: datetime) -> None:
-    """Raises OSError, SMTPException when the key has ended and its owner could not be told."""
+    """Revoke a leaked key and notify its owner.
+
+    Raises OSError, SMTPException when the key is revoked but the e-mail was not sent.
+    """
     with key_lookup_scope(sighting.lookup_id):
         rows = list(ApiKey.objects.filter(lookup_id=sighting.lookup_id).order_by("tenant_id"))
     for row in rows:
@@ -79,7 +86,7 @@ def _is_of(sighting: LeakReport, text: KeySecret) -> bool:
 
 
 def _end(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime) -> None:
-    """What has ended already stays as it is, and nobody is told of it anew."""
+    """End the leaked secret. A key or a secret that has already ended stays unchanged."""
     is_present = _is_of(sighting, secrets_for(row)[0])
     reason = f"Found in public: {sighting.place or 'unknown location'}"
     actor = system_actor(tenant_id)
@@ -103,10 +110,10 @@ def _end(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime) 
 
 
 def _tell(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime) -> None:
-    """Once for each time that it leaked."""
+    """Notify the recipients, once for each leak."""
     with tenant_scope(tenant_id):
         leaked = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, leaked_at__isnull=False)
-        untold = leaked.exclude(leak_told_at__gte=F("leaked_at"))
+        untold = leaked.exclude(leak_notified_at__gte=F("leaked_at"))
         if not untold.exists():
             return
     place = f": {sighting.place}" if sighting.place else ""
@@ -117,7 +124,7 @@ def _tell(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime)
 
 
 def _recipients(tenant_id: TenantId, row: ApiKey) -> list[str]:
-    """Its owner; of a service key, and of one whose owner has left, who manages keys."""
+    """Return the owner's address; for a service key or a former member, those of key managers."""
     members = list_members(tenant_id=tenant_id)
     owner = [member.email for member in members if member.user_id == str(row.owner_id)]
     managers = (Role.OWNER, Role.ADMINISTRATOR)

@@ -1,4 +1,7 @@
-"""Makes, rotates and revokes API keys. A key's text exists once, in the answer to who made it."""
+"""Operations that create, rotate and revoke API keys.
+
+The text of a key exists only in the response to the caller who creates or rotates it.
+"""
 
 import uuid
 from dataclasses import dataclass, field
@@ -46,15 +49,15 @@ class CreatedKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyRotation:
-    """How a key gets its new text."""
+    """Options of a rotation."""
 
-    overlap: timedelta  # for which the old text stays good; MAX_OVERLAP at most
-    expires_at: datetime | None = None  # None: when it would have expired anyway
+    overlap: timedelta  # how long the old text stays valid, at most MAX_OVERLAP
+    expires_at: datetime | None = None  # None: the present expiry
     reason: str = ""
 
 
 def create_key(*, actor: Actor, new: KeyRequest, now: datetime) -> CreatedKey:
-    """Gateways accept the key at once. Raises Forbidden, Invalid, Conflict."""
+    """Create a key. Gateways accept it at once. Raises Forbidden, InvalidValue, Conflict."""
     actor.require(Permission.CREATE_KEYS)
     require_present_text(actor)
     new = validate_key_request(new, now)
@@ -62,7 +65,7 @@ def create_key(*, actor: Actor, new: KeyRequest, now: datetime) -> CreatedKey:
     require_no_longer(actor, new.expires_at)
     generated = generate_key(new.kind)
     with tenant_scope(actor.tenant_id):
-        # Locks the tenant first, so that two at once cannot both be the last.
+        # Locks the tenant first, so that two concurrent creations cannot both take the last place.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         check_policy(actor, new.expires_at, now)
         require_room(actor, now)
@@ -82,10 +85,10 @@ def create_key(*, actor: Actor, new: KeyRequest, now: datetime) -> CreatedKey:
 def rotate_key(
     *, actor: Actor, lookup_id: LookupId, rotation: KeyRotation, now: datetime
 ) -> CreatedKey:
-    """A new text for the same key; the old one stays good for a while. A second rotation ends the
-    text before the last at once.
+    """Give a key a new text. The old text stays valid for `rotation.overlap`.
 
-    Raises Forbidden, Invalid, NotFound, and Conflict for a key that is not in force.
+    A second rotation ends the text before the last at once. Raises Forbidden, InvalidValue,
+    NotFound, and Conflict for a key that is not in force.
     """
     actor.require(Permission.CREATE_KEYS)
     require_present_text(actor)
@@ -94,7 +97,7 @@ def rotate_key(
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(
             tenant_id=actor.tenant_id
-        )  # locks the tenant: the key stays as we see it
+        )  # locks the tenant: the key cannot change meanwhile
         row = _in_force(actor, lookup_id, now)
         expires_at = rotation.expires_at or row.expires_at
         require_not_wider_than_actor(
@@ -103,7 +106,9 @@ def rotate_key(
         require_no_longer(actor, expires_at)
         check_policy(actor, expires_at, now)
         generated = generate_key(KeyKind(row.kind), lookup_id=lookup_id)
-        row.issued_by_id = None if actor.answerable is None else uuid.UUID(actor.answerable)
+        row.issued_by_id = (
+            None if actor.accountable_user_id is None else uuid.UUID(actor.accountable_user_id)
+        )
         change = set_secret(row, generated, rotation.overlap, expires_at, now)
         record_change(
             actor=actor,
@@ -118,9 +123,9 @@ def rotate_key(
 
 
 def revoke_key(*, actor: Actor, lookup_id: LookupId, reason: str, now: datetime) -> KeyView:
-    """Gateways refuse the key within a second. Revoking a revoked key changes nothing.
+    """Revoke a key. Gateways reject it within a second. A revoked key stays unchanged.
 
-    Raises Forbidden, Invalid, NotFound.
+    Raises Forbidden, InvalidValue, NotFound.
     """
     actor.require(Permission.REVOKE_KEYS)
     reason = parse_reason(reason)
@@ -129,20 +134,23 @@ def revoke_key(*, actor: Actor, lookup_id: LookupId, reason: str, now: datetime)
         held = find_key(actor=actor, lookup_id=lookup_id, now=now)
         if held.revoked_at is not None:
             return held
-        # Before the row is touched, as everything that changes keys does: in another order the two
-        # could wait for each other.
+        # Lock order: the tenant before the key, as in all operations on keys. Otherwise two of them
+        # could deadlock.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         revoked = ApiKey.objects.filter(
             tenant_id=actor.tenant_id, lookup_id=lookup_id, revoked_at=None
         ).update(revoked_at=now)
-        if revoked:  # nobody was quicker
+        if revoked:  # not revoked by a concurrent call
             _record_revocation(actor, lookup_id, reason, now)
         return find_key(actor=actor, lookup_id=lookup_id, now=now)
 
 
 def revoke_keys_of(*, actor: Actor, owner_id: UserId, reason: str, now: datetime) -> int:
-    """All keys of a member that are not revoked yet; how many. For operations that end what he may
-    do: inside the tenant's scope, with its row locked by tenant_changed."""
+    """Revoke all keys of a member, and return how many were revoked.
+
+    For operations that end a membership. Must run inside the tenant's scope, with the tenant's row
+    locked by mark_snapshot_stale.
+    """
     keys = ApiKey.objects.filter(
         tenant_id=actor.tenant_id, owner_id=uuid.UUID(owner_id), revoked_at=None
     )
@@ -167,10 +175,10 @@ def _record_revocation(actor: Actor, lookup_id: LookupId, reason: str, now: date
 def _check_rotation(
     actor: Actor, lookup_id: LookupId, rotation: KeyRotation, now: datetime
 ) -> None:
-    """Raises Forbidden, Invalid."""
+    """Check the options of a rotation. Raises Forbidden, InvalidValue."""
     require_lookup_id(lookup_id)
     if actor.key == lookup_id:
-        # Who has stolen a key would keep it from its owner, and for longer.
+        # A thief of the key could otherwise lock out its owner and use it for longer.
         raise Forbidden("A key cannot rotate itself. Use another key, or sign in.")
     if not timedelta(0) <= rotation.overlap <= MAX_OVERLAP:
         raise InvalidValue(
@@ -182,11 +190,11 @@ def _check_rotation(
 
 
 def _in_force(actor: Actor, lookup_id: LookupId, now: datetime) -> ApiKey:
-    """Raises NotFound, Conflict."""
+    """Return the row of a key that can be rotated. Raises NotFound, Conflict."""
     found = find_key(actor=actor, lookup_id=lookup_id, now=now)
     if found.state is not KeyState.ACTIVE:
         raise Conflict("You can rotate only active keys.")
-    if found.is_playground:  # lists leave it out, since it lives for an hour
+    if found.is_playground:  # hidden in lists, since it lives for an hour
         raise Conflict(
             "You cannot rotate the playground's key. Start the playground again to get a new one."
         )

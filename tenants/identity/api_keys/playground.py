@@ -1,11 +1,9 @@
-"""The key of the console's playground: its page alone is given it, and it is good for an hour.
+"""The key of the console's playground. Only that page receives it, and it expires after an hour.
 
-Rules:
-1. A member has one, whose text is new with each start: starts add up neither in lists nor in
-   snapshots, which have room for so many keys.
-2. A new text ends the one before at once.
-3. Whoever leaves the page ends its text, not that of a later start: he may have two pages open.
-4. What was revoked stays revoked; the next start makes another key.
+Rules: 1. A member has one key, and each start gives it a new text. Starts therefore do not fill up
+lists and snapshots, which have room for a limited number of keys. 2. A new text ends the previous
+one at once. 3. Leaving the page ends the text of that page only: a user may have two pages open. 4.
+A revoked key stays revoked; the next start creates another key.
 """
 
 import uuid
@@ -37,16 +35,20 @@ from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 NAME: Final = "Playground"
-LIFETIME: Final = timedelta(hours=1)  # a policy's upper bound is a day at least
-SCOPES: Final = frozenset({KeyScope.INLINE, KeyScope.BLOCK})  # what the page asks for
+# shorter than the smallest maximum lifetime of a policy, a day
+LIFETIME: Final = timedelta(hours=1)
+SCOPES: Final = frozenset({KeyScope.INLINE, KeyScope.BLOCK})  # the modes that the page requests
 
 
 def create_playground_key(*, actor: Actor, now: datetime) -> CreatedKey:
-    """Gateways accept the key at once. Raises Forbidden, Invalid, Conflict."""
+    """Create or rotate the member's playground key. Gateways accept it at once.
+
+    Raises Forbidden, InvalidValue, Conflict.
+    """
     user_id = _person(actor)
     expires_at = now + LIFETIME
     with tenant_scope(actor.tenant_id):
-        # Locks the tenant: of two starts at once the second finds the first's key.
+        # Locks the tenant: of two concurrent starts the second finds the first's key.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         check_policy(actor, expires_at, now)
         require_member(actor, user_id)
@@ -71,7 +73,7 @@ def create_playground_key(*, actor: Actor, now: datetime) -> CreatedKey:
 
 
 def revoke_playground_key(*, actor: Actor, issued_at: datetime, now: datetime) -> bool:
-    """Ends the text that was issued then, if it is good still; False: it is not.
+    """End the text that was issued at `issued_at`. Return False if it was not in force.
 
     Raises Forbidden.
     """
@@ -81,11 +83,11 @@ def revoke_playground_key(*, actor: Actor, issued_at: datetime, now: datetime) -
         found = _keys_of(actor, user_id).filter(is_that, expires_at__gt=now)
         if not found.exists():
             return False
-        # Before the row is touched, as a start does: in another order the two could wait for each
-        # other.
+        # Lock order: the tenant before the key, as in create_playground_key. Otherwise the two
+        # could deadlock.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = found.order_by("-created_at").first()
-        if row is None:  # a start came between
+        if row is None:  # a new start has replaced the text
             return False
         before, row.expires_at = row.expires_at, now
         row.save(update_fields=["expires_at"])
@@ -100,7 +102,7 @@ def revoke_playground_key(*, actor: Actor, issued_at: datetime, now: datetime) -
 
 
 def _person(actor: Actor) -> UserId:
-    """Raises Forbidden: the page is for members, who are known by their sessions."""
+    """Return the actor's user ID. Raises Forbidden for callers without a session."""
     actor.require(Permission.USE_PLAYGROUND)
     if actor.user_id is None:
         raise Forbidden("Only members can use the playground.")
@@ -119,7 +121,7 @@ def _keys_of(actor: Actor, user_id: UserId) -> QuerySet[ApiKey]:
 def _made(
     actor: Actor, user_id: UserId, generated: ParsedKey, now: datetime
 ) -> tuple[ChangeFields | None, ChangeFields]:
-    """Raises Conflict."""
+    """Insert a new playground key, and return the change for the audit log. Raises Conflict."""
     require_room(actor, now)
     new = KeyRequest(
         kind=KeyKind.TEST,

@@ -1,4 +1,4 @@
-"""Lists API keys: all of a tenant's, or for those who may not see them, their own."""
+"""Queries of API keys: all keys of a tenant, or the actor's own."""
 
 import uuid
 from collections.abc import Sequence
@@ -46,20 +46,21 @@ class KeyView:
     kind: KeyKind
     name: str
     owner_id: UserId | None  # None: a service key
-    owner_email: str | None  # None: likewise, or who was erased; so are those below
-    created_by_email: str | None  # whose key made it, where a key did; None: not known
-    issued_by_email: str | None  # who was shown the present text; None: not known
+    owner_email: str | None  # None: a service key or an erased user; also below
+    # for a key made by another key: the issuer of that key; None: unknown
+    created_by_email: str | None
+    issued_by_email: str | None  # the user who was shown the current text; None: unknown
     state: KeyState
     created_at: datetime
     expires_at: datetime | None  # None: never
     revoked_at: datetime | None
     last_used_at: datetime | None  # to the minute; None: never used
     scopes: frozenset[KeyScope]
-    networks: tuple[str, ...]  # from which it may be used; empty: from anywhere
-    issued_at: datetime  # of the present text
-    previous_ends_at: datetime | None  # of the text before; None: there is none
-    is_playground: bool  # made by that page, for an hour
-    leaked_at: datetime | None  # when it was found where others can read it; None: it was not
+    networks: tuple[str, ...]  # networks that the key may be used from; empty: any
+    issued_at: datetime  # of the current text
+    previous_ends_at: datetime | None  # of the previous text; None: there is none
+    is_playground: bool  # created by the playground, for an hour
+    leaked_at: datetime | None  # when the key was found in public; None: never
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,26 +70,32 @@ class KeySummary:
 
 
 def list_keys(*, actor: Actor, limit: int, cursor: str | None, now: datetime) -> Page[KeyView]:
-    """Newest first. Raises Forbidden, and Invalid for a bad cursor. Two queries."""
+    """Return a page of keys, newest first. Two queries.
+
+    Raises Forbidden, and InvalidValue for a bad cursor.
+    """
     return page_of_keys(actor, visible_to(actor), limit=limit, cursor=cursor, now=now)
 
 
 def list_idle_keys(
     *, actor: Actor, unused_for: timedelta, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
-    """Keys in force that nobody has used, made or rotated for so long. Raises as list_keys."""
+    """Return a page of keys in force that were not used, created or rotated for that long.
+
+    Raises as list_keys.
+    """
     idle = idle_among(visible_to(actor), unused_for=unused_for, now=now)
     return page_of_keys(actor, idle, limit=limit, cursor=cursor, now=now)
 
 
 def first_keys(*, actor: Actor, limit: int, now: datetime) -> KeySummary:
-    """For a page that shows some and says how many there are. Raises Forbidden. Three queries."""
+    """Return the newest keys and the total number. Three queries. Raises Forbidden."""
     with tenant_scope(actor.tenant_id):
         return first_views(visible_to(actor), limit=limit, now=now)
 
 
 def find_key(*, actor: Actor, lookup_id: LookupId, now: datetime) -> KeyView:
-    """Raises Forbidden, NotFound."""
+    """Return one key. Raises Forbidden, NotFound."""
     require_lookup_id(lookup_id)
     with tenant_scope(actor.tenant_id):
         try:
@@ -99,13 +106,13 @@ def find_key(*, actor: Actor, lookup_id: LookupId, now: datetime) -> KeyView:
 
 
 def require_lookup_id(lookup_id: LookupId) -> None:
-    """Raises NotFound for a text that Postgres would not even look for."""
+    """Check that Postgres can store the text. Raises NotFound."""
     if not is_storable(lookup_id):
         raise NotFound("This key does not exist.")
 
 
 def holds(*, tenant_id: TenantId, key: ParsedKey, now: datetime) -> bool:
-    """Whether the tenant has this very key in force. For the platform itself: asks no role."""
+    """Return whether the tenant has this key in force. Checks no permission."""
     with tenant_scope(tenant_id):
         found = match_secret(key, ApiKey.objects.filter(lookup_id=key.lookup_id))
     if found is None or _state(found[0], now) is not KeyState.ACTIVE:
@@ -116,7 +123,10 @@ def holds(*, tenant_id: TenantId, key: ParsedKey, now: datetime) -> bool:
 def page_of_keys(
     actor: Actor, found: QuerySet[ApiKey], *, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
-    """Newest first; `found` with the people of each row. Raises Invalid. Two queries."""
+    """Return a page of keys, newest first. Two queries. Raises InvalidValue.
+
+    The rows of `found` must come with owner, creator and issuer.
+    """
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         rows = fetch_first(found, limit=limit, after=after)
@@ -126,16 +136,16 @@ def page_of_keys(
 
 
 def first_views(found: QuerySet[ApiKey], *, limit: int, now: datetime) -> KeySummary:
-    """Inside the tenant's scope. Three queries."""
+    """Return the newest keys and the total number, inside the tenant's scope. Three queries."""
     rows = fetch_first(found.select_related(*_PEOPLE), limit=limit, after=None)[:limit]
     erased = erased_people(rows)
     return KeySummary(keys=[view_of(row, now, erased) for row in rows], total=found.count())
 
 
 def visible_to(actor: Actor) -> QuerySet[ApiKey]:
-    """With the people of each row. Raises Forbidden."""
+    """Return the keys that the actor may see, with owner, creator and issuer. Raises Forbidden."""
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id).select_related(*_PEOPLE)
-    if actor.may(Permission.READ_KEYS):
+    if actor.has_permission(Permission.READ_KEYS):
         return keys
     actor.require(Permission.READ_OWN_KEYS)
     return keys.none() if actor.user_id is None else keys.filter(owner=uuid.UUID(actor.user_id))

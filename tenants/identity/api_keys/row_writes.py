@@ -1,4 +1,4 @@
-"""The rows of keys, as operations write them: inside the tenant's scope, its row locked."""
+"""Writes of key rows, for operations. They run in the tenant's scope, with its row locked."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -18,9 +18,9 @@ from tenants.security.audit.operations import ChangeFields
 from tenants.security.authorization.actor import Actor
 
 PEPPER_VERSION: Final = 1
-MAX_KEYS: Final = 5_000  # of a tenant, in its snapshot: 1.1 MB to each gateway
+MAX_KEYS: Final = 5_000  # of a tenant; with these the snapshot has 1.1 MB for each gateway
 
-# For this long a gateway can still answer "revoked" or "expired" instead of "unknown".
+# For this long gateways can answer "revoked" or "expired" instead of "unknown".
 REVOKED_KEY_RETENTION: Final = timedelta(days=30)
 
 
@@ -31,7 +31,7 @@ def set_secret(
     expires_at: datetime | None,
     now: datetime,
 ) -> tuple[ChangeFields, ChangeFields]:
-    """What there was and what there is now."""
+    """Store a new secret, and return the state before and after for the audit log."""
     before: ChangeFields = {
         "issued_at": _text(row.issued_at or row.created_at),
         "expires_at": _text(row.expires_at),
@@ -57,13 +57,13 @@ def set_secret(
 
 
 def check_policy(actor: Actor, expires_at: datetime | None, now: datetime) -> None:
-    """Raises Invalid."""
+    """Check the expiry against the policy's maximum lifetime. Raises InvalidValue."""
     policy = find_policy(tenant_id=actor.tenant_id).policy
     check_lifetime(expires_at, now, max_days=policy.max_key_lifetime_days)
 
 
 def require_room(actor: Actor, now: datetime) -> None:
-    """Counts what compile_snapshot keeps. Raises Conflict."""
+    """Check the tenant's maximum of keys, counted as in the snapshot. Raises Conflict."""
     alive_since = now - REVOKED_KEY_RETENTION
     is_forgotten = Q(revoked_at__lt=alive_since) | Q(expires_at__lt=alive_since)
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id).exclude(is_forgotten)
@@ -77,7 +77,10 @@ def require_room(actor: Actor, now: datetime) -> None:
 
 
 def require_member(actor: Actor, owner_id: UserId | None) -> None:
-    """The foreign key knows former members, too. Raises Invalid."""
+    """Check that the owner is a current member. Raises InvalidValue.
+
+    The foreign key also accepts former members.
+    """
     members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
     if owner_id is not None and not members.filter(user_id=owner_id).exists():
         raise InvalidValue("owner_id", "The owner is not a member of this tenant.")
@@ -93,8 +96,8 @@ def insert_key(actor: Actor, new: KeyRequest, generated: ParsedKey, now: datetim
                 pepper_version=PEPPER_VERSION,
                 kind=new.kind,
                 owner_id=new.owner_id,
-                created_by_id=actor.answerable,
-                issued_by_id=actor.answerable,
+                created_by_id=actor.accountable_user_id,
+                issued_by_id=actor.accountable_user_id,
                 name=new.name,
                 scopes=stored(new.scopes),
                 networks=list(new.networks),
@@ -105,11 +108,14 @@ def insert_key(actor: Actor, new: KeyRequest, generated: ParsedKey, now: datetim
     except IntegrityError as error:
         raise Conflict(
             "Something went wrong. Try again."
-        ) from error  # lookup ids collide once in 2^47
+        ) from error  # lookup IDs collide once in 2^47
 
 
 def facts_of(new: KeyRequest) -> ChangeFields:
-    """Without the name, which people choose: an entry outlives an erasure."""
+    """Return the facts for the audit log.
+
+    The name is left out: people choose it, and audit entries outlive an erasure.
+    """
     return {
         "kind": new.kind.value,
         "owner_id": new.owner_id,

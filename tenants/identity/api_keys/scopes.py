@@ -1,8 +1,8 @@
-"""What a key may be used for: one table, read by operations, snapshots, the API and tests.
+"""Scopes of API keys: one table for operations, snapshots, the REST API and tests.
 
-A scope of inference opens modes at the gateways, any other one permissions of the REST API; those
-are for service keys only. What no scope opens is for people alone: a key that made people could
-make one who may do more than it.
+A scope of inference allows modes at the gateways. Any other scope grants permissions of the REST
+API and is for service keys only. Some permissions belong to no scope: a key that could manage
+members could create a user with more permissions than its own.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from tenants.base.permissions import Permission
 
 
 class KeyScope(StrEnum):
-    INFERENCE = "inference"  # every mode, those of later releases included
+    INFERENCE = "inference"  # all modes, including those of later releases
     INLINE = "inference:inline"
     FIM = "inference:fim"
     BLOCK = "inference:block"
@@ -36,7 +36,7 @@ class KeyScope(StrEnum):
     RETENTION_READ = "retention:read"
     BILLING_READ = "billing:read"
     BUDGETS_WRITE = "budgets:write"
-    EXPORTS = "exports"  # with the scope that reads the same
+    EXPORTS = "exports"  # together with the scope that reads the same data
 
 
 _P = Permission
@@ -56,8 +56,8 @@ PERMISSIONS_OF: Final = MappingProxyType(
         KeyScope.USAGE_READ: frozenset({_P.READ_USAGE}),
         KeyScope.KEYS_READ: frozenset({_P.READ_KEYS}),
         KeyScope.KEYS_WRITE: frozenset({_P.READ_KEYS, _P.CREATE_KEYS, _P.REVOKE_KEYS}),
-        KeyScope.POLICIES_READ: frozenset({_P.READ_POLICY, _P.READ_LAYERS}),
-        KeyScope.POLICIES_WRITE: frozenset({_P.READ_POLICY, _P.READ_LAYERS, _P.WRITE_POLICY}),
+        KeyScope.POLICIES_READ: frozenset({_P.READ_POLICY, _P.READ_OVERRIDES}),
+        KeyScope.POLICIES_WRITE: frozenset({_P.READ_POLICY, _P.READ_OVERRIDES, _P.WRITE_POLICY}),
         KeyScope.TENANT_READ: frozenset({_P.READ_TENANT}),
         KeyScope.MEMBERS_READ: frozenset({_P.READ_MEMBERS}),
         KeyScope.TEAMS_READ: frozenset({_P.READ_TEAMS}),
@@ -83,11 +83,11 @@ def permissions_of(scopes: Iterable[KeyScope]) -> frozenset[Permission]:
 
 
 def stored(scopes: Iterable[KeyScope]) -> list[str]:
-    """In order, so that equal sets are equal rows."""
+    """Return the scopes sorted, so that equal sets are stored as equal rows."""
     return sorted(scope.value for scope in scopes)
 
 
 def read_scopes(texts: Iterable[str]) -> frozenset[KeyScope]:
-    """Of a row, without those that this release does not know: they open nothing."""
+    """Parse the scopes of a row. Scopes of a newer release are dropped: they grant nothing."""
     known = {scope.value: scope for scope in KeyScope}
     return frozenset(known[text] for text in texts if text in known)

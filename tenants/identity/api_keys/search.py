@@ -1,4 +1,4 @@
-"""Finds keys as people look for them: by kind, state, owner or a piece of text, in an order."""
+"""Search of API keys by kind, state, owner or text, with a sort order."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -23,17 +23,18 @@ from tenants.models.api_key import active, idle_among
 from tenants.policy.queries import find_policy
 from tenants.security.authorization.actor import Actor
 
-IDLE_DAYS: Final = 90  # where the policy does not say
+IDLE_DAYS: Final = 90  # if the policy sets no number of days
 _NEVER_USED: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NEVER_ENDS: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class KeyConcern(StrEnum):
-    """Why somebody should look at a key."""
+    """A reason to review a key."""
 
-    IDLE = "idle"  # in force, and nobody has used, made or rotated it for long
-    UNATTENDED = "unattended"  # who was shown its text may make no keys any more
-    LEAKED = "leaked"  # found where others can read it, whatever became of it
+    IDLE = "idle"  # in force, but not used, created or rotated for a long time
+    # unowned: its text was shown to somebody who may no longer create keys
+    UNOWNED = "unattended"
+    LEAKED = "leaked"  # found in public, whatever its state
 
 
 class KeyOrder(StrEnum):
@@ -59,35 +60,40 @@ _PLACES: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class KeyFilter:
-    """None and "": no matter which. Keys of the playground only where they are asked for, and among
-    those that leaked."""
+    """A filter of keys. None and "": not filtered.
 
-    text: str = ""  # a piece of the name or the owner's address, or how the lookup id begins
+    Playground keys are left out, unless `of_playground` is set or leaked keys are requested.
+    """
+
+    text: str = ""  # part of the name or of the owner's address, or the beginning of the lookup ID
     kind: KeyKind | None = None
     state: KeyState | None = None
     owner_id: UserId | None = None
     concern: KeyConcern | None = None
-    of_playground: bool = False
+    is_playground: bool = False
     order: KeyOrder = KeyOrder.CREATED
     is_descending: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class KeyCounts:
-    """Without those of the playground, unless they leaked."""
+    """Numbers of keys, without playground keys that have not leaked."""
 
     listed: int
     idle: int
-    unattended: int
+    unowned: int
     leaked: int
-    idle_days: int  # after how many a key is idle
-    revokes_idle: bool  # then, by policy
+    idle_days: int  # days without use after which a key is idle
+    has_idle_revocation: bool  # whether the policy revokes idle keys
 
 
 def find_keys(
     *, actor: Actor, wanted: KeyFilter, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
-    """Raises Forbidden, and Invalid for a bad cursor. Two queries, three for idle ones."""
+    """Return a page of keys. Two queries, three for idle keys.
+
+    Raises Forbidden, and InvalidValue for a bad cursor.
+    """
     order = replace(_PLACES[wanted.order], is_descending=wanted.is_descending)
     with tenant_scope(actor.tenant_id):
         found = _matching(actor, wanted, now)
@@ -97,31 +103,31 @@ def find_keys(
 
 
 def count_keys(*, actor: Actor, now: datetime) -> KeyCounts:
-    """Of those that the actor sees. Raises Forbidden. Five queries."""
+    """Count the keys that the actor may see. Five queries. Raises Forbidden."""
     days, revokes = _idle_days(actor)
     with tenant_scope(actor.tenant_id):
         keys = visible_to(actor).filter(is_playground=False)
         return KeyCounts(
             listed=keys.count(),
             idle=_concerning(keys, KeyConcern.IDLE, days, now).count(),
-            unattended=_concerning(keys, KeyConcern.UNATTENDED, days, now).count(),
+            unowned=_concerning(keys, KeyConcern.UNOWNED, days, now).count(),
             leaked=_concerning(visible_to(actor), KeyConcern.LEAKED, days, now).count(),
             idle_days=days,
-            revokes_idle=revokes,
+            has_idle_revocation=revokes,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class KeyOnboardingStatus:
-    """How far somebody has come with keys; of all that he sees."""
+    """Onboarding steps that are complete, judged by the keys that the actor may see."""
 
     has_key: bool
-    has_completed: bool  # by one of them
-    has_played: bool  # started a playground
+    has_completed: bool  # one of the keys was used
+    has_played: bool  # a playground was started
 
 
 def key_steps(*, actor: Actor) -> KeyOnboardingStatus:
-    """Raises Forbidden. One query."""
+    """Return the onboarding status. One query. Raises Forbidden."""
     own = Q(is_playground=False)
     with tenant_scope(actor.tenant_id):
         found = visible_to(actor).aggregate(
@@ -138,9 +144,9 @@ def key_steps(*, actor: Actor) -> KeyOnboardingStatus:
 
 def _matching(actor: Actor, wanted: KeyFilter, now: datetime) -> QuerySet[ApiKey]:
     found = visible_to(actor)
-    # Whoever has found one has it, however short it lives.
-    if wanted.of_playground or wanted.concern is not KeyConcern.LEAKED:
-        found = found.filter(is_playground=wanted.of_playground)
+    # A leaked playground key is in somebody's hands, even if it expires soon.
+    if wanted.is_playground or wanted.concern is not KeyConcern.LEAKED:
+        found = found.filter(is_playground=wanted.is_playground)
     if wanted.kind is not None:
         found = found.filter(kind=wanted.kind)
     if wanted.state is not None:
@@ -159,9 +165,9 @@ def _with_text(found: QuerySet[ApiKey], text: str) -> QuerySet[ApiKey]:
     if not is_storable(text):
         return found.none()
     owners = User.objects.filter(id=OuterRef("owner_id"), email__icontains=text)
-    # A key's beginning is what logs and the list show: cpk_live_Ab3dE6gH.
+    # Logs and the list show the beginning of a key: cpk_live_Ab3dE6gH.
     lookup_id = text.rpartition("_")[2][:8]
-    # Nor does a search tell that somebody who was erased had this address.
+    # A search must not reveal the address of an erased user.
     erased = Membership.objects.filter(
         tenant_id=OuterRef("tenant_id"), user_id=OuterRef("owner_id"), erased_at__isnull=False
     )
@@ -182,12 +188,12 @@ def _concerning(
 ) -> QuerySet[ApiKey]:
     if concern is KeyConcern.IDLE:
         return idle_among(keys, unused_for=timedelta(days=idle_days), now=now)
-    if concern is KeyConcern.UNATTENDED:
+    if concern is KeyConcern.UNOWNED:
         return unowned(keys, now)
     return keys.filter(leaked_at__isnull=False)
 
 
 def _idle_days(actor: Actor) -> tuple[int, bool]:
-    """And whether the policy revokes them then."""
+    """Return after how many days a key is idle, and whether the policy revokes it then."""
     days = find_policy(tenant_id=actor.tenant_id).policy.revoke_idle_keys_after_days
     return (IDLE_DAYS, False) if days is None else (days, True)

@@ -1,7 +1,7 @@
-"""Keys that nobody answers for: whoever was shown their text may make no keys any more.
+"""Unowned keys: keys whose text was shown to somebody who may no longer create keys.
 
-They go on, as what they run would stop; a new text, or revoking them, is for those who manage keys.
-A member's own keys are not among them: they end with his membership.
+They stay valid, because the programs that use them would stop. A key manager can rotate or revoke
+them. A member's own keys are not among them: they end with the membership.
 """
 
 from datetime import datetime
@@ -25,27 +25,32 @@ from tenants.models import ApiKey, Membership
 from tenants.models.api_key import active
 from tenants.security.authorization.actor import Actor
 
-MAX_LEFT: Final = 100  # named in an answer; the list has them all
+MAX_LEFT: Final = 100  # in one response; the list contains all
 
 
 def list_unattended_keys(
     *, actor: Actor, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
-    """Newest first. Raises Forbidden, and Invalid for a bad cursor. One query."""
+    """Return a page of unowned keys, newest first. One query.
+
+    Raises Forbidden, and InvalidValue for a bad cursor.
+    """
     found = unowned(visible_to(actor), now)
     return page_of_keys(actor, found, limit=limit, cursor=cursor, now=now)
 
 
 def is_unattended(*, actor: Actor, lookup_id: LookupId, now: datetime) -> bool:
-    """Raises Forbidden. One query."""
+    """Return whether a key is unowned. One query. Raises Forbidden."""
     with tenant_scope(actor.tenant_id):
         keys = visible_to(actor).filter(lookup_id=lookup_id)
         return unowned(keys, now).exists()
 
 
 def find_keys_shown_to(*, actor: Actor, user_id: UserId, now: datetime) -> KeySummary:
-    """Of the unattended keys those that this user was shown, MAX_LEFT at most; to whoever changes
-    members, whatever else he may see. Inside the tenant's scope; two queries."""
+    """Return the unowned keys that a user was shown, at most MAX_LEFT, for member operations.
+
+    Checks no permission to read keys. Inside the tenant's scope; two queries.
+    """
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, issued_by=UUID(user_id))
     return first_views(unowned(keys, now), limit=MAX_LEFT, now=now)
 

@@ -1,7 +1,7 @@
-"""What is asked of a key, and whether it may be had: pure.
+"""Validation of requests for keys. Pure.
 
-A key is never worth more than who makes it, or gives it a new text: whoever holds a key for
-making keys could else make himself one for everything.
+A key never has more permissions than the actor that creates or rotates it. Otherwise a key that may
+create keys could create one with all permissions.
 """
 
 from collections.abc import Iterable
@@ -24,19 +24,19 @@ MAX_LIFETIME: Final = timedelta(days=3_660)
 
 @dataclass(frozen=True, slots=True)
 class KeyRequest:
-    """What the maker asks for."""
+    """A request for a new key."""
 
     kind: KeyKind
-    owner_id: UserId | None  # a member; None for a service key, and only for one
+    owner_id: UserId | None  # a member; None if and only if it is a service key
     name: str
     expires_at: datetime | None  # None: never
     scopes: frozenset[KeyScope] = DEFAULT_SCOPES
-    networks: tuple[str, ...] = ()  # from which it may be used; empty: from anywhere
+    networks: tuple[str, ...] = ()  # networks that the key may be used from; empty: any
     is_playground: bool = False  # see tenants.identity.api_keys.playground
 
 
 def validate_key_request(new: KeyRequest, now: datetime) -> KeyRequest:
-    """As it is stored. Raises Invalid."""
+    """Return the request in normalized form. Raises InvalidValue."""
     name = new.name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not (name.isprintable() and is_storable(name)):
         raise InvalidValue(
@@ -50,7 +50,7 @@ def validate_key_request(new: KeyRequest, now: datetime) -> KeyRequest:
 
 
 def check_expiry(expires_at: datetime | None, now: datetime) -> None:
-    """Raises Invalid."""
+    """Check that the key expires in the future and not too late. Raises InvalidValue."""
     if expires_at is not None and not now < expires_at <= now + MAX_LIFETIME:
         raise InvalidValue(
             "expires_at", "Choose an expiry date in the future, at most ten years from now."
@@ -58,7 +58,7 @@ def check_expiry(expires_at: datetime | None, now: datetime) -> None:
 
 
 def check_lifetime(expires_at: datetime | None, now: datetime, *, max_days: int | None) -> None:
-    """`max_days`: the policy's. Raises Invalid."""
+    """Check the policy's maximum lifetime, `max_days`. Raises InvalidValue."""
     if max_days is None:
         return
     latest = now + timedelta(days=max_days)
@@ -67,7 +67,7 @@ def check_lifetime(expires_at: datetime | None, now: datetime, *, max_days: int 
 
 
 def check_scopes(scopes: frozenset[KeyScope], kind: KeyKind) -> None:
-    """Raises Invalid."""
+    """Check that the scopes suit the kind of key. Raises InvalidValue."""
     if not scopes:
         raise InvalidValue("scopes", "Select at least one scope.")
     if permissions_of(scopes) and kind is not KeyKind.SERVICE:
@@ -75,7 +75,7 @@ def check_scopes(scopes: frozenset[KeyScope], kind: KeyKind) -> None:
 
 
 def check_networks(texts: Iterable[str]) -> tuple[str, ...]:
-    """Each once, in one spelling. Raises Invalid."""
+    """Return the networks in canonical form, without duplicates. Raises InvalidValue."""
     listed = tuple(texts)
     if len(listed) > MAX_NETWORKS:
         raise InvalidValue("networks", "Enter at most {most} networks.", most=MAX_NETWORKS)
@@ -90,8 +90,8 @@ def check_networks(texts: Iterable[str]) -> tuple[str, ...]:
 def require_not_wider_than_actor(
     actor: Actor, *, scopes: frozenset[KeyScope], networks: tuple[str, ...]
 ) -> None:
-    """Raises Forbidden when the actor would give what he has not got himself."""
-    if not all(actor.may(permission) for permission in permissions_of(scopes)):
+    """Check that the actor has all that the key would get. Raises Forbidden."""
+    if not all(actor.has_permission(permission) for permission in permissions_of(scopes)):
         raise Forbidden("You cannot give a key permissions that you do not have.")
     grant = actor.grant
     if grant is not None and not modes_of(scopes) <= grant.modes:
@@ -101,7 +101,11 @@ def require_not_wider_than_actor(
 
 
 def require_present_text(actor: Actor) -> None:
-    """Raises Forbidden: whoever found the text that a rotation is to end would else outlive it."""
+    """Check that the key acting here presented its current secret.
+
+    Otherwise a thief of the old secret could create a key that outlives the rotation. Raises
+    Forbidden.
+    """
     if actor.grant is not None and actor.grant.is_superseded:
         raise Forbidden(
             "The old secret of a rotated key cannot create or rotate keys. Use the new secret."
@@ -109,7 +113,7 @@ def require_present_text(actor: Actor) -> None:
 
 
 def require_no_longer(actor: Actor, expires_at: datetime | None) -> None:
-    """Raises Forbidden for a key that would outlive the key that makes it."""
+    """Check that the key does not outlive the key that creates it. Raises Forbidden."""
     end = None if actor.grant is None else actor.grant.expires_at
     if end is not None and (expires_at is None or expires_at > end):
         raise Forbidden("A key cannot create a key that expires later than itself.")

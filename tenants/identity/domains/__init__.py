@@ -1,1 +1,1 @@
-"""Domains of e-mail addresses, shown to be a tenant's own by a record in the DNS."""
+"""E-mail domains that a DNS record proves to be a tenant's own."""

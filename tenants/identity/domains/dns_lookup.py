@@ -1,4 +1,4 @@
-"""What the DNS says of a domain."""
+"""DNS lookups for domain verification."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ _LIFETIME_S: Final = 5.0
 
 
 def txt_records(name: str) -> list[str]:
-    """Empty when there are none, or when nobody answers."""
+    """Return the TXT records; empty if there are none or the DNS does not answer."""
     try:
         answer = dns.resolver.resolve(name, "TXT", lifetime=_LIFETIME_S)
     except (dns.exception.DNSException, OSError) as error:

@@ -1,4 +1,4 @@
-"""Claims domains, has them verified by the DNS, gives them up."""
+"""Operations that claim, verify and release domains."""
 
 import secrets
 import uuid
@@ -20,16 +20,18 @@ from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 
-MAX_DOMAINS: Final = 100  # of a tenant
+MAX_DOMAINS: Final = 100  # per tenant
 
-# The TXT records of a name.
+# Returns the TXT records of a name.
 Resolve = Callable[[str], list[str]]
 
 
 def claim_domain(*, actor: Actor, name: str, now: datetime) -> DomainView:
-    """A claim gives nothing until it is verified, so others may make the same one. Raises
-    Forbidden, Invalid, Conflict."""
-    actor.require(Permission.WRITE_ACCESS)
+    """Claim a domain. Several tenants may claim the same one until one of them verifies it.
+
+    Raises Forbidden, InvalidValue, Conflict.
+    """
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     name = read_domain(name)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
@@ -56,14 +58,19 @@ def verify_domain(
     now: datetime,
     spared_session: str | None = None,
 ) -> DomainView:
-    """With an identity provider, sessions of the domain's people end, but for the one that is
-    spared: they sign in there now. Raises Forbidden, NotFound, and Conflict when the DNS does not
-    say so, or when the domain is another tenant's."""
-    actor.require(Permission.WRITE_ACCESS)
+    """Verify a domain by its DNS record.
+
+    If the tenant has an identity provider, the sessions of the domain's users end, except
+    `spared_session`: these users must sign in at the provider now.
+
+    Raises Forbidden, NotFound, and Conflict when the record is missing or the domain is another
+    tenant's.
+    """
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     found = find_domain(actor=actor, domain_id=domain_id)
     if found.verified_at is not None:
         return found
-    # Before the transaction: nothing is locked while the DNS takes its time.
+    # Before the transaction: no lock is held while the DNS answers.
     if found.txt_record not in resolve(found.name):
         raise Conflict(
             "{name} has no TXT record that starts with {txt_prefix} yet. DNS changes can "
@@ -84,9 +91,12 @@ def verify_domain(
 def release_domain(
     *, actor: Actor, domain_id: uuid.UUID, now: datetime, spared_session: str | None = None
 ) -> None:
-    """Its people sign in by their passwords again; what the identity provider began ends, but for
-    the session that is spared. Raises Forbidden, NotFound."""
-    actor.require(Permission.WRITE_ACCESS)
+    """Release a domain. Its users sign in with their passwords again.
+
+    If the tenant has an identity provider, the sessions of the domain's users end, except
+    `spared_session`. Raises Forbidden, NotFound.
+    """
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         found = find_domain(actor=actor, domain_id=domain_id)
@@ -100,13 +110,13 @@ def release_domain(
 
 
 def _end_sessions(actor: Actor, name: str, spared: str | None) -> None:
-    """Without an identity provider the domain says nothing of how anybody signs in."""
+    """End the sessions of the domain's users, if the tenant has an identity provider."""
     if IdentityProvider.objects.filter(tenant_id=actor.tenant_id).exists():
         end_sessions_at(domains=[name], spared=spared)
 
 
 def _capture(actor: Actor, name: str) -> None:
-    """Raises Conflict."""
+    """Register the verified domain for the tenant. Raises Conflict."""
     try:
         with transaction.atomic():
             VerifiedDomain.objects.create(name=name, holder_id=uuid.UUID(actor.tenant_id))

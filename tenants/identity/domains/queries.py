@@ -1,4 +1,4 @@
-"""Reads domains: a tenant's own, and whose a verified one is."""
+"""Queries of domains: a tenant's own, and the tenant of a verified domain."""
 
 import uuid
 from dataclasses import dataclass
@@ -18,22 +18,22 @@ from tenants.security.authorization.actor import Actor
 class DomainView:
     id: uuid.UUID
     name: str
-    txt_record: str  # what the DNS must hold for it
+    txt_record: str  # the TXT record that the DNS must contain
     created_at: datetime
-    verified_at: datetime | None  # None: claimed only
+    verified_at: datetime | None  # None: claimed but not verified
 
 
 def list_domains(*, actor: Actor) -> list[DomainView]:
-    """By name. Raises Forbidden."""
-    actor.require(Permission.READ_ACCESS)
+    """Return the tenant's domains by name. Raises Forbidden."""
+    actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         rows = Domain.objects.filter(tenant_id=actor.tenant_id).order_by("name")
         return [view_of(row) for row in rows]
 
 
 def find_domain(*, actor: Actor, domain_id: uuid.UUID) -> DomainView:
-    """Raises Forbidden, NotFound."""
-    actor.require(Permission.READ_ACCESS)
+    """Return one domain. Raises Forbidden, NotFound."""
+    actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         try:
             return view_of(Domain.objects.get(tenant_id=actor.tenant_id, id=domain_id))
@@ -42,7 +42,7 @@ def find_domain(*, actor: Actor, domain_id: uuid.UUID) -> DomainView:
 
 
 def find_owning_tenant(email: str) -> TenantId | None:
-    """The tenant for which the address's domain was verified."""
+    """Return the tenant that has verified the domain of the address."""
     name = domain_of(email.strip().lower())
     if not is_storable(name):
         return None

@@ -1,1 +1,1 @@
-"""Invitations: a token goes out by mail, who shows it becomes a member."""
+"""Invitations: the bearer of an e-mailed token becomes a member."""

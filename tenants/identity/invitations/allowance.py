@@ -1,7 +1,8 @@
-"""How many invitations a tenant can send within 24 hours: to all addresses, and to each.
+"""Limits of invitations in 24 hours: per tenant, and per address.
 
-Every invitation is a row of its own, also one that is sent again or taken back, so counting rows
-counts mails. The caller holds the lock of the tenant's row: parallel requests count one another.
+Each invitation has its own row, even if it is sent again or revoked, so counting rows counts
+e-mails. The caller must hold the lock of the tenant's row, so that concurrent requests count each
+other.
 """
 
 from dataclasses import dataclass
@@ -26,12 +27,12 @@ _HOUR_S: Final = 3600
 @dataclass(frozen=True, slots=True)
 class InvitationAllowance:
     left: int
-    limit: int  # within 24 hours
-    next_at: datetime | None  # when one can be sent again; None: now
+    limit: int  # in 24 hours
+    next_at: datetime | None  # when the next one can be sent; None: now
 
 
 def get_allowance(*, actor: Actor, now: datetime) -> InvitationAllowance:
-    """Raises Forbidden. One or two queries."""
+    """Return how many invitations can be sent. One or two queries. Raises Forbidden."""
     actor.require(Permission.WRITE_MEMBERS)
     limit = settings.MAX_INVITATIONS_A_DAY
     with tenant_scope(actor.tenant_id):
@@ -41,7 +42,7 @@ def get_allowance(*, actor: Actor, now: datetime) -> InvitationAllowance:
 
 
 def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
-    """Inside the tenant's scope, with its row locked. Raises LimitReached."""
+    """Check both limits, inside the tenant's scope and with its row locked. Raises LimitReached."""
     sent, limit = _sent(tenant_id, now), settings.MAX_INVITATIONS_A_DAY
     if sent.count() >= limit:
         wait_s, hours = _wait(_free_at(sent, limit), now)
@@ -69,12 +70,12 @@ def _sent(tenant_id: TenantId, now: datetime) -> QuerySet[Invitation]:
 
 
 def _free_at(sent: QuerySet[Invitation], limit: int) -> datetime:
-    """When the oldest of the `limit` newest leaves the period. There are at least so many."""
+    """Return when the oldest of the `limit` newest leaves the period. So many must exist."""
     times = sent.order_by("-created_at").values_list("created_at", flat=True)
     return list(times[:limit])[-1] + _PERIOD
 
 
 def _wait(free_at: datetime, now: datetime) -> tuple[int, int]:
-    """In seconds, and in hours."""
+    """Return the wait in seconds and in hours."""
     wait_s = max(1, ceil((free_at - now).total_seconds()))
     return wait_s, ceil(wait_s / _HOUR_S)

@@ -1,4 +1,4 @@
-"""The mail that an invitation goes out by."""
+"""E-mail of an invitation."""
 
 import smtplib
 from typing import Final
@@ -21,8 +21,8 @@ If you did not expect this invitation, you can ignore this e-mail.
 
 
 def send_invitation(email: str, token: TenantToken, *, tenant_name: str) -> bool:
-    """False when the mail server did not take it."""
-    name = " ".join(tenant_name.split())  # a subject is one line
+    """Send the e-mail. Return False if the mail server did not accept it."""
+    name = " ".join(tenant_name.split())  # a subject must be one line
     url = f"{settings.CONSOLE_URL}/invitation/{token.text}"
     text = _TEXT.format(tenant=name, url=url, email=email)
     try:

@@ -1,4 +1,4 @@
-"""Invites, and lets in who was invited. The token exists once, in the mail."""
+"""Operations that create, revoke and accept invitations. The token exists only in the e-mail."""
 
 import uuid
 from collections.abc import Callable
@@ -37,13 +37,13 @@ _UNKNOWN: Final = gettext_noop(
     "This invitation was already used or revoked, or it has expired. Ask for a new one."
 )
 
-# Sends the token to the address; False when that failed.
+# Sends the token to the address; returns False if that failed.
 Mailer = Callable[[str, TenantToken], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class InvitationBearer:
-    """Who shows a token, and from where."""
+    """The user who presents a token."""
 
     user_id: UserId
     address: str | None
@@ -52,7 +52,7 @@ class InvitationBearer:
 
 @dataclass(frozen=True, slots=True)
 class OpenInvitation:
-    """What an open invitation says to its bearer."""
+    """The details of an open invitation that its bearer sees."""
 
     email: str
     tenant_id: TenantId
@@ -62,10 +62,11 @@ class OpenInvitation:
 def create_invitation(
     *, actor: Actor, email: str, role: Role, mailer: Mailer, now: datetime
 ) -> InvitationView:
-    """Takes back an earlier invitation of the same address. Mailed once it is committed: inside a
-    transaction of the caller's the answer comes before the mail.
+    """Create an invitation and send it after the commit. It replaces open ones of the address.
 
-    Raises Forbidden, Invalid, Conflict, LimitReached.
+    If the caller has its own transaction, this returns before the e-mail is sent.
+
+    Raises Forbidden, InvalidValue, Conflict, LimitReached.
     """
     actor.require(Permission.WRITE_MEMBERS)
     if role is Role.OWNER:
@@ -74,18 +75,19 @@ def create_invitation(
     token = new_token(BearerTokenKind.INVITATION, actor.tenant_id)
     with tenant_scope(actor.tenant_id):
         invitation_id = _store(actor, email, role, token, now)
-        # A token that was mailed is one that works: its mail may fail, it cannot lie.
+        # Mail after the commit only, so that a token in an e-mail always exists. The e-mail may
+        # fail.
         transaction.on_commit(lambda: _mail(invitation_id, email, token, mailer, now), robust=True)
     return find_invitation(actor=actor, invitation_id=invitation_id, now=now)
 
 
 def revoke_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) -> InvitationView:
-    """Revoking what is not open any more changes nothing. Raises Forbidden, NotFound."""
+    """Revoke an invitation. Nothing changes if it is not open. Raises Forbidden, NotFound."""
     actor.require(Permission.WRITE_MEMBERS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(
             tenant_id=actor.tenant_id
-        )  # locks it first, as everybody who locks more
+        )  # locks the tenant first, the lock order of all operations
         view = find_invitation(actor=actor, invitation_id=invitation_id, now=now)
         if view.role is Role.OWNER:
             actor.require(Permission.WRITE_OWNERS)
@@ -94,21 +96,23 @@ def revoke_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) 
 
 
 def revoke_invitations_by(*, actor: Actor, user_id: UserId, now: datetime) -> None:
-    """Those that a member has made, when what he may do ends: else he could let himself in again.
-    Inside the tenant's scope."""
+    """Revoke a member's invitations when the membership or role ends, inside the tenant's scope.
+
+    Otherwise the member could come back with one of them.
+    """
     _revoke(actor, Invitation.objects.filter(invited_by_id=uuid.UUID(user_id)), now)
 
 
 def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> TenantId:
-    """Makes its bearer a member, once, if it was sent to his address.
+    """Make the bearer a member, once, if the invitation was sent to the bearer's address.
 
-    Raises NotFound, Forbidden for another's address, and Conflict for who is a member already.
+    Raises NotFound, Forbidden for another address, and Conflict if the user is a member already.
     """
     token = _require_token(text)
     user = User.objects.get(id=guest.user_id)
     with tenant_scope(token.tenant_id):
         _require_active(token.tenant_id)
-        # It locks the tenant: roles cannot change meanwhile.
+        # Locks the tenant: roles cannot change meanwhile.
         mark_snapshot_stale(tenant_id=token.tenant_id)
         found = _find_open(token, now)
         if found.email != user.email:
@@ -135,7 +139,7 @@ def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> T
 
 
 def find_open_invitation(*, text: str, now: datetime) -> OpenInvitation:
-    """For who bears the token. Raises NotFound."""
+    """Return the details of an open invitation for the bearer of its token. Raises NotFound."""
     token = _require_token(text)
     with tenant_scope(token.tenant_id):
         _require_active(token.tenant_id)
@@ -144,12 +148,10 @@ def find_open_invitation(*, text: str, now: datetime) -> OpenInvitation:
     return OpenInvitation(email, token.tenant_id, name)
 
 
-def _store(  # one row's facts
-    actor: Actor, email: str, role: Role, token: TenantToken, now: datetime
-) -> uuid.UUID:
+def _store(actor: Actor, email: str, role: Role, token: TenantToken, now: datetime) -> uuid.UUID:
     mark_snapshot_stale(
         tenant_id=actor.tenant_id
-    )  # locks the tenant: two at once count one another
+    )  # locks the tenant: two concurrent calls count each other
     _require_active(actor.tenant_id)
     members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
     if members.filter(user__email=email).exists():
@@ -169,14 +171,14 @@ def _store(  # one row's facts
         actor=actor,
         action="invitation.created",
         target=f"invitation:{row.id}",
-        # Whom it invites is in the row: an entry outlives an erasure.
+        # The row has the address. The entry must not contain it, because it outlives an erasure.
         change=(None, {"role": role.value}),
         now=now,
     )
     return row.id
 
 
-def _mail(  # one mail's facts
+def _mail(
     invitation_id: uuid.UUID, email: str, token: TenantToken, mailer: Mailer, now: datetime
 ) -> None:
     if mailer(email, token):
@@ -188,7 +190,7 @@ def _revoke(actor: Actor, invitations: QuerySet[Invitation], now: datetime) -> N
     opened = invitations.filter(tenant_id=actor.tenant_id, accepted_at=None, revoked_at=None)
     for invitation_id in list(opened.values_list("id", flat=True)):
         if not opened.filter(id=invitation_id).update(revoked_at=now):
-            continue  # accepted meanwhile
+            continue  # accepted concurrently
         record_change(
             actor=actor,
             action="invitation.revoked",
@@ -225,14 +227,14 @@ def _find_open(token: TenantToken, now: datetime) -> Invitation:
 
 
 def _spend(found: Invitation, now: datetime) -> None:
-    """Raises NotFound for who comes second."""
+    """Mark the invitation as accepted. Raises NotFound if a concurrent call was first."""
     unspent = Invitation.objects.filter(id=found.id, accepted_at=None, revoked_at=None)
     if not unspent.update(accepted_at=now):
         raise NotFound(_UNKNOWN)
 
 
 def _read_email(email: str) -> str:
-    """Lower case. Raises Invalid."""
+    """Return the address in lower case. Raises InvalidValue."""
     email = email.strip().lower()
     try:
         validate_email(email)

@@ -1,4 +1,4 @@
-"""Reads invitations; their tokens are nowhere to be read."""
+"""Queries of invitations, without their tokens."""
 
 import uuid
 from dataclasses import dataclass
@@ -34,16 +34,16 @@ class InvitationView:
     email: str
     role: Role
     state: InvitationState
-    invited_by_email: str | None  # None: the platform itself
+    invited_by_email: str | None  # None: the platform, or an erased user
     created_at: datetime
     expires_at: datetime
-    mailed_at: datetime | None  # None: not yet, or the mail could not be sent
+    mailed_at: datetime | None  # None: not sent yet, or sending failed
 
 
 def page_of_invitations(
     *, actor: Actor, limit: int, cursor: str | None, now: datetime
 ) -> Page[InvitationView]:
-    """Newest first. Raises Forbidden, Invalid. Two queries."""
+    """Return a page of invitations, newest first. Two queries. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_MEMBERS)
     with tenant_scope(actor.tenant_id):
         found = Invitation.objects.filter(tenant_id=actor.tenant_id).select_related("invited_by")
@@ -54,7 +54,7 @@ def page_of_invitations(
 
 
 def find_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) -> InvitationView:
-    """Raises Forbidden, NotFound."""
+    """Return one invitation. Raises Forbidden, NotFound."""
     actor.require(Permission.READ_MEMBERS)
     with tenant_scope(actor.tenant_id):
         try:

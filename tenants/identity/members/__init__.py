@@ -1,1 +1,1 @@
-"""Tenants' people: who belongs to whom, and what each role may do."""
+"""Members of tenants."""

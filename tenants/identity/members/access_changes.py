@@ -1,10 +1,11 @@
-"""Tells the console's processes whose access may have changed, so that open sockets check anew.
+"""Notifications to console processes that a user's access may have changed.
+
+On such a message they check the access of open sockets again.
 
     caret:console:access-changed   channel   a session's key or a user's ID
 
-Tenants have a channel already (caret.contracts.snapshot.CHANGED): memberships, roles, policies and
-statuses are published there. A message that is lost costs little: sockets check now and then
-without one.
+Tenants have their own channel (caret.contracts.snapshot.CHANGED), which announces memberships,
+roles, policies and statuses. A lost message costs little: sockets are also checked periodically.
 """
 
 from typing import Final
@@ -31,5 +32,5 @@ def _publish(ids: tuple[str, ...]) -> None:
     try:
         pipeline.execute()
     except redis.RedisError as error:
-        # Anticipated: the change stands, and sockets check now and then.
+        # Expected: the change is committed, and sockets are checked periodically.
         logger.warning("access_changes.not_published", reason=type(error).__name__)

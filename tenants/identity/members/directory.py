@@ -1,7 +1,7 @@
-"""Members with all that evidence of access wants: teams, ways of signing in, last seen.
+"""Directory of members for access reviews: teams, sign-in methods, last use.
 
-An account may belong to several tenants. What it does elsewhere is nobody's business here: a member
-was seen when a key of his in this tenant was, never when he signed in somewhere.
+A user may be a member of several tenants, and activity in one must not show in another. A member
+was therefore last seen when one of their keys in this tenant was used, not when they signed in.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ from tenants.models import ApiKey, Domain, IdentityProvider, Team, TeamMembershi
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MemberRow
 
-PASSWORD, PROVIDER = "password", "identity provider"  # a name
+PASSWORD, PROVIDER = "password", "identity provider"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class MemberDirectoryRow:
     email: str
     name: str
     role: Role
-    teams: tuple[str, ...]  # names, in order
+    teams: tuple[str, ...]  # names, sorted
     signs_in_by: tuple[str, ...]  # password or identity provider, and kinds of second factors
-    created_at: datetime  # member since
-    last_seen_at: datetime | None  # when a key of his was used; None: none ever was
+    created_at: datetime  # since when the user is a member
+    last_seen_at: datetime | None  # last use of one of the member's keys; None: never
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +43,17 @@ class _MemberFacts:
     factors: dict[UUID, list[str]]
     with_password: frozenset[UUID]
     seen: dict[UUID, datetime | None]
-    provided: frozenset[str]  # domains whose people the tenant's identity provider lets in
+    provided: frozenset[str]  # domains whose users sign in with the tenant's identity provider
 
 
 def page_of_directory(*, actor: Actor, limit: int, cursor: str | None) -> Page[MemberDirectoryRow]:
-    """The list of members, each with more. Raises Forbidden, Invalid. Six queries."""
+    """Return a page of members with details. Six queries. Raises Forbidden, InvalidValue."""
     page = page_of_members(actor=actor, limit=limit, cursor=cursor)
     return Page(with_details(actor.tenant_id, page.rows), page.next_cursor)
 
 
 def with_details(tenant_id: TenantId, members: Sequence[MemberRow]) -> list[MemberDirectoryRow]:
-    """Each with more. Five queries, for who may see them all."""
+    """Add details to members, for an actor who may see them all. Five queries."""
     with tenant_scope(tenant_id):
         facts = _facts(tenant_id, [UUID(row.user_id) for row in members])
     return [_row(row, facts) for row in members]
@@ -77,7 +77,7 @@ def _facts(tenant_id: TenantId, user_ids: list[UUID]) -> _MemberFacts:
 
 
 def _teams(tenant_id: TenantId, user_ids: list[UUID]) -> dict[UUID, list[str]]:
-    # There is no relation from a membership to its team, whose key is composite.
+    # A sub-query: a membership has no relation to its team, whose key is composite.
     named = Team.objects.filter(tenant_id=tenant_id, id=OuterRef("team_id")).values("name")
     memberships = TeamMembership.objects.filter(tenant_id=tenant_id, user_id__in=user_ids)
     pairs = memberships.annotate(team_name=Subquery(named)).order_by("user_id", "team_id")
@@ -114,7 +114,7 @@ def _row(member: MemberRow, facts: _MemberFacts) -> MemberDirectoryRow:
 
 
 def _ways(email: str, user_id: UUID, facts: _MemberFacts) -> tuple[str, ...]:
-    """Whom the identity provider lets in, a password does not."""
+    """Return a member's sign-in methods. An identity provider replaces the password."""
     factors = facts.factors.get(user_id, [])
     if email.rpartition("@")[2] in facts.provided:
         return (PROVIDER, *factors)

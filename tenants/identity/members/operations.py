@@ -1,4 +1,7 @@
-"""Makes tenants and their people. Who is a member already is changed by `members.changes`."""
+"""Operations that create tenants, users and memberships.
+
+`tenants.identity.member_lifecycle` changes and ends memberships.
+"""
 
 import re
 from datetime import datetime
@@ -31,9 +34,10 @@ _REGION: Final = re.compile(r"[a-z][a-z0-9-]{1,31}")
 
 
 def create_tenant(*, slug: str, name: str, now: datetime, region: str | None = None) -> TenantId:
-    """A tenant with the default policy in force and nobody in it. Raises Invalid, Conflict.
+    """Create a tenant with the default policy and no members.
 
-    `region` is where its data is kept; None: the installation's own.
+    `region` is where its data is stored; None: the installation's own. Raises InvalidValue,
+    Conflict.
     """
     if _SLUG.fullmatch(slug) is None:
         raise InvalidValue("slug", "Enter 2 to 40 lower-case letters, digits and hyphens.")
@@ -68,7 +72,7 @@ def create_tenant(*, slug: str, name: str, now: datetime, region: str | None = N
 
 
 def create_user(*, email: str, name: str, password: str, now: datetime) -> UserId:
-    """A person without a tenant. Raises Invalid, Conflict."""
+    """Create a user without a tenant. Raises InvalidValue, Conflict."""
     email = email.strip().lower()
     validate_text("name", name)
     user = User(email=email, name=name, created_at=now)
@@ -86,7 +90,10 @@ def create_user(*, email: str, name: str, password: str, now: datetime) -> UserI
 
 
 def set_password(*, user_id: UserId, password: str) -> None:
-    """Raises Invalid. Ends the user's other sessions, as Django binds them to the password."""
+    """Set a password. This ends the user's other sessions, which Django binds to the password.
+
+    Raises InvalidValue.
+    """
     user = User.objects.get(id=user_id)
     _set_password(user, password)
     user.save(update_fields=["password"])
@@ -94,7 +101,7 @@ def set_password(*, user_id: UserId, password: str) -> None:
 
 
 def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> None:
-    """Raises Forbidden, and Conflict for who is a member already."""
+    """Make a user a member. Raises Forbidden, and Conflict if the user is a member already."""
     actor.require(Permission.WRITE_MEMBERS)
     if role is Role.OWNER:
         actor.require(Permission.WRITE_OWNERS)
@@ -110,8 +117,10 @@ def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> N
 
 
 def insert_membership(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> None:
-    """The row alone, inside the tenant's scope; who was a member once is one again, and his days of
-    before are billed first. Raises Conflict."""
+    """Insert or reactivate a membership, inside the tenant's scope. Raises Conflict.
+
+    For a former member, the seat charges of the earlier membership are posted first.
+    """
     being_erased = Erasure.objects.filter(tenant_id=tenant_id, user_id=user_id, finished_at=None)
     if being_erased.exists():
         raise Conflict("This person's data is being erased. Wait until the erasure is finished.")
@@ -128,7 +137,7 @@ def insert_membership(*, tenant_id: TenantId, user_id: UserId, role: Role, now: 
 
 
 def read_region(region: str) -> str:
-    """Raises Invalid."""
+    """Return the region if its name is valid. Raises InvalidValue."""
     if _REGION.fullmatch(region) is None:
         raise InvalidValue("region", "Enter 2 to 32 lower-case letters, digits and hyphens.")
     return region

@@ -1,4 +1,4 @@
-"""Reads tenants and memberships."""
+"""Queries of tenants and memberships."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ from tenants.security.authorization.directory import MemberRow, find_membership,
 
 @dataclass(frozen=True, slots=True)
 class TenantView:
-    """A tenant, as its own people see it."""
+    """A tenant, as its members see it."""
 
     slug: str
     name: str
     status: TenantStatus
     region: str
-    # The policy's; that a pool is dedicated to the tenant is known by the catalogue of pools alone.
+    # Set by the policy. Only the pool catalogue tells whether a pool is dedicated to the tenant.
     isolation: Isolation
     created_at: datetime
 
@@ -42,15 +42,17 @@ class TenantView:
 def page_of_members(
     *, actor: Actor, limit: int, cursor: str | None, team_id: UUID | None = None
 ) -> Page[MemberRow]:
-    """Newest first; with `team_id` those of one team, none for a team that is not the tenant's.
-    Raises Forbidden, Invalid. One query."""
+    """Return a page of members, newest first; with `team_id` those of one team.
+
+    A team of another tenant has none. One query. Raises Forbidden, InvalidValue.
+    """
     actor.require(Permission.READ_MEMBERS)
     with tenant_scope(actor.tenant_id):
         found = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
         if team_id is not None:
             in_team = TeamMembership.objects.filter(tenant_id=actor.tenant_id, team_id=team_id)
             found = found.filter(user_id__in=in_team.values("user_id"))
-        # A membership has no id of its own: its user's takes the place.
+        # A membership has no ID of its own; the user's ID serves as its position.
         placed = found.select_related("user").annotate(id=F("user_id"))
         rows = fetch_first(placed, limit=limit, after=read_cursor(cursor))
     page = build_page(
@@ -60,7 +62,7 @@ def page_of_members(
 
 
 def find_member(*, actor: Actor, user_id: UserId) -> MemberRow:
-    """Raises Forbidden, NotFound."""
+    """Return one member. Raises Forbidden, NotFound."""
     actor.require(Permission.READ_MEMBERS)
     with tenant_scope(actor.tenant_id):
         row = find_membership(tenant_id=actor.tenant_id, user_id=user_id)
@@ -68,7 +70,7 @@ def find_member(*, actor: Actor, user_id: UserId) -> MemberRow:
 
 
 def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
-    """None: nobody with this address is a member now. Raises Forbidden. One query."""
+    """Return the current member with this address, or None. One query. Raises Forbidden."""
     actor.require(Permission.READ_MEMBERS)
     with tenant_scope(actor.tenant_id):
         row = (
@@ -81,7 +83,7 @@ def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
 
 
 def emails_of(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, str]:
-    """Of those who are members now. Raises Forbidden. One query."""
+    """Return the addresses of those users who are current members. One query. Raises Forbidden."""
     actor.require(Permission.READ_MEMBERS)
     with tenant_scope(actor.tenant_id):
         rows = Membership.objects.filter(
@@ -92,7 +94,7 @@ def emails_of(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, str
 
 
 def get_tenant(*, actor: Actor) -> TenantView:
-    """Raises Forbidden, NotFound."""
+    """Return the actor's tenant. Raises Forbidden, NotFound."""
     actor.require(Permission.READ_TENANT)
     with tenant_scope(actor.tenant_id):
         row = Tenant.objects.get(id=actor.tenant_id)

@@ -1,6 +1,6 @@
-"""Keeps what SCIM answers of a person to what he is to the tenant (ADR 0063).
+"""Keeps the SCIM resources of users in step with their memberships (ADR 0063).
 
-An identity provider thus sees what people have done by hand, and its next word on it counts.
+An identity provider thus sees manual changes. Its next update overrides them.
 """
 
 import uuid
@@ -13,8 +13,10 @@ from tenants.models import ScimUser, User
 
 
 def sync_scim_active(*, tenant_id: TenantId, user_id: UserId, active: bool, now: datetime) -> None:
-    """Inside the tenant's scope. For who was told of but never bound to his account, too: his
-    domain may be verified later."""
+    """Set `active` on a user's SCIM resources, inside the tenant's scope.
+
+    Includes resources that are not bound to the account yet: their domain may be verified later.
+    """
     email = User.objects.values_list("email", flat=True).get(id=uuid.UUID(user_id))
     theirs = Q(user_id=uuid.UUID(user_id)) | Q(user_id=None, email=email)
     rows = ScimUser.objects.filter(theirs, tenant_id=tenant_id).exclude(active=active)

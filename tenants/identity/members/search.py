@@ -1,4 +1,4 @@
-"""Finds members as people look for them: by a piece of the name or address, role or team."""
+"""Search of members by name, address, role or team, with a sort order."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -35,11 +35,11 @@ _PLACES: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class MemberFilter:
-    """None and "": no matter which."""
+    """A filter of members. None and "": not filtered."""
 
-    text: str = ""  # a piece of the name or the address
+    text: str = ""  # part of the name or the address
     role: Role | None = None
-    team_id: UUID | None = None  # one of his teams; of another tenant's there are none
+    team_id: UUID | None = None  # a team of another tenant has no members
     not_in_team_id: UUID | None = None
     order: MemberOrder = MemberOrder.EMAIL
     is_descending: bool = False
@@ -48,7 +48,7 @@ class MemberFilter:
 def search_members(
     *, actor: Actor, wanted: MemberFilter, limit: int, cursor: str | None
 ) -> Page[MemberRow]:
-    """Raises Forbidden, and Invalid for a bad cursor. One query."""
+    """Return a page of members. One query. Raises Forbidden, and InvalidValue for a bad cursor."""
     actor.require(Permission.READ_MEMBERS)
     order = replace(_PLACES[wanted.order], is_descending=wanted.is_descending)
     with tenant_scope(actor.tenant_id):
@@ -59,13 +59,16 @@ def search_members(
 def find_directory(
     *, actor: Actor, wanted: MemberFilter, limit: int, cursor: str | None
 ) -> Page[MemberDirectoryRow]:
-    """The same, each with his teams and how he signs in. Six queries."""
+    """Return a page of members with teams and sign-in methods. Six queries.
+
+    Raises as search_members.
+    """
     page = search_members(actor=actor, wanted=wanted, limit=limit, cursor=cursor)
     return Page(with_details(actor.tenant_id, page.rows), page.next_cursor)
 
 
 def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
-    """Whose address this is. Raises Forbidden. One query."""
+    """Return the current member with this address, or None. One query. Raises Forbidden."""
     actor.require(Permission.READ_MEMBERS)
     if not is_storable(email):
         return None
@@ -91,7 +94,7 @@ def _matching(actor: Actor, wanted: MemberFilter) -> QuerySet[Membership]:
 
 
 def _members(actor: Actor) -> QuerySet[Membership]:
-    # A membership has no id of its own: its user's takes the place.
+    # A membership has no ID of its own; the user's ID serves as its position.
     return (
         Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
         .select_related("user")

@@ -1,5 +1,4 @@
-"""Ends the sessions of who has nowhere left to go, or would sign in by another way now; forgets
-those that have expired."""
+"""Sessions: ending them when access ends or the sign-in method changes, and removing old ones."""
 
 import uuid
 from collections.abc import Iterable
@@ -16,7 +15,10 @@ from tenants.models import Membership
 
 
 def end_sessions(*, user_id: UserId) -> None:
-    """Unless he is a member elsewhere: there they go on, and show nothing of this tenant."""
+    """End a user's sessions, unless the user is a member of another tenant.
+
+    Sessions that go on show nothing of this tenant.
+    """
     named = uuid.UUID(user_id)
     with user_scope(user_id):
         if Membership.objects.filter(user_id=named, ended_at=None).exists():
@@ -26,8 +28,10 @@ def end_sessions(*, user_id: UserId) -> None:
 
 
 def end_sessions_at(*, domains: Iterable[str], spared: str | None) -> None:
-    """Of everybody whose address is of one of these domains, in whatever tenant; `spared` is the
-    key of one session that goes on. Four queries."""
+    """End the sessions of all users of the domains, in all tenants. Four queries.
+
+    `spared` is the key of one session that goes on.
+    """
     theirs = Q(pk__in=[])
     for name in domains:
         theirs |= Q(user__email__endswith=f"@{name}")
@@ -39,8 +43,11 @@ def end_sessions_at(*, domains: Iterable[str], spared: str | None) -> None:
 
 
 def forget_expired_sessions(*, now: datetime) -> int:
-    """The number of them. Neither Django nor allauth removes by itself what nobody asks for again:
-    the addresses and browsers of allauth's rows would stay for ever."""
+    """Delete expired sessions, and return the number of deleted rows.
+
+    Neither Django nor allauth does this on its own. Otherwise the addresses and browsers in
+    allauth's rows would stay forever.
+    """
     Session.objects.filter(expire_date__lt=now).delete()
     in_force = Session.objects.filter(session_key=OuterRef("session_key"))
     return UserSession.objects.filter(~Exists(in_force)).delete()[0]  # type: ignore[no-any-return]

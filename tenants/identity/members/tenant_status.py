@@ -1,7 +1,8 @@
-"""What the platform alone does to a tenant, stop it and let it on again; and having its cache
-forgotten, which is for its administrators, too.
+"""Platform operations on a tenant's status, and the purge of its cache.
 
-active <-> suspended <-> closing -> closed      closed is for ever
+Administrators of the tenant may purge the cache, too.
+
+active <-> suspended <-> closing -> closed      closed is final
 """
 
 from datetime import datetime
@@ -30,14 +31,17 @@ _LEADS_TO: Final = MappingProxyType(
 
 
 def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime) -> None:
-    """Gateways act on it within a second. Raises Forbidden, Invalid, NotFound, and Conflict when
-    the tenant's present status does not lead to this one."""
+    """Set a tenant's status. Gateways act on it within a second.
+
+    Raises Forbidden, InvalidValue, NotFound, and Conflict if the present status does not lead to
+    this one.
+    """
     actor.require_operator()
     reason = parse_reason(reason)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(
             tenant_id=actor.tenant_id
-        )  # locks the tenant: its status stays as we see it
+        )  # locks the tenant: its status cannot change meanwhile
         row = Tenant.objects.get(id=actor.tenant_id)
         held = TenantStatus(row.status)
         if status not in _LEADS_TO[held]:
@@ -67,10 +71,11 @@ def _refusal(slug: str, held: TenantStatus, wanted: TenantStatus) -> Conflict:
 
 
 def purge_cache(*, actor: Actor, reason: str, now: datetime) -> int:
-    """The new epoch: nothing that engines cached for the tenant before, or that retrieval kept, is
-    found again.
+    """Purge the tenant's cache and retrieval index, and return the new epoch.
 
-    Raises Forbidden, Invalid, NotFound.
+    No prefix that engines cached before, and no indexed snippet, is found again.
+
+    Raises Forbidden, InvalidValue, NotFound.
     """
     actor.require(Permission.WRITE_POLICY)
     reason = parse_reason(reason)

@@ -1,4 +1,7 @@
-"""Writes groups, which are teams that an identity provider keeps, and what they make of members."""
+"""Operations on SCIM groups: each is a team that an identity provider manages.
+
+A group can also set the role of its members.
+"""
 
 import re
 import uuid
@@ -22,14 +25,14 @@ from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 MAX_TEXT_CHARS: Final = 254
-MAX_CHANGED_MEMBERS: Final = 1_000  # each is settled while the tenant is locked
+MAX_CHANGED_MEMBERS: Final = 1_000  # each member is updated while the tenant is locked
 MAX_TRIED_MEMBERS: Final = 50_000  # 5 s
 _REMOVAL: Final = re.compile(r'members\[\s*value\s+eq\s+"([^"\\]+)"\s*\]', re.IGNORECASE)
 Precondition = Callable[[ScimGroupResource], None]
 
 
 def create_group(*, actor: Actor, asked: ScimGroupResource, now: datetime) -> ScimGroupResource:
-    """Raises Forbidden, Invalid, Conflict."""
+    """Create a group with its team. Raises Forbidden, InvalidValue, Conflict."""
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
@@ -49,7 +52,7 @@ def create_group(*, actor: Actor, asked: ScimGroupResource, now: datetime) -> Sc
 def replace_group(
     *, actor: Actor, group_id: str, asked: ScimGroupResource, check: Precondition, now: datetime
 ) -> ScimGroupResource:
-    """Raises Forbidden, NotFound, Invalid, Conflict."""
+    """Replace a group. Raises Forbidden, NotFound, InvalidValue, Conflict."""
     return _change(actor, group_id, lambda held: asked, check, now)
 
 
@@ -61,7 +64,10 @@ def patch_group(
     check: Precondition,
     now: datetime,
 ) -> ScimGroupResource:
-    """Raises Forbidden, NotFound, Invalid, Conflict; SCIMException for no patch."""
+    """Apply a patch to a group.
+
+    Raises Forbidden, NotFound, InvalidValue, Conflict, and SCIMException for an invalid patch.
+    """
 
     def patched(held: ScimGroupResource) -> ScimGroupResource:
         gone = _removals(patch)
@@ -76,14 +82,14 @@ def patch_group(
 
 
 def delete_group(*, actor: Actor, group_id: str, check: Precondition, now: datetime) -> None:
-    """The team goes with it, its people stay. Raises Forbidden, NotFound."""
+    """Delete a group and its team. The members stay in the tenant. Raises Forbidden, NotFound."""
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = group_row(actor, group_id)
         check(groups_of([row])[0])
         left = _member_ids(row)
-        # And with it the group's rows.
+        # Deleting the team also deletes the group's rows.
         delete_team(actor=actor, team_id=row.team_id, now=now, by_scim=True)
         _settle(actor, left, now, groups_decide=row.role != "")
 
@@ -91,8 +97,8 @@ def delete_group(*, actor: Actor, group_id: str, check: Precondition, now: datet
 def set_group_role(
     *, actor: Actor, group_id: uuid.UUID, role: Role | None, now: datetime
 ) -> Role | None:
-    """What the group makes of its members; None: nothing. Raises Forbidden, NotFound."""
-    actor.require(Permission.WRITE_ACCESS)
+    """Set the role that a group gives its members; None: no role. Raises Forbidden, NotFound."""
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     if role is Role.OWNER:
         raise Forbidden(
             "A group cannot have the owner role. Owners must appoint other owners themselves."
@@ -132,8 +138,11 @@ def _change(
 
 
 def _removals(patch: PatchOp[ScimGroupResource]) -> set[str] | None:
-    """Whom a patch removes that does nothing but name members who leave, as most large ones do;
-    None for any other. scim2-models tries each such path on each member, 0.1 ms a time."""
+    """Return the members to remove, if the patch only removes members by ID; otherwise None.
+
+    Most large patches are of this kind. scim2-models tries each such path on each member, which
+    takes 0.1 ms a time.
+    """
     operations = patch.operations or []
     found = [_REMOVAL.fullmatch(str(one.path)) for one in operations if one.op == "remove"]
     named = {match[1] for match in found if match is not None}
@@ -141,7 +150,7 @@ def _removals(patch: PatchOp[ScimGroupResource]) -> set[str] | None:
 
 
 def _require_little_work(held: ScimGroupResource, patch: PatchOp[ScimGroupResource]) -> None:
-    """Raises Invalid."""
+    """Check that the patch does not take too long. Raises InvalidValue."""
     filtered = sum("[" in str(one.path) for one in patch.operations or [])
     if filtered * len(held.members or []) > MAX_TRIED_MEMBERS:
         raise InvalidValue(
@@ -150,7 +159,7 @@ def _require_little_work(held: ScimGroupResource, patch: PatchOp[ScimGroupResour
 
 
 def _set_members(actor: Actor, row: ScimGroup, asked: ScimGroupResource, now: datetime) -> None:
-    """Raises Invalid for a member who is not there, and for too many at once."""
+    """Set the group's members. Raises InvalidValue for an unknown member, or too many changes."""
     wanted = {_user_id(member.value) for member in asked.members or []}
     held = _member_ids(row)
     if len(wanted ^ held) > MAX_CHANGED_MEMBERS:

@@ -1,7 +1,7 @@
-"""Makes a tenant's members what its identity provider says of them.
+"""Synchronizes a tenant's members with the SCIM resources of its identity provider.
 
-Only addresses of domains that were verified for the tenant are people to us: another's people can
-neither be taken over nor even be asked about by a SCIM token. Owners stay owners.
+Only addresses of domains that the tenant has verified are bound to accounts. A SCIM token can
+neither take over other users nor find out whether they exist. Owners stay owners.
 """
 
 import uuid
@@ -38,16 +38,16 @@ from tenants.security.authorization.actor import Actor
 
 logger = structlog.get_logger(__name__)
 
-# Of several groups' roles the first one counts.
+# If several groups set a role, the first in this order counts.
 _RANK: Final = (Role.ADMINISTRATOR, Role.AUDITOR, Role.BILLING, Role.DEVELOPER)
 _MAX_NAME_CHARS: Final = 120
 
 
 def sync_member(*, actor: Actor, row: ScimUser, now: datetime, groups_decide: bool = False) -> None:
-    """Inside the tenant's scope and with its row locked; a second time changes nothing.
+    """Bring a member in line with the SCIM resource. A second call changes nothing.
 
-    `groups_decide`: a group that said what its members are says so no more.
-    Raises Conflict, Invalid.
+    Must run inside the tenant's scope, with its row locked. `groups_decide`: a group that set the
+    role of its members has just stopped doing so. Raises Conflict, InvalidValue.
     """
     _bind_account(actor, row, now)
     if row.user_id is None:
@@ -67,19 +67,20 @@ def sync_member(*, actor: Actor, row: ScimUser, now: datetime, groups_decide: bo
 
 
 def sync_domain_members(*, actor: Actor, name: str, now: datetime) -> None:
-    """For those whose addresses are of a domain that was just verified."""
+    """Synchronize the users whose addresses are of a domain that was just verified."""
     rows = ScimUser.objects.filter(tenant_id=actor.tenant_id, email__endswith=f"@{name}")
     for row in rows.order_by("id"):
         try:
             with transaction.atomic():
                 sync_member(actor=actor, row=row, now=now)
         except DomainError as error:
-            # Two users of one address: the identity provider is told when it next speaks of them.
+            # Two resources have the same address. The identity provider gets the error with its
+            # next update.
             logger.warning("scim.not_settled", tenant_id=actor.tenant_id, reason=error.code)
 
 
 def deprovision(*, actor: Actor, row: ScimUser, now: datetime) -> None:
-    """For who is deleted: as deactivated. Raises Conflict for the last owner."""
+    """End the membership of a deleted SCIM user. Raises Conflict for the last owner."""
     if row.user_id is None:
         return
     if (held := _membership(actor, row.user_id)) is not None:
@@ -100,7 +101,10 @@ def _end(actor: Actor, held: Membership, now: datetime) -> None:
 
 
 def _bind_account(actor: Actor, row: ScimUser, now: datetime) -> None:
-    """Raises Conflict, Invalid."""
+    """Bind the SCIM resource to its account, and update address and name.
+
+    Raises Conflict, InvalidValue.
+    """
     may_have = _is_verified(actor, row.email)
     if row.user_id is None:
         if may_have:
@@ -129,7 +133,7 @@ def _bind(actor: Actor, row: ScimUser, now: datetime) -> None:
     if others.exclude(id=row.id).exists():
         raise Conflict("Another user already has this address.")
     if not Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user.id).exists():
-        # The foreign key wants a membership; whether it is in force is settled next.
+        # The foreign key needs a membership. sync_member then decides whether it is in force.
         Membership.objects.create(
             tenant_id=actor.tenant_id,
             user_id=user.id,
@@ -142,19 +146,19 @@ def _bind(actor: Actor, row: ScimUser, now: datetime) -> None:
 
 
 def _change_address(actor: Actor, user: User, email: str, now: datetime) -> None:
-    """Also where the one before is written: an erasure looks for the one that he has."""
+    """Change the address in all rows that contain it: an erasure searches for the current one."""
     try:
         with transaction.atomic():
             User.objects.filter(id=user.id).update(email=email)
     except IntegrityError as error:
         raise Conflict("Another user already has this address.") from error
     invitations = Invitation.objects.filter(tenant_id=actor.tenant_id, email=user.email)
-    # The old mailbox may be somebody else's by now, with the link in it.
+    # The old mailbox may belong to somebody else by now, with the link in it.
     invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
     invitations.update(email=email)
     mails = AlertDelivery.objects.filter(tenant_id=actor.tenant_id)
     old = mails.filter(address=user.email)
-    # An alert goes to an address once.
+    # An alert has at most one delivery per address.
     anonymize_recipients(old.filter(alert_id__in=mails.filter(address=email).values("alert_id")))
     old.update(address=email)
 
@@ -170,8 +174,10 @@ def _is_verified(actor: Actor, email: str) -> bool:
 
 
 def _settle_teams(actor: Actor, user_id: uuid.UUID, wanted: set[uuid.UUID], now: datetime) -> None:
-    """The teams that the identity provider keeps; those that people keep stay as they are. Raises
-    Conflict."""
+    """Set the memberships of teams that the identity provider manages. Other teams stay unchanged.
+
+    Raises Conflict.
+    """
     kept = ScimGroup.objects.filter(tenant_id=actor.tenant_id).values_list("team_id", flat=True)
     held = TeamMembership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id)
     held_ids = set(held.values_list("team_id", flat=True))
@@ -192,7 +198,7 @@ def _settle_role(
     *,
     groups_decide: bool,
 ) -> None:
-    """Groups decide as soon as one of the tenant's says what its members are."""
+    """Set the member's role, if any group of the tenant sets a role."""
     mapped = ScimGroup.objects.filter(tenant_id=actor.tenant_id).exclude(role="")
     roles = dict(mapped.values_list("team_id", "role"))
     if not roles and not groups_decide:

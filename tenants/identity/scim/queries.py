@@ -1,4 +1,4 @@
-"""Reads what SCIM has told us, as SCIM resources."""
+"""Queries of SCIM users and groups, as SCIM resources."""
 
 import json
 from collections import defaultdict
@@ -51,7 +51,7 @@ _Found = TypeVar("_Found", bound=Resource[Any])
 def list_users(
     *, actor: Actor, search: SearchRequest[ScimUserResource]
 ) -> SearchResult[ScimUserResource]:
-    """Raises TooManyException."""
+    """Return the users that match a search. Raises TooManyException."""
     builders = ResourceBuilders(
         row_id=lambda row: row.id,
         outline=users_of if _asks_version(search) else _outlines_of_users,
@@ -65,7 +65,7 @@ def list_users(
 def list_groups(
     *, actor: Actor, search: SearchRequest[ScimGroupResource]
 ) -> SearchResult[ScimGroupResource]:
-    """Raises TooManyException."""
+    """Return the groups that match a search. Raises TooManyException."""
     asks = f"{search.filter or ''} {search.sort_by or ''}".lower()
     builders = ResourceBuilders(
         row_id=lambda row: row.team_id,
@@ -79,13 +79,13 @@ def list_groups(
 
 
 def _emails(value: str) -> Q | None:
-    """Any of them, in the text of the document; which spells some characters in its own way."""
+    """Return a filter on the document's text. None for characters that JSON escapes."""
     if not (value.isascii() and value.isprintable()) or '"' in value or "\\" in value:
         return None
     return Q(document__emails__icontains=value)
 
 
-# What identity providers look up by; other filters are tried on each of the tenant's resources.
+# Attributes that identity providers search by. Other filters are tried on each resource.
 _USER_COLUMNS: Final[FilterColumns] = {
     "username": lambda value: Q(user_name__iexact=value),
     "externalid": lambda value: Q(external_id=value),
@@ -119,14 +119,14 @@ def _group_columns(actor: Actor) -> FilterColumns:
 
 @dataclass(frozen=True, slots=True)
 class GroupRole:
-    id: UUID  # of the team, too
+    id: UUID  # also the team's ID
     name: str
-    role: Role | None  # None: the group says nothing of that
+    role: Role | None  # None: the group sets no role
 
 
 def list_group_roles(*, actor: Actor) -> list[GroupRole]:
-    """By name. Raises Forbidden."""
-    actor.require(Permission.READ_ACCESS)
+    """Return the groups by name, with the roles that they set. Raises Forbidden."""
+    actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         rows = list(ScimGroup.objects.filter(tenant_id=actor.tenant_id))
         names = _team_names(row.team_id for row in rows)
@@ -140,7 +140,7 @@ def list_group_roles(*, actor: Actor) -> list[GroupRole]:
 def find_user(
     *, actor: Actor, user_id: str, asked: "ResponseParameters[ScimUserResource] | None" = None
 ) -> ScimUserResource:
-    """Whole, whatever is asked of it. Raises NotFound."""
+    """Return a user with all attributes. Raises NotFound."""
     with tenant_scope(actor.tenant_id):
         return users_of([user_row(actor, user_id)])[0]
 
@@ -148,14 +148,14 @@ def find_user(
 def find_group(
     *, actor: Actor, group_id: str, asked: "ResponseParameters[ScimGroupResource] | None" = None
 ) -> ScimGroupResource:
-    """Without its members, where they are not asked for. Raises NotFound."""
+    """Return a group, with its members only if they are requested. Raises NotFound."""
     with_members = asked is None or _wants_members(asked)
     with tenant_scope(actor.tenant_id):
         return groups_of([group_row(actor, group_id)], with_members=with_members)[0]
 
 
 def user_row(actor: Actor, user_id: str) -> ScimUser:
-    """Inside the tenant's scope. Raises NotFound."""
+    """Return a user's row, inside the tenant's scope. Raises NotFound."""
     try:
         return ScimUser.objects.get(tenant_id=actor.tenant_id, id=UUID(user_id))
     except (ScimUser.DoesNotExist, ValueError) as error:
@@ -163,7 +163,7 @@ def user_row(actor: Actor, user_id: str) -> ScimUser:
 
 
 def group_row(actor: Actor, group_id: str) -> ScimGroup:
-    """Inside the tenant's scope. Raises NotFound."""
+    """Return a group's row, inside the tenant's scope. Raises NotFound."""
     try:
         return ScimGroup.objects.get(tenant_id=actor.tenant_id, team_id=UUID(group_id))
     except (ScimGroup.DoesNotExist, ValueError) as error:
@@ -171,14 +171,14 @@ def group_row(actor: Actor, group_id: str) -> ScimGroup:
 
 
 def users_of(rows: Sequence[ScimUser]) -> list[ScimUserResource]:
-    """Three queries, however many there are."""
+    """Build the resources of users, with versions. Three queries for any number."""
     return [
         _versioned(user, user.model_dump(exclude={"meta"})) for user in _outlines_of_users(rows)
     ]
 
 
 def _outlines_of_users(rows: Sequence[ScimUser]) -> list[ScimUserResource]:
-    """Without their versions: to write one out takes longer than all else."""
+    """Build resources without versions: serializing them for a version takes most of the time."""
     members = ScimGroupMember.objects.filter(scim_user_id__in=[row.id for row in rows])
     teams = defaultdict(list)
     for scim_user_id, team_id in members.order_by("team_id").values_list("scim_user_id", "team_id"):
@@ -188,8 +188,10 @@ def _outlines_of_users(rows: Sequence[ScimUser]) -> list[ScimUserResource]:
 
 
 def groups_of(rows: Sequence[ScimGroup], *, with_members: bool = True) -> list[ScimGroupResource]:
-    """Their versions are those of all that they are, their members among it. Three queries, however
-    many there are, and one for the members."""
+    """Build the resources of groups. The version covers the members even if they are left out.
+
+    Three queries for any number of groups, and one for the members.
+    """
     team_ids = [row.team_id for row in rows]
     names, digests = _team_names(team_ids), _digests_of_members(team_ids)
     members = _members_of(team_ids) if with_members else {}
@@ -203,7 +205,10 @@ def groups_of(rows: Sequence[ScimGroup], *, with_members: bool = True) -> list[S
 
 
 def _digests_of_members(team_ids: list[UUID]) -> dict[UUID, str]:
-    """Postgres's own: a group may have thousands, and who has them already asks for none of it."""
+    """Return a digest of the members of each group, computed by Postgres.
+
+    A group may have thousands of members, which are not loaded if they are not requested.
+    """
     listed = StringAgg(Cast("scim_user_id", TextField()), ",", order_by="scim_user_id")
     rows = ScimGroupMember.objects.filter(team_id__in=team_ids).values("team_id")
     return dict(rows.annotate(digest=MD5(listed)).values_list("team_id", "digest"))
@@ -267,7 +272,7 @@ def _asks_version(search: "SearchRequest[Any]") -> bool:
 
 
 def _wants_members(asked: "ResponseParameters[ScimGroupResource]") -> bool:
-    """`attributes` names all that is wanted, `excludedAttributes` what is not."""
+    """Return whether `attributes` and `excludedAttributes` request the members."""
     if asked.attributes:
         return any(_top(name) == _MEMBERS for name in asked.attributes)
     return all(

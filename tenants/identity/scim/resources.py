@@ -1,7 +1,7 @@
-"""People and groups as SCIM describes them: as much of the standard's schemas as we keep.
+"""SCIM resources of users and groups, with the attributes that are stored.
 
-What an identity provider sends beyond it (telephone numbers, photographs, passwords) is taken and
-forgotten: what we do not need, we do not hold.
+Other attributes of identity providers (telephone numbers, photographs, passwords) are accepted and
+dropped, because the service does not need them.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from scim2_models import (
     Uniqueness,
 )
 
-# As Entra ID and Okta send it, beside what the standard says.
+# Accepts the dialects of Entra ID and Okta as well as the standard.
 POLICY: Final = ScimPolicy(
     unknown=ScimPolicy.Unknown.ignore,
     remove_value_as_filter=ScimPolicy.RemoveValue.apply,
@@ -64,7 +64,10 @@ class Group(Resource[Any]):
 
 
 def address_of(user: User) -> str:
-    """His primary address, else the first, else his name if it is one; "" for none. Lower case."""
+    """Return the primary address in lower case, else the first, else a userName that is an address.
+
+    Returns "" if there is none.
+    """
     emails = [email for email in user.emails or [] if email.value]
     primary = next((email for email in emails if email.primary), emails[0] if emails else None)
     if primary is not None:
@@ -74,7 +77,7 @@ def address_of(user: User) -> str:
 
 
 def full_name(user: User) -> str:
-    """As a person would be addressed; "" for unknown."""
+    """Return the user's display name or full name; "" if unknown."""
     if user.display_name:
         return user.display_name.strip()
     name = user.name
@@ -85,5 +88,5 @@ def full_name(user: User) -> str:
 
 
 def etag_of(document: str) -> str:
-    """Weak: it says that the contents are the same, whatever the order of their members."""
+    """Return a weak ETag: it identifies the contents in any order of their members."""
     return f'W/"{hashlib.sha256(document.encode()).hexdigest()[:16]}"'

@@ -1,7 +1,7 @@
-"""Looks for SCIM resources: what Postgres can answer it is asked, the rest is tried one by one.
+"""Search of SCIM resources: Postgres narrows the rows, and the rest is tried one by one.
 
-A filter is first made into a query that loses nothing, and then asked itself of each row that is
-left. What is tried is read so many rows at a time, and built without what only an answer needs.
+A filter becomes a query that keeps every match, and is then evaluated on each remaining row. Rows
+are read in batches and built without the parts that only a response needs.
 """
 
 import uuid
@@ -24,14 +24,14 @@ from scim2_models.path import (
 from tenants.base.text_validation import is_storable
 
 MAX_RESULTS: Final = 200
-# Tried one by one, for filters that no column knows and for sorting: 0.13 ms each.
+# Rows that are tried one by one, for unknown attributes and for sorting: 0.13 ms each.
 MAX_SEARCHED: Final = 5_000
-_BATCH: Final = 500  # rows in memory at one time
-_MAX_START: Final = 10**9  # Postgres takes no offset of more than 64 bits
+_BATCH: Final = 500  # rows in memory at once
+_MAX_START: Final = 10**9  # Postgres accepts offsets of up to 64 bits
 _Found = TypeVar("_Found", bound=Resource[Any])
 _Row = TypeVar("_Row", bound=Model)
-# Of an attribute, in lower case: the rows among which those are that have this value. None: it
-# cannot say.
+# Maps an attribute in lower case to a query that keeps all rows with a value. The query is None if
+# the attribute cannot be narrowed for that value.
 FilterColumns = Mapping[str, Callable[[str], Q | None]]
 
 
@@ -45,7 +45,8 @@ class SearchResult(Generic[_Found]):
 @dataclass(frozen=True, slots=True)
 class ResourceBuilders(Generic[_Row, _Found]):
     row_id: Callable[[_Row], uuid.UUID]
-    outline: Callable[[Sequence[_Row]], list[_Found]]  # all that a filter or an order asks for
+    # with all attributes that filters and sorting need
+    outline: Callable[[Sequence[_Row]], list[_Found]]
     whole: Callable[[Sequence[_Row]], list[_Found]]
 
 
@@ -55,7 +56,7 @@ def search_rows(
     columns: FilterColumns,
     builders: ResourceBuilders[_Row, _Found],
 ) -> SearchResult[_Found]:
-    """Raises TooManyException."""
+    """Return the resources that match a search. Raises TooManyException."""
     start = min(search.start_index_0 or 0, _MAX_START)
     count = MAX_RESULTS if search.count is None else min(search.count, MAX_RESULTS)
     if search.filter is None and search.sort_by is None:
@@ -87,7 +88,7 @@ def by_id(column: str) -> Callable[[str], Q]:
 
 
 def _batches(rows: QuerySet[_Row]) -> Iterator[list[_Row]]:
-    """Raises TooManyException, before the last of too many is built."""
+    """Yield rows in batches. Raises TooManyException before the excess batch is built."""
     left = rows[: MAX_SEARCHED + 1].iterator(chunk_size=_BATCH)
     num_read = 0
     while batch := list(islice(left, _BATCH)):
@@ -98,7 +99,7 @@ def _batches(rows: QuerySet[_Row]) -> Iterator[list[_Row]]:
 
 
 def _narrowing(node: FilterNode, columns: FilterColumns, within: str = "") -> Q | None:
-    """None: it does not narrow anything that a column knows."""
+    """Return a query that keeps every match of a filter; None: the filter cannot be narrowed."""
     match node:
         case Comparison(op=CompareOperator.eq, value=str()):
             return _equal(node, columns, within)

@@ -1,4 +1,4 @@
-"""Tokens by which a tenant's identity provider speaks to us. Shown once, revocable, no session."""
+"""SCIM tokens, which authenticate a tenant's identity provider. Shown once and revocable."""
 
 import uuid
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 
 MAX_NAME_CHARS: Final = 120
-MAX_TOKENS: Final = 20  # in force, of a tenant
+MAX_TOKENS: Final = 20  # in force, per tenant
 LAST_USED_PRECISION: Final = timedelta(minutes=1)
 
 
@@ -38,16 +38,16 @@ class CreatedScimToken:
 
 
 def list_scim_tokens(*, actor: Actor) -> list[ScimTokenView]:
-    """Newest first. Raises Forbidden."""
-    actor.require(Permission.READ_ACCESS)
+    """Return the tenant's tokens, newest first. Raises Forbidden."""
+    actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         rows = ScimToken.objects.filter(tenant_id=actor.tenant_id).order_by("-created_at", "id")
         return [_view(row) for row in rows]
 
 
 def create_scim_token(*, actor: Actor, name: str, now: datetime) -> CreatedScimToken:
-    """Raises Forbidden, Invalid, Conflict."""
-    actor.require(Permission.WRITE_ACCESS)
+    """Create a token. Raises Forbidden, InvalidValue, Conflict."""
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
         raise InvalidValue(
@@ -76,8 +76,8 @@ def create_scim_token(*, actor: Actor, name: str, now: datetime) -> CreatedScimT
 
 
 def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> ScimTokenView:
-    """Revoking a revoked token changes nothing. Raises Forbidden, NotFound."""
-    actor.require(Permission.WRITE_ACCESS)
+    """Revoke a token. A revoked token stays unchanged. Raises Forbidden, NotFound."""
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         found = ScimToken.objects.filter(tenant_id=actor.tenant_id, id=token_id)
         if found.filter(revoked_at=None).update(revoked_at=now):
@@ -94,8 +94,10 @@ def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> Sc
 
 
 def bearer_of(text: str, *, address: str | None, request_id: str, now: datetime) -> Actor | None:
-    """What a SCIM token is to its tenant: an administrator without a name. None for a token that
-    opens nothing, or a tenant that is not active."""
+    """Return the actor of a SCIM token, an administrator without a user.
+
+    Returns None for an invalid token or a tenant that is not active.
+    """
     token = parse_token(BearerTokenKind.SCIM, text)
     if token is None:
         return None

@@ -1,4 +1,4 @@
-"""Writes people as an identity provider tells of them."""
+"""Operations on SCIM users."""
 
 import json
 import uuid
@@ -22,14 +22,14 @@ from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 MAX_TEXT_CHARS = 254
-MAX_DOCUMENT_CHARS = 16_384  # of all that is kept of one person
+MAX_DOCUMENT_CHARS = 16_384  # of the stored document of one user
 
-# Refuses, by what it is given, when a client has seen another version.
+# Checks the present version and raises if the client has seen another one.
 Precondition = Callable[[ScimUserResource], None]
 
 
 def create_user(*, actor: Actor, asked: ScimUserResource, now: datetime) -> ScimUserResource:
-    """Raises Forbidden, Invalid, Conflict."""
+    """Create a user. Raises Forbidden, InvalidValue, Conflict."""
     actor.require(Permission.WRITE_MEMBERS)
     if asked.active is None:
         asked.active = True
@@ -43,7 +43,7 @@ def create_user(*, actor: Actor, asked: ScimUserResource, now: datetime) -> Scim
 def replace_user(
     *, actor: Actor, user_id: str, asked: ScimUserResource, check: Precondition, now: datetime
 ) -> ScimUserResource:
-    """Raises Forbidden, NotFound, Invalid, Conflict."""
+    """Replace a user. Raises Forbidden, NotFound, InvalidValue, Conflict."""
     return _change(actor, user_id, lambda held: asked, check, now)
 
 
@@ -55,7 +55,10 @@ def patch_user(
     check: Precondition,
     now: datetime,
 ) -> ScimUserResource:
-    """Raises Forbidden, NotFound, Invalid, Conflict; SCIMException for no patch."""
+    """Apply a patch to a user.
+
+    Raises Forbidden, NotFound, InvalidValue, Conflict, and SCIMException for an invalid patch.
+    """
 
     def patched(held: ScimUserResource) -> ScimUserResource:
         patch.patch(held, POLICY)
@@ -65,8 +68,10 @@ def patch_user(
 
 
 def delete_user(*, actor: Actor, user_id: str, check: Precondition, now: datetime) -> None:
-    """Ends the membership; the account, which may be a member elsewhere, stays. Raises Forbidden,
-    NotFound, and Conflict for the last owner."""
+    """Delete the SCIM user and end the membership. The account stays.
+
+    Raises Forbidden, NotFound, and Conflict for the last owner.
+    """
     actor.require(Permission.WRITE_MEMBERS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
@@ -112,7 +117,7 @@ def _write(
 
 
 def _fill(row: ScimUser, asked: ScimUserResource) -> None:
-    """Raises Invalid."""
+    """Copy a validated resource into its row. Raises InvalidValue."""
     document = asked.model_dump(exclude={"id", "meta", "groups"})
     if len(json.dumps(document)) > MAX_DOCUMENT_CHARS:
         raise InvalidValue(
@@ -128,12 +133,12 @@ def _fill(row: ScimUser, asked: ScimUserResource) -> None:
     for field, text in texts.items():
         if len(text) > MAX_TEXT_CHARS:
             raise InvalidValue(field, "Enter at most {most} characters.", most=MAX_TEXT_CHARS)
-    if not texts["emails"].isprintable():  # a line break would be another header of a mail
+    if not texts["emails"].isprintable():  # a line break could add a header to an e-mail
         raise InvalidValue("emails", "This is not a valid e-mail address.")
     if not texts["userName"]:
         raise InvalidValue("userName", "Set userName.")
     row.user_name, row.external_id, row.email = texts.values()
-    if asked.active is not None:  # else not spoken of: whoever was removed by hand stays away
+    if asked.active is not None:  # else unspecified: a user who was removed manually stays inactive
         row.active = asked.active
     row.document = document
 
@@ -147,7 +152,7 @@ def _texts(part: object) -> Iterator[str]:
 
 
 def _facts(row: ScimUser) -> ChangeFields:
-    """Without who it is: an entry outlives an erasure, the row that it names does not."""
+    """Return facts that do not identify the user: an audit entry outlives an erasure."""
     return {"active": "yes" if row.active else "no"}
 
 

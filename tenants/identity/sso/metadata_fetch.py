@@ -1,4 +1,4 @@
-"""Fetches the metadata of an identity provider from where a tenant says that they are."""
+"""Fetch of an identity provider's metadata from a URL that the tenant gives."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ _OK: Final = 200
 
 
 def fetch_metadata(url: str) -> str:
-    """Raises Invalid."""
+    """Fetch the metadata. Raises InvalidValue."""
     asked = OutboundRequest(
         method="GET", url=url, headers={"Accept": "application/samlmetadata+xml, */*"}
     )

@@ -1,6 +1,8 @@
-"""What opens an account beside its password, or in its place: each change is in the trail of each
-of its person's tenants, and he is told by mail. Whoever has taken a session over would add a
-passkey of his own first."""
+"""Audit entries and e-mails for changes of passkeys, authenticator apps and recovery codes.
+
+Each change is recorded in all tenants of the user, and the user is notified by e-mail. A thief of a
+session would add a passkey first.
+"""
 
 import smtplib
 from dataclasses import dataclass
@@ -32,7 +34,7 @@ class MfaFactor(StrEnum):
 
 
 class MfaEvent(StrEnum):
-    """As audit entries name it."""
+    """The event, as audit entries name it."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -67,10 +69,12 @@ and check your sessions at {sessions}
 
 
 def record_mfa_change(*, user_id: UserId, change: MfaChange, address: str, now: datetime) -> None:
-    """Last in the transaction of the change. The mail goes out on its commit; one that does not is
-    logged, since the change is made."""
+    """Record a change, as the last step of its transaction, and send the e-mail on commit.
+
+    A failed e-mail is logged, because the change is already made.
+    """
     request_id = str(uuid4())
-    # In one order, as each tenant's chain is held until the commit.
+    # In a fixed order, because each tenant's chain stays locked until the commit.
     for row in sorted(find_memberships(user_id=user_id), key=lambda row: row.tenant_id):
         _record(_actor(row, user_id, address, request_id), change, now)
     email = User.objects.values_list("email", flat=True).get(id=user_id)

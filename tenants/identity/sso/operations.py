@@ -1,4 +1,4 @@
-"""Decides how a tenant's people sign in: an owner's matter, as it decides who signs in as him."""
+"""Operations on a tenant's sign-in settings. Owners only: they decide who can sign in as whom."""
 
 import uuid
 from collections.abc import Callable
@@ -42,20 +42,22 @@ class OidcProviderConfig:
 
 @dataclass(frozen=True, slots=True)
 class SamlProviderConfig:
-    """By one of the two."""
+    """Metadata of a SAML provider, given as `metadata` or by `url`."""
 
     metadata: str | None  # XML
-    url: str | None  # where it is
-    fetch: Callable[[str], str]  # raises Invalid
+    url: str | None  # of the metadata
+    fetch: Callable[[str], str]  # raises InvalidValue
 
 
 def set_provider(
     *, actor: Actor, new: OidcProviderConfig, now: datetime, spared_session: str | None = None
 ) -> SignInRules:
-    """In place of the one before. From now on no password lets anybody in whose address is of a
-    domain that was verified for the tenant, and sessions that began otherwise end, but for the one
-    that is spared. Raises Forbidden, Invalid."""
-    actor.require(Permission.WRITE_ACCESS)
+    """Set an OpenID Connect provider in place of the present one.
+
+    Users of the tenant's verified domains can no longer sign in with a password. Their sessions
+    end, except `spared_session`. Raises Forbidden, InvalidValue.
+    """
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     _check(new)
     provider_id = uuid.uuid4()
     sealed = seal(
@@ -79,8 +81,11 @@ def set_provider(
 def set_saml_provider(
     *, actor: Actor, described: SamlProviderConfig, now: datetime, spared_session: str | None = None
 ) -> SignInRules:
-    """As `set_provider`, by what a provider says of itself. Raises Forbidden, Invalid."""
-    actor.require(Permission.WRITE_ACCESS)
+    """Set a SAML provider from its metadata, otherwise as `set_provider`.
+
+    Raises Forbidden, InvalidValue.
+    """
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     new = read_metadata(_metadata(described))
     _check_saml(new)
     provider = IdentityProvider(
@@ -102,7 +107,7 @@ def set_saml_provider(
 
 
 def _metadata(described: SamlProviderConfig) -> str:
-    """Raises Invalid."""
+    """Return the metadata, given or fetched. Raises InvalidValue."""
     if (described.metadata is None) == (described.url is None):
         raise InvalidValue("metadata", "Enter either metadata or metadata_url.")
     if described.url is None:
@@ -133,8 +138,11 @@ def _set(
 def remove_provider(
     *, actor: Actor, now: datetime, spared_session: str | None = None, reason: str = ""
 ) -> SignInRules:
-    """The sessions that it began end, but for the one that is spared. Raises Forbidden, Invalid."""
-    actor.require(Permission.WRITE_ACCESS)
+    """Remove the provider. The sessions of its users end, except `spared_session`.
+
+    Raises Forbidden, InvalidValue.
+    """
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     reason = parse_reason(reason)
     with tenant_scope(actor.tenant_id):
         if IdentityProvider.objects.filter(tenant_id=actor.tenant_id).delete()[0]:
@@ -151,8 +159,11 @@ def remove_provider(
 
 
 def require_second_factor(*, actor: Actor, required: bool, now: datetime) -> SignInRules:
-    """Who signs in by a password and has none can do nothing but set one up. Raises Forbidden."""
-    actor.require(Permission.WRITE_ACCESS)
+    """Require a second factor of users who sign in with a password, or stop requiring it.
+
+    Users who have none can only set one up. Raises Forbidden.
+    """
+    actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         rows = Tenant.objects.filter(id=actor.tenant_id).exclude(is_mfa_required=required)
         if rows.update(is_mfa_required=required):
@@ -167,9 +178,10 @@ def require_second_factor(*, actor: Actor, required: bool, now: datetime) -> Sig
 
 
 def provision_user(*, tenant_id: TenantId, email: str, name: str, now: datetime) -> UserId:
-    """The account of whom the tenant's identity provider has let in, made when there is none.
+    """Return the account of a user whom the identity provider signed in; create it if missing.
 
-    Raises Forbidden for an address that is not the tenant's to speak of.
+    Raises Forbidden if the address is not of a domain that the tenant has verified, or the tenant
+    is closed.
     """
     email = email.strip().lower()
     if find_owning_tenant(email) != tenant_id or not _is_address(email):
@@ -180,7 +192,7 @@ def provision_user(*, tenant_id: TenantId, email: str, name: str, now: datetime)
         raise Forbidden("This tenant is closed.")
     user, _ = User.objects.get_or_create(
         email=email,
-        # No password opens it.
+        # No password matches "!".
         defaults={"name": _readable(name), "created_at": now, "password": "!"},
     )
     return UserId(str(user.id))
@@ -204,7 +216,7 @@ def _readable(name: str) -> str:
 
 
 def _check(new: OidcProviderConfig) -> None:
-    """Raises Invalid."""
+    """Check an OpenID Connect provider. Raises InvalidValue."""
     if not _is_url(new.issuer):
         raise InvalidValue("issuer", "Enter the issuer's URL. It starts with https://.")
     for name, text in (("client_id", new.client_id), ("client_secret", new.client_secret)):
@@ -214,7 +226,7 @@ def _check(new: OidcProviderConfig) -> None:
 
 
 def _check_saml(new: SamlMetadata) -> None:
-    """Raises Invalid."""
+    """Check the metadata of a SAML provider. Raises InvalidValue."""
     if not _is_url(new.sso_url) or not validate_url(new.sso_url, True):
         raise InvalidValue("metadata", "The provider's sign-in URL must start with https://.")
     validate_text("metadata", new.entity_id)

@@ -1,4 +1,4 @@
-"""Reads how a tenant's people sign in."""
+"""Queries of sign-in settings and identity providers."""
 
 import uuid
 from dataclasses import dataclass, field
@@ -19,25 +19,25 @@ from tenants.security.authorization.actor import Actor
 
 @dataclass(frozen=True, slots=True)
 class ProviderView:
-    """As its tenant sees it: without the secret."""
+    """An identity provider without its secret, as the tenant sees it."""
 
     protocol: SignInProtocol
     issuer: str
-    client_id: str | None  # None: SAML has none
-    sso_url: str | None  # None: OpenID Connect asks for it each time
-    fingerprints: list[str]  # of the certificates that sign, SHA-256 in hex; OpenID Connect: none
+    client_id: str | None  # None for SAML
+    sso_url: str | None  # None for OpenID Connect, which discovers it at each sign-in
+    fingerprints: list[str]  # SHA-256 in hex of the signing certificates; empty for OpenID Connect
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class SignInRules:
     is_mfa_required: bool
-    provider: ProviderView | None  # None: passwords
+    provider: ProviderView | None  # None: users sign in with passwords
 
 
 @dataclass(frozen=True, slots=True)
 class OpenIdProvider:
-    """For signing in by it."""
+    """An OpenID Connect provider with its secret, for signing in."""
 
     tenant_id: TenantId
     issuer: str
@@ -47,20 +47,20 @@ class OpenIdProvider:
 
 @dataclass(frozen=True, slots=True)
 class SamlProvider:
-    """For signing in by it."""
+    """A SAML provider, for signing in."""
 
     tenant_id: TenantId
-    issuer: str  # its entity id
+    issuer: str  # its entity ID
     sso_url: str
-    certificates: tuple[str, ...]  # DER as base64; any of them signs
+    certificates: tuple[str, ...]  # DER in base64; any of them may sign
 
 
 Provider = OpenIdProvider | SamlProvider
 
 
 def get_rules(*, actor: Actor) -> SignInRules:
-    """Raises Forbidden."""
-    actor.require(Permission.READ_ACCESS)
+    """Return the sign-in settings. Raises Forbidden."""
+    actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         required = Tenant.objects.get(id=actor.tenant_id).is_mfa_required
         row = _row(actor.tenant_id)
@@ -68,7 +68,7 @@ def get_rules(*, actor: Actor) -> SignInRules:
 
 
 def find_provider(tenant_id: TenantId) -> Provider | None:
-    """For the platform itself, which lets people in: asks no role."""
+    """Return a tenant's identity provider, for signing in. Checks no permission."""
     with tenant_scope(tenant_id):
         row = _row(tenant_id)
     if row is None:
@@ -80,7 +80,7 @@ def find_provider(tenant_id: TenantId) -> Provider | None:
 
 
 def provider_for(email: str) -> Provider | None:
-    """Whose identity provider lets the owner of an address in; None: nobody's, a password does."""
+    """Return the identity provider that signs in an address; None: a password."""
     holder = find_owning_tenant(email)
     return None if holder is None else find_provider(holder)
 

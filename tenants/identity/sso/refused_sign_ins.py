@@ -1,7 +1,7 @@
-"""Refused sign-ins by an identity provider, in its tenant's audit log.
+"""Audit entries of sign-ins that failed at an identity provider.
 
-Anybody can send an answer that is refused, so the entries are bounded: MAX_ENTRIES an hour for each
-reason. The process log has them all (`sign_in.provider_failed`).
+Anybody can send a response that is rejected, so entries are limited to MAX_ENTRIES an hour for each
+reason. The process log contains all (`sign_in.provider_failed`).
 """
 
 from datetime import datetime
@@ -22,7 +22,7 @@ _HOUR_S: Final = 3600
 def record_refused_sign_in(
     *, tenant_id: TenantId, reason: str, address: str, now: datetime
 ) -> None:
-    """`reason`: one of a fixed set. Raises redis.RedisError."""
+    """Record a rejected sign-in. `reason` is one of a fixed set. Raises redis.RedisError."""
     if not _is_within_bound(tenant_id, reason):
         return
     platform = Actor(tenant_id, None, Role.OWNER, address, request_id=str(uuid4()))

@@ -1,6 +1,7 @@
-"""What a SAML identity provider says of itself, read from its metadata.
+"""Parser of a SAML identity provider's metadata.
 
-It is believed when an owner sets it and never later: not fetched anew, not taken from an answer.
+The metadata is trusted only when an owner sets it. It is never fetched again later, and never taken
+from a SAML response.
 """
 
 import base64
@@ -16,8 +17,8 @@ from onelogin.saml2.xml_utils import OneLogin_Saml2_XML as Xml
 
 from tenants.base.errors import InvalidValue
 
-MAX_METADATA_BYTES: Final = 256 * 1024  # Entra ID's, the largest known of one provider, are 60 KB
-_MAX_CERTIFICATES: Final = 8  # in force, and to come
+MAX_METADATA_BYTES: Final = 256 * 1024  # Entra ID's are the largest known for one provider, 60 KB
+_MAX_CERTIFICATES: Final = 8  # current ones and their successors
 _MIN_RSA_BITS: Final = 2048
 _REDIRECT: Final = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect"
 _SERVICE: Final = f"./md:SingleSignOnService[@Binding='{_REDIRECT}']"
@@ -29,12 +30,12 @@ _CERTIFICATE: Final = (
 @dataclass(frozen=True, slots=True)
 class SamlMetadata:
     entity_id: str
-    sso_url: str  # takes questions by redirects
-    certificates: tuple[str, ...]  # DER as base64; any of them signs
+    sso_url: str  # accepts requests by redirect
+    certificates: tuple[str, ...]  # DER in base64; any of them may sign
 
 
 def read_metadata(text: str) -> SamlMetadata:
-    """Raises Invalid."""
+    """Parse metadata. Raises InvalidValue."""
     found = Xml.query(_parsed(text), "/md:EntityDescriptor[md:IDPSSODescriptor]")
     if len(found) != 1:
         raise InvalidValue("metadata", "The metadata must describe exactly one identity provider.")
@@ -51,12 +52,12 @@ def read_metadata(text: str) -> SamlMetadata:
 
 
 def fingerprint(certificate: str) -> str:
-    """SHA-256 of the DER, in hex."""
+    """Return the SHA-256 of the DER, in hex."""
     return hashlib.sha256(base64.b64decode(certificate)).hexdigest()
 
 
 def _parsed(text: str) -> Any:
-    """Without a DTD, hence without entities. Raises Invalid."""
+    """Parse XML without a DTD, and therefore without entities. Raises InvalidValue."""
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_METADATA_BYTES:
         raise InvalidValue(
@@ -64,14 +65,14 @@ def _parsed(text: str) -> Any:
         )
     try:
         return Xml.to_etree(data)
-    except (SyntaxError, ValueError) as error:  # SyntaxError: what lxml raises for no XML
+    except (SyntaxError, ValueError) as error:  # SyntaxError: lxml raises it for invalid XML
         raise InvalidValue(
             "metadata", "This is not valid XML, or it contains a document type."
         ) from error
 
 
 def _sound(certificates: list[str]) -> tuple[str, ...]:
-    """Raises Invalid."""
+    """Check the number and strength of certificates. Raises InvalidValue."""
     if not 1 <= len(certificates) <= _MAX_CERTIFICATES:
         raise InvalidValue(
             "metadata",

@@ -1,1 +1,1 @@
-"""Teams: made, renamed, deleted; members put into them and taken out."""
+"""Teams: groups of members."""

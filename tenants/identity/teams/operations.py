@@ -1,7 +1,7 @@
-"""Writes teams. A member who leaves the tenant leaves its teams (members.changes).
+"""Operations on teams. A member who leaves the tenant also leaves its teams.
 
-A team that an identity provider keeps as a group is changed by SCIM alone: what people changed
-would be undone by its next word, and a role that the group gave would have no end.
+Only SCIM changes a team that an identity provider manages as a group. The next update would undo a
+manual change, and the role that the group gave would never end.
 """
 
 import uuid
@@ -25,11 +25,11 @@ from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import find_membership
 
 MAX_NAME_CHARS: Final = 120
-MAX_TEAMS: Final = 1_000  # of a tenant
+MAX_TEAMS: Final = 1_000  # per tenant
 
 
 def create_team(*, actor: Actor, name: str, now: datetime) -> TeamView:
-    """Raises Forbidden, Invalid, Conflict."""
+    """Create a team. Raises Forbidden, InvalidValue, Conflict."""
     actor.require(Permission.WRITE_TEAMS)
     name = _read_name(name)
     with tenant_scope(actor.tenant_id):
@@ -52,8 +52,10 @@ def rename_team(
     replaces: str | None = None,
     by_scim: bool = False,
 ) -> TeamView:
-    """`replaces` is the name that the author has seen; None: whichever it has. Raises Forbidden,
-    Invalid, NotFound, Conflict."""
+    """Rename a team. `replaces` is the name that the author has seen; None: any name.
+
+    Raises Forbidden, InvalidValue, NotFound, Conflict.
+    """
     actor.require(Permission.WRITE_TEAMS)
     name = _read_name(name)
     with tenant_scope(actor.tenant_id):
@@ -72,7 +74,7 @@ def rename_team(
 
 
 def delete_team(*, actor: Actor, team_id: uuid.UUID, now: datetime, by_scim: bool = False) -> None:
-    """Its members stay members of the tenant. Raises Forbidden, NotFound, Conflict."""
+    """Delete a team. Its members stay in the tenant. Raises Forbidden, NotFound, Conflict."""
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
@@ -86,7 +88,10 @@ def delete_team(*, actor: Actor, team_id: uuid.UUID, now: datetime, by_scim: boo
 def add_team_member(
     *, actor: Actor, team_id: uuid.UUID, user_id: UserId, now: datetime
 ) -> TeamView:
-    """Who is in it already stays. Raises Forbidden, NotFound, Conflict."""
+    """Add a member to a team. Nothing changes for a member of the team.
+
+    Raises Forbidden, NotFound, Conflict.
+    """
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # the member cannot be removed meanwhile
@@ -108,7 +113,7 @@ def add_team_member(
 def remove_team_member(
     *, actor: Actor, team_id: uuid.UUID, user_id: UserId, now: datetime
 ) -> TeamView:
-    """Raises Forbidden, NotFound, Conflict."""
+    """Remove a member from a team. Raises Forbidden, NotFound, Conflict."""
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
@@ -124,7 +129,7 @@ def remove_team_member(
 
 
 def _require_kept_by_people(actor: Actor, team_id: uuid.UUID) -> None:
-    """Raises Conflict."""
+    """Check that SCIM does not manage the team. Raises Conflict."""
     if ScimGroup.objects.filter(tenant_id=actor.tenant_id, team_id=team_id).exists():
         raise Conflict(
             "This team is managed through SCIM. Change the group at your identity provider."
@@ -132,7 +137,7 @@ def _require_kept_by_people(actor: Actor, team_id: uuid.UUID) -> None:
 
 
 def _read_name(name: str) -> str:
-    """Raises Invalid."""
+    """Return the normalized name. Raises InvalidValue."""
     name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
         raise InvalidValue(
@@ -143,7 +148,7 @@ def _read_name(name: str) -> str:
 
 @contextmanager
 def _unique_name(name: str) -> Iterator[None]:
-    """Raises Conflict for a name that another team has, in whatever case."""
+    """Translate a duplicate name, in any case, into Conflict."""
     try:
         with transaction.atomic():
             yield

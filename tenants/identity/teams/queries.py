@@ -1,4 +1,4 @@
-"""Reads teams."""
+"""Queries of teams."""
 
 import uuid
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class TeamView:
 
 
 def page_of_teams(*, actor: Actor, limit: int, cursor: str | None) -> Page[TeamView]:
-    """Newest first. Raises Forbidden, Invalid. One query."""
+    """Return a page of teams, newest first. One query. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_TEAMS)
     with tenant_scope(actor.tenant_id):
         rows = fetch_first(counted(actor), limit=limit, after=read_cursor(cursor))
@@ -40,7 +40,7 @@ def page_of_teams(*, actor: Actor, limit: int, cursor: str | None) -> Page[TeamV
 
 
 def find_team(*, actor: Actor, team_id: uuid.UUID) -> TeamView:
-    """Raises Forbidden, NotFound."""
+    """Return one team. Raises Forbidden, NotFound."""
     actor.require(Permission.READ_TEAMS)
     with tenant_scope(actor.tenant_id):
         try:
@@ -50,7 +50,7 @@ def find_team(*, actor: Actor, team_id: uuid.UUID) -> TeamView:
 
 
 def counted(actor: Actor) -> QuerySet[Team]:
-    # A sub-query: there is no relation from a team to its rows, whose key is composite.
+    # A sub-query: a team has no relation to its memberships, whose key is composite.
     members = (
         TeamMembership.objects.filter(tenant_id=OuterRef("tenant_id"), team_id=OuterRef("id"))
         .order_by()

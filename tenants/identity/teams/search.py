@@ -1,4 +1,4 @@
-"""Finds teams as people look for them: by a piece of the name, in an order."""
+"""Search of teams by name, with a sort order."""
 
 import uuid
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ _PLACES: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class TeamFilter:
-    text: str = ""  # a piece of the name; "": no matter which
+    text: str = ""  # part of the name; "": not filtered
     order: TeamOrder = TeamOrder.NAME
     is_descending: bool = False
 
@@ -41,7 +41,7 @@ class TeamFilter:
 def find_teams(
     *, actor: Actor, wanted: TeamFilter, limit: int, cursor: str | None
 ) -> Page[TeamView]:
-    """Raises Forbidden, and Invalid for a bad cursor. One query."""
+    """Return a page of teams. One query. Raises Forbidden, and InvalidValue for a bad cursor."""
     actor.require(Permission.READ_TEAMS)
     order = replace(_PLACES[wanted.order], is_descending=wanted.is_descending)
     text = wanted.text.strip()
@@ -53,7 +53,10 @@ def find_teams(
 
 
 def is_managed_by_scim(*, actor: Actor, team_id: uuid.UUID) -> bool:
-    """Then it is changed at the identity provider alone. Raises Forbidden. One query."""
+    """Return whether SCIM manages the team, so that only the identity provider may change it.
+
+    One query. Raises Forbidden.
+    """
     actor.require(Permission.READ_TEAMS)
     with tenant_scope(actor.tenant_id):
         return ScimGroup.objects.filter(tenant_id=actor.tenant_id, team_id=team_id).exists()

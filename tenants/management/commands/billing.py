@@ -32,31 +32,31 @@ class Command(NoSystemChecksCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="what", required=True)
-        plan = commands.add_parser("plan", help="make a plan, without a price yet")
+        plan = commands.add_parser("plan", help="create a plan without a price")
         plan.add_argument("plan")
         plan.add_argument("--name", required=True)
         plan.add_argument("--currency", required=True, choices=[c.value for c in Currency])
-        price = commands.add_parser("price", help="give a plan a price from a day on")
+        price = commands.add_parser("price", help="add a price that starts on a day")
         price.add_argument("plan")
         price.add_argument("--from", dest="day", required=True, type=date.fromisoformat)
-        price.add_argument("--seat", required=True, type=_money, help="for a month, e.g. 19.00")
+        price.add_argument("--seat", required=True, type=_money, help="per month, e.g. 19.00")
         price.add_argument(
             "--tiers", required=True, type=Path, help="JSON: tier -> prices of a million tokens"
         )
-        subscription = commands.add_parser("subscribe", help="give a tenant a plan")
+        subscription = commands.add_parser("subscribe", help="subscribe a tenant to a plan")
         subscription.add_argument("tenant")
         subscription.add_argument("plan")
         subscription.add_argument("--from", dest="day", required=True, type=date.fromisoformat)
-        profile = commands.add_parser("profile", help="whom invoices are made out to")
+        profile = commands.add_parser("profile", help="set the customer on invoices")
         profile.add_argument("tenant")
         profile.add_argument("--file", required=True, type=Path, help="JSON: customer and tax")
-        credit = commands.add_parser("credit", help="give a tenant a credit")
+        credit = commands.add_parser("credit", help="grant a credit to a tenant")
         credit.add_argument("tenant")
         credit.add_argument("amount", type=_money)
         credit.add_argument("--reason", required=True)
-        invoice = commands.add_parser("invoice", help="issue what is due now")
+        invoice = commands.add_parser("invoice", help="issue the invoices due now")
         invoice.add_argument("tenant")
-        note = commands.add_parser("credit-note", help="take back a part of an invoice, before tax")
+        note = commands.add_parser("credit-note", help="credit a part of an invoice, before tax")
         note.add_argument("tenant")
         note.add_argument("number", type=int)
         note.add_argument("amount", type=_money)
@@ -77,11 +77,11 @@ class Command(NoSystemChecksCommand):
 def _plan(options: dict[str, Any]) -> str:
     currency = Currency(options["currency"])
     create_plan(slug=options["plan"], name=options["name"], currency=currency, now=timezone.now())
-    return f"The plan {options['plan']} is there; give it a price."
+    return f"Created the plan {options['plan']}. Add a price next."
 
 
 def _price(options: dict[str, Any]) -> str:
-    """The file's prices are written as money, e.g. "0.15" for a million tokens."""
+    """Add a price. The file contains amounts such as "0.15" for a million tokens."""
     written = json.loads(options["tiers"].read_text())
     tiers = {
         Tier(tier): TierPrices(**{kind: _money(str(price)) for kind, price in prices.items()})
@@ -104,7 +104,7 @@ def _profile(options: dict[str, Any]) -> str:
     customer = msgspec.convert(written["customer"], InvoiceParty)
     tax = msgspec.convert(written.get("tax", {"name": "", "basis_points": 0}), InvoiceTax)
     set_profile(actor=_actor(options), customer=customer, tax=tax, now=timezone.now())
-    return f"The next invoice of {options['tenant']} is made out to {customer.name}."
+    return f"The next invoice of {options['tenant']} is for {customer.name}."
 
 
 def _credit(options: dict[str, Any]) -> str:
@@ -114,7 +114,7 @@ def _credit(options: dict[str, Any]) -> str:
         reason=options["reason"],
         now=timezone.now(),
     )
-    return "The next invoice uses it up first."
+    return "The next invoice uses this credit first."
 
 
 def _invoice(options: dict[str, Any]) -> str:
@@ -157,11 +157,11 @@ def _actor(options: dict[str, Any]) -> Actor:
 
 
 def _money(text: str) -> int:
-    """Micros, of a text with six decimals at most."""
+    """Parse an amount with up to six decimals into micros."""
     try:
         micros = Decimal(text) * MICROS
     except InvalidOperation:
-        raise argparse.ArgumentTypeError(f"{text} is no amount of money.") from None
+        raise argparse.ArgumentTypeError(f"{text} is not an amount of money.") from None
     if not micros.is_finite() or micros != int(micros):
         raise argparse.ArgumentTypeError(f"{text}: six decimals at most.")
     return int(micros)

@@ -12,10 +12,12 @@ from tenants.demo.tenants import ensure_demonstration, read_state, write_state
 
 
 class Command(NoSystemChecksCommand):
-    help = "Makes the demonstration tenants where they are missing, and prints how to sign in."
+    help = "Creates missing demonstration tenants, and prints how to sign in."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--state", type=Path, required=True, help="file that keeps the secrets")
+        parser.add_argument(
+            "--state", type=Path, required=True, help="file that stores the secrets"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         state = ensure_demonstration(known=read_state(options["state"]), now=timezone.now())

@@ -16,12 +16,12 @@ from tenants.security.authorization.directory import find_tenant
 
 
 class Command(NoSystemChecksCommand):
-    help = "Destroys a closed tenant's keys, then purges what it had. Goes on after a kill."
+    help = "Destroys a closed tenant's keys, then purges its data. Run it again after a crash."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("tenant", metavar="TENANT", help="its slug")
         parser.add_argument("--confirm", required=True, metavar="TENANT", help="the slug again")
-        parser.add_argument("--reason", required=True, help="for the audit trail")
+        parser.add_argument("--reason", required=True, help="for the audit log")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["confirm"] != options["tenant"]:
@@ -37,5 +37,5 @@ class Command(NoSystemChecksCommand):
         except DomainError as error:
             raise CommandError(error.message) from error
         if not run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=now):
-            raise CommandError("Records keep coming in; the worker goes on with what is left.")
+            raise CommandError("New records keep arriving; the worker erases the rest.")
         self.stdout.write(f"Shredded; its certificate is in the tenant's list ({erasure_id}).")

@@ -16,12 +16,12 @@ from tenants.security.authorization.directory import find_tenant
 
 
 class Command(NoSystemChecksCommand):
-    help = "Destroys a person's keys in a tenant, then erases him there. Goes on after a kill."
+    help = "Destroys a user's keys in a tenant, then erases the user. Run it again after a crash."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("tenant", metavar="TENANT", help="its slug")
-        parser.add_argument("person", metavar="PERSON", help="an address, or a user's id")
-        parser.add_argument("--reason", required=True, help="for the audit trail")
+        parser.add_argument("person", metavar="PERSON", help="an e-mail address or a user ID")
+        parser.add_argument("--reason", required=True, help="for the audit log")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant_id = find_tenant(slug=options["tenant"])
@@ -30,12 +30,12 @@ class Command(NoSystemChecksCommand):
         actor, now = system_actor(tenant_id), timezone.now()
         try:
             user_id = find_person(options["person"])
-            demand = ErasureRequest(user_id, options["reason"], refuses_held=True)
+            demand = ErasureRequest(user_id, options["reason"], is_rejected_under_hold=True)
             erasure_id = under_way(tenant_id=tenant_id, user_id=user_id) or demand_erasure(
                 actor=actor, demand=demand, now=now
             )
         except DomainError as error:
             raise CommandError(error.message) from error
         if not run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=now):
-            raise CommandError("Records keep coming in; the worker goes on with what is left.")
+            raise CommandError("New records keep arriving; the worker erases the rest.")
         self.stdout.write(f"Erased; its certificate is in the tenant's list ({erasure_id}).")

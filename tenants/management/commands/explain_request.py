@@ -1,4 +1,4 @@
-"""`manage.py explain_request REQUEST_ID [--tenant SLUG]`: why it took as long as it did."""
+"""`manage.py explain_request REQUEST_ID [--tenant SLUG]`: explain a request's latency."""
 
 import argparse
 import json
@@ -19,12 +19,12 @@ from tenants.usage.requests.waterfall import lines
 
 
 class Command(NoSystemChecksCommand):
-    help = "Shows the stages of one completion, and says in words what made it slow or ended it."
+    help = "Shows the stages of a completion, and explains why it was slow or ended."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("request_id", type=_request_id, metavar="REQUEST_ID")
-        parser.add_argument("--tenant", metavar="SLUG", help="look at this tenant's only")
-        parser.add_argument("--reason", default="", help="for the tenant's audit trail")
+        parser.add_argument("--tenant", metavar="SLUG", help="search this tenant only")
+        parser.add_argument("--reason", default="", help="for the tenant's audit log")
         parser.add_argument("--json", action="store_true", help="print one JSON line instead")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -53,4 +53,4 @@ def _request_id(text: str) -> uuid.UUID:
     try:
         return uuid.UUID(text)
     except ValueError:
-        raise argparse.ArgumentTypeError("a request id has 32 hexadecimal digits") from None
+        raise argparse.ArgumentTypeError("a request ID has 32 hexadecimal digits") from None

@@ -1,5 +1,7 @@
-"""`manage.py export_audit_log TENANT --from DATE --to DATE --out FILE`: see
-tenants.security.audit.export."""
+"""`manage.py export_audit_log TENANT --from DATE --to DATE --out FILE`.
+
+See tenants.security.audit.export.
+"""
 
 import argparse
 import tempfile
@@ -20,14 +22,16 @@ from tenants.security.authorization.directory import find_tenant
 
 
 class Command(NoSystemChecksCommand):
-    help = "Writes a tenant's audit trail as signed NDJSON, which `verify_audit` checks offline."
+    help = "Writes a tenant's audit log as signed NDJSON, which `verify_audit` verifies offline."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("tenant", metavar="TENANT", help="its slug")
-        parser.add_argument("--from", dest="since", type=_moment, help="its first moment, in UTC")
-        parser.add_argument("--to", dest="until", type=_moment, help="the first moment after it")
+        parser.add_argument(
+            "--from", dest="since", type=_moment, help="start of the period, in UTC"
+        )
+        parser.add_argument("--to", dest="until", type=_moment, help="end, exclusive")
         parser.add_argument("--out", type=Path, required=True, metavar="FILE")
-        parser.add_argument("--reason", default="", help="for the audit trail")
+        parser.add_argument("--reason", default="", help="for the audit log")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant_id = find_tenant(slug=options["tenant"])
@@ -41,11 +45,14 @@ class Command(NoSystemChecksCommand):
             raise CommandError(error.message) from error
         except OSError as error:
             raise CommandError(f"It cannot be written: {error.strerror}.") from error
-        self.stdout.write(f"{span.num_entries} entries; the chain stands at {span.head.sequence}.")
+        self.stdout.write(f"{span.num_entries} entries; the chain ends at {span.head.sequence}.")
 
 
 def _write(actor: Actor, period: AuditExportPeriod, path: Path, reason: str) -> ChainRange:
-    """Under its name only once it is whole; readable by who wrote it alone."""
+    """Write the file under a temporary name, and rename it at the end.
+
+    Only its owner can read it.
+    """
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
         try:
             span = write_export(

@@ -1,5 +1,7 @@
-"""`manage.py export_data_subject TENANT PERSON --reason WHY --out FILE`: see
-platform/docs/retention.md."""
+"""`manage.py export_data_subject TENANT PERSON --reason WHY --out FILE`.
+
+See platform/docs/retention.md.
+"""
 
 import argparse
 import tempfile
@@ -20,12 +22,12 @@ from tenants.security.encryption.errors import EncryptionFailed
 
 
 class Command(NoSystemChecksCommand):
-    help = "Writes all that is held about a person in a tenant: NDJSON in a ZIP, signed."
+    help = "Writes all personal data of a user in a tenant: NDJSON in a ZIP, signed."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("tenant", metavar="TENANT", help="its slug")
-        parser.add_argument("person", metavar="PERSON", help="an address, or a user's id")
-        parser.add_argument("--reason", required=True, help="for the audit trail")
+        parser.add_argument("person", metavar="PERSON", help="an e-mail address or a user ID")
+        parser.add_argument("--reason", required=True, help="for the audit log")
         parser.add_argument("--out", type=Path, required=True, metavar="FILE")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -44,7 +46,10 @@ class Command(NoSystemChecksCommand):
 
 
 def _write(actor: Actor, asked: BundleRequest, path: Path) -> dict[str, Any]:
-    """Under its name only once it is whole; readable by who wrote it alone."""
+    """Write the file under a temporary name, and rename it at the end.
+
+    Only its owner can read it.
+    """
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
         try:
             manifest = write_bundle(actor=actor, asked=asked, out=out.file, now=timezone.now())

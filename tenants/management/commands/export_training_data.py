@@ -1,4 +1,4 @@
-"""`manage.py export_training_data TENANT --out FILE`: see platform/docs/telemetry.md."""
+"""`manage.py export_training_data TENANT --out FILE`: see platform/docs/content-capture.md."""
 
 import argparse
 import os
@@ -18,7 +18,7 @@ from tenants.security.encryption.errors import EncryptionFailed
 
 
 class Command(NoSystemChecksCommand):
-    help = "Writes what may train models, by the tenant's and its users' consent, as NDJSON."
+    help = "Writes the content that may train models, by consent, as NDJSON."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("tenant", metavar="TENANT", help="its slug")
@@ -37,7 +37,7 @@ class Command(NoSystemChecksCommand):
 
 
 def _write(lines: Iterator[bytes], out: Path) -> int:
-    """Whole or not at all, for its owner only, and never over something else."""
+    """Write a new file completely or not at all, readable only by its owner."""
     with tempfile.NamedTemporaryFile(dir=out.parent, prefix=f".{out.name}.") as draft:
         num_lines = sum(bool(draft.write(line)) for line in lines)
         draft.flush()

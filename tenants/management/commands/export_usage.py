@@ -1,4 +1,4 @@
-"""`manage.py export_usage SLUG --from DAY --to DAY --out FILE`: usage in any format, and its proof.
+"""`manage.py export_usage SLUG --from DAY --to DAY --out FILE`: export usage in any format.
 
 The proof is FILE.proof.json; `manage.py verify_export FILE` compares both.
 """
@@ -31,7 +31,7 @@ _EXPORTS = {export.name: export for export in EXPORTS}
 
 
 class Command(NoSystemChecksCommand):
-    help = "Writes a tenant's usage: a row a request, or a row for each day and group."
+    help = "Writes a tenant's usage: a row for each request, or for each day and group."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("slug")
@@ -77,7 +77,10 @@ def _export(asked: RowQuery, export: Export, media: str, path: Path) -> WriteDig
 
 @contextmanager
 def _whole(path: Path) -> Iterator[IO[bytes]]:
-    """Under its name only once it is whole; readable by who wrote it alone."""
+    """Yield a file with a temporary name, and rename it at the end.
+
+    Only its owner can read it.
+    """
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
         try:
             yield out.file

@@ -1,5 +1,7 @@
-"""`manage.py manage_operator create | renew | disable HANDLE`, `manage.py manage_operator list`:
-accounts of those who run the platform, for the operators' own pages (CARET_OPERATOR_ADMIN_PATH)."""
+"""`manage.py manage_operator create | renew | disable HANDLE` and `manage.py manage_operator list`.
+
+Manages the accounts for the operators' own pages (CARET_OPERATOR_ADMIN_PATH).
+"""
 
 import argparse
 from typing import Any
@@ -20,22 +22,22 @@ from tenants.fleet.operators.accounts import (
 
 
 class Command(NoSystemChecksCommand):
-    help = "Makes, renews, disables and lists accounts of the platform's operators."
+    help = "Creates, resets, disables and lists accounts of the platform's operators."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         what = parser.add_subparsers(dest="what", required=True)
-        create = what.add_parser("create", help="shows its password and second factor, once")
-        create.add_argument("handle", help="as tenants' audit trails name him")
+        create = what.add_parser("create", help="show its password and second factor once")
+        create.add_argument("handle", help="the name in tenants' audit logs")
         create.add_argument("--name", required=True)
         create.add_argument(
             "--role",
             choices=[role.value for role in OperatorRole],
             default=OperatorRole.SUPPORT.value,
-            help="support looks; manager also changes plan, status, region and limits",
+            help="support is read-only; manager changes plan, status, region and limits",
         )
-        renew = what.add_parser("renew", help="a new password and second factor; enables him")
+        renew = what.add_parser("renew", help="set a new password and factor; enable")
         renew.add_argument("handle")
-        what.add_parser("disable", help="his sessions end at once").add_argument("handle")
+        what.add_parser("disable", help="end all sessions at once").add_argument("handle")
         what.add_parser("list")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -46,7 +48,7 @@ class Command(NoSystemChecksCommand):
 
 
 def _do(options: dict[str, Any]) -> str:
-    """What to say. Raises Refused."""
+    """Run the subcommand and return its output. Raises DomainError."""
     what, now = options["what"], timezone.now()
     if what == "list":
         return _listing()
@@ -63,9 +65,9 @@ def _do(options: dict[str, Any]) -> str:
 def _once(handle: str, credentials: Credentials) -> str:
     return "\n".join(
         [
-            f"{handle} signs in with this password and a code of his app. Both are shown once.",
+            f"{handle} signs in with this password and a code from an app. Both are shown once.",
             f"password       {credentials.password}",
-            f"second factor  {credentials.factor_address}",
+            f"second factor  {credentials.totp_uri}",
         ]
     )
 

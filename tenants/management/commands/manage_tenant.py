@@ -1,6 +1,8 @@
-"""`manage.py manage_tenant SLUG --suspend | --activate | --begin-closing | --close | --purge-cache
-|
---drop-identity-provider`: for the platform's operator."""
+"""Command for the platform's operator that changes a tenant's status.
+
+`manage.py manage_tenant SLUG --suspend | --activate | --begin-closing | --close | --purge-cache |
+--drop-identity-provider`
+"""
 
 import argparse
 from datetime import datetime
@@ -20,24 +22,24 @@ from tenants.security.authorization.directory import find_tenant
 
 
 class Command(NoSystemChecksCommand):
-    help = "Suspends, activates or closes a tenant, or has what engines cached for it forgotten."
+    help = "Suspends, activates or closes a tenant, or purges its cache."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("slug")
         what = parser.add_mutually_exclusive_group(required=True)
-        what.add_argument("--suspend", action="store_true", help="its keys are refused")
-        what.add_argument("--activate", action="store_true", help="its keys are taken again")
+        what.add_argument("--suspend", action="store_true", help="reject its keys")
+        what.add_argument("--activate", action="store_true", help="accept its keys again")
         what.add_argument(
-            "--begin-closing", action="store_true", help="only export and erasure are left"
+            "--begin-closing", action="store_true", help="allow only export and erasure"
         )
-        what.add_argument("--close", action="store_true", help="nobody signs in to it any more")
-        what.add_argument("--purge-cache", action="store_true", help="its prompts are forgotten")
+        what.add_argument("--close", action="store_true", help="end sign-in for good")
+        what.add_argument("--purge-cache", action="store_true", help="purge its prefix cache")
         what.add_argument(
             "--drop-identity-provider",
             action="store_true",
-            help="its people sign in by password again: for who is locked out by it",
+            help="let its users sign in with passwords again if they are locked out",
         )
-        parser.add_argument("--reason", default="", help="for the audit trail")
+        parser.add_argument("--reason", default="", help="for the audit log")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant_id = find_tenant(slug=options["slug"])
@@ -62,7 +64,7 @@ def _do(actor: Actor, options: dict[str, Any]) -> str:
     slug, reason, now = options["slug"], options["reason"], timezone.now()
     if options["purge_cache"]:
         epoch = purge_cache(actor=actor, reason=reason, now=now)
-        return f"{slug} begins cache epoch {epoch}; what was cached before is not found again."
+        return f"{slug} begins cache epoch {epoch}; nothing cached before is used again."
     if options["drop_identity_provider"]:
         return _drop_identity_provider(actor, reason, now)
     status = next(status for option, status in _STATUSES.items() if options[option])
@@ -71,9 +73,9 @@ def _do(actor: Actor, options: dict[str, Any]) -> str:
 
 
 def _drop_identity_provider(actor: Actor, reason: str, now: datetime) -> str:
-    """Raises Invalid, NotFound."""
+    """Remove the identity provider and return the output. Raises InvalidValue, NotFound."""
     held = get_rules(actor=actor).provider
     if held is None:
         raise NotFound("This tenant has no identity provider.")
     remove_provider(actor=actor, reason=reason, now=now)
-    return f"{held.issuer} lets nobody in any more; who has a password signs in by it."
+    return f"{held.issuer} lets nobody in any more; users sign in with their passwords."

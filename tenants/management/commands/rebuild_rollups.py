@@ -1,4 +1,4 @@
-"""`manage.py rebuild_rollups SLUG --from DAY --to DAY`: counts a period of a tenant anew."""
+"""`manage.py rebuild_rollups SLUG --from DAY --to DAY`: count a tenant's period again."""
 
 import argparse
 from datetime import UTC, date, datetime, time
@@ -19,15 +19,15 @@ _FORM: Final = "a day, such as 2026-11-01"
 
 class Command(NoSystemChecksCommand):
     help = (
-        "Counts hours and days anew from usage records and outcomes, as after an erasure. Hours"
-        " that have no records any more keep what they have."
+        "Counts hours and days again from usage records and outcomes. Hours whose records were"
+        " purged keep their counts."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("slug")
         parser.add_argument("--from", dest="first", type=_day, required=True, help=_FORM)
         parser.add_argument(
-            "--to", dest="end", type=_day, required=True, help=f"{_FORM}, not part of it"
+            "--to", dest="end", type=_day, required=True, help=f"{_FORM}, exclusive"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -38,7 +38,7 @@ class Command(NoSystemChecksCommand):
         if not 0 < (end - first).days <= MAX_DAYS:
             raise CommandError(f"The period has 1 to {MAX_DAYS} days.")
         stream = UsageStream(connect(), consumer="roll-up")
-        arrived_until = stream.arrived_until(now=timezone.now())
+        arrived_until = stream.find_arrived_until(now=timezone.now())
         try:
             mark_period_dirty(tenant_id=tenant_id, start=first, end=end)
         except DomainError as error:

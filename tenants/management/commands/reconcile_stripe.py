@@ -1,5 +1,7 @@
-"""`manage.py reconcile_stripe --month 2026-10`: what the ledger has and Stripe has not, or the
-other way round; fails when there is anything."""
+"""`manage.py reconcile_stripe --month 2026-10`: compare the ledger with Stripe.
+
+Fails if any meter differs.
+"""
 
 import argparse
 from datetime import date
@@ -42,8 +44,8 @@ class Command(NoSystemChecksCommand):
             except StripeFailed as error:
                 raise CommandError(f"Stripe: {error}") from error
             for each in found:
-                num_uneven += not each.is_even
-                row = (each.booked, each.sent, each.at_stripe, each.waiting, each.stuck)
+                num_uneven += not each.is_equal
+                row = (each.booked, each.sent, each.stripe_quantity, each.waiting, each.stuck)
                 self.stdout.write(_COLUMNS.format(slug, each.event_name, *row))
         if num_uneven:
             raise CommandError(f"{num_uneven} meters differ.")

@@ -1,4 +1,4 @@
-"""`manage.py recount_pool_usage`: counts anew what each pool did on each of the last 90 days."""
+"""`manage.py recount_pool_usage`: count the pools' usage of the last 90 days again."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from tenants.fleet.pools.daily_usage import MAX_DAYS, count_days
 
 class Command(NoSystemChecksCommand):
     help = (
-        "Counts what the pools did over all tenants, for the operators' figures of cost. A task"
-        " does so every few minutes, and of all days once a day: this is for who does not wait."
+        "Counts the pools' usage over all tenants, for the operators' cost figures. A task does"
+        " so every few minutes, and for all days once a day; this command does it at once."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

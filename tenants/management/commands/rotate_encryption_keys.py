@@ -1,5 +1,7 @@
-"""`manage.py rotate_encryption_keys`: see tenants.security.encryption.rotation and
-platform/docs/keys.md."""
+"""`manage.py rotate_encryption_keys`.
+
+See tenants.security.encryption.rotation and platform/docs/encryption-keys.md.
+"""
 
 import argparse
 from datetime import datetime, timedelta
@@ -19,17 +21,17 @@ from tenants.security.encryption.rotation import retire_root_keys, rotate_tenant
 
 class Command(NoSystemChecksCommand):
     help = (
-        "Wraps tenants' keys by the first of CARET_ROOT_KEYS, and data keys by their tenant's key"
-        " in force. Everything may run meanwhile; ended early, it goes on when it is run again."
+        "Wraps tenant keys with the first of CARET_ROOT_KEYS, and data keys with the tenant key"
+        " in force. Needs no downtime. If it ends early, run it again to continue."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--tenant", metavar="SLUG", help="only this one's")
+        parser.add_argument("--tenant", metavar="SLUG", help="this tenant only")
         parser.add_argument(
             "--replace-older-than",
             type=int,
             metavar="DAYS",
-            help="tenants' keys of this age are replaced by new ones first; 0: all of them",
+            help="first replace tenant keys of this age by new ones; 0: all",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -41,9 +43,9 @@ class Command(NoSystemChecksCommand):
             if not self._rotate(slug, tenant_id, now=now, older_than=older_than)
         ]
         for root_key_id in retire_root_keys(now=now):
-            self.stdout.write(f"{root_key_id} wraps nothing any more: it may be taken away.")
+            self.stdout.write(f"{root_key_id} wraps nothing any more: you can remove it.")
         if failed:
-            raise CommandError(f"{len(failed)} tenants were left as they are: {', '.join(failed)}.")
+            raise CommandError(f"{len(failed)} tenants are unchanged: {', '.join(failed)}.")
 
     def _rotate(
         self, slug: str, tenant_id: TenantId, *, now: datetime, older_than: datetime | None
@@ -54,7 +56,7 @@ class Command(NoSystemChecksCommand):
             self.stderr.write(f"{slug}: {error}")
             return False
         except DecryptionFailed:
-            self.stderr.write(f"{slug}: a wrapped key was changed or moved, and does not open.")
+            self.stderr.write(f"{slug}: a wrapped key was changed or moved and cannot be opened.")
             return False
         self.stdout.write(
             f"{slug}: {done.tenant_keys} tenant keys rewrapped, {done.new_tenant_keys} new,"

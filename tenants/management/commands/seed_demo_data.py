@@ -12,22 +12,22 @@ from tenants.base.errors import DomainError
 from tenants.demo.operations import AlreadyFilled, SeedOptions, seed
 from tenants.demo.tenants import NAMES
 
-_DAYS_IN_MONTH: Final = 28  # at least
+_DAYS_IN_MONTH: Final = 28  # minimum
 
 
 class Command(NoSystemChecksCommand):
     help = (
-        "Fills the demonstration tenants with a made-up past, once: people, usage, bills, policies"
-        " and evidence, for every page of the console. It touches no other tenant."
+        "Seeds the demonstration tenants with generated data, once: users, usage, invoices,"
+        " policies and evidence, for every page of the console. It changes no other tenant."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--slug", action="append", help=f"default: {' and '.join(NAMES)}")
         parser.add_argument("--days", type=int, default=92)
         parser.add_argument("--people", type=int, default=40)
-        parser.add_argument("--seed", type=int, default=1, help="another one, another past")
+        parser.add_argument("--seed", type=int, default=1, help="a different seed, different data")
         parser.add_argument(
-            "--again", action="store_true", help="leave a tenant that is filled as it is, and go on"
+            "--again", action="store_true", help="skip a tenant that is seeded, and continue"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

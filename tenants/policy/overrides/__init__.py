@@ -1,1 +1,1 @@
-"""What is said of teams and users beyond the tenant's policy: it only takes away."""
+"""Policy overrides of teams and users. They can only restrict the tenant's policy."""

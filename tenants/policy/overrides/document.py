@@ -1,4 +1,4 @@
-"""A layer as JSON: read, checked, written, within the bounds of a policy."""
+"""A policy override as JSON: parsing, validation, serialization, within a policy's bounds."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tenants.policy.document import (
 
 
 def read_layer(document: object) -> PolicyOverride:
-    """Raises Invalid, which names the field and what would be right."""
+    """Parse an override. Raises InvalidValue, which names the field and the valid values."""
     layer = convert(document, PolicyOverride, name="layer")
     check_names("models", layer.models)
     check_names("regions", layer.regions)
@@ -27,6 +27,6 @@ def read_layer(document: object) -> PolicyOverride:
 
 
 def write_layer(layer: PolicyOverride) -> dict[str, Any]:
-    """As JSON, what it says and no more."""
+    """Serialize an override, without the fields that it does not set."""
     document: dict[str, Any] = msgspec.to_builtins(layer, order="deterministic")
     return document

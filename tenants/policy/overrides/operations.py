@@ -1,4 +1,4 @@
-"""Says something of a team or a user: a new version with a reason, never an edit."""
+"""Operations that write policy overrides: each change is a new version with a reason."""
 
 from datetime import datetime
 from typing import Final
@@ -20,9 +20,9 @@ from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
-# In force in one tenant, in its snapshot.
+# In force at once in one tenant, because its snapshot contains all of them.
 MAX_LAYERS: Final = 1_000
-MAX_GLOBS: Final = 5_000  # of all layers together
+MAX_GLOBS: Final = 5_000  # of all overrides together
 
 
 def set_override(
@@ -34,11 +34,13 @@ def set_override(
     now: datetime,
     replaces: int | None = None,
 ) -> OverrideInForce:
-    """Gateways know it at once. An empty document lifts what was said.
+    """Set the override of a team or a user. Gateways learn it at once.
 
-    `replaces` is the version that the author has seen, 0 where there was none; None: whichever is
-    in force. Raises Forbidden, Invalid, NotFound, Conflict, and Outdated when another one is in
-    force by now.
+    An empty document removes the override. `replaces` is the version that the author has seen, 0:
+    none; None: any version.
+
+    Raises Forbidden, InvalidValue, NotFound, Conflict, and VersionConflict when another version is
+    in force by now.
     """
     actor.require(Permission.WRITE_POLICY)
     layer = read_layer(document)
@@ -62,8 +64,8 @@ def set_override(
 
 
 def _require_room(actor: Actor, subject: OverrideSubject, layer: PolicyOverride) -> None:
-    """Raises Conflict."""
-    in_force = read_overrides(tenant_id=actor.tenant_id).of
+    """Check the tenant's limits of overrides and globs. Raises Conflict."""
+    in_force = read_overrides(tenant_id=actor.tenant_id).all
     if layer != PolicyOverride() and subject not in in_force and len(in_force) >= MAX_LAYERS:
         raise Conflict(
             "You already have overrides for {most} teams and users, which is the limit.",

@@ -1,4 +1,4 @@
-"""Reads layers: what is said of whom, and what comes of it for one user."""
+"""Queries of policy overrides and of the resulting policy of one user."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class SubjectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OverrideSubject:
-    """Of whom something is said."""
+    """The team or the user that an override applies to."""
 
     kind: SubjectKind
     id: UUID
@@ -39,23 +39,23 @@ class OverrideSubject:
 class OverrideInForce:
     subject: OverrideSubject
     name: str  # the team's, or the user's e-mail address
-    version: int  # 0: nothing was ever said
+    version: int  # 0: no version exists
     layer: PolicyOverride
-    author_email: str | None  # None: no person, or one who was erased
+    author_email: str | None  # None: no user, or an erased one
     author_key: str  # "": no key
     reason: str
-    created_at: datetime | None  # None: nothing was ever said
+    created_at: datetime | None  # None: no version exists
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyOverrides:
-    """All that is in force in a tenant, and for whom."""
+    """All overrides in force in a tenant, with the teams of its members."""
 
-    of: dict[OverrideSubject, OverrideInForce]
-    teams_of: dict[UserId, tuple[UUID, ...]]  # members of teams only; in the teams' order
+    all: dict[OverrideSubject, OverrideInForce]
+    teams_of: dict[UserId, tuple[UUID, ...]]  # only members who are in a team; teams by ID
 
     def for_user(self, user_id: UserId) -> list[OverrideInForce]:
-        """His teams' first, his own last."""
+        """Return the overrides of the user's teams, then the user's own."""
         subjects = [
             *(
                 OverrideSubject(SubjectKind.TEAM, team_id)
@@ -63,17 +63,17 @@ class PolicyOverrides:
             ),
             OverrideSubject(SubjectKind.USER, UUID(user_id)),
         ]
-        return [self.of[subject] for subject in subjects if subject in self.of]
+        return [self.all[subject] for subject in subjects if subject in self.all]
 
-    def narrow(self, policy: TenantPolicy, user_id: UserId) -> TenantPolicy:
+    def apply(self, policy: TenantPolicy, user_id: UserId) -> TenantPolicy:
         return apply_overrides(policy, (each.layer for each in self.for_user(user_id)))
 
 
 def page_of_layers(*, actor: Actor, limit: int, cursor: str | None) -> Page[OverrideInForce]:
-    """Those in force, newest first. Raises Forbidden, Invalid."""
-    actor.require(Permission.READ_LAYERS)
+    """Return a page of the overrides in force, newest first. Raises Forbidden, InvalidValue."""
+    actor.require(Permission.READ_OVERRIDES)
     after = read_cursor(cursor)
-    found = read_overrides(tenant_id=actor.tenant_id).of.values()
+    found = read_overrides(tenant_id=actor.tenant_id).all.values()
     places = sorted(((_place(each), each) for each in found), key=_by_place, reverse=True)
     left = [each for place, each in places if after is None or _at(place) < _at(after)]
     return build_page(left[: limit + 1], limit=limit, place=_place)
@@ -93,8 +93,8 @@ def _by_place(pair: tuple[PagePosition, OverrideInForce]) -> tuple[datetime, UUI
 
 
 def find_override(*, actor: Actor, subject: OverrideSubject) -> OverrideInForce:
-    """One of version 0 where nothing was ever said. Raises Forbidden, NotFound."""
-    actor.require(Permission.READ_LAYERS)
+    """Return a subject's override; version 0 if none was ever set. Raises Forbidden, NotFound."""
+    actor.require(Permission.READ_OVERRIDES)
     with tenant_scope(actor.tenant_id):
         name = find_name(tenant_id=actor.tenant_id, subject=subject)
         rows = PolicyOverrideVersion.objects.filter(
@@ -107,8 +107,8 @@ def find_override(*, actor: Actor, subject: OverrideSubject) -> OverrideInForce:
 
 
 def find_layer_version(*, actor: Actor, subject: OverrideSubject, version: int) -> PolicyOverride:
-    """What a version said; of version 0 nothing. Raises Forbidden, NotFound."""
-    actor.require(Permission.READ_LAYERS)
+    """Return one version of an override; version 0 is empty. Raises Forbidden, NotFound."""
+    actor.require(Permission.READ_OVERRIDES)
     if version == 0:
         return PolicyOverride()
     with tenant_scope(actor.tenant_id):
@@ -124,14 +124,16 @@ def find_layer_version(*, actor: Actor, subject: OverrideSubject, version: int) 
 
 
 def effective_policy(*, tenant_id: TenantId, user_id: UserId) -> TenantPolicy:
-    """For the platform itself: what holds for one user. Raises NotFound."""
+    """Return the effective policy of one user. Checks no permission. Raises NotFound."""
     policy = find_policy(tenant_id=tenant_id).policy
-    return read_overrides(tenant_id=tenant_id).narrow(policy, user_id)
+    return read_overrides(tenant_id=tenant_id).apply(policy, user_id)
 
 
 def read_overrides(*, tenant_id: TenantId) -> PolicyOverrides:
-    """For the platform itself: asks no role. Those of teams and members that are gone, and those
-    that were lifted, are left out. Five queries."""
+    """Return all overrides in force. Checks no permission. Five queries.
+
+    Leaves out overrides that were removed, and those of deleted teams and former members.
+    """
     with tenant_scope(tenant_id):
         teams = Team.objects.filter(tenant_id=tenant_id).values_list("id", "name")
         members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
@@ -146,7 +148,7 @@ def read_overrides(*, tenant_id: TenantId) -> PolicyOverrides:
         (OverrideSubject(SubjectKind(row.subject_kind), row.subject_id), row) for row in rows
     )
     return PolicyOverrides(
-        of={
+        all={
             subject: _in_force(row, names[subject], erased)
             for subject, row in subjects
             if subject in names and row.document
@@ -156,7 +158,7 @@ def read_overrides(*, tenant_id: TenantId) -> PolicyOverrides:
 
 
 def find_name(*, tenant_id: TenantId, subject: OverrideSubject) -> str:
-    """Inside the tenant's scope. Raises NotFound."""
+    """Return the name of a team or a member, inside the tenant's scope. Raises NotFound."""
     if subject.kind is SubjectKind.TEAM:
         rows = Team.objects.filter(tenant_id=tenant_id, id=subject.id)
         found = rows.values_list("name", flat=True).first()

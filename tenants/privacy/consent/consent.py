@@ -1,7 +1,8 @@
-"""What receipts and a policy mean together. Pure.
+"""The consent that results from receipts and a policy. Pure.
 
-A user's consent counts while his last receipt of its kind is a yes to the wording in force, and the
-tenant's policy allows it, likewise by the wording in force. Training counts with telemetry only.
+A user's consent counts while their last receipt of its kind is a yes to the current text, and the
+tenant's policy allows it, also by its current text. Consent to training needs consent to content
+capture.
 """
 
 from collections.abc import Iterable
@@ -14,7 +15,7 @@ from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, USER_WORD
 
 @dataclass(frozen=True, slots=True)
 class ConsentStatement:
-    """A receipt's gist."""
+    """The part of a receipt that decides consent."""
 
     kind: ConsentKind
     is_given: bool
@@ -23,12 +24,12 @@ class ConsentStatement:
 
 @dataclass(frozen=True, slots=True)
 class UserConsent:
-    """Of a user."""
+    """The consent of a user, or what a tenant allows its users."""
 
     telemetry: bool
     training: bool
 
-    def of(self, kind: ConsentKind) -> bool:
+    def is_given(self, kind: ConsentKind) -> bool:
         return self.telemetry if kind is ConsentKind.TELEMETRY else self.training
 
 
@@ -36,14 +37,14 @@ NO_CONSENT: Final = UserConsent(telemetry=False, training=False)
 
 
 def tenant_consent(policy: Telemetry | None) -> UserConsent:
-    """What the tenant lets its users agree to."""
+    """Return the consent that the tenant allows its users to give."""
     if policy is None or policy.wording != TENANT_CONSENT_TEXT:
         return NO_CONSENT
     return UserConsent(telemetry=True, training=policy.training)
 
 
 def consent_of(said: Iterable[ConsentStatement]) -> UserConsent:
-    """Of one user, whose receipts come in the order of time; whatever the tenant allows."""
+    """Return a user's consent from their receipts, oldest first, whatever the tenant allows."""
     last = {each.kind: each for each in said}
     telemetry, training = (
         is_current_yes(last.get(kind)) for kind in (ConsentKind.TELEMETRY, ConsentKind.TRAINING)
@@ -52,7 +53,7 @@ def consent_of(said: Iterable[ConsentStatement]) -> UserConsent:
 
 
 def effective_consent(consent: UserConsent, allowance: UserConsent) -> UserConsent:
-    """Both keys turned."""
+    """Return the consent that both the user gives and the tenant allows."""
     return UserConsent(
         telemetry=consent.telemetry and allowance.telemetry,
         training=consent.training and allowance.telemetry and allowance.training,
@@ -60,5 +61,5 @@ def effective_consent(consent: UserConsent, allowance: UserConsent) -> UserConse
 
 
 def is_current_yes(said: ConsentStatement | None) -> bool:
-    """To the wording in force."""
+    """Return whether the statement is a yes to the current text."""
     return said is not None and said.is_given and said.wording == USER_WORDINGS[said.kind]

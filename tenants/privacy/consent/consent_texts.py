@@ -1,5 +1,8 @@
-"""What exactly is agreed to. A wording that was published is never edited: another one is another
-version, and who has agreed to the one before is asked anew."""
+"""The versions of the texts that tenants and users consent to.
+
+A published text is never edited. A change is a new version, and users who consented to the previous
+one must consent again.
+"""
 
 import hashlib
 from dataclasses import dataclass
@@ -15,10 +18,10 @@ _FOLDER: Final = Path(__file__).parent / "wordings"
 
 
 class ConsentKind(StrEnum):
-    """What a receipt is about."""
+    """The kind of consent that a receipt is about."""
 
-    TELEMETRY = "telemetry"  # content is kept
-    TRAINING = "training"  # what is kept may train models
+    TELEMETRY = "telemetry"  # content may be stored
+    TRAINING = "training"  # stored content may train models
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +31,11 @@ class ConsentText:
 
     @property
     def sha256(self) -> str:
-        """Of the text in UTF-8, as hex digits."""
+        """SHA-256 of the UTF-8 text, in hex."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-TENANT_CONSENT_TEXT: Final = "tenant-1"  # of both kinds
+TENANT_CONSENT_TEXT: Final = "tenant-1"  # covers both kinds
 USER_WORDINGS: Final = MappingProxyType(
     {ConsentKind.TELEMETRY: "telemetry-1", ConsentKind.TRAINING: "training-1"}
 )
@@ -44,7 +47,7 @@ def get_consent_text(version: str) -> ConsentText:
 
 
 def require_current(field: str, *, asked: str, current: str) -> None:
-    """Raises Invalid unless the wording that somebody has read is the one in force."""
+    """Check that the text the caller has read is the current one. Raises InvalidValue."""
     if asked != current:
         raise InvalidValue(
             field,

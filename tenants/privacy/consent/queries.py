@@ -1,4 +1,4 @@
-"""Reads consents: who has agreed to what, and by which receipts."""
+"""Queries of consents and of the receipts that prove them."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -37,19 +37,19 @@ from tenants.security.authorization.erased_users import find_erased_users
 
 @dataclass(frozen=True, slots=True)
 class OwnConsent:
-    """Of whoever asks."""
+    """The consent of the actor."""
 
-    allowance: UserConsent  # what the tenant lets him agree to
-    given: UserConsent  # what he has agreed to, and is allowed
-    retention_days: int | None  # None: nothing is kept
+    allowance: UserConsent  # the consent that the tenant allows
+    given: UserConsent  # the actor's consent, as far as the tenant allows it
+    retention_days: int | None  # None: nothing is stored
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveConsent:
-    """Of a user who has agreed, and may: since when both he and his tenant have."""
+    """A user's consent in force, with the times since when both user and tenant have consented."""
 
     telemetry_since: datetime
-    training_since: datetime | None  # None: nothing of his may train models
+    training_since: datetime | None  # None: the user's content may not train models
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,14 @@ class Receipt:
     is_given: bool
     wording: str
     wording_sha256: str
-    actor_email: str | None  # None: the platform's operator
-    policy_version: int | None  # None: not by a policy
+    actor_email: str | None  # None: an operator, or an erased user
+    policy_version: int | None  # None: not caused by a policy
     address: str | None
     created_at: datetime
 
 
 def get_own_consent(*, actor: Actor) -> OwnConsent:
-    """Raises Forbidden. Three queries."""
+    """Return the actor's consent. Three queries. Raises Forbidden."""
     own = _own(actor)
     with tenant_scope(actor.tenant_id):
         policy = find_policy(tenant_id=actor.tenant_id).policy.telemetry
@@ -82,7 +82,7 @@ def get_own_consent(*, actor: Actor) -> OwnConsent:
 
 
 def get_consent_of(*, actor: Actor, user_id: UserId) -> UserConsent:
-    """What this user has said, whatever the tenant allows. Raises Forbidden. One query."""
+    """Return a user's consent, whatever the tenant allows. One query. Raises Forbidden."""
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
         said = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id)
@@ -92,12 +92,14 @@ def get_consent_of(*, actor: Actor, user_id: UserId) -> UserConsent:
 def list_receipts(
     *, actor: Actor, limit: int, cursor: str | None, only_own: bool = False
 ) -> Page[Receipt]:
-    """All of the tenant's, or for those who may not see them or do not want to, their own; newest
-    first. Raises Forbidden, Invalid."""
+    """Return a page of receipts, newest first: all of the tenant's, or the actor's own.
+
+    Actors without READ_CONSENT get only their own. Raises Forbidden, InvalidValue.
+    """
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
         found = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
-        if only_own or not actor.may(Permission.READ_CONSENT):
+        if only_own or not actor.has_permission(Permission.READ_CONSENT):
             found = found.filter(user_id=_own(actor))
         rows = fetch_first(found.select_related("user", "actor"), limit=limit, after=after)
         people = [person for row in rows for person in (row.user_id, row.actor_id)]
@@ -108,34 +110,34 @@ def list_receipts(
 
 @dataclass(frozen=True, slots=True)
 class ConsentOverview:
-    """How a tenant's members have decided."""
+    """The consent of a tenant and the numbers of members who have consented."""
 
     allowance: UserConsent
-    wording: str | None  # that the tenant has agreed to; None: it allows nothing
-    retention_days: int | None  # None: nothing is kept
+    wording: str | None  # the text that the tenant has consented to; None: it allows nothing
+    retention_days: int | None  # None: nothing is stored
     num_members: int
     num_telemetry: int
     num_training: int
-    receipt: Receipt | None  # the tenant's own last one; None: it never said anything
+    receipt: Receipt | None  # the tenant's own last one; None: none exists
 
 
 @dataclass(frozen=True, slots=True)
 class ContentErasureView:
-    """What the end of somebody's consent, or of its days, has erased."""
+    """An erasure of captured content, with its reason, extent and progress."""
 
     id: UUID
-    user_id: UserId | None  # None: of several, whose days are over
+    user_id: UserId | None  # None: several users, at the end of retention
     user_email: str | None
-    reason: str  # tenants.privacy.content_capture.erasure.Reason
+    reason: str  # tenants.privacy.content_capture.erasure.ContentErasureReason
     num_items: int  # completions and edits
-    num_bytes: int  # sealed
-    num_keys: int  # that were destroyed
-    requested_at: datetime  # from then on nothing of it can be read
+    num_bytes: int  # encrypted
+    num_keys: int  # destroyed keys
+    requested_at: datetime  # since then the content is unreadable
     finished_at: datetime | None  # None: objects are still being deleted
 
 
 def get_consent_overview(*, actor: Actor) -> ConsentOverview:
-    """Raises Forbidden. Six queries at most."""
+    """Return the consent overview. Up to six queries. Raises Forbidden."""
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
         policy = find_policy(tenant_id=actor.tenant_id).policy
@@ -157,8 +159,10 @@ def get_consent_overview(*, actor: Actor) -> ConsentOverview:
 
 
 def consents_of(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, UserConsent]:
-    """Of these, as far as the tenant allows it; who agrees to nothing is left out. Raises
-    Forbidden. Two queries."""
+    """Return the effective consents of the users, without those who consent to nothing.
+
+    Two queries. Raises Forbidden.
+    """
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
         lets = tenant_consent(find_policy(tenant_id=actor.tenant_id).policy.telemetry)
@@ -173,7 +177,7 @@ def consents_of(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, U
 def list_content_erasures(
     *, actor: Actor, limit: int, cursor: str | None
 ) -> Page[ContentErasureView]:
-    """Newest first. Raises Forbidden, Invalid."""
+    """Return a page of content erasures, newest first. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
         found = ContentErasure.objects.filter(tenant_id=actor.tenant_id).select_related("user")
@@ -200,8 +204,10 @@ def _content_erasure(row: ContentErasure, erased: Collection[UUID]) -> ContentEr
 
 
 def find_holders(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
-    """Members whose content may stay where it is: they have said yes, if only to an earlier
-    wording, and have not taken it back. For the platform itself, likewise."""
+    """Return the members whose content may stay stored. Checks no permission.
+
+    Their last statement is a yes, even if it is to an earlier text.
+    """
     if policy.telemetry is None:
         return set()
     said = find_latest_statements(tenant_id=tenant_id)
@@ -217,8 +223,10 @@ def find_holders(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
 def find_latest_statements(
     *, tenant_id: TenantId, user_id: UserId | None = None
 ) -> dict[UserId, list[ConsentStatement]]:
-    """What each user, or this one, has said last of each kind. Inside the tenant's scope; one
-    query."""
+    """Return the last statement of each kind, of all users or of one. One query.
+
+    Must run inside the tenant's scope.
+    """
     rows = ConsentReceipt.objects.filter(tenant_id=tenant_id, user_id__isnull=False)
     return _last_said(rows if user_id is None else rows.filter(user_id=user_id))
 
@@ -236,8 +244,10 @@ def _last_said(chosen: QuerySet[ConsentReceipt]) -> dict[UserId, list[ConsentSta
 def find_active_consent(
     *, tenant_id: TenantId, user_id: UserId, policy: TenantPolicy
 ) -> ActiveConsent | None:
-    """Of one member; None: nothing of him may be kept. For the platform itself: asks no role.
-    Inside the tenant's scope; no query where the tenant allows nothing, else three."""
+    """Return a member's consent in force; None: no content may be stored. Checks no permission.
+
+    Must run inside the tenant's scope. No query if the tenant allows nothing, otherwise three.
+    """
     lets = tenant_consent(policy.telemetry)
     members = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at=None)
     if not lets.telemetry or not members.exists():
@@ -256,20 +266,23 @@ def find_active_consent(
     since = {
         kind: max(row.created_at for row in (own.get(kind), tenants.get(kind)) if row is not None)
         for kind in ConsentKind
-        if consent.of(kind)
+        if consent.is_given(kind)
     }
     return ActiveConsent(since[ConsentKind.TELEMETRY], since.get(ConsentKind.TRAINING))
 
 
 def _last(rows: QuerySet[ConsentReceipt]) -> dict[str, ConsentReceipt]:
-    """By kind what was said last. A query."""
+    """Return the last receipt of each kind. One query."""
     newest = rows.order_by("user_id", "kind", "-number").distinct("user_id", "kind")
     return {row.kind: row for row in newest}
 
 
 def find_consents(*, tenant_id: TenantId, policy: TenantPolicy) -> dict[UserId, UserConsent]:
-    """Of all members whose consent to telemetry counts under this policy. For the platform itself:
-    asks no role. Inside the tenant's scope; no query where the tenant allows nothing, else two."""
+    """Return the effective consents of all members who consent to content capture.
+
+    Checks no permission. Must run inside the tenant's scope. No query if the tenant allows nothing,
+    otherwise two.
+    """
     lets = tenant_consent(policy.telemetry)
     if not lets.telemetry:
         return {}
@@ -288,8 +301,8 @@ def _members(tenant_id: TenantId) -> set[UserId]:
 
 
 def _own(actor: Actor) -> UserId:
-    """Raises Forbidden."""
-    actor.require(Permission.OWN_CONSENT)
+    """Return the actor's user ID. Raises Forbidden."""
+    actor.require(Permission.MANAGE_OWN_CONSENT)
     if actor.user_id is None:
         raise Forbidden("Only users can give consent.")
     return actor.user_id

@@ -1,4 +1,4 @@
-"""Writes receipts: one for each yes and no that changes something."""
+"""Writes of consent receipts: one for each yes or no that changes something."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -32,18 +32,20 @@ class ReceiptDraft:
 
 @dataclass(frozen=True, slots=True)
 class _ReceiptContext:
-    """What answers have in common that are given at once."""
+    """The data that receipts written together share."""
 
     actor: Actor
     now: datetime
-    policy_version: int | None  # None: not by a policy
+    policy_version: int | None  # None: not caused by a policy
 
 
 def write_receipts(
     answers: list[ReceiptDraft], *, actor: Actor, now: datetime, policy_version: int | None = None
 ) -> None:
-    """Inside the tenant's scope, in the transaction of what they allow or end. The tenant's row is
-    locked, so that receipts are numbered in the order of commits."""
+    """Write receipts in the transaction that they allow or end, inside the tenant's scope.
+
+    The tenant's row must be locked, so that receipts are numbered in the order of commits.
+    """
     held = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
     first = (held.aggregate(last=Max("number"))["last"] or 0) + 1
     said = _ReceiptContext(actor, now, policy_version)
@@ -56,13 +58,15 @@ def write_receipts(
 def answers_of_choice(
     user_id: UserId, said: Iterable[ConsentStatement], consent: UserConsent
 ) -> list[ReceiptDraft]:
-    """What the user now says that he has not said before. A yes to an earlier wording is ended by a
-    no, too: nothing shall bring it back."""
+    """Return receipts for the parts of a user's choice that are new.
+
+    A no also ends a yes to an earlier text, so that nothing can restore that consent.
+    """
     last = {each.kind: each for each in said}
     return [
-        ReceiptDraft(user_id, kind, is_given=consent.of(kind))
+        ReceiptDraft(user_id, kind, is_given=consent.is_given(kind))
         for kind in ConsentKind
-        if _is_news(consent.of(kind), last.get(kind))
+        if _is_news(consent.is_given(kind), last.get(kind))
     ]
 
 
@@ -73,7 +77,7 @@ def _is_news(is_given: bool, said: ConsentStatement | None) -> bool:
 
 
 def answers_of_policy(before: Telemetry | None, after: Telemetry | None) -> list[ReceiptDraft]:
-    """What a change of policy says that was not said before."""
+    """Return receipts for what a change of policy newly allows or no longer allows."""
     return [
         ReceiptDraft(None, kind, is_given=is_given)
         for kind in ConsentKind

@@ -1,7 +1,9 @@
-"""Erases content: its key at once, so that nothing of it can be read; its objects and rows soon
-after. What is left is a ContentErasure that says what it was, and when it was gone.
+"""Erasure of captured content.
 
-    demanded (row, key shredded, objects marked) -> deleted in batches -> finished
+Destroying the key makes the content unreadable at once. Objects and rows are deleted soon after. A
+ContentErasure remains and says what was erased and when.
+
+    requested (row, key shredded, objects marked) -> deleted in batches -> finished
 """
 
 from collections.abc import Iterable
@@ -30,33 +32,36 @@ from tenants.security.authorization.actor import Actor, system_actor
 from tenants.security.encryption.operations import DestroyedKey, shred_scope
 from tenants.security.encryption.queries import find_destruction_proofs
 
-BATCH: Final = 100  # objects to a transaction
-MAX_UNSTORED: Final = timedelta(hours=1)  # after which who was storing it has been killed
+BATCH: Final = 100  # objects in one transaction
+# after this time the worker that stored it must have been killed
+MAX_UNSTORED: Final = timedelta(hours=1)
 
-# Who withdraws consent is heeded, hold or no hold: content was kept by that consent alone.
+# A withdrawal is obeyed even during a legal hold: content was stored by consent only.
 CONTENT: Final = RetentionTable(ContentObject, "created_at", "user_id")
 
 logger = structlog.get_logger(__name__)
 
 
 class ContentErasureReason(StrEnum):
-    WITHDRAWN = "withdrawn"  # consent, by the user or by his tenant
-    NO_CONSENT = "no_consent"  # found without: a closed tenant, or a backup has brought it back
-    RETENTION = "retention"  # its days are over
-    ERASED = "erased"  # the person, or all of the tenant
-    UNFINISHED = "unfinished"  # never came as far as the store
+    WITHDRAWN = "withdrawn"  # the user or the tenant withdrew consent
+    NO_CONSENT = "no_consent"  # stored without consent: a closed tenant, or a restored backup
+    RETENTION = "retention"  # the retention period is over
+    ERASED = "erased"  # erasure of the user or of the whole tenant
+    UNFINISHED = "unfinished"  # never completely stored
 
 
 def scope_of(user_id: UserId) -> str:
-    """Of the data keys; part of the user's own scope, so that erasing him takes it along."""
+    """Return the scope of a user's data keys. It is below the user's scope and erased with it."""
     return f"user:{user_id}/telemetry"
 
 
 def request_erasure(
     *, actor: Actor, user_id: UserId, reason: ContentErasureReason, now: datetime
 ) -> None:
-    """Call in the transaction that ends consent, with the tenant's row locked: all of the user's
-    content is unreadable with it. Of who had none no record is left."""
+    """Make a user's content unreadable and mark it for deletion, with the tenant's row locked.
+
+    Call this in the transaction that ends consent. A user without content gets no erasure record.
+    """
     with tenant_scope(actor.tenant_id):
         shredded = shred_scope(tenant_id=actor.tenant_id, scope=scope_of(user_id), now=now)
         objects = _kept(actor.tenant_id).filter(user_id=user_id)
@@ -64,7 +69,7 @@ def request_erasure(
 
 
 def request_erasure_of_all(*, tenant_id: TenantId, now: datetime) -> None:
-    """Of all of a tenant's users: inside its scope, with its row locked."""
+    """Request the erasure of all users' content, inside the tenant's scope with its row locked."""
     kept = _kept(tenant_id).order_by("user_id").values_list("user_id", flat=True)
     for user_id in list(kept.distinct()):
         request_erasure(
@@ -76,14 +81,16 @@ def request_erasure_of_all(*, tenant_id: TenantId, now: datetime) -> None:
 
 
 def exclude_from_training(*, tenant_id: TenantId, user_ids: Iterable[UserId]) -> None:
-    """What is kept of these users trains nothing any more."""
+    """Exclude the users' stored content from training."""
     with tenant_scope(tenant_id):
         _kept(tenant_id).filter(user_id__in=list(user_ids)).update(is_for_training=False)
 
 
 def erase_requested(*, tenant_id: TenantId, now: datetime, at_most: int | None = None) -> int:
-    """Deletes objects and rows that are to be erased; how many. Raises what the storage raises:
-    what was deleted by then stays deleted, and the next run goes on."""
+    """Delete objects and rows whose erasure was requested, and return how many.
+
+    Raises what the storage raises. Deleted objects stay deleted, and the next run continues.
+    """
     num_erased = 0
     while (at_most is None or num_erased < at_most) and (ids := _some_demanded(tenant_id)):
         for object_id in ids:
@@ -96,8 +103,11 @@ def erase_requested(*, tenant_id: TenantId, now: datetime, at_most: int | None =
 
 
 def sweep(*, now: datetime) -> None:
-    """Of all tenants: demands what retention, lack of consent or a killed worker leave to erase,
-    and erases all that is demanded. A storage that fails keeps no other tenant's waiting."""
+    """Request and complete erasures for all tenants.
+
+    Covers expired retention, missing consent and uploads of killed workers. A storage failure for
+    one tenant does not stop the others.
+    """
     for tenant_id in Tenant.objects.values_list("id", flat=True).iterator():
         _sweep_tenant(TenantId(str(tenant_id)), now)
 
@@ -106,7 +116,8 @@ def _sweep_tenant(tenant_id: TenantId, now: datetime) -> None:
     try:
         _demand_what_is_over(tenant_id, now)
         num_erased = erase_requested(tenant_id=tenant_id, now=now)
-    except Exception as error:  # noqa: BLE001  # a storage raises what its library raises
+    # Storages raise exceptions of their libraries.
+    except Exception as error:  # noqa: BLE001
         logger.error("telemetry.not_erased", tenant_id=tenant_id, error=type(error).__name__)
         return
     if num_erased:
@@ -130,7 +141,7 @@ def _demand_what_is_over(tenant_id: TenantId, now: datetime) -> None:
             )
         if policy.telemetry is not None:
             old = kept.filter(created_at__lt=now - timedelta(days=policy.telemetry.retention_days))
-            free = CONTENT.unheld(old, holds_of(tenant_id=tenant_id))
+            free = CONTENT.exclude_held(old, holds_of(tenant_id=tenant_id))
             _demand(actor, free, reason=ContentErasureReason.RETENTION, now=now)
         unstored = kept.filter(stored_at=None, created_at__lt=now - MAX_UNSTORED)
         _demand(actor, unstored, reason=ContentErasureReason.UNFINISHED, now=now)
@@ -196,7 +207,10 @@ def _finish(tenant_id: TenantId, now: datetime) -> None:
 
 
 def _facts(erasure: ContentErasure) -> dict[str, Any]:
-    """For a certificate. Each key is tried once more: that nothing opens is seen, not supposed."""
+    """Return the facts of a certificate.
+
+    Each key is tried once more, to prove that it opens nothing.
+    """
     return {
         "data_class": DataClass.CONTENT.value,
         "surface": DATA_CLASSES[DataClass.CONTENT].surface,

@@ -1,4 +1,4 @@
-"""Takes content from the stream and keeps what its users agree to; the rest is dropped, unread."""
+"""Ingestion of captured content: stores it for users who consented, and drops the rest unread."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from caret.foundation.ids import TenantId, UserId
 from tenants.privacy.content_capture.operations import store_content
 from tenants.security.encryption.errors import EncryptionFailed
 
-_AT_ONCE: Final = 20  # batches, of 200,000 characters each
+_AT_ONCE: Final = 20  # batches, each of up to 200,000 characters
 
 logger = structlog.get_logger(__name__)
 
@@ -24,13 +24,16 @@ class ContentIngestion:
     kept: int = 0  # items
     dropped: dict[str, int] = field(default_factory=dict)  # by reason
 
-    def drop(self, reason: str, num_items: int = 1) -> None:
+    def count_dropped(self, reason: str, num_items: int = 1) -> None:
         self.dropped[reason] = self.dropped.get(reason, 0) + num_items
 
 
 def ingest(connection: redis.Redis, sealer: ContentSealer, *, now: datetime) -> ContentIngestion:
-    """All that is there. Raises redis.RedisError, django.db.OperationalError and what the storage
-    raises; what was taken by then is lost."""
+    """Ingest all content in the stream.
+
+    Content taken from the stream is lost if this raises. Raises redis.RedisError,
+    django.db.OperationalError, and what the storage raises.
+    """
     ingested = ContentIngestion()
     while taken := _take(connection):
         for (tenant_id, user_id), items in _by_user(sealer, taken, ingested).items():
@@ -53,7 +56,7 @@ def _by_user(
         try:
             tenant_id, batch = sealer.open(data, ContentBatch)
         except UnreadableMessage as error:
-            ingested.drop(f"unreadable: {error}")
+            ingested.count_dropped(f"unreadable: {error}")
             continue
         for item in batch.items:
             found[tenant_id, item.user_id].append(item)
@@ -70,8 +73,8 @@ def _keep(
     try:
         kept = store_content(tenant_id=tenant_id, user_id=user_id, items=items, now=now)
     except EncryptionFailed as error:
-        ingested.drop(type(error).__name__, len(items))
+        ingested.count_dropped(type(error).__name__, len(items))
         return
     ingested.kept += kept
     if kept < len(items):
-        ingested.drop("no consent", len(items) - kept)
+        ingested.count_dropped("no consent", len(items) - kept)

@@ -1,8 +1,8 @@
-"""Where sealed content lies: Django's storage `telemetry`, a folder or a bucket.
+"""Object store of encrypted content: Django's storage `telemetry`, a folder or a bucket.
 
     <tenant>/<object>
 
-A storage that fails raises OSError, or what its library raises: a Celery task is tried again.
+A failing storage raises OSError or an exception of its library. Celery retries the task.
 """
 
 from typing import Final
@@ -24,19 +24,19 @@ def put(tenant_id: TenantId, object_id: UUID, sealed: bytes) -> None:
 
 
 def get_object(tenant_id: TenantId, object_id: UUID) -> bytes:
-    """Raises FileNotFoundError."""
+    """Read an object. Raises FileNotFoundError."""
     with _storage().open(_name(tenant_id, object_id)) as file:
         data: bytes = file.read()
         return data
 
 
 def delete_object(tenant_id: TenantId, object_id: UUID) -> None:
-    """Whether or not it is there."""
+    """Delete an object, if it exists."""
     _storage().delete(_name(tenant_id, object_id))
 
 
 def delete_all(tenant_id: TenantId) -> int:
-    """Whatever lies there of a tenant, with a row or without; how many."""
+    """Delete all objects of a tenant, with or without a row, and return how many."""
     try:
         _, names = _storage().listdir(str(tenant_id))
     except FileNotFoundError:
@@ -47,7 +47,7 @@ def delete_all(tenant_id: TenantId) -> int:
 
 
 def seal_context(object_id: UUID) -> SealContext:
-    """What an object's seal is bound to, beside its tenant and key."""
+    """Return the context of an object's seal."""
     return SealContext(table="telemetry_object", column="content", row=str(object_id))
 
 

@@ -1,12 +1,12 @@
-"""Keeps content of a user who has agreed, sealed under a key of his own.
+"""Storage of the content of a user who consented, encrypted with the user's own key.
 
-    1. consent is looked at with the tenant's row locked, the seal made, the object's row written:
-       of what was captured since both have agreed, as what was captured before was agreed to by
-       nobody, whatever was said since
-    2. the object is stored, outside of any transaction
-    3. the row says that it is there; unless it is to be erased by now, and then the object goes
+1. Lock the tenant's row, check consent, seal the content, and write the object's row. Content that
+   was captured before both user and tenant consented is left out: nobody consented to it.
+2. Store the object, outside any transaction.
+3. Mark the row as stored. If its erasure was requested meanwhile, delete the object.
 
-Killed between two of these, the sweep finds a row that is not stored, and erases both.
+If the worker is killed between two steps, the sweep finds the row that is not stored and erases
+both.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,9 @@ class _SealedObject:
 def store_content(
     *, tenant_id: TenantId, user_id: UserId, items: Sequence[Item], now: datetime
 ) -> int:
-    """How many were kept: none without consent, none that are older than it.
+    """Store content, and return how many items were stored.
+
+    Without consent this is 0. Items that are older than the consent are dropped.
 
     Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, and what the storage raises.
     """
@@ -61,7 +63,7 @@ def _seal(
 ) -> _SealedObject | None:
     object_id = uuid7()
     with tenant_scope(tenant_id):
-        # Whoever ends consent waits, and then finds the row.
+        # A transaction that ends consent waits for the lock, and then finds the row.
         row = Tenant.objects.select_for_update(no_key=True).filter(id=tenant_id).first()
         if row is None or row.status != TenantStatus.ACTIVE:
             return None
@@ -91,7 +93,7 @@ def _seal(
 
 
 def _since(items: Sequence[Item], moment: datetime | None) -> list[Item]:
-    """Captured since then, by the gateway's clock; None: none are."""
+    """Return the items captured since then, by the gateway's clock; None: no items."""
     if moment is None:
         return []
     return [item for item in items if from_unix_ms(item.occurred_at_ms) >= moment]

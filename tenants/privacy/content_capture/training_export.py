@@ -1,4 +1,4 @@
-"""The data set that may train models: of users who agree to that, now and when it was kept."""
+"""The training data set: content of users who consented to training, then and now."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -25,8 +25,10 @@ _decode = msgspec.json.Decoder(Item).decode
 
 
 def export_training_data(*, actor: Actor, now: datetime) -> Iterator[bytes]:
-    """Lines of JSON, oldest objects first, without whose they are. In constant memory; consent is
-    asked anew for every _PAGE objects. It is in the tenant's trail before the first line is given.
+    """Yield lines of JSON, oldest objects first, without user IDs.
+
+    Memory use is constant. Consent is checked again for every _PAGE objects. The export is recorded
+    in the tenant's audit log before the first line.
 
     Raises Forbidden, RootKeyMissing, RootKeyUnavailable, and what the storage raises.
     """
@@ -60,7 +62,7 @@ def _lines(tenant_id: TenantId, object_id: UUID) -> Iterator[bytes]:
         sealed = object_store.get_object(tenant_id, object_id)
         data = open_sealed(tenant_id, place=object_store.seal_context(object_id), sealed=sealed)
     except (FileNotFoundError, KeyDestroyed, DecryptionFailed):
-        return  # erased since the page was read, or not what was stored
+        return  # erased since the page was read, or changed in the store
     for line in data.splitlines():
         document = msgspec.to_builtins(_decode(line))
         del document["user_id"]

@@ -1,1 +1,1 @@
-"""Requests that may be sent twice and are done once."""
+"""Idempotency: a request that is sent twice is performed once."""

@@ -1,19 +1,20 @@
-"""Keeps what was answered to a request, for the case that its caller never heard it.
+"""Stored responses to requests, for callers that did not receive them.
 
-The caller names the request by a word of his own. Under that word the same request gets the same
-answer for a day, another one is refused. All happens in the transaction of the request itself:
-what it changed and what is kept of it are there together, or neither is.
+The caller names the request by an idempotency key. For a day the same request with the same key
+gets the same response, and a different request with it is rejected. The request's changes and the
+stored response are committed in one transaction.
 
-    caller    key      request
-    user:1    "a"      POST /keys {...}   done, and kept
-    user:1    "a"      POST /keys {...}   the same answer, nothing is done
-    user:1    "a"      POST /keys {!!!}   Reused
-    user:2    "a"      POST /keys {...}   done: words of one caller are nothing to another
+ caller    key      request
+ user:1    "a"      POST /keys {...}   performed, and stored
+ user:1    "a"      POST /keys {...}   the same response; nothing is performed
+ user:1    "a"      POST /keys {!!!}   KeyReused
+ user:2    "a"      POST /keys {...}   performed: each caller has its own keys
 
-What a legal hold holds stays beyond its day, and its word stays taken.
+A legal hold keeps a response beyond its day, and its key stays in use.
 
-An answer may hold what is shown once. So it is for who may do what he might do then: with another
-role, or by the old text of a rotated key, the word is Reused.
+A response may contain a secret that is shown once. It is therefore returned only to a caller with
+the same permissions as then: with another role, or with the old text of a rotated key, the request
+raises KeyReused.
 """
 
 import hashlib
@@ -39,18 +40,19 @@ from tenants.privacy.retention.tables import RETENTION_TABLES
 from tenants.security.authorization.directory import list_tenants
 
 KEPT_FOR: Final = timedelta(hours=24)
-MAX_ANSWERS: Final = 10_000  # of a tenant: seven a minute, all day
-MAX_ANSWER_BYTES: Final = 256 * 1_024  # most are below 2 KiB, a member's removal may name 100 keys
+MAX_ANSWERS: Final = 10_000  # per tenant: seven a minute, all day
+# most are below 2 KiB; the removal of a member may list 100 keys
+MAX_ANSWER_BYTES: Final = 256 * 1_024
 _LOCK_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotentRequest:
-    """A request that its caller has named."""
+    """A request with an idempotency key."""
 
     tenant_id: TenantId
     caller: str
-    authority: str  # what he may do, see Actor.authority
+    authority: str  # the caller's permissions, see Actor.authority
     key: str
     method: str
     address: str
@@ -73,19 +75,19 @@ class StoredResponse:
 
 
 class KeyReused(Conflict):
-    """The word stands for another request already."""
+    """The idempotency key belongs to another request."""
 
     code = "idempotency_key_reused"
 
 
 class RequestInProgress(Conflict):
-    """The same is being done right now."""
+    """The same request is being performed at the moment."""
 
     code = "idempotency_in_progress"
 
 
 class ResponseNotStored(Conflict):
-    """What cannot be kept cannot be promised, and is not done."""
+    """The response cannot be stored, so the request is not performed."""
 
     code = "idempotency_storage_full"
 
@@ -143,7 +145,7 @@ def store_response(request: IdempotentRequest, answer: StoredResponse, *, now: d
 
 
 def delete_expired(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) -> int:
-    """Deletes those that are too old, of all tenants unless some are named; how many."""
+    """Delete expired responses of all tenants, or of those named, and return how many."""
     num_deleted = 0
     for tenant_id in list_tenants().values() if tenant_ids is None else tenant_ids:
         with tenant_scope(tenant_id):
@@ -155,7 +157,7 @@ def delete_expired(*, now: datetime, tenant_ids: Sequence[TenantId] | None = Non
 
 
 def _forget(row: IdempotencyRecord) -> None:
-    """Raises Reused, in words that tell nobody of a hold."""
+    """Delete an expired response. Raises KeyReused if it is on hold, without revealing the hold."""
     tenant_id = TenantId(str(row.tenant_id))
     if not _delete_unheld(
         tenant_id, IdempotencyRecord.objects.filter(tenant_id=tenant_id, id=row.id)
@@ -165,14 +167,14 @@ def _forget(row: IdempotencyRecord) -> None:
 
 def _delete_unheld(tenant_id: TenantId, rows: QuerySet[IdempotencyRecord]) -> int:
     (table,) = RETENTION_TABLES[DataClass.REPLAYS]
-    deleted, _ = table.unheld(rows, holds_of(tenant_id=tenant_id)).delete()
+    deleted, _ = table.exclude_held(rows, holds_of(tenant_id=tenant_id)).delete()
     return deleted
 
 
 def _require_room(request: IdempotentRequest, now: datetime) -> None:
     """Raise ResponseNotStored when the tenant has too many records.
 
-    The bound is not exact: two requests at once may both be the last that fits. Records older than
+    The limit is not exact: two concurrent requests may both take the last place. Records older than
     a day are on legal hold and do not count.
     """
     kept = IdempotencyRecord.objects.filter(
@@ -186,8 +188,10 @@ def _require_room(request: IdempotentRequest, now: datetime) -> None:
 
 
 def _is_locked(request: IdempotentRequest) -> bool:
-    """False when somebody else holds it: who waited would hold a connection that all tenants
-    share."""
+    """Lock the request, and return False if another transaction holds the lock.
+
+    Waiting would occupy a connection that all tenants share.
+    """
     name = f"{request.tenant_id}|{request.caller}|{request.key_digest.hex()}".encode()
     number = int.from_bytes(hashlib.sha256(name).digest()[:_LOCK_BYTES], signed=True)
     with connection.cursor() as cursor:

@@ -1,10 +1,10 @@
-"""Deletion certificates: signed documents, which anybody with the public keys verifies offline.
+"""Deletion certificates: signed documents that anybody can verify offline with the public keys.
 
     {"kind": "caret-deletion-certificate", "format": 1, "id", "number", "tenant", "tenant_id",
      "data_class", "method", ..., "issued_at", "key_id", "signature"}
 
-Canonical JSON (RFC 8785), signed by `caret.foundation.crypto.signing` without the signature itself.
-Numbers have no gaps, so a certificate that is kept back is missed.
+The document is canonical JSON (RFC 8785). `caret.foundation.crypto.signing` signs it without the
+signature itself. Numbers have no gaps, so a withheld certificate is noticed.
 """
 
 import uuid
@@ -20,8 +20,10 @@ from tenants.privacy.retention.verification import KIND, PURPOSE
 
 
 def issue_certificate(*, tenant_id: TenantId, facts: Mapping[str, Any], now: datetime) -> int:
-    """Its number. Inside the tenant's scope, in the transaction that deletes last; locks the
-    tenant."""
+    """Issue a certificate and return its number, inside the tenant's scope. Locks the tenant.
+
+    Call this in the transaction of the last deletion.
+    """
     row = Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
     number = DeletionCertificate.objects.filter(tenant_id=tenant_id).count() + 1
     certificate_id = uuid.uuid4()

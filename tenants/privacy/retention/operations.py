@@ -1,4 +1,4 @@
-"""Writes retention rules and legal holds."""
+"""Operations on retention rules and legal holds."""
 
 import uuid
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ MAX_NAME_CHARS = 120
 class NewHold:
     name: str
     reason: str
-    user_id: uuid.UUID | None = None  # None: everybody's
-    since: datetime | None = None  # of the data; None: no bound
+    user_id: uuid.UUID | None = None  # None: all users
+    since: datetime | None = None  # of the data; None: unbounded
     until: datetime | None = None
 
 
 def require_days(terms: DataClassTerms, days: int) -> None:
-    """Raises Conflict for what nobody may set, Invalid for what is out of bounds."""
+    """Check the number of days. Raises InvalidValue, and Conflict for a class with fixed days."""
     if not terms.is_overridable:
         raise Conflict(
             "{title}: you cannot change the retention period of this data class.", title=terms.title
@@ -57,10 +57,11 @@ def set_rule(
     now: datetime,
     replaces: int | None = None,
 ) -> EffectiveRule:
-    """Puts a class's days in force; the next purge acts on them.
+    """Set the retention days of a data class. The next purge uses them.
 
-    `replaces`: the version that the author has seen, 0 for the default; None: whichever it is.
-    Raises Forbidden, Invalid, Conflict.
+    `replaces` is the version that the author has seen, 0 for the default; None: any version.
+
+    Raises Forbidden, InvalidValue, Conflict.
     """
     actor.require(Permission.WRITE_RETENTION)
     require_days(DATA_CLASSES[data_class], days)
@@ -70,8 +71,11 @@ def set_rule(
 def undo_rule(
     *, actor: Actor, data_class: DataClass, version: int, reason: str, now: datetime
 ) -> EffectiveRule:
-    """Puts what was before in force again, while `version` is in force: the tenant's own days, or
-    the default's, whatever these come to be. Raises Forbidden, Invalid, NotFound, Conflict."""
+    """Restore the days before `version`, if that version is still in force.
+
+    These are the tenant's own days or the default. A restored default follows later changes of the
+    default. Raises Forbidden, InvalidValue, NotFound, Conflict.
+    """
     actor.require(Permission.WRITE_RETENTION)
     with tenant_scope(actor.tenant_id):
         days = previous_days(data_class, version, tenant_id=actor.tenant_id)
@@ -89,7 +93,7 @@ def _put_in_force(
     replaces: int | None,
     now: datetime,
 ) -> EffectiveRule:
-    """`days`: None puts the default's in force."""
+    """Put days in force; None: the default."""
     with tenant_scope(actor.tenant_id):
         _lock(actor.tenant_id)
         held = rule_of(data_class, tenant_id=actor.tenant_id)
@@ -122,8 +126,11 @@ def _put_in_force(
 
 
 def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:
-    """From now on nothing that it names is purged. Raises Forbidden, Invalid."""
-    actor.require(Permission.WRITE_HOLDS)
+    """Place a legal hold: no purge deletes the data that it covers.
+
+    Raises Forbidden, InvalidValue.
+    """
+    actor.require(Permission.WRITE_LEGAL_HOLDS)
     name = _name(new.name)
     reason = _reason(new.reason)
     validate_datetime("since", new.since)
@@ -155,8 +162,11 @@ def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:
 
 
 def release_hold(*, actor: Actor, hold_id: uuid.UUID, reason: str, now: datetime) -> None:
-    """Raises Forbidden, Invalid, NotFound, and Conflict for one that is released already."""
-    actor.require(Permission.WRITE_HOLDS)
+    """Release a hold.
+
+    Raises Forbidden, InvalidValue, NotFound, and Conflict if it was released before.
+    """
+    actor.require(Permission.WRITE_LEGAL_HOLDS)
     reason = _reason(reason)
     with tenant_scope(actor.tenant_id):
         _lock(actor.tenant_id)
@@ -176,7 +186,7 @@ def release_hold(*, actor: Actor, hold_id: uuid.UUID, reason: str, now: datetime
 
 
 def _lock(tenant_id: TenantId) -> None:
-    """So that a purge sees a hold, or has ended before it."""
+    """Lock the tenant's row, so that a hold takes effect between two batches of a purge."""
     Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
 
 

@@ -1,12 +1,14 @@
-"""Deletes what is due. Each batch is a transaction of its own and is counted in it, so a purge that
-is killed has deleted what its row says, and the next one goes on with the same cutoff.
+"""Purge of expired records, in batches.
 
-    run           running ------------------------------> finished
-                  batch, batch, ... (killed, resumed)     counted, certified, in the audit trail
+Each batch is a transaction and counted in it. If a purge is killed, its row says what was deleted,
+and the next run continues with the same cutoff.
 
-`created` is what there must have been to come from one closing to the next. It would hide what has
-vanished behind what came in, so each run ends by counting what is older than itself, and the next
-one begins by counting these again: where there are fewer, something went that no purge deleted.
+ run           running ------------------------------> finished
+                batch, batch, ... (killed, resumed)     counted, certified, in the audit log
+
+`created` is computed from the counts of two runs, so new records could hide records that vanished.
+Each run therefore ends by counting the records that are older than itself, and the next run begins
+by counting them again. A lower count means that something other than a purge deleted records.
 """
 
 from collections.abc import Sequence
@@ -30,13 +32,13 @@ from tenants.security.authorization.directory import list_tenants
 from tenants.usage.rollups.dirty_hours import lock_rollups
 
 BATCH: Final = 1_000
-# Consent that ends erases, too: what there was when the run began is where it opens.
+# Withdrawn consent erases these classes, too. Their opening is counted when the run begins.
 _ERASED_OTHERWISE: Final = frozenset({DataClass.RETRIEVAL, DataClass.REPLAYS})
 log = structlog.get_logger(__name__)
 
 
 def purge_due(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) -> int:
-    """Of all tenants unless some are named; how many records went."""
+    """Purge all tenants, or those named, and return how many records were deleted."""
     chosen = list(list_tenants().values()) if tenant_ids is None else tenant_ids
     return sum(
         _purge_or_say(tenant_id, data_class, now)
@@ -46,10 +48,14 @@ def purge_due(*, now: datetime, tenant_ids: Sequence[TenantId] | None = None) ->
 
 
 def _purge_or_say(tenant_id: TenantId, data_class: DataClass, now: datetime) -> int:
-    """What goes wrong with one is no reason to keep the others'. It is overdue in the report."""
+    """Purge a class and log any error, so that the others continue.
+
+    The report shows a failed class as overdue.
+    """
     try:
         return purge(tenant_id=tenant_id, data_class=data_class, now=now)
-    except Exception as error:  # noqa: BLE001  # the edge of a class's purge, whatever it is
+    # A failure of one class must not stop the others.
+    except Exception as error:  # noqa: BLE001
         log.error(
             "retention.not_purged",
             tenant_id=tenant_id,
@@ -60,7 +66,7 @@ def _purge_or_say(tenant_id: TenantId, data_class: DataClass, now: datetime) -> 
 
 
 def purge(*, tenant_id: TenantId, data_class: DataClass, now: datetime, batch: int = BATCH) -> int:
-    """How many records went, with those of a run that was killed before."""
+    """Purge a class, and return how many records were deleted, including an interrupted run's."""
     run = _begin(tenant_id, data_class, now)
     while _delete_batch(run, batch, now):
         pass
@@ -68,7 +74,7 @@ def purge(*, tenant_id: TenantId, data_class: DataClass, now: datetime, batch: i
 
 
 def _begin(tenant_id: TenantId, data_class: DataClass, now: datetime) -> PurgeRun:
-    """The one under way, or a new one."""
+    """Return the interrupted run, or a new one."""
     with tenant_scope(tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
         runs = PurgeRun.objects.filter(tenant_id=tenant_id, data_class=data_class)
@@ -79,7 +85,7 @@ def _begin(tenant_id: TenantId, data_class: DataClass, now: datetime) -> PurgeRu
         before = runs.order_by("-created_at", "-id").first()
         if before is not None and data_class not in _ERASED_OTHERWISE:
             _say_what_vanished(before)
-        cutoff = rule.cutoff(now)
+        cutoff = rule.compute_cutoff(now)
         if data_class in _ERASED_OTHERWISE or before is None or before.closing is None:
             opening = count(data_class, tenant_id=tenant_id, cutoff=cutoff, holds=()).records
         else:
@@ -96,7 +102,10 @@ def _begin(tenant_id: TenantId, data_class: DataClass, now: datetime) -> PurgeRu
 
 
 def _say_what_vanished(before: PurgeRun) -> None:
-    """What came late, with an older time, may hide as many: it is little."""
+    """Log records that vanished since the last run.
+
+    Records that arrived late with an older time can hide as many; these are few.
+    """
     if before.settled is None:
         return
     left = _settled(before)
@@ -110,22 +119,25 @@ def _say_what_vanished(before: PurgeRun) -> None:
 
 
 def _settled(run: PurgeRun) -> int:
-    """Records that are older than the run: nothing but a purge takes from them."""
+    """Return how many records are older than the run. Only a purge may delete them."""
     tables = RETENTION_TABLES[DataClass(run.data_class)]
     tenant_id = TenantId(str(run.tenant_id))
-    return sum(table.older(tenant_id, run.created_at).count() for table in tables)
+    return sum(table.select_older(tenant_id, run.created_at).count() for table in tables)
 
 
 def _delete_batch(run: PurgeRun, batch: int, now: datetime) -> bool:
-    """Whether there may be more. A rule that keeps longer holds from its own batch on, as well."""
+    """Delete a batch, and return whether there may be more.
+
+    A rule that was extended meanwhile applies from this batch on.
+    """
     tenant_id, data_class = TenantId(str(run.tenant_id)), DataClass(run.data_class)
     with tenant_scope(tenant_id):
-        # A hold that is placed meanwhile waits for this batch, and holds from the next one on.
+        # A hold that is placed meanwhile waits for this batch and applies to the next one.
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
         if data_class is DataClass.USAGE:
-            # A roll-up sees either all of an hour's records, or by our run that some have gone.
+            # A rollup sees all records of an hour, or sees from this run that some were deleted.
             lock_rollups(tenant_id)
-        allowed = rule_of(data_class, tenant_id=tenant_id).cutoff(now)
+        allowed = rule_of(data_class, tenant_id=tenant_id).compute_cutoff(now)
         run.cutoff = min(run.cutoff, allowed)
         deleted = delete_batch(
             data_class,

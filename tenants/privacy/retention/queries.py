@@ -1,4 +1,4 @@
-"""The retention report, previews, and what was done."""
+"""Queries of retention: the report, previews, runs, holds and certificates."""
 
 import uuid
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from tenants.privacy.retention.tables import (
 )
 from tenants.security.authorization.actor import Actor
 
-# A purge a day, and a day to notice that it did not run.
+# A purge runs daily; one more day to notice that it did not run.
 GRACE: Final = timedelta(days=2)
 
 
@@ -40,10 +40,10 @@ class RunView:
     id: uuid.UUID
     data_class: DataClass
     days: int
-    rule_version: int | None  # None: there was no rule yet
+    rule_version: int | None  # None: no rule was set yet
     cutoff: datetime
     opening: int
-    created: int | None  # None: it runs, or waits to be resumed
+    created: int | None  # None: the run is not finished
     deleted: int
     closing: int | None
     held: int | None
@@ -56,8 +56,8 @@ class DataClassReport:
     data_class: DataClass
     terms: DataClassTerms
     rule: EffectiveRule
-    count: RecordCounts | None  # None: no rows of the tenant's own
-    overdue: int  # older than the rule and the grace allow, and not held; 0 is the aim
+    count: RecordCounts | None  # None: the class has no rows per tenant
+    overdue: int  # older than the rule plus GRACE, and not on hold; should be 0
     last_run: RunView | None
 
 
@@ -74,7 +74,7 @@ class PurgePreview:
 class HoldView:
     id: uuid.UUID
     name: str
-    user_id: uuid.UUID | None  # None: everybody's
+    user_id: uuid.UUID | None  # None: all users
     since: datetime | None
     until: datetime | None
     reason: str
@@ -91,7 +91,7 @@ class CertificateView:
 
 
 def report(*, actor: Actor, now: datetime) -> list[DataClassReport]:
-    """Raises Forbidden. Some four queries a class."""
+    """Return the report of all data classes. About four queries for each. Raises Forbidden."""
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
         rules = rules_of(tenant_id=actor.tenant_id)
@@ -100,27 +100,27 @@ def report(*, actor: Actor, now: datetime) -> list[DataClassReport]:
 
 @dataclass(frozen=True, slots=True)
 class DataClassStatus:
-    """How a class stands, without counting all of it."""
+    """The status of a data class, without counting all its records."""
 
     data_class: DataClass
     terms: DataClassTerms
     rule: EffectiveRule
     is_shortened: bool  # by the policy
-    is_counted: bool  # it has rows of the tenant's own
-    oldest_at: datetime | None  # None: there are none
+    is_counted: bool  # the class has rows per tenant
+    oldest_at: datetime | None  # None: no records
     overdue: int
     last_run: RunView | None
 
 
 def list_standings(*, actor: Actor, now: datetime) -> list[DataClassStatus]:
-    """Raises Forbidden. Seven queries."""
+    """Return the status of all data classes. Seven queries. Raises Forbidden."""
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
         rules = rules_of(tenant_id=actor.tenant_id)
         oldest = find_oldest_records(actor.tenant_id)
         overdue = overdue_of_each(
             actor.tenant_id,
-            {each: rules[each].cutoff(now) - GRACE for each in RETENTION_TABLES},
+            {each: rules[each].compute_cutoff(now) - GRACE for each in RETENTION_TABLES},
             holds_of(tenant_id=actor.tenant_id),
         )
         last = _last_runs(actor)
@@ -140,7 +140,7 @@ def list_standings(*, actor: Actor, now: datetime) -> list[DataClassStatus]:
 
 
 def find_rule(*, actor: Actor, data_class: DataClass) -> EffectiveRule:
-    """Raises Forbidden. Two queries."""
+    """Return the rule of a data class. Two queries. Raises Forbidden."""
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
         return rules_of(tenant_id=actor.tenant_id)[data_class]
@@ -153,7 +153,7 @@ def _last_runs(actor: Actor) -> dict[DataClass, RunView]:
 
 
 def find_hold(*, actor: Actor, hold_id: uuid.UUID) -> HoldView:
-    """Raises Forbidden, NotFound."""
+    """Return one legal hold. Raises Forbidden, NotFound."""
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
         rows = LegalHold.objects.filter(tenant_id=actor.tenant_id, id=hold_id)
@@ -164,7 +164,7 @@ def find_hold(*, actor: Actor, hold_id: uuid.UUID) -> HoldView:
 
 
 def preview(*, actor: Actor, data_class: DataClass, days: int, now: datetime) -> PurgePreview:
-    """What the next purge would delete if the class had so many days. Raises as set_rule."""
+    """Preview what the next purge would delete with this number of days. Raises as set_rule."""
     actor.require(Permission.READ_RETENTION)
     require_days(DATA_CLASSES[data_class], days)
     with tenant_scope(actor.tenant_id):
@@ -178,22 +178,22 @@ def preview(*, actor: Actor, data_class: DataClass, days: int, now: datetime) ->
 
 
 def list_runs(*, actor: Actor, limit: int, cursor: str | None) -> Page[RunView]:
-    """Newest first. Raises Forbidden, Invalid."""
+    """Return a page of purge runs, newest first. Raises Forbidden, InvalidValue."""
     return map_page(_newest(PurgeRun, actor, limit, cursor), _run_view)
 
 
 def list_holds(*, actor: Actor, limit: int, cursor: str | None) -> Page[HoldView]:
-    """Newest first, released ones as well. Raises Forbidden, Invalid."""
+    """Return a page of holds, newest first, with released ones. Raises Forbidden, InvalidValue."""
     return map_page(_newest(LegalHold, actor, limit, cursor), _hold_view)
 
 
 def list_certificates(*, actor: Actor, limit: int, cursor: str | None) -> Page[CertificateView]:
-    """Newest first. Raises Forbidden, Invalid."""
+    """Return a page of certificates, newest first. Raises Forbidden, InvalidValue."""
     return map_page(_newest(DeletionCertificate, actor, limit, cursor), _certificate_view)
 
 
 def find_certificate(*, actor: Actor, certificate_id: uuid.UUID) -> CertificateView:
-    """Raises Forbidden, NotFound."""
+    """Return one certificate. Raises Forbidden, NotFound."""
     actor.require(Permission.READ_RETENTION)
     with tenant_scope(actor.tenant_id):
         row = (
@@ -222,7 +222,7 @@ def _class_report(
     if data_class not in RETENTION_TABLES:
         return DataClassReport(data_class, terms, rule, None, 0, None)
     holds = holds_of(tenant_id=actor.tenant_id)
-    cutoff = rule.cutoff(now)
+    cutoff = rule.compute_cutoff(now)
     found = count(data_class, tenant_id=actor.tenant_id, cutoff=cutoff, holds=holds)
     late = count(data_class, tenant_id=actor.tenant_id, cutoff=cutoff - GRACE, holds=holds)
     runs = PurgeRun.objects.filter(tenant_id=actor.tenant_id, data_class=data_class)

@@ -1,4 +1,4 @@
-"""Which days and holds are in force. Inside the tenant's scope only."""
+"""Retention rules and legal holds in force. For use inside the tenant's scope."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,15 +21,15 @@ _OF_TELEMETRY: Final = frozenset({DataClass.CONTENT, DataClass.CONTENT_INDEX})
 @dataclass(frozen=True, slots=True)
 class EffectiveRule:
     days: int
-    version: int | None  # None: nobody has ever set it
-    author_email: str | None  # None: nobody has, the platform itself, or who was erased
+    version: int | None  # None: never set
+    author_email: str | None  # None: never set, set by the platform, or by an erased user
     reason: str
     created_at: datetime | None
     is_shortened: bool = False  # by the policy
-    is_policys: bool = False  # the policy alone says it
-    is_default: bool = False  # it is not, or no longer, the tenant's own
+    is_from_policy: bool = False  # set by the policy only
+    is_default: bool = False  # not, or no longer, set by the tenant
 
-    def cutoff(self, now: datetime) -> datetime:
+    def compute_cutoff(self, now: datetime) -> datetime:
         return now - timedelta(days=self.days)
 
 
@@ -44,8 +44,10 @@ def rule_of(data_class: DataClass, *, tenant_id: TenantId) -> EffectiveRule:
 
 
 def previous_days(data_class: DataClass, version: int, *, tenant_id: TenantId) -> int | None:
-    """The tenant's own days that version `version` has replaced; None: the default's were in force.
-    Raises NotFound."""
+    """Return the tenant's own days before a version; None: the default was in force.
+
+    Raises NotFound.
+    """
     rows = RetentionRule.objects.filter(tenant_id=tenant_id, data_class=data_class)
     found = {row.version: row for row in rows.filter(version__in=[version - 1, version])}
     if version not in found:
@@ -55,12 +57,15 @@ def previous_days(data_class: DataClass, version: int, *, tenant_id: TenantId) -
 
 
 def default_days(data_class: DataClass, *, tenant_id: TenantId) -> int:
-    """Where the tenant has set none."""
+    """Return the default days of a class for the tenant."""
     return _default(data_class, find_policy_document(tenant_id=tenant_id).telemetry).days
 
 
 def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
-    """The tenant's own, or a default; the policy may shorten either. Four queries."""
+    """Return the rules of all classes: the tenant's or a default, shortened by the policy.
+
+    Four queries.
+    """
     policy = find_policy_document(tenant_id=tenant_id)
     newest = (
         RetentionRule.objects.filter(tenant_id=tenant_id)
@@ -83,14 +88,14 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
 def _default(data_class: DataClass, telemetry: Telemetry | None) -> EffectiveRule:
     if data_class in _OF_TELEMETRY and telemetry is not None:
         days = telemetry.retention_days
-        return EffectiveRule(days, None, None, "", None, is_policys=True, is_default=True)
+        return EffectiveRule(days, None, None, "", None, is_from_policy=True, is_default=True)
     return EffectiveRule(
         DATA_CLASSES[data_class].default_days, None, None, "", None, is_default=True
     )
 
 
 def holds_of(*, tenant_id: TenantId) -> tuple[HoldPeriod, ...]:
-    """Those in force. One query."""
+    """Return the holds in force. One query."""
     rows = LegalHold.objects.filter(tenant_id=tenant_id, released_at=None).order_by("id")
     return tuple(HoldPeriod(row.user_id, row.since, row.until) for row in rows)
 
@@ -104,4 +109,4 @@ def _rule(
     said = EffectiveRule(row.days, row.version, email, row.reason, row.created_at)
     if not row.is_default:
         return said
-    return replace(said, days=default.days, is_policys=default.is_policys, is_default=True)
+    return replace(said, days=default.days, is_from_policy=default.is_from_policy, is_default=True)

@@ -1,4 +1,4 @@
-"""The rows of a data class: counted, and deleted oldest first. Inside the tenant's scope only."""
+"""The tables of each data class, for counting and deleting. For use inside the tenant's scope."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -25,28 +25,29 @@ from tenants.policy.data_classes import DataClass
 
 @dataclass(frozen=True, slots=True)
 class HoldPeriod:
-    user_id: UUID | None  # None: everybody
-    since: datetime | None  # None: from the beginning
-    until: datetime | None  # None: without end
+    user_id: UUID | None  # None: all users
+    since: datetime | None  # None: unbounded
+    until: datetime | None  # None: unbounded
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionTable:
     model: type[Model]
     time_field: str
-    user_field: str | None  # None: its rows are nobody's in particular, so a user's hold holds all
-    # Of a chain only the beginning may go, by this field, whatever the clocks said: what is kept,
-    # because it is young or held, keeps all that comes after it.
+    # None: rows belong to no user, so the hold of any user covers all of them
+    user_field: str | None
+    # The field that orders a chain. Only the beginning of a chain may be deleted: a record that is
+    # kept, because it is recent or on hold, keeps all records after it, whatever their times.
     chain_field: str | None = None
 
-    def rows(self, tenant_id: TenantId) -> QuerySet[Any]:
+    def select_rows(self, tenant_id: TenantId) -> QuerySet[Any]:
         return self.model._default_manager.filter(tenant_id=tenant_id)
 
-    def older(self, tenant_id: TenantId, cutoff: datetime) -> QuerySet[Any]:
-        return self.rows(tenant_id).filter(**{f"{self.time_field}__lt": cutoff})
+    def select_older(self, tenant_id: TenantId, cutoff: datetime) -> QuerySet[Any]:
+        return self.select_rows(tenant_id).filter(**{f"{self.time_field}__lt": cutoff})
 
-    def held(self, holds: Iterable[HoldPeriod]) -> Q:
-        """Matches nothing when there are no holds."""
+    def held_condition(self, holds: Iterable[HoldPeriod]) -> Q:
+        """Return the filter of rows on hold; without holds it matches nothing."""
         found = Q(pk__in=[])
         for hold in holds:
             matched = Q()
@@ -59,24 +60,28 @@ class RetentionTable:
             found |= matched or ~Q(pk__in=[])
         return found
 
-    def unheld(self, found: QuerySet[Any], holds: tuple[HoldPeriod, ...]) -> QuerySet[Any]:
-        return found.exclude(self.held(holds)) if holds else found
+    def exclude_held(self, found: QuerySet[Any], holds: tuple[HoldPeriod, ...]) -> QuerySet[Any]:
+        return found.exclude(self.held_condition(holds)) if holds else found
 
-    def due(
+    def select_due(
         self, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
     ) -> QuerySet[Any]:
-        """Older than the cutoff, and not held."""
-        return self.rows(tenant_id).filter(self.is_due(tenant_id, cutoff, holds))
+        """Return the rows that are older than the cutoff and not on hold."""
+        return self.select_rows(tenant_id).filter(self.due_condition(tenant_id, cutoff, holds))
 
-    def is_due(self, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]) -> Q:
-        """As a condition. Of a chain a query."""
+    def due_condition(
+        self, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
+    ) -> Q:
+        """Return the filter of rows that are due. One query for a chain."""
         due = Q(**{f"{self.time_field}__lt": cutoff})
         if holds:
-            due &= ~self.held(holds)
+            due &= ~self.held_condition(holds)
         if self.chain_field is None:
             return due
         young = Q(**{f"{self.time_field}__gte": cutoff})
-        kept = self.rows(tenant_id).filter(young | self.held(holds) if holds else young)
+        kept = self.select_rows(tenant_id).filter(
+            young | self.held_condition(holds) if holds else young
+        )
         first = kept.order_by(self.chain_field).values_list(self.chain_field, flat=True).first()
         return due if first is None else due & Q(**{f"{self.chain_field}__lt": first})
 
@@ -98,15 +103,18 @@ RETENTION_TABLES: Final = MappingProxyType(
 @dataclass(frozen=True, slots=True)
 class RecordCounts:
     records: int
-    due: int  # older than the cutoff, and not held
-    held: int  # older than the cutoff, and on hold, or behind what is kept of a chain
-    oldest_at: datetime | None  # of all records; None: there are none
+    due: int  # older than the cutoff and not on hold
+    held: int  # older than the cutoff, but on hold or after a kept record of a chain
+    oldest_at: datetime | None  # of all records; None: no records
 
 
 def count(
     data_class: DataClass, *, tenant_id: TenantId, cutoff: datetime, holds: Iterable[HoldPeriod]
 ) -> RecordCounts:
-    """A query a table, and one for the beginning of a chain. It reads every row of the tenant's."""
+    """Count a class's records. Reads all rows of the tenant.
+
+    One query for each table, and one for the beginning of a chain.
+    """
     holds = tuple(holds)
     found = [_count(table, tenant_id, cutoff, holds) for table in RETENTION_TABLES[data_class]]
     return RecordCounts(
@@ -120,9 +128,9 @@ def count(
 def _count(
     table: RetentionTable, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
 ) -> RecordCounts:
-    found = table.rows(tenant_id).aggregate(
+    found = table.select_rows(tenant_id).aggregate(
         records=Number("*"),
-        due=Number(table.time_field, filter=table.is_due(tenant_id, cutoff, holds)),
+        due=Number(table.time_field, filter=table.due_condition(tenant_id, cutoff, holds)),
         older=Number(table.time_field, filter=Q(**{f"{table.time_field}__lt": cutoff})),
         oldest_at=Min(table.time_field),
     )
@@ -132,10 +140,12 @@ def _count(
 
 
 def find_oldest_records(tenant_id: TenantId) -> dict[DataClass, datetime]:
-    """When the oldest record of each class came to be; one without records is left out. A query,
-    which reads the beginning of an index for each table."""
+    """Return the time of the oldest record of each class, without empty classes.
+
+    One query, which reads the beginning of an index for each table.
+    """
     parts = [
-        table.rows(tenant_id)
+        table.select_rows(tenant_id)
         .annotate(of_class=Value(data_class.value), came_at=F(table.time_field))
         .order_by(table.time_field)
         .values_list("of_class", "came_at")[:1]
@@ -152,10 +162,12 @@ def find_oldest_records(tenant_id: TenantId) -> dict[DataClass, datetime]:
 def overdue_of_each(
     tenant_id: TenantId, cutoffs: Mapping[DataClass, datetime], holds: tuple[HoldPeriod, ...]
 ) -> dict[DataClass, int]:
-    """How many records of each class are due by its cutoff; classes with none are left out. A
-    query, and one for the beginning of each chain; it reads what is older than the cutoffs."""
+    """Return how many records of each class are due by its cutoff, without classes that have none.
+
+    One query, and one for the beginning of each chain. Reads the rows older than the cutoffs.
+    """
     parts = [
-        table.due(tenant_id, cutoffs[data_class], holds)
+        table.select_due(tenant_id, cutoffs[data_class], holds)
         .order_by()
         .annotate(of_class=Value(data_class.value))
         .values("of_class")
@@ -178,12 +190,12 @@ def delete_batch(
     holds: Iterable[HoldPeriod],
     limit: int,
 ) -> int:
-    """At most `limit` of the oldest; how many."""
+    """Delete up to `limit` of the oldest records that are due, and return how many."""
     holds = tuple(holds)
     for table in RETENTION_TABLES[data_class]:
-        due = table.due(tenant_id, cutoff, holds)
+        due = table.select_due(tenant_id, cutoff, holds)
         keys = list(due.order_by(table.time_field).values_list("pk", flat=True)[:limit])
         if keys:
-            deleted, _ = table.rows(tenant_id).filter(pk__in=keys).delete()
+            deleted, _ = table.select_rows(tenant_id).filter(pk__in=keys).delete()
             return deleted
     return 0

@@ -1,4 +1,4 @@
-"""Verifies deletion certificates, by public keys alone. Knows neither database nor settings."""
+"""Verifier of deletion certificates that needs public keys only: no database or settings."""
 
 import json
 from typing import Any, Final
@@ -11,15 +11,17 @@ KIND: Final = "caret-deletion-certificate"
 
 
 def verify_certificate(text: bytes, keys: PublicKeys) -> dict[str, Any]:
-    """The document. Raises BadSignature for what is no certificate, or not as it was signed; one
-    byte more or less is enough."""
+    """Verify a certificate and return its document.
+
+    Raises BadSignature for other text, or if a single byte differs.
+    """
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        raise BadSignature("it is not valid JSON") from None
+        raise BadSignature("it is not JSON") from None
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise BadSignature("it is not a deletion certificate")
     verify_document(keys, document, purpose=PURPOSE)
     if canonicalize(document) != text:
-        raise BadSignature("it was changed after it was signed")
+        raise BadSignature("its JSON is not in the canonical form that was signed")
     return document

@@ -1,4 +1,4 @@
-"""`manage.py verify_certificate FILE --public-key KEYS`: works where nothing else of us does."""
+"""`manage.py verify_certificate FILE --public-key KEYS`: runs without any other part of Caret."""
 
 import argparse
 import sys
@@ -41,7 +41,7 @@ def main(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="manage.py verify_certificate",
-        description=f"Says whether a deletion certificate is as it was signed. {EXIT_CODES}",
+        description=f"Verifies that a deletion certificate is unchanged. {EXIT_CODES}",
     )
     parser.add_argument("certificate", type=Path, metavar="FILE")
     add_public_key(parser)

@@ -1,1 +1,1 @@
-"""The index of customers' files, by consent: chunked, sealed, found by likeness."""
+"""The retrieval index of customers' files: by consent, chunked, encrypted."""

@@ -1,8 +1,8 @@
-"""Seals and reads what a chunk's row holds of a customer's code, with keys that are in no database.
+"""Encryption of the chunks of customers' code, with keys that are in no database.
 
-Keys are derived for each tenant and holder: what one user's row holds opens for no other user, and
-a row that was copied to another tenant opens for nobody. Digests are keyed likewise, so that equal
-names or texts of two holders look different, and none can be guessed from outside.
+Keys are derived for each tenant and holder. One user's chunks open for no other user, and a row
+that was copied to another tenant never opens. Digests are keyed in the same way: equal names or
+texts of two holders have different digests, and nobody outside can guess them.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _DIGEST_BYTES: Final = 16
 
 
 class ChunkCipher:
-    """Of one holder. Keys are derived once: 20 us each."""
+    """The cipher of one holder. It derives its keys once, which takes 20 us for each."""
 
     def __init__(self, root_secret: bytes, *, tenant_id: TenantId, holder: str) -> None:
         purpose = f"{tenant_id}/{holder}"
@@ -42,7 +42,7 @@ class ChunkCipher:
         return self._seal("name", row, msgspec.msgpack.encode((repository, path)))
 
     def open_name(self, row: UUID, sealed: bytes) -> tuple[str, str]:
-        """Repository and path. Raises DecryptionFailed."""
+        """Return repository and path. Raises DecryptionFailed."""
         repository, path = msgspec.msgpack.decode(
             self._unseal("name", row, sealed), type=tuple[str, str]
         )
@@ -52,7 +52,7 @@ class ChunkCipher:
         return self._seal("text", row, text.encode())
 
     def open_text(self, row: UUID, sealed: bytes) -> str:
-        """Raises DecryptionFailed."""
+        """Return the text. Raises DecryptionFailed."""
         return self._unseal("text", row, sealed).decode()
 
     def _digest(self, kind: str, *parts: str) -> bytes:
@@ -60,10 +60,10 @@ class ChunkCipher:
         return hmac.digest(self._digest_key, data, hashlib.sha256)[:_DIGEST_BYTES]
 
     def _seal(self, column: str, row: UUID, data: bytes) -> bytes:
-        return seal(self._sealing_key, data, bound_to=self._place(column, row))
+        return seal(self._sealing_key, data, bound_to=self._bind_context(column, row))
 
     def _unseal(self, column: str, row: UUID, sealed: bytes) -> bytes:
-        return unseal(self._sealing_key, sealed, bound_to=self._place(column, row))
+        return unseal(self._sealing_key, sealed, bound_to=self._bind_context(column, row))
 
-    def _place(self, column: str, row: UUID) -> bytes:
+    def _bind_context(self, column: str, row: UUID) -> bytes:
         return f"retrieval_chunk/{column}|{self._tenant_id}|{row}".encode()

@@ -1,14 +1,15 @@
-"""Cuts a file into chunks: definitions, as its grammar has them, else (no grammar, or not to be
-parsed) windows of lines.
+"""Chunking of files into definitions by their grammar, or into windows of lines.
+
+Windows are used if there is no grammar or the file cannot be parsed.
 
     split, then merge: a node of more than MAX_LINES is replaced by its children; neighbours are
     joined until together they have MIN_LINES.
 
-After cAST (Zhang et al. 2025, "Enhancing Code RAG with Structural Chunking via Abstract Syntax
-Tree"), by lines. It needs no list of what each language calls a definition: a function of up to
-MAX_LINES stays whole, and a comment before it goes along with it.
+The algorithm is cAST (Zhang et al. 2025, "Enhancing Code RAG with Structural Chunking via Abstract
+Syntax Tree"), by lines. It needs no list of the definitions of each language: a function of up to
+MAX_LINES stays whole, together with the comment before it.
 
-Pure; of a file that nobody wrote by hand (long lines, hundreds of KB) it makes nothing.
+Pure. Generated files (long lines, hundreds of KB) give no chunks.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,26 +23,26 @@ from caret.foundation.parsing.parse import ParseAbandoned, ParseBudget, parse
 
 MIN_LINES: Final = 10
 MAX_LINES: Final = 60
-WINDOW_LINES: Final = 40  # where there is no grammar
-MAX_CHUNKS: Final = 100  # of a file
+WINDOW_LINES: Final = 40  # without a grammar
+MAX_CHUNKS: Final = 100  # per file
 MAX_CHUNK_CHARS: Final = 3_000
-MAX_LINE_CHARS: Final = 1_000  # a longer one says that the file is minified or data
-_MIN_TEXT_LINES: Final = 3  # not blank, each with a letter: less is no use to anybody
-MAX_PARSING_S: Final = 0.2  # of a file; 50,000 characters take 10 ms
-_MAX_DEPTH: Final = 60  # of nodes that are split; no code that people write is so deep
+MAX_LINE_CHARS: Final = 1_000  # a longer line means that the file is minified or data
+_MIN_TEXT_LINES: Final = 3  # lines that contain a letter; a shorter chunk is useless
+MAX_PARSING_S: Final = 0.2  # per file; 50,000 characters take 10 ms
+_MAX_DEPTH: Final = 60  # of nodes that are split; hand-written code is never so deep
 
-_Span = tuple[int, int]  # first and last line, counted from 0
+_Span = tuple[int, int]  # first and last line, from 0
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     first_line: int  # from 1
-    last_line: int  # included
-    text: str  # whole lines, without the last line's end
+    last_line: int  # inclusive
+    text: str  # whole lines, without the last newline
 
 
 def chunk(path: str, text: str) -> list[Chunk]:
-    """In the order of lines, without overlaps, MAX_CHUNKS at most."""
+    """Return up to MAX_CHUNKS chunks in the order of lines, without overlaps."""
     lines = text.split("\n")
     if any(len(line) > MAX_LINE_CHARS for line in lines):
         return []
@@ -59,7 +60,7 @@ def _spans(path: str, text: str, *, num_lines: int) -> Iterable[_Span]:
 
 
 def _parsed(grammar: Grammar, text: str) -> Node | None:
-    """None: it could not be parsed."""
+    """Parse the text; None: it could not be parsed."""
     try:
         allowance = ParseBudget(total_s=MAX_PARSING_S, each_s=MAX_PARSING_S)
         return parse(grammar, text.encode("utf-8", "replace"), allowance).root_node
@@ -84,7 +85,7 @@ def _windows(first: int, last: int, size: int) -> Iterator[_Span]:
 
 
 def _disjoint(spans: Iterable[_Span]) -> Iterator[_Span]:
-    """A line that two neighbours share (`} else {`) is the first one's."""
+    """Give a line that two neighbours share (`} else {`) to the first."""
     end = -1
     for first, last in spans:
         if last > end:

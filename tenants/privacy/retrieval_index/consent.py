@@ -1,4 +1,4 @@
-"""Whether a tenant, as it is now, lets a file of a repository be kept and found."""
+"""Consent of a tenant, as it is now, to indexing the files of a repository."""
 
 from dataclasses import dataclass
 
@@ -13,9 +13,13 @@ class IndexConsent:
     status: TenantStatus
     policy: TenantPolicy
 
-    def covers(self, scope: RetrievalScope) -> bool:
-        """A change of isolation, either way, ends it for what was kept before: in strict isolation
-        nothing is the whole tenant's, and what was one user's never becomes all users'."""
+    def allows_repository(self, scope: RetrievalScope) -> bool:
+        """Return whether files in the scope may be indexed.
+
+        A change of isolation ends the consent for everything indexed before. Strict isolation
+        allows no index of the whole tenant, and one user's files must never become visible to all
+        users.
+        """
         is_strict = self.policy.isolation is Isolation.STRICT
         return (
             self.status is TenantStatus.ACTIVE
@@ -23,7 +27,7 @@ class IndexConsent:
             and is_indexing_allowed(self.policy, repository=scope.repository)
         )
 
-    def covers_file(self, scope: RetrievalScope, path: str) -> bool:
-        return self.covers(scope) and not is_excluded(
+    def allows_file(self, scope: RetrievalScope, path: str) -> bool:
+        return self.allows_repository(scope) and not is_excluded(
             self.policy, repository=scope.repository, path=path
         )

@@ -1,4 +1,4 @@
-"""Texts to vectors, by an engine of ours that serves a sentence-embedding model."""
+"""Embeddings of texts, from our own engine that serves a sentence-embedding model."""
 
 import http.client
 import math
@@ -11,26 +11,28 @@ import msgspec
 
 from tenants.models.retrieval_chunk import EMBEDDING_DIMENSIONS
 
-MAX_TEXTS: Final = 32  # of a request: under 2 s on one core with the default model
+MAX_TEXTS: Final = 32  # per request: under 2 s on one core with the default model
 _TIMEOUT_S: Final = 10.0
 _MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
-# The engine is ours: no proxy of the environment stands between.
+# The engine is our own, so the environment's proxy settings are ignored.
 _DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class EmbeddingFailed(Exception):
-    """The embedding engine is away, or answers what is no embedding. The text says which, and holds
-    nothing of what was sent."""
+    """The engine is down or returned no embeddings. The text says which, without the input."""
 
 
 class Embedder(Protocol):
     @property
     def model(self) -> str:
-        """Vectors of two models are never compared."""
+        """The model's name. Vectors of different models are never compared."""
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """A vector of EMBEDDING_DIMENSIONS for each, in order; MAX_TEXTS at most, of any length:
-        what the model cannot read is cut off. Raises EmbeddingFailed."""
+        """Return a vector of EMBEDDING_DIMENSIONS for each text, in order.
+
+        Takes up to MAX_TEXTS texts of any length; text beyond the model's limit is truncated.
+        Raises EmbeddingFailed.
+        """
 
 
 class _Embedding(msgspec.Struct):
@@ -43,8 +45,10 @@ class _EmbeddingResponse(msgspec.Struct):
 
 
 class EmbeddingEngine:
-    """vLLM's pooling runner, or another server with OpenAI's /v1/embeddings and vLLM's
-    `truncate_prompt_tokens`."""
+    """Client of vLLM's pooling runner.
+
+    Another server works too, if it has OpenAI's /v1/embeddings and vLLM's `truncate_prompt_tokens`.
+    """
 
     def __init__(self, url: str, *, model: str, timeout_s: float = _TIMEOUT_S) -> None:
         self._address = f"{url.rstrip('/')}/v1/embeddings"
@@ -54,7 +58,7 @@ class EmbeddingEngine:
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         if not texts:
             return []
-        answer = self._ask(
+        answer = self._send_request(
             {"model": self.model, "input": list(texts), "truncate_prompt_tokens": -1}
         )
         try:
@@ -66,8 +70,8 @@ class EmbeddingEngine:
             raise EmbeddingFailed(f"not {EMBEDDING_DIMENSIONS} numbers for each text")
         return vectors
 
-    def _ask(self, body: dict[str, object]) -> bytes:
-        request = urllib.request.Request(  # noqa: S310  # the operator's own address
+    def _send_request(self, body: dict[str, object]) -> bytes:
+        request = urllib.request.Request(  # noqa: S310  # the operator's own URL
             self._address,
             data=msgspec.json.encode(body),
             headers={"Content-Type": "application/json"},
@@ -84,5 +88,5 @@ class EmbeddingEngine:
 
 
 def _is_sound(vector: list[float]) -> bool:
-    # A vector of zeros has no direction, hence no likeness to anything.
+    # A vector of zeros has no direction, so it is similar to nothing.
     return len(vector) == EMBEDDING_DIMENSIONS and all(map(math.isfinite, vector)) and any(vector)

@@ -1,4 +1,4 @@
-"""Erases what is no longer allowed, or no longer used; nothing of it is kept aside."""
+"""Erasure of indexed text that is no longer allowed or no longer used. No copy remains."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -31,15 +31,15 @@ logger = structlog.get_logger(__name__)
 
 
 def lock_tenant(tenant_id: TenantId) -> None:
-    """Until the transaction ends the tenant's policy and status stay as they are."""
+    """Lock the tenant's policy and status until the transaction ends."""
     Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
 
 
 def erase_disallowed(*, tenant_id: TenantId, policy: TenantPolicy, status: TenantStatus) -> int:
-    """Erases what a tenant with this policy and status does not let be kept; how many chunks.
+    """Erase the chunks that this policy and status do not allow, and return how many.
 
-    Call it in the transaction that puts these in force, with the tenant's row locked. Opens the
-    sealed names of all the tenant's chunks, about 10 us each, unless nothing at all may be kept.
+    Call this in the transaction that puts these in force, with the tenant's row locked. Decrypts
+    the names of all the tenant's chunks, about 10 us each, unless nothing may be indexed.
     """
     if not policy.retrieval or status is not TenantStatus.ACTIVE:
         return erase_index(tenant_id=tenant_id)
@@ -73,8 +73,10 @@ def evict_least_used(rows: QuerySet[RetrievalChunk], *, keep: int) -> None:
 
 
 def sweep(*, now: datetime) -> int:
-    """Erases, of all tenants, what was not used for KEEP_UNUSED; and what consent does not cover,
-    should that ever be there (a restored backup). How many chunks."""
+    """Erase chunks of all tenants that are unused or without consent, and return how many.
+
+    Unused means for KEEP_UNUSED. Chunks without consent can come from a restored backup.
+    """
     return sum(
         _sweep_tenant(TenantId(str(tenant_id)), now=now)
         for tenant_id in Tenant.objects.values_list("id", flat=True).iterator()
@@ -89,7 +91,7 @@ def _sweep_tenant(tenant_id: TenantId, *, now: datetime) -> int:
         lock_tenant(tenant_id)
         unused = rows.filter(used_at__lt=now - KEEP_UNUSED)
         (table,) = RETENTION_TABLES[DataClass.RETRIEVAL]
-        free = table.unheld(unused, holds_of(tenant_id=tenant_id))
+        free = table.exclude_held(unused, holds_of(tenant_id=tenant_id))
         num_erased = _erase(tenant_id, free, reason="unused")
         consent = find_consent(tenant_id=tenant_id)
         return num_erased + erase_disallowed(
@@ -106,8 +108,8 @@ def _judge(tenant_id: TenantId, consent: IndexConsent) -> Callable[[UUID, str, b
         try:
             repository, path = vault_of(holder).open_name(row_id, sealed_name)
         except DecryptionFailed:
-            return False  # what cannot be judged is not kept
-        return consent.covers_file(RetrievalScope(holder=holder, repository=repository), path)
+            return False  # a chunk that cannot be checked is erased
+        return consent.allows_file(RetrievalScope(holder=holder, repository=repository), path)
 
     return is_allowed
 

@@ -1,8 +1,8 @@
-"""Writes the index: files as they are sent.
+"""Operations that write the index from the files that gateways send.
 
-Consent is looked at twice: before a file is embedded, which takes a while, and again in the
+Consent is checked twice: before a file is embedded, which takes a while, and again in the
 transaction that writes it, with the tenant's row locked. A change of policy takes the same lock, so
-nothing is written after it that it no longer allows.
+that nothing it forbids is written after it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,13 +24,14 @@ from tenants.privacy.retrieval_index.embeddings import MAX_TEXTS, Embedder
 from tenants.privacy.retrieval_index.erasure import evict_least_used, lock_tenant
 from tenants.privacy.retrieval_index.queries import find_consent
 
-USED_TO_THE: Final = timedelta(days=1)  # a row is not written anew for each use
-MAX_CHUNKS_OF_SCOPE: Final = 5_000  # all of them are compared for one question
+# precision of `used_at`, so that not every use writes the row
+USED_TO_THE: Final = timedelta(days=1)
+MAX_CHUNKS_OF_SCOPE: Final = 5_000  # each query compares all of them
 
 
 @dataclass(frozen=True, slots=True)
 class _IndexedFile:
-    """Where a file's rows are."""
+    """A file and its rows in the index."""
 
     tenant_id: TenantId
     scope: RetrievalScope
@@ -38,8 +39,8 @@ class _IndexedFile:
     vault: ChunkCipher
     file_digest: bytes
 
-    def is_covered(self) -> bool:
-        return find_consent(tenant_id=self.tenant_id).covers_file(self.scope, self.path)
+    def is_allowed(self) -> bool:
+        return find_consent(tenant_id=self.tenant_id).allows_file(self.scope, self.path)
 
     @property
     def rows(self) -> QuerySet[RetrievalChunk]:
@@ -47,14 +48,14 @@ class _IndexedFile:
 
 
 def index_file(*, tenant_id: TenantId, sent: FileUpload, embedder: Embedder, now: datetime) -> int:
-    """Makes the index hold the file as it is now; the number of chunks that had to be embedded.
+    """Index a file as it is now, and return how many chunks were embedded.
 
-    Of a changed file only the chunks that changed are. Raises NotFound for an unknown tenant, and
-    EmbeddingFailed; then the file is as it was before. Holds no transaction while it embeds.
+    Only changed chunks are embedded, and no transaction is open meanwhile. Raises NotFound for an
+    unknown tenant, and EmbeddingFailed; the index is then unchanged.
     """
     place = _place(tenant_id, sent)
     with tenant_scope(tenant_id):
-        if not place.is_covered():
+        if not place.is_allowed():
             return 0
         held = {bytes(each) for each in place.rows.values_list("chunk_digest", flat=True)}
     texts = _texts_by_digest(place, sent.text, model=embedder.model)
@@ -62,7 +63,7 @@ def index_file(*, tenant_id: TenantId, sent: FileUpload, embedder: Embedder, now
     vectors = _embed(embedder, sent.path, list(new.values()))
     with tenant_scope(tenant_id):
         lock_tenant(tenant_id)
-        if not place.is_covered():
+        if not place.is_allowed():
             return 0
         place.rows.exclude(chunk_digest__in=list(texts)).delete()
         rows = [
@@ -78,7 +79,7 @@ def index_file(*, tenant_id: TenantId, sent: FileUpload, embedder: Embedder, now
 
 
 def note_found(*, tenant_id: TenantId, chunk_ids: Iterable[UUID], now: datetime) -> None:
-    """What is found is in use."""
+    """Mark chunks that a query found as used."""
     with tenant_scope(tenant_id):
         found = RetrievalChunk.objects.filter(tenant_id=tenant_id, id__in=list(chunk_ids))
         _note_use(found, now=now)
@@ -100,7 +101,7 @@ def _texts_by_digest(place: _IndexedFile, text: str, *, model: str) -> dict[byte
 
 
 def _embed(embedder: Embedder, path: str, texts: Sequence[str]) -> list[list[float]]:
-    """Each below its path, which says much of what it is about."""
+    """Embed each text below its path, which says much about the contents."""
     vectors: list[list[float]] = []
     for start in range(0, len(texts), MAX_TEXTS):
         batch = texts[start : start + MAX_TEXTS]
@@ -133,7 +134,7 @@ def _note_use(rows: QuerySet[RetrievalChunk], *, now: datetime) -> None:
 
 
 def _make_room(place: _IndexedFile) -> None:
-    """The chunks of the scope that were unused for longest make room for the new ones."""
+    """Remove the least recently used chunks of the scope, to make room for the new ones."""
     scope_digest = place.vault.scope_digest(place.scope)
     rows = RetrievalChunk.objects.filter(tenant_id=place.tenant_id, scope_digest=scope_digest)
     evict_least_used(rows, keep=MAX_CHUNKS_OF_SCOPE)

@@ -1,4 +1,4 @@
-"""Reads the index: what is likest to a text, among the files of one holder's repository."""
+"""Queries of the index: the chunks most similar to a text in one holder's repository."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from tenants.policy.queries import find_policy
 from tenants.privacy.retrieval_index.chunk_encryption import ChunkCipher
 from tenants.privacy.retrieval_index.consent import IndexConsent
 
-# Below it a neighbour is one by chance: of the default model, unrelated code has 0.0 to 0.2.
+# Below this score a match is chance: for the default model, unrelated code has 0.0 to 0.2.
 MIN_SCORE: Final = 0.2
 
 logger = structlog.get_logger(__name__)
@@ -32,7 +32,10 @@ class ChunkMatch:
 
 
 def find_consent(*, tenant_id: TenantId) -> IndexConsent:
-    """As it is now. Raises NotFound for a tenant without a policy. Two queries."""
+    """Return the tenant's present consent. Two queries.
+
+    Raises NotFound for a tenant without a policy.
+    """
     with tenant_scope(tenant_id):
         policy = find_policy(tenant_id=tenant_id).policy
         status = Tenant.objects.values_list("status", flat=True).get(id=tenant_id)
@@ -42,9 +45,9 @@ def find_consent(*, tenant_id: TenantId) -> IndexConsent:
 def search_chunks(
     *, tenant_id: TenantId, question: SnippetQuery, vector: Sequence[float]
 ) -> list[ChunkMatch]:
-    """In descending order of score, MAX_SNIPPETS at most; nothing of the question's own file.
+    """Return up to MAX_SNIPPETS matches, best first, without the query's own file.
 
-    An exact comparison with all chunks of the scope, through its index (ADR 0037). Three queries.
+    Compares exactly with all chunks of the scope, found by their index (ADR 0037). Three queries.
     """
     scope = question.scope
     vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=scope.holder)
@@ -68,7 +71,7 @@ def search_chunks(
         for each in found
         if each is not None
         and each.snippet.score >= MIN_SCORE
-        and consent.covers_file(scope, each.snippet.path)
+        and consent.allows_file(scope, each.snippet.path)
     ]
 
 
@@ -79,7 +82,7 @@ def _open(
         _, path = vault.open_name(chunk_id, sealed_name)
         text = vault.open_text(chunk_id, sealed_text)
     except DecryptionFailed:
-        # Somebody has written to the table past us; unused, it goes in time.
+        # Something else has written to the table. The unused row is erased in time.
         logger.error("retrieval.seal_broken", chunk_id=str(chunk_id))
         return None
     score = min(1.0, max(0.0, 1.0 - distance))

@@ -1,6 +1,6 @@
-"""Retrieval's streams in Redis, as the worker reads them, and its answers to gateways.
+"""The streams of retrieval in Redis: requests from gateways, and responses to them.
 
-What is taken is gone from Redis at once, whatever becomes of it: the gateway asks again.
+A message that is taken is removed from Redis at once. If it is lost, the gateway asks again.
 """
 
 from typing import Any
@@ -15,13 +15,13 @@ class RetrievalStreams:
     def __init__(self, connection: redis.Redis) -> None:
         self._connection = connection
 
-    def take(self, stream: str, *, count: int) -> list[bytes]:
-        """Sealed messages, oldest first, `count` at most; b"" for an entry that holds none."""
+    def read(self, stream: str, *, count: int) -> list[bytes]:
+        """Take up to `count` encrypted messages, oldest first; b"" for an entry without one."""
         entries: Any = self._connection.eval(TAKE_SCRIPT, 1, stream, str(count))
         return [extract_sealed(fields) for _, fields in entries]
 
-    def answer(self, gateway: str, sealed: bytes) -> None:
-        """For a gateway that takes no answers any more they are gone after MAX_AGE_S."""
+    def send_result(self, gateway: str, sealed: bytes) -> None:
+        """Send a response. If the gateway does not take it, it expires after MAX_AGE_S."""
         key = answers_key(gateway)
         pipeline = self._connection.pipeline(transaction=True)
         pipeline.rpush(key, sealed)

@@ -1,7 +1,8 @@
-"""What the worker does with what gateways send: answers questions, and indexes files in between.
+"""The retrieval worker: answers queries of gateways, and indexes files in between.
 
-A run is short, so that one worker has time for its other tasks; the next begins within a second.
-Questions come first: somebody types. What cannot be done is dropped, and counted in the log.
+A run is short, so that the worker has time for other tasks, and the next run begins within a
+second. Queries come first, because a user is waiting. Messages that cannot be handled are dropped
+and counted in the log.
 """
 
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What a run works with."""
+    """The dependencies of a run."""
 
     streams: RetrievalStreams
     sealer: Sealer
@@ -52,21 +53,21 @@ class WorkerContext:
 
 @dataclass(slots=True)
 class RunStats:
-    questions: int = 0
+    queries: int = 0
     files: int = 0
     chunks: int = 0  # embedded
     dropped: dict[str, int] = field(default_factory=dict)  # by reason
 
-    def drop(self, reason: str) -> None:
+    def count_dropped(self, reason: str) -> None:
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
 
     @property
-    def is_nothing(self) -> bool:
-        return not (self.questions or self.files or self.dropped)
+    def is_empty(self) -> bool:
+        return not (self.queries or self.files or self.dropped)
 
 
 def run_worker(desk: WorkerContext, *, max_run_s: float = MAX_RUN_S) -> RunStats:
-    """Works until there is nothing to do or the time is up.
+    """Work until there is nothing to do or the time is up.
 
     Raises redis.RedisError and django.db.OperationalError.
     """
@@ -74,10 +75,10 @@ def run_worker(desk: WorkerContext, *, max_run_s: float = MAX_RUN_S) -> RunStats
     end_s = desk.clock.monotonic_s() + max_run_s
     while desk.clock.monotonic_s() < end_s and _serve_some(desk, served):
         pass
-    if not served.is_nothing:
+    if not served.is_empty:
         logger.info(
             "retrieval.served",
-            questions=served.questions,
+            questions=served.queries,
             files=served.files,
             chunks=served.chunks,
             dropped=served.dropped,
@@ -86,16 +87,16 @@ def run_worker(desk: WorkerContext, *, max_run_s: float = MAX_RUN_S) -> RunStats
 
 
 def _serve_some(desk: WorkerContext, served: RunStats) -> bool:
-    """False when there was nothing to do, or nothing can be done."""
+    """Handle some messages. Return False if there are none, or the engine fails."""
     try:
-        if taken := desk.streams.take(QUESTIONS, count=MAX_TEXTS):
+        if taken := desk.streams.read(QUESTIONS, count=MAX_TEXTS):
             _answer(desk, list(_opened(desk, taken, SnippetQuery, served)), served)
-        elif taken := desk.streams.take(FILES, count=1):
+        elif taken := desk.streams.read(FILES, count=1):
             for tenant_id, sent in _opened(desk, taken, FileUpload, served):
                 _index(desk, tenant_id, sent, served)
     except EmbeddingFailed as error:
-        # The next run tries again, with what is sent by then: other tasks have waited long enough.
-        served.drop(f"no embeddings: {error}")
+        # The next run tries again with new messages. Other tasks have waited long enough.
+        served.count_dropped(f"no embeddings: {error}")
         return False
     return bool(taken)
 
@@ -107,7 +108,7 @@ def _opened(
         try:
             yield desk.sealer.open(data, kind)
         except UnreadableMessage as error:
-            served.drop(f"unreadable: {error}")
+            served.count_dropped(f"unreadable: {error}")
 
 
 def _answer(
@@ -119,20 +120,20 @@ def _answer(
     for (tenant_id, question), vector in zip(allowed, vectors, strict=True):
         found = search_chunks(tenant_id=tenant_id, question=question, vector=vector)
         answer = SnippetResult(question.question_id, tuple(each.snippet for each in found))
-        desk.streams.answer(question.gateway, desk.sealer.seal(tenant_id, answer))
+        desk.streams.send_result(question.gateway, desk.sealer.seal(tenant_id, answer))
         note_found(tenant_id=tenant_id, chunk_ids=[each.chunk_id for each in found], now=desk.now)
-        served.questions += 1
+        served.queries += 1
 
 
 def _is_allowed(tenant_id: TenantId, question: SnippetQuery, served: RunStats) -> bool:
-    """Before anything of it goes to the engine."""
+    """Check consent before any text goes to the engine."""
     try:
         consent = find_consent(tenant_id=tenant_id)
     except NotFound:
-        served.drop("unknown tenant")
+        served.count_dropped("unknown tenant")
         return False
-    if not consent.covers_file(question.scope, question.path):
-        served.drop("no consent")
+    if not consent.allows_file(question.scope, question.path):
+        served.count_dropped("no consent")
         return False
     return True
 
@@ -143,6 +144,6 @@ def _index(desk: WorkerContext, tenant_id: TenantId, sent: FileUpload, served: R
             tenant_id=tenant_id, sent=sent, embedder=desk.embedder, now=desk.now
         )
     except NotFound:
-        served.drop("unknown tenant")
+        served.count_dropped("unknown tenant")
     else:
         served.files += 1

@@ -1,1 +1,1 @@
-"""What was changed, by whom, from where: written in the transaction of the change itself."""
+"""The audit log: each entry is written in the transaction of the change that it describes."""

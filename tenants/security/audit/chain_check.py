@@ -1,12 +1,12 @@
-"""Checks the chain where it stands, for somebody who looks at it in the console.
+"""Check of the audit chain in the database, for users of the console.
 
-Every entry is hashed again and must follow the one before; every signed head must be signed by this
-installation and agree with its entry. Who can write to the database as its owner can change an
-entry, but not what was signed of it. The offline verifier (`manage.py verify_audit`) says the same
-without trusting this installation.
+The check hashes every entry again and compares it with the entry before. It verifies the signature
+of every signed head and compares the head with its entry. The owner of the database could change an
+entry, but not a signed head of it. The offline verifier (`manage.py verify_audit`) proves the same
+without trust in this installation.
 
-A check is bounded in entries and in time, and one of a tenant goes at a time: it says where it
-stopped, and the next may go on from there.
+A check is bounded in entries and in time, and a tenant can run one at a time. The result says where
+the check stopped, so that the next one can continue there.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,20 +29,22 @@ from tenants.security.audit.queries import ChainHead, find_head, read_range
 from tenants.security.audit.signed_heads import ChainBroken, require_unbroken_chain, signed_document
 from tenants.security.authorization.actor import Actor
 
-# Some seconds of work. Of a longer chain the newest are checked, from a signed head on, if any.
+# A few seconds of work. In a longer chain the newest entries are checked, from a signed head if
+# possible.
 MAX_ENTRIES: Final = 50_000
 MAX_S: Final = 20.0
-_STEP: Final = 1_000  # entries between two looks at the clock
+_STEP: Final = 1_000  # entries between two checks of the time limit
 
 
 @dataclass(frozen=True, slots=True)
 class ChainCheckResult:
-    first: int  # the first entry that was checked; more than `last`: there is none
+    first: int  # the first entry that was checked; greater than `last`: none was
     last: int
-    num_heads: int  # signed ones that agree
-    # The first entry that is missing, changed or put in, or whose signed head is; None: all hold.
+    num_heads: int  # signed heads that agree with their entries
+    # The first entry that is missing, changed or inserted, or whose signed head does not match.
+    # None: the chain is intact.
     broken_at: int | None
-    end: int  # the chain's last entry; more than `last`: it stopped there
+    end: int  # the chain's last entry; greater than `last`: the check stopped early
 
     @property
     def is_whole(self) -> bool:
@@ -59,12 +61,12 @@ class ChainCheckResult:
 
 @dataclass(frozen=True, slots=True)
 class _ChainSection:
-    """Of a chain, to be checked."""
+    """The part of a chain that one check covers."""
 
     tenant_id: TenantId
-    after: int  # the entry before it; 0: there is none
+    after: int  # the entry before the section; 0: none
     last: int
-    heads: dict[int, SignedAuditHead]  # by sequence, from `after` on
+    heads: dict[int, SignedAuditHead]  # by sequence, from `after`
     end: ChainHead  # of the whole chain
 
 
@@ -76,9 +78,14 @@ def check_chain(
     after: int | None = None,
     clock: Callable[[], float] = monotonic,
 ) -> ChainCheckResult:
-    """Up to the entry that says that it was checked, or to where the bounds are met. `after`: an
-    entry that an earlier check has come to; None: the newest. Raises Forbidden, Invalid, Conflict
-    while another one of the tenant's goes on, redis.RedisError."""
+    """Check the chain up to its end, or until the limits of entries and time are reached.
+
+    `after` is the last entry of an earlier check, from which this one continues; None: check the
+    newest entries. The check writes an audit entry of its own, which is part of what it checks.
+
+    Raises Forbidden, InvalidValue, Conflict while another check of the tenant runs,
+    redis.RedisError.
+    """
     actor.require(Permission.READ_AUDIT)
     over_at_s = clock() + MAX_S
     with redis_lock(connect(), f"audit-check:{actor.tenant_id}") as is_alone:
@@ -93,7 +100,7 @@ def check_chain(
 def _follow_chain(
     part: _ChainSection, keys: PublicKeys, *, is_over: Callable[[], bool]
 ) -> ChainCheckResult:
-    """From signed head to signed head, and to the end."""
+    """Follow the chain from signed head to signed head, up to the end of the section."""
     last, broken_at = part.after, None
     try:
         begins = _kept(part.tenant_id, part.after)
@@ -112,7 +119,7 @@ def _follow_chain(
 
 
 def _ends(part: _ChainSection, keys: PublicKeys) -> Iterator[ChainHead]:
-    """To where the chain is followed, step by step. Raises ChainBroken."""
+    """Yield the heads up to which the chain is checked, step by step. Raises ChainBroken."""
     steps = range(part.after + _STEP, part.last, _STEP)
     for sequence in sorted({*steps, *part.heads, part.last}):
         if sequence in part.heads:
@@ -124,7 +131,7 @@ def _ends(part: _ChainSection, keys: PublicKeys) -> Iterator[ChainHead]:
 
 
 def _part(tenant_id: TenantId, after: int | None) -> _ChainSection:
-    """Must run inside the tenant's scope. Raises Invalid."""
+    """Return the section to check, inside the tenant's scope. Raises InvalidValue."""
     end = find_head(tenant_id=tenant_id)
     if after is None:
         after = _newest_from(tenant_id, end.sequence)
@@ -132,14 +139,15 @@ def _part(tenant_id: TenantId, after: int | None) -> _ChainSection:
         raise InvalidValue("after", "This entry does not exist.")
     last = min(end.sequence, after + MAX_ENTRIES)
     found = SignedAuditHead.objects.filter(tenant_id=tenant_id, sequence__gte=max(1, after))
-    if last < end.sequence:  # what is signed beyond the end was cut off, and is missed there
+    # at the end: heads beyond it are loaded, too, because their entries were cut off
+    if last < end.sequence:
         found = found.filter(sequence__lte=last)
     heads = {row.sequence: row for row in found.order_by("sequence")}
     return _ChainSection(tenant_id, after, last, heads, end)
 
 
 def _newest_from(tenant_id: TenantId, end: int) -> int:
-    """The signed entry from which MAX_ENTRIES reach the end; 0: from the beginning."""
+    """Return the oldest signed entry among the last MAX_ENTRIES; 0: the beginning of the chain."""
     if end <= MAX_ENTRIES:
         return 0
     found = SignedAuditHead.objects.filter(tenant_id=tenant_id, sequence__gte=end - MAX_ENTRIES)
@@ -148,7 +156,7 @@ def _newest_from(tenant_id: TenantId, end: int) -> int:
 
 
 def _kept(tenant_id: TenantId, sequence: int) -> ChainHead:
-    """As the entry itself says. Raises ChainBroken."""
+    """Return the chain head that the stored entry implies. Raises ChainBroken."""
     if sequence == 0:
         return ChainHead(0, GENESIS)
     with tenant_scope(tenant_id):
@@ -160,7 +168,7 @@ def _kept(tenant_id: TenantId, sequence: int) -> ChainHead:
 
 
 def _verified(row: SignedAuditHead, keys: PublicKeys) -> ChainHead:
-    """Raises ChainBroken."""
+    """Return the head if its signature is valid. Raises ChainBroken."""
     try:
         verify_document(keys, signed_document(row), purpose=HEAD_PURPOSE)
     except (BadSignature, UnknownKey) as error:

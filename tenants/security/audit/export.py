@@ -1,12 +1,12 @@
-"""Writes a part of the audit trail for somebody who trusts nothing but a public key.
+"""Export of a period of the audit log that can be verified with nothing but a public key.
 
-    header    signed: whose entries, of which period, how many, from which hash to which
+    header    signed: the tenant, the period, the number of entries, the first and last hash
     entry     ... in the order of the chain, without gaps
-    head      ... a signed head follows the entry that it is of
-    trailer   signed: the SHA-256 of every byte before
+    head      ... a signed head follows its entry
+    trailer   signed: the SHA-256 of all bytes before it
 
-Lines of canonical JSON. A period is exported as the range of the chain from its first entry to its
-last. Memory does not grow with the export.
+Each line is canonical JSON. The period is exported as the range of the chain from its first entry
+to its last. Memory use does not grow with the export.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ from tenants.security.authorization.actor import Actor
 
 @dataclass(frozen=True, slots=True)
 class AuditExportPeriod:
-    """Half-open; None: without an end on that side."""
+    """A half-open period. None: unbounded on that side."""
 
     since: datetime | None
     until: datetime | None
@@ -48,13 +48,13 @@ class AuditExportPeriod:
 
 @dataclass(frozen=True, slots=True)
 class ChainRange:
-    """What of the chain is exported."""
+    """The range of the chain that is exported."""
 
-    first: int  # more than last: nothing
+    first: int  # greater than `last`: the range is empty
     last: int
-    previous_hash: str | None  # before the first entry; None: there is none
+    previous_hash: str | None  # of the entry before the first; None: the range is empty
     last_hash: str | None
-    head: ChainHead  # of the whole chain, as of now
+    head: ChainHead  # of the whole chain at the time of the export
 
     @property
     def num_entries(self) -> int:
@@ -70,7 +70,10 @@ def write_export(
     now: datetime,
     reason: str = "",
 ) -> ChainRange:
-    """Leaves an entry of its own in the trail, before it reads. Raises Forbidden, Invalid."""
+    """Write the export to `out`, after an audit entry that records it.
+
+    Raises Forbidden, InvalidValue.
+    """
     actor.require(Permission.READ_AUDIT)
     validate_datetime("since", period.since)
     validate_datetime("until", period.until)
@@ -138,7 +141,7 @@ def _lines(header: dict[str, Any], tenant_id: TenantId, span: ChainRange) -> Ite
     heads = _read_heads(tenant_id, span)
     head = next(heads, None)
     for entry in read_range(tenant_id=tenant_id, first=span.first, last=span.last):
-        # The hash as it is stored: what was changed in the database must show.
+        # Export the stored hash, not a computed one: a change in the database must show.
         yield _line({**build_document(entry), "hash": bytes(entry.hash).hex()})
         if head is not None and head.sequence == entry.sequence:
             yield _line(signed_document(head))
@@ -146,7 +149,7 @@ def _lines(header: dict[str, Any], tenant_id: TenantId, span: ChainRange) -> Ite
 
 
 def _read_heads(tenant_id: TenantId, span: ChainRange) -> Iterator[SignedAuditHead]:
-    """By sequence; one at a time: they are an hour apart."""
+    """Yield the signed heads by sequence, with a query for each: they are an hour apart."""
     after = span.first - 1
     while True:
         with tenant_scope(tenant_id):

@@ -1,7 +1,7 @@
-"""Verifies an export of the audit trail with public keys alone: no database, settings or network.
+"""Verifier of audit exports that needs public keys only: no database, settings or network.
 
-It reads line after line and stops at the first that is not as it must be. What an export says of
-itself (its header's numbers, the keys it names) is only ever compared, never trusted.
+It reads line by line and stops at the first wrong line. Statements of the export about itself (the
+header's numbers, the key IDs) are compared and never trusted.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ Document = dict[str, Any]
 
 
 class VerificationFailed(Exception):
-    """The text names the line, the entry, and what is wrong."""
+    """The export is broken. The text names the line, the entry and the problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class VerifiedExport:
 
 @dataclass(slots=True)
 class _VerificationState:
-    """How far it has come."""
+    """Position and digests of a verification in progress."""
 
     keys: PublicKeys
     header: Document
@@ -56,7 +56,7 @@ class _VerificationState:
 
 
 def verify_export(export: IO[bytes], keys: PublicKeys) -> VerifiedExport:
-    """Raises Broken."""
+    """Verify an export from its first line to its last. Raises VerificationFailed."""
     digest = hashlib.sha256()
     line = export.readline(_MAX_LINE_BYTES)
     header = _check_header(_parse(line, "line 1, the header"), keys)
@@ -79,7 +79,7 @@ def verify_export(export: IO[bytes], keys: PublicKeys) -> VerifiedExport:
 
 
 def _parse(line: bytes, where: str) -> Document:
-    """A line of canonical JSON, in its one spelling: no byte of it can be another."""
+    """Parse a line of canonical JSON. Any other spelling of the same JSON fails."""
     try:
         document = json.loads(line)
         if isinstance(document, dict) and canonicalize(document) + b"\n" == line:

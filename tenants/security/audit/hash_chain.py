@@ -1,11 +1,11 @@
-"""How audit entries hang together: the one definition of what is hashed, for writing and verifying.
+"""The hash chain of audit entries: the one definition for writing and verifying.
 
-    hash = SHA-256(RFC 8785 of the entry's document)      the document holds `previous_hash`
+    hash = SHA-256(RFC 8785 of the entry's document)      the document contains `previous_hash`
     the first entry's previous hash is GENESIS
 
-A tenant's entries are numbered from 1 without gaps, in the order in which they were committed. The
-sequence is the order; `at` is what a clock said, and clocks jump. A document never changes its form
-under the same `definition`: a new form is a new definition, and the old one stays readable.
+A tenant's entries are numbered from 1 without gaps, in the order of their commits. The sequence is
+the order; `at` comes from a clock, and clocks jump. The form of a document never changes under the
+same `definition`: a new form gets a new definition, and the old one stays readable.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from caret.foundation.crypto.canonical_json import canonicalize, to_exact_number
 
 DEFINITION: Final = 1
 FORMAT: Final = "caret.audit"
-# Purposes of signatures (caret.foundation.crypto.signing).
+# Signature purposes (caret.foundation.crypto.signing).
 HEAD_PURPOSE: Final = "audit-head/1"
 HEADER_PURPOSE: Final = "audit-export-header/1"
 TRAILER_PURPOSE: Final = "audit-export-trailer/1"
@@ -27,7 +27,7 @@ GENESIS: Final = bytes(32)
 
 
 class AuditEntryFields(Protocol):
-    """As its row holds it. Ids are UUIDs or their texts; hashes bytes or memoryviews."""
+    """The fields of an audit entry's row. IDs are UUIDs or strings, hashes bytes or memoryviews."""
 
     tenant_id: Any
     sequence: int
@@ -47,7 +47,7 @@ class AuditEntryFields(Protocol):
 
 
 def build_document(entry: AuditEntryFields) -> dict[str, Any]:
-    """All that the entry says, in the form that is hashed, exported and pushed."""
+    """Return the whole entry in the form that is hashed, exported and pushed to sinks."""
     return {
         "kind": "entry",
         "definition": DEFINITION,
@@ -72,8 +72,10 @@ def build_document(entry: AuditEntryFields) -> dict[str, Any]:
 
 
 def hash_document(document: Mapping[str, Any]) -> bytes:
-    """Of a document with or without its own `hash`. Raises ValueError for what has no canonical
-    form."""
+    """Return the hash of a document. Its own `hash` field, if present, is left out.
+
+    Raises ValueError for a document that has no canonical form.
+    """
     hashed = {name: value for name, value in document.items() if name != "hash"}
     return hashlib.sha256(canonicalize(hashed)).digest()
 
@@ -85,7 +87,7 @@ def add_hash(document: Mapping[str, Any]) -> dict[str, Any]:
 def head_document(
     *, tenant_id: Any, sequence: int, hash: bytes, signed_at: datetime
 ) -> dict[str, Any]:
-    """What is signed of a chain: that it had come to this entry."""
+    """Return the document that is signed: the sequence and hash of the chain's last entry."""
     return {
         "kind": "head",
         "definition": DEFINITION,
@@ -97,12 +99,12 @@ def head_document(
 
 
 def timestamp(moment: datetime) -> str:
-    """UTC to the microsecond, as Postgres keeps it: 2026-11-21T22:09:00.000000Z."""
+    """Return UTC with microseconds, as Postgres stores it: 2026-11-21T22:09:00.000000Z."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def normalize_ip(text: str | None) -> str | None:
-    """In one spelling; an IPv4 address that came as IPv6 is one of IPv4."""
+    """Return the address in its canonical spelling; an IPv4-mapped IPv6 address becomes IPv4."""
     if text is None:
         return None
     address = ipaddress.ip_address(text.partition("%")[0])

@@ -1,8 +1,10 @@
-"""Writes the audit trail. Entries hold no secrets: no key texts, digests or passwords. They name
-people by ids only, as they outlive an erasure (ADR 0070).
+"""Operations that append to the audit log.
 
-An entry is the last thing that a change writes: it holds the tenant's chain until the commit, so
-that entries are numbered in the order of commits.
+Entries contain no secrets: no key texts, digests or passwords. They name people by ID only, because
+entries outlive an erasure (ADR 0070).
+
+Write the entry as the last step of a change. It locks the tenant's chain until the commit, so that
+entries are numbered in the order of commits.
 """
 
 from collections.abc import Mapping
@@ -27,9 +29,9 @@ def record_change(
     change: tuple[ChangeFields | None, ChangeFields | None],
     reason: str = "",
 ) -> None:
-    """Adds an entry to the tenant's trail; must run inside the tenant's scope.
+    """Append an entry for a change. Must run inside the tenant's scope.
 
-    `change` is what there was before and what there is now; None for nothing.
+    `change` is the state before and after; None: it did not exist.
     """
     before, after = change
     _append(
@@ -48,9 +50,10 @@ def record_read(
     asked: ChangeFields | None = None,
     reason: str = "",
 ) -> None:
-    """The same for a sensitive look that changes nothing; `asked` is what it was limited to.
+    """Append an entry for a sensitive read that changes nothing.
 
-    Call it before what was read is handed out, in the same transaction.
+    Must run inside the tenant's scope. `asked` contains the filters of the read. Call this in the
+    same transaction, before the data is returned.
     """
     _append(
         actor,
@@ -67,7 +70,7 @@ def _append(actor: Actor, said: Mapping[str, Any], now: datetime) -> None:
         previous_hash=bytes(head.hash),
         actor_kind=actor.kind,
         actor_id=actor.user_id,
-        actor_key=actor.signature,
+        actor_key=actor.display_name,
         address=normalize_ip(actor.address),
         request_id=actor.request_id,
         at=now,
@@ -85,11 +88,12 @@ def _append(actor: Actor, said: Mapping[str, Any], now: datetime) -> None:
 
 
 def _lock_head(tenant_id: TenantId) -> AuditHead:
-    """Until the commit. A tenant's first entry makes it."""
+    """Lock the tenant's chain until the commit. The first entry creates its head."""
     found = AuditHead.objects.select_for_update().filter(tenant_id=tenant_id)
     if head := found.order_by("tenant_id").first():
         return head
-    # Two first entries at once: the second waits here, and finds the first one's head.
+    # If two transactions write the first entry, the second waits here and finds the first one's
+    # head.
     new = AuditHead(tenant_id=tenant_id, sequence=0, hash=GENESIS)
     AuditHead.objects.bulk_create([new], ignore_conflicts=True)
     return found.get()

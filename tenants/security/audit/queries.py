@@ -1,4 +1,4 @@
-"""Reads the audit trail: pages for people, ranges of the chain for what proves and pushes it."""
+"""Queries of the audit log: pages for people, chain ranges for exports and sinks."""
 
 import re
 import uuid
@@ -30,19 +30,19 @@ from tenants.security.authorization.actor import Actor, ActorKind
 from tenants.security.authorization.erased_users import find_erased_users
 
 _BATCH: Final = 200
-# An API key's lookup id, or by what else something was done: scim:0f3a9c2b71de, operator:ola.
+# The lookup ID of an API key, or another credential: scim:0f3a9c2b71de, operator:ola.
 _KEY: Final = re.compile(r"[0-9A-Za-z]{8}|[a-z]+:[0-9A-Za-z]+")
 
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which entries; None: no matter which."""
+    """A filter of audit entries. None: not filtered."""
 
     action: str | None = None
-    actor: str | None = None  # a user's id, a key's, or "platform"
+    actor: str | None = None  # a user's ID, a key's lookup ID, or "platform"
     target: str | None = None
     since: datetime | None = None
-    until: datetime | None = None  # the first moment that is not asked for
+    until: datetime | None = None  # exclusive
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class AuditEntryView:
     id: uuid.UUID
     at: datetime
     actor_kind: ActorKind
-    actor_id: uuid.UUID | None  # None: not a person
-    actor_email: str | None  # None also: he was erased here
+    actor_id: uuid.UUID | None  # None: the actor is not a user
+    actor_email: str | None  # None also: the user was erased in this tenant
     actor_key: str | None  # None: no key was used
     action: str
     target: str
@@ -67,16 +67,16 @@ class AuditEntryView:
 
 @dataclass(frozen=True, slots=True)
 class ChainHead:
-    sequence: int  # 0: there is no entry
+    sequence: int  # 0: the chain is empty
     hash: bytes
 
 
 def list_entries(
     *, actor: Actor, asked: AuditFilter, limit: int, cursor: str | None, now: datetime
 ) -> Page[AuditEntryView]:
-    """Newest first, as clocks had it. That somebody looked becomes an entry, too.
+    """Return a page of entries, newest first by their time. The read itself becomes an entry.
 
-    Raises Forbidden, Invalid.
+    Raises Forbidden, InvalidValue.
     """
     with tenant_scope(actor.tenant_id):
         page = fetch_entries(actor=actor, asked=asked, limit=limit, cursor=cursor)
@@ -87,7 +87,10 @@ def list_entries(
 def fetch_entries(
     *, actor: Actor, asked: AuditFilter, limit: int, cursor: str | None
 ) -> Page[AuditEntryView]:
-    """For who leaves an entry of his own, once for all pages. Raises Forbidden, Invalid."""
+    """Return a page of entries without an audit entry, for callers that write one for all pages.
+
+    Raises Forbidden, InvalidValue.
+    """
     actor.require(Permission.READ_AUDIT)
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
@@ -99,14 +102,17 @@ def fetch_entries(
 
 
 def find_head(*, tenant_id: TenantId) -> ChainHead:
-    """Must run inside the tenant's scope."""
+    """Return the tenant's chain head. Must run inside the tenant's scope."""
     row = AuditHead.objects.filter(tenant_id=tenant_id).order_by("tenant_id").first()
     return ChainHead(0, GENESIS) if row is None else ChainHead(row.sequence, bytes(row.hash))
 
 
 def read_range(*, tenant_id: TenantId, first: int, last: int) -> Iterator[AuditEntry]:
-    """In the order of the chain, both ends included; outside any scope. Holds a few at a time, and
-    no transaction in between: what has been committed stays as it is."""
+    """Yield entries in the order of the chain, both ends included. Must run outside any scope.
+
+    Loads a small batch at a time and holds no transaction in between: committed entries never
+    change.
+    """
     while first <= last:
         with tenant_scope(tenant_id):
             batch = list(
@@ -144,7 +150,7 @@ def _matching(actor: Actor, asked: AuditFilter) -> QuerySet[AuditEntry]:
 
 
 def _of_actor(text: str) -> dict[str, Any]:
-    """Raises Invalid."""
+    """Return the filter for an actor. Raises InvalidValue."""
     if text == ActorKind.PLATFORM:
         return {"actor_kind": ActorKind.PLATFORM}
     if _KEY.fullmatch(text):

@@ -1,7 +1,7 @@
-"""Signs where the chains of audit entries end, each hour in which they have grown.
+"""Hourly signatures of the chain heads of tenants whose chains have grown.
 
-Before a head is signed, the entries since the last signed one are hashed again: what was changed
-behind the application's back is reported instead of confirmed.
+Before a head is signed, the entries since the last signed head are hashed again. A change made
+behind the application's back is reported instead of signed.
 """
 
 from collections.abc import Iterable
@@ -34,20 +34,27 @@ class ChainBroken(Exception):
 
 
 def sign_all_heads(*, keys: SigningKeys, now: datetime) -> int:
-    """How many were signed. A broken chain is an error in the log, and stops no other tenant's."""
+    """Sign the heads of all tenants, and return how many were signed.
+
+    A broken chain is logged as an error and does not stop the other tenants.
+    """
     num_signed = 0
     for tenant_id in list_tenants().values():
         try:
             num_signed += sign_head(tenant_id=tenant_id, keys=keys, now=now)
         except ChainBroken as broken:
             logger.error("audit.chain_broken", tenant_id=tenant_id, sequence=broken.sequence)
-        except Exception as error:  # noqa: BLE001  # nor does what cannot even be read
+        # A chain that cannot be read must not stop the others, either.
+        except Exception as error:  # noqa: BLE001
             logger.error("audit.not_signed", tenant_id=tenant_id, error=type(error).__name__)
     return num_signed
 
 
 def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
-    """False: it has not grown, or this hour's head is signed already. Raises ChainBroken."""
+    """Sign the tenant's head, and return whether it was signed.
+
+    Nothing is signed if the chain has not grown or this hour's head exists. Raises ChainBroken.
+    """
     with tenant_scope(tenant_id):
         head = find_head(tenant_id=tenant_id)
         last = SignedAuditHead.objects.filter(tenant_id=tenant_id).order_by("-sequence").first()
@@ -57,7 +64,7 @@ def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
     entries = read_range(tenant_id=tenant_id, first=signed.sequence + 1, last=head.sequence)
     require_unbroken_chain(entries, begins=signed, ends=head)
     with tenant_scope(tenant_id):
-        # Two at once sign the same: whoever comes second changes nothing.
+        # Two concurrent runs sign the same head: the second insert changes nothing.
         SignedAuditHead.objects.bulk_create(
             [_signed(tenant_id, head, keys, now)], ignore_conflicts=True
         )
@@ -67,7 +74,10 @@ def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
 def require_unbroken_chain(
     entries: Iterable[AuditEntry], *, begins: ChainHead, ends: ChainHead
 ) -> None:
-    """Raises ChainBroken for the first entry that is missing, changed or put in."""
+    """Check a range of entries against the heads at its ends.
+
+    Raises ChainBroken for the first entry that is missing, changed or inserted.
+    """
     last = begins
     for entry in entries:
         found = ChainHead(entry.sequence, bytes(entry.hash))
@@ -80,7 +90,7 @@ def require_unbroken_chain(
 
 
 def signed_document(row: SignedAuditHead) -> dict[str, Any]:
-    """With its signature, as exports hold it."""
+    """Return the head's document with its signature, as exports contain it."""
     head = head_document(
         tenant_id=row.tenant_id,
         sequence=row.sequence,
@@ -108,5 +118,8 @@ def _signed(
 
 
 def _in_one_hour(one: datetime, other: datetime) -> bool:
-    """Whether both are in the same. A clock that was set back begins another: it signs again."""
+    """Return whether both times are in the same hour.
+
+    A clock that was set back is in another hour, so the head is signed again.
+    """
     return one.timestamp() // 3_600 == other.timestamp() // 3_600

@@ -1,4 +1,4 @@
-"""`manage.py verify_audit EXPORT --public-key FILE`: works where nothing else of Caret does."""
+"""`manage.py verify_audit EXPORT --public-key FILE`: runs without any other part of Caret."""
 
 import argparse
 import sys
@@ -40,8 +40,8 @@ def main(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="manage.py verify_audit",
-        description="Says whether an export of the audit trail is whole and unchanged, or what is"
-        f" wrong with its first bad entry. {EXIT_CODES}",
+        description="Verifies that an export of the audit log is complete and unchanged, or reports"
+        f" its first bad entry. {EXIT_CODES}",
     )
     parser.add_argument("export", type=Path, metavar="EXPORT")
     add_public_key(parser)

@@ -1,1 +1,1 @@
-"""Actors and what they may do."""
+"""Actors and their permissions."""

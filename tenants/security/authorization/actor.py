@@ -1,4 +1,4 @@
-"""Who does something, for whom, from where: what each operation and query is given."""
+"""The actor: who does something, for which tenant and from where, for operations and queries."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,44 +16,45 @@ _CLOSING: Final = gettext_noop("This tenant is closing. Only exports and erasure
 
 
 class ActorKind(StrEnum):
-    """As audit entries name it."""
+    """The kind of an actor, as audit entries name it."""
 
     USER = "user"
     KEY = "key"
-    OPERATOR = "operator"  # of the platform, on his own pages
+    OPERATOR = "operator"  # an operator of the platform, on the operators' own pages
     PLATFORM = "platform"
 
 
 @dataclass(frozen=True, slots=True)
 class KeyGrant:
-    """What a key is good for."""
+    """The permissions and limits of an API key."""
 
     permissions: frozenset[Permission]
-    modes: frozenset[Mode]  # that it may ask for at the gateways
-    networks: tuple[str, ...]  # from which it may be used; empty: from anywhere
+    modes: frozenset[Mode]  # completion modes that the key allows at the gateways
+    networks: tuple[str, ...]  # networks that the key may be used from; empty: any
     expires_at: datetime | None  # None: never
-    issued_by: UserId | None = None  # who was shown its text; None: not known
-    is_superseded: bool = False  # by the old text of a rotated key: good for a while, no longer
+    issued_by: UserId | None = None  # the user who was shown the key's text; None: unknown
+    # presented with the old text of a rotated key, which stays valid for a limited time
+    is_superseded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorIdentity:
-    """One of the platform's operators: no tenant's permission is ever his."""
+    """An operator of the platform. An operator never has a tenant's permissions."""
 
     handle: str
-    may_change: bool  # a tenant; else he only looks
+    can_change: bool  # False: read-only
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
     tenant_id: TenantId
-    user_id: UserId | None  # None: the platform, one of its operators, or a key that is nobody's
-    role: Role  # of a key: what its permissions are bounded by
-    address: str | None  # None: not over the network
-    request_id: str  # "" when not over HTTP
-    key: LookupId | None = None  # the API key that was presented; None: none was
-    is_closing: bool = False  # the tenant: then little else than export and erasure is left
-    grant: KeyGrant | None = None  # of that key; None for who is no key
+    user_id: UserId | None  # None: the platform, an operator, or a key without an owner
+    role: Role  # for a key: the upper bound of its permissions
+    address: str | None  # None: not a network request
+    request_id: str  # "" outside HTTP
+    key: LookupId | None = None  # the API key that authenticated the request; None: no key
+    is_closing: bool = False  # the tenant is closing: it allows reading, export and erasure only
+    grant: KeyGrant | None = None  # of that key; None: no key
     operator: OperatorIdentity | None = None
 
     @property
@@ -65,50 +66,55 @@ class Actor:
         return ActorKind.PLATFORM if self.user_id is None else ActorKind.USER
 
     @property
-    def answerable(self) -> UserId | None:
-        """The person who answers for what is done; None: the platform, or a key of nobody known."""
+    def accountable_user_id(self) -> UserId | None:
+        """The user who is responsible for the action.
+
+        None: the platform, or a key whose issuer is unknown.
+        """
         return self.user_id if self.grant is None else self.grant.issued_by
 
     @property
-    def signature(self) -> str:
-        """By what he did it, as audit entries name it; "": as himself."""
+    def display_name(self) -> str:
+        """The credential that audit entries name; "": the user's session."""
         if self.operator is not None:
             return f"operator:{self.operator.handle}"
         return self.key or ""
 
     @property
-    def caller(self) -> str:
-        """Whom limits count, and to whom kept answers belong."""
+    def rate_limit_key(self) -> str:
+        """The identity that rate limits count and that stored idempotent responses belong to."""
         if self.operator is not None:
-            return self.signature
+            return self.display_name
         if self.key is not None:
             return f"key:{self.key}"
         return "platform" if self.user_id is None else f"user:{self.user_id}"
 
     @property
     def authority(self) -> str:
-        """All that decides what he may do: of two actors the same when they may do the same."""
+        """A text of all that decides permissions: equal for actors with equal permissions."""
         parts: list[object] = [self.role, self.is_closing]
         if (grant := self.grant) is not None:
             parts += [sorted(grant.permissions), sorted(grant.modes), sorted(grant.networks)]
             parts += [grant.expires_at, grant.is_superseded]
         return "|".join(str(part) for part in parts)
 
-    def may(self, permission: Permission) -> bool:
+    def has_permission(self, permission: Permission) -> bool:
         if self.operator is not None:
             return False
         is_granted = self.grant is None or permission in self.grant.permissions
         return (
-            is_granted and role_has_permission(self.role, permission) and self._is_left(permission)
+            is_granted
+            and role_has_permission(self.role, permission)
+            and self._is_allowed_while_closing(permission)
         )
 
     def require(self, permission: Permission) -> None:
-        """Raises Forbidden."""
-        if self.may(permission):
+        """Check that the actor has the permission. Raises Forbidden."""
+        if self.has_permission(permission):
             return
         if self.operator is not None:
             raise Forbidden("Operators cannot do this. It is up to the tenant.")
-        if not self._is_left(permission):
+        if not self._is_allowed_while_closing(permission):
             raise Forbidden(_CLOSING)
         if self.grant is not None:
             raise Forbidden(
@@ -122,24 +128,24 @@ class Actor:
         )
 
     def require_open(self) -> None:
-        """Raises Forbidden for whatever would change a tenant that is closing."""
+        """Check that the tenant is not closing. Raises Forbidden."""
         if self.is_closing:
             raise Forbidden(_CLOSING)
 
-    def _is_left(self, permission: Permission) -> bool:
+    def _is_allowed_while_closing(self, permission: Permission) -> bool:
         return not self.is_closing or permission in ALLOWED_WHILE_CLOSING
 
     def require_platform(self) -> None:
-        """Raises Forbidden for a tenant's own people and keys, whatever their role."""
+        """Check that the actor is the platform itself. Raises Forbidden."""
         if self.kind is not ActorKind.PLATFORM:
             raise Forbidden("Only the operator of the platform can do this.")
 
     def require_operator(self) -> None:
-        """The platform itself, or one of its operators who may change tenants. Raises Forbidden."""
-        if self.operator is None or not self.operator.may_change:
+        """Check that the actor is the platform or an operator who may write. Raises Forbidden."""
+        if self.operator is None or not self.operator.can_change:
             self.require_platform()
 
 
 def system_actor(tenant_id: TenantId) -> Actor:
-    """For what an operator does on the command line."""
+    """Return the actor for commands that an operator runs on the command line."""
     return Actor(tenant_id=tenant_id, user_id=None, role=Role.OWNER, address=None, request_id="")

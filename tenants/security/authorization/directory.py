@@ -1,4 +1,4 @@
-"""Plain reads of tenants, users and memberships, for operations of every domain."""
+"""Plain reads of tenants, users and memberships, for the operations of all domains."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,22 +21,22 @@ class MembershipRow:
     name: str
     status: TenantStatus
     role: Role
-    is_mfa_required: bool  # of who signs in by a password
+    is_mfa_required: bool  # when signing in with a password
 
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A member, as his tenant sees him."""
+    """A member, as other members of the tenant see them."""
 
     user_id: UserId
     email: str
     name: str
     role: Role
-    created_at: datetime  # member since
+    created_at: datetime  # since when the user is a member
 
 
 def find_memberships(*, user_id: UserId) -> list[MembershipRow]:
-    """The tenants that a signed-in user may choose from, by name; closed ones are left out."""
+    """Return the tenants that the user is a member of, by name, without closed ones."""
     with user_scope(user_id):
         rows = (
             Membership.objects.filter(user_id=user_id, ended_at=None)
@@ -48,7 +48,7 @@ def find_memberships(*, user_id: UserId) -> list[MembershipRow]:
 
 
 def list_members(*, tenant_id: TenantId) -> list[MemberRow]:
-    """By e-mail address."""
+    """Return the current members, by e-mail address."""
     with tenant_scope(tenant_id):
         rows = (
             Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
@@ -59,7 +59,7 @@ def list_members(*, tenant_id: TenantId) -> list[MemberRow]:
 
 
 def find_membership(*, tenant_id: TenantId, user_id: UserId) -> Membership:
-    """The row of who is a member now, inside the tenant's scope. Raises NotFound."""
+    """Return the row of a current member, inside the tenant's scope. Raises NotFound."""
     try:
         return Membership.objects.select_related("user").get(
             tenant_id=tenant_id, user_id=UUID(user_id), ended_at=None
@@ -74,7 +74,7 @@ def find_tenant(*, slug: str) -> TenantId | None:
 
 
 def list_tenants() -> dict[str, TenantId]:
-    """All of them, by slug, oldest first: for what the platform's operator asks of each."""
+    """Return all tenants by slug, oldest first, for tasks and commands of the platform."""
     rows = Tenant.objects.order_by("created_at", "id").values_list("slug", "id")
     return {slug: TenantId(str(tenant_id)) for slug, tenant_id in rows}
 

@@ -1,5 +1,7 @@
-"""Who of those that rows still name was erased here: nothing of him is shown any more, though his
-account may live on in other tenants."""
+"""Erased users: users that rows still name, but whose data was erased in this tenant.
+
+Their names and addresses are no longer shown, although their accounts may exist in other tenants.
+"""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -9,7 +11,10 @@ from tenants.models import Membership, User
 
 
 def find_erased_users(tenant_id: TenantId, user_ids: Iterable[UUID | None]) -> frozenset[UUID]:
-    """Inside the tenant's scope. One query; none, where nobody is named."""
+    """Return those of the users who were erased in this tenant, inside the tenant's scope.
+
+    One query; none without user IDs.
+    """
     named = {user_id for user_id in user_ids if user_id is not None}
     if not named:
         return frozenset()
@@ -20,5 +25,5 @@ def find_erased_users(tenant_id: TenantId, user_ids: Iterable[UUID | None]) -> f
 
 
 def visible_email(person: User | None, erased: frozenset[UUID]) -> str | None:
-    """None: nobody, or somebody who was erased."""
+    """Return the user's e-mail address; None: no user, or an erased one."""
     return None if person is None or person.id in erased else person.email

@@ -1,6 +1,6 @@
-"""A root key that never leaves AWS KMS: it wraps and unwraps there, 10 to 50 ms a call.
+"""A root key that never leaves AWS KMS, which wraps and unwraps keys in 10 to 50 ms a call.
 
-Region and credentials are boto3's own affair (AWS_REGION, an instance's role ...).
+boto3 reads region and credentials itself (AWS_REGION, an instance's role ...).
 """
 
 from typing import Any, Final, Protocol
@@ -14,12 +14,12 @@ from tenants.security.encryption.errors import RootKeyUnavailable
 
 _CONTEXT: Final = "caret"
 _CONFIG: Final = Config(connect_timeout=3, read_timeout=5, retries={"max_attempts": 2})
-# KMS's words for: another key's, changed, or bound to something else.
+# The error codes of KMS for a ciphertext of another key, changed or bound to something else.
 _BROKEN: Final = frozenset({"InvalidCiphertextException", "IncorrectKeyException"})
 
 
 class KmsClient(Protocol):
-    """Of boto3's client what is used here."""
+    """The methods of boto3's KMS client that are used here."""
 
     def describe_key(self, *, KeyId: str) -> Any: ...  # noqa: N803  # boto3's names
     def encrypt(
@@ -39,7 +39,7 @@ class KmsClient(Protocol):
 
 
 class KmsRootKey:
-    """By its ARN: an alias may name another key tomorrow."""
+    """A KMS key, identified by its ARN: an alias may name another key tomorrow."""
 
     def __init__(self, client: KmsClient, arn: str) -> None:
         self._client = client
@@ -68,7 +68,7 @@ class KmsRootKey:
 
 
 def open_kms_root_key(name: str) -> KmsRootKey:
-    """By id, ARN or alias (`alias/...`). Raises RootKeyUnavailable."""
+    """Open a KMS key by its ID, ARN or alias (`alias/...`). Raises RootKeyUnavailable."""
     try:
         client: KmsClient = boto3.client("kms", config=_CONFIG)
         arn = client.describe_key(KeyId=name)["KeyMetadata"]["Arn"]

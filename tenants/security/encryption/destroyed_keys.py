@@ -1,10 +1,12 @@
-"""Which keys were destroyed, noted where no backup of the database is (tenants.base.tombstones): a
-backup of the keys that is older than that would bring them back.
+"""Tombstones of destroyed keys, stored outside the database (tenants.base.tombstones).
 
-    <tenant>/<key>           for each
+A restored backup could bring back keys that were destroyed after it was made. The tombstones tell
+which to destroy again.
 
-Shredded keys only. A tenant's key that another one has replaced is not noted: in a backup of before
-it is the one that opens all.
+    <tenant>/<key>           one for each key
+
+Only shredded keys get a tombstone. A tenant key that rotation replaced gets none: in a backup made
+before the rotation it is the key that opens everything.
 """
 
 import uuid
@@ -26,12 +28,15 @@ from tenants.security.encryption.key_cache import key_cache
 
 
 def note_once_committed(tenant_id: TenantId, key_ids: Iterable[UUID]) -> None:
-    """Call in the transaction that destroys them."""
+    """Write tombstones after the commit. Call this in the transaction that destroys the keys."""
     tombstones.write_on_commit(tenant_id, map(str, key_ids))
 
 
 def write_missing(*, now: datetime) -> int:
-    """How many were missing, of all tenants. Raises what the storage raises."""
+    """Write the missing tombstones of all tenants, and return how many were missing.
+
+    Raises what the storage raises.
+    """
     num_noted = 0
     for tenant_id in list_tenants().values():
         with tenant_scope(tenant_id):
@@ -49,8 +54,11 @@ def _shredded(tenant_id: TenantId, *, since: datetime) -> list[UUID]:
 
 
 def replay_destruction(*, now: datetime) -> int:
-    """After a restore, before anything is started; how many came back. A second time finds none.
-    Raises WrongStore, and what the storage raises."""
+    """Destroy restored keys again, and return how many came back.
+
+    Run it after a restore, before any process starts. A second run finds none. Raises WrongStore,
+    and what the storage raises.
+    """
     tombstones.require_store()
     return sum(_destroy_again(tenant_id, now) for tenant_id in list_tenants().values())
 
@@ -73,12 +81,12 @@ def _destroy_again(tenant_id: TenantId, now: datetime) -> int:
                 now=now,
             )
     for key_id in ids:
-        key_cache.drop(key_id)
+        key_cache.remove(key_id)
     return num_keys
 
 
 def _is_id(name: str) -> bool:
-    """Other notes are none, nor is a second name."""
+    """Return whether the name is a key's ID: other tombstones and duplicate names are not."""
     try:
         return str(uuid.UUID(name)) == name
     except ValueError:

@@ -1,10 +1,10 @@
-"""The bytes: what is sealed with a data key, and keys wrapped by keys. Pure but for nonces.
+"""Formats of sealed data and wrapped keys. Pure except for nonces.
 
     sealed = 1 byte version | 16 bytes data key's id | 12 nonce | ciphertext | 16 tag
 
-The seal is bound to version|tenant|table|column|row|data key: moved to another tenant, table,
-column or row, or given another key's id, it does not open. A wrapped key is bound to its own place
-likewise, so a key's row that was moved to another tenant or scope is of no use either.
+The seal is bound to version|tenant|table|column|row|data key. It does not open if it is moved to
+another tenant, table, column or row, or gets another key's ID. A wrapped key is bound to its own
+row in the same way, so a key that is moved to another tenant or scope does not open, either.
 """
 
 import hashlib
@@ -26,14 +26,14 @@ _WITNESS: Final = b"caret witness"
 
 @dataclass(frozen=True, slots=True)
 class SealContext:
-    """Where something sealed is kept; it opens nowhere else."""
+    """The place where sealed data is stored. It opens with the same context only."""
 
     table: str  # or another store's name
     column: str
     row: str  # its id
 
     def __post_init__(self) -> None:
-        # The parts are joined by it: two places must not read the same.
+        # "|" joins the parts: two contexts must not have the same text.
         assert "|" not in f"{self.table}{self.column}{self.row}"
 
 
@@ -42,7 +42,7 @@ def new_key() -> bytes:
 
 
 def fingerprint(key: bytes) -> bytes:
-    """Names a key of 256 random bits and reveals nothing of it."""
+    """Return a fingerprint that identifies a key of 256 random bits and reveals nothing of it."""
     return hashlib.sha256(b"caret key fingerprint|" + key).digest()[:FINGERPRINT_BYTES]
 
 
@@ -54,13 +54,13 @@ def seal_at(
 
 
 def unseal_at(place: SealContext, sealed: bytes, *, tenant_id: TenantId, key: bytes) -> bytes:
-    """Raises DecryptionFailed."""
+    """Open sealed data with its data key. Raises DecryptionFailed."""
     bound_to = _binding(place, tenant_id, data_key_id(sealed))
     return unseal(key, sealed[_HEADER_BYTES:], bound_to=bound_to)
 
 
 def data_key_id(sealed: bytes) -> UUID:
-    """Raises DecryptionFailed for what is no seal of ours."""
+    """Return the ID of the data key that sealed the data. Raises DecryptionFailed."""
     if len(sealed) < _HEADER_BYTES or sealed[0] != _VERSION:
         raise DecryptionFailed
     return UUID(bytes=sealed[1:_HEADER_BYTES])
@@ -71,22 +71,25 @@ def wrap_data_key(key: bytes, *, tenant_key: bytes, bound_to: str) -> bytes:
 
 
 def unwrap_data_key(wrapped: bytes, *, tenant_key: bytes, bound_to: str) -> bytes:
-    """Raises DecryptionFailed."""
+    """Unwrap a data key. Raises DecryptionFailed."""
     return unseal(tenant_key, wrapped, bound_to=bound_to.encode())
 
 
 def tenant_key_place(tenant_id: TenantId, key_id: UUID) -> str:
-    """What a wrapped tenant key is bound to."""
+    """Return the context that a wrapped tenant key is bound to."""
     return f"{_VERSION}|{tenant_id}|keyring_tenant_key|{key_id}"
 
 
 def data_key_place(tenant_id: TenantId, *, scope: str, key_id: UUID, tenant_key_id: UUID) -> str:
-    """What a wrapped data key is bound to. The scope is last: it may hold any character."""
+    """Return the context that a wrapped data key is bound to.
+
+    The scope is the last part, because it may contain any character.
+    """
     return f"{_VERSION}|{tenant_id}|keyring_data_key|{key_id}|{tenant_key_id}|{scope}"
 
 
 def create_canary(key: bytes, key_id: UUID) -> bytes:
-    """Opened by this key alone; kept to show, once the key is destroyed, that nothing opens it."""
+    """Seal a known text that proves, after the key's destruction, that nothing opens it."""
     return seal(key, _WITNESS, bound_to=key_id.bytes)
 
 

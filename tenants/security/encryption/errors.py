@@ -1,11 +1,11 @@
-"""Why something that was sealed is not opened. No text of these holds a key or what was sealed.
+"""Errors of opening sealed data. Their texts contain neither keys nor data.
 
 EncryptionFailed
-├─ KeyDestroyed         its key was shredded: nobody will open it again
-├─ RootKeyMissing       no root key of CARET_ROOT_KEYS is the one that wrapped its tenant's key
-└─ RootKeyUnavailable   the root key's keeper (a KMS) does not answer, or refuses
+├─ KeyDestroyed         the key was shredded: the data can never be opened again
+├─ RootKeyMissing       CARET_ROOT_KEYS lacks the root key that wrapped the tenant key
+└─ RootKeyUnavailable   the KMS of the root key does not answer or refuses
 
-What was changed or moved raises caret.foundation.crypto.aead.SealBroken.
+Data that was changed or moved raises caret.foundation.crypto.aead.DecryptionFailed.
 """
 
 

@@ -1,7 +1,7 @@
-"""Tenant keys as this process has unwrapped them, for a minute: a KMS takes 10 to 50 ms each.
+"""Cache of unwrapped tenant keys of this process for a minute: a KMS takes 10 to 50 ms each.
 
-Nothing opens by a held key alone: what it opens is a data key's row, which is read from the
-database each time, and is empty once it was shredded.
+A cached key opens nothing alone. It unwraps a data key, whose row is read from the database each
+time and is empty once the key was shredded.
 """
 
 import time
@@ -16,33 +16,33 @@ MAX_HELD: Final = 10_000
 
 
 class KeyCache:
-    """Threads share it."""
+    """A thread-safe cache of tenant keys."""
 
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._monotonic_s = monotonic_s
-        self._keys: OrderedDict[UUID, tuple[bytes, float]] = OrderedDict()  # the oldest first
+        self._keys: OrderedDict[UUID, tuple[bytes, float]] = OrderedDict()  # oldest first
         self._lock = Lock()
 
     def get(self, key_id: UUID) -> bytes | None:
         with self._lock:
-            self._forget_old()
+            self._evict_expired()
             held = self._keys.get(key_id)
         return None if held is None else held[0]
 
-    def put(self, key_id: UUID, key: bytes) -> None:
+    def set(self, key_id: UUID, key: bytes) -> None:
         with self._lock:
-            self._forget_old()
+            self._evict_expired()
             self._keys.pop(key_id, None)
             self._keys[key_id] = (key, self._monotonic_s() + HOLD_S)
             if len(self._keys) > MAX_HELD:
                 self._keys.popitem(last=False)
 
-    def drop(self, key_id: UUID) -> None:
+    def remove(self, key_id: UUID) -> None:
         with self._lock:
             self._keys.pop(key_id, None)
 
-    def _forget_old(self) -> None:
-        """Also what nobody asks for any more."""
+    def _evict_expired(self) -> None:
+        """Remove expired keys, including those that are not requested any more."""
         now_s = self._monotonic_s()
         while self._keys and next(iter(self._keys.values()))[1] <= now_s:
             self._keys.popitem(last=False)

@@ -1,6 +1,6 @@
-"""Makes keys where there are none: a tenant's with its first data key, a data key with its scope.
+"""Creation of missing keys: a tenant key with its first data key, a data key with its scope.
 
-Two who make the same at once make one: the second finds what the first has made.
+If two transactions create the same key, the second uses the key that the first has created.
 """
 
 import uuid
@@ -25,8 +25,11 @@ from tenants.security.encryption.startup_check import record_root_key_use
 
 
 def get_or_create_data_key(*, tenant_id: TenantId, scope: str, now: datetime) -> DataKey:
-    """Inside the tenant's scope. One query where there is one. Raises KeyDestroyed once all of the
-    tenant's keys are shredded, and RootKeyMissing, RootKeyUnavailable."""
+    """Return the data key of a scope, inside the tenant's scope; create it if it is missing.
+
+    One query if the key exists. Raises KeyDestroyed once all keys of the tenant are shredded,
+    RootKeyMissing, RootKeyUnavailable.
+    """
     in_force = DataKey.objects.filter(tenant_id=tenant_id, scope=scope, destroyed_at=None)
     if (found := in_force.order_by("id").first()) is not None:
         return found
@@ -35,12 +38,14 @@ def get_or_create_data_key(*, tenant_id: TenantId, scope: str, now: datetime) ->
         with transaction.atomic():
             return _make_data_key(tenant_key, scope, now)
     except IntegrityError:
-        return in_force.get()  # somebody else's, made meanwhile
+        return in_force.get()  # another transaction has created it meanwhile
 
 
 def create_tenant_key(*, tenant_id: TenantId, root_key: RootKey, now: datetime) -> TenantKey:
-    """Inside the tenant's scope. Raises RootKeyUnavailable, and django.db.IntegrityError when one
-    is in force already."""
+    """Create a tenant key, inside the tenant's scope.
+
+    Raises RootKeyUnavailable, and django.db.IntegrityError if one is in force already.
+    """
     key_id, key = uuid.uuid4(), new_key()
     record_root_key_use(root_key, now=now)
     return TenantKey.objects.create(
@@ -54,8 +59,10 @@ def create_tenant_key(*, tenant_id: TenantId, root_key: RootKey, now: datetime) 
 
 
 def _lock_tenant_key(tenant_id: TenantId, now: datetime) -> TenantKey:
-    """The one in force. It is locked so that rotation does not retire and destroy it while a data
-    key is being wrapped by it."""
+    """Lock the tenant key in force.
+
+    The lock keeps rotation from retiring and destroying the key while it wraps a data key.
+    """
     keys = TenantKey.objects.filter(tenant_id=tenant_id)
     in_force = keys.filter(retired_at=None).select_for_update(no_key=True)
     if (found := in_force.first()) is not None:
@@ -65,9 +72,9 @@ def _lock_tenant_key(tenant_id: TenantId, now: datetime) -> TenantKey:
             with transaction.atomic():
                 return create_tenant_key(tenant_id=tenant_id, root_key=root_keys().current, now=now)
         except IntegrityError:
-            pass  # somebody else has made it meanwhile
-    # Else rotation has retired what we waited for, and its successor is there, which the next one
-    # may retire while we wait for that; or all are shredded.
+            pass  # another transaction has created it meanwhile
+    # Rotation has retired the key that we waited for and created its successor. The next rotation
+    # may retire that one while we wait again. Otherwise all keys are shredded.
     while keys.filter(retired_at=None).exists():
         if (found := in_force.first()) is not None:
             return found

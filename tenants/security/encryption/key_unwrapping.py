@@ -1,4 +1,4 @@
-"""From a key's row to the key: the only module that unwraps."""
+"""Unwrapping of keys. No other module unwraps."""
 
 from uuid import UUID
 
@@ -11,8 +11,10 @@ from tenants.security.encryption.root_keys import root_keys
 
 
 def data_key_of(row: DataKey) -> bytes:
-    """Inside the tenant's scope. A query where the tenant's key is not held. `row` may be as old as
-    the transaction: rotation may have wrapped it anew since, and destroyed what it names.
+    """Unwrap a data key, inside the tenant's scope. One query if the tenant key is not cached.
+
+    `row` may be as old as the transaction: rotation may since have wrapped it again and destroyed
+    the tenant key that it names.
 
     Raises KeyDestroyed, DecryptionFailed, RootKeyMissing, RootKeyUnavailable.
     """
@@ -27,7 +29,7 @@ def data_key_of(row: DataKey) -> bytes:
 
 
 def _unwrapped(row: DataKey) -> bytes:
-    """Raises as data_key_of."""
+    """Unwrap a data key by the tenant key that the row names. Raises as data_key_of."""
     if row.wrapped is None:
         raise KeyDestroyed("The key was destroyed.")
     tenant_id = TenantId(str(row.tenant_id))
@@ -39,18 +41,18 @@ def _unwrapped(row: DataKey) -> bytes:
 
 
 def tenant_key_of(row: TenantKey) -> bytes:
-    """Return the tenant's key; it is cached for a while.
+    """Return the unwrapped tenant key; it is cached for HOLD_S.
 
     Raises KeyDestroyed, DecryptionFailed, RootKeyMissing, RootKeyUnavailable.
     """
     if row.wrapped is None:
-        key_cache.drop(row.id)
+        key_cache.remove(row.id)
         raise KeyDestroyed("The tenant's key was destroyed.")
     if (held := key_cache.get(row.id)) is not None:
         return held
     bound_to = tenant_key_place(TenantId(str(row.tenant_id)), row.id)
-    key = root_keys().of(row.root_key_id).unwrap(bytes(row.wrapped), bound_to=bound_to)
-    key_cache.put(row.id, key)
+    key = root_keys().get(row.root_key_id).unwrap(bytes(row.wrapped), bound_to=bound_to)
+    key_cache.set(row.id, key)
     return key
 
 

@@ -1,5 +1,7 @@
-"""Seals for a tenant, and destroys keys. For other operations: these ask no role and leave no audit
-entry; who calls them does."""
+"""Operations that seal data and destroy keys, for other operations.
+
+They check no permission and write no audit entry; the callers do.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,20 +22,23 @@ from tenants.security.encryption.scopes import scope_and_children
 
 @dataclass(frozen=True, slots=True)
 class DestroyedKey:
-    """For an audit entry or a deletion certificate."""
+    """A destroyed key, for an audit entry or a deletion certificate."""
 
     key_id: UUID
     fingerprint: str  # hex
-    scope: str | None  # None: the tenant's own key
+    scope: str | None  # None: the tenant key
 
 
 def seal_for(
     tenant_id: TenantId, scope: str, *, place: SealContext, data: bytes, now: datetime
 ) -> bytes:
-    """Opens by queries.open_sealed at the same place, until the scope or the tenant is shredded.
+    """Seal data for a tenant and a scope.
 
-    `scope` is who or what is erased together: `user:<id>/telemetry`, `day:2026-11-21`. What is
-    sealed while its scope is shredded opens for nobody. One query, for a scope's first seal five.
+    queries.open_sealed opens it at the same `place` until the scope or the tenant is shredded.
+    `scope` names what is erased together: `user:<id>/telemetry`, `day:2026-11-21`. Data that is
+    sealed while its scope is being shredded can never be opened. One query; five for a scope's
+    first data.
+
     Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable.
     """
     with tenant_scope(tenant_id):
@@ -43,9 +48,11 @@ def seal_for(
 
 
 def shred_scope(*, tenant_id: TenantId, scope: str, now: datetime) -> list[DestroyedKey]:
-    """Nothing that was sealed for the scope, or for one below it (`user:<id>/telemetry` is below
-    `user:<id>`), opens again, once this is committed. What is sealed for it later gets a new
-    key."""
+    """Destroy the data keys of a scope and of the scopes below it.
+
+    `user:<id>/telemetry` is below `user:<id>`. After the commit, nothing that was sealed for them
+    can be opened. Data that is sealed later gets a new key.
+    """
     with tenant_scope(tenant_id):
         shredded = _shred(
             DataKey.objects.filter(scope_and_children(scope), tenant_id=tenant_id), now
@@ -55,17 +62,18 @@ def shred_scope(*, tenant_id: TenantId, scope: str, now: datetime) -> list[Destr
 
 
 def shred_tenant(*, tenant_id: TenantId, now: datetime) -> list[DestroyedKey]:
-    """Nothing that was sealed for the tenant opens again, and nothing is sealed for it any more."""
+    """Destroy all keys of a tenant: nothing can be opened, and nothing sealed any more."""
     with tenant_scope(tenant_id):
         tenant_keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
-        # Locked first: who makes a data key meanwhile has made it, or finds no key to wrap it by.
+        # Lock tenant keys first. A concurrent transaction has then either created its data key, or
+        # finds no tenant key to wrap it.
         rows = list(tenant_keys.select_for_update().order_by("id"))
         shredded = _shred(DataKey.objects.filter(tenant_id=tenant_id), now)
         for row in rows:
             TenantKey.objects.filter(tenant_id=tenant_id, id=row.id).update(
                 wrapped=None, destroyed_at=now, retired_at=row.retired_at or now
             )
-            key_cache.drop(row.id)
+            key_cache.remove(row.id)
             shredded.append(DestroyedKey(row.id, bytes(row.fingerprint).hex(), None))
         note_once_committed(tenant_id, [key.key_id for key in shredded])
     return shredded

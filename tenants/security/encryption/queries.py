@@ -1,5 +1,7 @@
-"""Opens what was sealed, and shows what can no longer be opened. For other queries and operations:
-these ask no role."""
+"""Queries that open sealed data and prove destroyed keys, for other queries and operations.
+
+They check no permission.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,22 +19,23 @@ from tenants.security.encryption.scopes import scope_and_children
 
 @dataclass(frozen=True, slots=True)
 class KeyDestructionProof:
-    """What is left of a data key, and whether something that it has sealed was opened just now."""
+    """The remains of a data key, and whether it still opened its canary just now."""
 
     key_id: UUID
     scope: str
     fingerprint: str  # hex
     created_at: datetime
-    destroyed_at: datetime | None  # None: it is in use
+    destroyed_at: datetime | None  # None: in use
     opens: bool
 
 
 def open_sealed(tenant_id: TenantId, *, place: SealContext, sealed: bytes) -> bytes:
-    """What seal_for was given. The key's row is read each time, so what was shredded in any process
-    opens in none. One query.
+    """Open data that seal_for has sealed. One query.
 
-    Raises DecryptionFailed for what was changed, moved, or is another tenant's; KeyDestroyed,
-    RootKeyMissing, RootKeyUnavailable.
+    The key's row is read each time, so a key that any process has shredded opens nothing here.
+
+    Raises DecryptionFailed for data that was changed, moved or belongs to another tenant,
+    KeyDestroyed, RootKeyMissing, RootKeyUnavailable.
     """
     key_id = data_key_id(sealed)
     with tenant_scope(tenant_id):
@@ -47,9 +50,11 @@ def open_sealed(tenant_id: TenantId, *, place: SealContext, sealed: bytes) -> by
 def find_destruction_proofs(
     *, tenant_id: TenantId, scope: str | None = None
 ) -> list[KeyDestructionProof]:
-    """Of all keys that the scope and those below it have had, by age; of the whole tenant for None.
-    Tries to open each key's witness: for a deletion certificate. Raises RootKeyMissing,
-    RootKeyUnavailable."""
+    """Try to open each key's canary, and return the results by age, for a deletion certificate.
+
+    Covers all keys that the scope and those below it have had, or the whole tenant for None. Raises
+    RootKeyMissing, RootKeyUnavailable.
+    """
     with tenant_scope(tenant_id):
         keys = DataKey.objects.filter(tenant_id=tenant_id).order_by("created_at", "id")
         rows = keys if scope is None else keys.filter(scope_and_children(scope))

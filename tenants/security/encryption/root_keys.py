@@ -1,7 +1,7 @@
-"""The root key as a port, the installation's own secret as an adapter, and which are configured.
+"""The root key as a port, its adapter for a secret of the installation, and the configured keys.
 
-CARET_ROOT_KEYS lists root keys; the first wraps, all of them unwrap, so that tenants' keys can move
-from one to another while everything runs:
+CARET_ROOT_KEYS lists root keys. The first wraps, and all of them unwrap, so that tenant keys can
+move to a new root key without downtime:
 
     root-secret          derived from CARET_ROOT_SECRET: the default
     file:PATH            a file of 64 hex digits
@@ -28,17 +28,17 @@ _PURPOSE: Final = "root-key/1"
 class RootKey(Protocol):
     @property
     def id(self) -> str:
-        """Stored beside what it has wrapped; says which key it is, and nothing about it."""
+        """The ID that is stored with each wrapped key. It reveals nothing about the key."""
 
     def wrap(self, key: bytes, *, bound_to: str) -> bytes:
-        """Raises RootKeyUnavailable."""
+        """Wrap a key. Raises RootKeyUnavailable."""
 
     def unwrap(self, wrapped: bytes, *, bound_to: str) -> bytes:
-        """Raises DecryptionFailed, RootKeyUnavailable."""
+        """Unwrap a key. Raises DecryptionFailed, RootKeyUnavailable."""
 
 
 class SecretRootKey:
-    """Of 32 bytes that this process holds."""
+    """A root key of 32 bytes in this process's memory."""
 
     def __init__(self, secret: bytes) -> None:
         self._key = derive_key(secret, _PURPOSE)
@@ -54,10 +54,10 @@ class SecretRootKey:
 @dataclass(frozen=True, slots=True)
 class RootKeys:
     current: RootKey
-    by_id: Mapping[str, RootKey]  # the current one, too
+    by_id: Mapping[str, RootKey]  # includes the current one
 
-    def of(self, key_id: str) -> RootKey:
-        """Raises RootKeyMissing."""
+    def get(self, key_id: str) -> RootKey:
+        """Return the root key with the given ID. Raises RootKeyMissing."""
         try:
             return self.by_id[key_id]
         except KeyError:
@@ -65,20 +65,20 @@ class RootKeys:
 
 
 def root_keys() -> RootKeys:
-    """Those of the settings. Raises BadSetting, RootKeyUnavailable."""
+    """Return the root keys of the settings. Raises BadSetting, RootKeyUnavailable."""
     return read_root_keys(tuple(settings.ROOT_KEYS), settings.ROOT_SECRET)
 
 
 @cache
 def read_root_keys(names: tuple[str, ...], root_secret: bytes) -> RootKeys:
-    """Raises BadSetting, RootKeyUnavailable."""
+    """Open root keys by their names in CARET_ROOT_KEYS. Raises BadSetting, RootKeyUnavailable."""
     if not names:
         raise BadSetting("CARET_ROOT_KEYS is empty; name a root key, such as root-secret.")
     return collect(_read(name, root_secret) for name in names)
 
 
 def collect(keys: Iterable[RootKey]) -> RootKeys:
-    """The first is the current one."""
+    """Collect root keys; the first is the current one."""
     found = list(keys)
     return RootKeys(current=found[0], by_id={key.id: key for key in found})
 
@@ -111,7 +111,7 @@ def _read_file(file: Path) -> bytes:
 
 def _kms_root_key(name: str) -> RootKey:
     try:
-        # Imported here: boto3 is an extra, and takes half a second.
+        # Imported here: boto3 is an optional dependency and takes half a second to import.
         from tenants.security.encryption.aws_kms import open_kms_root_key
     except ImportError as error:
         raise BadSetting(

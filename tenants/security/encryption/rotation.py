@@ -1,11 +1,11 @@
-"""New keys of keys, while all is in use: what is wrapped is wrapped anew, what is sealed stays.
+"""Rotation of root keys and tenant keys without downtime: keys are rewrapped, data stays sealed.
 
-Each step is a short transaction that can be repeated: killed between two, the next run goes on
-where it was. A row that somebody else has changed or shredded meanwhile is left as it is.
+Each step is a short transaction that can be repeated. After a crash the next run continues. A row
+that was changed or shredded meanwhile is left alone.
 
-    root key      CARET_ROOT_KEYS names a new one first; tenants' keys are rewrapped by it
-    tenant key    a new one is put in force, the old one retired; its data keys are rewrapped by
-                  the new one, and when it wraps none any more it is destroyed
+    root key      CARET_ROOT_KEYS names a new one first; it rewraps the tenant keys
+    tenant key    a new one is put in force and the old one retired; the new one rewraps the
+                  data keys; the old one is destroyed when it wraps none any more
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from tenants.security.encryption.key_unwrapping import data_key_of, tenant_key_o
 from tenants.security.encryption.root_keys import root_keys
 from tenants.security.encryption.startup_check import record_root_key_use
 
-BATCH: Final = 200  # data keys to a transaction
+BATCH: Final = 200  # data keys in one transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,11 @@ class RotationResult:
 def rotate_tenant_keys(
     *, tenant_id: TenantId, now: datetime, older_than: datetime | None = None
 ) -> RotationResult:
-    """Finishes what was begun; first puts a new tenant key in place of one that was made before
-    `older_than`. Raises DecryptionFailed, RootKeyMissing, RootKeyUnavailable."""
+    """Replace a tenant key that was created before `older_than`, and rewrap its data keys.
+
+    Finishes an interrupted rotation, too. Raises DecryptionFailed, RootKeyMissing,
+    RootKeyUnavailable.
+    """
     replaced = older_than is not None and _replace(tenant_id, now, older_than)
     num_tenant_keys = _rewrap_tenant_keys(tenant_id, now)
     num_data_keys = 0
@@ -51,11 +54,15 @@ def rotate_tenant_keys(
 
 
 def retire_root_keys(*, now: datetime) -> list[str]:
-    """The root keys that wrap no tenant's key any more: CARET_ROOT_KEYS need not name them."""
+    """Retire the root keys that wrap no tenant key any more, and return their IDs.
+
+    CARET_ROOT_KEYS need not name them any more.
+    """
     retired = []
     for root_key_id in RootKeyUse.objects.filter(retired_at=None).values_list("id", flat=True):
         with transaction.atomic():
-            # Whoever wraps by it waits for this lock, and then puts it in use again.
+            # A concurrent transaction that wraps with this key waits for the lock and then
+            # unretires it.
             RootKeyUse.objects.select_for_update().get(id=root_key_id)
             if not _is_used(root_key_id):
                 RootKeyUse.objects.filter(id=root_key_id).update(retired_at=now)
@@ -71,7 +78,7 @@ def _replace(tenant_id: TenantId, now: datetime, older_than: datetime) -> bool:
         if not in_force.exists():
             return False
         current = root_keys().current
-        # Locked before tenants' keys, as everybody does who locks both.
+        # Lock order: root keys before tenant keys.
         record_root_key_use(current, now=now)
         held = in_force.select_for_update().first()
         if held is None:
@@ -115,11 +122,11 @@ def _rewrap_tenant_key(row: TenantKey, now: datetime) -> bool:
 
 
 def _rewrap_some(tenant_id: TenantId) -> int:
-    """How many, BATCH at most; 0: none is left."""
+    """Rewrap up to BATCH data keys, and return how many; 0: none is left."""
     with tenant_scope(tenant_id):
         keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
         retired = list(keys.exclude(retired_at=None).values_list("id", flat=True))
-        # Locked before data keys, as everybody does who locks both.
+        # Lock order: tenant keys before data keys.
         in_force = keys.filter(retired_at=None).select_for_update(no_key=True).first()
         if in_force is None or not retired:
             return 0
@@ -133,7 +140,7 @@ def _rewrap_some(tenant_id: TenantId) -> int:
 
 
 def _rewrap_data_key(row: DataKey, in_force: TenantKey) -> None:
-    """Its row is locked."""
+    """Rewrap a data key by the tenant key in force. Its row must be locked."""
     bound_to = data_key_place(
         TenantId(str(row.tenant_id)), scope=row.scope, key_id=row.id, tenant_key_id=in_force.id
     )
@@ -144,16 +151,16 @@ def _rewrap_data_key(row: DataKey, in_force: TenantKey) -> None:
 
 
 def _destroy_unused(tenant_id: TenantId, now: datetime) -> None:
-    """Retired keys that wrap nothing any more."""
+    """Destroy retired tenant keys that wrap no data key any more."""
     with tenant_scope(tenant_id):
         keys = TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None)
         for row in keys.exclude(retired_at=None).select_for_update().order_by("id"):
-            # Asked once the row is locked: who was wrapping by it has finished.
+            # Checked under the row's lock: transactions that wrapped with the key have finished.
             if not DataKey.objects.filter(
                 tenant_id=tenant_id, tenant_key_id=row.id, destroyed_at=None
             ).exists():
                 keys.filter(id=row.id).update(wrapped=None, destroyed_at=now)
-                key_cache.drop(row.id)
+                key_cache.remove(row.id)
 
 
 def _is_used(root_key_id: str) -> bool:

@@ -1,8 +1,8 @@
-"""Scopes are names; a slash makes one that is shredded with the one before it, and alone, too."""
+"""Names of data key scopes. A scope `a/b` is shredded with its parent `a`, or alone."""
 
 from django.db.models import Q
 
 
 def scope_and_children(scope: str) -> Q:
-    """Data keys of this scope and of those below it."""
+    """Return the filter for the data keys of a scope and of those below it."""
     return Q(scope=scope) | Q(scope__startswith=f"{scope}/")

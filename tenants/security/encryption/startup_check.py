@@ -1,6 +1,6 @@
-"""Whether the root keys that we have open what is stored; a process that lacks one does not start.
+"""Startup check: a process does not start unless its root keys open the stored keys.
 
-Each root key that wraps a tenant's key has a row with a canary; who opens it has the key.
+Each root key that wraps a tenant key has a row with a canary. Only that root key opens it.
 """
 
 import os
@@ -22,12 +22,14 @@ _BOUND_TO: Final = "1|keyring_root_key"
 
 
 class RootKeysUnusable(Exception):
-    """The text says what is wrong and what to do; it holds no key."""
+    """Root keys do not open the stored keys. The text says what to do; it contains no key."""
 
 
 def record_root_key_use(root_key: RootKey, *, now: datetime) -> None:
-    """Call where a tenant's key is wrapped by it, in the same transaction. The row stays locked
-    until then, so that rotation cannot find the key unused meanwhile."""
+    """Record that a root key wraps a tenant key, in the transaction that wraps it.
+
+    The row stays locked until the commit, so that rotation cannot retire the key meanwhile.
+    """
     if not RootKeyUse.objects.filter(id=root_key.id).exists():
         canary = root_key.wrap(_CANARY, bound_to=_BOUND_TO)
         row = RootKeyUse(id=root_key.id, canary=canary, created_at=now)
@@ -38,13 +40,16 @@ def record_root_key_use(root_key: RootKey, *, now: datetime) -> None:
 
 
 def require_root_keys() -> None:
-    """Raises RootKeysUnusable. One query; with a KMS a call or two."""
+    """Check that the root keys open the stored keys. One query; with a KMS one or two calls.
+
+    Raises RootKeysUnusable.
+    """
     if faults := find_problems():
         raise RootKeysUnusable(" ".join(faults))
 
 
 def find_problems() -> list[str]:
-    """Why tenants' keys could not be opened, as sentences."""
+    """Return the reasons why tenant keys could not be opened, as sentences."""
     try:
         keys = root_keys()
         _try_to_wrap(keys.current)
@@ -58,7 +63,7 @@ def find_problems() -> list[str]:
 def check_root_keys(
     *, databases: Sequence[str] | None = None, **_: Any
 ) -> list[checks.CheckMessage]:
-    """`manage.py check --database default` fails without the root keys."""
+    """Make `manage.py check --database default` fail without the root keys."""
     if not set(databases or ()) - {OWNER_ALIAS}:
         return []
     return [checks.Error(fault, id="caret.E002") for fault in find_problems()]
@@ -70,7 +75,7 @@ def _try_to_wrap(root_key: RootKey) -> None:
 
 def _fault(keys: RootKeys, row: RootKeyUse) -> str | None:
     try:
-        opened = keys.of(row.id).unwrap(bytes(row.canary), bound_to=_BOUND_TO)
+        opened = keys.get(row.id).unwrap(bytes(row.canary), bound_to=_BOUND_TO)
     except DecryptionFailed:
         opened = b""
     except EncryptionFailed as error:

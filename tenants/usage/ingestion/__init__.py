@@ -1,1 +1,1 @@
-"""Usage records from the Redis stream into Postgres, each exactly once."""
+"""Ingestion of usage records from the Redis stream into Postgres, each exactly once."""

@@ -1,5 +1,8 @@
-"""The numbers of the batches in which a tenant's usage comes in: what is to be done for each record
-once is done in their order, from a watermark on, however late and out of order the records are."""
+"""Numbers of the batches in which a tenant's usage records arrive.
+
+Work that must be done once for each record follows these numbers from a watermark. So it does not
+matter how late and in which order records arrive.
+"""
 
 from django.db.models import F
 
@@ -8,11 +11,14 @@ from tenants.models import UsageBatchCounter
 
 
 def allocate_batch(tenant_id: TenantId) -> int:
-    """Inside the tenant's scope, before the rows. Holds the feed until the commit: a batch with a
-    higher number is never seen before this one. Two queries, three the first time."""
+    """Allocate the next batch number, inside the tenant's scope, before inserting the rows.
+
+    Locks the counter until the commit, so that a batch with a higher number is never visible before
+    this one. Two queries, three the first time.
+    """
     feed = UsageBatchCounter.objects.filter(tenant_id=tenant_id)
     if not feed.update(last_batch=F("last_batch") + 1):
-        # Two at once: the second finds the first one's row, and waits for it.
+        # Of two concurrent inserts the second finds the first one's row and waits for it.
         UsageBatchCounter.objects.bulk_create(
             [UsageBatchCounter(tenant_id=tenant_id)], ignore_conflicts=True
         )
@@ -21,7 +27,10 @@ def allocate_batch(tenant_id: TenantId) -> int:
 
 
 def latest_batch(tenant_id: TenantId) -> int:
-    """Inside the tenant's scope: all batches up to it can be seen; 0: there is none."""
+    """Return the latest batch, inside the tenant's scope; all batches up to it are visible.
+
+    0: no batch exists.
+    """
     found = UsageBatchCounter.objects.filter(tenant_id=tenant_id).values_list(
         "last_batch", flat=True
     )

@@ -1,8 +1,8 @@
-"""Rows into a table that grows by thousands a second, each once: an array for each column.
+"""Bulk insert of new rows into tables that grow by thousands a second, with an array per column.
 
-COPY would be quicker, but is refused under row security, and cannot leave out what is there
-already. One statement with an array a column is parsed and planned once, whatever the batch's size;
-Django's own has a parameter for each value, and Postgres takes 65,535 of them.
+COPY would be faster, but row security does not allow it, and it cannot skip existing rows. A
+statement with an array for each column is parsed and planned once for any batch size. Django's own
+has a parameter for each value, and Postgres accepts 65,535 of them.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,10 @@ from django.db.models import Model
 
 
 def insert_new(model: type[Model], rows: Sequence[Model]) -> None:
-    """Leaves out what is there already. Raises DataError and IntegrityError, and then has inserted
-    none. One statement."""
+    """Insert rows and skip those that exist. One statement.
+
+    Raises DataError and IntegrityError; then no row is inserted.
+    """
     if not rows:
         return
     statement, columns = _statement(model)
@@ -24,11 +26,12 @@ def insert_new(model: type[Model], rows: Sequence[Model]) -> None:
 
 @cache
 def _statement(model: type[Model]) -> tuple[str, tuple[str, ...]]:
-    """The statement, and the rows' attributes in the order of its parameters."""
+    """Return the statement, and the rows' attributes in the order of its parameters."""
     fields = [field for field in model._meta.local_concrete_fields if field.column is not None]
     quote = connection.ops.quote_name
     columns = ", ".join(quote(str(field.column)) for field in fields)
-    # rel_db_type: of a foreign key its target's, of a field that grows by itself a plain number.
+    # rel_db_type is the target's type for a foreign key, and a plain integer for an identity
+    # column.
     arrays = ", ".join(f"%s::{field.rel_db_type(connection)}[]" for field in fields)
     table = quote(model._meta.db_table)
     statement = (

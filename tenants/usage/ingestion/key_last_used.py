@@ -1,4 +1,4 @@
-"""When API keys were last used, taken from their usage records."""
+"""Times of the last use of API keys, taken from their usage records."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -11,13 +11,13 @@ from tenants.models import ApiKey
 
 
 def record_key_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
-    """Keeps when keys were last used, to the minute; must run inside the tenant's scope."""
+    """Record when keys were last used, to the minute, inside the tenant's scope."""
     latest: dict[uuid.UUID, datetime] = {}
     for key_id, used_at in uses:
         latest[key_id] = max(used_at, latest.get(key_id, used_at))
-    # Most were used within the minute: one look spares a statement for each of them.
+    # Most keys were used within the last minute: one query saves an update for each of them.
     noted = dict(ApiKey.objects.filter(id__in=latest).values_list("id", "last_used_at"))
-    # In the keys' order, so that two workers cannot wait for each other.
+    # Sorted by key, so that two workers cannot deadlock.
     for key_id, used_at in sorted(latest.items()):
         if not _is_stale(noted, key_id, used_at):
             continue
@@ -25,13 +25,13 @@ def record_key_use(uses: Iterable[tuple[uuid.UUID, datetime]]) -> None:
         ApiKey.objects.filter(stale, id=key_id).update(last_used_at=used_at)
 
 
-LAST_USED_PRECISION: Final = timedelta(minutes=1)  # so a busy key's row is written once a minute
+LAST_USED_PRECISION: Final = timedelta(minutes=1)  # a busy key's row is written once a minute
 
 
 def _is_stale(
     noted: Mapping[uuid.UUID, datetime | None], key_id: uuid.UUID, used_at: datetime
 ) -> bool:
-    """Of a key that there is; another tenant's, or none, is not in `noted`."""
+    """Return whether the stored time is too old; False for a key that does not exist here."""
     if key_id not in noted:
         return False
     last = noted[key_id]

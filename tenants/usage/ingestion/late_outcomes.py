@@ -1,11 +1,9 @@
-"""Outcomes that were told to a gateway which does not know their completion: which of them count.
+"""Late outcomes: outcomes reported to a gateway that does not know their completion.
 
-Rules:
-1. Of a completion of the same user, of a service's key: of the same key. What is somebody else's,
-   or whose record has not come, counts nothing.
-2. No more characters and lines than were suggested.
-3. What was told before counts once, whichever way it came: a client that has lost its connection
-   tells again what may not have arrived.
+Rules: 1. The completion must be of the same user, or for a service key of the same key. Outcomes of
+others' completions, or of completions whose record has not arrived, are ignored. 2. Characters and
+lines are limited to those of the suggestion. 3. An outcome counts once, however it arrived: a
+client that lost its connection reports again what may not have arrived.
 """
 
 from collections.abc import Sequence
@@ -20,13 +18,16 @@ from tenants.models import Outcome, UsageRecord
 from tenants.usage.ingestion.bulk_insert import insert_new
 from tenants.usage.ingestion.row_mapping import LateOutcome
 
-# A gateway makes the id as it reads the clock. Of a big tenant a minute is a hundred thousand rows.
+# A gateway creates the ID when it reads the clock. A big tenant has 100,000 rows in a minute.
 _AROUND: Final = timedelta(seconds=2)
 
 
 def insert_late_outcomes(tenant_id: TenantId, told: Sequence[LateOutcome]) -> list[Outcome]:
-    """Those that count, which are rows now. In the tenant's scope, behind the completions of the
-    same batch. Three queries for each, and one."""
+    """Insert the outcomes that count, and return their rows.
+
+    Must run in the tenant's scope, after the completions of the same batch. Three queries for each,
+    and one more.
+    """
     if not told:
         return []
     _wait_for_others(tenant_id)
@@ -34,7 +35,7 @@ def insert_late_outcomes(tenant_id: TenantId, told: Sequence[LateOutcome]) -> li
 
 
 def _wait_for_others(tenant_id: TenantId) -> None:
-    """Until the transaction ends nobody else decides what was told before."""
+    """Lock the tenant's late outcomes until the transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"belated {tenant_id}"]
@@ -68,7 +69,10 @@ def _completion_of(told: LateOutcome) -> UsageRecord | None:
 
 
 def _was_told(outcome: Outcome) -> bool:
-    """Parts come again by the millisecond; of the others there is one."""
+    """Return whether the outcome was reported before.
+
+    Partial acceptances are distinguished by the millisecond. Other events occur once.
+    """
     same = Outcome.objects.filter(
         request_id=outcome.request_id, event=outcome.event, span_s=outcome.span_s
     )
@@ -79,5 +83,5 @@ def _was_told(outcome: Outcome) -> bool:
 
 
 def _at_most(suggested: int | None, told: int | None) -> int:
-    """None was suggested: it was recorded before that was counted."""
+    """Return the lesser number. `suggested` is None for records from before it was counted."""
     return min(suggested or 0, told if told is not None else suggested or 0)

@@ -1,10 +1,10 @@
-"""Usage records from the stream into the tables, each exactly once.
+"""Operations that insert usage records from the stream, each exactly once.
 
     read > decode > insert, tenant by tenant > COMMIT > acknowledge
 
-A crash before the acknowledgement brings the entry back to another worker, where its records are
-found to be there already: a row's key is the record's time and id. What can never become a row is
-parked aside with the reason and without delaying the rest.
+After a crash before the acknowledgement another worker gets the entry and finds its records already
+inserted: the key of a row is the record's time and ID. A record that can never become a row is set
+aside with the reason and does not delay the others.
 """
 
 from collections import Counter, defaultdict
@@ -32,7 +32,7 @@ from tenants.usage.ingestion.row_mapping import (
 )
 from tenants.usage.rollups.dirty_hours import dirty_hours_for, mark_dirty
 
-# A run ends after so many batches, so that a task ends; the next one goes on within a second.
+# A run ends after this many batches, so that the task ends. The next one starts within a second.
 MAX_BATCHES: Final = 50
 
 logger = structlog.get_logger(__name__)
@@ -40,14 +40,14 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class UsageIngestion:
-    # That are rows now, also those that had been before, or are known never to become any.
+    # Records that are rows now or were before, and late outcomes that are ignored.
     records: int = 0
     rejected: int = 0
 
 
 @dataclass(slots=True)
 class _UsageBatch:
-    """What the entries of one reading hold."""
+    """The records of the entries of one read."""
 
     rows: dict[TenantId, list[tuple[Row | LateOutcome, bytes]]] = field(
         default_factory=lambda: defaultdict(list)
@@ -56,14 +56,14 @@ class _UsageBatch:
 
 
 def ingest_all(stream: UsageStream, *, max_batches: int = MAX_BATCHES) -> UsageIngestion:
-    """Ingests until the stream is empty. Two of these at once do no harm.
+    """Ingest until the stream is empty. Concurrent runs are harmless.
 
-    Raises redis.RedisError or django.db.OperationalError, and then has lost nothing.
+    Raises redis.RedisError or django.db.OperationalError; then nothing is lost.
     """
-    stream.open()
+    stream.create()
     done = UsageIngestion()
     for _ in range(max_batches):
-        entries = stream.claim() or stream.read()
+        entries = stream.claim_abandoned() or stream.read_new()
         if not entries:
             break
         _ingest(stream, entries, done)
@@ -77,9 +77,9 @@ def _ingest(stream: UsageStream, entries: Sequence[StreamEntry], done: UsageInge
     _reject_unknown_tenants(batch)
     for tenant_id, rows in batch.rows.items():
         done.records += _insert(tenant_id, rows, batch.rejected)
-    # From here on all of it is committed. A crash now repeats the batch, which changes nothing but
-    # that rejected records are parked twice.
-    stream.settle(entries, batch.rejected)
+    # Everything is committed here. A crash now repeats the batch, which only stores rejected
+    # records twice.
+    stream.acknowledge(entries, batch.rejected)
     done.rejected += len(batch.rejected)
     for reason, count in Counter(record.reason for record in batch.rejected).items():
         logger.warning("usage.rejected", reason=reason, records=count)
@@ -119,7 +119,7 @@ def _insert(
     try:
         with tenant_scope(tenant_id):
             if _is_shredded(tenant_id):
-                # Without their content: it has people's ids, and nothing purges it any more.
+                # Without their content: it contains user IDs, and nothing would purge it.
                 rejected += [RejectedRecord("tenant_id: shredded", b"")] * len(rows)
                 return 0
             _insert_rows(tenant_id, [row for row, _ in rows])
@@ -129,14 +129,17 @@ def _insert(
 
 
 def _is_shredded(tenant_id: TenantId) -> bool:
-    """Or is being shredded. A gateway that was cut off delivers its journal when it is back."""
+    """Return whether the tenant was or is being shredded.
+
+    A gateway that was offline delivers its journal when it is back.
+    """
     return Erasure.objects.filter(tenant_id=tenant_id, user_id=None).exists()
 
 
 def _insert_singly(
     tenant_id: TenantId, rows: list[tuple[Row | LateOutcome, bytes]], rejected: list[RejectedRecord]
 ) -> int:
-    """One of them the table refuses: it must not take the others with it."""
+    """Insert rows one by one, so that a rejected row does not affect the others."""
     num_inserted = 0
     for row, data in rows:
         try:

@@ -1,7 +1,7 @@
-"""The usage stream in Redis, as a consumer group reads it.
+"""The usage stream in Redis, read as a consumer group.
 
-An entry stays pending from its reading to its acknowledgement; what a dead consumer left pending is
-claimed by the next one. Acknowledged entries are deleted, so the stream is as long as the backlog.
+An entry is pending from its read to its acknowledgement. The next consumer claims the pending
+entries of a dead one. Acknowledged entries are deleted, so the stream is as long as the backlog.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from caret.foundation.clock import from_unix_ms
 from caret.foundation.ids import TenantId
 
 REJECTED_STREAM: Final = "caret:usage:rejected"
-MAX_REJECTED: Final = 1_000  # entries; the oldest go first
-_MAX_REJECTED_BYTES: Final = 64 * 1024  # of one
-# A gateway's entry holds one record: half a megabyte, some 100 ms of work.
+MAX_REJECTED: Final = 1_000  # entries; the oldest are dropped first
+_MAX_REJECTED_BYTES: Final = 64 * 1024  # of one entry
+# A gateway's entry holds one record. A batch has half a megabyte and takes about 100 ms.
 BATCH_ENTRIES: Final = 512
-# Longer than any batch takes: who is silent for so long is dead. A slow one does no harm, as rows
-# are keyed by their record.
+# Longer than any batch takes: a consumer that is silent for this long is dead. A slow one is
+# harmless, because rows are keyed by their record.
 CLAIM_AFTER_MS: Final = 30_000
 
 
@@ -33,7 +33,7 @@ class StreamEntry:
 
 @dataclass(frozen=True, slots=True)
 class RejectedRecord:
-    reason: str  # names a field, holds none of its content
+    reason: str  # names a field, without its content
     data: bytes
 
 
@@ -45,16 +45,16 @@ class UsageStream:
         self._consumer = consumer
         self._claim_after_ms = claim_after_ms
 
-    def open(self) -> None:
-        """Makes the group, and the stream, unless they are there."""
+    def create(self) -> None:
+        """Create the group and the stream if they do not exist."""
         try:
             self._connection.xgroup_create(USAGE_STREAM, USAGE_GROUP, id="0", mkstream=True)
         except redis.ResponseError as error:
             if not str(error).startswith("BUSYGROUP"):
                 raise
 
-    def claim(self) -> list[StreamEntry]:
-        """Entries that a dead consumer left pending, BATCH_ENTRIES at most."""
+    def claim_abandoned(self) -> list[StreamEntry]:
+        """Claim up to BATCH_ENTRIES entries that a dead consumer left pending."""
         answer: Any = self._connection.xautoclaim(
             USAGE_STREAM,
             USAGE_GROUP,
@@ -64,23 +64,28 @@ class UsageStream:
         )
         return _entries(answer[1])
 
-    def read(self) -> list[StreamEntry]:
-        """New entries, BATCH_ENTRIES at most; does not wait."""
+    def read_new(self) -> list[StreamEntry]:
+        """Read up to BATCH_ENTRIES new entries, without waiting."""
         answer: Any = self._connection.xreadgroup(
             USAGE_GROUP, self._consumer, {USAGE_STREAM: ">"}, count=BATCH_ENTRIES
         )
         return [entry for _, rows in answer for entry in _entries(rows)]
 
-    def arrived_until(self, *, now: datetime) -> datetime:
-        """What had come before is in the tables; what came since is pending, or not yet read."""
+    def find_arrived_until(self, *, now: datetime) -> datetime:
+        """Return a time until which everything that had arrived is in the tables."""
         answer: Any = self._connection.xrange(USAGE_STREAM, count=1)
         if not answer:
             return now
         milliseconds = int(answer[0][0].partition(b"-")[0])
         return min(now, from_unix_ms(milliseconds))
 
-    def settle(self, entries: Sequence[StreamEntry], rejected: Sequence[RejectedRecord]) -> None:
-        """Parks what was rejected, then acknowledges and deletes: one transaction of Redis."""
+    def acknowledge(
+        self, entries: Sequence[StreamEntry], rejected: Sequence[RejectedRecord]
+    ) -> None:
+        """Store rejected records, then acknowledge and delete the entries.
+
+        One Redis transaction.
+        """
         ids = [entry.entry_id for entry in entries]
         pipeline = self._connection.pipeline(transaction=True)
         for record in rejected:
@@ -94,14 +99,14 @@ class UsageStream:
 
 
 def forget_rejected(connection: redis.Redis, tenant_id: TenantId) -> None:
-    """Parks again all but what names the tenant. XDEL alone would only mark an entry: its bytes
-    stay in memory, and in the file, until all that share its node have gone.
+    """Rewrite the stream of rejected records without those of a tenant.
 
-    Raises redis.RedisError.
+    XDEL would only mark an entry: its bytes stay in memory and in the file until all entries of its
+    node are gone. Raises redis.RedisError.
     """
     mine = tenant_id.encode()
 
-    def rewrite(pipeline: Any) -> None:  # again, when something was parked in between
+    def rewrite(pipeline: Any) -> None:  # runs again if an entry was added meanwhile
         parked = pipeline.xrange(REJECTED_STREAM)
         kept = [
             (at, fields) for at, fields in parked if not any(mine in v for v in fields.values())

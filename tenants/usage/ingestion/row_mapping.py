@@ -1,7 +1,4 @@
-"""Usage records as rows; refuses what the tables could not hold, so that it blocks nobody else.
-
-Pure: knows neither Redis nor the database.
-"""
+"""Mapping of usage records to rows. Rejects what the tables cannot store. Pure."""
 
 import math
 import uuid
@@ -24,7 +21,7 @@ from caret.foundation.clock import from_unix_ms
 from tenants.models import Outcome, TypingReport, UsageRecord
 
 _MAX_TEXT_CHARS: Final = 200
-_MAX_INTEGER: Final = 2**31 - 1  # Postgres' integer
+_MAX_INTEGER: Final = 2**31 - 1  # the maximum of a Postgres integer
 _PLAIN_FIELDS: Final = (
     *("protocol", "mode", "language", "tier", "pool", "replica", "finish", "error_code"),
     *("prompt_tokens", "cached_tokens", "generated_tokens"),
@@ -46,12 +43,12 @@ Row = UsageRecord | Outcome | TypingReport
 
 @dataclass(frozen=True, slots=True)
 class LateOutcome:
-    """An outcome that may become a row, once its completion's is found."""
+    """An outcome that becomes a row once its completion is found."""
 
-    outcome: Outcome  # its chars and lines are not known yet
+    outcome: Outcome  # without chars and lines, which are not known yet
     key_id: uuid.UUID
-    asked_at: datetime  # the completion, within a moment
-    chars: int | None  # None: all that was suggested
+    asked_at: datetime  # when the completion was requested, within AROUND
+    chars: int | None  # None: the whole suggestion
     lines: int | None
 
     @property
@@ -64,7 +61,7 @@ class UnstorableRecord(Exception):
 
 
 def decode_entry(data: bytes) -> list[bytes]:
-    """The records of a stream's entry, still encoded. Raises Unfit."""
+    """Split a stream entry into its encoded records. Raises UnstorableRecord."""
     try:
         return [bytes(raw) for raw in msgspec.msgpack.decode(data, type=list[msgspec.Raw])]
     except msgspec.DecodeError as error:
@@ -72,7 +69,7 @@ def decode_entry(data: bytes) -> list[bytes]:
 
 
 def decode_row(data: bytes) -> Row | LateOutcome:
-    """Raises Unfit."""
+    """Decode a record into a row. Raises UnstorableRecord."""
     try:
         record = msgspec.msgpack.decode(data, type=Record)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -1,5 +1,7 @@
-"""A period's usage by several things at once, by time, language, editor, model and variant, from
-one reading of the roll-ups: the pages' figures. `reports` has the same numbers, a grouping each.
+"""Breakdown of a period's usage by several dimensions from one read of the rollups, for pages.
+
+The dimensions are time, language, editor, model and variant. `queries.report` has the same numbers
+for one dimension.
 """
 
 from collections import defaultdict
@@ -28,7 +30,7 @@ _COLUMN: Final = {
 @dataclass(frozen=True, slots=True)
 class GroupCounters:
     counts: UsageCounters
-    users: frozenset[str]  # services not counted
+    users: frozenset[str]  # without services
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,10 @@ def compute_breakdown(
     *,
     names: Sequence[str] = COUNTER_NAMES,
 ) -> Breakdown:
-    """Inside the tenant's scope. `names`: of the counts that are wanted; the others stay 0, as
-    adding each of them up takes its time. One query."""
+    """Compute the breakdown, inside the tenant's scope. One query.
+
+    `names` are the requested counters. The others stay 0, because each sum takes time.
+    """
     inner, parameters = (
         rows.order_by().values("user_id", *_COLUMN.values(), *names).query.sql_with_params()
     )
@@ -68,14 +72,14 @@ def compute_breakdown(
 def rows_of(
     groups: Mapping[str, GroupCounters], hidden: Mapping[str, Suppression]
 ) -> list[ReportRow]:
-    """In the keys' order."""
+    """Return the rows sorted by key."""
     return [row_of(key, groups[key], hidden.get(key)) for key in sorted(groups)]
 
 
 def find_small_groups(
     groups: Mapping[str, GroupCounters], min_users: int
 ) -> dict[str, Suppression]:
-    """Of groups that together are all there is."""
+    """Return the suppressed groups, for groups that together are the whole."""
     users_of = {key: groups[key].users for key in sorted(groups)}
     return find_suppressed_groups(users_of, min_users=min_users)
 
@@ -87,11 +91,12 @@ def row_of(key: str, group: GroupCounters, suppression: Suppression | None) -> R
 
 
 def _statement(inner: str, by: Sequence[GroupBy], names: Sequence[str]) -> str:
-    """Our own names only: what is asked about goes as parameters.
+    """Return the statement. It contains only names of the code; values are parameters.
 
-    First to the finest groups, in which a person is once, then from these to the ones asked for: of
-    12,000 roll-ups 900, so that each further grouping costs little. Told as text, in which a person
-    comes again and again: thousands of ids that are sorted, or parsed one by one, take longer.
+    It first groups by all dimensions together, where a user occurs once, and then by each of them:
+    this reduces 12,000 rollups to 900, so that each further grouping costs little. The users are
+    one text with duplicates, because sorting thousands of IDs or parsing them one by one takes
+    longer.
     """
     columns = [_COLUMN[each] for each in by]
     fine = ", ".join(columns) or "()"

@@ -1,14 +1,14 @@
-"""How sure a number is: confidence intervals, at 95 percent. Pure.
+"""Confidence intervals at 95 percent. Pure.
 
-They take each observation for one of its own. Suggestions to the same person are not quite, so that
-the truth is a little less sure than they say.
+They assume independent observations. Suggestions to the same user are not quite independent, so the
+true intervals are slightly wider.
 """
 
 from dataclasses import dataclass
 from math import sqrt
 from typing import Final
 
-_Z: Final = 1.959964  # of the normal distribution, at 97.5 percent
+_Z: Final = 1.959964  # quantile of the normal distribution at 97.5 percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +18,16 @@ class IntervalEstimate:
     high: float
 
     @property
-    def leaves_zero_out(self) -> bool:
-        """Of a difference: it is more than chance would make of none."""
+    def excludes_zero(self) -> bool:
+        """True for a significant difference, whose interval excludes zero."""
         return self.low > 0 or self.high < 0
 
 
 def proportion_interval(part: int, whole: int) -> IntervalEstimate | None:
-    """Wilson's score interval: right for few observations and for shares near 0 and 1, too. None:
-    there is nothing to divide by."""
+    """Return Wilson's score interval; None: `whole` is 0.
+
+    It is also right for few observations and for shares near 0 and 1.
+    """
     if not whole:
         return None
     share, squared = part / whole, _Z**2
@@ -36,9 +38,11 @@ def proportion_interval(part: int, whole: int) -> IntervalEstimate | None:
 
 
 def mean_interval(mean: float | None, deviation: float | None, num: int) -> IntervalEstimate | None:
-    """By the normal distribution, to which the means of many come near. `deviation`: the sample's.
-    None: there are fewer than two."""
-    if mean is None or deviation is None or num < 2:  # one has no deviation
+    """Return the interval of a mean by the normal approximation; None: fewer than two values.
+
+    `deviation` is the sample's standard deviation.
+    """
+    if mean is None or deviation is None or num < 2:  # a single value has no deviation
         return None
     reach = _Z * deviation / sqrt(num)
     return IntervalEstimate(mean, mean - reach, mean + reach)
@@ -47,8 +51,11 @@ def mean_interval(mean: float | None, deviation: float | None, num: int) -> Inte
 def difference_interval(
     one: IntervalEstimate | None, other: IntervalEstimate | None
 ) -> IntervalEstimate | None:
-    """`one` less `other`, by Newcombe's square-and-add of both intervals: of means it is Welch's,
-    without the few degrees of freedom. None: of one there is none."""
+    """Return the interval of `one` minus `other`; None: either is missing.
+
+    Uses Newcombe's square-and-add method, which for means is Welch's interval without the
+    correction for few degrees of freedom.
+    """
     if one is None or other is None:
         return None
     value = one.value - other.value

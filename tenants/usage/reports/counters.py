@@ -1,6 +1,6 @@
-"""What is counted of a group of completions. Counts only: they add up over hours, days and groups.
+"""Counters of a group of completions. They add up over hours, days and groups.
 
-People do not: who was active is counted from the sets of users of each day (see reports).
+Active users do not add up: reports count them from the sets of users of each day.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from tenants.models.rollup import ROLLUP_COLUMNS
 
 
 class CounterOrigin(StrEnum):
-    """Who has seen it. What a client reports is as true as the client."""
+    """The observer of a counter. Clients may report wrong values."""
 
     SERVER = "observed by the server"
     CLIENT = "reported by the client"
@@ -24,35 +24,32 @@ class UsageCounters:
     # Observed by the server.
     requests: int = 0
     completed: int = 0  # ended by the model, by the filter at a good point, or at max_tokens
-    cancelled: int = 0  # taken back by the client, or superseded by its next request
+    cancelled: int = 0  # cancelled by the client, or superseded by its next request
     shed: int = 0
-    filtered: int = 0  # withheld
+    filtered: int = 0  # withheld by the filter
     errors: int = 0
     suggestions: int = 0  # completed with text
     suggested_chars: int = 0
     suggested_lines: int = 0
-    parsed: int = 0  # whose end a parser has judged
-    parsed_valid: int = 0  # of those, the ones that it did not end or withhold
+    parsed: int = 0  # judged by a parser
+    parsed_valid: int = 0  # of those, without the ones that it cut or withheld
     prompt_tokens: int = 0
-    prompt_tokens_with_cache_info: int = (
-        0  # of requests whose engine told how many of them were cached
-    )
-    cached_tokens: int = 0  # of those
+    prompt_tokens_with_cache_info: int = 0  # of requests whose engine reported cached tokens
+    cached_tokens: int = 0  # of those tokens
     generated_tokens: int = 0
-    # Reported by the client; each suggestion counts once in each.
-    shown: int = 0  # what was accepted or rejected was shown
-    seen: int = 0  # shown for 750 ms at least, or accepted
+    # Reported by the client; a suggestion counts once in each.
+    shown: int = 0  # includes accepted and rejected suggestions
+    seen: int = 0  # shown for at least 750 ms, or accepted
     accepted: int = 0  # as a whole
-    partly_accepted: int = 0  # in parts only
+    partly_accepted: int = 0  # only in parts
     rejected: int = 0
     shown_chars: int = 0
     seen_chars: int = 0
     accepted_chars: int = 0
     shown_lines: int = 0
     accepted_lines: int = 0
-    accepted_tokens: int = 0  # generated tokens, by the accepted share of their characters
-    # Accepted suggestions that were looked at again after so many seconds, and those of them of
-    # which 67% were left.
+    accepted_tokens: int = 0  # generated tokens, by the share of accepted characters
+    # Accepted suggestions checked after this many seconds, and those of them with 67% left.
     looked_at_15: int = 0
     retained_15: int = 0
     looked_at_30: int = 0

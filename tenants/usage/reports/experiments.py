@@ -1,8 +1,8 @@
-"""What variants of experiments have come to, side by side.
+"""Comparison of the variants of experiments.
 
-A person stays in his variant, so a variant is a group of people like others: too small a one is
-suppressed, judged beside the group of those who were in none, which is what is left. First tokens
-are measured from the requests' own records, of the last days.
+A user stays in one variant, so a variant is a group of users, and a small one is suppressed. The
+users without any variant are the rest, and are judged as a group, too. First-token latencies come
+from the usage records of the last days.
 """
 
 from collections import defaultdict
@@ -41,7 +41,7 @@ from tenants.usage.reports.suppressed_figures import find_suppressed
 from tenants.usage.rollups.operations import complete_until
 
 CONTROL: Final = "control"
-# Fewer tell nothing, whatever their interval: about one in ten more or less.
+# Fewer suggestions give an interval of more than about one in ten, which says nothing.
 MIN_SHOWN: Final = 400
 _IN_NONE: Final = ""
 _NAMES: Final = (
@@ -54,23 +54,23 @@ _FINISHED: Final = Q(
 
 @dataclass(frozen=True, slots=True)
 class VariantMetrics:
-    """Or how far it is from the control's. None: nothing is known."""
+    """The metrics of a variant, or their differences from the control. None: unknown."""
 
     acceptance: IntervalEstimate | None
     persistence: IntervalEstimate | None  # after 30 s
-    first_token_ms: IntervalEstimate | None  # of inline requests, on average
+    first_token_ms: IntervalEstimate | None  # mean over inline requests
 
 
 @dataclass(frozen=True, slots=True)
 class VariantView:
     name: str  # within its experiment
     is_control: bool
-    row: ReportRow  # its people and counts; suppressed
+    row: ReportRow  # its users and counters; may be suppressed
     measured: VariantMetrics
-    against_control: VariantMetrics
+    difference_to_control: VariantMetrics
 
     @property
-    def is_few(self) -> bool:
+    def has_few_users(self) -> bool:
         return self.row.counts is not None and self.row.counts.shown < MIN_SHOWN
 
 
@@ -90,10 +90,13 @@ class ExperimentsReport:
 
 
 def read_experiments(*, actor: Actor, asked: ReportQuery) -> ExperimentsReport:
-    """By name. Raises Forbidden, Invalid. Four queries; two or three more of a part."""
+    """Return the experiments by name. Four queries; two or three more with a filter.
+
+    Raises Forbidden, InvalidValue.
+    """
     is_own = is_limited_to_own(actor, ReportKind.QUALITY)
     check(asked)
-    since = measured_since(begins_at=asked.begins_at, ends_at=asked.ends_at)
+    since = measured_since(begins_at=asked.starts_at, ends_at=asked.ends_at)
     with tenant_scope(actor.tenant_id):
         rows = rollups_for(actor, asked, is_own=is_own)
         found = compute_breakdown(rows, asked, (GroupBy.VARIANT,), names=_NAMES)
@@ -104,7 +107,7 @@ def read_experiments(*, actor: Actor, asked: ReportQuery) -> ExperimentsReport:
     groups, why = found.by.get(GroupBy.VARIANT, {}), hidden.groups.get(GroupBy.VARIANT, {})
     by_experiment: defaultdict[str, list[ReportRow]] = defaultdict(list)
     for row in rows_of(groups, why):
-        # Who was in none is the rest of all, so that group is judged with the others.
+        # Users without a variant are the rest, so that group is included in the suppression.
         if row.key != _IN_NONE:
             by_experiment[row.key.rpartition("/")[0]].append(row)
     experiments = [_experiment(name, each, means) for name, each in sorted(by_experiment.items())]
@@ -114,10 +117,10 @@ def read_experiments(*, actor: Actor, asked: ReportQuery) -> ExperimentsReport:
 def _first_tokens(
     actor: Actor, asked: ReportQuery, since: datetime, *, is_own: bool, min_users: int
 ) -> dict[str, IntervalEstimate | None]:
-    """Of variants that fewer people than `min_users` had in that time, nothing."""
+    """Return mean latencies by variant, without variants of fewer than `min_users` users."""
     records = UsageRecord.objects.filter(
         _FINISHED,
-        apply_filter(actor, asked.only, is_raw=True),
+        apply_filter(actor, asked.filter, is_raw=True),
         tenant_id=actor.tenant_id,
         occurred_at__gte=since,
         occurred_at__lt=asked.ends_at,

@@ -1,4 +1,4 @@
-"""Some counts of a period, by several things at once: see `breakdown`."""
+"""Counters of a period by several dimensions, see `breakdown`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class UsageFigures:
     complete_until: datetime | None
     min_users: int
     choices: FilterOptions
-    teams: Mapping[str, str]  # names by id
+    teams: Mapping[str, str]  # names by ID
 
 
 def read_figures(
@@ -41,7 +41,10 @@ def read_figures(
     by: Sequence[GroupBy],
     names: Sequence[str],
 ) -> UsageFigures:
-    """`names`: of the counts that are wanted. Raises Forbidden, Invalid. Eight queries at most."""
+    """Return the figures. `names` are the requested counters. Up to eight queries.
+
+    Raises Forbidden, InvalidValue.
+    """
     is_own = is_limited_to_own(actor, kind)
     check(asked)
     with tenant_scope(actor.tenant_id):

@@ -1,4 +1,4 @@
-"""What a period's usage can be narrowed to: its languages, editors, models, variants and teams."""
+"""Filter options: the languages, editors, models, variants and teams of a period's usage."""
 
 from collections.abc import Mapping
 
@@ -17,22 +17,26 @@ FilterOptions = dict[str, list[str]]  # by column
 def read_filter_options(
     *, actor: Actor, kind: ReportKind, asked: ReportQuery
 ) -> tuple[FilterOptions, Mapping[str, str]]:
-    """And the teams' names by id. Raises Forbidden. Two queries."""
+    """Return the filter options, and the teams' names by ID. Two queries. Raises Forbidden."""
     is_own = is_limited_to_own(actor, kind)
     with tenant_scope(actor.tenant_id):
         return choices_of(actor, asked, is_own=is_own), names_of_teams(actor)
 
 
 def choices_of(actor: Actor, asked: ReportQuery, *, is_own: bool) -> FilterOptions:
-    """Inside the tenant's scope. Of all that was used then, not of the part that is asked about."""
-    rows = list(rollups_for(actor, asked.whole, is_own=is_own).values_list(*COLUMNS).distinct())
+    """Return the options of the period's usage without its filter, inside the tenant's scope."""
+    rows = list(
+        rollups_for(actor, asked.without_filter, is_own=is_own).values_list(*COLUMNS).distinct()
+    )
     return {column: sorted({row[place] for row in rows}) for place, column in enumerate(COLUMNS)}
 
 
 def names_of_teams(actor: Actor, *, known: Mapping[str, str] | None = None) -> Mapping[str, str]:
-    """Inside the tenant's scope. None for who may not see them. `known`: as they were read
-    already."""
-    if not actor.may(Permission.READ_TEAMS):
+    """Return the teams' names by ID, inside the tenant's scope; empty without READ_TEAMS.
+
+    `known` are the names if they were already read.
+    """
+    if not actor.has_permission(Permission.READ_TEAMS):
         return {}
     if known is not None:
         return known

@@ -1,5 +1,7 @@
-"""Whether the part that is asked about may be told, and its groups, from who has used what in the
-same time, in the part and beside it."""
+"""Suppression of filtered usage and its groups.
+
+It compares the users of the filtered part with those of the rest of the same period.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -25,7 +27,7 @@ from tenants.usage.reports.suppression_cells import (
 )
 
 NO_TEAM: Final = ""
-# One text for each group: thousands of ids would take longer to parse than to count.
+# One text for each group: parsing thousands of IDs would take longer than counting.
 _WHO: Final = Func(
     ArrayAgg("user_id", distinct=True),
     Value(" "),
@@ -36,23 +38,23 @@ _WHO: Final = Func(
 
 @dataclass(frozen=True, slots=True)
 class FilteredUsage:
-    """A part, as its filters say; `rows`, here, are all roll-ups of its time, in and beside it."""
+    """The filtered part of a period's usage. `rows` are the rollups of the whole usage."""
 
     only: ReportFilter
-    members: Mapping[str, People]  # by team; empty: nobody asks about teams
+    members: Mapping[str, People]  # by team; empty: teams are not requested
     min_users: int
-    team_names: Mapping[str, str]  # by id; empty, too, where nobody asks about teams
+    team_names: Mapping[str, str]  # by ID; empty: teams are not requested
 
-    def who(self, rows: QuerySet[Any], *more: str) -> SuppressionTable:
-        """By what it is narrowed by, and by `more` columns. One query."""
+    def users_by_cell(self, rows: QuerySet[Any], *more: str) -> SuppressionTable:
+        """Return the suppression table by the filter's columns and `more`. One query."""
         columns = self._columns(*more)
         found: defaultdict[Cell, set[str]] = defaultdict(set)
         for *cell, user_id in rows.order_by().values_list(*columns, "user_id").distinct():
             found[tuple(cell)].add(str(user_id))
         return self._parts(columns, found)
 
-    def who_at(self, rows: QuerySet[Any]) -> dict[datetime, SuppressionTable]:
-        """The same by hour or day. One query."""
+    def users_by_time(self, rows: QuerySet[Any]) -> dict[datetime, SuppressionTable]:
+        """Return the suppression table of each hour or day. One query."""
         columns = self._columns()
         found: defaultdict[datetime, dict[Cell, Iterable[str]]] = defaultdict(dict)
         grouped = rows.order_by().values("starts_at", *columns).annotate(who=_WHO)
@@ -60,32 +62,37 @@ class FilteredUsage:
             found[at][tuple(cell)] = who.split()
         return {at: self._parts(columns, found[at]) for at in sorted(found)}
 
-    def together(self, times: Iterable[SuppressionTable]) -> SuppressionTable:
-        """Several times as one."""
+    def merge(self, times: Iterable[SuppressionTable]) -> SuppressionTable:
+        """Combine the tables of several times."""
         found: defaultdict[Cell, set[str]] = defaultdict(set)
         for parts in times:
-            for cell, people in parts.used.people_of.items():
+            for cell, people in parts.users.people_of.items():
                 found[cell] |= people
         return self._parts(self._columns(), found)
 
-    def why_hidden(self, parts: SuppressionTable) -> Suppression | None:
-        """The part as a whole. None: it may be told."""
+    def find_suppression(self, parts: SuppressionTable) -> Suppression | None:
+        """Return why the part as a whole is suppressed; None: it may be shown."""
         dimensions = self._dimensions()
-        return parts.hidden(dimensions).get(self._cell(dimensions))
+        return parts.find_suppressed(dimensions).get(self._cell(dimensions))
 
-    def hidden_groups(self, parts: SuppressionTable, name: str) -> dict[str, Suppression]:
-        """Of the part's groups by a column, or by team."""
+    def find_suppressed_groups(self, parts: SuppressionTable, name: str) -> dict[str, Suppression]:
+        """Return the suppressed groups of the part by a column or by team."""
         dimensions = self._dimensions(name)
         place = dimensions.index(name)
-        hidden = parts.hidden(dimensions).items()
-        return {cell[place]: why for cell, why in hidden if self._has(dimensions, cell)}
+        hidden = parts.find_suppressed(dimensions).items()
+        return {cell[place]: why for cell, why in hidden if self._is_in_filter(dimensions, cell)}
 
-    def hidden_times(self, times: Mapping[str, SuppressionTable]) -> dict[str, Suppression]:
-        """Each hour or day is judged as if it alone were asked about."""
+    def find_suppressed_times(
+        self, times: Mapping[str, SuppressionTable]
+    ) -> dict[str, Suppression]:
+        """Return the suppressed hours or days, each judged as a report of its own."""
         dimensions = self._dimensions()
         cell = self._cell(dimensions)
-        hidden = {at: why for at, parts in times.items() if (why := self.why_hidden(parts))}
-        people = {at: parts.used.of(dimensions).get(cell, People()) for at, parts in times.items()}
+        hidden = {at: why for at, parts in times.items() if (why := self.find_suppression(parts))}
+        people = {
+            at: parts.users.users_by_cell(dimensions).get(cell, People())
+            for at, parts in times.items()
+        }
         return find_suppressed_groups(people, min_users=self.min_users, hidden=hidden)
 
     def _parts(
@@ -108,7 +115,7 @@ class FilteredUsage:
     def _cell(self, dimensions: Dimensions) -> Cell:
         return tuple(self._value(name) or "" for name in dimensions)
 
-    def _has(self, dimensions: Dimensions, cell: Cell) -> bool:
+    def _is_in_filter(self, dimensions: Dimensions, cell: Cell) -> bool:
         wanted = map(self._value, dimensions)
         return all(one is None or one == value for one, value in zip(wanted, cell, strict=True))
 
@@ -122,7 +129,7 @@ class FilteredUsage:
 def filter_usage(
     actor: Actor, only: ReportFilter, *, min_users: int, by_team: bool = False
 ) -> FilteredUsage:
-    """Inside the tenant's scope. One query where teams are asked about, none else."""
+    """Create the filtered usage, inside the tenant's scope. One query with teams, else none."""
     is_of_teams = by_team or only.team_id is not None
     teams = _read_teams(actor) if is_of_teams else _NO_TEAMS
     return FilteredUsage(only, teams.members, min_users, teams.names)
@@ -131,7 +138,7 @@ def filter_usage(
 @dataclass(frozen=True, slots=True)
 class _TeamSuppression:
     names: Mapping[str, str]
-    members: Mapping[str, People]  # of those that have some
+    members: Mapping[str, People]  # of teams with members
 
 
 _NO_TEAMS: Final = _TeamSuppression({}, {})

@@ -1,4 +1,4 @@
-"""Which part of a tenant's usage is asked about: of one language, editor, model, variant, team."""
+"""Filters of reports: by language, editor, model, variant or team."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,16 +15,16 @@ COLUMNS: Final = ("language", "editor", "model", "variant")
 
 @dataclass(frozen=True, slots=True)
 class ReportFilter:
-    """None: of all of them; "": of those that are not known."""
+    """None: not filtered; "": unknown values."""
 
     language: str | None = None
     editor: str | None = None
     model: str | None = None
     variant: str | None = None
-    team_id: UUID | None = None  # its members, as they are now
+    team_id: UUID | None = None  # its present members
 
     @property
-    def is_everything(self) -> bool:
+    def is_empty(self) -> bool:
         return self == NO_FILTER
 
 
@@ -32,7 +32,10 @@ NO_FILTER: Final = ReportFilter()
 
 
 def apply_filter(actor: Actor, only: ReportFilter, *, is_raw: bool = False) -> Q:
-    """`is_raw`: of records, in which what is not known is null as well as empty."""
+    """Return the filter as a condition.
+
+    `is_raw`: for usage records, in which unknown values are null or empty.
+    """
     found = Q()
     for column in COLUMNS:
         value = getattr(only, column)
@@ -52,9 +55,9 @@ def _members(actor: Actor, team_id: UUID) -> QuerySet[Any, Any]:
 
 
 def visible_to(actor: Actor, records: QuerySet[Any]) -> QuerySet[Any]:
-    """All of the tenant's, or the actor's own. Raises Forbidden."""
+    """Return all records of the tenant, or the actor's own. Raises Forbidden."""
     records = records.filter(tenant_id=actor.tenant_id)
-    if actor.may(Permission.READ_USAGE):
+    if actor.has_permission(Permission.READ_USAGE):
         return records
     actor.require(Permission.READ_OWN_USAGE)
     return records.none() if actor.user_id is None else records.filter(user_id=actor.user_id)

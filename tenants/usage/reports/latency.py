@@ -1,8 +1,8 @@
-"""How quick completions were, by kind of request, and how busy their engines.
+"""Latency by mode, and the load of engines.
 
-Of all of a tenant's requests from the roll-ups, of any time, within RELATIVE_ERROR; of a part of
-them from their own records, exactly and of a bounded time, as no roll-up has percentiles by
-language, editor or person.
+For all requests of a tenant the figures come from rollups, for any period and within
+RELATIVE_ERROR. For filtered requests they come from the usage records, exactly but for a limited
+period, because rollups have no percentiles by language, editor or user.
 """
 
 from collections import defaultdict
@@ -31,7 +31,7 @@ from caret.foundation.ids import TenantId
 from tenants.models import LatencyDay, LatencyHour, UsageRecord
 from tenants.usage.rollups.latency_histogram import merge_histograms, percentile_ms
 
-# Of a longer period its last days: all of a quarter's records take seconds to sort.
+# Of a longer period only the last days: sorting the records of a quarter takes seconds.
 MAX_EXACT: Final = timedelta(days=7)
 _FINISHED: Final = Q(
     finish__in=[FinishReason.STOP, FinishReason.LENGTH], first_token_ms__isnull=False
@@ -44,30 +44,31 @@ class LatencyRow:
     completed: int
     p50_ms: float | None  # None: nothing was completed
     p99_ms: float | None
-    at_replica: int  # requests that were there already, of all `sent` together
-    sent: int  # to an engine
+    at_replica: int  # sum of the requests already at the replica, over all `sent`
+    sent: int  # requests sent to an engine
 
     @property
     def target_ms(self) -> float:
         return FIRST_TOKEN_TARGETS_MS[self.mode]
 
     @property
-    def is_kept(self) -> bool:
+    def is_on_target(self) -> bool:
         return self.p99_ms is not None and self.p99_ms < self.target_ms
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyReport:
     since: (
-        datetime  # what is measured begins here, later than what was asked about where that is long
+        # the beginning of the measured period, which may be shorter than the requested one
+        datetime
     )
     now: Mapping[Mode, LatencyRow]
-    before: Mapping[Mode, LatencyRow]  # of the time before it, as long
+    before: Mapping[Mode, LatencyRow]  # of the preceding period of the same length
     is_exact: bool
 
     @property
     def load(self) -> float | None:
-        """Requests of the same gateway at a replica when another one comes there, on average."""
+        """The mean number of requests of the same gateway at a replica when another one arrives."""
         return _load(self.now)
 
     @property
@@ -88,12 +89,15 @@ def measured_since(*, begins_at: datetime, ends_at: datetime) -> datetime:
 def read_speeds(
     records: QuerySet[UsageRecord], *, begins_at: datetime, ends_at: datetime, min_users: int = 1
 ) -> LatencyReport:
-    """Inside the tenant's scope. One query over the primary key. Kinds of request of fewer people
-    than `min_users`, and of more than none, are left out."""
+    """Measure latency from usage records, inside the tenant's scope.
+
+    One query over the primary key. Modes with fewer users than `min_users` are left out, unless
+    they have none.
+    """
     since = measured_since(begins_at=begins_at, ends_at=ends_at)
     found: dict[bool, dict[Mode, LatencyRow]] = {True: {}, False: {}}
     measured = _measured(records, since, ends_at)
-    # Counting people takes longer than all else here, so it is done only where it matters.
+    # Counting users takes most of the time, so it is done only if needed.
     if min_users > 1:
         people = Count("user_id", distinct=True)
         measured = measured.annotate(people=people).exclude(people__gt=0, people__lt=min_users)
@@ -106,7 +110,7 @@ def read_speeds(
 def add_speeds(
     tenant_id: TenantId, *, begins_at: datetime, ends_at: datetime, by_hour: bool
 ) -> LatencyReport:
-    """Inside the tenant's scope; of whole hours, or of whole days in UTC. One query."""
+    """Read latency from rollups of hours or UTC days, inside the tenant's scope. One query."""
     table = LatencyHour if by_hour else LatencyDay
     rows = table.objects.filter(
         tenant_id=tenant_id,

@@ -1,6 +1,6 @@
-"""Every metric: what it is, of which counts, who has observed them. One table, and pure functions.
+"""Definitions of all metrics: name, meaning, formula and observer. Pure.
 
-A metric whose definition changes gets a new DEFINITION_VERSION; reports say which one they follow.
+A changed definition needs a new DEFINITION_VERSION, which reports contain.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ DEFINITION_VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class TokenPrice:
-    """Of a million tokens, in micros of whatever currency it is."""
+    """The price of a million tokens, in micros of any currency."""
 
     prompt_micros: int
     generated_micros: int
@@ -30,7 +30,7 @@ class Metric:
     definition: str
     source: CounterOrigin
     unit: str  # share: 0 to 1
-    of: Callable[[UsageCounters], float | None]  # None: there is nothing to divide by
+    of: Callable[[UsageCounters], float | None]  # None: the divisor is 0
 
 
 def ratio(part: int, whole: int) -> float | None:
@@ -54,7 +54,10 @@ def persistence(counts: UsageCounters, *, span_s: int) -> float | None:
 
 
 def completed_code(counts: UsageCounters) -> float | None:
-    """None where no client tells what is typed: without it the share would always be all."""
+    """Return the share of accepted characters; None if no client reports typed characters.
+
+    Without those the share would always be 1.
+    """
     if not counts.typed_chars:
         return None
     return ratio(counts.accepted_chars, counts.accepted_chars + counts.typed_chars)
@@ -69,7 +72,7 @@ def cancellation(counts: UsageCounters) -> float | None:
 
 
 def cost_per_thousand_accepted_tokens(counts: UsageCounters, *, price: TokenPrice) -> float | None:
-    """Micros. All requests are paid for, whatever became of them."""
+    """Return the cost in micros of 1,000 accepted tokens. The cost includes all requests."""
     cost = (
         counts.prompt_tokens * price.prompt_micros
         + counts.generated_tokens * price.generated_micros
@@ -137,7 +140,7 @@ COST: Final = "cost_per_thousand_accepted_tokens"
 
 
 def cost_metric(price: TokenPrice | None) -> Metric:
-    """Accepted tokens are the client's word, so the metric is."""
+    """Return the cost metric. Its source is the client, who reports accepted tokens."""
     definition = (
         "Micros for the prompt and generated tokens of all requests, for each thousand generated"
         " tokens that were accepted."

@@ -1,4 +1,4 @@
-"""All that the console's first page shows of a period, in as few queries as it takes."""
+"""The figures of a period for the console's first page, in few queries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -39,10 +39,10 @@ BY: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODEL, Group
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """Of the running month, in UTC."""
+    """The spending of the present month in UTC."""
 
     spent_micros: int
-    limit_micros: int | None  # of the tenant's own budget; None: it has none
+    limit_micros: int | None  # of the tenant's budget; None: no budget
     is_hard: bool
     currency: Currency
 
@@ -51,17 +51,17 @@ class Spend:
 class Overview:
     is_own: bool
     total: ReportRow
-    before: ReportRow  # of the period before, as long
-    # The totals once more, where their quality may be told; None: not for the asker.
+    before: ReportRow  # of the preceding period of the same length
+    # The totals again, where quality may be shown; None: the actor may not see it.
     quality: ReportRow | None
     quality_before: ReportRow | None
     by: Mapping[GroupBy, list[ReportRow]]
     speeds: LatencyReport | None  # None: suppressed
-    spend: Spend | None  # None: not for the asker, or there is no plan
+    spend: Spend | None  # None: the actor may not see it, or there is no plan
     complete_until: datetime | None
     min_users: int
-    choices: Mapping[str, list[str]]  # by column, what one can narrow it to
-    teams: Mapping[str, str]  # names by id
+    choices: Mapping[str, list[str]]  # filter options by column
+    teams: Mapping[str, str]  # names by ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,15 @@ class _OverviewScope:
 
 
 def overview(*, actor: Actor, asked: ReportQuery, now: datetime) -> Overview:
-    """Raises Forbidden, Invalid. Six queries; two more where a part is asked about."""
+    """Return the overview. Six queries; two more with a filter. Raises Forbidden, InvalidValue."""
     is_own = is_limited_to_own(actor, ReportKind.USAGE)
     check(asked)
     with tenant_scope(actor.tenant_id):
         about = _about(actor, now)
         min_users = 1 if is_own else about.min_users
-        rows, earlier = (rollups_for(actor, each, is_own=is_own) for each in (asked, asked.before))
+        rows, earlier = (
+            rollups_for(actor, each, is_own=is_own) for each in (asked, asked.previous_period)
+        )
         found = compute_breakdown(rows, asked, BY, names=_NAMES)
         before = compute_breakdown(earlier, asked, (), names=_NAMES).every
         hidden = hidden_in_overview(actor, asked, found, before, min_users=min_users)
@@ -107,22 +109,26 @@ def overview(*, actor: Actor, asked: ReportQuery, now: datetime) -> Overview:
 
 
 def _sees_quality(actor: Actor) -> bool:
-    return actor.may(Permission.READ_QUALITY) or actor.may(Permission.READ_OWN_QUALITY)
+    return actor.has_permission(Permission.READ_QUALITY) or actor.has_permission(
+        Permission.READ_OWN_QUALITY
+    )
 
 
 def _speeds(
     actor: Actor, asked: ReportQuery, hidden: SuppressedOverview, *, is_own: bool, min_users: int
 ) -> LatencyReport:
-    if asked.only.is_everything and not is_own:
+    if asked.filter.is_empty and not is_own:
         return add_speeds(
             actor.tenant_id,
-            begins_at=asked.begins_at,
+            begins_at=asked.starts_at,
             ends_at=asked.ends_at,
             by_hour=asked.hours_until is not None,
         )
     found = read_speeds(
-        visible_to(actor, UsageRecord.objects.filter(apply_filter(actor, asked.only, is_raw=True))),
-        begins_at=asked.begins_at,
+        visible_to(
+            actor, UsageRecord.objects.filter(apply_filter(actor, asked.filter, is_raw=True))
+        ),
+        begins_at=asked.starts_at,
         ends_at=asked.ends_at,
         min_users=min_users,
     )
@@ -130,7 +136,7 @@ def _speeds(
 
 
 def _about(actor: Actor, now: datetime) -> _OverviewScope:
-    """In one query, as each of these is one value."""
+    """Read several single values in one query."""
     budget = Budget.objects.filter(tenant_id=OuterRef("id"), scope=BudgetScope.TENANT)
     first = budget.order_by("limit_micros")
     month = MonthSpend.objects.filter(tenant_id=OuterRef("id"), month=month_of(utc_day(now)))
@@ -142,7 +148,7 @@ def _about(actor: Actor, now: datetime) -> _OverviewScope:
         is_hard=_one(first, "is_hard"),
     ).get(id=actor.tenant_id)
     found: dict[str, Any] = vars(row)
-    sees_spend = actor.may(Permission.READ_BILLING) and found["currency"] is not None
+    sees_spend = actor.has_permission(Permission.READ_BILLING) and found["currency"] is not None
     spend = Spend(
         spent_micros=found["spent"] or 0,
         limit_micros=found["limit"],
@@ -159,6 +165,6 @@ def _one(rows: QuerySet[Any, Any], column: str) -> Subquery:
 def _choices(
     actor: Actor, asked: ReportQuery, found: Breakdown, hidden: SuppressedOverview, *, is_own: bool
 ) -> Mapping[str, list[str]]:
-    if asked.only.is_everything:
+    if asked.filter.is_empty:
         return {column: sorted(found.by[GroupBy(column)]) for column in COLUMNS}
     return hidden.choices or choices_of(actor, asked, is_own=is_own)

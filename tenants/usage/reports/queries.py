@@ -1,7 +1,7 @@
-"""A tenant's usage and quality over a period, from the roll-ups of its days.
+"""Reports of a tenant's usage and quality over a period, from daily rollups.
 
-Rows add up to the total, save those of teams: a member of two teams counts in both, as the teams
-are now. People are counted from the sets of users of each day, never added up.
+Rows add up to the total, except those of teams: a member of two teams counts in both. Membership is
+as of now. Users are counted from the sets of users of each day and never added up.
 """
 
 from collections import defaultdict
@@ -45,7 +45,7 @@ class ReportKind(StrEnum):
     QUALITY = "quality"
 
 
-# What opens a report of all, and one of oneself.
+# The permissions for a report of the whole tenant, and for the actor's own.
 PERMISSIONS: Final = {
     ReportKind.USAGE: (Permission.READ_USAGE, Permission.READ_OWN_USAGE),
     ReportKind.QUALITY: (Permission.READ_QUALITY, Permission.READ_OWN_QUALITY),
@@ -54,18 +54,18 @@ PERMISSIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ReportQuery:
-    """Days in UTC, half-open; or the hours of a day until now."""
+    """A period of UTC days, half-open, or the last 24 hours."""
 
     start: date
     end: date
-    group_by: GroupBy | None = None  # None: the total only
-    only: ReportFilter = NO_FILTER
-    # The 24 hours that end with this one's, instead of `start` to `end`; by "day" then means by
+    group_by: GroupBy | None = None  # None: only the total
+    filter: ReportFilter = NO_FILTER
+    # The end of a period of 24 hours that replaces `start` and `end`; GroupBy.DAY then groups by
     # hour. None: days.
     hours_until: datetime | None = None
 
     @property
-    def begins_at(self) -> datetime:
+    def starts_at(self) -> datetime:
         if self.hours_until is None:
             return datetime.combine(self.start, time(), UTC)
         return self.ends_at - timedelta(days=1)
@@ -77,34 +77,34 @@ class ReportQuery:
         return self.hours_until.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
 
     @property
-    def before(self) -> "ReportQuery":
-        """The period of the same length that ends where this one begins."""
+    def previous_period(self) -> "ReportQuery":
+        """The preceding period of the same length."""
         length = self.end - self.start
         hours_until = self.hours_until and self.hours_until - timedelta(days=1)
         return replace(self, start=self.start - length, end=self.start, hours_until=hours_until)
 
     @property
-    def whole(self) -> "ReportQuery":
-        """Of the same time everything."""
-        return replace(self, only=NO_FILTER)
+    def without_filter(self) -> "ReportQuery":
+        """The same period without its filter."""
+        return replace(self, filter=NO_FILTER)
 
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    key: str  # a day, a team's id, a name; "": not known, no team; of the total, too
-    label: str  # for people
-    users: int | None  # who were active, services not counted. None: suppressed
+    key: str  # a day, a team's ID or a name; "": unknown, no team, or the total
+    label: str  # display text
+    users: int | None  # active users without services; None: suppressed
     counts: UsageCounters | None  # None: suppressed
     suppression: Suppression | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    asked: ReportQuery
+    query: ReportQuery
     rows: list[ReportRow]
     total: ReportRow
     complete_until: datetime | None  # None: nothing was counted yet
-    min_users: int  # groups of fewer are suppressed; 1: it is one's own
+    min_users: int  # smaller groups are suppressed; 1: the actor's own report
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class _GroupCounters:
 
 
 def report(*, actor: Actor, kind: ReportKind, asked: ReportQuery) -> Report:
-    """Raises Forbidden, Invalid. Three to seven queries, of the days' roll-ups."""
+    """Return a report. Three to seven queries of daily rollups. Raises Forbidden, InvalidValue."""
     is_own = is_limited_to_own(actor, kind)
     check(asked)
     with tenant_scope(actor.tenant_id):
@@ -122,16 +122,17 @@ def report(*, actor: Actor, kind: ReportKind, asked: ReportQuery) -> Report:
         groups, every = _groups_and_total(actor, days, asked)
         labels = _labels(actor, asked.group_by)
         min_users = 1 if is_own else min_group_size(actor)
-        if asked.only.is_everything:
+        if asked.filter.is_empty:
             whole = suppress_total(kind, every.users, min_users)
             hidden = _hidden(groups, every, asked.group_by, min_users)
         else:
             whole, hidden = _hidden_of_part(actor, asked, min_users)
         until = complete_until(actor.tenant_id)
-    if whole is not None and not asked.only.is_everything:
-        hidden = dict.fromkeys(groups, whole)  # together they are what is not to be told
+    if whole is not None and not asked.filter.is_empty:
+        # together the groups would reveal the suppressed total
+        hidden = dict.fromkeys(groups, whole)
     return Report(
-        asked=asked,
+        query=asked,
         rows=[_row(key, group, labels, hidden.get(key)) for key, group in sorted(groups.items())],
         total=_row("", every, {}, whole),
         complete_until=until,
@@ -140,8 +141,8 @@ def report(*, actor: Actor, kind: ReportKind, asked: ReportQuery) -> Report:
 
 
 def is_limited_to_own(actor: Actor, kind: ReportKind) -> bool:
-    """Else of all. Raises Forbidden."""
-    if actor.may(PERMISSIONS[kind][0]):
+    """Return whether the actor may see only their own figures. Raises Forbidden."""
+    if actor.has_permission(PERMISSIONS[kind][0]):
         return False
     actor.require(PERMISSIONS[kind][1])
     return True
@@ -152,7 +153,7 @@ def min_group_size(actor: Actor) -> int:
 
 
 def check(asked: ReportQuery) -> None:
-    """Raises Invalid."""
+    """Check the number of days. Raises InvalidValue."""
     if asked.hours_until is None and not 1 <= (asked.end - asked.start).days <= MAX_DAYS:
         raise InvalidValue(
             "end", "Choose a period of 1 to {most} days. `end` is not included.", most=MAX_DAYS
@@ -162,9 +163,9 @@ def check(asked: ReportQuery) -> None:
 def rollups_for(
     actor: Actor, asked: ReportQuery, *, is_own: bool
 ) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
-    """The roll-ups of what is asked about, as rows of one column set."""
-    of_all = rollups_for_everybody(actor, begins_at=asked.begins_at, asked=asked)
-    rows = of_all.filter(apply_filter(actor, asked.only))
+    """Return the rollups of the query's period and filter."""
+    of_all = rollups_for_everybody(actor, begins_at=asked.starts_at, asked=asked)
+    rows = of_all.filter(apply_filter(actor, asked.filter))
     if not is_own:
         return rows
     return rows.none() if actor.user_id is None else rows.filter(user_id=actor.user_id)
@@ -173,7 +174,7 @@ def rollups_for(
 def rollups_for_everybody(
     actor: Actor, *, begins_at: datetime, asked: ReportQuery
 ) -> QuerySet[UsageDay] | QuerySet[UsageHour]:
-    """In the part that is asked about and beside it, until its end."""
+    """Return the rollups of the whole usage, from `begins_at` to the query's end."""
     rows: QuerySet[UsageDay] | QuerySet[UsageHour]
     rows = UsageDay.objects.all() if asked.hours_until is None else UsageHour.objects.all()
     return rows.filter(
@@ -188,7 +189,7 @@ def _groups_and_total(
         return {}, _whole(days)
     if asked.group_by is GroupBy.TEAM:
         of_user = _by_user(days)
-        return _teams(actor, of_user, asked.only), _of_users(of_user, of_user)
+        return _teams(actor, of_user, asked.filter), _of_users(of_user, of_user)
     groups = _groups(days, asked)
     return groups, _sum(groups)
 
@@ -237,7 +238,10 @@ def _of_users(of_user: Mapping[UUID, UsageCounters], users: Iterable[UUID]) -> _
 def _teams(
     actor: Actor, of_user: Mapping[UUID, UsageCounters], only: ReportFilter
 ) -> dict[str, _GroupCounters]:
-    """Of a team, itself only: who of it is in another one, too, would be a part of its own."""
+    """Return the groups by team; with a team filter only that team.
+
+    Another team's share of its members would be a filter of its own.
+    """
     if only.team_id is not None:
         return {str(only.team_id): _of_users(of_user, of_user)} if of_user else {}
     members: defaultdict[str, set[Any]] = defaultdict(set)
@@ -270,28 +274,33 @@ def _hidden(
 
 
 def suppress_total(kind: ReportKind, users: frozenset[str], min_users: int) -> Suppression | None:
-    """Of all. Usage is the tenant's bill: it sees the whole of it, however few its people are."""
+    """Return why the total is suppressed, or None.
+
+    Total usage is never suppressed, because the tenant pays for it.
+    """
     is_hidden = kind is ReportKind.QUALITY and 0 < len(users) < min_users
-    return Suppression.SMALL if is_hidden else None
+    return Suppression.TOO_FEW_USERS if is_hidden else None
 
 
 def _hidden_of_part(
     actor: Actor, asked: ReportQuery, min_users: int
 ) -> tuple[Suppression | None, dict[str, Suppression]]:
-    """The part as a whole, and its groups. One query, two where teams are asked about; none for
-    one's own."""
+    """Return why the filtered part and its groups are suppressed.
+
+    One query, two with teams; none for the actor's own usage.
+    """
     if min_users == 1:
         return None, {}
     group_by = asked.group_by
-    part = filter_usage(actor, asked.only, min_users=min_users, by_team=group_by is GroupBy.TEAM)
-    rows = rollups_for_everybody(actor, begins_at=asked.begins_at, asked=asked)
+    part = filter_usage(actor, asked.filter, min_users=min_users, by_team=group_by is GroupBy.TEAM)
+    rows = rollups_for_everybody(actor, begins_at=asked.starts_at, asked=asked)
     if group_by is GroupBy.DAY:
-        times = {time_key(asked, at): parts for at, parts in part.who_at(rows).items()}
-        return part.why_hidden(part.together(times.values())), part.hidden_times(times)
+        times = {time_key(asked, at): parts for at, parts in part.users_by_time(rows).items()}
+        return part.find_suppression(part.merge(times.values())), part.find_suppressed_times(times)
     if group_by is None:
-        return part.why_hidden(part.who(rows)), {}
-    parts = part.who(rows, group_by.value)
-    return part.why_hidden(parts), part.hidden_groups(parts, group_by.value)
+        return part.find_suppression(part.users_by_cell(rows)), {}
+    parts = part.users_by_cell(rows, group_by.value)
+    return part.find_suppression(parts), part.find_suppressed_groups(parts, group_by.value)
 
 
 def _row(
@@ -316,7 +325,7 @@ def time_key(asked: ReportQuery, starts_at: datetime) -> str:
     return at.date().isoformat() if asked.hours_until is None else at.isoformat()
 
 
-# By day, where every user comes again and again: one text instead of thousands of rows, each of
-# which would be parsed. Of few groups sorting the texts would take longer than parsing rows.
+# By day, where every user occurs again and again: one text instead of thousands of rows to parse.
+# For few groups, sorting the texts would take longer than parsing rows.
 _WHO: Final = StringAgg(Cast("user_id", TextField()), " ", distinct=True)
 _SUMS: Final = {f"sum_{name}": Sum(name, default=0) for name in COUNTER_NAMES}

@@ -1,4 +1,4 @@
-"""What of a page's figures is hidden, so that nobody is seen through them."""
+"""Suppression of a page's figures, so that they reveal no single user."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _Times = Mapping[datetime, SuppressionTable]
 
 @dataclass(frozen=True, slots=True)
 class SuppressedFigures:
-    """Why; None: it may be told, here and below."""
+    """The reasons for suppression. None: it may be shown."""
 
     whole: Suppression | None
     groups: HiddenGroups
@@ -35,31 +35,33 @@ class SuppressedFigures:
 @dataclass(frozen=True, slots=True)
 class SuppressedOverview:
     usage: Suppression | None
-    usage_before: Suppression | None  # of the period before, as long
+    usage_before: Suppression | None  # of the preceding period of the same length
     quality: Suppression | None
     quality_before: Suppression | None
     speeds: Suppression | None
     speeds_before: Suppression | None
     groups: HiddenGroups
-    # What the whole of that time can be narrowed to, by column; None: that was not looked up.
+    # Filter options of the whole usage by column; None: not read.
     choices: Mapping[str, list[str]] | None = None
-    team_names: Mapping[str, str] | None = None  # by id; None: nor was that
+    team_names: Mapping[str, str] | None = None  # by ID; None: not read
 
 
 def find_suppressed(
     actor: Actor, kind: ReportKind, asked: ReportQuery, found: Breakdown, *, min_users: int
 ) -> SuppressedFigures:
-    """Inside the tenant's scope. At most three queries; none where all, or one's own, is asked
-    about."""
-    if asked.only.is_everything or min_users == 1:
+    """Return the suppressed figures, inside the tenant's scope. Up to three queries.
+
+    None without a filter, or for the actor's own usage.
+    """
+    if asked.filter.is_empty or min_users == 1:
         return SuppressedFigures(
             suppress_total(kind, found.every.users, min_users), _too_small(found, min_users)
         )
-    part = filter_usage(actor, asked.only, min_users=min_users)
-    rows = rollups_for_everybody(actor, begins_at=asked.begins_at, asked=asked)
-    parts = part.who(rows, *COLUMNS)
-    times = part.who_at(rows) if GroupBy.DAY in found.by else {}
-    whole = part.why_hidden(parts)
+    part = filter_usage(actor, asked.filter, min_users=min_users)
+    rows = rollups_for_everybody(actor, begins_at=asked.starts_at, asked=asked)
+    parts = part.users_by_cell(rows, *COLUMNS)
+    times = part.users_by_time(rows) if GroupBy.DAY in found.by else {}
+    whole = part.find_suppression(parts)
     if whole is not None:
         return SuppressedFigures(whole, _all_of(found, whole))
     return SuppressedFigures(None, _groups(part, asked, found, parts, times))
@@ -68,8 +70,8 @@ def find_suppressed(
 def hidden_in_overview(
     actor: Actor, asked: ReportQuery, found: Breakdown, before: GroupCounters, *, min_users: int
 ) -> SuppressedOverview:
-    """The same."""
-    if not asked.only.is_everything and min_users > 1:
+    """Return the suppressed figures of the overview. Queries as in find_suppressed."""
+    if not asked.filter.is_empty and min_users > 1:
         return _hidden_in_overview_of_part(actor, asked, found, min_users)
     return SuppressedOverview(
         usage=None,
@@ -85,15 +87,22 @@ def hidden_in_overview(
 def _hidden_in_overview_of_part(
     actor: Actor, asked: ReportQuery, found: Breakdown, min_users: int
 ) -> SuppressedOverview:
-    part = filter_usage(actor, asked.only, min_users=min_users)
-    times = part.who_at(rollups_for_everybody(actor, begins_at=asked.before.begins_at, asked=asked))
-    parts = part.who(rollups_for_everybody(actor, begins_at=asked.begins_at, asked=asked), *COLUMNS)
-    since = measured_since(begins_at=asked.begins_at, ends_at=asked.ends_at)
+    part = filter_usage(actor, asked.filter, min_users=min_users)
+    times = part.users_by_time(
+        rollups_for_everybody(actor, begins_at=asked.previous_period.starts_at, asked=asked)
+    )
+    parts = part.users_by_cell(
+        rollups_for_everybody(actor, begins_at=asked.starts_at, asked=asked), *COLUMNS
+    )
+    since = measured_since(begins_at=asked.starts_at, ends_at=asked.ends_at)
 
     def within(begins_at: datetime, ends_at: datetime) -> Suppression | None:
-        return part.why_hidden(part.together(_between(times, begins_at, ends_at).values()))
+        return part.find_suppression(part.merge(_between(times, begins_at, ends_at).values()))
 
-    whole, before = part.why_hidden(parts), within(asked.before.begins_at, asked.begins_at)
+    whole, before = (
+        part.find_suppression(parts),
+        within(asked.previous_period.starts_at, asked.starts_at),
+    )
     return SuppressedOverview(
         usage=whole,
         usage_before=before,
@@ -103,7 +112,8 @@ def _hidden_in_overview_of_part(
         speeds_before=within(since - (asked.ends_at - since), since),
         groups=_all_of(found, whole) if whole else _groups(part, asked, found, parts, times),
         choices={
-            column: sorted(value for (value,) in parts.used.of((column,))) for column in COLUMNS
+            column: sorted(value for (value,) in parts.users.users_by_cell((column,)))
+            for column in COLUMNS
         },
         team_names=part.team_names or None,
     )
@@ -126,10 +136,12 @@ def _groups(
 ) -> HiddenGroups:
     now = {
         time_key(asked, at): then
-        for at, then in _between(times, asked.begins_at, asked.ends_at).items()
+        for at, then in _between(times, asked.starts_at, asked.ends_at).items()
     }
     return {
-        by: part.hidden_times(now) if by is GroupBy.DAY else part.hidden_groups(parts, by.value)
+        by: part.find_suppressed_times(now)
+        if by is GroupBy.DAY
+        else part.find_suppressed_groups(parts, by.value)
         for by in found.by
     }
 

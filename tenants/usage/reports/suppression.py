@@ -1,18 +1,18 @@
-"""Which groups of a report are too small to be shown, so that nobody is seen through a number.
+"""Suppression of small groups in reports, so that numbers reveal no single user.
 
-1. A group of fewer than `min_users` people is suppressed. One without people (services) is not.
-2. A total is shown beside its groups: what is suppressed must not be what is left when the others
-   are taken from it. So at least two groups are suppressed, and their people together are
-   `min_users` at least; the smallest of the others go with them until that holds.
-3. Where groups overlap (teams), one that is another, or all, but for a few is suppressed, too: the
-   difference would be those few. So are groups
-   - that together are all but a few: what is left of the total would be those few, whatever else
-     the suppressed groups hold;
-   - two of which and the total tell of a few: those who are in both, or in neither.
+1. A group of fewer than `min_users` users is suppressed. A group without users (services) is not.
+2. The total is shown beside its groups, so a suppressed group must not be the difference between
+   total and shown groups. Therefore at least two groups are suppressed, which together have at
+   least `min_users` users; the smallest others are added until that holds.
+3. If groups overlap (teams), a group that is all but a few users of another one, or of all, is
+   suppressed, because the difference would be those few. So are groups
+   - that together are all but a few users: the rest of the total would be those few, whatever the
+     suppressed groups contain;
+   - two of which, with the total, reveal a few users: those in both, or in neither.
 
-What it cannot prevent: the difference between two reports of different periods; three groups, or
-more, that overlap so that adding and subtracting them leaves a few. Where several things are asked
-about at once, `parts` looks at groups in all directions.
+It does not prevent comparing reports of different periods, or combining three or more overlapping
+groups to get a few users. For several filters at once, `suppression_cells` checks groups in all
+directions.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _NOTHING: Final[Mapping[Any, "Suppression"]] = MappingProxyType({})
 
 
 class Suppression(StrEnum):
-    SMALL = "fewer users than the tenant's minimum"
+    TOO_FEW_USERS = "fewer users than the tenant's minimum"
     COMPLEMENTARY = "so that a smaller group cannot be told by subtraction"
 
 
@@ -39,15 +39,20 @@ def find_suppressed_groups(
     everybody: _People | None = None,
     hidden: Mapping[_Key, Suppression] = _NOTHING,
 ) -> dict[_Key, Suppression]:
-    """`users_of`: the people of each group. `everybody`: those of the total, where one may be in
-    several groups with all that he did; None: what he did is in one of them. `hidden`: what is not
-    to be told for other reasons, nor by subtraction."""
+    """Return the suppressed groups and why.
+
+    `users_of` has the users of each group. `everybody` are the users of the total, if a user may be
+    in several groups with the same usage; None: groups are disjoint. `hidden` are groups suppressed
+    for other reasons, which subtraction must not reveal, either.
+    """
     found = dict(hidden) | {
-        key: Suppression.SMALL for key, users in users_of.items() if 0 < len(users) < min_users
+        key: Suppression.TOO_FEW_USERS
+        for key, users in users_of.items()
+        if 0 < len(users) < min_users
     }
     if everybody is not None:
         found = _nearly_another(users_of, everybody, min_users) | found
-    # Ties in the groups' own order: a report is the same each time it is made.
+    # Ties keep the order of the groups, so that a report is the same each time.
     shown = sorted(
         (key for key in users_of if key not in found), key=lambda key: len(users_of[key])
     )
@@ -56,7 +61,7 @@ def find_suppressed_groups(
     while shown:
         if not _is_safe([users_of[key] for key in found], min_users):
             told = shown[0]
-        elif overlap is None or (told := overlap.told(shown)) is None:
+        elif overlap is None or (told := overlap.find_disclosed(shown)) is None:
             break
         shown.remove(told)
         found[told] = Suppression.COMPLEMENTARY
@@ -76,7 +81,7 @@ def _nearly_another(
 
 
 class _Overlap(Generic[_Key]):
-    """What groups that overlap tell of together."""
+    """Inferences from overlapping groups."""
 
     def __init__(
         self, users_of: Mapping[_Key, _People], everybody: _People, min_users: int
@@ -85,20 +90,23 @@ class _Overlap(Generic[_Key]):
         self._everybody = everybody
         self._min_users = min_users
         by_size = sorted(users_of, key=lambda key: len(users_of[key]))
-        self._pairs = [pair for pair in combinations(by_size, 2) if self._tells(*pair)]
+        self._pairs = [pair for pair in combinations(by_size, 2) if self._discloses(*pair)]
 
-    def told(self, shown: list[_Key]) -> _Key | None:
-        """The smallest of those that tell of a few. None: they do not."""
+    def find_disclosed(self, shown: list[_Key]) -> _Key | None:
+        """Return the smallest group of those that reveal a few users; None: there are none."""
         rest = self._everybody.difference(*(self._users_of[key] for key in shown))
         if 0 < len(rest) < self._min_users:
             return shown[0]
         return next((one for one, other in self._pairs if one in shown and other in shown), None)
 
-    def _tells(self, one: _Key, other: _Key) -> bool:
-        """The total without both: who is in one of them is gone, who is in both is there with a
-        minus, who is in neither with a plus."""
+    def _discloses(self, one: _Key, other: _Key) -> bool:
+        """Return whether total minus both groups reveals a few users.
+
+        Users in one of the groups cancel out, users in both count negatively, users in neither
+        positively.
+        """
         these, those = self._users_of[one], self._users_of[other]
-        # Spares the comparison of most pairs, which are far smaller than the total.
+        # Skips most pairs, which are far smaller than the total.
         if len(these) + len(those) <= len(self._everybody) - self._min_users:
             return False
         return 0 < len(self._everybody) - len(these ^ those) < self._min_users

@@ -1,20 +1,20 @@
-"""Which parts of a tenant's usage may be told where several things are asked about at once, so that
-nobody is seen through the difference of two answers.
+"""Suppression for several dimensions at once, so that differences reveal no single user.
 
-A part is a value for each of some dimensions: python in zed, or the red team's python.
+A cell is a value for each of some dimensions: Python in Zed, or the red team's Python.
 
-1. A part of a few people (fewer than the minimum, more than none) is not told.
-2. Nor one of which the dimensions divide everybody so that one division is of a few: those of the
-   team without the language, those with neither. All that parts and totals tell by adding and
-   subtracting are these divisions. (T. D. Friedman, L. J. Hoffman, "Towards a fail-safe approach to
-   secure databases", IEEE Symposium on Security and Privacy, 1980: implied query sets.)
-3. That alone does not suffice (D. E. Denning, "Cryptography and data security", 1982, chapter 6):
-   the values of a dimension are several. So in each line of the table, all values of one dimension
-   with the others fixed, what is hidden takes others with it, as in `suppress`; they are hidden in
-   the lines that cross it, too, until nothing changes (complementary cell suppression).
-4. Nor is a part of a part that is not told.
+1. A cell of a few users (fewer than the minimum, more than none) is suppressed.
+2. So is a cell whose dimensions divide all users so that one part has a few: those of the team
+   without the language, those with neither. Adding and subtracting cells and totals reveals exactly
+   these parts. (T. D. Friedman, L. J. Hoffman, "Towards a fail-safe approach to secure databases",
+   IEEE Symposium on Security and Privacy, 1980: implied query sets.)
+3. That does not suffice (D. E. Denning, "Cryptography and data security", 1982, chapter 6), because
+   a dimension has several values. In each line of the table, all values of one dimension with the
+   others fixed, suppressed cells therefore take others with them, as in `suppression`. These are
+   then suppressed in the crossing lines, too, until nothing changes (complementary cell
+   suppression).
+4. So is a cell of a suppressed cell.
 
-What it cannot prevent is in ADR 0086.
+ADR 0086 lists what it cannot prevent.
 """
 
 from collections import defaultdict
@@ -25,21 +25,21 @@ from typing import Final
 from tenants.usage.reports.suppression import Suppression, find_suppressed_groups
 
 People = frozenset[str]
-Cell = tuple[str, ...]  # a value for each dimension, in their order
+Cell = tuple[str, ...]  # a value for each dimension, in order
 Dimensions = tuple[str, ...]
-TEAM: Final = "team"  # the one dimension whose values overlap
+TEAM: Final = "team"  # the only dimension whose values overlap
 
 
 @dataclass(frozen=True, slots=True)
 class CellUsers:
-    """Who has used what; services have no people."""
+    """The users of each cell; services have none."""
 
     columns: Dimensions
     people_of: Mapping[Cell, People]
-    members: Mapping[str, People]  # by team; empty: nobody asks about teams
+    members: Mapping[str, People]  # by team; empty: teams are not requested
 
-    def of(self, dimensions: Dimensions) -> dict[Cell, People]:
-        """Teams last, where they are asked about. Those that nobody of is there are not."""
+    def users_by_cell(self, dimensions: Dimensions) -> dict[Cell, People]:
+        """Return the users by the dimensions, teams last, without empty cells."""
         columns = tuple(name for name in dimensions if name != TEAM)
         found = self._of_columns(columns)
         if TEAM not in dimensions:
@@ -62,19 +62,19 @@ class CellUsers:
 
 class SuppressionTable:
     def __init__(self, used: CellUsers, min_users: int) -> None:
-        self.used = used
+        self.users = used
         self._min_users = min_users
         self._hidden: dict[Dimensions, dict[Cell, Suppression]] = {(): {}}
 
-    def hidden(self, dimensions: Dimensions) -> Mapping[Cell, Suppression]:
-        """The parts by all of `dimensions` that are not to be told; teams come last of them."""
+    def find_suppressed(self, dimensions: Dimensions) -> Mapping[Cell, Suppression]:
+        """Return the suppressed cells by the dimensions; a team dimension must be last."""
         if dimensions not in self._hidden:
-            self._hidden[dimensions] = self._suppressed(dimensions)
+            self._hidden[dimensions] = self._compute_suppressed(dimensions)
         return self._hidden[dimensions]
 
-    def _suppressed(self, dimensions: Dimensions) -> dict[Cell, Suppression]:
-        people_of = self.used.of(dimensions)
-        found = self._hidden_by_themselves(dimensions, people_of)
+    def _compute_suppressed(self, dimensions: Dimensions) -> dict[Cell, Suppression]:
+        people_of = self.users.users_by_cell(dimensions)
+        found = self._find_small(dimensions, people_of)
         num_before = -1
         while num_before != len(found):
             num_before = len(found)
@@ -86,48 +86,52 @@ class SuppressionTable:
                     )
         return found
 
-    def _hidden_by_themselves(
+    def _find_small(
         self, dimensions: Dimensions, people_of: Mapping[Cell, People]
     ) -> dict[Cell, Suppression]:
         found = {}
-        divide = _ComplementGroups(self.used, dimensions)
+        divide = _ComplementGroups(self.users, dimensions)
         for cell, people in people_of.items():
-            if self._are_few(people):
-                found[cell] = Suppression.SMALL
-            elif self._is_in_hidden(dimensions, cell) or any(map(self._are_few, divide.by(cell))):
+            if self._is_too_small(people):
+                found[cell] = Suppression.TOO_FEW_USERS
+            elif self._is_in_suppressed(dimensions, cell) or any(
+                map(self._is_too_small, divide.overlapping_users(cell))
+            ):
                 found[cell] = Suppression.COMPLEMENTARY
         return found
 
-    def _is_in_hidden(self, dimensions: Dimensions, cell: Cell) -> bool:
+    def _is_in_suppressed(self, dimensions: Dimensions, cell: Cell) -> bool:
         places = range(len(dimensions))
-        return any(_without(cell, n) in self.hidden(_without(dimensions, n)) for n in places)
+        return any(
+            _without(cell, n) in self.find_suppressed(_without(dimensions, n)) for n in places
+        )
 
-    def _are_few(self, people: People) -> bool:
+    def _is_too_small(self, people: People) -> bool:
         return 0 < len(people) < self._min_users
 
     def _lines(
         self, dimensions: Dimensions, place: int, people_of: Mapping[Cell, People]
     ) -> Iterator[tuple[dict[Cell, People], People | None]]:
-        """Each with the people of its total, where its parts overlap."""
+        """Yield the lines of the table, with the users of the total if cells overlap."""
         across = _without(dimensions, place)
-        totals = self.used.of(across) if dimensions[place] == TEAM else {}
+        totals = self.users.users_by_cell(across) if dimensions[place] == TEAM else {}
         lines: defaultdict[Cell, dict[Cell, People]] = defaultdict(dict)
         for cell in sorted(people_of):
             lines[_without(cell, place)][cell] = people_of[cell]
         for total, line in lines.items():
-            if total not in self.hidden(across):
+            if total not in self.find_suppressed(across):
                 yield line, totals.get(total)
 
 
 class _ComplementGroups:
-    """Into which groups the values of a part divide everybody: with and without each of them."""
+    """The parts into which a cell's values divide all users: with and without each value."""
 
     def __init__(self, used: CellUsers, dimensions: Dimensions) -> None:
         self._members = used.members if TEAM in dimensions else None
-        self._people_of = used.of(tuple(name for name in dimensions if name != TEAM))
+        self._people_of = used.users_by_cell(tuple(name for name in dimensions if name != TEAM))
         self._found: dict[Cell, list[People]] = {}
 
-    def by(self, cell: Cell) -> Iterator[People]:
+    def overlapping_users(self, cell: Cell) -> Iterator[People]:
         if self._members is None:
             yield from self._by_columns(cell)
             return

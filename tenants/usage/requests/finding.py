@@ -1,5 +1,4 @@
-"""A sentence about a request: English for programs and terminals, and what it is made of, so that a
-page says it in its reader's language."""
+"""A sentence about a request: English text for programs, with its parts for translation."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -7,10 +6,10 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number as people read it."""
+    """A number, formatted for people."""
 
     value: float
-    digits: int = 0  # behind the point
+    digits: int = 0  # after the decimal point
 
     def __str__(self) -> str:
         return f"{self.value:,.{self.digits}f}"

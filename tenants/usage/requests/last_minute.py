@@ -1,4 +1,4 @@
-"""The last minute, from the requests' own records."""
+"""Figures of the last minute from the usage records."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,13 +25,13 @@ _TAKEN: Final = [OutcomeEvent.ACCEPTED, OutcomeEvent.PARTIALLY_ACCEPTED]
 class LastMinute:
     until: datetime
     requests: int
-    # Of those completed, in milliseconds. None: there were none.
+    # Of completed requests, in milliseconds. None: there were none.
     first_token_p50_ms: float | None
     first_token_p99_ms: float | None
-    prompt_tokens_with_cache_info: int  # of requests whose engine told how many of them were cached
-    cached_tokens: int  # of those
-    # Suggestions, as editors report them, whenever they were made. None: by too few people to be
-    # told; it is quality, so it is not told below the tenant's minimum.
+    prompt_tokens_with_cache_info: int  # of requests whose engine reported cached tokens
+    cached_tokens: int  # of those tokens
+    # Accepted suggestions, as editors report them, whenever they were made. None: fewer users than
+    # the tenant's minimum, because acceptance is a figure of quality.
     accepted: int | None
 
 
@@ -42,11 +42,16 @@ class _LastMinutePercentiles(Aggregate):
 
 
 def sees_accepted(actor: Actor) -> bool:
-    return actor.may(Permission.READ_QUALITY) or actor.may(Permission.READ_OWN_QUALITY)
+    return actor.has_permission(Permission.READ_QUALITY) or actor.has_permission(
+        Permission.READ_OWN_QUALITY
+    )
 
 
 def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
-    """All of the tenant's, or one's own. Raises Forbidden. Two queries, of few rows each."""
+    """Return the figures of the tenant, or the actor's own. Two queries of few rows.
+
+    Raises Forbidden.
+    """
     with tenant_scope(actor.tenant_id):
         records = visible_to(actor, UsageRecord.objects.filter(occurred_at__gt=now - MINUTE))
         found = records.aggregate(
@@ -61,7 +66,7 @@ def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
             users=Count("user_id", distinct=True),
             min_users=Max(_min_users(actor)),
         )
-    is_own = not actor.may(Permission.READ_USAGE)
+    is_own = not actor.has_permission(Permission.READ_USAGE)
     is_told = is_own or not 0 < taken["users"] < taken["min_users"]
     p50_ms, p99_ms = found["percentiles"] or (None, None)
     return LastMinute(
@@ -76,5 +81,5 @@ def read_last_minute(*, actor: Actor, now: datetime) -> LastMinute:
 
 
 def _min_users(actor: Actor) -> Subquery:
-    """Asked for with the rest, as the page may make few queries."""
+    """Return the tenant's minimum as a sub-query, to save a query."""
     return Subquery(Tenant.objects.filter(id=actor.tenant_id).values("min_group_users"))

@@ -1,8 +1,8 @@
-"""Why a completion took as long as it did: its stages against their budgets, and rules in words.
+"""Explanation of a completion's latency: its stages against their budgets, and findings. Pure.
 
-Pure. All it knows is one usage record: counts and times, no code. Stages are told one after the
-other, as in the gateway: `generate` ends with the engine's first token, `filter` with the first
-text that could be shown, `stream` has the rest.
+It uses one usage record only: counts and times, no code. Stages follow each other as in the
+gateway: `generate` ends with the engine's first token, `filter` with the first text that could be
+shown, `stream` with the completion.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,10 +17,10 @@ from caret.contracts.policy import Mode
 from caret.contracts.usage import CompletionRecord, FinishReason
 from tenants.usage.requests.finding import Finding, Quantity
 
-# Fewer tokens than that are prefilled in a few milliseconds, whatever their share.
+# Prefilling fewer tokens takes a few milliseconds, whatever their share.
 _MANY_UNCACHED_TOKENS: Final = 256
 _MANY_AT_REPLICA: Final = 4
-# Slower than the slowest reader reads; an engine under load stays below it.
+# Slower than any reader; an engine under load is still faster.
 _SLOW_TOKEN_MS: Final = 60.0
 _MIN_STREAMED_TOKENS: Final = 4
 
@@ -28,10 +28,10 @@ _MIN_STREAMED_TOKENS: Final = 4
 @dataclass(frozen=True, slots=True)
 class LatencyStage:
     name: str
-    began_ms: float  # since the request was received
+    began_ms: float  # after the request was received
     took_ms: float
-    budget_ms: float | None  # of an inline request; None: it has none
-    ended_here: bool = False  # the completion went no further
+    budget_ms: float | None  # of an inline request; None: no budget
+    ended_here: bool = False  # the completion ended in this stage
 
     @property
     def is_over(self) -> bool:
@@ -40,10 +40,10 @@ class LatencyStage:
 
 @dataclass(frozen=True, slots=True)
 class LatencyExplanation:
-    stages: tuple[LatencyStage, ...]  # those that were reached, in their order
+    stages: tuple[LatencyStage, ...]  # the stages that were reached, in order
     target_ms: float  # for the first token of this mode
-    is_slow: bool  # its first token came later, or had not come by then
-    verdicts: tuple[Finding, ...]  # what weighs most first
+    is_slow: bool  # the first token came later, or had not come by then
+    verdicts: tuple[Finding, ...]  # most important first
 
 
 def explain(record: CompletionRecord) -> LatencyExplanation:
@@ -71,7 +71,7 @@ def _stages(record: CompletionRecord) -> Iterator[LatencyStage]:
     for name, ended_ms in _marks(record):
         is_last = ended_ms is None
         until_ms = record.total_ms if ended_ms is None else ended_ms
-        # Clocks of two readings may differ by their rounding.
+        # The times come from different clock readings and may differ by rounding.
         took_ms = max(0.0, until_ms - began_ms)
         yield LatencyStage(
             name, began_ms, took_ms, _budget_ms(record.mode, name), ended_here=is_last
@@ -83,8 +83,8 @@ def _stages(record: CompletionRecord) -> Iterator[LatencyStage]:
 
 
 def _marks(record: CompletionRecord) -> Iterator[tuple[str, float | None]]:
-    """When the stages up to `filter` were over, in milliseconds; None: it was not."""
-    yield "authenticate", record.authenticated_ms  # `receive` included: it takes microseconds
+    """Yield the stages up to `filter` and when they ended, in milliseconds; None: not reached."""
+    yield "authenticate", record.authenticated_ms  # includes `receive`, which takes microseconds
     yield "admit", record.admitted_ms
     yield "assemble", record.assemble_ms
     yield "route", record.routed_ms
@@ -94,7 +94,7 @@ def _marks(record: CompletionRecord) -> Iterator[tuple[str, float | None]]:
 
 
 def _budget_ms(mode: Mode, stage: str) -> float | None:
-    """The engine's part grows with the mode's target; the gateway's own does not."""
+    """Return a stage's budget. The engine's part grows with the mode's target."""
     if stage == "authenticate":
         return STAGE_BUDGETS_MS["receive"] + STAGE_BUDGETS_MS["authenticate"]
     if stage == "generate":
@@ -220,7 +220,7 @@ def _stream(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
 
 
 Rule = Callable[[CompletionRecord, LatencyStage], Iterator[Finding]]
-# The engine first: it has most of the budget.
+# The engine first, because it has most of the budget.
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("generate", _generate),
     ("assemble", _assemble),

@@ -1,7 +1,8 @@
-"""Lists of requests: what they were and how they went, never who made them and never their text.
+"""Lists of requests: what they were and how they went, without user and text.
 
-They are what a tenant is billed for, so who may see its usage may see all of them. But a list that
-filters have narrowed to a few people is their diary: that it was read is in the audit trail.
+A tenant is billed for its requests, so anybody who may see usage may see them all. A list that
+filters have narrowed to a few users says much about them, so reading it is recorded in the audit
+log.
 """
 
 from collections.abc import Iterable
@@ -24,27 +25,27 @@ from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.filters import NO_FILTER, ReportFilter, apply_filter, visible_to
 from tenants.usage.reports.queries import min_group_size
 
-# Of longer times the last days: what a filter rarely lets through is looked for in all of them.
+# Of longer periods the last days: a rare match means reading all of them.
 MAX_LISTED: Final = timedelta(days=31)
 MAX_SORTED: Final = timedelta(days=7)
 
 
 class EndingFilter(StrEnum):
-    """Several ways of ending, as people ask for them."""
+    """A group of finish reasons that can be filtered by."""
 
     COMPLETED = "completed"
-    TAKEN_BACK = "taken_back"
+    CANCELLED = "taken_back"
     WITHHELD = "withheld"
-    NOT_SERVED = "not_served"
+    REJECTED = "not_served"
     ERROR = "error"
 
 
 _FINISHES: Final = MappingProxyType(
     {
         EndingFilter.COMPLETED: (FinishReason.STOP, FinishReason.LENGTH),
-        EndingFilter.TAKEN_BACK: (FinishReason.CANCELLED, FinishReason.SUPERSEDED),
+        EndingFilter.CANCELLED: (FinishReason.CANCELLED, FinishReason.SUPERSEDED),
         EndingFilter.WITHHELD: (FinishReason.FILTERED,),
-        EndingFilter.NOT_SERVED: (FinishReason.SHED, FinishReason.BUDGET),
+        EndingFilter.REJECTED: (FinishReason.SHED, FinishReason.BUDGET),
         EndingFilter.ERROR: (FinishReason.ERROR,),
     }
 )
@@ -52,29 +53,29 @@ _FINISHES: Final = MappingProxyType(
 
 class RequestSort(StrEnum):
     NEWEST = "newest"
-    SLOW = "slow"  # by first token, the latest first
-    BUSY = "busy"  # by how many were at the replica already
+    SLOW = "slow"  # by first-token latency, longest first
+    REPLICA_LOAD = "busy"  # by the number of requests already at the replica
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFilter:
-    begins_at: datetime
+    starts_at: datetime
     ends_at: datetime
-    only: ReportFilter = NO_FILTER
+    filter: ReportFilter = NO_FILTER
     mode: Mode | None = None
     ended: EndingFilter | None = None
     order: RequestSort = RequestSort.NEWEST
 
     @property
     def since(self) -> datetime:
-        """Where the list begins, later than what was asked about where that is long."""
+        """The beginning of the list, which may be later than `begins_at`."""
         longest = MAX_LISTED if self.order is RequestSort.NEWEST else MAX_SORTED
-        return max(self.begins_at, self.ends_at - longest)
+        return max(self.starts_at, self.ends_at - longest)
 
     @property
     def filters(self) -> dict[str, str]:
-        """As the audit trail has them; empty: none."""
-        said = {**asdict(self.only), "mode": self.mode, "ended": self.ended}
+        """The filters for the audit log; empty: none."""
+        said = {**asdict(self.filter), "mode": self.mode, "ended": self.ended}
         return {name: str(value) for name, value in said.items() if value is not None}
 
 
@@ -83,32 +84,35 @@ class RequestRow:
     request_id: UUID
     occurred_at: datetime
     mode: Mode
-    language: str  # "": not told, here and below
+    language: str  # "": unknown, here and below
     editor: str
     model: str
     variant: str
     finish: FinishReason
     error_code: str
     prompt_tokens: int
-    cached_tokens: int | None  # None: the engine did not tell
+    cached_tokens: int | None  # None: not reported by the engine
     generated_tokens: int
     first_token_ms: float | None  # None: no text was sent
-    num_in_flight_at_replica: int | None  # None: it never got there
+    num_in_flight_at_replica: int | None  # None: it never reached one
     total_ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class RequestPage:
     page: Page[RequestRow]
-    is_of_few: bool  # the filters' doing, and recorded
+    is_of_few: bool  # filters have narrowed it to a few users; this is recorded
 
 
 def page_of_requests(
     *, actor: Actor, wanted: RequestFilter, limit: int, cursor: str | None, now: datetime
 ) -> RequestPage:
-    """Newest first, page by page; in another order the first page is all there is. Raises
-    Forbidden, Invalid. One query; with filters two, and the audit entry of a page of a few people's
-    requests."""
+    """Return a page of requests. Orders other than newest first have one page only.
+
+    One query; with filters two, and an audit entry for a page of a few users' requests.
+
+    Raises Forbidden, InvalidValue.
+    """
     assert 1 <= limit <= MAX_PAGE
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
@@ -126,7 +130,7 @@ def page_of_requests(
 
 
 def _are_few(actor: Actor, rows: Iterable[UsageRecord]) -> bool:
-    """Fewer people than the tenant's minimum, who are not oneself alone."""
+    """Return whether the rows are of fewer users than the minimum, and not only the actor's own."""
     people = {str(row.user_id) for row in rows if row.user_id is not None}
     return bool(people - {actor.user_id}) and len(people) < min_group_size(actor)
 
@@ -147,7 +151,7 @@ def _page(rows: Iterable[UsageRecord], order: RequestSort, limit: int) -> Page[R
 
 def _found(actor: Actor, wanted: RequestFilter) -> QuerySet[UsageRecord]:
     found = UsageRecord.objects.filter(
-        apply_filter(actor, wanted.only, is_raw=True),
+        apply_filter(actor, wanted.filter, is_raw=True),
         occurred_at__gte=wanted.since,
         occurred_at__lt=wanted.ends_at,
     )
@@ -163,7 +167,7 @@ def _sorted(
 ) -> QuerySet[UsageRecord]:
     if order is RequestSort.SLOW:
         return found.filter(first_token_ms__isnull=False).order_by("-first_token_ms", "request_id")
-    if order is RequestSort.BUSY:
+    if order is RequestSort.REPLICA_LOAD:
         return found.order_by(F("num_in_flight_at_replica").desc(nulls_last=True), "request_id")
     if after is not None:
         earlier = Q(occurred_at__lt=after.at)

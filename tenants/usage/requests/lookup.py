@@ -1,4 +1,4 @@
-"""One completion's record, by its id."""
+"""Lookup of one completion's record by its ID."""
 
 import uuid
 from datetime import datetime, timedelta
@@ -16,20 +16,25 @@ from tenants.security.authorization.actor import Actor, system_actor
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.reports.filters import visible_to
 
-# An id carries the moment it was made, within a moment of the request's own.
+# An ID contains its time of creation, which is close to the request's time.
 _AROUND: Final = timedelta(seconds=60)
 
 
 def find_request(
     *, actor: Actor, request_id: uuid.UUID, now: datetime, reason: str = ""
 ) -> CompletionRecord:
-    """Raises Forbidden, and NotFound: there is none, it is not ingested yet, or it is somebody
-    else's. One query over the primary key, in one or two months' partitions; a look at what
-    somebody else asked is in the audit trail."""
+    """Return a request's record.
+
+    One query over the primary key, in one or two monthly partitions. Reading another user's request
+    is recorded in the audit log.
+
+    Raises Forbidden, and NotFound for a request that does not exist, is not ingested yet or is not
+    visible to the actor.
+    """
     try:
         made_at = from_unix_ms(request_id.int >> 80)
         first, last = made_at - _AROUND, made_at + _AROUND
-    except OverflowError:  # no version 7
+    except OverflowError:  # not a version 7 UUID
         raise _not_found() from None
     with tenant_scope(actor.tenant_id):
         row = (
@@ -58,8 +63,11 @@ def find_request(
 def find_request_as_operator(
     *, request_id: uuid.UUID, now: datetime, slug: str | None = None, reason: str = ""
 ) -> tuple[str, CompletionRecord]:
-    """For the operator: the tenant's slug and the record. Asks each tenant in a scope of its own,
-    until one has it; with `slug`, that one only. Raises NotFound."""
+    """Return the tenant's slug and the record, for operators.
+
+    Searches each tenant in its own scope until one has the record, or only the tenant `slug`.
+    Raises NotFound.
+    """
     for each, tenant_id in list_tenants().items():
         if slug is not None and each != slug:
             continue
@@ -76,7 +84,7 @@ def _not_found() -> NotFound:
 
 
 def _record(row: UsageRecord) -> CompletionRecord:
-    """Of what was recorded before there was such a field, the contract's default."""
+    """Return the record. Fields added since it was written get the contract's defaults."""
     return CompletionRecord(
         request_id=RequestId(str(row.request_id)),
         tenant_id=TenantId(str(row.tenant_id)),

@@ -1,4 +1,4 @@
-"""Figures of usage: a tenant's, or for those who may not see them, their own."""
+"""Queries of usage figures: a tenant's, or the actor's own."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -34,18 +34,18 @@ class RecentUsage:
     errors: int
     accepted: int  # suggestions, as editors report them
     prompt_tokens: int
-    prompt_tokens_with_cache_info: int  # of requests whose engine told how many of them were cached
-    cached_tokens: int  # of those
+    prompt_tokens_with_cache_info: int  # of requests whose engine reported cached tokens
+    cached_tokens: int  # of those tokens
     generated_tokens: int
-    # Of the completed requests, in milliseconds; None: there were none.
+    # Of completed requests, in milliseconds; None: there were none.
     first_token_p50_ms: float | None
     first_token_p99_ms: float | None
-    hourly_requests: list[int]  # 24 of them, oldest first, the last one is the running hour
+    hourly_requests: list[int]  # 24 values, oldest first; the last is the present hour
 
 
 @dataclass(frozen=True, slots=True)
 class UsageDayView:
-    """A day in UTC."""
+    """Usage of a UTC day."""
 
     day: date
     requests: int
@@ -58,7 +58,10 @@ class UsageDayView:
 
 
 def recent_usage(*, actor: Actor, now: datetime) -> RecentUsage:
-    """Raises Forbidden. Three queries over the primary key."""
+    """Return the usage of the last 24 hours. Raises Forbidden.
+
+    Three queries over the primary key.
+    """
     first_hour = now.replace(minute=0, second=0, microsecond=0) - RECENT + timedelta(hours=1)
     with tenant_scope(actor.tenant_id):
         records = visible_to(actor, UsageRecord.objects.all())
@@ -83,9 +86,9 @@ def recent_usage(*, actor: Actor, now: datetime) -> RecentUsage:
 
 
 def usage_by_day(*, actor: Actor, num_days: int, now: datetime) -> list[UsageDayView]:
-    """The last `num_days` days with today, oldest first, those without usage too.
+    """Return the last `num_days` days including today, oldest first, with days without usage.
 
-    Raises Forbidden. `num_days` is at most MAX_DAYS. One query.
+    `num_days` is at most MAX_DAYS. One query. Raises Forbidden.
     """
     assert 1 <= num_days <= MAX_DAYS
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)

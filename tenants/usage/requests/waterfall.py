@@ -1,4 +1,4 @@
-"""An explanation as lines of text, within 80 columns: a bar for each stage, and the verdicts."""
+"""An explanation as text of 80 columns: a bar for each stage, and the findings."""
 
 from collections.abc import Iterator
 from textwrap import wrap
@@ -59,7 +59,7 @@ def _line(stage: LatencyStage, total_ms: float) -> str:
 
 
 def _bar(began_ms: float, took_ms: float, total_ms: float) -> str:
-    """From where it began to where it ended; what is too short to see has a hair's breadth."""
+    """Return a bar from a stage's begin to its end, at least an eighth of a column wide."""
     if total_ms <= 0:
         return ""
     begin = min(_BAR_WIDTH - 1, int(began_ms / total_ms * _BAR_WIDTH))

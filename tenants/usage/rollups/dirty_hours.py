@@ -1,4 +1,4 @@
-"""Which hours are to be counted anew: marked in the transaction in which records come in."""
+"""Hours to roll up again, marked in the transaction that changes their records."""
 
 import uuid
 from collections.abc import Iterable, Iterator
@@ -12,14 +12,16 @@ from caret.foundation.ids import TenantId
 from tenants.models import DirtyHour, Outcome, TypingReport, UsageRecord
 
 HOUR: Final = timedelta(hours=1)
-# An id carries the moment it was made, within a moment of the request's own.
+# An ID contains its time of creation, which is close to the request's time.
 AROUND: Final = timedelta(seconds=60)
 _VERSION_WITH_TIME: Final = 7
 
 
 def lock_rollups(tenant_id: TenantId) -> None:
-    """Until the transaction ends nobody counts the tenant's hours, nor takes away or renames what
-    is counted."""
+    """Lock the tenant's rollups until the transaction ends.
+
+    Nobody counts hours meanwhile, and nobody deletes or pseudonymizes what is counted.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"roll-up {tenant_id}"]
@@ -31,7 +33,7 @@ def hour_of(moment: datetime) -> datetime:
 
 
 def dirty_hours_for(rows: Iterable[UsageRecord | Outcome | TypingReport]) -> set[datetime]:
-    """An outcome's hours are those in which its completion may have been."""
+    """Return the hours of the rows; for an outcome the possible hours of its completion."""
     hours: set[datetime] = set()
     for row in rows:
         if isinstance(row, Outcome):
@@ -42,15 +44,15 @@ def dirty_hours_for(rows: Iterable[UsageRecord | Outcome | TypingReport]) -> set
 
 
 def mark_dirty(tenant_id: TenantId, hours: Iterable[datetime]) -> None:
-    """Inside the tenant's scope and the transaction that changes the records of `hours`."""
-    # In order, though marks never collide: rows of one statement are easier to find together.
+    """Mark hours, inside the tenant's scope and the transaction that changes their records."""
+    # Sorted, so that neighbouring marks are stored together. Marks never collide.
     marks = [DirtyHour(tenant_id=tenant_id, hour=hour) for hour in sorted(hours)]
     DirtyHour.objects.bulk_create(marks)
 
 
 def _hours_of_request(request_id: uuid.UUID) -> Iterator[datetime]:
     if request_id.version != _VERSION_WITH_TIME:
-        return  # none of ours: it has no completion
+        return  # not created by a gateway, so it has no completion
     try:
         made_at = from_unix_ms(request_id.int >> 80)
         yield hour_of(made_at - AROUND)

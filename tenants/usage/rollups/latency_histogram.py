@@ -1,9 +1,8 @@
-"""Counts of times by size, from which percentiles of any period are told, as counts add up and
-percentiles do not.
+"""Histograms of latency, from which percentiles of any period are computed.
 
-Sizes are logarithmic, as in DDSketch (Masson, Rim, Lee: "DDSketch: a fast and fully-mergeable
-quantile sketch with relative-error guarantees", VLDB 2019): what is told is within RELATIVE_ERROR
-of a time that was measured.
+Counts add up over periods, and percentiles do not. Buckets are logarithmic, as in DDSketch (Masson,
+Rim, Lee: "DDSketch: a fast and fully-mergeable quantile sketch with relative-error guarantees",
+VLDB 2019), so a percentile is within RELATIVE_ERROR of a measured time.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,18 +10,18 @@ from math import log
 from typing import Final
 
 RELATIVE_ERROR: Final = 0.01
-# Times of which nobody wants to know how much shorter they were.
+# Shorter times are not distinguished.
 MIN_MS: Final = 0.01
 _BASE: Final = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 
 
 def bucket_sql(column: str) -> str:
-    """Of a time in ms, as an expression: our own names only."""
+    """Return the SQL expression of a time's bucket. `column` is a name of the code."""
     return f"ceil(ln(greatest({column}, {MIN_MS})) / {log(_BASE)!r})::int"
 
 
 def merge_histograms(histograms: Iterable[tuple[Iterable[int], Iterable[int]]]) -> dict[int, int]:
-    """Of sizes and their counts, one of all."""
+    """Add up histograms, each given as buckets and counts."""
     found: dict[int, int] = {}
     for sizes, counts in histograms:
         for size, number in zip(sizes, counts, strict=True):
@@ -31,7 +30,7 @@ def merge_histograms(histograms: Iterable[tuple[Iterable[int], Iterable[int]]]) 
 
 
 def percentile_ms(histogram: Mapping[int, int], percent: float) -> float | None:
-    """None: nothing was measured."""
+    """Return a percentile; None: no values."""
     rank = percent / 100 * (sum(histogram.values()) - 1)
     passed = 0
     for size in sorted(histogram):

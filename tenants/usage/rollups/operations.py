@@ -1,13 +1,15 @@
-"""Counts hours and days anew that have got records. A day is one transaction: whoever is killed in
-it has done nothing, and whatever is done twice is the same.
+"""Operations that roll up hours and days with new records.
 
-    marks of the day taken away > its marked hours counted > the day counted from its hours > COMMIT
+A day is one transaction: a worker that is killed changes nothing, and a repeated run gives the same
+result.
 
-Marks are taken away first, and each statement sees what was committed before it began: a record
-that came in meanwhile has a mark that stays.
+ delete the day's marks > count its marked hours > count the day from its hours > COMMIT
 
-Records go by retention, counts stay: an hour of which some are gone keeps what was counted when all
-of them were there.
+Marks are deleted first, and each statement sees what was committed before it began. A record that
+arrives meanwhile has a mark that stays.
+
+Retention purges records but not rollups: an hour keeps its counts when some of its records are
+gone.
 """
 
 from collections import defaultdict
@@ -40,21 +42,24 @@ from tenants.usage.rollups import sql
 from tenants.usage.rollups.dirty_hours import AROUND, HOUR, hour_of, lock_rollups, mark_dirty
 
 DAY: Final = timedelta(days=1)
-# A request's record is written when it has ended (30 s at most) and is on its way for a moment.
+# A record is written when its request has ended (30 s at most), and takes a moment to arrive.
 UNDER_WAY: Final = timedelta(minutes=1)
-# Of a tenant in one run, so that a run ends; the next one goes on.
+# per tenant and run, so that a run ends; the next one continues
 MAX_DAYS: Final = 400
 logger = structlog.get_logger(__name__)
 
 
 def roll_up_all(*, arrived_until: datetime) -> int:
-    """Every tenant's; the number of days that were counted. `arrived_until`: all that had reached
-    Redis by then is in the tables."""
+    """Roll up all tenants, and return the number of days counted.
+
+    `arrived_until`: everything that had reached Redis by then is in the tables.
+    """
     counted = 0
     for tenant_id in list_tenants().values():
         try:
             counted += roll_up(tenant_id=tenant_id, arrived_until=arrived_until)
-        except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
+        # One tenant's failure must not delay the others.
+        except Exception as error:  # noqa: BLE001
             logger.error("metrics.not_rolled_up", tenant_id=tenant_id, error=type(error).__name__)
     if counted:
         logger.info("metrics.rolled_up", days=counted)
@@ -62,8 +67,10 @@ def roll_up_all(*, arrived_until: datetime) -> int:
 
 
 def roll_up(*, tenant_id: TenantId, arrived_until: datetime) -> int:
-    """Counts the marked hours; the number of days that were counted. Two of these at once do no
-    harm: the second waits for the first, day by day."""
+    """Count the marked hours, and return the number of days counted.
+
+    Concurrent runs are harmless: the second waits for the first, day by day.
+    """
     by_day = _marked(tenant_id)
     days = sorted(by_day)[:MAX_DAYS]
     for day in days:
@@ -74,8 +81,10 @@ def roll_up(*, tenant_id: TenantId, arrived_until: datetime) -> int:
 
 
 def mark_period_dirty(*, tenant_id: TenantId, start: datetime, end: datetime) -> None:
-    """Has a period counted anew by the next run; hours without records keep what they have.
-    Raises Invalid."""
+    """Mark a period to be counted again; hours without records keep their counts.
+
+    Raises InvalidValue.
+    """
     validate_datetime("start", start)
     validate_datetime("end", end)
     first, hours = hour_of(start), []
@@ -87,7 +96,7 @@ def mark_period_dirty(*, tenant_id: TenantId, start: datetime, end: datetime) ->
 
 
 def complete_until(tenant_id: TenantId) -> datetime | None:
-    """Inside the tenant's scope. None: nothing was ever counted."""
+    """Return until when rollups are complete, inside the tenant's scope; None: never counted."""
     states = RollupState.objects.filter(tenant_id=tenant_id)
     return states.values_list("complete_until", flat=True).first()
 
@@ -119,7 +128,7 @@ def _count_day(tenant_id: TenantId, day: datetime, hours: Iterable[datetime]) ->
 
 
 def _purged_until(tenant_id: TenantId) -> datetime | None:
-    """Before it records have gone by retention; None: none have."""
+    """Return the time before which records were purged; None: none were."""
     runs = PurgeRun.objects.filter(tenant_id=tenant_id, data_class=DataClass.USAGE, deleted__gt=0)
     last: datetime | None = runs.aggregate(last=Max("cutoff"))["last"]
     return last
@@ -150,7 +159,7 @@ def _count_hour(cursor: Any, tenant_id: TenantId, hour: datetime) -> None:
 
 
 def _set_complete(tenant_id: TenantId, until: datetime) -> None:
-    """Never back: a clock that jumps makes nothing incomplete that was complete."""
+    """Advance the time until which rollups are complete. It never moves back, if a clock jumps."""
     with tenant_scope(tenant_id):
         states = RollupState.objects.filter(tenant_id=tenant_id)
         if not states.update(complete_until=Greatest("complete_until", until)):
@@ -164,5 +173,5 @@ def _day_of(hour: datetime) -> datetime:
 
 
 def _id_at(moment: datetime, *, filled: str) -> str:
-    """The lowest or highest id that a request of `moment` may have."""
+    """Return the lowest or highest ID that a request at `moment` can have."""
     return f"{max(to_unix_ms(moment), 0) & 0xFFFFFFFFFFFF:012x}{filled * 20}"

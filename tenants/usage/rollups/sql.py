@@ -1,9 +1,9 @@
-"""Statements that count an hour from its records, and a day from its hours.
+"""SQL statements that count an hour from its records, and a day from its hours.
 
-Each has the parameters %(tenant)s, %(start)s and %(end)s (half-open); those of an hour also
-%(first_id)s and %(last_id)s, between which the hour's request ids lie. A suggestion's outcomes are
-put together first, so that one that is told twice, or by two gateways, counts once, and they belong
-to the hour of their completion, whenever they were told.
+Each has the parameters %(tenant)s, %(start)s and %(end)s (half-open). Those of an hour also have
+%(first_id)s and %(last_id)s, the bounds of the hour's request IDs. The outcomes of a suggestion are
+combined first, so that an outcome reported twice, or by two gateways, counts once. They belong to
+the hour of their completion, whenever they were reported.
 """
 
 from typing import Final
@@ -14,14 +14,14 @@ from tenants.usage.rollups.latency_histogram import bucket_sql
 
 KEYS: Final = ("user_id", "editor", "language", "model", "variant")
 
-MIN_SEEN_MS: Final = 750  # Cody's: shorter than this nobody has read a suggestion
-MAX_EDIT_SHARE: Final = 0.33  # Cody's: at least 67% of the text is left
+MIN_SEEN_MS: Final = 750  # Cody's value: nobody reads a suggestion in less
+MAX_EDIT_SHARE: Final = 0.33  # Cody's value: at least 67% of the text is left
 _ENDED = "u.finish IN ('stop', 'length')"
 _HAS_TEXT = f"{_ENDED} AND u.num_chars > 0"
 _JUDGED = "u.is_parsed AND u.finish IN ('stop', 'length', 'filtered')"
 _IS_TAKEN = "(t.accepted OR t.partly)"
 _IS_SEEN = f"({_IS_TAKEN} OR (t.shown AND t.stood_ms >= {MIN_SEEN_MS}))"
-# Parts and the whole may overlap: no more than there was.
+# Partial acceptances may overlap, so they are limited to the suggestion.
 _TAKEN_CHARS = "least(u.num_chars, t.taken_chars)"
 _TAKEN_LINES = "least(u.num_lines, t.taken_lines)"
 
@@ -76,7 +76,7 @@ _PERSISTED = ",\n".join(
 )
 _INSERT = "INSERT INTO {table} (tenant_id, starts_at, {columns})"
 
-# Our own names and numbers only: nothing of a record is ever part of a statement's text.
+# Statements contain only names and numbers of the code, never a record's values.
 COUNT_COMPLETIONS: Final = f"""
 WITH told AS (
     SELECT o.request_id,
@@ -165,7 +165,7 @@ SELECT %(tenant)s, %(start)s, u.mode,
 FROM u LEFT JOIN counted USING (mode) GROUP BY u.mode
 """  # noqa: S608
 
-# By day and pool: of the tenant's part in what the platform's pools did.
+# The tenant's share of each pool's usage, by day and pool.
 COUNT_POOLS: Final = f"""
 WITH told AS (
     SELECT o.request_id,
@@ -185,7 +185,7 @@ WHERE u.tenant_id = %(tenant)s AND u.occurred_at >= %(start)s AND u.occurred_at 
 GROUP BY day, u.pool
 """  # noqa: S608
 
-# Hours whose records are gone by retention keep their counts.
+# Hours whose records were purged keep their counts.
 HAS_RECORDS: Final = " OR ".join(
     f"EXISTS (SELECT FROM {table} WHERE tenant_id = %(tenant)s"
     " AND occurred_at >= %(start)s AND occurred_at < %(end)s)"

@@ -29,7 +29,7 @@ def fragile_site(engine: Engine) -> Iterator[Site]:
 @pytest.fixture(scope="session")
 def code(site: Site) -> CodeText:
     """Prompts of which no two begin alike."""
-    pool = read_catalog(site.home.paths.pools).shared(tier_of("fim"))
+    pool = read_catalog(site.home.paths.pools).find_shared(tier_of("fim"))
     return CodeText(pool, seed=20261120)
 
 

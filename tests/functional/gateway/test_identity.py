@@ -18,10 +18,10 @@ async def test_a_real_engine_says_all_that_is_asked_and_is_taken(site: Site) -> 
     (pool, *_) = catalog.by_name.values()
 
     async with aiohttp.ClientSession() as session:
-        said = await VllmIdentity(session).ask(pool.replicas[0], pool.model)
+        said = await VllmIdentity(session).fetch_identity(pool.replicas[0], pool.model)
 
     assert said.root(pool.model)
     assert said.block_tokens == 32
     assert said.token_ids == tuple(load_tokenizer(pool.tokenizer).encode(PROBE_TEXT))
     assert (said.max_context_tokens or {})[pool.model] == pool.max_context_tokens
-    assert list(parse(await site.metrics()).each("caret_replica_rejected")) == []
+    assert list(parse(await site.metrics()).all_values("caret_replica_rejected")) == []

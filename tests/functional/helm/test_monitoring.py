@@ -113,9 +113,9 @@ def _alerts() -> list[tuple[str, Path]]:
 
 def _told() -> set[str]:
     families = [
-        *CompletionMetrics().families(),
-        *EngineMetricsPoller(_Nobody(), tuple).families(),
-        *EventLoopLagProbe(SystemClock()).families(),
+        *CompletionMetrics().collect(),
+        *EngineMetricsPoller(_Nobody(), tuple).collect(),
+        *EventLoopLagProbe(SystemClock()).collect(),
         *SyntheticProbe().registry.collect(),
         *console_registry.collect(),
         *WorkerMetricsCollector(_NoRedis(), queues=["any"]).collect(),

@@ -242,11 +242,11 @@ def test_a_pools_endpoints_are_those_of_its_service(tmp_path: Any) -> None:
     assert pool.discover is not None
     assert (pool.source, pool.replicas) == (DiscoverySource.KUBERNETES, ())
     account = ServiceAccount("https://10.0.0.1", tmp_path)
-    url, query = account.slices_of(pool.discover.host)
+    url, query = account.slices_request(pool.discover.host)
     service = query["labelSelector"].partition("=")[2]
     assert service in rendered.of("Service")
     assert "/namespaces/caret/" in url
-    assert pool.discover.at("10.1.2.3").kv_events == "tcp://10.1.2.3:5557"
+    assert pool.discover.with_address("10.1.2.3").kv_events == "tcp://10.1.2.3:5557"
 
 
 def test_the_token_is_where_gateways_look_for_it() -> None:

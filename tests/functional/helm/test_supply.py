@@ -7,7 +7,7 @@ from pathlib import Path
 from caret.local.paths import REPOSITORY
 
 FIND_SECRETS = REPOSITORY / "platform" / "scripts" / "find_secrets"
-THREATS = REPOSITORY / "platform" / "docs" / "threats.md"
+THREATS = REPOSITORY / "platform" / "docs" / "threat-model.md"
 
 
 def _find(file: Path, text: str) -> subprocess.CompletedProcess[str]:

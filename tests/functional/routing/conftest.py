@@ -39,4 +39,4 @@ def site(replicas: list[OwnReplica]) -> Iterator[Site]:
 @pytest.fixture(scope="module")
 def code(site: Site) -> CodeText:
     """Prompts of which no two begin alike."""
-    return CodeText(read_catalog(site.home.paths.pools).shared(tier_of("fim")), seed=20261121)
+    return CodeText(read_catalog(site.home.paths.pools).find_shared(tier_of("fim")), seed=20261121)

@@ -227,7 +227,7 @@ def test_a_neighbours_export_has_nothing_of_ours(
 
 @pytest.mark.parametrize("export", EXPORTS.values(), ids=list(EXPORTS))
 def test_a_developer_exports_nothing_but_what_he_may_list(cast: Cast, export: Export) -> None:
-    if cast.acme.developer.actor.may(export.permission):
+    if cast.acme.developer.actor.has_permission(export.permission):
         return
 
     with pytest.raises(Forbidden):

@@ -108,8 +108,8 @@ async def test_a_file_is_streamed_piece_by_piece(
 
     assert b"".join(pieces) == await sync_to_async(file_of)(company, uuid.UUID(export_id))
     assert len(pieces) > 1
-    assert running.begin(company.tenant_id), "its slot must be free again"
-    running.end(company.tenant_id)
+    assert running.acquire_slot(company.tenant_id), "its slot must be free again"
+    running.release_slot(company.tenant_id)
 
 
 def test_a_tenant_has_two_downloads_at_once_and_the_neighbour_his_own(
@@ -118,13 +118,13 @@ def test_a_tenant_has_two_downloads_at_once_and_the_neighbour_his_own(
     path = link_of(auditor, make_export(company))
     theirs = link_of(sign_in(cast.globex.administrator), make_export(cast.globex))
     for _ in range(MAX_AT_ONCE):
-        assert running.begin(company.tenant_id)
+        assert running.acquire_slot(company.tenant_id)
     try:
         assert Client().get(path).status_code == 429
         assert fetched(theirs) == 200
     finally:
         for _ in range(MAX_AT_ONCE):
-            running.end(company.tenant_id)
+            running.release_slot(company.tenant_id)
     assert fetched(path) == 200
 
 
@@ -140,12 +140,12 @@ def test_what_is_not_given_is_not_in_the_trail(company: Company, auditor: Client
     path = link_of(auditor, make_export(company))
     num_before = num_downloads(company)
     for _ in range(MAX_AT_ONCE):
-        assert running.begin(company.tenant_id)
+        assert running.acquire_slot(company.tenant_id)
     try:
         refused = fetched(path)
     finally:
         for _ in range(MAX_AT_ONCE):
-            running.end(company.tenant_id)
+            running.release_slot(company.tenant_id)
 
     assert (refused, num_downloads(company)) == (429, num_before)
     assert (fetched(path), num_downloads(company)) == (200, num_before + 1)

@@ -101,7 +101,7 @@ def test_who_comes_while_it_is_done_is_told_so_and_waits_for_nothing(
 ) -> None:
     actor = company.administrator.actor
     word = IdempotentRequest(
-        company.tenant_id, actor.caller, actor.authority, "a", "POST", "/api/v1/keys", b""
+        company.tenant_id, actor.rate_limit_key, actor.authority, "a", "POST", "/api/v1/keys", b""
     )
 
     def ask() -> Any:
@@ -194,7 +194,7 @@ def test_what_waits_for_others_is_done_anew_and_in_no_transaction(
 
 
 def test_who_calls_is_asked_once(company: Company, administrator: Client) -> None:
-    caller = company.administrator.actor.caller
+    caller = company.administrator.actor.rate_limit_key
     connect().delete(f"caret:throttle:api:{caller}")
 
     make(administrator, "a")
@@ -356,7 +356,7 @@ def test_an_answer_that_has_changed_is_sent(administrator: Client) -> None:
 @pytest.fixture
 def taken() -> Callable[[Company, int], None]:
     def take(company: Company, count: int) -> None:
-        caller = company.administrator.actor.caller
+        caller = company.administrator.actor.rate_limit_key
         connect().set(f"caret:throttle:api:{caller}", count, ex=60)
 
     return take

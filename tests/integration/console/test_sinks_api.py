@@ -195,7 +195,7 @@ def test_a_tenant_waits_for_few_sinks_at_one_time(
     sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
     with ExitStack() as held:
         for _ in range(8):
-            held.enter_context(OUTWARD.taken(company.tenant_id))
+            held.enter_context(OUTWARD.acquire(company.tenant_id))
 
         refused = post(alice, f"{ADDRESS}/{sink_id}/test")
 
@@ -209,7 +209,7 @@ def test_nor_for_its_domains(company: Company, sign_in: SignIn) -> None:
     domain = post(olga, "/api/v1/domains", name=f"{company.slug}.example").json()
     with ExitStack() as held:
         for _ in range(8):
-            held.enter_context(OUTWARD.taken(company.tenant_id))
+            held.enter_context(OUTWARD.acquire(company.tenant_id))
 
         refused = post(olga, f"/api/v1/domains/{domain['id']}/verify")
 
@@ -220,6 +220,6 @@ def test_its_neighbour_waits_for_his_own(company: Company, alice: Client, hook: 
     sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
     with ExitStack() as held:
         for _ in range(8):
-            held.enter_context(OUTWARD.taken("a neighbour"))
+            held.enter_context(OUTWARD.acquire("a neighbour"))
 
         assert post(alice, f"{ADDRESS}/{sink_id}/test").status_code == 200

@@ -39,10 +39,10 @@ def end(telemetry: ContentCapture, by: Principal, text: str) -> None:
         arrival=replace(make_arrival(), occurred_at_ms=now_ms), clock=SystemClock()
     )
     account.principal = by
-    account.admits(make_admitted(principal=by, prefix=f"{text} = "))
-    account.sent("1", at_s=0.0)
+    account.mark_admitted(make_admitted(principal=by, prefix=f"{text} = "))
+    account.record_sent_text("1", at_s=0.0)
     account.finish(FinishReason.STOP)
-    telemetry.ended(account)
+    telemetry.on_completed(account)
 
 
 def deliver(fill: Callable[[ContentCapture], None]) -> None:
@@ -52,7 +52,7 @@ def deliver(fill: Callable[[ContentCapture], None]) -> None:
         async with Redis.from_url(settings.REDIS_URL) as redis:
             telemetry = ContentCapture(redis, root_secret=settings.ROOT_SECRET, clock=SystemClock())
             fill(telemetry)
-            await telemetry.courier.deliver()
+            await telemetry.sender.send_pending()
 
     asyncio.run(run())
 
@@ -74,7 +74,7 @@ def test_an_edit_goes_the_same_way(acme: Willing) -> None:
     by = principal(acme, ada)
     edit = SuggestionEdit(new_request_id(), OutcomeEvent.PERSISTED, after_ms=30_000, text="planted")
 
-    deliver(lambda telemetry: telemetry.edited(by, edit))
+    deliver(lambda telemetry: telemetry.on_edited(by, edit))
 
     assert work().kept == 1
 
@@ -92,11 +92,11 @@ def test_without_consent_nothing_is_sent(acme: Willing) -> None:
 def test_after_a_withdrawal_the_snapshot_says_so(acme: Willing) -> None:
     ada = acme.company.developer
     acme.agree(ada)
-    before = principal(acme, ada).keeps_content
+    before = principal(acme, ada).is_content_captured
 
     acme.agree(ada, NO_CONSENT)
 
-    assert (before, principal(acme, ada).keeps_content) == (True, False)
+    assert (before, principal(acme, ada).is_content_captured) == (True, False)
 
 
 def test_on_its_way_it_is_sealed_and_soon_forgotten(acme: Willing) -> None:

@@ -297,7 +297,7 @@ def test_a_build_that_had_read_him_begins_anew_and_does_not_name_him(
     erase(acme)
 
     with pytest.raises(ClaimLost):
-        slow.hold()
+        slow.renew()
     with tenant_scope(acme.company.tenant_id):
         assert not ExportObject.objects.exists()
         scopes = DataKey.objects.filter(scope=sealed_objects.scope_of(ours))

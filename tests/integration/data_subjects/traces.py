@@ -177,7 +177,7 @@ def _index(made: Traced) -> None:
 def _ask_again(made: Traced) -> None:
     ada = made.ada.actor
     named = IdempotentRequest(
-        ada.tenant_id, ada.caller, ada.authority, "once", "POST", "/api/v1/keys", b"{}"
+        ada.tenant_id, ada.rate_limit_key, ada.authority, "once", "POST", "/api/v1/keys", b"{}"
     )
     with tenant_scope(made.company.tenant_id):
         store_response(named, StoredResponse(201, made.mark.encode()), now=timezone.now())

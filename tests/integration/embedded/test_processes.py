@@ -106,7 +106,7 @@ def test_a_killed_watchdog_is_started_again(mark: str) -> None:
         first = watchdog.pid
         os.kill(first, signal.SIGKILL)
         wait_until(lambda: _state(first) == "Z", timeout_s=10)
-        watchdog.ensure()
+        watchdog.ensure_running()
 
         assert watchdog.pid != first
 

@@ -56,7 +56,7 @@ def connection(site: Site) -> Iterator[redis.Redis]:
         made.incr(ADDITIONS_VERSION)
 
 
-def _operator(role: OperatorRole = OperatorRole.MANAGER) -> OperatorView:
+def _operator(role: OperatorRole = OperatorRole.ADMIN) -> OperatorView:
     return OperatorView(uuid.UUID(int=1), "ola", "Ola", role, NOW, None, "")
 
 
@@ -77,7 +77,7 @@ async def _add(
     connection: redis.Redis,
     site: Site,
     *,
-    role: OperatorRole = OperatorRole.MANAGER,
+    role: OperatorRole = OperatorRole.ADMIN,
     **fields: str,
 ) -> str:
     wish = {"pool": POOL, "url": _other(site), "reason": "Ticket 4711"} | fields
@@ -195,7 +195,7 @@ async def test_what_is_written_wrongly_is_told_by_its_field(
     site: Site, connection: redis.Redis, fields: dict[str, str], wrong: str
 ) -> None:
     with pytest.raises(InvalidValue) as refused:
-        await _add(connection, site, role=OperatorRole.MANAGER, **fields)
+        await _add(connection, site, role=OperatorRole.ADMIN, **fields)
 
     assert refused.value.field == wrong
     assert read_additions(connection).held == {}
@@ -268,6 +268,6 @@ async def test_of_two_who_change_at_once_one_is_refused(
     await _add(connection, site)
 
     with pytest.raises(Conflict, match="Another operator"):
-        steering.change(connection, "demo-fast a:1", b"", is_set=True, version=seen)
+        steering.set_entry(connection, "demo-fast a:1", b"", is_set=True, version=seen)
 
     assert len(read_additions(connection).held) == 1

@@ -41,7 +41,7 @@ def connection(site: Site) -> Iterator[redis.Redis]:
             _change(made, site, replica, is_drained=False)
 
 
-def _operator(role: OperatorRole = OperatorRole.MANAGER) -> OperatorView:
+def _operator(role: OperatorRole = OperatorRole.ADMIN) -> OperatorView:
     return OperatorView(uuid.UUID(int=1), "ola", "Ola", role, NOW, None, "")
 
 

@@ -29,7 +29,7 @@ class Parts:
         told = parse(await self.site.metrics())
         return {
             labels["replica"].partition(":")[0]
-            for labels, _ in told.each("caret_pool_replica_info", pool="demo-fast")
+            for labels, _ in told.all_values("caret_pool_replica_info", pool="demo-fast")
         }
 
     async def become(self, *members: str) -> bool:

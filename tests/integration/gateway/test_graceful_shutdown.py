@@ -47,7 +47,7 @@ async def test_a_completion_under_way_ends_and_then_the_editor_is_told_to_connec
         frame = _frame(leaving, max_tokens=NUM_TOKENS)
         await stream.send(frame)
         first = await stream.receive()
-        leaving.gateway.child.ask_to_stop()
+        leaving.gateway.child.request_stop()
         answers = [first]
         while answers[-1]["type"] != "done":
             answers.append(await stream.receive())
@@ -64,7 +64,7 @@ async def test_a_completion_under_way_ends_and_then_the_editor_is_told_to_connec
 
 async def test_who_has_nothing_under_way_is_told_at_once(leaving: Site) -> None:
     async with leaving.raw() as socket:
-        leaving.gateway.child.ask_to_stop()
+        leaving.gateway.child.request_stop()
         async with asyncio.timeout(DRAIN_S / 2):
             await socket.wait_closed()
 
@@ -75,7 +75,7 @@ async def test_a_stream_over_http_ends_too(leaving: Site) -> None:
     body = {"prompt": "a = ", "suffix": "\n", "max_tokens": NUM_TOKENS, "stream": True}
     async with leaving.http() as session, session.post("/v1/completions", json=body) as response:
         first = await response.content.readline()
-        leaving.gateway.child.ask_to_stop()
+        leaving.gateway.child.request_stop()
         rest = await response.content.read()
 
     assert response.status == HTTPStatus.OK
@@ -94,7 +94,7 @@ async def test_what_lasts_longer_is_cut_and_still_recorded(
                 stream = CompletionStream(socket)
                 await stream.send(_frame(leaving, max_tokens=NUM_TOKENS))
                 await _until_asked(engine)
-                leaving.gateway.child.ask_to_stop()
+                leaving.gateway.child.request_stop()
                 async with asyncio.timeout(DRAIN_S + 2):
                     await socket.wait_closed()
                 code = socket.close_code

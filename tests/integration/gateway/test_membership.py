@@ -31,14 +31,14 @@ class Parts:
         told = parse(await self.site.metrics())
         return {
             labels["replica"].partition(":")[0]
-            for labels, _ in told.each("caret_pool_replica_info", pool="demo-fast")
+            for labels, _ in told.all_values("caret_pool_replica_info", pool="demo-fast")
         }
 
     async def refused(self) -> dict[str, str]:
         told = parse(await self.site.metrics())
         return {
             labels["replica"].partition(":")[0]: labels["reason"]
-            for labels, _ in told.each("caret_replica_rejected", pool="demo-fast")
+            for labels, _ in told.all_values("caret_replica_rejected", pool="demo-fast")
         }
 
     async def become(self, members: set[str]) -> bool:

@@ -51,8 +51,8 @@ async def test_a_cancel_is_in_the_gateways_metrics(quick_site: Site) -> None:
 def test_what_it_saw_is_on_its_page() -> None:
 
     probe = SyntheticProbe()
-    probe.saw(ProbeResult("text", "", 0.03))
-    probe.saw(ProbeResult("refused", "invalid_api_key", None))
+    probe.record(ProbeResult("text", "", 0.03))
+    probe.record(ProbeResult("refused", "invalid_api_key", None))
 
     page = parse(generate_latest(probe.registry).decode())
 

@@ -295,7 +295,7 @@ async def test_the_store_in_memory_does_what_the_script_does(
         capacity = chance.choice([60, 100, 100, 100])
         request = replace(
             holder.request(0, settled=chance.choice([0, 5, 25])),
-            rule=replace(rule, capacity=capacity),
+            spec=replace(rule, capacity=capacity),
             least=least,
             need=need,
             want=want,
@@ -326,7 +326,7 @@ async def test_two_gateways_never_let_more_through_than_the_limit(redis: Redis) 
 
 async def _is_let_through(gateway: Leases, rule: BucketSpec, units: int = 1) -> bool:
     try:
-        (spent,) = await gateway.take([SpendRequest(rule, units)])
+        (spent,) = await gateway.spend([SpendRequest(rule, units)])
     except RateLimitExceeded:
         return False
     gateway.settle(spent, units)

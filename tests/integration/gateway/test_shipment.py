@@ -34,13 +34,13 @@ async def test_the_backlog_begins_with_what_was_not_deleted_yet(paths: EmbeddedP
     with EmbeddedValkey(paths):
         async with _connected(paths) as redis:
             shipment = RedisShipment(redis)
-            first = await shipment.send(BATCHES[:1])
-            second = await shipment.send(BATCHES[1:])
-            before = await shipment.backlog()
+            first = await shipment.send_batches(BATCHES[:1])
+            second = await shipment.send_batches(BATCHES[1:])
+            before = await shipment.read_backlog()
             await redis.xdel(USAGE_STREAM, _name(first))
-            after = await shipment.backlog()
+            after = await shipment.read_backlog()
             await redis.xdel(USAGE_STREAM, _name(second))
-            end = await shipment.backlog()
+            end = await shipment.read_backlog()
 
     assert (before.oldest, after.oldest, end.oldest) == (first.entry, second.entry, None)
     assert {first.server, second.server, before.server, end.server} == {first.server}
@@ -49,7 +49,7 @@ async def test_the_backlog_begins_with_what_was_not_deleted_yet(paths: EmbeddedP
 async def test_a_receipt_names_the_last_of_what_was_sent(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths):
         async with _connected(paths) as redis:
-            receipt = await RedisShipment(redis).send(BATCHES)
+            receipt = await RedisShipment(redis).send_batches(BATCHES)
             newest: Any = await redis.xrevrange(USAGE_STREAM, count=1)
 
     assert newest[0][0].decode() == _name(receipt)
@@ -58,10 +58,10 @@ async def test_a_receipt_names_the_last_of_what_was_sent(paths: EmbeddedPaths) -
 async def test_a_server_that_was_started_again_is_another(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths):
         async with _connected(paths) as redis:
-            receipt = await RedisShipment(redis).send(BATCHES)
+            receipt = await RedisShipment(redis).send_batches(BATCHES)
     with EmbeddedValkey(paths):
         async with _connected(paths) as redis:
-            backlog = await RedisShipment(redis).backlog()
+            backlog = await RedisShipment(redis).read_backlog()
 
     assert backlog.server != receipt.server
     assert backlog.oldest is not None  # its file existed

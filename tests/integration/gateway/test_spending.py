@@ -52,9 +52,11 @@ async def redis(valkey: EmbeddedPaths) -> AsyncIterator[Redis]:
 
 def _used(chance: random.Random) -> RequestTrace:
     account = make_account()
-    account.asks()
+    account.mark_engine_called()
     account.prompt_tokens = chance.randint(0, 2_000)
-    account.heard(generated_tokens=chance.randint(1, 64), cached_tokens=chance.randint(0, 2_000))
+    account.record_chunk(
+        generated_tokens=chance.randint(1, 64), cached_tokens=chance.randint(0, 2_000)
+    )
     return account
 
 
@@ -98,7 +100,7 @@ async def test_a_thousand_at_once_spend_no_more_than_the_budget(redis: Redis, se
         user = chance.choice((ADA, ALICE))
         account, principal = _used(chance), make_principal(user_id=user, spending=spending)
         try:
-            async with gateways[number % 3].charged(principal, make_request(), account):
+            async with gateways[number % 3].charge(principal, make_request(), account):
                 await asyncio.sleep(chance.random() / 100)
         except CompletionDropped:
             return
@@ -121,7 +123,7 @@ async def test_a_months_count_outlives_its_month(redis: Redis) -> None:
         (HardBudget("all", BudgetScope.TENANT, 10**9),),
     )
     leases = Leases(RedisLeaseStore(redis), SystemClock(), max_wait_s=30.0)
-    async with Quotas(leases, SystemClock()).charged(
+    async with Quotas(leases, SystemClock()).charge(
         make_principal(spending=spending), make_request(), make_account()
     ):
         (key,) = cast(list[bytes], await redis.keys())

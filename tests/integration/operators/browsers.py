@@ -33,7 +33,7 @@ class Account:
     credentials: Credentials
 
     def code(self, *, later_by: int = 0) -> str:
-        query = parse_qs(urlsplit(self.credentials.factor_address).query)
+        query = parse_qs(urlsplit(self.credentials.totp_uri).query)
         secret = base64.b32decode(query["secret"][0])
         return totp.code_at(secret, int(time.time()) // totp.STEP_S + later_by)
 
@@ -42,7 +42,7 @@ class Account:
         return {"handle": self.handle, "password": password, "code": self.code()} | other
 
 
-def make_account(role: OperatorRole = OperatorRole.MANAGER) -> Account:
+def make_account(role: OperatorRole = OperatorRole.ADMIN) -> Account:
     handle = f"ola{secrets.token_hex(6)}"
     made = create_operator(handle=handle, name="Ola Nordmann", role=role, now=timezone.now())
     return Account(handle, made)
@@ -85,7 +85,7 @@ def new_browser() -> Browser:
     return Browser(Client(REMOTE_ADDR=f"10.{octets}"))
 
 
-def signed_in(role: OperatorRole = OperatorRole.MANAGER) -> Browser:
+def signed_in(role: OperatorRole = OperatorRole.ADMIN) -> Browser:
     """Return a signed-in browser without the sign-in page, which has its own tests and takes a
     second."""
     browser, request = new_browser(), HttpRequest()

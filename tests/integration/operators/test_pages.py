@@ -27,7 +27,7 @@ CHANGES: Final = (
 
 
 def _page(
-    address: str = "", *, role: OperatorRole = OperatorRole.MANAGER, query: Query = None
+    address: str = "", *, role: OperatorRole = OperatorRole.ADMIN, query: Query = None
 ) -> Any:
     return signed_in(role).client.get(f"/operators/{address}", query or {})
 

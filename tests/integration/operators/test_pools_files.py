@@ -49,7 +49,7 @@ def test_replicas_are_a_file(gateway: Gateway) -> None:
 def test_what_is_left_out_is_in_it_and_says_why(gateway: Gateway) -> None:
     found = read_installation(now=timezone.now())
     refused = RejectedReplica("other:8000", "block_size", "16", "32", 2)
-    pools = [replace(found.pools[0], refused=[refused])]
+    pools = [replace(found.pools[0], rejected=[refused])]
 
     rows, _ = read(file_of(asked(), replace(found, pools=pools), None))
 

@@ -68,7 +68,7 @@ def test_where_nobody_listens_is_said(settings: Settings) -> None:
     settings.GATEWAY_METRICS = ["http://127.0.0.1:1", "no address"]
 
     assert [each.samples for each in scrape_gateways()] == [None, None]
-    assert list_slow_requests().num_silent == 2
+    assert list_slow_requests().num_unreachable == 2
 
 
 def test_without_gateways_nothing_is_asked(settings: Settings) -> None:

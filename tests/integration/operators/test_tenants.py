@@ -48,7 +48,7 @@ def published(company: Company) -> TenantSnapshot:
 
 
 def manager() -> Actor:
-    operator = OperatorIdentity("ola", may_change=True)
+    operator = OperatorIdentity("ola", can_change=True)
     return Actor(TenantId("t"), None, Role.OWNER, None, "", operator=operator)
 
 
@@ -136,7 +136,7 @@ def test_of_keys_only_what_identifies_them_is_shown(acme: Company, globex: Compa
 def test_no_permission_of_a_tenants_roles_is_an_operators(permission: Permission) -> None:
     actor = manager()
 
-    assert not actor.may(permission)
+    assert not actor.has_permission(permission)
     with pytest.raises(Forbidden):
         actor.require(permission)
 
@@ -348,7 +348,7 @@ def test_the_operations_themselves_refuse_support(acme: Company) -> None:
         Role.AUDITOR,
         None,
         "",
-        operator=OperatorIdentity("ola", may_change=False),
+        operator=OperatorIdentity("ola", can_change=False),
     )
 
     with pytest.raises(Forbidden):

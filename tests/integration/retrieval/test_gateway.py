@@ -61,24 +61,24 @@ def typing_in(library: Library, **fields: Any) -> AdmittedRequest:
 
 async def exchange(library: Library, retrieval: Retrieval) -> None:
     """Run one round of courier and worker."""
-    await retrieval.courier.deliver()
+    await retrieval.client.send_pending()
     await in_thread(library.work)
-    await retrieval.courier.collect()
+    await retrieval.client.receive_results()
 
 
 async def test_the_first_request_starts_it_and_later_ones_have_it(
     acme: Library, retrieval: Retrieval, clock: FakeClock
 ) -> None:
     request = typing_in(acme)
-    first = retrieval.of(request)
+    first = retrieval.find(request)
     # Its query came before its files were in the index.
     await exchange(acme, retrieval)
-    second = retrieval.of(request)
+    second = retrieval.find(request)
     clock.pass_s(FIRST_EMPTY_S)
-    third = retrieval.of(request)
+    third = retrieval.find(request)
     await exchange(acme, retrieval)
 
-    found = retrieval.of(request)
+    found = retrieval.find(request)
 
     assert first == second == third == ()
     assert [each.path for each in found] == ["invoices.py"]
@@ -90,24 +90,24 @@ async def test_the_neighbour_who_types_the_same_has_nothing_of_it(
 ) -> None:
     await in_thread(lambda: acme.keep(INVOICE.path, INVOICE.text))
     for library in (acme, globex):
-        retrieval.of(typing_in(library, files=()))
+        retrieval.find(typing_in(library, files=()))
     await exchange(acme, retrieval)
 
-    assert retrieval.of(typing_in(acme)) != ()
-    assert retrieval.of(typing_in(globex)) == ()
+    assert retrieval.find(typing_in(acme)) != ()
+    assert retrieval.find(typing_in(globex)) == ()
 
 
 async def test_while_one_types_little_is_sent(
     acme: Library, retrieval: Retrieval, embeddings: FakeEmbeddings, clock: FakeClock
 ) -> None:
     await in_thread(lambda: acme.keep(INVOICE.path, INVOICE.text))
-    retrieval.of(typing_in(acme))
+    retrieval.find(typing_in(acme))
     await exchange(acme, retrieval)
     embeddings.texts.clear()
 
     for number in range(int(QUESTION_EVERY_S) - 1):
         clock.pass_s(1.0)
-        retrieval.of(typing_in(acme, prefix="x" * number))
+        retrieval.find(typing_in(acme, prefix="x" * number))
         await exchange(acme, retrieval)
 
     assert embeddings.texts == []
@@ -118,9 +118,9 @@ async def test_a_file_is_sent_again_when_it_changed_or_long_after(
 ) -> None:
     async def num_sent_after(seconds: float, text: str) -> int:
         clock.pass_s(seconds)
-        retrieval.of(typing_in(acme, prefix="", files=(ContextFile("b.py", text, 0),)))
-        await retrieval.courier.deliver()
-        return len(await in_thread(lambda: acme.desk.streams.take(FILES, count=9)))
+        retrieval.find(typing_in(acme, prefix="", files=(ContextFile("b.py", text, 0),)))
+        await retrieval.client.send_pending()
+        return len(await in_thread(lambda: acme.desk.streams.read(FILES, count=9)))
 
     assert await num_sent_after(0, "one = 1") == 1
     assert await num_sent_after(FILE_EVERY_S, "one = 1") == 0
@@ -130,9 +130,9 @@ async def test_a_file_is_sent_again_when_it_changed_or_long_after(
 
 async def test_generated_files_are_not_sent(acme: Library, retrieval: Retrieval) -> None:
     files = (ContextFile("package-lock.json", "{}", 0), ContextFile("a.min.js", "x=1", 0))
-    retrieval.of(typing_in(acme, prefix="", files=files))
+    retrieval.find(typing_in(acme, prefix="", files=files))
 
-    await retrieval.courier.deliver()
+    await retrieval.client.send_pending()
 
     assert await in_thread(lambda: connect().xlen(FILES)) == 0
 
@@ -142,7 +142,7 @@ async def test_secrets_do_not_leave_the_gateway(
 ) -> None:
     secret = "AKIA" + "QX7RT2MNV4KLPZ3J"
     text = f"{INVOICE.text}\nconnect('{secret}')\n"
-    retrieval.of(typing_in(acme, prefix=text, files=(ContextFile("b.py", text, 0),)))
+    retrieval.find(typing_in(acme, prefix=text, files=(ContextFile("b.py", text, 0),)))
 
     await exchange(acme, retrieval)
 
@@ -152,7 +152,7 @@ async def test_secrets_do_not_leave_the_gateway(
 
 async def test_texts_that_are_no_unicode_do_no_harm(acme: Library, retrieval: Retrieval) -> None:
     files = (ContextFile("b\ud800.py", f"{INVOICE.text}# \ud800\n", 0),)
-    retrieval.of(typing_in(acme, path="now\ud800.py", files=files))
+    retrieval.find(typing_in(acme, path="now\ud800.py", files=files))
 
     await exchange(acme, retrieval)
 
@@ -163,23 +163,23 @@ async def test_an_answer_that_was_meant_for_another_is_not_taken(
     acme: Library, globex: Library, retrieval: Retrieval
 ) -> None:
     request = typing_in(acme)
-    retrieval.of(request)
-    await retrieval.courier.deliver()
-    (question_id,) = retrieval.courier._awaited
+    retrieval.find(request)
+    await retrieval.client.send_pending()
+    (question_id,) = retrieval.client._awaited
     await in_thread(lambda: _plant(globex.company.tenant_id, question_id, retrieval))
 
-    await retrieval.courier.collect()
+    await retrieval.client.receive_results()
 
-    assert retrieval.of(request) == ()
+    assert retrieval.find(request) == ()
 
 
 async def test_garbage_among_the_answers_is_dropped(acme: Library, retrieval: Retrieval) -> None:
-    retrieval.of(typing_in(acme))
-    await retrieval.courier.deliver()
-    await in_thread(lambda: connect().rpush(answers_key(retrieval.courier._gateway), b"garbage"))
+    retrieval.find(typing_in(acme))
+    await retrieval.client.send_pending()
+    await in_thread(lambda: connect().rpush(answers_key(retrieval.client._gateway), b"garbage"))
 
     with capture_logs() as logs:
-        await retrieval.courier.collect()
+        await retrieval.client.receive_results()
 
     assert [entry["event"] for entry in logs] == ["retrieval.unreadable"]
 
@@ -188,14 +188,14 @@ async def test_without_an_answer_it_asks_again(
     acme: Library, retrieval: Retrieval, clock: FakeClock
 ) -> None:
     request = typing_in(acme)
-    retrieval.of(request)
-    await retrieval.courier.deliver()
+    retrieval.find(request)
+    await retrieval.client.send_pending()
     clock.pass_s(MAX_WAIT_S)
-    await retrieval.courier.collect()
+    await retrieval.client.receive_results()
     clock.pass_s(FIRST_EMPTY_S)
 
-    retrieval.of(request)
-    await retrieval.courier.deliver()
+    retrieval.find(request)
+    await retrieval.client.send_pending()
 
     assert await in_thread(lambda: connect().xlen(QUESTIONS)) == 2
 
@@ -204,13 +204,13 @@ async def test_without_an_answer_it_sends_the_files_again(
     acme: Library, retrieval: Retrieval, clock: FakeClock
 ) -> None:
     request = typing_in(acme)
-    retrieval.of(request)
-    await retrieval.courier.deliver()
+    retrieval.find(request)
+    await retrieval.client.send_pending()
     await in_thread(lambda: connect().delete(FILES, QUESTIONS))  # like the expiry, without a worker
     clock.pass_s(MAX_WAIT_S)
-    await retrieval.courier.collect()
+    await retrieval.client.receive_results()
 
-    retrieval.of(request)
+    retrieval.find(request)
     await exchange(acme, retrieval)
 
     assert await in_thread(acme.paths) == {"invoices.py"}
@@ -223,8 +223,8 @@ async def test_redis_that_is_away_stops_nothing_and_keeps_nothing(
     async with Redis.from_url("redis://127.0.0.1:9") as away:
         retrieval = Retrieval(away, root_secret=settings.ROOT_SECRET, clock=clock)
         with capture_logs() as logs:
-            running = asyncio.create_task(retrieval.courier.run())
-            answers = [retrieval.of(request) for _ in range(3)]
+            running = asyncio.create_task(retrieval.client.run())
+            answers = [retrieval.find(request) for _ in range(3)]
             await _until(lambda: bool(logs))
             running.cancel()
             with suppress(asyncio.CancelledError):
@@ -232,18 +232,18 @@ async def test_redis_that_is_away_stops_nothing_and_keeps_nothing(
 
     assert answers == [()] * 3
     assert {entry["event"] for entry in logs} == {"retrieval.unreachable"}
-    assert retrieval.courier._outbox.take() is None
+    assert retrieval.client._outbox.dequeue() is None
 
 
 async def test_the_courier_runs_by_itself(acme: Library, retrieval: Retrieval) -> None:
     await in_thread(lambda: acme.keep(INVOICE.path, INVOICE.text))
     request = typing_in(acme, files=())
-    running = asyncio.create_task(retrieval.courier.run())
-    retrieval.of(request)
-    await _until(lambda: bool(retrieval.courier._awaited))
+    running = asyncio.create_task(retrieval.client.run())
+    retrieval.find(request)
+    await _until(lambda: bool(retrieval.client._awaited))
     await in_thread(acme.work)
 
-    await _until(lambda: retrieval.of(request) != ())
+    await _until(lambda: retrieval.find(request) != ())
 
     running.cancel()
     with suppress(asyncio.CancelledError):
@@ -253,7 +253,7 @@ async def test_the_courier_runs_by_itself(acme: Library, retrieval: Retrieval) -
 def _plant(tenant_id: TenantId, question_id: str, retrieval: Retrieval) -> None:
     found = SnippetResult(question_id, (SnippetMatch("theirs.py", "theirs", 0.9),))
     sealed = Sealer(settings.ROOT_SECRET).seal(tenant_id, found)
-    connect().rpush(answers_key(retrieval.courier._gateway), sealed)
+    connect().rpush(answers_key(retrieval.client._gateway), sealed)
 
 
 async def _until(condition: Any) -> None:

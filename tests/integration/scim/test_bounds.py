@@ -147,7 +147,7 @@ def test_one_tenants_requests_hold_few_places(
     neighbour = provider_of(cast.globex)
     with ExitStack() as held:
         for _ in range(4):
-            held.enter_context(PLACES.taken(company.tenant_id))
+            held.enter_context(PLACES.acquire(company.tenant_id))
         refused, taken = provider.ask("GET", "Users"), neighbour.ask("GET", "Users")
 
     assert (refused.status_code, refused["Retry-After"], taken.status_code) == (429, "5", 200)

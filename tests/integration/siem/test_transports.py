@@ -123,4 +123,4 @@ async def send(text: str, secret: str) -> None:
         return
     destination = Destination(address, secret, networks)
     async with webhook_sender(destination, lambda: datetime.now(UTC)) as sender:
-        await sender.send(message)
+        await sender.send_message(message)

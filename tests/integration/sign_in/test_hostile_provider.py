@@ -107,7 +107,7 @@ def test_a_tenants_slow_provider_holds_few_places(
 ) -> None:
     with ExitStack() as held:
         for _ in range(8):
-            held.enter_context(OUTWARD.taken(company.tenant_id))
+            held.enter_context(OUTWARD.acquire(company.tenant_id))
         refused = ask_for_sign_in(owner)
         neighbour = make_company("hooli", {Role.OWNER: "hank"})
         make_domain(neighbour, f"{neighbour.slug}.example", verified=True)

@@ -30,4 +30,4 @@ def rotate(company: Company, *, replacing: bool = False) -> RotationResult:
 def forget_held() -> None:
     """Empty the key cache, as in a new process."""
     for key in list(key_cache._keys):
-        key_cache.drop(key)
+        key_cache.remove(key)

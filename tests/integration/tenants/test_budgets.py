@@ -250,7 +250,7 @@ def test_a_hard_budget_is_used_up_once_a_completion_may_cost_more_than_is_left(
     spend(company)
 
     after = find_budget(actor=company.administrator.actor, budget_id=budget.id, now=NOW)
-    assert (before.is_used_up, after.is_used_up) == (False, is_hard)
+    assert (before.is_exhausted, after.is_exhausted) == (False, is_hard)
     assert [alert.percent for alert in after.alerts] == percents
 
 

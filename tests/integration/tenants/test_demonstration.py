@@ -67,7 +67,7 @@ def test_both_have_a_plan_and_a_budget_that_stops_nothing(state: Path) -> None:
         (budget,) = (each for each in page.rows if each.scope is BudgetScope.TENANT)
         assert not budget.is_hard
         with tenant_scope(tenant_id):
-            assert read_price_book(tenant_id).on(utc_day(timezone.now())) is not None
+            assert read_price_book(tenant_id).price_on(utc_day(timezone.now())) is not None
 
 
 def test_a_second_run_gives_the_same_answer(state: Path) -> None:

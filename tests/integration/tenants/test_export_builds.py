@@ -212,7 +212,7 @@ def test_a_cancelled_build_stops_and_goes(company: Company) -> None:
     cancel_export(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
 
     with pytest.raises(ClaimLost):
-        claim.hold()
+        claim.renew()
     sweep_tenant(tenant_id=company.tenant_id, now=timezone.now())
     with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
@@ -229,7 +229,7 @@ def test_the_trail_says_in_which_state_a_build_was_cancelled(
     company: Company, state: JobState
 ) -> None:
     build_id = records(company)
-    if state is JobState.BUILDING:
+    if state is JobState.RUNNING:
         assert claim_next(company.tenant_id, timezone.now) is not None
 
     cancel_export(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
@@ -265,7 +265,7 @@ def test_a_store_that_fails_is_tried_again_and_given_up_in_the_end(
         failing.setattr(storages["exports"], "save", broken)
         for _ in range(MAX_ATTEMPTS):
             assert not visit(company.tenant_id, lambda: clock[0])
-            assert made(company, build_id).state is JobState.BUILDING
+            assert made(company, build_id).state is JobState.RUNNING
             clock[0] += CLAIM_FOR
         visit(company.tenant_id, lambda: clock[0])
 

@@ -97,7 +97,7 @@ def test_of_long_files_one_is_written_at_a_time(company: Company) -> None:
     with redis_lock(connect(), "long-exports"):
         tasks.write_long_exports()
 
-    assert made(company, build_id).state is JobState.BUILDING
+    assert made(company, build_id).state is JobState.RUNNING
 
 
 def test_a_small_export_goes_before_a_long_file_that_waits(company: Company) -> None:

@@ -30,7 +30,7 @@ def download(token: str, now: datetime | None = None) -> bytes:
     now = now or timezone.now()
     link = find_link(token=token, now=now)
     found = open_download(link=link, address="192.0.2.9", request_id="r", now=now)
-    return b"".join(found.pieces())
+    return b"".join(found.read_pieces())
 
 
 def test_a_link_gives_the_file_and_both_are_in_the_trail(company: Company) -> None:

@@ -165,8 +165,8 @@ def test_what_needs_a_look_is_counted_and_found(company: Company) -> None:
 
     counts = count_keys(actor=actor, now=now)
 
-    assert (counts.listed, counts.idle, counts.unattended, counts.leaked) == (3, 1, 1, 1)
-    assert (counts.idle_days, counts.revokes_idle) == (90, False)
+    assert (counts.listed, counts.idle, counts.unowned, counts.leaked) == (3, 1, 1, 1)
+    assert (counts.idle_days, counts.has_idle_revocation) == (90, False)
     assert names(actor, concern=KeyConcern.IDLE) == ["Anvil"]
-    assert names(actor, concern=KeyConcern.UNATTENDED) == ["crane"]
+    assert names(actor, concern=KeyConcern.UNOWNED) == ["crane"]
     assert names(actor, concern=KeyConcern.LEAKED) == ["Bellows"]

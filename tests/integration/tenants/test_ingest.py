@@ -215,7 +215,7 @@ def test_what_a_dead_consumer_had_read_is_ingested_by_another(
     record = completion(company)
     send(record)
     dead = UsageStream(connect(), consumer="dead")
-    assert len(dead.read()) == 1
+    assert len(dead.read_new()) == 1
 
     ingest_all(stream)
 
@@ -225,12 +225,12 @@ def test_what_a_dead_consumer_had_read_is_ingested_by_another(
 def test_a_living_consumers_entries_are_left_to_it(company: Company, stream: UsageStream) -> None:
     send(completion(company))
     slow = UsageStream(connect(), consumer="slow")
-    entries = slow.read()
+    entries = slow.read_new()
 
     ingest_all(UsageStream(connect(), consumer="other", claim_after_ms=60_000))
 
     assert request_ids(company) == set()
-    slow.settle(entries, [])
+    slow.acknowledge(entries, [])
 
 
 @pytest.mark.parametrize(
@@ -385,5 +385,5 @@ def test_a_key_remembers_its_last_use_to_the_minute(stream: UsageStream) -> None
 class DiesBeforeAcknowledging(UsageStream):
     """A consumer whose process dies after COMMIT."""
 
-    def settle(self, *args: Any) -> None:
+    def acknowledge(self, *args: Any) -> None:
         raise ConnectionResetError

@@ -136,7 +136,7 @@ def test_of_a_team_that_is_gone_nothing_is_in_force(company: Company) -> None:
 
     delete_team(actor=company.platform, team_id=team.id, now=timezone.now())
 
-    assert read_overrides(tenant_id=company.tenant_id).of == {}
+    assert read_overrides(tenant_id=company.tenant_id).all == {}
     assert published(company).layers == ()
 
 
@@ -198,7 +198,7 @@ def test_nothing_can_be_said_of_a_neighbour(company: Company, cast: Cast) -> Non
             find_override(actor=bob, subject=subject)
 
     say(company, user(company.developer), NO_CHAT)
-    assert user(company.developer) not in read_overrides(tenant_id=cast.acme.tenant_id).of
+    assert user(company.developer) not in read_overrides(tenant_id=cast.acme.tenant_id).all
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_a_malformed_layer_is_refused_by_its_field(
         say(company, user(company.developer), document)
 
     assert caught.value.field == field
-    assert read_overrides(tenant_id=company.tenant_id).of == {}
+    assert read_overrides(tenant_id=company.tenant_id).all == {}
 
 
 def test_a_change_without_a_reason_is_refused(company: Company) -> None:

@@ -153,7 +153,7 @@ def test_an_index_is_built_month_by_month_and_goes_on_where_it_was_stopped() -> 
 
         with owner.cursor() as cursor:
             assert _is_valid(cursor)
-            ensure_month(owner, TABLE, MARCH.later(1))
+            ensure_month(owner, TABLE, MARCH.plus_months(1))
             assert _is_valid(cursor)
     finally:
         with owner.cursor() as cursor:

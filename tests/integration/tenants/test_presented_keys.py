@@ -51,7 +51,7 @@ def test_a_key_is_its_tenants_and_nobodys(company: Company) -> None:
         made.key.lookup_id,
     )
     assert actor.kind is ActorKind.KEY
-    assert [each for each in Permission if actor.may(each)] == [Permission.READ_USAGE]
+    assert [each for each in Permission if actor.has_permission(each)] == [Permission.READ_USAGE]
 
 
 def test_what_a_key_has_no_scope_for_is_refused_by_its_scopes(company: Company) -> None:
@@ -195,7 +195,7 @@ def test_a_grant_that_is_gone_from_the_role_is_gone_from_the_key(company: Compan
 
     stronger = replace(actor, grant=replace(actor.grant, permissions=frozenset(Permission)))
 
-    assert stronger.may(Permission.WRITE_POLICY)
-    assert not replace(actor, grant=replace(actor.grant, permissions=frozenset())).may(
+    assert stronger.has_permission(Permission.WRITE_POLICY)
+    assert not replace(actor, grant=replace(actor.grant, permissions=frozenset())).has_permission(
         Permission.READ_USAGE
     )

@@ -100,7 +100,7 @@ def test_small_groups_are_there_but_not_their_numbers(company: Company) -> None:
 
     assert shown(found) == {"go": None, "python": 12, "rust": None}
     reasons = {row.key: row.suppression for row in found.rows}
-    assert reasons["go"] is Suppression.SMALL
+    assert reasons["go"] is Suppression.TOO_FEW_USERS
     assert reasons["rust"] is Suppression.COMPLEMENTARY
     assert all(row.users is None for row in found.rows if row.suppression)
 
@@ -120,7 +120,7 @@ def test_quality_of_a_few_is_not_told_but_their_bill_is(company: Company) -> Non
     count(company)
 
     assert ask(company, kind=ReportKind.USAGE).total.counts is not None
-    assert ask(company, kind=ReportKind.QUALITY).total.suppression is Suppression.SMALL
+    assert ask(company, kind=ReportKind.QUALITY).total.suppression is Suppression.TOO_FEW_USERS
 
 
 def test_a_tenant_says_how_small_a_group_may_be(company: Company) -> None:

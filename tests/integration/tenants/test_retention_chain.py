@@ -31,7 +31,7 @@ def audit_due(company: Company, *holds: HoldPeriod) -> list[int]:
     """Return the sequence numbers of the entries that would be purged in ten years."""
     (table,) = RETENTION_TABLES[DataClass.AUDIT]
     with tenant_scope(company.tenant_id):
-        due = table.due(company.tenant_id, timezone.now() + timedelta(days=3_653), holds)
+        due = table.select_due(company.tenant_id, timezone.now() + timedelta(days=3_653), holds)
         return sorted(due.values_list("sequence", flat=True))
 
 

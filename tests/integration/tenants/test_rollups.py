@@ -276,10 +276,10 @@ def test_what_waits_in_the_stream_is_not_said_to_be_complete(company: Company) -
     stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
     ingest_all(stream)
     now = timezone.now() + timedelta(hours=1)
-    assert stream.arrived_until(now=now) == now
+    assert stream.find_arrived_until(now=now) == now
     entry_id = connect().xadd(USAGE_STREAM, {USAGE_FIELD: b"\xc1"})
 
-    waiting = stream.arrived_until(now=now)
+    waiting = stream.find_arrived_until(now=now)
 
     assert waiting == from_unix_ms(int(bytes(entry_id).partition(b"-")[0]))  # type: ignore[arg-type]
     ingest_all(stream)

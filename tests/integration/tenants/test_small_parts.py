@@ -76,7 +76,7 @@ def told(found: Report) -> set[str]:
 
 
 def look(company: Company, *, days: tuple[date, date] = DAY, **only: Any) -> Overview:
-    asked = ReportQuery(*days, only=ReportFilter(**only))
+    asked = ReportQuery(*days, filter=ReportFilter(**only))
     return overview(actor=company.administrator.actor, asked=asked, now=NOON)
 
 
@@ -255,7 +255,7 @@ def test_a_part_of_an_experiment_is_judged_as_others_are(company: Company) -> No
 
     (found,) = read_experiments(
         actor=company.administrator.actor,
-        asked=ReportQuery(*DAY, only=ReportFilter(language="python")),
+        asked=ReportQuery(*DAY, filter=ReportFilter(language="python")),
     ).experiments
 
     assert all(each.row.counts is None for each in found.variants)
@@ -272,7 +272,7 @@ def test_first_tokens_of_an_experiment_are_of_the_part_that_is_asked_about(
 
     (found,) = read_experiments(
         actor=company.administrator.actor,
-        asked=ReportQuery(*DAY, only=ReportFilter(language="python")),
+        asked=ReportQuery(*DAY, filter=ReportFilter(language="python")),
     ).experiments
 
     measured = [each.measured.first_token_ms for each in found.variants]

@@ -75,7 +75,7 @@ def sums(server: StripeServer) -> dict[str, int]:
 def uneven(stripe: HttpStripe, company: Company) -> list[Comparison]:
     found = reconcile(stripe, company.tenant_id, month=OCTOBER)
     assert len(found) == len(METERS)
-    return [each for each in found if not each.is_even]
+    return [each for each in found if not each.is_equal]
 
 
 ALL = {
@@ -158,7 +158,7 @@ def test_what_is_missing_there_is_said(
 
     (found,) = uneven(stripe, company)
 
-    assert (found.event_name, found.booked - found.at_stripe) == (lost.event_name, lost.value)
+    assert (found.event_name, found.booked - found.stripe_quantity) == (lost.event_name, lost.value)
 
 
 def test_what_is_too_much_there_is_said(
@@ -169,7 +169,7 @@ def test_what_is_too_much_there_is_said(
 
     (found,) = uneven(stripe, company)
 
-    assert found.at_stripe == 2 * found.booked
+    assert found.stripe_quantity == 2 * found.booked
 
 
 def test_what_is_rejected_is_shown_and_left(
@@ -210,7 +210,7 @@ def test_failures_say_whether_it_may_have_arrived(
     server.faults = [fault]
 
     with pytest.raises(kind):
-        stripe.send(MeterEvent("i", METERS[0], "cus_0000", 1, NOW))
+        stripe.send_event(MeterEvent("i", METERS[0], "cus_0000", 1, NOW))
 
 
 def test_a_customer_is_made_once_whatever_fails(stripe: HttpStripe, server: StripeServer) -> None:

@@ -51,10 +51,10 @@ def test_tasks_are_counted_by_how_they_ended_and_how_long_they_took(
     connection: redis.Redis,
 ) -> None:
     counts = TaskCounts(connection)
-    counts.ended("bill", took_s=0.02, has_failed=False, now_s=100.0)
-    counts.ended("bill", took_s=3.0, has_failed=False, now_s=200.0)
-    counts.ended("bill", took_s=10_000.0, has_failed=True, now_s=300.0)
-    counts.ended("purge", took_s=1.0, has_failed=True, now_s=300.0)
+    counts.on_finished("bill", took_s=0.02, has_failed=False, now_s=100.0)
+    counts.on_finished("bill", took_s=3.0, has_failed=False, now_s=200.0)
+    counts.on_finished("bill", took_s=10_000.0, has_failed=True, now_s=300.0)
+    counts.on_finished("purge", took_s=1.0, has_failed=True, now_s=300.0)
 
     told = _told(list(WorkerMetricsCollector(connection, queues=[]).collect()))
 

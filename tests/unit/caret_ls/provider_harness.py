@@ -43,7 +43,7 @@ class TurnedClock:
 
 @dataclass
 class FakeGateway:
-    """A gateway that `asking` calls, as it calls the link. Requests wait for responses from the
+    """A gateway that `request` calls, as it calls the link. Requests wait for responses from the
     test."""
 
     asked: list[Frame] = field(default_factory=list)
@@ -56,7 +56,7 @@ class FakeGateway:
         return True
 
     @asynccontextmanager
-    async def asking(self, frame: Frame) -> AsyncIterator[AsyncIterator[Frame]]:
+    async def request(self, frame: Frame) -> AsyncIterator[AsyncIterator[Frame]]:
         self.asked.append(frame)
         queue = self.answers.setdefault(frame["id"], asyncio.Queue())
         for answer in self.ready.pop(0) if self.ready else []:
@@ -137,7 +137,7 @@ class Desk:
         self, *, is_invoked: bool = False, chosen: SelectedCompletion | None = None
     ) -> "asyncio.Task[InlineItem | None]":
         wish = InlineRequest(self.at, is_invoked, chosen)
-        return asyncio.create_task(self.assistant.suggest(URI, wish))
+        return asyncio.create_task(self.assistant.provide(URI, wish))
 
     async def is_asked(self, number: int) -> Frame:
         """Return the gateway's `number`-th request, once it has arrived."""

@@ -36,7 +36,7 @@ async def test_what_the_gateway_says_is_offered_whole(desk: Desk) -> None:
 
 
 async def test_before_anything_is_asked_that_is_the_reason(desk: Desk) -> None:
-    assert desk.assistant.last_reason is SkipReason.NOT_ASKED
+    assert desk.assistant.last_reason is SkipReason.NOT_REQUESTED
 
 
 async def test_the_reason_is_the_newest_requests(desk: Desk) -> None:
@@ -44,7 +44,7 @@ async def test_the_reason_is_the_newest_requests(desk: Desk) -> None:
     await desk.is_asked(1)
     other = "file:///nowhere/b.py"
     desk.open("# why |\n", uri=other)
-    await desk.assistant.suggest(other, InlineRequest(desk.at))
+    await desk.assistant.provide(other, InlineRequest(desk.at))
     desk.gateway.says("1", "a")
 
     assert await older is not None, "it arrived later, but was requested before"
@@ -88,7 +88,7 @@ async def test_a_word_that_cannot_be_gone_on_from_ends_it(
     desk.open("a = 1\nb =w|x\n")
 
     assert await desk.asks(chosen=other) is None
-    assert desk.assistant.last_reason is SkipReason.WORD_LIST
+    assert desk.assistant.last_reason is SkipReason.COMPLETION_LIST_OPEN
     assert desk.gateway.asked == []
 
 
@@ -193,7 +193,7 @@ async def test_taken_back_and_asked_anew_it_is_joined(desk: Desk) -> None:
 
 
 async def test_a_key_waits_for_the_next_one_before_it_asks(desk: Desk) -> None:
-    desk.pace.typed(desk.clock.now_s)
+    desk.pace.on_keystroke(desk.clock.now_s)
     first = desk.asks()
     await asyncio.sleep(0.01)
     desk.type("c")
@@ -207,8 +207,8 @@ async def test_a_key_waits_for_the_next_one_before_it_asks(desk: Desk) -> None:
 
 
 async def test_a_key_pressed_for_it_asks_while_a_fast_typist_is_waited_for(desk: Desk) -> None:
-    desk.pace.min_wait_ms = 60_000
-    desk.pace.typed(desk.clock.now_s)
+    desk.pace.min_delay_ms = 60_000
+    desk.pace.on_keystroke(desk.clock.now_s)
     desk.gateway.ready.append(said("c"))
     waiting = desk.asks()
     await asyncio.sleep(0.01)
@@ -340,13 +340,13 @@ async def test_a_language_that_the_gateway_does_not_know_is_left_out(desk: Desk)
 async def test_a_file_that_is_closed_meanwhile_is_offered_nothing(desk: Desk) -> None:
     asked = desk.asks()
     await desk.is_asked(1)
-    desk.assistant.drop(URI)
+    desk.assistant.cancel(URI)
     desk.files.close(URI)
 
     assert await asked is None
     assert desk.gateway.taken_back == ["1"]
     assert await desk.asks() is None
-    assert desk.assistant.last_reason is SkipReason.FILE_GONE
+    assert desk.assistant.last_reason is SkipReason.FILE_CLOSED
 
 
 async def test_a_file_that_has_changed_meanwhile_is_offered_nothing(desk: Desk) -> None:

@@ -4,19 +4,19 @@ from caret_ls.backoff import FIRST_S, MAX_S, Backoff
 def test_it_doubles_up_to_a_minute() -> None:
     backoff = Backoff(lambda: 1.0)
 
-    waits = [backoff.next_s() for _ in range(10)]
+    waits = [backoff.next_delay_s() for _ in range(10)]
 
     assert waits[:4] == [FIRST_S, 2 * FIRST_S, 4 * FIRST_S, 8 * FIRST_S]
     assert waits[-1] == MAX_S
 
 
 def test_half_of_it_is_chance() -> None:
-    assert Backoff(lambda: 0.0).next_s() == FIRST_S / 2
+    assert Backoff(lambda: 0.0).next_delay_s() == FIRST_S / 2
 
 
 def test_after_success_it_begins_anew() -> None:
     backoff = Backoff(lambda: 1.0)
-    backoff.next_s()
+    backoff.next_delay_s()
     backoff.reset()
 
-    assert backoff.next_s() == FIRST_S
+    assert backoff.next_delay_s() == FIRST_S

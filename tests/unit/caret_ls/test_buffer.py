@@ -31,7 +31,7 @@ def position_of(text: str, offset: int) -> Position:
 
 
 def offset_of(text: str, position: Position) -> int:
-    return TextDocument(text).offset(position)
+    return TextDocument(text).to_offset(position)
 
 
 def made_in(text: str, edit: TextEdit) -> str:
@@ -83,29 +83,36 @@ def test_before_and_after_are_the_text(text: str, data: st.DataObject) -> None:
     at = position_of(text, data.draw(st.integers(0, len(text))))
     buffer = TextDocument(text)
 
-    assert buffer.before(at, max_chars=99) + buffer.after(at, max_chars=99) == text
-    assert len(buffer.before(at, max_chars=99)) == buffer.offset(at)
+    assert buffer.text_before(at, max_chars=99) + buffer.text_after(at, max_chars=99) == text
+    assert len(buffer.text_before(at, max_chars=99)) == buffer.to_offset(at)
 
 
 def test_of_a_long_text_whole_lines_that_fit_are_given() -> None:
     buffer = TextDocument("one\ntwo\nthree\nfour\nfive\n")
 
-    assert buffer.before(Position(2, 3), max_chars=8) == "two\nthr"
-    assert buffer.after(Position(2, 3), max_chars=8) == "ee\nfour\n"
+    assert buffer.text_before(Position(2, 3), max_chars=8) == "two\nthr"
+    assert buffer.text_after(Position(2, 3), max_chars=8) == "ee\nfour\n"
 
 
 def test_of_a_line_that_is_too_long_its_nearest_part_is_given() -> None:
     buffer = TextDocument("abcdefgh")
 
-    assert buffer.before(Position(0, 6), max_chars=3) == "def"
-    assert buffer.after(Position(0, 2), max_chars=3) == "cde"
+    assert buffer.text_before(Position(0, 6), max_chars=3) == "def"
+    assert buffer.text_after(Position(0, 2), max_chars=3) == "cde"
 
 
 def test_positions_count_code_units_of_utf_16() -> None:
     buffer = TextDocument("a😀b中c\n")
 
-    assert [buffer.offset(Position(0, units)) for units in (0, 1, 3, 4, 5, 6)] == [0, 1, 2, 3, 4, 5]
-    assert buffer.offset(Position(0, 2)) == 1, (
+    assert [buffer.to_offset(Position(0, units)) for units in (0, 1, 3, 4, 5, 6)] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
+    assert buffer.to_offset(Position(0, 2)) == 1, (
         "a position within a surrogate pair counts as before it"
     )
     assert utf16_length("a😀b") == 4
@@ -116,13 +123,13 @@ def test_positions_count_code_units_of_utf_16() -> None:
 def test_a_position_outside_is_the_nearest_inside(position: Position) -> None:
     buffer = TextDocument("ab\r\ncd")
 
-    assert buffer.offset(position) in (0, 2, 6)
+    assert buffer.to_offset(position) in (0, 2, 6)
 
 
 def test_form_feeds_and_the_like_end_no_line() -> None:
     buffer = TextDocument("a\x0cb\u2028c\x85d\ne")
 
-    assert buffer.offset(Position(1, 0)) == 8
+    assert buffer.to_offset(Position(1, 0)) == 8
 
 
 def test_a_carriage_return_and_a_line_feed_that_meet_are_one_end() -> None:
@@ -130,7 +137,7 @@ def test_a_carriage_return_and_a_line_feed_that_meet_are_one_end() -> None:
     buffer.replace(Position(1, 0), Position(1, 0), "\nb")
 
     assert buffer.text == "a\r\nb"
-    assert buffer.offset(Position(1, 0)) == 3
+    assert buffer.to_offset(Position(1, 0)) == 3
 
 
 def _order(position: Position) -> tuple[int, int]:

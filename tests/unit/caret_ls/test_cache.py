@@ -11,7 +11,7 @@ ABOVE = "def area(self):\n"
 
 def cache_of(text: str, suggestion: str, **more: str) -> SuggestionCache:
     cache = SuggestionCache()
-    cache.put(create_suggestion(place_in(text, **more), suggestion, id="1"))
+    cache.store(create_suggestion(place_in(text, **more), suggestion, id="1"))
     return cache
 
 
@@ -74,7 +74,7 @@ def test_where_nothing_was_suggested_is_known_for_that_very_place() -> None:
 
 def test_a_newer_suggestion_takes_the_place_of_the_one_before() -> None:
     cache = cache_of("a = |\n", "old")
-    cache.put(create_suggestion(place_in("a = |\n"), "new", id="2"))
+    cache.store(create_suggestion(place_in("a = |\n"), "new", id="2"))
 
     assert found(cache, "a = |\n") == ("new", 0)
 
@@ -88,9 +88,9 @@ def test_the_same_text_in_another_file_is_another_place() -> None:
 def test_the_least_recently_used_is_forgotten() -> None:
     cache = SuggestionCache()
     for number in range(MAX_SUGGESTIONS):
-        cache.put(create_suggestion(place_in(f"a{number} = |"), "b", id=str(number)))
+        cache.store(create_suggestion(place_in(f"a{number} = |"), "b", id=str(number)))
     found(cache, "a0 = |")
-    cache.put(create_suggestion(place_in("c = |"), "b", id="x"))
+    cache.store(create_suggestion(place_in("c = |"), "b", id="x"))
 
     assert len(cache) == MAX_SUGGESTIONS
     assert found(cache, "a0 = |") is not None
@@ -99,11 +99,11 @@ def test_the_least_recently_used_is_forgotten() -> None:
 
 def test_a_file_s_suggestions_are_forgotten() -> None:
     cache = cache_of("a = |", "b")
-    cache.put(create_suggestion(place_in("a = |", uri="file:///shop/b.py"), "c", id="2"))
-    cache.forget("file:///shop/a.py")
+    cache.store(create_suggestion(place_in("a = |", uri="file:///shop/b.py"), "c", id="2"))
+    cache.remove("file:///shop/a.py")
 
     assert len(cache) == 1
-    cache.forget()
+    cache.remove()
     assert len(cache) == 0
 
 

@@ -34,7 +34,7 @@ async def linked(
     told = Told()
     link = GatewayConnection(told, Backoff(lambda: 0.0), clock or SystemLoopClock(), tick_s=0.01)
     running = asyncio.create_task(link.run())
-    link.move(Address(made.url, "cpk_live_secret", "Neovim 0.12"))
+    link.set_address(Address(made.url, "cpk_live_secret", "Neovim 0.12"))
     try:
         yield link, told
     finally:
@@ -43,7 +43,7 @@ async def linked(
 
 
 async def read(link: GatewayConnection, id: str) -> list[Frame]:
-    async with link.asking({"type": "complete", "id": id}) as answers:
+    async with link.request({"type": "complete", "id": id}) as answers:
         return [answer async for answer in answers]
 
 
@@ -132,7 +132,7 @@ async def test_without_a_connection_nothing_can_be_asked() -> None:
 
     with pytest.raises(RequestEnded, match="offline"):
         await read(link, "1")
-    assert not link.tell({"type": "typed"})
+    assert not link.send({"type": "typed"})
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -140,9 +140,9 @@ async def test_a_refused_key_is_signed_out(status: int) -> None:
     async with gateway() as made:
         made.refusal = status
         async with linked(made) as (link, told):
-            await until(lambda: told.states == [ConnectionState.SIGNED_OUT])
+            await until(lambda: told.states == [ConnectionState.UNAUTHENTICATED])
             made.refusal = None
-            link.move(Address(made.url, "cpk_live_other"))
+            link.set_address(Address(made.url, "cpk_live_other"))
             await until(lambda: told.states[-1] is ConnectionState.CONNECTED)
 
     assert len(made.headers) == 2, "a rejected key must not be tried repeatedly"
@@ -152,9 +152,9 @@ async def test_a_key_that_was_refused_is_tried_again_when_asked_to() -> None:
     async with gateway() as made:
         made.refusal = 401
         async with linked(made) as (link, told):
-            await until(lambda: told.states == [ConnectionState.SIGNED_OUT])
+            await until(lambda: told.states == [ConnectionState.UNAUTHENTICATED])
             made.refusal = None
-            link.move(Address(made.url, "cpk_live_secret", "Neovim 0.12"))
+            link.set_address(Address(made.url, "cpk_live_secret", "Neovim 0.12"))
             await until(lambda: told.states[-1] is ConnectionState.CONNECTED)
 
     assert len(made.headers) == 2
@@ -166,7 +166,7 @@ async def test_a_revoked_key_is_signed_out() -> None:
         await made.sockets[0].close(4401)
         await until(lambda: len(told.states) == 2)
 
-    assert told.states[1] is ConnectionState.SIGNED_OUT
+    assert told.states[1] is ConnectionState.UNAUTHENTICATED
 
 
 async def test_a_gateway_that_fails_is_tried_again() -> None:
@@ -183,8 +183,8 @@ async def test_a_gateway_that_fails_is_tried_again() -> None:
 async def test_without_a_key_it_is_signed_out_and_goes_nowhere() -> None:
     async with gateway() as made, linked(made) as (link, told):
         await until(lambda: told.states == [ConnectionState.CONNECTED])
-        link.move(None)
-        await until(lambda: told.states[-1] is ConnectionState.SIGNED_OUT)
+        link.set_address(None)
+        await until(lambda: told.states[-1] is ConnectionState.UNAUTHENTICATED)
 
     assert len(made.sockets) == 1
 
@@ -194,7 +194,7 @@ async def test_where_there_is_no_gateway_it_is_offline(url: str) -> None:
     told = Told()
     link = GatewayConnection(told, Backoff(lambda: 0.0), SystemLoopClock())
     running = asyncio.create_task(link.run())
-    link.move(Address(url, "key"))
+    link.set_address(Address(url, "key"))
     try:
         await until(lambda: len(told.states) >= 2)
     finally:
@@ -209,7 +209,7 @@ async def test_a_proxy_that_cannot_be_used_is_offline(monkeypatch: pytest.Monkey
     told = Told()
     link = GatewayConnection(told, Backoff(lambda: 0.0), SystemLoopClock())
     running = asyncio.create_task(link.run())
-    link.move(Address("https://gateway.example", "key"))
+    link.set_address(Address("https://gateway.example", "key"))
     await until(lambda: ConnectionState.OFFLINE in told.states)
     await asyncio.sleep(0)
     is_running = not running.done()

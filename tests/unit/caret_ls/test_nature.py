@@ -18,7 +18,7 @@ def test_secret_files_by_their_names(path: str) -> None:
 
 @pytest.mark.parametrize("path", [".env.example", "secrets.py", "keys.ts", "environment.py"])
 def test_what_only_sounds_secret_is_not(path: str) -> None:
-    assert detect_file_kind(path, "x = 1\n") is FileKind.WRITTEN
+    assert detect_file_kind(path, "x = 1\n") is FileKind.NORMAL
 
 
 def test_a_private_key_is_secret_by_what_is_in_it() -> None:
@@ -45,5 +45,5 @@ def test_generated_files_by_their_heads(head: str) -> None:
 
 
 def test_what_people_write_is_written() -> None:
-    assert detect_file_kind("shop/orders.py", "import os\n" * 100) is FileKind.WRITTEN
-    assert detect_file_kind("", "") is FileKind.WRITTEN
+    assert detect_file_kind("shop/orders.py", "import os\n" * 100) is FileKind.NORMAL
+    assert detect_file_kind("", "") is FileKind.NORMAL

@@ -35,7 +35,7 @@ class Desk:
         return self.outcomes.change(URI, TextEdit(at, deleted, inserted), now_s)
 
     def look(self, now_s: float) -> None:
-        self.outcomes.look(lambda uri: self.text if uri == URI else None, now_s)
+        self.outcomes.check_persistence(lambda uri: self.text if uri == URI else None, now_s)
 
     @property
     def events(self) -> list[EditorOutcomeEvent]:

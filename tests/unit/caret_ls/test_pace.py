@@ -7,13 +7,13 @@ def typed(gap_s: float, *, keys: int = 12) -> tuple[TypingRate, float]:
     """Return a typing rate and the time of its last key."""
     pace = TypingRate()
     for number in range(keys):
-        pace.typed(number * gap_s)
+        pace.on_keystroke(number * gap_s)
     return pace, (keys - 1) * gap_s
 
 
 def wait_ms(pace: TypingRate, now_s: float, **more: bool) -> float:
     place = {"is_invoked": False, "is_fresh_line": False} | more
-    return round(pace.wait_s(now_s, **place) * 1000, 3)
+    return round(pace.delay_s(now_s, **place) * 1000, 3)
 
 
 def test_a_slow_typist_is_waited_for_as_long_as_is_usual() -> None:
@@ -37,7 +37,7 @@ def test_a_fast_typist_is_waited_for_until_he_slows_down() -> None:
 
 def test_a_pause_to_think_says_nothing_about_typing() -> None:
     pace, now_s = typed(0.2, keys=6)
-    pace.typed(now_s + 30)
+    pace.on_keystroke(now_s + 30)
 
     assert wait_ms(pace, now_s + 30) == pytest.approx(150)
 
@@ -56,7 +56,7 @@ def test_before_the_first_key_there_is_nothing_to_wait_for() -> None:
 def test_slow_answers_are_asked_for_less_often() -> None:
     pace, now_s = typed(5.0)
     for _ in range(8):
-        pace.answered(300.0)
+        pace.on_answer(300.0)
 
     assert wait_ms(pace, now_s) == MIN_WAIT_MS + 150
 
@@ -64,17 +64,17 @@ def test_slow_answers_are_asked_for_less_often() -> None:
 def test_usual_answers_change_nothing() -> None:
     pace, now_s = typed(5.0)
     for _ in range(8):
-        pace.answered(100.0)
+        pace.on_answer(100.0)
 
     assert wait_ms(pace, now_s) == MIN_WAIT_MS
 
 
 def test_suggestions_passed_by_make_it_patient_until_one_is_taken() -> None:
     pace, now_s = typed(5.0)
-    pace.passed_by()
-    pace.passed_by()
+    pace.on_ignored()
+    pace.on_ignored()
     patient = wait_ms(pace, now_s)
-    pace.taken()
+    pace.on_accepted()
 
     assert patient == pytest.approx(1.2 * MIN_WAIT_MS)
     assert wait_ms(pace, now_s) == MIN_WAIT_MS
@@ -83,14 +83,14 @@ def test_suggestions_passed_by_make_it_patient_until_one_is_taken() -> None:
 def test_the_wait_has_an_end() -> None:
     pace, now_s = typed(0.9)
     for _ in range(20):
-        pace.answered(10_000.0)
-        pace.passed_by()
+        pace.on_answer(10_000.0)
+        pace.on_ignored()
 
     assert wait_ms(pace, now_s) == MAX_WAIT_MS
 
 
 def test_the_user_may_want_to_be_waited_for_longer() -> None:
     pace, now_s = typed(5.0)
-    pace.min_wait_ms = 1_000
+    pace.min_delay_ms = 1_000
 
     assert wait_ms(pace, now_s) == 1_000

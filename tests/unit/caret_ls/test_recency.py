@@ -10,21 +10,21 @@ def paths(recency: RecentFiles, texts: dict[str, str] | None = None, *, own: str
             return None
         return f"text of {uri}\n" if texts is None else texts[uri]
 
-    return [file.path for file in recency.files(own, read)]
+    return [file.path for file in recency.list(own, read)]
 
 
 def opened(*names: str) -> RecentFiles:
     recency = RecentFiles()
     for name in names:
-        recency.open(name, name)
+        recency.on_open(name, name)
     return recency
 
 
 def test_the_last_edited_come_first_then_the_last_looked_at() -> None:
     recency = opened("a", "b", "c", "d")
-    recency.edit("b", at=0, now_s=10.0)
-    recency.edit("a", at=0, now_s=20.0)
-    recency.look("c")
+    recency.on_edit("b", at=0, now_s=10.0)
+    recency.on_edit("a", at=0, now_s=20.0)
+    recency.on_view("c")
 
     assert paths(recency) == ["a", "b", "c", "d"]
 
@@ -35,8 +35,8 @@ def test_its_own_file_and_what_is_barred_stay_behind() -> None:
 
 def test_a_closed_file_is_forgotten() -> None:
     recency = opened("a", "b")
-    recency.close("a")
-    recency.edit("a", at=0, now_s=1.0)
+    recency.on_close("a")
+    recency.on_edit("a", at=0, now_s=1.0)
 
     assert paths(recency) == ["b"]
 
@@ -56,7 +56,7 @@ def test_no_more_files_are_looked_into_than_go_along() -> None:
         asked.append(uri)
         return "x\n"
 
-    opened(*(str(number) for number in range(50))).files("", read)
+    opened(*(str(number) for number in range(50))).list("", read)
 
     assert len(asked) == MAX_FILES
 
@@ -66,9 +66,9 @@ def test_of_a_long_file_goes_what_was_changed() -> None:
     assert len(text) > MAX_FILE_CHARS
     recency = opened("long", "untouched")
     at = text.index("line 9000\n")
-    recency.edit("long", at=at, now_s=1.0)
+    recency.on_edit("long", at=at, now_s=1.0)
 
-    (file,) = recency.files("", lambda _: text)
+    (file,) = recency.list("", lambda _: text)
 
     assert file.path == "long"
     assert file.text.startswith("line ")

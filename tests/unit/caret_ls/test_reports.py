@@ -44,9 +44,9 @@ def outcome(request_id: str, **more: str) -> Frame:
 def test_what_is_told_without_a_connection_waits_for_one(wire: Wire, reports: OutcomeQueue) -> None:
     wire.is_open = False
     for name in "ab":
-        reports.report(outcome(name))
+        reports.add(outcome(name))
     wire.is_open = True
-    reports.reconnected()
+    reports.on_reconnect()
 
     assert wire.ids == ["a", "b"]
 
@@ -54,14 +54,14 @@ def test_what_is_told_without_a_connection_waits_for_one(wire: Wire, reports: Ou
 def test_what_went_into_a_connection_shortly_before_its_end_is_told_again(
     wire: Wire, reports: OutcomeQueue, clock: TurnedClock
 ) -> None:
-    reports.report(outcome("long ago"))
+    reports.add(outcome("long ago"))
     clock.now_s += RESEND_WINDOW_S + 1
-    reports.report(outcome("lately"))
+    reports.add(outcome("lately"))
     wire.told.clear()
     wire.is_open = False
-    reports.report(outcome("offline"))
+    reports.add(outcome("offline"))
     wire.is_open = True
-    reports.reconnected()
+    reports.on_reconnect()
 
     assert wire.ids == ["lately", "offline"]
 
@@ -69,19 +69,19 @@ def test_what_went_into_a_connection_shortly_before_its_end_is_told_again(
 def test_it_stays_in_doubt_until_a_connection_has_lived(
     wire: Wire, reports: OutcomeQueue, clock: TurnedClock
 ) -> None:
-    reports.report(outcome("a"))
-    reports.reconnected()
+    reports.add(outcome("a"))
+    reports.on_reconnect()
     clock.now_s += RESEND_WINDOW_S + 1
-    reports.reconnected()
+    reports.on_reconnect()
 
     assert wire.ids == ["a", "a"]
 
 
 def test_what_waits_is_not_overtaken(wire: Wire, reports: OutcomeQueue) -> None:
     wire.is_open = False
-    reports.report(outcome("shown"))
+    reports.add(outcome("shown"))
     wire.is_open = True
-    reports.report(outcome("accepted"))
+    reports.add(outcome("accepted"))
     reports.flush()
 
     assert wire.ids == ["shown", "accepted"]
@@ -90,9 +90,9 @@ def test_what_waits_is_not_overtaken(wire: Wire, reports: OutcomeQueue) -> None:
 def test_requests_find_room_beside_it(wire: Wire, reports: OutcomeQueue) -> None:
     wire.is_open = False
     for number in range(MAX_AT_ONCE + 1):
-        reports.report(outcome(str(number)))
+        reports.add(outcome(str(number)))
     wire.is_open = True
-    reports.reconnected()
+    reports.on_reconnect()
     first = len(wire.told)
     reports.flush()
 
@@ -102,7 +102,7 @@ def test_requests_find_room_beside_it(wire: Wire, reports: OutcomeQueue) -> None
 def test_what_waits_is_bounded_and_the_oldest_goes(wire: Wire, reports: OutcomeQueue) -> None:
     wire.is_open = False
     for number in range(MAX_UNTOLD + 10):
-        reports.report(outcome(str(number)))
+        reports.add(outcome(str(number)))
     wire.is_open = True
     for _ in range(MAX_UNTOLD):
         reports.flush()
@@ -112,11 +112,11 @@ def test_what_waits_is_bounded_and_the_oldest_goes(wire: Wire, reports: OutcomeQ
 
 
 def test_code_does_not_wait(wire: Wire, reports: OutcomeQueue) -> None:
-    reports.report(outcome("a", text="planted"))
+    reports.add(outcome("a", text="planted"))
     assert wire.told[0]["text"] == "planted"
-    reports.reconnected()
+    reports.on_reconnect()
     wire.is_open = False
-    reports.report(outcome("b", text="planted"))
+    reports.add(outcome("b", text="planted"))
     wire.is_open = True
     reports.flush()
 
@@ -125,21 +125,21 @@ def test_code_does_not_wait(wire: Wire, reports: OutcomeQueue) -> None:
 
 
 def test_what_no_other_connection_would_know_is_not_kept(wire: Wire, reports: OutcomeQueue) -> None:
-    reports.report({"type": "outcome", "id": "1"})
+    reports.add({"type": "outcome", "id": "1"})
     wire.is_open = False
-    reports.report({"type": "outcome", "id": "2"})
+    reports.add({"type": "outcome", "id": "2"})
     wire.is_open = True
-    reports.reconnected()
+    reports.on_reconnect()
 
     assert [frame["id"] for frame in wire.told] == ["1"]
 
 
 def test_another_gateway_is_told_nothing_of_it(wire: Wire, reports: OutcomeQueue) -> None:
-    reports.report(outcome("a"))
+    reports.add(outcome("a"))
     wire.is_open = False
-    reports.report(outcome("b"))
+    reports.add(outcome("b"))
     reports.clear()
     wire.is_open = True
-    reports.reconnected()
+    reports.on_reconnect()
 
     assert wire.ids == ["a"]

@@ -25,8 +25,8 @@ async def test_it_goes_with_the_key_that_was_told_last(monkeypatch: pytest.Monke
     params = types.InitializeParams(
         capabilities=types.ClientCapabilities(), initialization_options={"api_key": "first"}
     )
-    server.begin(params)
-    monkeypatch.setattr(server.session.link, "move", gone_with.append)
+    server.initialize(params)
+    monkeypatch.setattr(server.session.link, "set_address", gone_with.append)
     await server.set_up()
     for key in ("second", "third"):
         await server.sign_in(key)

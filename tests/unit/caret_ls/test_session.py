@@ -36,7 +36,7 @@ async def test_who_switches_it_off_and_on_again_has_ended_the_pause() -> None:
 async def test_other_settings_make_no_refused_key_a_good_one() -> None:
     made, address = session(), Address("http://127.0.0.1:1", "cpk_live_secret")
     made.set_up(made.settings, address)
-    made.on_state(ConnectionState.SIGNED_OUT)
+    made.on_state(ConnectionState.UNAUTHENTICATED)
 
     made.set_up(replace(made.settings, in_strings=True), address)
 
@@ -108,7 +108,7 @@ async def test_a_switch_of_branches_in_the_first_seconds_is_noticed(tmp_path: Pa
     made = session()
     made.open(uri, "python", "a = 1\nb = ")
     place = CompletionContext(uri=uri, path="a.py", language="python", prefix="b = ", suffix="")
-    made.cache.put(create_suggestion(place, "2", id="1"))
+    made.cache.store(create_suggestion(place, "2", id="1"))
 
     head.write_text("ref: refs/heads/other\n")
     made.keep_up()
@@ -123,7 +123,7 @@ async def test_without_a_switch_it_knows_what_it_knew(tmp_path: Path) -> None:
     made = session()
     made.open(uri, "python", "a = 1\nb = ")
     place = CompletionContext(uri=uri, path="a.py", language="python", prefix="b = ", suffix="")
-    made.cache.put(create_suggestion(place, "2", id="1"))
+    made.cache.store(create_suggestion(place, "2", id="1"))
 
     made.keep_up()
     made.keep_up()

@@ -55,7 +55,7 @@ class Work:
         await self.reaches(ServerStatus.READY)
         self.session.open(URI, "python", "a = 1\nb = ")
         end = Position(1, 4)
-        offer = await self.session.assistant.suggest(URI, InlineRequest(end, is_invoked=True))
+        offer = await self.session.assistant.provide(URI, InlineRequest(end, is_invoked=True))
         assert offer is not None
         self.session.change(URI, [TextChange(offer.text, end, end)])
 
@@ -104,7 +104,7 @@ async def test_after_an_hours_sleep_what_is_left_is_told_to_the_new_connection()
         work.clock.now_s += 31
         await soon(lambda: made.told("persisted") != [])
         await work.reaches(ServerStatus.READY)
-        offer = await work.session.assistant.suggest(
+        offer = await work.session.assistant.provide(
             URI, InlineRequest(Position(1, 4), is_invoked=True)
         )
 

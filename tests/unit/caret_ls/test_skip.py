@@ -11,7 +11,7 @@ RULES = SkipRules()
 
 
 def reason(text: str, rules: SkipRules = RULES, **more: Any) -> SkipReason | None:
-    return skip_reason(place_in(text, **more), rules, nature=FileKind.WRITTEN, has_selection=False)
+    return skip_reason(place_in(text, **more), rules, nature=FileKind.NORMAL, has_selection=False)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_what_the_user_has_turned_off(rules: SkipRules, expected: SkipReason) ->
 @pytest.mark.parametrize(
     ("rules", "nature", "expected"),
     [
-        (SkipRules(excluded=("a.*",)), FileKind.WRITTEN, SkipReason.EXCLUDED),
-        (SkipRules(is_allowed=False), FileKind.WRITTEN, SkipReason.MODE_OFF),
+        (SkipRules(excluded=("a.*",)), FileKind.NORMAL, SkipReason.EXCLUDED),
+        (SkipRules(is_allowed=False), FileKind.NORMAL, SkipReason.MODE_OFF),
         (RULES, FileKind.SECRET, SkipReason.SECRET_FILE),
         (RULES, FileKind.GENERATED, SkipReason.GENERATED_FILE),
     ],
@@ -71,11 +71,11 @@ def test_what_nobody_may_ask_for(
 
 def test_where_something_is_selected_nothing_is_asked_unless_by_a_key() -> None:
     place = place_in("a = |")
-    skipped = skip_reason(place, RULES, nature=FileKind.WRITTEN, has_selection=True)
+    skipped = skip_reason(place, RULES, nature=FileKind.NORMAL, has_selection=True)
     invoked = replace(place, is_invoked=True)
 
     assert skipped is SkipReason.SELECTION
-    assert skip_reason(invoked, RULES, nature=FileKind.WRITTEN, has_selection=True) is None
+    assert skip_reason(invoked, RULES, nature=FileKind.NORMAL, has_selection=True) is None
 
 
 def test_by_a_key_it_is_asked_for_everywhere() -> None:

@@ -19,8 +19,8 @@ async def desk() -> Desk:
 
 def wait_ms(desk: Desk) -> float:
     """Return the wait after a key of a slow typist."""
-    desk.pace.typed(desk.clock.now_s)
-    wait_s = desk.pace.wait_s(desk.clock.now_s, is_invoked=False, is_fresh_line=False)
+    desk.pace.on_keystroke(desk.clock.now_s)
+    wait_s = desk.pace.delay_s(desk.clock.now_s, is_invoked=False, is_fresh_line=False)
     return round(wait_s * 1000)
 
 
@@ -53,7 +53,7 @@ async def test_an_answer_that_was_not_waited_for_is_a_late_one(desk: Desk) -> No
     asked = desk.asks()
     await desk.is_asked(1)
     desk.clock.now_s += 0.2
-    desk.assistant.drop("file:///nowhere/a.py")
+    desk.assistant.cancel("file:///nowhere/a.py")
     await asyncio.gather(asked, return_exceptions=True)
     await asyncio.sleep(0)
 
@@ -65,7 +65,7 @@ async def test_what_was_taken_back_at_once_says_nothing(desk: Desk) -> None:
         asked = desk.asks()
         await desk.is_asked(number)
         desk.clock.now_s += waited_s
-        desk.assistant.drop("file:///nowhere/a.py")
+        desk.assistant.cancel("file:///nowhere/a.py")
         await asyncio.gather(asked, return_exceptions=True)
         await asyncio.sleep(0)
 

@@ -12,10 +12,10 @@ def test_each_word_is_told_once() -> None:
     made, told = board()
     made.set(is_connected=True)
     made.set(is_connected=True)
-    made.begin()
-    made.begin()
-    made.end()
-    made.end()
+    made.on_request_started()
+    made.on_request_started()
+    made.on_request_ended()
+    made.on_request_ended()
 
     assert told == [ServerStatus.READY, ServerStatus.WORKING, ServerStatus.READY]
 

@@ -22,22 +22,22 @@ def test_what_a_key_puts_in(edit: TextEdit, expected: bool) -> None:
 
 def test_it_is_told_once_in_a_while() -> None:
     counted = TypingCount()
-    assert counted.due(0.0) is None
+    assert counted.take_due(0.0) is None
     for language in ("python", "go", "python"):
         counted.add(language)
 
-    assert counted.due(EVERY_S - 1) is None
-    assert counted.due(EVERY_S) == {"python": 2, "go": 1}
-    assert counted.due(3 * EVERY_S) is None
+    assert counted.take_due(EVERY_S - 1) is None
+    assert counted.take_due(EVERY_S) == {"python": 2, "go": 1}
+    assert counted.take_due(3 * EVERY_S) is None
 
 
 def test_there_are_so_many_languages_and_no_more() -> None:
     counted = TypingCount()
-    counted.due(0.0)
+    counted.take_due(0.0)
     for number in range(50):
         counted.add(f"language-{number}")
 
-    told = counted.due(EVERY_S)
+    told = counted.take_due(EVERY_S)
 
     assert told is not None
     assert len(told) == MAX_LANGUAGES

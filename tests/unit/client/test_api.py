@@ -207,7 +207,7 @@ def test_a_busy_server_is_asked_again_when_it_says(monkeypatch: pytest.MonkeyPat
         "http://caret.test", None, sleep=pauses.append, transport=httpx.MockTransport(server)
     )
 
-    caller.ask(ApiRequest("GET", "/api/v1/report"))
+    caller.request(ApiRequest("GET", "/api/v1/report"))
 
     assert pauses == [7.0]
 
@@ -317,7 +317,7 @@ def test_a_refusal_has_its_code() -> None:
     caller = Caller("http://caret.test", None, transport=httpx.MockTransport(Server(problem)))
 
     with pytest.raises(ApiError, match="Too late") as refused:
-        caller.ask(ApiRequest("PUT", "/api/v1/policy", body={}))
+        caller.request(ApiRequest("PUT", "/api/v1/policy", body={}))
 
     assert (refused.value.status, refused.value.code) == (409, "conflict")
 
@@ -327,7 +327,7 @@ def test_nobody_there_is_unanswered() -> None:
     caller = Caller("http://caret.test", None, sleep=lambda _: None, transport=transport)
 
     with pytest.raises(ServerUnreachable):
-        caller.ask(ApiRequest("GET", "/api/v1/report"))
+        caller.request(ApiRequest("GET", "/api/v1/report"))
 
 
 def shown(answer: Any) -> str:

@@ -46,9 +46,9 @@ def ended(
     **request: Any,
 ) -> RequestTrace:
     account = RequestTrace(arrival=make_arrival(), clock=FakeClock())
-    account.admits(make_admitted(principal=by, **request))
+    account.mark_admitted(make_admitted(principal=by, **request))
     for text in texts:
-        account.sent(text, at_s=0.0)
+        account.record_sent_text(text, at_s=0.0)
     account.finish(finish)
     return account
 

@@ -42,4 +42,4 @@ def test_another_line_is_not_exact() -> None:
 
 @pytest.mark.parametrize(("completion", "parses"), [(" * width", True), (" * (height", False)])
 def test_a_completion_parses_with_the_file_around_it(completion: str, parses: bool) -> None:
-    assert judge(PROBE, completion).parses is parses
+    assert judge(PROBE, completion).is_parsable is parses

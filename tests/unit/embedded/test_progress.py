@@ -20,9 +20,9 @@ class SteppingClock:
 def test_the_plan_says_what_is_next() -> None:
     plan = StepList(["Postgres", "Valkey"])
 
-    assert plan.after("Postgres") == "Valkey"
-    assert plan.after("Valkey") == "done"
-    assert plan.after("something else") == "done"
+    assert plan.next_after("Postgres") == "Valkey"
+    assert plan.next_after("Valkey") == "done"
+    assert plan.next_after("something else") == "done"
 
 
 def test_a_pipe_gets_the_step_the_next_one_and_the_time() -> None:
@@ -31,7 +31,7 @@ def test_a_pipe_gets_the_step_the_next_one_and_the_time() -> None:
         StepList(["Postgres", "Valkey"]), write=lines.append, now_s=SteppingClock(1.5)
     )
 
-    with progress.step("Postgres", "the database"):
+    with progress.show_step("Postgres", "the database"):
         pass
 
     assert lines == ["  ... Postgres: the database (next: Valkey)\n", "  ok  Postgres: 1.5 s\n"]
@@ -41,7 +41,7 @@ def test_a_pipe_is_reminded_that_a_long_step_is_alive() -> None:
     lines: list[str] = []
     progress = PlainProgress(StepList(["Engine"]), write=lines.append, now_s=SteppingClock(6.0))
 
-    with progress.step("Engine", "loads") as tick:
+    with progress.show_step("Engine", "loads") as tick:
         tick()
         tick()
 
@@ -55,7 +55,7 @@ def test_a_step_that_fails_is_not_said_to_be_done() -> None:
     progress = PlainProgress(StepList(["Engine"]), write=lines.append)
 
     try:
-        with progress.step("Engine", "loads"):
+        with progress.show_step("Engine", "loads"):
             raise RuntimeError
     except RuntimeError:
         pass
@@ -68,7 +68,7 @@ def test_a_terminal_keeps_one_line_for_each_finished_step() -> None:
     console = Console(file=screen, force_terminal=True, width=120, color_system=None)
     progress = TerminalProgress(StepList(["Postgres", "Valkey"]), console=console)
 
-    with progress.step("Postgres", "the database") as tick:
+    with progress.show_step("Postgres", "the database") as tick:
         tick()
 
     assert "next: Valkey" in screen.getvalue()

@@ -61,11 +61,11 @@ def _untied_knot() -> "weakref.ref[Knot]":
 
 
 def test_where_nothing_was_left_nothing_is_collected(schedule: CollectionSchedule) -> None:
-    assert schedule.due(_moment(young=MIN_YOUNG - 1)) is None
+    assert schedule.find_due(_moment(young=MIN_YOUNG - 1)) is None
 
 
 def test_each_tenth_collection_takes_in_what_the_others_left(schedule: CollectionSchedule) -> None:
-    dues = [schedule.due(_moment(young=MIN_YOUNG)) for _ in range(2 * YOUNG_PER_MIDDLE)]
+    dues = [schedule.find_due(_moment(young=MIN_YOUNG)) for _ in range(2 * YOUNG_PER_MIDDLE)]
 
     assert dues == 2 * ([YOUNG] * (YOUNG_PER_MIDDLE - 1) + [Generation.MIDDLE])
 
@@ -75,9 +75,9 @@ def test_what_young_collections_had_much_to_look_at_is_taken_in_sooner(
 ) -> None:
     dues = []
     for _ in range(6):
-        dues.append(schedule.due(_moment(young=MIN_YOUNG)))
+        dues.append(schedule.find_due(_moment(young=MIN_YOUNG)))
         if dues[-1] is YOUNG:
-            schedule.has_collected_young(cost_s=MAX_YOUNG_COST_S / 2)
+            schedule.on_collected_young(cost_s=MAX_YOUNG_COST_S / 2)
 
     assert dues == 2 * [YOUNG, YOUNG, Generation.MIDDLE]
 
@@ -85,43 +85,43 @@ def test_what_young_collections_had_much_to_look_at_is_taken_in_sooner(
 def test_silence_is_used_to_look_at_everything(schedule: CollectionSchedule) -> None:
     silence = [_moment(now_s, grown=MIN_GROWN_BLOCKS, is_quiet=True) for now_s in (0.0, QUIET_S)]
 
-    assert [schedule.due(moment) for moment in silence] == [None, FULL]
+    assert [schedule.find_due(moment) for moment in silence] == [None, FULL]
 
 
 def test_a_silence_that_was_broken_begins_anew(schedule: CollectionSchedule) -> None:
     grown = MIN_GROWN_BLOCKS
-    schedule.due(_moment(0.0, grown=grown, is_quiet=True))
-    schedule.due(_moment(QUIET_S / 2, grown=grown, is_quiet=False))
+    schedule.find_due(_moment(0.0, grown=grown, is_quiet=True))
+    schedule.find_due(_moment(QUIET_S / 2, grown=grown, is_quiet=False))
 
-    assert schedule.due(_moment(QUIET_S, grown=grown, is_quiet=True)) is None
+    assert schedule.find_due(_moment(QUIET_S, grown=grown, is_quiet=True)) is None
 
 
 def test_a_moment_in_which_much_is_made_is_not_quiet(schedule: CollectionSchedule) -> None:
     grown = MIN_GROWN_BLOCKS
     for now_s in (0.0, QUIET_S):
-        schedule.due(_moment(now_s, young=MIN_YOUNG, grown=grown, is_quiet=True))
+        schedule.find_due(_moment(now_s, young=MIN_YOUNG, grown=grown, is_quiet=True))
 
-    assert schedule.due(_moment(2 * QUIET_S, grown=grown, is_quiet=True)) is None
+    assert schedule.find_due(_moment(2 * QUIET_S, grown=grown, is_quiet=True)) is None
 
 
 def test_in_a_long_silence_everything_is_looked_at_once(schedule: CollectionSchedule) -> None:
-    schedule.due(_moment(0.0, grown=MIN_GROWN_BLOCKS, is_quiet=True))
-    schedule.due(_moment(QUIET_S, grown=MIN_GROWN_BLOCKS, is_quiet=True))
-    schedule.has_collected_all(num_blocks=BLOCKS, cost_s=0.0)
+    schedule.find_due(_moment(0.0, grown=MIN_GROWN_BLOCKS, is_quiet=True))
+    schedule.find_due(_moment(QUIET_S, grown=MIN_GROWN_BLOCKS, is_quiet=True))
+    schedule.on_collected_all(num_blocks=BLOCKS, cost_s=0.0)
 
     later = [_moment(now_s * QUIET_S, is_quiet=True) for now_s in range(2, 20)]
 
-    assert {schedule.due(moment) for moment in later} == {None}
+    assert {schedule.find_due(moment) for moment in later} == {None}
 
 
 def test_the_dearer_the_last_time_the_longer_the_silence_that_is_waited_for(
     schedule: CollectionSchedule,
 ) -> None:
-    schedule.has_collected_all(num_blocks=BLOCKS, cost_s=QUIET_S)
-    schedule.due(_moment(0.0, grown=MIN_GROWN_BLOCKS, is_quiet=True))
+    schedule.on_collected_all(num_blocks=BLOCKS, cost_s=QUIET_S)
+    schedule.find_due(_moment(0.0, grown=MIN_GROWN_BLOCKS, is_quiet=True))
 
     dues = [
-        schedule.due(_moment(now_s, grown=MIN_GROWN_BLOCKS, is_quiet=True))
+        schedule.find_due(_moment(now_s, grown=MIN_GROWN_BLOCKS, is_quiet=True))
         for now_s in (2 * QUIET_S, 10 * QUIET_S)
     ]
 
@@ -129,14 +129,14 @@ def test_the_dearer_the_last_time_the_longer_the_silence_that_is_waited_for(
 
 
 def test_without_silence_growth_forces_a_full_collection(schedule: CollectionSchedule) -> None:
-    assert schedule.due(_moment(grown=MAX_GROWN_BLOCKS - 1)) is not FULL
-    assert schedule.due(_moment(grown=MAX_GROWN_BLOCKS)) is FULL
+    assert schedule.find_due(_moment(grown=MAX_GROWN_BLOCKS - 1)) is not FULL
+    assert schedule.find_due(_moment(grown=MAX_GROWN_BLOCKS)) is FULL
 
 
 def test_growth_counts_from_the_least_that_was_held(schedule: CollectionSchedule) -> None:
-    schedule.due(_moment(grown=-BLOCKS // 2))
+    schedule.find_due(_moment(grown=-BLOCKS // 2))
 
-    assert schedule.due(_moment(grown=MAX_GROWN_BLOCKS - BLOCKS // 2)) is FULL
+    assert schedule.find_due(_moment(grown=MAX_GROWN_BLOCKS - BLOCKS // 2)) is FULL
 
 
 @pytest.mark.usefixtures("_replaced")

@@ -45,5 +45,5 @@ def test_the_gateway_and_the_supervisor_mean_the_same_one(
 
     config = data_plane_config()
 
-    assert config.journal_folder == home_from_environment().journal
+    assert config.journal_dir == home_from_environment().journal
     assert config.pools_file == home_from_environment().pools

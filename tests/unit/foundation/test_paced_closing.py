@@ -9,7 +9,7 @@ from tests.fakes.polling import until
 async def test_a_single_end_is_told_at_once() -> None:
     told: list[int] = []
 
-    PacedExecutor().take(lambda: told.append(1))
+    PacedExecutor().schedule(lambda: told.append(1))
 
     assert told == [1]
 
@@ -19,7 +19,7 @@ async def test_of_many_ends_a_few_are_told_in_a_turn() -> None:
     turns = PacedExecutor()
 
     for number in range(3 * MAX_PER_TURN):
-        turns.take(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
+        turns.schedule(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
 
     assert told == list(range(MAX_PER_TURN))
 
@@ -28,7 +28,7 @@ async def test_all_ends_are_told_in_their_order() -> None:
     told: list[int] = []
     turns = PacedExecutor()
     for number in range(3 * MAX_PER_TURN + 1):
-        turns.take(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
+        turns.schedule(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
 
     await until(lambda: len(told) > 3 * MAX_PER_TURN)
 
@@ -39,7 +39,7 @@ async def test_others_get_their_word_between_the_turns() -> None:
     told: list[int] = []
     turns = PacedExecutor()
     for number in range(5 * MAX_PER_TURN):
-        turns.take(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
+        turns.schedule(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
 
     seen = set()
     while len(told) < 5 * MAX_PER_TURN:
@@ -53,9 +53,9 @@ async def test_after_a_rest_a_single_end_is_told_at_once_again() -> None:
     told: list[int] = []
     turns = PacedExecutor()
     for number in range(2 * MAX_PER_TURN):
-        turns.take(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
+        turns.schedule(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
     await until(lambda: turns._next is None)
 
-    turns.take(lambda: told.append(-1))
+    turns.schedule(lambda: told.append(-1))
 
     assert told[-1] == -1

@@ -86,7 +86,7 @@ def test_of_a_rare_language_nothing_is_said() -> None:
 def test_what_is_not_seen_any_more_fades() -> None:
     acceptances = _mixed(120)
     while acceptances.estimates():
-        acceptances.fade(HALF_LIFE_S)
+        acceptances.decay(HALF_LIFE_S)
 
     assert acceptances.estimates() == {}
 
@@ -96,7 +96,7 @@ def test_what_has_faded_is_overruled_by_what_is_new() -> None:
     for _ in range(40):
         acceptances.add(AcceptanceWindow({PYTHON: 200}, drafted=200, accepted=20))
     was_low = acceptances.estimates()[PYTHON].is_low
-    acceptances.fade(6 * HALF_LIFE_S)
+    acceptances.decay(6 * HALF_LIFE_S)
     for _ in range(40):
         acceptances.add(_window({PYTHON: 200}, noise))
 

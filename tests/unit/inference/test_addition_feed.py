@@ -28,7 +28,7 @@ ADDITION = ReplicaChange(
 
 
 def _parts() -> tuple[FakeRedis, Fleet, AdditionFeed]:
-    pool = replace(make_pool(f"http://{ONE}"), additions_from=("10.0.0.0/24",))
+    pool = replace(make_pool(f"http://{ONE}"), allowed_replica_hosts=("10.0.0.0/24",))
     fleet, redis = Fleet((pool, make_pool(tier=Tier.QUALITY))), FakeRedis()
     fleet.network.said = {name: identity() for name in (ONE, TWO)}
     return redis, fleet, AdditionFeed(cast(Redis, redis), fleet.membership)
@@ -36,7 +36,7 @@ def _parts() -> tuple[FakeRedis, Fleet, AdditionFeed]:
 
 async def _take(feed: AdditionFeed, fleet: Fleet) -> None:
     await feed.sync()
-    await fleet.membership.round(asks_everybody=False)
+    await fleet.membership.reconcile(asks_everybody=False)
 
 
 def _said(**fields: Any) -> bytes:

@@ -27,19 +27,19 @@ class _Page(Collector):
         self._gauges = gauges
 
     def collect(self) -> Iterator[Metric]:
-        return self._gauges.families()
+        return self._gauges.collect()
 
 
 async def test_what_a_limit_refused_is_on_the_page() -> None:
     quotas = make_quotas()
     limits = PolicyLimits(user=RateLimit(per_minute=1, burst=1))
     principal = make_principal(policy=make_policy(limits=limits))
-    async with quotas.charged(principal, make_request(), make_account()):
+    async with quotas.charge(principal, make_request(), make_account()):
         with pytest.raises(TooManyRequests):
-            async with quotas.charged(principal, make_request(path="b.py"), make_account()):
+            async with quotas.charge(principal, make_request(path="b.py"), make_account()):
                 pass
 
-    await quotas.leases.sweep()
+    await quotas.leases.evict_idle()
     page = _told(AdmissionMetrics(make_load("fast"), quotas))
 
     assert 'caret_rate_limited_requests_total{limit="user"} 1.0' in page
@@ -55,8 +55,8 @@ def test_what_a_pool_bears_and_has_shed_is_on_the_page() -> None:
     load = make_load("fast", clock=clock)
     with ExitStack() as crowd, suppress(CompletionDropped):
         while True:
-            crowd.enter_context(load.one("fast", _PREFETCH, make_account(clock)))
-    with load.one("fast", make_request(), make_account(clock)):
+            crowd.enter_context(load.admit("fast", _PREFETCH, make_account(clock)))
+    with load.admit("fast", make_request(), make_account(clock)):
         clock.pass_s(1.0)
 
     page = _told(AdmissionMetrics(load, make_quotas(clock)))

@@ -184,10 +184,10 @@ def test_a_tenant_may_use_all_its_seats_and_no_more() -> None:
     seats = ConcurrencyLimiter(max_total=10)
 
     with (
-        seats.one(ACME, max_of_tenant=2),
-        seats.one(ACME, max_of_tenant=2),
+        seats.acquire(ACME, max_of_tenant=2),
+        seats.acquire(ACME, max_of_tenant=2),
         pytest.raises(TooManyRequests) as refused,
-        seats.one(ACME, max_of_tenant=2),
+        seats.acquire(ACME, max_of_tenant=2),
     ):
         pass
 
@@ -197,17 +197,17 @@ def test_a_tenant_may_use_all_its_seats_and_no_more() -> None:
 def test_a_tenant_without_seats_leaves_its_neighbour_seated() -> None:
     seats = ConcurrencyLimiter(max_total=10)
 
-    with seats.one(ACME, max_of_tenant=1), seats.one(GLOBEX, max_of_tenant=1):
-        assert seats.num_taken == 2
+    with seats.acquire(ACME, max_of_tenant=1), seats.acquire(GLOBEX, max_of_tenant=1):
+        assert seats.num_in_flight == 2
 
 
 def test_a_full_gateway_refuses_everybody() -> None:
     seats = ConcurrencyLimiter(max_total=1)
 
     with (
-        seats.one(ACME, max_of_tenant=5),
+        seats.acquire(ACME, max_of_tenant=5),
         pytest.raises(TooManyRequests) as refused,
-        seats.one(GLOBEX, max_of_tenant=5),
+        seats.acquire(GLOBEX, max_of_tenant=5),
     ):
         pass
 
@@ -217,11 +217,11 @@ def test_a_full_gateway_refuses_everybody() -> None:
 def test_a_refused_completion_takes_no_seat() -> None:
     seats = ConcurrencyLimiter(max_total=10)
 
-    with seats.one(ACME, max_of_tenant=1):
-        with pytest.raises(TooManyRequests), seats.one(ACME, max_of_tenant=1):
+    with seats.acquire(ACME, max_of_tenant=1):
+        with pytest.raises(TooManyRequests), seats.acquire(ACME, max_of_tenant=1):
             pass
 
-        assert seats.num_taken == 1
+        assert seats.num_in_flight == 1
 
 
 @pytest.mark.parametrize("leaving", [RuntimeError, asyncio.CancelledError, GeneratorExit])
@@ -234,15 +234,15 @@ async def test_a_seat_is_freed_however_its_holder_leaves(leaving: type[BaseExcep
         ):
             raise leaving
 
-    assert seats.num_taken == 0
+    assert seats.num_in_flight == 0
 
 
 async def test_what_finds_no_room_in_its_pool_is_shed_and_takes_no_seat() -> None:
     seats, load = ConcurrencyLimiter(max_total=1), make_load("demo-fast")
     prefetch = make_request(trigger=Trigger.PREFETCH)
     with ExitStack() as crowd:
-        while load.pressure("demo-fast", Mode.INLINE).num_under_way < 40:
-            crowd.enter_context(load.one("demo-fast", make_request(), make_account()))
+        while load.get_stats("demo-fast", Mode.INLINE).num_in_flight < 40:
+            crowd.enter_context(load.admit("demo-fast", make_request(), make_account()))
 
         with pytest.raises(CompletionDropped):
             async with admit(
@@ -250,7 +250,7 @@ async def test_what_finds_no_room_in_its_pool_is_shed_and_takes_no_seat() -> Non
             ):
                 pass
 
-    assert seats.num_taken == 0
+    assert seats.num_in_flight == 0
 
 
 async def test_a_refused_tenant_learns_nothing_of_a_full_gateway() -> None:
@@ -274,4 +274,4 @@ async def test_a_forbidden_request_takes_no_seat() -> None:
         async with admit(make_admission(seats=seats), principal, make_request(), make_account()):
             pass
 
-    assert seats.num_taken == 0
+    assert seats.num_in_flight == 0

@@ -174,7 +174,7 @@ def test_prompt_and_completion_fit_the_models_context(text: str, max_context: in
 
 @pytest.mark.parametrize("marker", MARKERS)
 def test_a_customers_text_never_becomes_a_marker(marker: str) -> None:
-    identifier = TOKENS.token_id(marker)
+    identifier = TOKENS.get_token_id(marker)
     plain = assembled(prefix="x", suffix="y", path="a.py", files=(ContextFile("b.py", "z\n", 0),))
 
     planted = assembled(
@@ -247,7 +247,7 @@ def test_half_a_surrogate_pair_does_no_harm() -> None:
 def test_the_engine_is_told_to_stop_at_markers() -> None:
     stops = assembled().stop_token_ids
 
-    assert {TOKENS.token_id(marker) for marker in MARKERS} <= set(stops)
+    assert {TOKENS.get_token_id(marker) for marker in MARKERS} <= set(stops)
 
 
 def test_the_smaller_the_model_the_more_is_cut_in_the_order_of_worth() -> None:

@@ -33,7 +33,7 @@ def _authority(*snapshots: TenantSnapshot) -> SnapshotStore:
     authority = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
     for snapshot in snapshots:
         authority.replace(snapshot)
-    authority.confirm()
+    authority.mark_synced()
     return authority
 
 

@@ -41,7 +41,7 @@ def test_a_newer_snapshot_replaces_an_older_one() -> None:
     authority.replace(make_snapshot(version=2))
 
     assert authority.versions == {ACME: 2}
-    assert authority.candidates(KEY.lookup_id) == ()
+    assert authority.find_credentials(KEY.lookup_id) == ()
 
 
 def test_an_older_snapshot_never_replaces_a_newer_one() -> None:
@@ -51,7 +51,7 @@ def test_an_older_snapshot_never_replaces_a_newer_one() -> None:
     authority.replace(make_snapshot(IN_FORCE, version=1))
 
     assert authority.versions == {ACME: 2}
-    assert [pair[0] for pair in authority.candidates(KEY.lookup_id)] == [REVOKED]
+    assert [pair[0] for pair in authority.find_credentials(KEY.lookup_id)] == [REVOKED]
 
 
 def test_a_snapshot_of_the_same_version_changes_nothing() -> None:
@@ -60,11 +60,11 @@ def test_a_snapshot_of_the_same_version_changes_nothing() -> None:
 
     authority.replace(make_snapshot(IN_FORCE, version=2))
 
-    assert [pair[0] for pair in authority.candidates(KEY.lookup_id)] == [REVOKED]
+    assert [pair[0] for pair in authority.find_credentials(KEY.lookup_id)] == [REVOKED]
 
 
 def test_an_unknown_lookup_id_has_no_candidates() -> None:
-    assert make_authority().candidates(LookupId("00000000")) == ()
+    assert make_authority().find_credentials(LookupId("00000000")) == ()
 
 
 def test_two_tenants_may_hold_the_same_lookup_id() -> None:
@@ -73,7 +73,7 @@ def test_two_tenants_may_hold_the_same_lookup_id() -> None:
     authority.replace(make_snapshot(IN_FORCE))
     authority.replace(make_snapshot(IN_FORCE, tenant_id=GLOBEX))
 
-    tenants = [snapshot.tenant_id for _, snapshot in authority.candidates(KEY.lookup_id)]
+    tenants = [snapshot.tenant_id for _, snapshot in authority.find_credentials(KEY.lookup_id)]
     assert tenants == [ACME, GLOBEX]
 
 
@@ -84,7 +84,7 @@ def test_a_neighbours_new_snapshot_leaves_the_shared_lookup_id_of_acme() -> None
 
     authority.replace(make_snapshot(tenant_id=GLOBEX, version=2))
 
-    tenants = [snapshot.tenant_id for _, snapshot in authority.candidates(KEY.lookup_id)]
+    tenants = [snapshot.tenant_id for _, snapshot in authority.find_credentials(KEY.lookup_id)]
     assert tenants == [ACME]
 
 
@@ -95,7 +95,7 @@ def test_an_authority_that_never_heard_anything_is_not_fresh() -> None:
 def test_an_authority_is_fresh_until_its_age_is_reached() -> None:
     clock = FakeClock()
     authority = make_authority(clock)
-    authority.confirm()
+    authority.mark_synced()
 
     clock.pass_s(300)
 
@@ -105,7 +105,7 @@ def test_an_authority_is_fresh_until_its_age_is_reached() -> None:
 def test_an_authority_is_stale_beyond_its_age() -> None:
     clock = FakeClock()
     authority = make_authority(clock)
-    authority.confirm()
+    authority.mark_synced()
 
     clock.pass_s(300.1)
 
@@ -123,14 +123,14 @@ def test_taking_in_a_snapshot_confirms_nothing() -> None:
 def test_peppers_differ_by_version() -> None:
     authority = make_authority()
 
-    assert authority.pepper(1) == authority.pepper(1) != authority.pepper(2)
+    assert authority.derive_pepper(1) == authority.derive_pepper(1) != authority.derive_pepper(2)
 
 
 def test_a_watcher_is_told_when_its_key_is_revoked() -> None:
     authority, told = make_authority(), list[str]()
     authority.replace(make_snapshot(IN_FORCE))
 
-    with authority.watching(KEY_ID, lambda: told.append("ended")):
+    with authority.watch_key(KEY_ID, lambda: told.append("ended")):
         authority.replace(make_snapshot(REVOKED, version=2))
 
     assert told == ["ended"]
@@ -140,7 +140,7 @@ def test_a_watcher_is_told_when_its_key_disappears() -> None:
     authority, told = make_authority(), list[str]()
     authority.replace(make_snapshot(IN_FORCE))
 
-    with authority.watching(KEY_ID, lambda: told.append("ended")):
+    with authority.watch_key(KEY_ID, lambda: told.append("ended")):
         authority.replace(make_snapshot(version=2))
 
     assert told == ["ended"]
@@ -150,7 +150,7 @@ def test_a_watcher_is_told_when_its_tenant_is_suspended() -> None:
     authority, told = make_authority(), list[str]()
     authority.replace(make_snapshot(IN_FORCE))
 
-    with authority.watching(KEY_ID, lambda: told.append("ended")):
+    with authority.watch_key(KEY_ID, lambda: told.append("ended")):
         authority.replace(make_snapshot(IN_FORCE, version=2, status=TenantStatus.SUSPENDED))
 
     assert told == ["ended"]
@@ -160,7 +160,7 @@ def test_a_watcher_is_told_once_though_more_snapshots_follow() -> None:
     authority, told = make_authority(), list[str]()
     authority.replace(make_snapshot(IN_FORCE))
 
-    with authority.watching(KEY_ID, lambda: told.append("ended")):
+    with authority.watch_key(KEY_ID, lambda: told.append("ended")):
         authority.replace(make_snapshot(REVOKED, version=2))
         authority.replace(make_snapshot(REVOKED, version=3))
 
@@ -172,8 +172,8 @@ def test_all_watchers_of_a_key_are_told() -> None:
     authority.replace(make_snapshot(IN_FORCE))
 
     with (
-        authority.watching(KEY_ID, lambda: told.append("first")),
-        authority.watching(KEY_ID, lambda: told.append("second")),
+        authority.watch_key(KEY_ID, lambda: told.append("first")),
+        authority.watch_key(KEY_ID, lambda: told.append("second")),
     ):
         authority.replace(make_snapshot(REVOKED, version=2))
 
@@ -183,7 +183,7 @@ def test_all_watchers_of_a_key_are_told() -> None:
 def test_a_watcher_that_has_left_is_not_told() -> None:
     authority, told = make_authority(), list[str]()
     authority.replace(make_snapshot(IN_FORCE))
-    with authority.watching(KEY_ID, lambda: told.append("ended")):
+    with authority.watch_key(KEY_ID, lambda: told.append("ended")):
         pass
 
     authority.replace(make_snapshot(REVOKED, version=2))
@@ -195,7 +195,7 @@ def test_a_watcher_of_another_key_is_not_told() -> None:
     authority, told = make_authority(), list[str]()
     authority.replace(make_snapshot(IN_FORCE, make_credential(OTHER_KEY, key_id="key-2")))
 
-    with authority.watching(KeyId("key-2"), lambda: told.append("ended")):
+    with authority.watch_key(KeyId("key-2"), lambda: told.append("ended")):
         authority.replace(
             make_snapshot(REVOKED, make_credential(OTHER_KEY, key_id="key-2"), version=2)
         )
@@ -209,7 +209,7 @@ def test_a_watcher_at_the_neighbours_is_not_told() -> None:
     theirs = make_credential(OTHER_KEY, key_id="key-of-globex")
     authority.replace(make_snapshot(theirs, tenant_id=GLOBEX))
 
-    with authority.watching(theirs.key_id, lambda: told.append("ended")):
+    with authority.watch_key(theirs.key_id, lambda: told.append("ended")):
         authority.replace(make_snapshot(REVOKED, version=2))
 
     assert told == []
@@ -222,7 +222,7 @@ def _layered(*layers: PolicyOverride, of: dict[UserId, tuple[int, ...]]) -> Tena
 
 
 def _policy_of(authority: SnapshotStore, key: ParsedKey) -> TenantPolicy:
-    ((_, snapshot),) = authority.candidates(key.lookup_id)
+    ((_, snapshot),) = authority.find_credentials(key.lookup_id)
     return snapshot.policy
 
 
@@ -260,7 +260,7 @@ def test_a_layer_that_was_lifted_is_forgotten() -> None:
     authority.replace(replace(make_snapshot(make_credential(KEY)), version=2))
 
     assert _policy_of(authority, KEY) == make_policy()
-    assert authority.candidates(ALICES.lookup_id) == ()
+    assert authority.find_credentials(ALICES.lookup_id) == ()
 
 
 def _budgeted(*budgets: HardBudget) -> TenantSnapshot:
@@ -268,7 +268,7 @@ def _budgeted(*budgets: HardBudget) -> TenantSnapshot:
 
 
 def _budgets_of(authority: SnapshotStore, key: ParsedKey) -> list[str]:
-    ((_, snapshot),) = authority.candidates(key.lookup_id)
+    ((_, snapshot),) = authority.find_credentials(key.lookup_id)
     return [budget.budget_id for budget in snapshot.spending.budgets]
 
 
@@ -294,8 +294,8 @@ def test_what_a_request_carries_names_no_other_user() -> None:
 
     authority.replace(_budgeted(HardBudget("team", BudgetScope.TEAM, 1, (ADA, ALICE))))
 
-    ((_, hers),) = authority.candidates(KEY.lookup_id)
-    ((_, alices),) = authority.candidates(ALICES.lookup_id)
+    ((_, hers),) = authority.find_credentials(KEY.lookup_id)
+    ((_, alices),) = authority.find_credentials(ALICES.lookup_id)
     assert hers is alices
     assert hers.spending.budgets[0].users == ()
 

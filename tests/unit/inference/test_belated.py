@@ -145,13 +145,13 @@ async def test_who_tells_without_end_is_paced_and_his_colleague_is_not() -> None
     belated = LateOutcomeRecorder(clock=clock, keep=journal.append)
     named, told = new_request_id(now_ms=clock.now_ms()), OutcomeReport(OutcomeEvent.SHOWN)
     for _ in range(MAX_AT_ONCE):
-        belated.tell(make_principal(), named, told)
+        belated.record(make_principal(), named, told)
 
     with pytest.raises(TooManyRequests, match="too_many_requests"):
-        belated.tell(make_principal(), named, told)
-    belated.tell(make_principal(user_id=ALICE), named, told)
+        belated.record(make_principal(), named, told)
+    belated.record(make_principal(user_id=ALICE), named, told)
     clock.pass_s(1.0)
-    belated.tell(make_principal(), named, told)
+    belated.record(make_principal(), named, told)
 
     assert len(journal.belated) == MAX_AT_ONCE + 2
 
@@ -162,13 +162,13 @@ def test_a_tenants_people_are_paced_together_and_no_others() -> None:
     named, told = new_request_id(now_ms=clock.now_ms()), OutcomeReport(OutcomeEvent.SHOWN)
     for number in range(MAX_OF_TENANT_AT_ONCE):
         person = UserId(str(uuid.UUID(int=number // MAX_AT_ONCE)))
-        belated.tell(make_principal(user_id=person), named, told)
+        belated.record(make_principal(user_id=person), named, told)
 
     with pytest.raises(TooManyRequests, match="too_many_requests"):
-        belated.tell(make_principal(user_id=ALICE), named, told)
-    belated.tell(make_principal(tenant_id=GLOBEX), named, told)
+        belated.record(make_principal(user_id=ALICE), named, told)
+    belated.record(make_principal(tenant_id=GLOBEX), named, told)
     clock.pass_s(1.0)
-    belated.tell(make_principal(user_id=ALICE), named, told)
+    belated.record(make_principal(user_id=ALICE), named, told)
 
     assert len(journal.belated) == MAX_OF_TENANT_AT_ONCE + 2
 

@@ -20,7 +20,7 @@ def test_a_prompt_that_is_too_long_is_not_parsed(dialect: Dialect, part: str) ->
     prompt = part * (MAX_PROMPT_CHARS // len(part) + 1) + FIM
 
     with pytest.raises(BadRequest) as refused:
-        dialect.understand(json.dumps({"prompt": prompt}).encode())
+        dialect.parse_request(json.dumps({"prompt": prompt}).encode())
 
     assert (refused.value.code, refused.value.http_status) == ("too_large", 413)
 

@@ -32,7 +32,7 @@ def _put(memory: TtlCache[str], holder: PartitionKey, number: int, size: int = 1
         made.append(number)
         return "x" * size
 
-    memory.one(Digest(b"%d" % number), make, holder=holder)
+    memory.get_or_compute(Digest(b"%d" % number), make, holder=holder)
     return bool(made)
 
 
@@ -81,7 +81,7 @@ def test_it_is_forgotten_in_time_though_nobody_asks() -> None:
     _put(memory, ADAS, 0)
 
     clock.pass_s(2 * LIFETIME_S)
-    memory.forget_old()
+    memory.evict_expired()
 
     assert (len(memory), memory._weight, memory._of) == (0, 0, {})
 
@@ -92,9 +92,9 @@ def test_being_late_once_does_not_prolong_it() -> None:
     _put(memory, ADAS, 0)
 
     clock.pass_s(1.9 * LIFETIME_S)
-    memory.forget_old()
+    memory.evict_expired()
     clock.pass_s(0.1 * LIFETIME_S)
-    memory.forget_old()
+    memory.evict_expired()
 
     assert len(memory) == 0
 
@@ -102,7 +102,7 @@ def test_being_late_once_does_not_prolong_it() -> None:
 async def test_every_writer_forgets_what_it_holds() -> None:
     clock = FakeClock()
     writer = PromptWriter(TOKENS, model="demo", max_context_tokens=8_192, clock=clock)
-    writer.scores.one(Digest(b"k"), lambda: 1.0, holder=ADAS)
+    writer.scores.get_or_compute(Digest(b"k"), lambda: 1.0, holder=ADAS)
     clock.pass_s(2 * LIFETIME_S)
 
     task = asyncio.create_task(evict_expired_forever([writer], every_s=0.0))

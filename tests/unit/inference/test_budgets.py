@@ -62,15 +62,15 @@ def test_both_forms_say_the_same_of_everybody(budgets: Budgeted) -> None:
             for place, (scope, people) in enumerate(budgets)
             if scope is BudgetScope.TENANT or user in people
         ]
-        assert [each.budget_id for each in newer.of(user).budgets] == concern
-        assert older.of(user) == newer.of(user)
+        assert [each.budget_id for each in newer.for_user(user).budgets] == concern
+        assert older.for_user(user) == newer.for_user(user)
 
 
 def test_who_has_the_same_budgets_shares_them() -> None:
     spending = _read(_newer([(BudgetScope.TEAM, frozenset(PEOPLE[:2]))]))
 
-    assert spending.of(PEOPLE[0]) is spending.of(PEOPLE[1])
-    assert spending.of(PEOPLE[2]) is spending.of(None)
+    assert spending.for_user(PEOPLE[0]) is spending.for_user(PEOPLE[1])
+    assert spending.for_user(PEOPLE[2]) is spending.for_user(None)
 
 
 def test_a_place_that_there_is_not_is_passed_over() -> None:
@@ -79,7 +79,7 @@ def test_a_place_that_there_is_not_is_passed_over() -> None:
         SpendingLimits((), (budget,), {PEOPLE[0]: encode_indexes([0, 1, 900])})
     )
 
-    assert spending.of(PEOPLE[0]).budgets == (budget,)
+    assert spending.for_user(PEOPLE[0]).budgets == (budget,)
 
 
 def test_each_of_many_people_in_many_teams_is_named_once() -> None:

@@ -43,12 +43,12 @@ def _stored(
 def _index(*events: Any) -> PrefixCacheIndex:
     index = PrefixCacheIndex()
     for event in events:
-        index.watch(URL).apply(event)
+        index.add_replica(URL).apply(event)
     return index
 
 
 def _cached(index: PrefixCacheIndex, *, salt: CacheSalt = OURS, tokens: list[int] = PROMPT) -> int:
-    return index.cached_tokens([URL], salt, tokens)[URL]
+    return index.count_cached_tokens([URL], salt, tokens)[URL]
 
 
 def test_what_was_stored_is_found() -> None:
@@ -88,15 +88,15 @@ def test_a_cleared_cache_holds_nothing() -> None:
 def test_blocks_whose_beginning_is_unknown_are_not_kept() -> None:
     index = _index(_stored(2, 2))
 
-    assert len(index.watch(URL)) == 0
+    assert len(index.add_replica(URL)) == 0
 
 
 def test_a_replica_that_was_lost_sight_of_is_not_taken_to_be_empty() -> None:
     index = _index(_stored(0, 4))
 
-    index.watch(URL).forget()
+    index.add_replica(URL).reset()
 
-    assert index.cached_tokens([URL], OURS, PROMPT) == {}
+    assert index.count_cached_tokens([URL], OURS, PROMPT) == {}
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_replica_that_was_lost_sight_of_is_not_taken_to_be_empty() -> None:
 def test_what_is_not_such_a_prefix_is_not_kept(fields: dict[str, Any]) -> None:
     index = _index(_stored(0, 2, **fields))
 
-    assert len(index.watch(URL)) == 0
+    assert len(index.add_replica(URL)) == 0
 
 
 def test_what_follows_with_more_than_its_tokens_is_not_kept() -> None:
@@ -126,26 +126,26 @@ def test_the_oldest_are_forgotten_first() -> None:
     for first in range(4):
         held.apply(_stored(first, 1))
 
-    chain = names.chain(names.root(OURS), PROMPT, block_tokens=16)
+    chain = names.hash_chain(names.hash_root(OURS), PROMPT, block_tokens=16)
 
     assert len(held) == 3
-    assert (held.num_leading(chain), held.num_leading(chain[1:])) == (0, 3)
+    assert (held.count_leading(chain), held.count_leading(chain[1:])) == (0, 3)
 
 
 def test_a_replica_that_has_told_nothing_is_left_out() -> None:
     index = _index(_stored(0, 4))
-    index.watch("http://two:1")
+    index.add_replica("http://two:1")
 
-    told = index.cached_tokens([URL, "http://two:1", "http://three:1"], OURS, PROMPT)
+    told = index.count_cached_tokens([URL, "http://two:1", "http://three:1"], OURS, PROMPT)
 
     assert told == {URL: 64}
 
 
 def test_replicas_may_differ_in_the_size_of_their_blocks() -> None:
     index = _index(_stored(0, 4))
-    index.watch("http://two:1").apply(_stored(0, 2, token_ids=PROMPT[:64], block_size=32))
+    index.add_replica("http://two:1").apply(_stored(0, 2, token_ids=PROMPT[:64], block_size=32))
 
-    assert index.cached_tokens([URL, "http://two:1"], OURS, PROMPT) == {
+    assert index.count_cached_tokens([URL, "http://two:1"], OURS, PROMPT) == {
         URL: 64,
         "http://two:1": 64,
     }
@@ -155,7 +155,8 @@ def test_names_tell_nothing_to_who_lacks_the_key() -> None:
     ours, others = BlockHasher(), BlockHasher()
 
     chains = [
-        names.chain(names.root(OURS), PROMPT, block_tokens=16) for names in (ours, others, ours)
+        names.hash_chain(names.hash_root(OURS), PROMPT, block_tokens=16)
+        for names in (ours, others, ours)
     ]
 
     assert chains[0] == chains[2]

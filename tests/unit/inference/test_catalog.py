@@ -31,8 +31,8 @@ def _write(folder: Path, text: str) -> Path:
 def test_a_good_file_gives_a_pool_for_each_tier(tmp_path: Path) -> None:
     pools = read_catalog(_write(tmp_path, FAST + QUALITY))
 
-    assert pools.shared(Tier.FAST).name == "quick"
-    assert pools.shared(Tier.QUALITY).name == "thorough"
+    assert pools.find_shared(Tier.FAST).name == "quick"
+    assert pools.find_shared(Tier.QUALITY).name == "thorough"
 
 
 def test_a_tenants_own_pool_goes_before_the_shared_one(tmp_path: Path) -> None:
@@ -41,15 +41,15 @@ def test_a_tenants_own_pool_goes_before_the_shared_one(tmp_path: Path) -> None:
     pools = read_catalog(_write(tmp_path, FAST + QUALITY + own))
 
     acme, globex = make_snapshot(), make_snapshot(tenant_id=GLOBEX)
-    assert pools.of(acme, Tier.FAST).name == "own"
-    assert pools.of(acme, Tier.QUALITY).name == "thorough"
-    assert pools.of(globex, Tier.FAST).name == "quick"
+    assert pools.find(acme, Tier.FAST).name == "own"
+    assert pools.find(acme, Tier.QUALITY).name == "thorough"
+    assert pools.find(globex, Tier.FAST).name == "quick"
 
 
 def test_a_replica_is_named_by_host_and_port(tmp_path: Path) -> None:
     pools = read_catalog(_write(tmp_path, FAST + QUALITY))
 
-    assert pools.shared(Tier.FAST).replicas == (
+    assert pools.find_shared(Tier.FAST).replicas == (
         Replica(name="10.0.0.1:8000", url="http://10.0.0.1:8000"),
         Replica(name="engine.example.com", url="https://engine.example.com"),
     )
@@ -64,7 +64,7 @@ def test_more_may_be_said_of_a_replica(tmp_path: Path) -> None:
 
     pools = read_catalog(_write(tmp_path, _with(table) + QUALITY))
 
-    assert pools.shared(Tier.FAST).replicas[0] == Replica(
+    assert pools.find_shared(Tier.FAST).replicas[0] == Replica(
         name="10.0.0.3:8000",
         url="http://10.0.0.3:8000",
         kv_events="tcp://10.0.0.3:5557",
@@ -78,17 +78,17 @@ def test_suffix_decoding_is_allowed_without_its_memory(tmp_path: Path) -> None:
 
     pools = read_catalog(_write(tmp_path, _with(table) + QUALITY))
 
-    assert pools.shared(Tier.FAST).replicas[0].speculation is SpeculationMethod.SUFFIX
+    assert pools.find_shared(Tier.FAST).replicas[0].speculation is SpeculationMethod.SUFFIX
 
 
 def test_a_replica_of_two_pools_is_one(tmp_path: Path) -> None:
     pools = read_catalog(_write(tmp_path, FAST + QUALITY))
 
-    assert [replica.name for replica in pools.replicas()] == [
+    assert [replica.name for replica in pools.list_replicas()] == [
         "10.0.0.1:8000",
         "engine.example.com",
     ]
-    assert pools.replicas(min_of_pool=3) == ()
+    assert pools.list_replicas(min_of_pool=3) == ()
 
 
 def _with(replica: str) -> str:
@@ -107,20 +107,20 @@ def test_a_name_stands_for_each_of_its_addresses(tmp_path: Path) -> None:
     assert pool.replicas == ()
     assert pool.discover is not None
     assert pool.discover.host == "engines"
-    assert pool.discover.at("10.1.2.3") == Replica(
+    assert pool.discover.with_address("10.1.2.3") == Replica(
         name="10.1.2.3:8000", url="http://10.1.2.3:8000", kv_events="tcp://10.1.2.3:5557"
     )
-    assert pool.discover.at("fd00::7").url == "http://[fd00::7]:8000"
+    assert pool.discover.with_address("fd00::7").url == "http://[fd00::7]:8000"
 
 
 def test_a_pool_has_other_replicas_from_one_moment_to_the_next(tmp_path: Path) -> None:
     pools = read_catalog(_write(tmp_path, DISCOVER + QUALITY))
     found = Replica(name="10.1.2.3:8000", url="http://10.1.2.3:8000")
 
-    pools.has_now("quick", [found])
+    pools.set_replicas("quick", [found])
 
-    assert pools.shared(Tier.FAST).replicas == (found,)
-    assert found in pools.replicas()
+    assert pools.find_shared(Tier.FAST).replicas == (found,)
+    assert found in pools.list_replicas()
 
 
 def _connector(name: str) -> str:
@@ -223,5 +223,5 @@ def test_places_for_additions_are_the_pools(tmp_path: Path) -> None:
 
     pools = read_catalog(_write(tmp_path, own + QUALITY))
 
-    assert pools.shared(Tier.FAST).additions_from == ("10.12.0.0/16", "*.engines.svc")
-    assert pools.shared(Tier.QUALITY).additions_from == ()
+    assert pools.find_shared(Tier.FAST).allowed_replica_hosts == ("10.12.0.0/16", "*.engines.svc")
+    assert pools.find_shared(Tier.QUALITY).allowed_replica_hosts == ()

@@ -73,7 +73,7 @@ def test_what_a_customer_writes_never_becomes_the_templates_own_token(
 
     prompt = build_chat_prompt(writer, [SYSTEM, ChatMessage("user", attack)], max_tokens=4_000)
 
-    starts = TOKENS.token_id("<|im_start|>")
+    starts = TOKENS.get_token_id("<|im_start|>")
     assert prompt.token_ids.count(starts or -1) == 3
     assert "{{ 7 * 7 }}" in written(writer, ChatMessage("user", attack))
 
@@ -137,7 +137,7 @@ def test_of_several_templates_the_default_is_taken(tmp_path: Path) -> None:
 def test_the_models_end_ends_its_answer(writer: PromptWriter) -> None:
     prompt = build_chat_prompt(writer, [ChatMessage("user", "Hello")], max_tokens=4_000)
 
-    assert TOKENS.token_id("<|im_end|>") in prompt.stop_token_ids
+    assert TOKENS.get_token_id("<|im_end|>") in prompt.stop_token_ids
 
 
 def test_a_template_that_is_none_is_the_operators_error(tmp_path: Path) -> None:

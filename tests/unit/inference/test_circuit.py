@@ -28,7 +28,7 @@ def replicas(clock: FakeClock) -> ReplicaStates:
 def _fail(replicas: ReplicaStates, count: int = MAX_FAILURES) -> None:
     for _ in range(count):
         with replicas.attempt(REPLICA) as attempt:
-            attempt.fails()
+            attempt.mark_failed()
 
 
 @pytest.mark.parametrize("event", CircuitEvent)
@@ -51,53 +51,53 @@ def test_only_a_failure_opens_it_and_only_a_success_closes_it() -> None:
     }
 
     assert into == {
-        CircuitState.OPEN: {CircuitEvent.FAILURE, CircuitEvent.LAST_FAILURE},
+        CircuitState.OPEN: {CircuitEvent.FAILURE, CircuitEvent.THRESHOLD_FAILURE},
         CircuitState.CLOSED: {CircuitEvent.SUCCESS},
-        CircuitState.HALF_OPEN: {CircuitEvent.REST_OVER},
+        CircuitState.HALF_OPEN: {CircuitEvent.COOLDOWN_OVER},
     }
 
 
 def test_failures_in_a_row_open_it(replicas: ReplicaStates) -> None:
     _fail(replicas, MAX_FAILURES - 1)
-    could_be_asked = replicas.may_ask(REPLICA)
+    could_be_asked = replicas.is_available(REPLICA)
     _fail(replicas, 1)
 
     assert could_be_asked
-    assert not replicas.may_ask(REPLICA)
+    assert not replicas.is_available(REPLICA)
 
 
 def test_a_success_between_them_counts(replicas: ReplicaStates) -> None:
     _fail(replicas, MAX_FAILURES - 1)
     with replicas.attempt(REPLICA) as attempt:
-        attempt.succeeds()
+        attempt.mark_succeeded()
     _fail(replicas, MAX_FAILURES - 1)
 
-    assert replicas.may_ask(REPLICA)
+    assert replicas.is_available(REPLICA)
 
 
 def test_one_replicas_failures_are_not_anothers(replicas: ReplicaStates) -> None:
     _fail(replicas)
 
-    assert replicas.may_ask(OTHER)
+    assert replicas.is_available(OTHER)
 
 
 def test_it_rests_for_its_time_and_no_longer(replicas: ReplicaStates, clock: FakeClock) -> None:
     _fail(replicas)
     clock.pass_s(EJECTION_S - 0.1)
-    rests_before = not replicas.may_ask(REPLICA)
+    rests_before = not replicas.is_available(REPLICA)
     clock.pass_s(0.1)
 
     assert rests_before
-    assert replicas.may_ask(REPLICA)
+    assert replicas.is_available(REPLICA)
 
 
 def test_half_open_lets_one_trial_through(replicas: ReplicaStates, clock: FakeClock) -> None:
     _fail(replicas)
     clock.pass_s(EJECTION_S)
-    assert replicas.may_ask(REPLICA)
+    assert replicas.is_available(REPLICA)
 
     with replicas.attempt(REPLICA):
-        may_ask_another = replicas.may_ask(REPLICA)
+        may_ask_another = replicas.is_available(REPLICA)
 
     assert not may_ask_another
 
@@ -105,12 +105,12 @@ def test_half_open_lets_one_trial_through(replicas: ReplicaStates, clock: FakeCl
 def test_a_trial_that_succeeds_closes_it(replicas: ReplicaStates, clock: FakeClock) -> None:
     _fail(replicas)
     clock.pass_s(EJECTION_S)
-    assert replicas.may_ask(REPLICA)
+    assert replicas.is_available(REPLICA)
 
     with replicas.attempt(REPLICA) as trial:
-        trial.succeeds()
+        trial.mark_succeeded()
 
-    assert replicas.circuit(REPLICA) is CircuitState.CLOSED
+    assert replicas.get_circuit(REPLICA) is CircuitState.CLOSED
 
 
 def test_a_trial_that_fails_opens_it_for_another_rest(
@@ -118,12 +118,12 @@ def test_a_trial_that_fails_opens_it_for_another_rest(
 ) -> None:
     _fail(replicas)
     clock.pass_s(EJECTION_S)
-    assert replicas.may_ask(REPLICA)
+    assert replicas.is_available(REPLICA)
 
     _fail(replicas, 1)
     clock.pass_s(EJECTION_S - 0.1)
 
-    assert not replicas.may_ask(REPLICA)
+    assert not replicas.is_available(REPLICA)
 
 
 def test_a_trial_whose_client_leaves_decides_nothing(
@@ -131,46 +131,46 @@ def test_a_trial_whose_client_leaves_decides_nothing(
 ) -> None:
     _fail(replicas)
     clock.pass_s(EJECTION_S)
-    assert replicas.may_ask(REPLICA)
+    assert replicas.is_available(REPLICA)
 
     with replicas.attempt(REPLICA):
         pass
 
-    assert replicas.circuit(REPLICA) is CircuitState.HALF_OPEN
-    assert replicas.may_ask(REPLICA)
+    assert replicas.get_circuit(REPLICA) is CircuitState.HALF_OPEN
+    assert replicas.is_available(REPLICA)
 
 
 def test_a_replica_that_says_it_is_ill_is_left_alone_at_once(replicas: ReplicaStates) -> None:
-    replicas.probed(REPLICA, HealthStatus.ILL)
+    replicas.on_health_check(REPLICA, HealthStatus.UNHEALTHY)
 
-    assert not replicas.may_ask(REPLICA)
+    assert not replicas.is_available(REPLICA)
 
 
 def test_a_replica_that_was_silent_once_is_asked(replicas: ReplicaStates) -> None:
-    replicas.probed(REPLICA, HealthStatus.SILENT)
+    replicas.on_health_check(REPLICA, HealthStatus.TIMED_OUT)
 
-    assert replicas.may_ask(REPLICA)
+    assert replicas.is_available(REPLICA)
 
 
 def test_a_replica_that_stays_silent_is_left_alone(replicas: ReplicaStates) -> None:
     for _ in range(MAX_FAILURES):
-        replicas.probed(REPLICA, HealthStatus.SILENT)
+        replicas.on_health_check(REPLICA, HealthStatus.TIMED_OUT)
 
-    assert not replicas.may_ask(REPLICA)
+    assert not replicas.is_available(REPLICA)
 
 
 def test_saying_it_is_well_makes_up_for_no_failure(replicas: ReplicaStates) -> None:
     _fail(replicas, MAX_FAILURES - 1)
-    replicas.probed(REPLICA, HealthStatus.WELL)
+    replicas.on_health_check(REPLICA, HealthStatus.HEALTHY)
     _fail(replicas, 1)
-    replicas.probed(REPLICA, HealthStatus.WELL)
+    replicas.on_health_check(REPLICA, HealthStatus.HEALTHY)
 
-    assert replicas.circuit(REPLICA) is CircuitState.OPEN
+    assert replicas.get_circuit(REPLICA) is CircuitState.OPEN
 
 
 def test_what_is_under_way_is_counted_until_it_ends(replicas: ReplicaStates) -> None:
     with replicas.attempt(REPLICA), replicas.attempt(REPLICA), replicas.attempt(OTHER):
-        during = (replicas.num_under_way(REPLICA), replicas.num_under_way(OTHER))
+        during = (replicas.num_in_flight(REPLICA), replicas.num_in_flight(OTHER))
 
     assert during == (2, 1)
-    assert (replicas.num_under_way(REPLICA), replicas.num_under_way(OTHER)) == (0, 0)
+    assert (replicas.num_in_flight(REPLICA), replicas.num_in_flight(OTHER)) == (0, 0)

@@ -70,7 +70,7 @@ async def test_a_slow_upload_does_not_make_the_first_token_late() -> None:
 
     (seconds,) = [
         sample.value
-        for family in metrics.families()
+        for family in metrics.collect()
         for sample in family.samples
         if sample.name == "caret_first_token_seconds_sum"
     ]
@@ -141,7 +141,7 @@ async def test_bodies_that_were_given_up_count_no_more() -> None:
 
     await _half_sent(gateway, KEY.text, 40)
 
-    assert gateway.plane.uploads.num_bytes == 0
+    assert gateway.plane.body_quota.num_bytes == 0
     assert not await _half_sent(gateway, KEY.text, 1)
 
 
@@ -152,7 +152,7 @@ async def test_a_body_that_is_whole_is_not_on_its_way() -> None:
     exchange = asyncio.create_task(run_openai(gateway, server))
     await until(lambda: gateway.engine.num_open == 1)
 
-    assert gateway.plane.uploads.num_bytes == 0
+    assert gateway.plane.body_quota.num_bytes == 0
     server.sends("http.disconnect")
     await exchange
 
@@ -169,7 +169,7 @@ async def test_what_has_no_use_for_a_body_takes_none() -> None:
 
 async def test_who_may_come_back_later_is_told_when() -> None:
     class BusyConsumer(HealthConsumer):
-        def check(self) -> None:
+        def authorize(self) -> None:
             raise TooManyRequests("rate_limited", "Too many requests.", retry_after_s=1.2)
 
     gateway, server = FakeGateway(), FakeServer(http_scope("/healthz"))

@@ -13,7 +13,7 @@ async def test_all_addresses_of_both_kinds_are_found() -> None:
     async with dns_server() as server:
         server.addresses[NAME] = ["10.0.0.1", "10.0.0.2", "fd00::1"]
 
-        found = await DnsResolver(("127.0.0.1", server.port)).addresses(NAME)
+        found = await DnsResolver(("127.0.0.1", server.port)).resolve(NAME)
 
     assert found == {"10.0.0.1", "10.0.0.2", "fd00::1"}
 
@@ -22,11 +22,11 @@ async def test_what_has_changed_is_seen_at_once() -> None:
     async with dns_server() as server:
         names = DnsResolver(("127.0.0.1", server.port))
         server.addresses[NAME] = ["10.0.0.1"]
-        before = await names.addresses(NAME)
+        before = await names.resolve(NAME)
         server.addresses[NAME] = ["10.0.0.2"]
 
         assert before == {"10.0.0.1"}
-        assert await names.addresses(NAME) == {"10.0.0.2"}
+        assert await names.resolve(NAME) == {"10.0.0.2"}
 
 
 @pytest.mark.parametrize("what", ["no such name", "a name without addresses", "a broken server"])
@@ -37,4 +37,4 @@ async def test_what_is_not_known_is_said(what: str) -> None:
             server.addresses[NAME] = []
 
         with pytest.raises(ResolutionFailed):
-            await DnsResolver(("127.0.0.1", server.port)).addresses(NAME)
+            await DnsResolver(("127.0.0.1", server.port)).resolve(NAME)

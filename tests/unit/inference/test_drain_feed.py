@@ -42,7 +42,7 @@ async def test_a_gateway_that_starts_knows_before_it_asks_anybody() -> None:
     redis, replicas, feed = _parts()
     redis.drain("two:1")
 
-    await feed.begin()
+    await feed.start()
 
     assert replicas.is_drained(TWO)
 
@@ -74,6 +74,6 @@ async def test_a_redis_that_lost_its_memory_counts_anew() -> None:
 async def test_a_redis_that_is_away_lets_a_gateway_start() -> None:
     _, replicas, feed = _parts(_AwayRedis())
 
-    await feed.begin()
+    await feed.start()
 
     assert not replicas.is_drained(ONE)

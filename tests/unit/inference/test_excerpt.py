@@ -81,7 +81,7 @@ def test_brackets_are_not_cut_in_two() -> None:
 def test_the_settled_text_is_without_the_cursors_line() -> None:
     taken = excerpt("def f(a):\n    b = ", ")\n    return b\n", 0)
 
-    assert taken.settled == "def f(a):\n    return b\n"
+    assert taken.stable_lines == "def f(a):\n    return b\n"
     assert taken.line_before == "    b = "
 
 

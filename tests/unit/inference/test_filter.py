@@ -33,7 +33,7 @@ async def _filtered(
     healed: str = "",
     **fields: Any,
 ) -> list[str]:
-    prompt = replace(make_prompt(is_single_line=is_single_line), healed=healed)
+    prompt = replace(make_prompt(is_single_line=is_single_line), healed_prefix=healed)
     admitted = make_admitted(**fields)
     async with (
         engine.complete(make_engine_request()) as chunks,
@@ -54,7 +54,7 @@ async def test_the_engines_end_is_the_completions(
 
     texts = await _filtered(FakeEngine(chunks_of("b", "c", stop=stop)), account, is_raw=is_raw)
 
-    assert ("".join(texts), account.ending) == ("bc", finish)
+    assert ("".join(texts), account.finish_reason) == ("bc", finish)
 
 
 async def test_of_a_word_that_was_withheld_only_the_rest_is_shown() -> None:
@@ -62,7 +62,7 @@ async def test_of_a_word_that_was_withheld_only_the_rest_is_shown() -> None:
 
     texts = await _filtered(engine, account, prefix="self.re", healed="re")
 
-    assert ("".join(texts), account.ending) == ("ad(path)", FinishReason.STOP)
+    assert ("".join(texts), account.finish_reason) == ("ad(path)", FinishReason.STOP)
 
 
 async def test_another_word_than_the_one_begun_is_withheld_and_leaves_the_engine() -> None:
@@ -70,8 +70,8 @@ async def test_another_word_than_the_one_begun_is_withheld_and_leaves_the_engine
 
     texts = await _filtered(engine, account, prefix="self.re", healed="re")
 
-    assert (texts, account.ending) == ([], FinishReason.FILTERED)
-    assert account.filter_reason == FilterReason.OTHER_WORD
+    assert (texts, account.finish_reason) == ([], FinishReason.FILTERED)
+    assert account.filter_reason == FilterReason.HEALING_MISMATCH
 
 
 async def test_no_text_is_ever_empty() -> None:
@@ -85,7 +85,7 @@ async def test_a_cut_ends_with_stop_and_leaves_the_engine() -> None:
 
     texts = await _filtered(engine, account, is_single_line=True)
 
-    assert ("".join(texts), account.ending) == ("b", FinishReason.STOP)
+    assert ("".join(texts), account.finish_reason) == ("b", FinishReason.STOP)
     assert (engine.num_open, engine.num_said) == (0, 1)
 
 
@@ -103,7 +103,7 @@ async def test_text_of_which_nothing_is_shown_is_filtered() -> None:
 
     texts = await _filtered(FakeEngine(chunks_of("  ", "\n")), account, is_single_line=True)
 
-    assert (texts, account.ending) == ([], FinishReason.FILTERED)
+    assert (texts, account.finish_reason) == ([], FinishReason.FILTERED)
 
 
 async def test_an_engine_that_writes_nothing_has_stopped() -> None:
@@ -111,7 +111,7 @@ async def test_an_engine_that_writes_nothing_has_stopped() -> None:
 
     texts = await _filtered(FakeEngine(chunks_of("")), account)
 
-    assert (texts, account.ending) == ([], FinishReason.STOP)
+    assert (texts, account.finish_reason) == ([], FinishReason.STOP)
 
 
 async def test_a_raw_prompts_text_passes_as_it_is() -> None:
@@ -136,7 +136,7 @@ async def test_an_engines_failure_goes_on() -> None:
     with pytest.raises(OSError, match="planted"):
         await _filtered(FakeEngine(chunks_of("b", stop=None), error=OSError("planted")), account)
 
-    assert account.ending is None
+    assert account.finish_reason is None
 
 
 class _Watched:
@@ -167,7 +167,7 @@ async def test_a_client_that_leaves_closes_the_filter(is_raw: bool) -> None:
 
     with pytest.raises(StopAsyncIteration):
         await anext(texts)
-    assert account.ending is None
+    assert account.finish_reason is None
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ async def test_a_client_that_leaves_closes_the_filter(is_raw: bool) -> None:
         ({}, ["b\n", "\n", "c"], FilterReason.BLANK_LINE),
         ({"prefix": "", "suffix": "\nc()\n"}, ["b\n", "c()\n", "d"], FilterReason.REPEATS_SUFFIX),
         ({"prefix": "", "mode": Mode.BLOCK}, ["b\nb\nb\n", "c"], FilterReason.REPETITION),
-        ({}, ["b\ufffd", "c"], FilterReason.GARBLED),
+        ({}, ["b\ufffd", "c"], FilterReason.INCOMPLETE_CHARACTER),
         ({}, ["  ", "\n"], FilterReason.BLANK),
         ({"prefix": ""}, ["b\nc = )\n", "d = ]"], FilterReason.SYNTAX),
         ({"prefix": ""}, ["b\n", "password = 'hunter2-and-more'\n", "c"], FilterReason.SECRET),
@@ -204,7 +204,10 @@ async def test_a_line_that_breaks_the_file_is_withheld() -> None:
 
     await _filtered(FakeEngine(chunks_of("f(b", "))")), account)
 
-    assert (account.ending, account.filter_reason) == (FinishReason.FILTERED, FilterReason.SYNTAX)
+    assert (account.finish_reason, account.filter_reason) == (
+        FinishReason.FILTERED,
+        FilterReason.SYNTAX,
+    )
 
 
 async def test_a_variant_may_do_without_the_parser() -> None:
@@ -212,7 +215,7 @@ async def test_a_variant_may_do_without_the_parser() -> None:
 
     texts = await _filtered(FakeEngine(chunks_of("f(b", "))")), account, variant=variant)
 
-    assert ("".join(texts), account.ending) == ("f(b))", FinishReason.STOP)
+    assert ("".join(texts), account.finish_reason) == ("f(b))", FinishReason.STOP)
 
 
 async def test_a_language_without_a_grammar_is_not_parsed() -> None:
@@ -220,7 +223,7 @@ async def test_a_language_without_a_grammar_is_not_parsed() -> None:
 
     await _filtered(FakeEngine(chunks_of("f(b))")), account, language="kotlin")
 
-    assert account.ending is FinishReason.STOP
+    assert account.finish_reason is FinishReason.STOP
 
 
 async def test_a_tenant_may_have_credentials_written() -> None:
@@ -249,7 +252,7 @@ async def test_a_long_line_is_no_secret() -> None:
 
     texts = await _filtered(FakeEngine(chunks_of(written)), account, prefix="x = [", mode=Mode.FIM)
 
-    assert ("".join(texts), account.ending) == (written, FinishReason.STOP)
+    assert ("".join(texts), account.finish_reason) == (written, FinishReason.STOP)
 
 
 async def test_the_cut_of_a_broken_end_leaves_the_engine() -> None:
@@ -288,7 +291,10 @@ async def test_a_credential_is_withheld_from_raw_prompts_and_chats(fields: dict[
     texts = await _filtered(engine, account, **fields)
 
     assert _AWS not in "".join(texts)
-    assert (account.ending, account.filter_reason) == (FinishReason.FILTERED, FilterReason.SECRET)
+    assert (account.finish_reason, account.filter_reason) == (
+        FinishReason.FILTERED,
+        FilterReason.SECRET,
+    )
     assert engine.num_open == 0
 
 
@@ -302,7 +308,10 @@ async def test_a_credential_on_a_later_line_ends_raw_prompts_and_chats(
 
     assert "".join(texts).startswith("a\n \n")
     assert _AWS not in "".join(texts)
-    assert (account.ending, account.filter_reason) == (FinishReason.FILTERED, FilterReason.SECRET)
+    assert (account.finish_reason, account.filter_reason) == (
+        FinishReason.FILTERED,
+        FilterReason.SECRET,
+    )
 
 
 @pytest.mark.parametrize("fields", _VERBATIM)
@@ -312,7 +321,7 @@ async def test_public_code_is_withheld_from_raw_prompts_and_chats(fields: dict[s
 
     await _filtered(engine, account, principal=principal, public_code=_AllPublic(), **fields)
 
-    assert (account.ending, account.filter_reason) == (
+    assert (account.finish_reason, account.filter_reason) == (
         FinishReason.FILTERED,
         FilterReason.PUBLIC_CODE,
     )
@@ -340,7 +349,7 @@ async def test_what_nothing_is_withheld_of_passes_byte_for_byte(
         FakeEngine(chunks_of(*written)), account, principal=make_principal(policy=policy), **fields
     )
 
-    assert ("".join(texts), account.ending) == ("".join(written), FinishReason.STOP)
+    assert ("".join(texts), account.finish_reason) == ("".join(written), FinishReason.STOP)
 
 
 @pytest.mark.parametrize("name", [None, *FILTERS])
@@ -354,7 +363,7 @@ def test_an_unknown_filter_is_refused_at_start() -> None:
 
 
 class _AllPublic:
-    def has(self, _hashed: int) -> bool:
+    def contains(self, _hashed: int) -> bool:
         return True
 
 
@@ -369,7 +378,7 @@ async def test_public_code_is_withheld_and_leaves_the_engine() -> None:
         engine, account, principal=principal, prefix="", mode=Mode.BLOCK, public_code=_AllPublic()
     )
 
-    assert (account.ending, account.filter_reason) == (
+    assert (account.finish_reason, account.filter_reason) == (
         FinishReason.FILTERED,
         FilterReason.PUBLIC_CODE,
     )
@@ -383,7 +392,7 @@ async def test_a_tenant_that_has_not_asked_for_it_is_not_compared() -> None:
         FakeEngine(chunks_of(_LONG)), account, prefix="", mode=Mode.BLOCK, public_code=_AllPublic()
     )
 
-    assert account.ending is FinishReason.STOP
+    assert account.finish_reason is FinishReason.STOP
 
 
 async def test_a_tenant_that_asks_for_it_in_vain_is_logged() -> None:

@@ -91,7 +91,7 @@ def _tokens(*vocabulary: str) -> Tokenizer:
 
 
 def _family(name: str) -> ModelFamily:
-    return detect_family(_tokens(*VOCABULARIES[name]).token_id, model="m")
+    return detect_family(_tokens(*VOCABULARIES[name]).get_token_id, model="m")
 
 
 def test_every_family_has_its_case_here() -> None:
@@ -108,14 +108,14 @@ def test_a_tokenizer_without_markers_is_refused_by_the_models_name(
     vocabulary: tuple[str, ...],
 ) -> None:
     with pytest.raises(BadSetting, match="my-chat-model"):
-        detect_family(_tokens(*vocabulary).token_id, model="my-chat-model")
+        detect_family(_tokens(*vocabulary).get_token_id, model="my-chat-model")
 
 
 @pytest.mark.parametrize("name", NATIVE)
 def test_a_prompt_stands_in_the_familys_order(name: str) -> None:
     tokens = _tokens(*VOCABULARIES[name])
     family = _family(name)
-    expected = [tokens.token_id(each) for each in NATIVE[name].split()]
+    expected = [tokens.get_token_id(each) for each in NATIVE[name].split()]
     parts = PromptParts([], tokens.encode("S"), tokens.encode("P"), [])
 
     assert lay_out(family.order, resolve_markers(family, tokens), parts) == expected
@@ -131,7 +131,7 @@ def test_other_files_stand_between_the_beginning_and_the_first_marker(order: Fim
 
     laid_out = lay_out(order, markers, parts)
 
-    assert laid_out[:2] == [tokens.token_id("<s>"), tokens.token_id("F")]
+    assert laid_out[:2] == [tokens.get_token_id("<s>"), tokens.get_token_id("F")]
     assert laid_out[2] in (*markers.prefix, *markers.suffix)
 
 
@@ -141,14 +141,14 @@ def test_every_marker_of_the_family_ends_a_completion(name: str) -> None:
     stops = stop_token_ids(family, tokens)
 
     markers = (family.prefix, family.suffix, family.middle, family.file_separator)
-    known = {tokens.token_id(marker) for marker in (*markers, *family.ends) if marker}
-    assert set(stops) == known | ({tokens.token_id(family.repository or "")} - {None})
+    known = {tokens.get_token_id(marker) for marker in (*markers, *family.ends) if marker}
+    assert set(stops) == known | ({tokens.get_token_id(family.repository or "")} - {None})
 
 
 def test_an_end_that_the_tokenizer_lacks_is_left_out() -> None:
     tokens = _tokens("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
 
-    stops = stop_token_ids(detect_family(tokens.token_id, model="m"), tokens)
+    stops = stop_token_ids(detect_family(tokens.get_token_id, model="m"), tokens)
 
     assert len(stops) == 3
 
@@ -156,7 +156,7 @@ def test_an_end_that_the_tokenizer_lacks_is_left_out() -> None:
 @pytest.mark.parametrize("name", STABLE)
 def test_the_stable_layout_has_the_suffix_first_and_the_prefix_last(name: str) -> None:
     tokens, family = _tokens(*VOCABULARIES[name]), _family(name)
-    expected = [tokens.token_id(each) for each in STABLE[name].split()]
+    expected = [tokens.get_token_id(each) for each in STABLE[name].split()]
     parts = PromptParts([], tokens.encode("S"), tokens.encode("P"), [])
 
     order = resolve_order(LAYOUTS["stable"], family)
@@ -173,7 +173,7 @@ def test_efim_goes_on_behind_the_last_marker() -> None:
     )
 
     expected = ["<|fim_prefix|>", "P", "<|fim_suffix|>", "S", "<|fim_middle|>", "F"]
-    assert laid_out == [tokens.token_id(each) for each in expected]
+    assert laid_out == [tokens.get_token_id(each) for each in expected]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

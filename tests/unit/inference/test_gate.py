@@ -23,8 +23,8 @@ def _never_ends_with(word: str) -> Callable[[str], bool]:
 
 TOKEN: Final = "ghp_" + "a1B2" * 9
 SECRETS: Final[dict[str, Callable[..., object]]] = {
-    "held_from": partial(find_pending_secret, kind=FileType.PYTHON),
-    "has_secret": partial(contains_secret, kind=FileType.PYTHON),
+    "find_pending_secret": partial(find_pending_secret, kind=FileType.PYTHON),
+    "contains_secret": partial(contains_secret, kind=FileType.PYTHON),
 }
 
 
@@ -39,13 +39,13 @@ def _pass(gate: LineGate, *pieces: str) -> str:
 
 
 def test_the_first_line_goes_out_as_it_grows() -> None:
-    gate = _gate(is_sound=_never_ends_with("!"))
+    gate = _gate(is_valid=_never_ends_with("!"))
 
     assert [gate.feed("a"), gate.feed(" = b"), gate.feed("!")] == ["a", " = b", "!"]
 
 
 def test_further_lines_go_out_once_they_are_whole() -> None:
-    gate = _gate(is_sound=_never_ends_with("!"))
+    gate = _gate(is_valid=_never_ends_with("!"))
 
     assert [gate.feed("a\nb"), gate.feed("c"), gate.feed("\nd"), gate.finish()] == [
         "a",
@@ -56,21 +56,21 @@ def test_further_lines_go_out_once_they_are_whole() -> None:
 
 
 def test_a_line_that_breaks_the_file_is_dropped_at_the_end() -> None:
-    gate = _gate(is_sound=_never_ends_with("!"))
+    gate = _gate(is_valid=_never_ends_with("!"))
 
     assert _pass(gate, "a\nb\nc!\nd!") == "a\nb"
     assert (gate.reason, gate.is_withheld) == (FilterReason.SYNTAX, False)
 
 
 def test_a_line_that_a_later_one_mends_goes_out_with_it() -> None:
-    gate = _gate(is_sound=_never_ends_with("!"))
+    gate = _gate(is_valid=_never_ends_with("!"))
 
     assert _pass(gate, "a\nb!\nc\nd") == "a\nb!\nc\nd"
     assert gate.reason is None
 
 
 def test_a_completion_that_is_never_sound_is_withheld() -> None:
-    gate = _gate(is_sound=_never_ends_with("!"))
+    gate = _gate(is_valid=_never_ends_with("!"))
 
     sent = gate.feed("a!") + gate.finish()
 
@@ -78,7 +78,7 @@ def test_a_completion_that_is_never_sound_is_withheld() -> None:
 
 
 def test_lines_that_nothing_mends_end_it() -> None:
-    gate = _gate(is_sound=lambda text: "\n" not in text)
+    gate = _gate(is_valid=lambda text: "\n" not in text)
 
     shown = gate.feed("a" + "\nb" * (MAX_INVALID_LINES + 2))
 
@@ -154,9 +154,9 @@ TEXTS = st.lists(LINES, min_size=1, max_size=20).map("\n".join)
 GATES = st.sampled_from(
     [
         dict[str, Callable[..., object]](),
-        {"is_sound": _never_ends_with("!")},
+        {"is_valid": _never_ends_with("!")},
         SECRETS,
-        {"is_sound": _never_ends_with("!"), **SECRETS},
+        {"is_valid": _never_ends_with("!"), **SECRETS},
     ]
 )
 
@@ -184,12 +184,12 @@ def test_what_is_shown_is_what_came_up_to_some_point(
 def test_each_line_is_judged_once(text: str) -> None:
     num_asked = 0
 
-    def is_sound(_: str) -> bool:
+    def is_valid(_: str) -> bool:
         nonlocal num_asked
         num_asked += 1
         return True
 
-    _pass(_gate(is_sound=is_sound), *text)
+    _pass(_gate(is_valid=is_valid), *text)
 
     assert num_asked == text.count("\n") + 1
 

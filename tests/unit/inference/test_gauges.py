@@ -66,34 +66,34 @@ def make_gauges(clock: FakeClock, *, replicas: ReplicaStates | None = None) -> G
 def test_seats_clients_and_backlog_are_as_of_now() -> None:
     gauges = make_gauges(FakeClock())
 
-    with gauges.seats.one(ACME, max_of_tenant=5):
-        assert value(gauges.families(), "caret_completions_in_flight") == 1
+    with gauges.seats.acquire(ACME, max_of_tenant=5):
+        assert value(gauges.collect(), "caret_completions_in_flight") == 1
 
-    assert value(gauges.families(), "caret_completions_in_flight") == 0
-    assert value(gauges.families(), "caret_journal_segments") == 4
-    assert value(gauges.families(), "caret_journal_unwritten_records") == 2
-    assert value(gauges.families(), "process_resident_memory_bytes")
+    assert value(gauges.collect(), "caret_completions_in_flight") == 0
+    assert value(gauges.collect(), "caret_journal_segments") == 4
+    assert value(gauges.collect(), "caret_journal_unwritten_records") == 2
+    assert value(gauges.collect(), "process_resident_memory_bytes")
 
 
 def test_snapshots_that_were_never_compared_have_no_age() -> None:
     clock = FakeClock()
     gauges = make_gauges(clock)
-    assert value(gauges.families(), "caret_snapshot_age_seconds") is None
+    assert value(gauges.collect(), "caret_snapshot_age_seconds") is None
 
-    gauges.authority.confirm()
+    gauges.authority.mark_synced()
     clock.pass_s(7)
 
-    assert value(gauges.families(), "caret_snapshot_age_seconds") == 7
+    assert value(gauges.collect(), "caret_snapshot_age_seconds") == 7
 
 
 def test_each_replica_has_its_load_and_its_circuit() -> None:
     replicas = ReplicaStates(FakeClock())
     gauges = make_gauges(FakeClock(), replicas=replicas)
-    one, two = gauges.pools.replicas()
-    replicas.probed(two, HealthStatus.ILL)
+    one, two = gauges.pools.list_replicas()
+    replicas.on_health_check(two, HealthStatus.UNHEALTHY)
 
     with replicas.attempt(one):
-        families = list(gauges.families())
+        families = list(gauges.collect())
 
     assert value(families, "caret_replica_requests_in_flight", replica=one.name) == 1
     assert value(families, "caret_replica_requests_in_flight", replica=two.name) == 0
@@ -106,13 +106,13 @@ def test_who_keeps_people_waiting_is_told() -> None:
     clock = FakeClock()
     replicas = ReplicaStates(clock)
     gauges = make_gauges(clock, replicas=replicas)
-    one, two = gauges.pools.replicas()
+    one, two = gauges.pools.list_replicas()
 
     with ExitStack() as stack:
         for _ in range(MAX_CONSECUTIVE_LATE):
-            stack.enter_context(replicas.attempt(one, late_after_s=1.0))
+            stack.enter_context(replicas.attempt(one, first_token_timeout_s=1.0))
         clock.pass_s(2.0)
-        families = list(gauges.families())
+        families = list(gauges.collect())
 
     assert value(families, "caret_replica_ejected", replica=one.name) == 1
     assert value(families, "caret_replica_ejected", replica=two.name) == 0
@@ -122,18 +122,18 @@ async def test_who_was_moved_from_there_is_told() -> None:
     clock = FakeClock()
     replicas = ReplicaStates(clock)
     gauges = make_gauges(clock, replicas=replicas)
-    one, two = gauges.pools.replicas()
+    one, two = gauges.pools.list_replicas()
 
     async def wait_in_vain() -> None:
-        with replicas.attempt(one, late_after_s=1.0, elsewhere=two):
+        with replicas.attempt(one, first_token_timeout_s=1.0, fallback=two):
             await asyncio.Event().wait()
 
     waiting = [asyncio.create_task(wait_in_vain()) for _ in range(MAX_CONSECUTIVE_LATE)]
     await asyncio.sleep(0)
     clock.pass_s(2.0)
-    replicas.move_overdue()
+    replicas.reroute_overdue()
     await asyncio.gather(*waiting, return_exceptions=True)
-    families = list(gauges.families())
+    families = list(gauges.collect())
 
     assert (
         value(families, "caret_replica_rerouted_requests_total", replica=one.name)
@@ -143,7 +143,7 @@ async def test_who_was_moved_from_there_is_told() -> None:
 
 
 def test_the_pools_and_their_replicas_are_told() -> None:
-    families = list(make_gauges(FakeClock()).families())
+    families = list(make_gauges(FakeClock()).collect())
 
     assert value(families, "caret_pool", pool="demo-fast", tier="fast", model="demo") == 1
     assert (
@@ -155,12 +155,12 @@ def test_what_is_drained_and_how_long_a_circuit_rests_is_told() -> None:
     clock = FakeClock()
     replicas = ReplicaStates(clock)
     gauges = make_gauges(clock, replicas=replicas)
-    one, two = gauges.pools.replicas()
+    one, two = gauges.pools.list_replicas()
 
-    replicas.drain([one.name])
-    replicas.probed(two, HealthStatus.ILL)
+    replicas.set_drained([one.name])
+    replicas.on_health_check(two, HealthStatus.UNHEALTHY)
     clock.pass_s(0.5)
-    families = list(gauges.families())
+    families = list(gauges.collect())
 
     assert value(families, "caret_replica_drained", replica=one.name) == 1
     assert value(families, "caret_replica_drained", replica=two.name) == 0
@@ -172,9 +172,9 @@ async def test_engines_behind_one_address_are_one() -> None:
     (replica,) = make_pool("http://engine-1:8000").replicas
     watch = EngineMetricsPoller(FakeReader({replica.name: parse(PAGE)}), lambda: [replica])
 
-    await watch.round()
+    await watch.poll()
 
-    families = list(watch.families())
+    families = list(watch.collect())
     assert value(families, "caret_engine_up", replica=replica.name) == 1
     assert value(families, "caret_engine_requests_running") == 5
     assert value(families, "caret_engine_requests_waiting") == 7
@@ -187,13 +187,13 @@ async def test_an_engine_that_does_not_answer_is_down_and_has_no_old_figures() -
     (replica,) = make_pool("http://engine-1:8000").replicas
     reader = FakeReader({replica.name: parse(PAGE)})
     watch = EngineMetricsPoller(reader, lambda: [replica])
-    await watch.round()
+    await watch.poll()
 
     reader.told[replica.name] = None
-    await watch.round()
+    await watch.poll()
 
-    assert value(watch.families(), "caret_engine_up") == 0
-    assert value(watch.families(), "caret_engine_requests_running") is None
+    assert value(watch.collect(), "caret_engine_up") == 0
+    assert value(watch.collect(), "caret_engine_requests_running") is None
 
 
 async def test_an_engine_that_never_answers_holds_nobody_up(
@@ -203,9 +203,9 @@ async def test_an_engine_that_never_answers_holds_nobody_up(
     (replica,) = make_pool("http://engine-1:8000").replicas
     watch = EngineMetricsPoller(SilentReader(), lambda: [replica])
 
-    await watch.round()
+    await watch.poll()
 
-    assert value(watch.families(), "caret_engine_up") == 0
+    assert value(watch.collect(), "caret_engine_up") == 0
 
 
 def test_what_is_not_vllm_s_is_left_out() -> None:
@@ -228,4 +228,4 @@ async def test_a_stalled_loop_shows_as_lag() -> None:
     await asyncio.sleep(PROBE_EVERY_S * 1.5)
     probing.cancel()
 
-    assert value(lag.families(), "caret_event_loop_lag_seconds_sum") == pytest.approx(0.3)
+    assert value(lag.collect(), "caret_event_loop_lag_seconds_sum") == pytest.approx(0.3)

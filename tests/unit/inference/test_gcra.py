@@ -9,7 +9,7 @@ CAPACITY, INTERVAL_S = 10, 0.5
 
 
 def _room(bucket: Gcra, now_s: float) -> int:
-    return bucket.room(capacity=CAPACITY, interval_s=INTERVAL_S, now_s=now_s)
+    return bucket.available_units(capacity=CAPACITY, interval_s=INTERVAL_S, now_s=now_s)
 
 
 def test_a_full_bucket_has_room_for_its_capacity() -> None:

@@ -23,7 +23,7 @@ from tests.fakes.requests import make_account
 
 REQUEST = make_engine_request()
 ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
-ASKED = make_engine_request(replica=ONE, others=(TWO,))
+ASKED = make_engine_request(replica=ONE, fallback_replicas=(TWO,))
 
 
 class _Characters:
@@ -53,7 +53,7 @@ async def test_the_account_says_when_the_engine_was_asked() -> None:
 
     await _drain(FakeEngine(chunks_of("a")), account)
 
-    assert account.asked_engine_s == account.clock.monotonic_s()
+    assert account.engine_called_s == account.clock.monotonic_s()
 
 
 async def test_the_account_says_what_was_generated() -> None:
@@ -77,7 +77,7 @@ async def test_a_replica_that_is_lost_again_and_again_gets_a_rest(code: str) -> 
         with pytest.raises(EngineError):
             await _drain(engine, make_account(), replicas)
 
-    assert not replicas.may_ask(REQUEST.replica)
+    assert not replicas.is_available(REQUEST.replica)
 
 
 @pytest.mark.parametrize("code", ["engine_refused", "engine_busy", "prompt_refused"])
@@ -89,7 +89,7 @@ async def test_a_replica_that_answers_gets_no_rest(code: str) -> None:
         with pytest.raises(EngineError):
             await _drain(engine, make_account(), replicas)
 
-    assert replicas.may_ask(REQUEST.replica)
+    assert replicas.is_available(REQUEST.replica)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ async def test_what_fails_before_it_begins_is_asked_of_another_replica(code: str
 async def test_what_fails_is_not_asked_of_a_replica_that_was_drained_meanwhile() -> None:
     engine = FakeEngine(chunks_of("a"), failing={ONE.url: EngineError("engine_disconnected", "")})
     replicas = ReplicaStates(FakeClock())
-    replicas.drain([TWO.name])
+    replicas.set_drained([TWO.name])
 
     with pytest.raises(EngineError):
         await _drain(engine, make_account(), replicas, asked=ASKED)
@@ -205,19 +205,19 @@ async def test_what_has_stopped_is_whole_though_its_end_is_lost() -> None:
 async def test_what_no_replica_can_go_on_with_ends_where_it_is(others: tuple[Replica, ...]) -> None:
     said = chunks_of("a", stop=None)
     engine = FakeEngine(torn={ONE.url: said, TWO.url: said})
-    asked, account = replace(ASKED, others=others), make_account()
+    asked, account = replace(ASKED, fallback_replicas=others), make_account()
 
     async with generate(engine, asked, ReplicaStates(FakeClock()), account, CHARACTERS) as chunks:
         told = [chunk async for chunk in chunks]
 
-    assert told[-1] == EngineChunk("", 1 + len(others), EngineStop.LOST)
+    assert told[-1] == EngineChunk("", 1 + len(others), EngineStop.DISCONNECTED)
     assert account.generated_tokens == len(engine.requests) == 1 + len(others)
 
 
 async def test_what_is_lost_after_text_is_not_gone_on_with_where_an_operator_has_drained() -> None:
     engine = FakeEngine(torn={ONE.url: chunks_of("a", stop=None)})
     replicas = ReplicaStates(FakeClock())
-    replicas.drain([TWO.name])
+    replicas.set_drained([TWO.name])
 
     assert await _drain(engine, make_account(), replicas, asked=ASKED) == ["a", ""]
     assert len(engine.requests) == 1
@@ -239,7 +239,7 @@ async def test_what_the_second_replica_refuses_after_text_ends_where_it_is() -> 
     ) as chunks:
         told = [(chunk.text, chunk.stop) async for chunk in chunks]
 
-    assert told == [("a", None), ("", EngineStop.LOST)]
+    assert told == [("a", None), ("", EngineStop.DISCONNECTED)]
     assert len(engine.requests) == 2
 
 
@@ -253,7 +253,7 @@ async def test_who_leaves_while_another_goes_on_ends_that_one() -> None:
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
 
-    assert (engine.num_open, replicas.num_under_way(TWO)) == (0, 0)
+    assert (engine.num_open, replicas.num_in_flight(TWO)) == (0, 0)
 
 
 async def test_who_leaves_during_the_second_attempt_ends_it() -> None:
@@ -267,7 +267,7 @@ async def test_who_leaves_during_the_second_attempt_ends_it() -> None:
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
 
-    assert (engine.num_open, replicas.num_under_way(TWO)) == (0, 0)
+    assert (engine.num_open, replicas.num_in_flight(TWO)) == (0, 0)
 
 
 async def test_a_client_that_leaves_ends_the_engine() -> None:

@@ -37,7 +37,7 @@ def test_what_was_typed_already_is_not_shown_again(
     "texts", [["write(path)"], ["ra", "d"], ["r"], ["", ""], [], ["Read"], ["\nread"]]
 )
 def test_another_word_is_no_completion(texts: list[str]) -> None:
-    assert _healed("read", *texts) == ("", FilterReason.OTHER_WORD)
+    assert _healed("read", *texts) == ("", FilterReason.HEALING_MISMATCH)
 
 
 @given(st.text(max_size=8), st.text(max_size=20), st.lists(st.integers(0, 20), max_size=6))

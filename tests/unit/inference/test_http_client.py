@@ -86,12 +86,12 @@ async def test_lines_that_come_in_quick_succession_are_told_together(
     monkeypatch.setattr(http_connection, "PACE_S", STALL_S / 10)
     async with serving(HEAD + chunk(b"data: a\n")) as (server, client):
         answer = await client.post(server.url, b"{}")
-        first = await answer.lines()
+        first = await answer.read_lines()
         for line in (b"data: b\n", b"data: c\n"):
             server.writers[0].write(chunk(line))
             await asyncio.sleep(0.001)
 
-        together = await answer.lines()
+        together = await answer.read_lines()
         answer.close()
 
     assert (first, together) == ([b"a"], [b"b", b"c"])
@@ -101,11 +101,11 @@ async def test_the_end_of_an_answer_is_told_at_once(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(http_connection, "PACE_S", 3_600.0)
     async with serving(HEAD + chunk(b"data: a\n")) as (server, client):
         answer = await client.post(server.url, b"{}")
-        await answer.lines()
+        await answer.read_lines()
         server.writers[0].write(chunk(b"data: b\n") + END)
 
         async with asyncio.timeout(STALL_S / 2):
-            assert await answer.lines() == [b"b"]
+            assert await answer.read_lines() == [b"b"]
         answer.close()
 
 
@@ -113,12 +113,12 @@ async def test_a_loss_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_connection, "PACE_S", 3_600.0)
     async with serving(HEAD + chunk(b"data: a\n")) as (server, client):
         answer = await client.post(server.url, b"{}")
-        await answer.lines()
+        await answer.read_lines()
         server.writers[0].transport.abort()
 
         async with asyncio.timeout(STALL_S / 2):
             with pytest.raises(ConnectionLost):
-                await answer.lines()
+                await answer.read_lines()
         answer.close()
 
 
@@ -126,7 +126,7 @@ async def test_an_answer_whose_end_is_late_does_not_hold_up_its_reader() -> None
     """Only the last line matters; the connection is kept once the end has arrived."""
     async with serving(WHOLE.removesuffix(END), WHOLE) as (server, client):
         answer = await client.post(server.url, b"{}")
-        await answer.lines()
+        await answer.read_lines()
         answer.is_enough = True
         answer.close()
         server.writers[0].write(END)
@@ -140,7 +140,7 @@ async def test_an_answer_whose_end_is_late_does_not_hold_up_its_reader() -> None
 async def test_an_answer_that_never_ends_costs_its_connection() -> None:
     async with serving(WHOLE.removesuffix(END)) as (server, client):
         answer = await client.post(server.url, b"{}")
-        await answer.lines()
+        await answer.read_lines()
         answer.is_enough = True
         answer.close()
 
@@ -157,7 +157,7 @@ async def test_an_answer_that_never_ends_costs_its_connection() -> None:
 async def test_a_server_that_keeps_no_connections_gets_a_new_one(answer: bytes) -> None:
     async with serving(answer, WHOLE) as (server, client):
         first = await client.post(server.url, b"{}")
-        await first.lines()
+        await first.read_lines()
         first.is_enough = True
         first.close()
 
@@ -258,7 +258,7 @@ async def test_an_answer_that_nobody_reads_is_not_held_in_memory() -> None:
         held = sum(map(len, connection._lines))
 
         found = 0
-        while lines := await answer.lines():
+        while lines := await answer.read_lines():
             found += len(lines)
         answer.close()
 
@@ -316,7 +316,7 @@ async def _left(leave: Callable[[Server, HttpClient], Awaitable[None]], answer: 
 async def test_leaving_in_mid_answer_closes_the_connection_at_once() -> None:
     async def leave(server: Server, client: HttpClient) -> None:
         answer = await client.post(server.url, b"{}")
-        await answer.lines()
+        await answer.read_lines()
         answer.close()
 
     await _left(leave, HEAD + chunk(b"data: a\n"))
@@ -340,5 +340,5 @@ async def test_closing_the_client_ends_what_is_under_way() -> None:
         await client.__aexit__(None, None, None)
 
         with pytest.raises(ConnectionFailed):
-            await answer.lines()
+            await answer.read_lines()
         await until(lambda: server.num_open == 0)

@@ -188,8 +188,8 @@ async def test_a_server_that_changes_within_a_segment_gets_all_of_it(tmp_path: P
 class ChangingServer(FakeShipment):
     """A server that restarts after its first delivery."""
 
-    async def send(self, batches: list[bytes]) -> ShipmentReceipt:
-        receipt = await super().send(batches)
+    async def send_batches(self, batches: list[bytes]) -> ShipmentReceipt:
+        receipt = await super().send_batches(batches)
         self.server = "second"
         return receipt
 

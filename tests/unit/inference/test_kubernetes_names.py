@@ -41,7 +41,7 @@ class Watched:
 
     async def addresses(self) -> set[str]:
         with suppress(ResolutionFailed):
-            return set(await self.names.addresses(self.name))
+            return set(await self.names.resolve(self.name))
         return set()
 
     async def become(self, *addresses: str) -> None:
@@ -90,7 +90,7 @@ async def test_what_is_ready_is_known_before_anything_is_watched(
     server.has("engines-c", endpoint("10.0.0.4", ready=None))
 
     async with _names(server, tmp_path) as names:
-        found = await names.addresses(NAME)
+        found = await names.resolve(NAME)
 
     assert found == {"10.0.0.1", "10.0.0.2", "10.0.0.4"}
     assert server.asked == ["list"]
@@ -121,7 +121,7 @@ async def test_a_pod_with_both_families_is_one_replica(
     server.has("engines-name", endpoint("engine.example.com"), family="FQDN")
 
     async with _names(server, tmp_path) as names:
-        assert await names.addresses(NAME) == {"10.0.0.1", "fd00::2"}
+        assert await names.resolve(NAME) == {"10.0.0.1", "fd00::2"}
 
 
 async def test_other_services_and_namespaces_are_not_asked_for(
@@ -132,8 +132,8 @@ async def test_other_services_and_namespaces_are_not_asked_for(
 
     async with _names(server, tmp_path, "engines", "engines.elsewhere") as names:
         # Without a namespace, it is the service account's own.
-        assert await names.addresses("engines") == {"10.0.0.1"}
-        assert await names.addresses("engines.elsewhere") == {"10.9.0.2"}
+        assert await names.resolve("engines") == {"10.0.0.1"}
+        assert await names.resolve("engines.elsewhere") == {"10.9.0.2"}
 
 
 async def test_a_version_that_is_forgotten_is_listed_anew(
@@ -199,7 +199,7 @@ async def test_a_list_that_comes_late_takes_nothing_back(
 ) -> None:
     server.held = late = asyncio.Event()
     async with _names(server, tmp_path) as names:
-        asking = asyncio.create_task(names.addresses(NAME))
+        asking = asyncio.create_task(names.resolve(NAME))
         await until(lambda: server.asked == ["list"])
         server.held = None
         server.has("engines-b", endpoint("10.0.0.2"))
@@ -255,7 +255,7 @@ async def test_what_is_not_known_is_said(
         plant(server, tmp_path)
 
         with pytest.raises(ResolutionFailed):
-            await names.addresses(NAME)
+            await names.resolve(NAME)
 
 
 async def test_an_api_that_ends_each_watch_at_once_is_not_overrun(

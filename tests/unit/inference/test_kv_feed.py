@@ -150,12 +150,12 @@ def test_numbers_say_what_became_of_the_batches(
 ) -> None:
     sequence = BatchSequence()
     for number in replayed:
-        sequence.applied(number)
+        sequence.mark_applied(number)
 
     judged = []
     for number in live:
-        judged.append(sequence.judge(number))
+        judged.append(sequence.check(number))
         if number >= sequence.expected:
-            sequence.applied(number)
+            sequence.mark_applied(number)
 
     assert judged == verdicts

@@ -130,21 +130,21 @@ def test_a_private_key_is_shown_nowhere() -> None:
 
 
 def test_a_word_that_is_being_typed_is_left_to_models_that_need_it() -> None:
-    prompt = assembled(writer_of(heals_words=True), prefix="x = 1\nself.read_fi", suffix="\n")
+    prompt = assembled(writer_of(has_token_healing=True), prefix="x = 1\nself.read_fi", suffix="\n")
 
-    assert (prompt.healed, text_of(prompt)[-len("self.read") :]) == ("_fi", "self.read")
+    assert (prompt.healed_prefix, text_of(prompt)[-len("self.read") :]) == ("_fi", "self.read")
 
 
 @pytest.mark.parametrize(("prefix", "healed"), [("a = ", ""), ("f(", ""), ("", ""), ("x\n", "")])
 def test_without_a_word_nothing_is_withheld(prefix: str, healed: str) -> None:
-    assert assembled(writer_of(heals_words=True), prefix=prefix).healed == healed
+    assert assembled(writer_of(has_token_healing=True), prefix=prefix).healed_prefix == healed
 
 
 @pytest.mark.parametrize("layout", ["psm", "spm"])
 def test_where_a_marker_follows_the_prefix_words_stay(layout: str) -> None:
-    writer = writer_of(heals_words=True, layout=layout)
+    writer = writer_of(has_token_healing=True, layout=layout)
 
-    assert assembled(writer, prefix="self.read_fi").healed == ""
+    assert assembled(writer, prefix="self.read_fi").healed_prefix == ""
 
 
 def test_a_snippet_that_the_policy_excludes_is_not_shown() -> None:

@@ -34,7 +34,7 @@ async def test_a_lease_that_is_in_use_is_kept(store: TurnedStore, gateway: Gatew
     for _ in range(4):
         await gateway.spends(SpendRequest(RULE, 1))
         store.clock.pass_s(IDLE_S * 0.6)
-        await gateway.leases.sweep()
+        await gateway.leases.evict_idle()
 
     assert store.num_calls == 1
 
@@ -46,7 +46,7 @@ async def test_a_refused_client_keeps_no_lease_in_use(store: TurnedStore) -> Non
     for _ in range(40):
         await here.spends(SpendRequest(BUDGET, 60))
         store.clock.pass_s(IDLE_S / 10)
-        await here.leases.sweep()
+        await here.leases.evict_idle()
 
     assert await there.spends_many(SpendRequest(BUDGET, 1), 50) == 40
 
@@ -64,7 +64,7 @@ async def test_a_refused_gateway_holds_nothing_that_would_not_serve_it(
 
 async def test_the_lease_of_a_gateway_that_was_killed_is_taken_back(store: TurnedStore) -> None:
     here, there = Gateway(store), Gateway(store)
-    await here.leases.take([SpendRequest(BUDGET, 60)])
+    await here.leases.spend([SpendRequest(BUDGET, 60)])
     before = await there.spends(SpendRequest(BUDGET, 60))
 
     store.clock.pass_s(LEASE_S)
@@ -91,12 +91,12 @@ async def test_what_was_spent_of_a_lease_that_was_taken_back_is_counted_afterwar
     store: TurnedStore,
 ) -> None:
     here, there = Gateway(store), Gateway(store)
-    (spent,) = await here.leases.take([SpendRequest(BUDGET, 60)])
+    (spent,) = await here.leases.spend([SpendRequest(BUDGET, 60)])
     store.clock.pass_s(LEASE_S)
     await there.spends_many(SpendRequest(BUDGET, 1), 70)
 
     here.leases.settle(spent, 50)
-    await here.leases.sweep()
+    await here.leases.evict_idle()
 
     assert store.spent(BUDGET.key) == 50 + 70
 
@@ -110,11 +110,11 @@ async def test_outages_one_after_the_other_lend_no_more_than_one(store: TurnedSt
     for _ in range(5):
         store.is_away = True
         store.clock.pass_s(2 * IDLE_S)
-        await gateway.leases.sweep()
+        await gateway.leases.evict_idle()
         let_through += await gateway.spends_many(SpendRequest(rule, 1), 50)
         store.is_away = False
         store.clock.pass_s(2 * IDLE_S)
-        await gateway.leases.sweep()
+        await gateway.leases.evict_idle()
 
     assert let_through == 30
 
@@ -132,11 +132,11 @@ async def test_a_budget_that_is_lowered_returns_what_is_leased(
 
 async def test_a_request_that_takes_long_keeps_what_it_has_reserved(store: TurnedStore) -> None:
     here, there = Gateway(store), Gateway(store)
-    (spent,) = await here.leases.take([SpendRequest(BUDGET, 60)])
+    (spent,) = await here.leases.spend([SpendRequest(BUDGET, 60)])
 
     for _ in range(20):
         store.clock.pass_s(IDLE_S)
-        await here.leases.sweep()
+        await here.leases.evict_idle()
 
     assert store.held(BUDGET.key) == 60
     assert await there.spends(SpendRequest(BUDGET, 60)) > 0
@@ -149,7 +149,7 @@ async def test_what_is_settled_after_its_bucket_was_forgotten_is_counted(
     store: TurnedStore,
 ) -> None:
     gateway = Gateway(store, max_buckets=1)
-    (spent,) = await gateway.leases.take([SpendRequest(BUDGET, 60)])
+    (spent,) = await gateway.leases.spend([SpendRequest(BUDGET, 60)])
     for number in range(5):
         await gateway.spends(
             SpendRequest(replace(BUDGET, key=f"caret:token-quota:{{acme}}:{number}"), 1)
@@ -168,7 +168,7 @@ def test_calls_without_an_answer_cost_nothing_and_let_no_lease_grow() -> None:
         large = replace(BUDGET, capacity=1_000_000, max_lease=50_000, max_debt=50_000)
         store.loses_answers = True
         for _ in range(60):
-            (spent,) = await here.take([SpendRequest(large, 1)])
+            (spent,) = await here.spend([SpendRequest(large, 1)])
             here.settle(spent, 1)
             await asyncio.sleep(PROBE_S)
         assert len(store.calls) > 20
@@ -178,7 +178,7 @@ def test_calls_without_an_answer_cost_nothing_and_let_no_lease_grow() -> None:
         await here.close()
 
         assert store.pools[large.key].used == 60
-        (spent,) = await there.take([SpendRequest(large, large.capacity - 60)])
+        (spent,) = await there.spend([SpendRequest(large, large.capacity - 60)])
         assert spent.is_leased
 
     run_in_virtual_time(scenario())
@@ -188,15 +188,15 @@ def test_only_buckets_that_are_due_are_asked_about_when_the_store_is_away() -> N
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
-        await leases.take([SpendRequest(TENANTS, 1)])
+        await leases.spend([SpendRequest(TENANTS, 1)])
         store.hangs = True
         store.calls.clear()
 
         for _ in range(5):
-            await leases.take([SpendRequest(TENANTS, 1), SpendRequest(RULE, 10)])
+            await leases.spend([SpendRequest(TENANTS, 1), SpendRequest(RULE, 10)])
             await asyncio.sleep(PROBE_S)
 
-        keys = {request.rule.key for call in store.calls for request in call}
+        keys = {request.spec.key for call in store.calls for request in call}
         assert keys == {RULE.key}
 
     run_in_virtual_time(scenario())
@@ -206,19 +206,19 @@ def test_a_return_is_repeated_until_the_store_has_acknowledged_it() -> None:
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
-        (spent,) = await leases.take([SpendRequest(BUDGET, 1)])
+        (spent,) = await leases.spend([SpendRequest(BUDGET, 1)])
         leases.settle(spent, 1)
         await asyncio.sleep(IDLE_S + 1)
         store.is_away = True
         for _ in range(3):
-            await leases.sweep()
+            await leases.evict_idle()
         assert store.held(BUDGET.key) > 0
 
         store.is_away = False
-        await leases.sweep()
+        await leases.evict_idle()
 
         assert store.pools[BUDGET.key].used == 1
-        await leases.sweep()
+        await leases.evict_idle()
         assert leases.num_buckets == 0
 
     run_in_virtual_time(scenario())
@@ -229,17 +229,17 @@ def test_what_is_being_returned_is_not_spent_although_the_answer_is_lost() -> No
         store = FakeLeaseStore(VirtualClock())
         here, there = Leases(store, VirtualClock()), Leases(store, VirtualClock())
         no_debts = replace(BUDGET, max_debt=0)
-        (spent,) = await here.take([SpendRequest(no_debts, 1)])
+        (spent,) = await here.spend([SpendRequest(no_debts, 1)])
         here.settle(spent, 1)
         await asyncio.sleep(IDLE_S + 1)
         store.loses_answers = True
-        await here.sweep()
+        await here.evict_idle()
         store.loses_answers = False
-        await there.take([SpendRequest(no_debts, 99)])
+        await there.spend([SpendRequest(no_debts, 99)])
         store.is_away = True
 
         with pytest.raises(RateLimitExceeded):
-            await here.take([SpendRequest(no_debts, 1)])
+            await here.spend([SpendRequest(no_debts, 1)])
 
     run_in_virtual_time(scenario())
 
@@ -251,7 +251,7 @@ def test_a_gateway_that_closes_repeats_its_return_for_a_while(
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
-        await leases.take([SpendRequest(RULE, 1)])
+        await leases.spend([SpendRequest(RULE, 1)])
         store.is_away = True
         asyncio.get_running_loop().call_later(away_s, setattr, store, "is_away", False)
         begun_s = VirtualClock().monotonic_s()
@@ -271,7 +271,7 @@ async def test_the_store_and_what_it_holds_are_counted(
     store.is_away = True
     await gateway.spends(SpendRequest(RULE, 1))
 
-    await gateway.leases.sweep()
+    await gateway.leases.evict_idle()
 
     assert gateway.leases.num_calls == {"answered": 1, "failed": 1}
     assert gateway.leases.num_held == {"tokens": 11, "user": 0}
@@ -282,9 +282,9 @@ def test_a_gateway_closes_at_once_although_a_lower_limit_is_below_what_requests_
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
-        await leases.take([SpendRequest(BUDGET, 60)])
+        await leases.spend([SpendRequest(BUDGET, 60)])
         with pytest.raises(RateLimitExceeded):
-            await leases.take([SpendRequest(replace(BUDGET, capacity=50), 1)])
+            await leases.spend([SpendRequest(replace(BUDGET, capacity=50), 1)])
         begun_s = VirtualClock().monotonic_s()
 
         await leases.close()

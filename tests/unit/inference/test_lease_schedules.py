@@ -166,9 +166,13 @@ class World:
     async def _spend(self, gateway: Gateway, units: int, lasts_s: float) -> None:
         rule = self.rule
         try:
-            (spent,) = await gateway.leases.take([SpendRequest(rule, units)])
+            (spent,) = await gateway.leases.spend([SpendRequest(rule, units)])
         except RateLimitExceeded:
-            if not gateway.leases.is_alone and rule is self.rule and not gateway.is_killed:
+            if (
+                not gateway.leases.is_store_unavailable
+                and rule is self.rule
+                and not gateway.is_killed
+            ):
                 asked_for = sum(other.reserved for other in self.all)
                 assert self.consumed + asked_for + self.bound() > rule.capacity
             return
@@ -245,7 +249,7 @@ async def _play(world: World, phases: Sequence[Phase]) -> None:
 
 async def _is_let_through(gateway: Gateway, want: SpendRequest) -> bool:
     with suppress(RateLimitExceeded):
-        await gateway.leases.take([want])
+        await gateway.leases.spend([want])
         return True
     return False
 

@@ -85,13 +85,13 @@ async def test_a_request_that_one_bucket_refuses_spends_nothing_of_the_others(
 
 
 async def test_many_at_once_wait_for_one_call(store: TurnedStore, gateway: Gateway) -> None:
-    await asyncio.gather(*(gateway.leases.take([SpendRequest(RULE, 1)]) for _ in range(50)))
+    await asyncio.gather(*(gateway.leases.spend([SpendRequest(RULE, 1)]) for _ in range(50)))
 
     assert store.num_calls <= 3
 
 
 async def test_what_is_given_back_may_be_spent_again(gateway: Gateway) -> None:
-    (spent,) = await gateway.leases.take([SpendRequest(RULE, 50)])
+    (spent,) = await gateway.leases.spend([SpendRequest(RULE, 50)])
     await gateway.spends_many(SpendRequest(RULE, 1), 50)
 
     gateway.leases.settle(spent, 10)
@@ -104,7 +104,7 @@ async def test_what_lies_unused_is_given_back_to_the_others(store: TurnedStore) 
     await here.spends(SpendRequest(BUDGET, 1))
     store.clock.pass_s(IDLE_S + 1)
 
-    await here.leases.sweep()
+    await here.leases.evict_idle()
 
     assert await there.spends_many(SpendRequest(BUDGET, 1), 150) == 99
 
@@ -124,7 +124,7 @@ async def test_a_gateway_that_closes_beside_a_call_that_has_not_begun_gives_all_
     here, there = Gateway(store), Gateway(store)
     await here.spends(SpendRequest(BUDGET, 1))
     # One unit more than the lease has, so that a call is prepared; it runs in the next iteration.
-    renewing = asyncio.ensure_future(here.leases.take([SpendRequest(BUDGET, 99)]))
+    renewing = asyncio.ensure_future(here.leases.spend([SpendRequest(BUDGET, 99)]))
     await asyncio.sleep(0)
     renewing.cancel()
 
@@ -160,7 +160,7 @@ async def test_what_was_spent_without_the_store_is_no_gift_when_it_is_given_back
     store.is_away = True
 
     for _ in range(91):
-        (spent,) = await gateway.leases.take([SpendRequest(RULE, 10)])
+        (spent,) = await gateway.leases.spend([SpendRequest(RULE, 10)])
         gateway.leases.settle(spent, 1)
 
     assert await gateway.spends(SpendRequest(RULE, 10)) > 0
@@ -194,7 +194,7 @@ async def test_a_store_that_is_back_is_believed_again(store: TurnedStore, gatewa
 
     await gateway.spends(SpendRequest(RULE, 1))
 
-    assert not gateway.leases.is_alone
+    assert not gateway.leases.is_store_unavailable
 
 
 async def test_what_a_budget_lost_while_the_store_was_away_is_booked_afterwards(
@@ -249,7 +249,7 @@ async def test_a_limit_that_is_lowered_counts_at_once(gateway: Gateway) -> None:
 async def test_who_leaves_while_it_waits_has_spent_nothing(
     store: TurnedStore, gateway: Gateway
 ) -> None:
-    leaving = asyncio.create_task(gateway.leases.take([SpendRequest(BUDGET, 60)]))
+    leaving = asyncio.create_task(gateway.leases.spend([SpendRequest(BUDGET, 60)]))
     await asyncio.sleep(0)
     leaving.cancel()
     await asyncio.gather(leaving, return_exceptions=True)

@@ -50,7 +50,7 @@ def cache(counting: Counting, clock: FakeClock) -> LineCache:
 def _encode(
     cache: LineCache, text: str, holder: PartitionKey, kind: FileType = PYTHON
 ) -> list[int]:
-    encoded = cache.encode(cache._tokens.lines(text), holder, kind)
+    encoded = cache.encode(cache._tokens.split_lines(text), holder, kind)
     return [token for line in encoded for token in line]
 
 
@@ -137,7 +137,7 @@ HOLDERS = CachePartitions()
 
 
 def _holder(**fields: object) -> PartitionKey:
-    return HOLDERS.of(make_principal(**fields))  # type: ignore[arg-type]  # any of its fields
+    return HOLDERS.for_principal(make_principal(**fields))  # type: ignore[arg-type]  # any of its fields
 
 
 def test_tenants_are_different_holders() -> None:
@@ -152,7 +152,9 @@ def test_users_are_different_holders_in_strict_isolation_only() -> None:
 
 
 def test_another_process_has_other_holders() -> None:
-    assert HOLDERS.of(make_principal()) != CachePartitions().of(make_principal())
+    assert HOLDERS.for_principal(make_principal()) != CachePartitions().for_principal(
+        make_principal()
+    )
 
 
 def test_a_purged_cache_is_another_holder() -> None:

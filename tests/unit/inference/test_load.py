@@ -31,7 +31,7 @@ class Gateway:
         self, account: RequestTrace | None = None, pool: str = POOL, **fields: Any
     ) -> AbstractContextManager[None]:
         account = account or make_account(self.clock)
-        return self.load.one(pool, make_request(**fields), account)
+        return self.load.admit(pool, make_request(**fields), account)
 
     def takes(self, **fields: Any) -> bool:
         try:
@@ -56,7 +56,7 @@ class Gateway:
                         together.enter_context(self.one(account))
                 self.clock.pass_s(after_ms / 1000)
                 for account in accounts:
-                    account.heard(generated_tokens=1, cached_tokens=None)
+                    account.record_chunk(generated_tokens=1, cached_tokens=None)
 
     def learns_a_small_limit(self) -> None:
         """Measure 10 ms without load, and then a crowd that takes much too long."""
@@ -65,7 +65,7 @@ class Gateway:
 
     @property
     def limit(self) -> float:
-        return self.load.pressure(POOL, Mode.INLINE).limit
+        return self.load.get_stats(POOL, Mode.INLINE).limit
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_one_slow_prompt_leaves_its_quick_neighbours_alone(gateway: Gateway) -> 
     (slow,) = gateway.holds(1)
     for _ in range(20):
         gateway.serves(10.0, num_together=10)
-    slow.heard(generated_tokens=1, cached_tokens=None)
+    slow.record_chunk(generated_tokens=1, cached_tokens=None)
 
     gateway.serves(10.0, num_together=10, times=10)
 
@@ -144,10 +144,10 @@ def test_clients_that_send_slowly_tell_nothing_of_the_pool(gateway: Gateway) -> 
             together.enter_context(gateway.one(account))
         gateway.clock.pass_s(0.01)
         for account in accounts:
-            account.heard(generated_tokens=1, cached_tokens=None)
+            account.record_chunk(generated_tokens=1, cached_tokens=None)
 
     assert gateway.limit >= before
-    p99_ms = gateway.load.pressure(POOL, Mode.INLINE).first_token_p99_ms
+    p99_ms = gateway.load.get_stats(POOL, Mode.INLINE).first_token_p99_ms
     assert p99_ms is not None
     assert p99_ms < 12
 
@@ -161,7 +161,7 @@ def test_who_leaves_in_time_says_nothing(gateway: Gateway) -> None:
             together.enter_context(gateway.one())
 
     assert gateway.limit == before
-    p99_ms = gateway.load.pressure(POOL, Mode.INLINE).first_token_p99_ms
+    p99_ms = gateway.load.get_stats(POOL, Mode.INLINE).first_token_p99_ms
     assert p99_ms is not None
     assert p99_ms < 12
 
@@ -170,7 +170,7 @@ def test_who_leaves_when_it_is_overdue_counts_with_its_wait(gateway: Gateway) ->
     with gateway.one():
         gateway.clock.pass_s(1.0)
 
-    p99_ms = gateway.load.pressure(POOL, Mode.INLINE).first_token_p99_ms
+    p99_ms = gateway.load.get_stats(POOL, Mode.INLINE).first_token_p99_ms
     assert p99_ms == pytest.approx(1_000, rel=0.06)
 
 
@@ -255,7 +255,7 @@ def test_its_place_is_free_however_somebody_leaves(
     with pytest.raises(leaving), gateway.one():
         raise leaving
 
-    assert gateway.load.pressure(POOL, Mode.INLINE).num_under_way == 0
+    assert gateway.load.get_stats(POOL, Mode.INLINE).num_in_flight == 0
 
 
 def test_one_tenants_manual_requests_do_not_shut_its_neighbour_out(gateway: Gateway) -> None:

@@ -25,13 +25,14 @@ def value(families: Iterable[Metric], name: str, **labels: str) -> float | None:
 
 
 def told(metrics: CompletionMetrics, name: str, **labels: str) -> float | None:
-    return value(metrics.families(), name, **labels)
+    return value(metrics.collect(), name, **labels)
 
 
 def test_a_first_token_falls_into_the_bucket_of_its_time() -> None:
     metrics = CompletionMetrics()
 
-    metrics.ended(make_ended(took_s={"generate": 0.05}))  # 56 ms with 1 ms for each other stage
+    # 56 ms with 1 ms for each other stage:
+    metrics.on_completed(make_ended(took_s={"generate": 0.05}))
 
     buckets = {
         bound: told(metrics, "caret_first_token_seconds_bucket", mode="inline", le=bound)
@@ -44,9 +45,9 @@ def test_a_first_token_falls_into_the_bucket_of_its_time() -> None:
 def test_a_time_on_a_bound_counts_for_it() -> None:
     metrics = CompletionMetrics()
     account = make_ended()
-    account.sent_first_s = account.arrival.received_s + 0.5
+    account.first_sent_s = account.arrival.received_s + 0.5
 
-    metrics.ended(account)
+    metrics.on_completed(account)
 
     assert told(metrics, "caret_first_token_seconds_bucket", le="0.5") == 1
     assert told(metrics, "caret_first_token_seconds_bucket", le="0.25") == 0
@@ -56,8 +57,8 @@ def test_a_cancel_is_told_by_the_time_until_the_engines_stream_was_closed() -> N
     metrics, account = CompletionMetrics(), make_ended()
     account.cancelled_s, account.engine_closed_s = 10.0, 10.004
 
-    metrics.ended(account)
-    metrics.ended(make_ended())
+    metrics.on_completed(account)
+    metrics.on_completed(make_ended())
 
     assert told(metrics, "caret_cancellation_seconds_count") == 1
     assert told(metrics, "caret_cancellation_seconds_bucket", le="0.002") == 0
@@ -67,7 +68,7 @@ def test_a_cancel_is_told_by_the_time_until_the_engines_stream_was_closed() -> N
 def test_a_completion_without_text_has_no_first_token() -> None:
     metrics = CompletionMetrics()
 
-    metrics.ended(make_ended(until="generate"))
+    metrics.on_completed(make_ended(until="generate"))
 
     assert told(metrics, "caret_first_token_seconds_count") is None
     assert told(metrics, "caret_stage_seconds_count", stage="route") == 1
@@ -76,11 +77,11 @@ def test_a_completion_without_text_has_no_first_token() -> None:
 
 def test_each_ending_is_counted_by_mode_trigger_and_reason() -> None:
     metrics = CompletionMetrics()
-    failed = make_ended(ending=FinishReason.ERROR, error_code="engine_disconnected")
+    failed = make_ended(finish_reason=FinishReason.ERROR, error_code="engine_disconnected")
     failed.request = make_request(mode=Mode.BLOCK, trigger=Trigger.MANUAL)
 
-    metrics.ended(make_ended(ending=FinishReason.CANCELLED))
-    metrics.ended(failed)
+    metrics.on_completed(make_ended(finish_reason=FinishReason.CANCELLED))
+    metrics.on_completed(failed)
 
     name = "caret_completions_total"
     assert told(metrics, name, mode="inline", trigger="automatic", finish="cancelled") == 1
@@ -92,7 +93,7 @@ def test_a_request_that_made_no_sense_is_counted_as_such() -> None:
     account = make_account()
     account.fail(EngineError("bad_mode", ""))
 
-    metrics.ended(account)
+    metrics.on_completed(account)
 
     assert told(metrics, "caret_completions_total", mode="unknown", error="bad_mode") == 1
 
@@ -100,8 +101,8 @@ def test_a_request_that_made_no_sense_is_counted_as_such() -> None:
 def test_the_hit_rate_is_of_prompts_whose_engine_told() -> None:
     metrics = CompletionMetrics()
 
-    metrics.ended(make_ended(prompt_tokens=100, cached_tokens=90, generated_tokens=7))
-    metrics.ended(make_ended(prompt_tokens=50, cached_tokens=None))
+    metrics.on_completed(make_ended(prompt_tokens=100, cached_tokens=90, generated_tokens=7))
+    metrics.on_completed(make_ended(prompt_tokens=50, cached_tokens=None))
 
     assert told(metrics, "caret_assembled_prompts_total") == 2
     assert told(metrics, "caret_prompt_tokens_total") == 150
@@ -115,7 +116,7 @@ def test_a_warm_up_is_none_of_the_modes() -> None:
     account = make_ended(prompt_tokens=100, cached_tokens=0)
     account.request = make_request(is_warm_up=True)
 
-    metrics.ended(account)
+    metrics.on_completed(account)
 
     assert told(metrics, "caret_prompt_tokens_total", mode="warm_up") == 100
     assert told(metrics, "caret_completions_total", mode="inline") is None
@@ -124,7 +125,7 @@ def test_a_warm_up_is_none_of_the_modes() -> None:
 def test_why_the_filter_cut_is_counted() -> None:
     metrics = CompletionMetrics()
 
-    metrics.ended(make_ended(filter_reason="repetition"))
+    metrics.on_completed(make_ended(filter_reason="repetition"))
 
     assert told(metrics, "caret_filtered_completions_total", reason="repetition") == 1
 
@@ -151,9 +152,9 @@ def test_outcomes_are_counted_on_their_way_to_the_journal() -> None:
 def test_tenants_have_no_label_unless_the_operator_wants_it() -> None:
     metrics = CompletionMetrics()
 
-    metrics.ended(make_ended())
+    metrics.on_completed(make_ended())
 
-    lines = [sample for family in metrics.families() for sample in family.samples]
+    lines = [sample for family in metrics.collect() for sample in family.samples]
     assert not any("tenant" in sample.labels for sample in lines)
 
 
@@ -161,13 +162,13 @@ def test_the_busiest_tenants_get_labels_and_no_series_falls() -> None:
     metrics = CompletionMetrics(num_tenants=1)
     for slug, count in (("acme", 3), ("globex", 5)):
         for _ in range(count):
-            metrics.ended(_of_tenant(slug))
+            metrics.on_completed(_of_tenant(slug))
     name = "caret_tenant_completions_total"
     assert told(metrics, name, tenant="other") == 8
 
     for _ in range(9):
-        metrics.ended(_of_tenant("acme"))
-    metrics.ended(_of_tenant("globex"))
+        metrics.on_completed(_of_tenant("acme"))
+    metrics.on_completed(_of_tenant("globex"))
 
     assert told(metrics, name, tenant="globex") == 1
     assert told(metrics, name, tenant="acme") is None
@@ -181,9 +182,9 @@ def test_nothing_of_a_request_s_text_becomes_a_label() -> None:
         prefix="hunter2", suffix="hunter2", path="hunter2", repository="hunter2", language="hunter2"
     )
 
-    metrics.ended(account)
+    metrics.on_completed(account)
 
-    assert "hunter2" not in repr([list(family.samples) for family in metrics.families()])
+    assert "hunter2" not in repr([list(family.samples) for family in metrics.collect()])
 
 
 def _of_tenant(slug: str) -> RequestTrace:

@@ -126,8 +126,8 @@ async def test_a_claim_of_another_gateway_supersedes_what_is_older_here(
     here = await gateway.begins()
     await there.begins()
 
-    for claim in there.queue.take():
-        gateway.newest.hear(claim)
+    for claim in there.queue.drain():
+        gateway.newest.on_remote_claim(claim)
 
     assert await gateway.is_over(here)
     await there.ends()
@@ -138,8 +138,8 @@ async def test_an_older_claim_of_another_gateway_changes_nothing(gateway: Claimi
     await there.begins()
     here = await gateway.begins()
 
-    for claim in there.queue.take():
-        gateway.newest.hear(claim)
+    for claim in there.queue.drain():
+        gateway.newest.on_remote_claim(claim)
 
     assert not await gateway.is_over(here)
     await there.ends()
@@ -147,11 +147,11 @@ async def test_an_older_claim_of_another_gateway_changes_nothing(gateway: Claimi
 
 async def test_who_is_ending_already_is_not_disturbed(gateway: ClaimingGateway) -> None:
     older = await gateway.begins()
-    (claim,) = gateway.queue.take()
+    (claim,) = gateway.queue.drain()
     later = msgspec.structs.replace(claim, occurred_at_ms=claim.occurred_at_ms + 1)
 
-    gateway.newest.hear(later)
-    gateway.newest.hear(later)
+    gateway.newest.on_remote_claim(later)
+    gateway.newest.on_remote_claim(later)
 
     assert older.task.cancelling() == 1
 
@@ -161,7 +161,7 @@ async def test_what_is_announced_names_nothing(gateway: ClaimingGateway) -> None
     stranger = ClaimingGateway(gateway.clock, root_secret=bytes(32))
     await stranger.begins(path="secrets/plan.py", repository="skunkworks")
 
-    (claim,), (of_stranger,) = gateway.queue.take(), stranger.queue.take()
+    (claim,), (of_stranger,) = gateway.queue.drain(), stranger.queue.drain()
 
     encoded = msgspec.msgpack.encode(claim)
     assert b"plan" not in encoded
@@ -174,4 +174,4 @@ async def test_a_queue_that_nobody_empties_keeps_the_newest(gateway: ClaimingGat
     for number in range(MAX_QUEUED + 10):
         await gateway.begins(path=f"{number}.py")
 
-    assert len(gateway.queue.take()) == MAX_QUEUED
+    assert len(gateway.queue.drain()) == MAX_QUEUED

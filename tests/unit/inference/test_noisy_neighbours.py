@@ -47,10 +47,10 @@ def test_one_tenant_leaves_room_whatever_its_own_policy_says() -> None:
     seats = ConcurrencyLimiter(max_total=8)
 
     with (
-        seats.one(ACME, max_of_tenant=10_000),
-        seats.one(ACME, max_of_tenant=10_000),
+        seats.acquire(ACME, max_of_tenant=10_000),
+        seats.acquire(ACME, max_of_tenant=10_000),
         pytest.raises(TooManyRequests),
-        seats.one(ACME, max_of_tenant=10_000),
+        seats.acquire(ACME, max_of_tenant=10_000),
     ):
         pass
 
@@ -94,10 +94,10 @@ def test_a_key_has_so_many_connections() -> None:
     )
 
     with (
-        authority.watching(KeyId("key-1"), lambda: None),
-        authority.watching(KeyId("key-2"), lambda: None),
+        authority.watch_key(KeyId("key-1"), lambda: None),
+        authority.watch_key(KeyId("key-2"), lambda: None),
         pytest.raises(TooManyRequests, match="too_many_connections"),
-        authority.watching(KeyId("key-1"), lambda: None),
+        authority.watch_key(KeyId("key-1"), lambda: None),
     ):
         pass
 
@@ -157,7 +157,7 @@ def test_markers_in_a_file_are_text_also_where_the_model_lists_them_as_ordinary_
 
     token_ids = tokens.encode("a <|fim_prefix|> b")
 
-    assert tokens.token_id("<|fim_prefix|>") not in token_ids
+    assert tokens.get_token_id("<|fim_prefix|>") not in token_ids
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from tests.fakes.requests import make_account
 ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
 LATE_S = 0.4
 LATER_S = LATE_S + 0.1
-ASKED = make_engine_request(replica=ONE, others=(TWO,), late_after_s=LATE_S)
-NOWHERE_ELSE = make_engine_request(replica=ONE, late_after_s=LATE_S)
+ASKED = make_engine_request(replica=ONE, fallback_replicas=(TWO,), first_token_timeout_s=LATE_S)
+NOWHERE_ELSE = make_engine_request(replica=ONE, first_token_timeout_s=LATE_S)
 
 
 class _Characters:
@@ -44,9 +44,9 @@ class _Site:
         self, num: int, request: EngineRequest = ASKED
     ) -> AsyncIterator[list[asyncio.Task[list[str]]]]:
         """Send this many requests at once, all of which wait at the first replica."""
-        num_before = self.replicas.num_under_way(ONE)
+        num_before = self.replicas.num_in_flight(ONE)
         tasks = [asyncio.create_task(self._ask(request)) for _ in range(num)]
-        await until(lambda: self.replicas.num_under_way(ONE) == num_before + num)
+        await until(lambda: self.replicas.num_in_flight(ONE) == num_before + num)
         try:
             yield tasks
         finally:
@@ -61,8 +61,8 @@ class _Site:
             return [chunk.text async for chunk in chunks]
 
     def has_moved(self) -> bool:
-        self.replicas.move_overdue()
-        return self.replicas.num_moved(ONE) > 0
+        self.replicas.reroute_overdue()
+        return self.replicas.num_rerouted(ONE) > 0
 
 
 @pytest.fixture
@@ -73,19 +73,22 @@ def site() -> _Site:
 async def test_who_waits_at_a_late_replica_is_answered_by_another(site: _Site) -> None:
     async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
         site.clock.pass_s(LATER_S)
-        site.replicas.move_overdue()
+        site.replicas.reroute_overdue()
         answers = await asyncio.gather(*tasks)
 
     assert answers == MAX_CONSECUTIVE_LATE * [["a", "b"]]
     assert {account.replica for account in site.accounts} == {TWO.name}
-    assert (site.replicas.num_moved(ONE), site.replicas.num_moved(TWO)) == (MAX_CONSECUTIVE_LATE, 0)
-    assert (site.engine.num_open, site.replicas.num_under_way(ONE)) == (0, 0)
+    assert (site.replicas.num_rerouted(ONE), site.replicas.num_rerouted(TWO)) == (
+        MAX_CONSECUTIVE_LATE,
+        0,
+    )
+    assert (site.engine.num_open, site.replicas.num_in_flight(ONE)) == (0, 0)
 
 
 async def test_nobody_is_cancelled_by_it(site: _Site) -> None:
     async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
         site.clock.pass_s(LATER_S)
-        site.replicas.move_overdue()
+        site.replicas.reroute_overdue()
         await asyncio.gather(*tasks)
 
         assert {task.cancelling() for task in tasks} == {0}
@@ -94,11 +97,11 @@ async def test_nobody_is_cancelled_by_it(site: _Site) -> None:
 async def test_it_is_no_failure_that_opens_a_circuit(site: _Site) -> None:
     async with site.asked(max(MAX_CONSECUTIVE_LATE, MAX_FAILURES)) as tasks:
         site.clock.pass_s(LATER_S)
-        site.replicas.move_overdue()
+        site.replicas.reroute_overdue()
         await asyncio.gather(*tasks)
 
-    assert site.replicas.may_ask(ONE)
-    assert site.replicas.is_late(ONE)
+    assert site.replicas.is_available(ONE)
+    assert site.replicas.is_ejected(ONE)
 
 
 async def test_one_that_waits_alone_may_have_a_long_prompt(site: _Site) -> None:
@@ -112,13 +115,13 @@ async def test_who_came_a_moment_ago_waits_for_the_first_token_in_time(site: _Si
     async with site.asked(MAX_CONSECUTIVE_LATE) as early:
         site.clock.pass_s(LATER_S)
         async with site.asked(1) as late:
-            site.replicas.move_overdue()
+            site.replicas.reroute_overdue()
             await asyncio.gather(*early)
 
             assert not late[0].done()
 
             site.clock.pass_s(LATER_S)
-            site.replicas.move_overdue()
+            site.replicas.reroute_overdue()
 
             assert await late[0] == ["a", "b"]
 
@@ -126,30 +129,30 @@ async def test_who_came_a_moment_ago_waits_for_the_first_token_in_time(site: _Si
 async def test_the_one_that_tries_a_late_replica_is_moved_too(site: _Site) -> None:
     async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
         site.clock.pass_s(LATER_S)
-        site.replicas.move_overdue()
+        site.replicas.reroute_overdue()
         await asyncio.gather(*tasks)
     site.clock.pass_s(EJECTION_S)
     async with site.asked(1) as (trial,):
         site.clock.pass_s(LATER_S)
-        site.replicas.move_overdue()
+        site.replicas.reroute_overdue()
 
         assert await trial == ["a", "b"]
-        assert site.replicas.is_late(ONE)
+        assert site.replicas.is_ejected(ONE)
 
 
 def _drained(site: _Site) -> None:
-    site.replicas.drain([TWO.name])
+    site.replicas.set_drained([TWO.name])
 
 
 def _lost(site: _Site) -> None:
     for _ in range(MAX_FAILURES):
         with site.replicas.attempt(TWO) as attempt:
-            attempt.fails()
+            attempt.mark_failed()
 
 
 def _late(site: _Site) -> None:
     for _ in range(MAX_CONSECUTIVE_LATE):
-        with site.replicas.attempt(TWO, late_after_s=LATE_S):
+        with site.replicas.attempt(TWO, first_token_timeout_s=LATE_S):
             site.clock.pass_s(LATER_S)
 
 
@@ -185,17 +188,17 @@ async def test_who_was_cancelled_meanwhile_ends(site: _Site) -> None:
     async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
         site.clock.pass_s(LATER_S)
         tasks[0].cancel("superseded")
-        site.replicas.move_overdue()
+        site.replicas.reroute_overdue()
         ended = await asyncio.gather(*tasks, return_exceptions=True)
 
     assert isinstance(ended[0], asyncio.CancelledError)
-    assert site.replicas.num_moved(ONE) == MAX_CONSECUTIVE_LATE - 1
+    assert site.replicas.num_rerouted(ONE) == MAX_CONSECUTIVE_LATE - 1
 
 
 async def test_who_is_cancelled_while_being_moved_ends(site: _Site) -> None:
     async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
         site.clock.pass_s(LATER_S)
-        site.replicas.move_overdue()
+        site.replicas.reroute_overdue()
         tasks[0].cancel("superseded")
         ended = await asyncio.gather(*tasks, return_exceptions=True)
 

@@ -35,8 +35,8 @@ def test_a_window_is_an_end_of_the_text_within_the_limit(
     passage = _passage(lines)
     whole = [*passage.token_ids, *(typed or ())]
 
-    slid = passage.slid(typed, max_tokens=max_tokens)
-    anchored = passage.anchored(typed, max_tokens=max_tokens, is_whole=False)
+    slid = passage.slide(typed, max_tokens=max_tokens)
+    anchored = passage.anchor(typed, max_tokens=max_tokens, is_whole=False)
 
     assert slid.token_ids == (whole[-max_tokens:] if max_tokens else [])
     assert slid.token_ids[len(slid.token_ids) - len(anchored.token_ids) :] == anchored.token_ids
@@ -49,7 +49,7 @@ def test_an_anchored_window_keeps_most_of_the_lines_that_it_may_have(
 ) -> None:
     passage = _passage(lines)
 
-    window = passage.anchored(typed, max_tokens=max_tokens, is_whole=False)
+    window = passage.anchor(typed, max_tokens=max_tokens, is_whole=False)
 
     longest = max(map(len, lines), default=0)
     most = min(max_tokens, len(passage.token_ids) + len(typed or ()))
@@ -63,7 +63,7 @@ def test_a_beginning_is_whole_lines_within_the_limit(
     passage = _passage(lines)
     whole = [*(typed or ()), *passage.token_ids]
 
-    beginning = passage.beginning(typed or [], max_tokens=max_tokens)
+    beginning = passage.clip_beginning(typed or [], max_tokens=max_tokens)
 
     assert beginning == whole[: len(beginning)]
     assert len(beginning) <= max_tokens
@@ -74,7 +74,7 @@ def test_a_beginning_is_whole_lines_within_the_limit(
 def test_a_window_begins_with_the_first_anchor_that_fits() -> None:
     passage = _passage([*OTHERS[:5], ANCHORS[0], *OTHERS[5:20]])
 
-    window = passage.anchored([0], max_tokens=len(passage.token_ids) - 6, is_whole=True)
+    window = passage.anchor([0], max_tokens=len(passage.token_ids) - 6, is_whole=True)
 
     assert window.token_ids[: len(ANCHORS[0])] == [*ANCHORS[0].encode()]
 
@@ -82,8 +82,8 @@ def test_a_window_begins_with_the_first_anchor_that_fits() -> None:
 def test_a_text_that_fits_is_shown_from_its_beginning() -> None:
     passage = _passage([OTHERS[0], ANCHORS[0], *OTHERS[1:20]])
 
-    whole = passage.anchored([0], max_tokens=1_000, is_whole=True)
-    cut = passage.anchored([0], max_tokens=1_000, is_whole=False)
+    whole = passage.anchor([0], max_tokens=1_000, is_whole=True)
+    cut = passage.anchor([0], max_tokens=1_000, is_whole=False)
 
     assert whole.token_ids == [*passage.token_ids, 0]
     assert cut.token_ids == whole.token_ids[len(OTHERS[0]) :]
@@ -93,8 +93,8 @@ def test_what_is_typed_begins_at_the_last_anchor_of_settled_lines() -> None:
     passage = _passage([OTHERS[0], ANCHORS[0], ANCHORS[1]])
     before = len(OTHERS[0]) + len(ANCHORS[0])
 
-    typing = passage.anchored([0], max_tokens=1_000, is_whole=True)
-    finished = passage.anchored(None, max_tokens=1_000, is_whole=True)
+    typing = passage.anchor([0], max_tokens=1_000, is_whole=True)
+    finished = passage.anchor(None, max_tokens=1_000, is_whole=True)
 
     assert typing.typed_from == before
     assert finished.typed_from == len(OTHERS[0])
@@ -104,12 +104,12 @@ def test_of_a_long_text_only_what_may_fit_is_encoded() -> None:
     writer = writer_of()
     passages = TokenizedLinesCache(writer, ADAS)
 
-    last = passages.last(CODE, PYTHON, max_tokens=500)
-    first = passages.first(CODE, PYTHON, max_tokens=500)
+    last = passages.get_last_lines(CODE, PYTHON, max_tokens=500)
+    first = passages.get_first_lines(CODE, PYTHON, max_tokens=500)
 
     for passage in (last, first):
         assert 500 < len(passage.token_ids) < 1_000
-    whole = writer.tokens.encode(CODE)
+    whole = writer.tokenizer.encode(CODE)
     assert whole[-len(last.token_ids) :] == last.token_ids
     assert whole[: len(first.token_ids)] == first.token_ids
 
@@ -117,11 +117,11 @@ def test_of_a_long_text_only_what_may_fit_is_encoded() -> None:
 def test_a_passage_is_made_once_for_its_holder() -> None:
     passages, neighbours = (TokenizedLinesCache(WRITER, holder) for holder in (ADAS, GUSS))
 
-    first, again = (passages.last(CODE, PYTHON, max_tokens=500) for _ in range(2))
+    first, again = (passages.get_last_lines(CODE, PYTHON, max_tokens=500) for _ in range(2))
 
     assert again is first
-    assert neighbours.last(CODE, PYTHON, max_tokens=500) is not first
-    assert passages.last(CODE, FileType.INI, max_tokens=500) is not first
+    assert neighbours.get_last_lines(CODE, PYTHON, max_tokens=500) is not first
+    assert passages.get_last_lines(CODE, FileType.INI, max_tokens=500) is not first
 
 
 ENDLESS = "😀" * 400
@@ -136,17 +136,17 @@ ENDLESS = "😀" * 400
 def test_of_an_endless_line_no_more_is_kept_than_a_window_may_take(
     text: str, typed: list[int] | None, max_tokens: int
 ) -> None:
-    passages, lines = TokenizedLinesCache(WRITER, ADAS), WRITER.tokens.lines(text)
-    whole = join_lines(lines, WRITER.tokens.encode_each(lines))
+    passages, lines = TokenizedLinesCache(WRITER, ADAS), WRITER.tokenizer.split_lines(text)
+    whole = join_lines(lines, WRITER.tokenizer.encode_each(lines))
 
-    last = passages.last(text, PYTHON, max_tokens=max_tokens)
-    first = passages.first(text, PYTHON, max_tokens=max_tokens)
+    last = passages.get_last_lines(text, PYTHON, max_tokens=max_tokens)
+    first = passages.get_first_lines(text, PYTHON, max_tokens=max_tokens)
 
     assert max(len(last.token_ids), len(first.token_ids)) <= max_tokens + 1
-    assert last.slid(typed, max_tokens=max_tokens) == whole.slid(typed, max_tokens=max_tokens)
-    assert last.anchored(typed, max_tokens=max_tokens, is_whole=True) == whole.anchored(
+    assert last.slide(typed, max_tokens=max_tokens) == whole.slide(typed, max_tokens=max_tokens)
+    assert last.anchor(typed, max_tokens=max_tokens, is_whole=True) == whole.anchor(
         typed, max_tokens=max_tokens, is_whole=True
     )
-    assert first.beginning(typed or [], max_tokens=max_tokens) == whole.beginning(
+    assert first.clip_beginning(typed or [], max_tokens=max_tokens) == whole.clip_beginning(
         typed or [], max_tokens=max_tokens
     )

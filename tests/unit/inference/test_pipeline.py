@@ -38,7 +38,7 @@ WRITER = PromptWriter(
     model="demo",
     max_context_tokens=8_192,
     clock=FakeClock(),
-    style=PromptOptions(heals_words=False),
+    style=PromptOptions(has_token_healing=False),
 )
 KEY = generate_key(KeyKind.DEVELOPER)
 SECRET = "hunter2"
@@ -55,20 +55,20 @@ class Gateway:
     def plane(self) -> DataPlane:
         authority = SnapshotStore(root_secret=ROOT_SECRET, clock=self.clock, max_age_s=300)
         authority.replace(make_snapshot(make_credential(KEY), policy=self.policy))
-        authority.confirm()
+        authority.mark_synced()
         return DataPlane(
             clock=self.clock,
-            authority=authority,
+            snapshots=authority,
             admission=make_admission(seats=self.seats),
-            writers={make_pool(tier=tier).name: WRITER for tier in Tier},
+            prompt_writers={make_pool(tier=tier).name: WRITER for tier in Tier},
             snippets=NullSnippetSource(),
             router=make_router(clock=self.clock),
             engine=self.engine,
             recorder=Recorder(journal=self.journal, clock=self.clock),
             suggestions=RecentSuggestions(clock=self.clock, keep=self.journal.append),
-            belated=LateOutcomeRecorder(clock=self.clock, keep=self.journal.append),
+            late_outcomes=LateOutcomeRecorder(clock=self.clock, keep=self.journal.append),
             warmer=Warmer(self.clock),
-            uploads=BodyQuota(),
+            body_quota=BodyQuota(),
         )
 
     async def serves(
@@ -90,7 +90,7 @@ async def test_a_completion_goes_through_all_stages() -> None:
 
     assert ("".join(client.texts), client.ends) == ("bc", ["done"])
     assert gateway.endings == [(FinishReason.STOP, "")]
-    assert (gateway.engine.num_open, gateway.seats.num_taken) == (0, 0)
+    assert (gateway.engine.num_open, gateway.seats.num_in_flight) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ async def test_a_prompt_that_is_too_long_never_reaches_an_engine() -> None:
 
     assert client.ends == ["prompt_too_long"]
     assert gateway.engine.requests == []
-    assert gateway.seats.num_taken == 0
+    assert gateway.seats.num_in_flight == 0
 
 
 @pytest.mark.parametrize(
@@ -183,8 +183,8 @@ async def test_an_engine_that_is_lost_in_mid_stream_leaves_what_it_wrote() -> No
     assert gateway.endings == [(FinishReason.LENGTH, "")]
     (record,) = gateway.journal.records
     assert isinstance(record, CompletionRecord)
-    assert record.filter_reason == FilterReason.ENGINE_LOST
-    assert gateway.seats.num_taken == 0
+    assert record.filter_reason == FilterReason.ENGINE_DISCONNECTED
+    assert gateway.seats.num_in_flight == 0
 
 
 async def test_an_engine_that_is_lost_at_once_is_told_and_recorded() -> None:
@@ -195,7 +195,7 @@ async def test_an_engine_that_is_lost_at_once_is_told_and_recorded() -> None:
 
     assert client.ends == ["engine_disconnected"]
     assert gateway.endings == [(FinishReason.ERROR, "engine_disconnected")]
-    assert gateway.seats.num_taken == 0
+    assert gateway.seats.num_in_flight == 0
 
 
 async def test_a_defect_inside_is_told_as_internal_and_logged_without_its_message() -> None:
@@ -231,7 +231,7 @@ async def test_a_cancelled_completion_frees_its_seat_and_its_engine(finish: Fini
 
     assert client.ends == ["done"]
     assert gateway.endings == [(finish, "")]
-    assert (gateway.engine.num_open, gateway.seats.num_taken) == (0, 0)
+    assert (gateway.engine.num_open, gateway.seats.num_in_flight) == (0, 0)
 
 
 async def _hanging(gateway: Gateway, client: FakeClient) -> asyncio.Task[None]:
@@ -251,7 +251,7 @@ async def test_a_client_that_leaves_frees_the_seat_and_the_engine(num_read: int)
     await gateway.serves(client)
 
     assert gateway.endings == [(FinishReason.CANCELLED, "")]
-    assert (engine.num_open, gateway.seats.num_taken) == (0, 0)
+    assert (engine.num_open, gateway.seats.num_in_flight) == (0, 0)
 
 
 async def test_a_connection_that_closes_frees_the_seat_and_the_engine() -> None:
@@ -264,7 +264,7 @@ async def test_a_connection_that_closes_frees_the_seat_and_the_engine() -> None:
 
     assert client.ends == []
     assert gateway.endings == [(FinishReason.CANCELLED, "")]
-    assert (gateway.engine.num_open, gateway.seats.num_taken) == (0, 0)
+    assert (gateway.engine.num_open, gateway.seats.num_in_flight) == (0, 0)
 
 
 async def test_an_engines_failure_is_recorded_though_the_client_has_left() -> None:

@@ -25,19 +25,19 @@ class FakeProbe:
         self.ill, self.hanging = ill, hanging
         self.asked: list[str] = []
 
-    async def ask(self, replica: Replica) -> HealthStatus:
+    async def check(self, replica: Replica) -> HealthStatus:
         self.asked.append(replica.name)
         if replica is self.hanging:
             await asyncio.Event().wait()
-        return HealthStatus.ILL if replica is self.ill else HealthStatus.WELL
+        return HealthStatus.UNHEALTHY if replica is self.ill else HealthStatus.HEALTHY
 
 
 async def test_who_says_it_is_ill_is_not_asked() -> None:
     replicas = ReplicaStates(FakeClock())
 
-    await HealthChecker(FakeProbe(ill=ONE), replicas, lambda: [ONE, TWO]).round()
+    await HealthChecker(FakeProbe(ill=ONE), replicas, lambda: [ONE, TWO]).check_all()
 
-    assert (replicas.circuit(ONE), replicas.circuit(TWO)) == (
+    assert (replicas.get_circuit(ONE), replicas.get_circuit(TWO)) == (
         CircuitState.OPEN,
         CircuitState.CLOSED,
     )
@@ -49,9 +49,9 @@ async def test_who_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> Non
     prober = HealthChecker(probe, replicas, lambda: [ONE, TWO])
 
     for _ in range(MAX_FAILURES):
-        await prober.round()
+        await prober.check_all()
 
-    assert (replicas.circuit(ONE), replicas.circuit(TWO)) == (
+    assert (replicas.get_circuit(ONE), replicas.get_circuit(TWO)) == (
         CircuitState.OPEN,
         CircuitState.CLOSED,
     )
@@ -61,22 +61,22 @@ async def test_who_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("status", "wellness"),
     [
-        (200, HealthStatus.WELL),
-        (404, HealthStatus.WELL),
-        (503, HealthStatus.ILL),
-        (500, HealthStatus.ILL),
+        (200, HealthStatus.HEALTHY),
+        (404, HealthStatus.HEALTHY),
+        (503, HealthStatus.UNHEALTHY),
+        (500, HealthStatus.UNHEALTHY),
     ],
 )
 async def test_a_server_is_as_well_as_it_says(status: int, wellness: HealthStatus) -> None:
     async with _server(status) as url, aiohttp.ClientSession() as session:
-        assert await VllmHealth(session).ask(Replica(name="", url=url)) is wellness
+        assert await VllmHealth(session).check(Replica(name="", url=url)) is wellness
 
 
 async def test_where_nobody_listens_nobody_is_well() -> None:
     async with _server(200) as url, aiohttp.ClientSession() as session:
         pass
     async with aiohttp.ClientSession() as session:
-        assert await VllmHealth(session).ask(Replica(name="", url=url)) is HealthStatus.ILL
+        assert await VllmHealth(session).check(Replica(name="", url=url)) is HealthStatus.UNHEALTHY
 
 
 @asynccontextmanager

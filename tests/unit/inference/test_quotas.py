@@ -47,7 +47,7 @@ class Client:
         """Return the code of the rejection, or "" if the request is admitted."""
         request = request or self.next_request()
         try:
-            async with self.quotas.charged(self.principal, request, account or make_account()):
+            async with self.quotas.charge(self.principal, request, account or make_account()):
                 if ends is not None:
                     raise ends
         except TooManyRequests as busy:
@@ -68,7 +68,7 @@ async def test_each_limit_holds(kind: str) -> None:
     client = Client(quotas, _limited(**{kind: FIVE}))
 
     assert await client.is_let_through() == 5
-    assert quotas.num_refused == {kind: 95}
+    assert quotas.num_rejected == {kind: 95}
 
 
 async def test_who_is_over_the_limit_is_told_when_to_come_back() -> None:
@@ -77,7 +77,7 @@ async def test_who_is_over_the_limit_is_told_when_to_come_back() -> None:
     await client.is_let_through()
 
     with pytest.raises(TooManyRequests) as refused:
-        async with client.quotas.charged(client.principal, client.next_request(), make_account()):
+        async with client.quotas.charge(client.principal, client.next_request(), make_account()):
             pass
 
     assert (refused.value.code, refused.value.http_status) == ("rate_limited", 429)
@@ -229,7 +229,7 @@ async def test_what_showed_nothing_costs_a_tenth(ends: BaseException) -> None:
 
 async def test_what_showed_something_is_an_action_however_it_ended() -> None:
     client, account = Client(make_quotas(), _limited(user=FIVE)), make_account()
-    account.sent("text", at_s=0.0)
+    account.record_sent_text("text", at_s=0.0)
     superseded = asyncio.CancelledError(FinishReason.SUPERSEDED.value)
 
     answers = [await client.asks(account=account, ends=superseded) for _ in range(6)]
@@ -259,7 +259,7 @@ async def test_a_huge_limit_is_counted_with() -> None:
 
 def _used(prompt: int, generated: int) -> RequestTrace:
     account = make_account()
-    account.asks()
+    account.mark_engine_called()
     account.prompt_tokens, account.generated_tokens = prompt, generated
     return account
 
@@ -271,7 +271,7 @@ async def test_a_spent_budget_is_told_with_the_end_of_the_day() -> None:
     await client.asks(account=_used(900, 80))
 
     with pytest.raises(TooManyRequests) as refused:
-        async with client.quotas.charged(client.principal, client.next_request(), make_account()):
+        async with client.quotas.charge(client.principal, client.next_request(), make_account()):
             pass
 
     assert (refused.value.code, refused.value.http_status) == ("budget_exceeded", 429)

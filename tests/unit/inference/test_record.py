@@ -80,10 +80,10 @@ class _Follower:
     def __init__(self) -> None:
         self.held: list[RequestTrace] = []
 
-    def began(self, account: RequestTrace) -> None:
+    def on_started(self, account: RequestTrace) -> None:
         self.held.append(account)
 
-    def ended(self, account: RequestTrace) -> None:
+    def on_completed(self, account: RequestTrace) -> None:
         self.held.remove(account)
 
 
@@ -135,17 +135,17 @@ def test_a_record_says_whose_it_is_and_what_it_cost() -> None:
     with record(Recorder(journal, clock, models={"demo": "qwen"}), arrival) as account:
         _known(account)
         clock.pass_s(0.001)
-        account.admits(make_admitted(pool="demo"))
-        account.assembles(Prompt(token_ids=[1] * 30, stop_token_ids=[], is_single_line=False))
-        account.routes(make_engine_request("http://r:1"))
-        account.asks()
+        account.mark_admitted(make_admitted(pool="demo"))
+        account.mark_assembled(Prompt(token_ids=[1] * 30, stop_token_ids=[], is_single_line=False))
+        account.mark_routed(make_engine_request("http://r:1"))
+        account.mark_engine_called()
         clock.pass_s(0.010)
-        account.heard(generated_tokens=1, cached_tokens=None)
+        account.record_chunk(generated_tokens=1, cached_tokens=None)
         clock.pass_s(0.001)
-        account.sent("a\nb", at_s=clock.monotonic_s())
-        account.is_parsed = True
+        account.record_sent_text("a\nb", at_s=clock.monotonic_s())
+        account.is_syntax_checked = True
         clock.pass_s(0.020)
-        account.heard(generated_tokens=5, cached_tokens=16)
+        account.record_chunk(generated_tokens=5, cached_tokens=16)
         account.finish(FinishReason.STOP)
         clock.pass_s(9)
 
@@ -189,7 +189,7 @@ def test_a_record_never_contains_code() -> None:
     with record(Recorder(journal, FakeClock()), make_arrival(prefix=secret)) as account:
         account.principal = make_principal()
         account.request = make_request(prefix=secret, suffix=secret, path=secret)
-        account.sent(secret, at_s=0.0)
+        account.record_sent_text(secret, at_s=0.0)
 
     assert secret not in repr(journal.records)
 
@@ -201,7 +201,7 @@ def test_the_first_ending_counts() -> None:
     account.fail(EngineError("engine_disconnected", ""))
     account.finish(FinishReason.CANCELLED)
 
-    assert (account.ending, account.error_code) == (FinishReason.LENGTH, "")
+    assert (account.finish_reason, account.error_code) == (FinishReason.LENGTH, "")
 
 
 def test_the_total_stands_still_after_the_end() -> None:
@@ -219,22 +219,22 @@ def test_the_total_stands_still_after_the_end() -> None:
 def test_what_was_not_reached_has_no_time() -> None:
     account = make_account()
 
-    assert account.first_token_ms is account.engine_ms is account.queue_ms is None
+    assert account.first_token_ms is account.engine_ms is account.time_to_engine_ms is None
 
 
 def test_an_engine_that_only_reports_has_not_begun() -> None:
     account = make_account()
 
-    account.heard(generated_tokens=0, cached_tokens=None)
+    account.record_chunk(generated_tokens=0, cached_tokens=None)
 
-    assert account.engine_first_s is None
+    assert account.engine_first_token_s is None
 
 
 def test_cached_tokens_once_told_are_kept() -> None:
     account = make_account()
 
-    account.heard(generated_tokens=1, cached_tokens=16)
-    account.heard(generated_tokens=2, cached_tokens=None)
+    account.record_chunk(generated_tokens=1, cached_tokens=16)
+    account.record_chunk(generated_tokens=2, cached_tokens=None)
 
     assert account.cached_tokens == 16
 
@@ -246,4 +246,4 @@ def test_a_completion_that_was_just_left_is_closed() -> None:
         clock.pass_s(1)
     clock.pass_s(1)
 
-    assert (account.ending, account.total_ms) == (FinishReason.CANCELLED, 1000)
+    assert (account.finish_reason, account.total_ms) == (FinishReason.CANCELLED, 1000)

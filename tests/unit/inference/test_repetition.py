@@ -37,7 +37,7 @@ def _first_repeated(*lines: str) -> int | None:
     """Return the index of the first line that is a repetition."""
     seen = RecentLines()
     for index, line in enumerate(lines):
-        if seen.repeats(line):
+        if seen.is_repetition(line):
             return index
         seen.add(line)
     return None
@@ -65,5 +65,5 @@ def test_the_beginning_of_a_third_round_is_suspected() -> None:
     for line in ("read()", "write()") * 2:
         lines.add(line)
 
-    assert lines.may_repeat("re")
-    assert not lines.may_repeat("wr")
+    assert lines.can_become_repetition("re")
+    assert not lines.can_become_repetition("wr")

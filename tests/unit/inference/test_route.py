@@ -44,7 +44,7 @@ def _route(router: Router, *, is_single_line: bool = False, **fields: Any) -> En
 
 
 def _loses(router: Router, replica: Replica) -> None:
-    router.replicas.probed(replica, HealthStatus.ILL)
+    router.replicas.on_health_check(replica, HealthStatus.UNHEALTHY)
 
 
 def _shares(router: Router) -> dict[str, str]:
@@ -123,18 +123,20 @@ async def test_warm_ups_that_wait_make_nobody_late() -> None:
     router = _router(clock)
     before = _shares(router)
 
-    with _waited_for(router, POOL.replicas[0], clock=clock, gives_way=True):
+    with _waited_for(router, POOL.replicas[0], clock=clock, is_preemptible=True):
         assert _shares(router) == before
 
 
 @contextmanager
 def _waited_for(
-    router: Router, *replicas: Replica, clock: FakeClock, gives_way: bool = False
+    router: Router, *replicas: Replica, clock: FakeClock, is_preemptible: bool = False
 ) -> Iterator[None]:
     """Let several requests wait at these replicas for longer than is acceptable."""
     with ExitStack() as stack:
         for replica in MAX_CONSECUTIVE_LATE * replicas:
-            attempt = router.replicas.attempt(replica, gives_way=gives_way, late_after_s=1.0)
+            attempt = router.replicas.attempt(
+                replica, is_preemptible=is_preemptible, first_token_timeout_s=1.0
+            )
             stack.enter_context(attempt)
         clock.pass_s(2.0)
         yield
@@ -161,7 +163,7 @@ def test_a_full_replicas_requests_spill_to_one_neighbour() -> None:
             stack.enter_context(router.replicas.attempt(asked.replica))
         spilled = [_route(router, path="busy.py").replica for _ in range(3)]
 
-    assert spilled == list(asked.others) * 3
+    assert spilled == list(asked.fallback_replicas) * 3
 
 
 def test_it_says_how_much_is_under_way_there() -> None:
@@ -192,13 +194,13 @@ def test_the_replica_that_holds_clearly_more_of_a_prompt_is_asked() -> None:
     prompt = replace(make_prompt(), token_ids=list(range(400)))
     admitted = make_admitted(ACME_ADA)
     before = route(router, admitted, prompt)
-    (holder,) = before.others
+    (holder,) = before.fallback_replicas
 
     _holds(router, before.replica, num_tokens=100, salt=before.salt)
     _holds(router, holder, num_tokens=300, salt=before.salt)
 
     after = route(router, admitted, prompt)
-    assert (after.replica, after.others[0]) == (holder, before.replica)
+    assert (after.replica, after.fallback_replicas[0]) == (holder, before.replica)
 
 
 def test_a_little_more_moves_nothing() -> None:
@@ -208,7 +210,7 @@ def test_a_little_more_moves_nothing() -> None:
     before = route(router, admitted, prompt)
 
     _holds(router, before.replica, num_tokens=200, salt=before.salt)
-    _holds(router, before.others[0], num_tokens=300, salt=before.salt)
+    _holds(router, before.fallback_replicas[0], num_tokens=300, salt=before.salt)
 
     assert route(router, admitted, prompt).replica is before.replica
 
@@ -219,11 +221,11 @@ def test_a_full_replica_is_not_asked_for_what_it_holds() -> None:
     admitted = make_admitted(ACME_ADA)
     before = route(router, admitted, prompt)
     _holds(router, before.replica, num_tokens=100, salt=before.salt)
-    _holds(router, before.others[0], num_tokens=400, salt=before.salt)
+    _holds(router, before.fallback_replicas[0], num_tokens=400, salt=before.salt)
 
     with ExitStack() as stack:
         for _ in range(ALWAYS_ROOM):
-            stack.enter_context(router.replicas.attempt(before.others[0]))
+            stack.enter_context(router.replicas.attempt(before.fallback_replicas[0]))
         during = route(router, admitted, prompt)
 
     assert during.replica is before.replica
@@ -236,13 +238,13 @@ def test_the_neighbours_blocks_count_for_nothing() -> None:
     theirs = route(router, make_admitted(GLOBEX_GUS), prompt)
 
     _holds(router, before.replica, num_tokens=100, salt=theirs.salt)
-    _holds(router, before.others[0], num_tokens=400, salt=theirs.salt)
+    _holds(router, before.fallback_replicas[0], num_tokens=400, salt=theirs.salt)
 
     assert route(router, make_admitted(ACME_ADA), prompt).replica is before.replica
 
 
 def _holds(router: Router, replica: Replica, *, num_tokens: int, salt: str) -> None:
-    router.index.watch(replica.url).apply(
+    router.index.add_replica(replica.url).apply(
         BlockStored(
             block_hashes=list(range(num_tokens // 4)),
             parent_block_hash=None,
@@ -257,14 +259,14 @@ def test_the_one_to_ask_next_is_well_too() -> None:
     router = _router()
     asked = _route(router, path="a.py")
 
-    _loses(router, asked.others[0])
+    _loses(router, asked.fallback_replicas[0])
 
-    (spare,) = _route(router, path="a.py").others
-    assert spare not in (asked.replica, *asked.others)
+    (spare,) = _route(router, path="a.py").fallback_replicas
+    assert spare not in (asked.replica, *asked.fallback_replicas)
 
 
 def test_a_pool_of_one_has_nobody_else_to_ask() -> None:
-    assert _route(make_router()).others == ()
+    assert _route(make_router()).fallback_replicas == ()
 
 
 def test_the_neighbour_has_a_salt_of_its_own() -> None:
@@ -298,27 +300,31 @@ def test_a_drained_replica_is_asked_nothing_and_the_others_keep_their_share() ->
     router = _router()
     before = _shares(router)
 
-    router.replicas.drain(["one:1"])
+    router.replicas.set_drained(["one:1"])
     after = _shares(router)
 
     assert "one:1" not in after.values()
     assert all(after[p] == r for p, r in before.items() if r != "one:1")
-    assert all(each.name != "one:1" for path in PATHS for each in _route(router, path=path).others)
+    assert all(
+        each.name != "one:1"
+        for path in PATHS
+        for each in _route(router, path=path).fallback_replicas
+    )
 
 
 def test_a_drained_replica_comes_back_with_its_share() -> None:
     router = _router()
     before = _shares(router)
 
-    router.replicas.drain(["one:1"])
-    router.replicas.drain([])
+    router.replicas.set_drained(["one:1"])
+    router.replicas.set_drained([])
 
     assert _shares(router) == before
 
 
 def test_a_pool_whose_replicas_are_all_drained_sheds() -> None:
     router = _router()
-    router.replicas.drain(replica.name for replica in POOL.replicas)
+    router.replicas.set_drained(replica.name for replica in POOL.replicas)
 
     with pytest.raises(CompletionDropped) as dropped:
         _route(router)
@@ -329,9 +335,9 @@ def test_a_pool_whose_replicas_are_all_drained_sheds() -> None:
 def test_how_long_a_first_token_may_take_is_by_its_kind() -> None:
     router = _router()
 
-    late_after_s = {mode: _route(router, mode=mode).late_after_s for mode in Mode}
+    first_token_timeout_s = {mode: _route(router, mode=mode).first_token_timeout_s for mode in Mode}
 
-    assert late_after_s == {
+    assert first_token_timeout_s == {
         mode: LATE_TARGETS * target_ms / 1000 for mode, target_ms in TARGETS_MS.items()
     }
 

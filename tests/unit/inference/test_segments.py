@@ -76,10 +76,10 @@ def _explained(
             Segment(SegmentKind.PREFIX, 4),
         ),
     )
-    account.receives(request or make_request(files=FILES))
-    account.admits(make_admitted(files=FILES[:1]))
-    account.assembles(prompt)
-    account.heard(generated_tokens=1, cached_tokens=cached_tokens)
+    account.mark_received(request or make_request(files=FILES))
+    account.mark_admitted(make_admitted(files=FILES[:1]))
+    account.mark_assembled(prompt)
+    account.record_chunk(generated_tokens=1, cached_tokens=cached_tokens)
     explanation = build_meta(account, is_explained=True).explanation
     assert isinstance(explanation, PromptExplanation)
     return explanation

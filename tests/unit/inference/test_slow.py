@@ -21,7 +21,7 @@ def make_slow(mode: Mode = Mode.INLINE, *, first_s: float = 0.2) -> RequestTrace
 def lines_of(log: SlowLog, *accounts: RequestTrace) -> list[Any]:
     with structlog.testing.capture_logs() as lines:
         for account in accounts:
-            log.ended(account)
+            log.on_completed(account)
     return lines
 
 

@@ -17,7 +17,7 @@ def _noted(*first_token_ms: float) -> tuple[FakeClock, SlowestRequests]:
     clock = FakeClock()
     slowest = SlowestRequests(clock)
     for each in first_token_ms:
-        slowest.note(make_slow(each))
+        slowest.add(make_slow(each))
     return clock, slowest
 
 
@@ -29,7 +29,7 @@ def test_what_kept_its_target_is_not_there() -> None:
 
 def test_the_slowest_by_its_own_target_is_first() -> None:
     _, slowest = _noted(250.0, 400.0)
-    slowest.note(make_slow(3_000.0, mode=Mode.CHAT))
+    slowest.add(make_slow(3_000.0, mode=Mode.CHAT))
 
     assert [record.first_token_ms for record in slowest.records()] == [400.0, 250.0, 3_000.0]
 
@@ -37,7 +37,7 @@ def test_the_slowest_by_its_own_target_is_first() -> None:
 def test_what_was_given_up_before_its_first_token_is_as_slow_as_it_waited() -> None:
     _, slowest = _noted()
 
-    slowest.note(make_completion(first_token_ms=None, engine_ms=None, total_ms=900.0))
+    slowest.add(make_completion(first_token_ms=None, engine_ms=None, total_ms=900.0))
 
     assert [record.total_ms for record in slowest.records()] == [900.0]
 
@@ -55,10 +55,10 @@ def test_many_are_bounded_and_the_slowest_stay() -> None:
 
     for slot in range(12):
         for number in range(200):
-            slowest.note(make_slow(150.0 + number + slot, request_id=RequestId(f"{slot}-{number}")))
+            slowest.add(make_slow(150.0 + number + slot, request_id=RequestId(f"{slot}-{number}")))
         clock.pass_s(299)
 
-    assert slowest.num_held <= 13 * 20
+    assert slowest.num_records <= 13 * 20
     assert len(slowest.records()) == MAX_RECORDS
     assert slowest.records()[0].first_token_ms == 150.0 + 199 + 11
 
@@ -79,4 +79,4 @@ def test_the_journal_has_them_all_and_outcomes_too() -> None:
     noting.append(make_record(1))
 
     assert len(journal.records) == 2
-    assert decode_records(slowest.encoded()) == slowest.records()
+    assert decode_records(slowest.encode()) == slowest.records()

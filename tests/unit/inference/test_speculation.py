@@ -50,8 +50,8 @@ def _account(language: str, tokens: int, *, replica: Replica = DRAFTING) -> Requ
 
 
 def _serves(speculation: SpeculationTracker, account: RequestTrace) -> None:
-    speculation.began(account)
-    speculation.ended(account)
+    speculation.on_started(account)
+    speculation.on_completed(account)
 
 
 async def _learnt(
@@ -60,25 +60,25 @@ async def _learnt(
     """Return a tracker after forty windows: python is accepted, html as given."""
     reader = FakeReader()
     speculation = SpeculationTracker(make_pools(pool), reader, FakeClock())
-    await speculation.look()
+    await speculation.poll()
     for number in range(40):
         language, taken = ("html", accepted) if number % 2 else ("python", 90)
         _serves(speculation, _account(language, 100))
         reader.generates(100 + foreign, drafted=100, accepted=taken)
-        await speculation.look()
+        await speculation.poll()
     return speculation
 
 
 async def test_a_language_whose_drafts_are_not_accepted_does_not_suit() -> None:
     speculation = await _learnt()
 
-    assert not speculation.suits(MIXED.name, "html")
-    assert speculation.suits(MIXED.name, "python")
-    assert speculation.suits(MIXED.name, "rust")
+    assert not speculation.is_profitable(MIXED.name, "html")
+    assert speculation.is_profitable(MIXED.name, "python")
+    assert speculation.is_profitable(MIXED.name, "rust")
 
 
 async def test_one_pools_language_is_not_anothers() -> None:
-    assert (await _learnt()).suits("another", "html")
+    assert (await _learnt()).is_profitable("another", "html")
 
 
 async def test_windows_with_much_of_somebody_elses_say_nothing() -> None:
@@ -96,45 +96,45 @@ async def test_a_pool_without_another_replica_is_not_looked_at() -> None:
 async def test_an_engine_that_was_restarted_counts_from_there() -> None:
     reader = FakeReader()
     speculation = SpeculationTracker(make_pools(MIXED), reader, FakeClock())
-    await speculation.look()
+    await speculation.poll()
     for number in range(40):
         _serves(speculation, _account("html", 100))
         reader.generates(100, drafted=100, accepted=10)
         if number == 20:
             reader.counters = dict.fromkeys(reader.counters, 0.0)
-        await speculation.look()
+        await speculation.poll()
 
-    assert not speculation.suits(MIXED.name, "html")
+    assert not speculation.is_profitable(MIXED.name, "html")
 
 
 async def test_an_engine_that_does_not_answer_is_looked_at_later() -> None:
     reader = FakeReader()
     speculation = SpeculationTracker(make_pools(MIXED), reader, FakeClock())
-    await speculation.look()
+    await speculation.poll()
     for number in range(60):
         _serves(speculation, _account("html", 100))
         reader.generates(100, drafted=100, accepted=10)
         reader.is_away = number % 2 == 0
-        await speculation.look()
+        await speculation.poll()
 
-    assert not speculation.suits(MIXED.name, "html")
+    assert not speculation.is_profitable(MIXED.name, "html")
 
 
 async def test_completions_longer_than_a_window_are_counted_where_they_generate() -> None:
     reader = FakeReader()
     speculation = SpeculationTracker(make_pools(MIXED), reader, FakeClock())
-    await speculation.look()
+    await speculation.poll()
     account = _account("html", 0)
     for number in range(60):
         if number % 5 == 0:  # one ends, the next begins
-            speculation.ended(account)
+            speculation.on_completed(account)
             account = _account("html", 0)
-            speculation.began(account)
+            speculation.on_started(account)
         account.generated_tokens += 100
         reader.generates(100, drafted=100, accepted=10)
-        await speculation.look()
+        await speculation.poll()
 
-    assert not speculation.suits(MIXED.name, "html")
+    assert not speculation.is_profitable(MIXED.name, "html")
 
 
 async def test_nothing_is_held_of_completions_that_have_ended() -> None:
@@ -163,6 +163,6 @@ async def test_when_nobody_else_is_well_the_drafting_replica_is_asked_all_the_sa
     router = make_router(MIXED, speculation=await _learnt())
     for _ in range(3):
         with router.replicas.attempt(PLAIN) as attempt:
-            attempt.fails()
+            attempt.mark_failed()
 
     assert _replicas_of(router, "html") == {DRAFTING.name}

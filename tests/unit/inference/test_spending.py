@@ -46,9 +46,9 @@ def _bounded(
 
 def _used(prompt: int = 1_000, cached: int | None = 0, generated: int = 50) -> RequestTrace:
     account = make_account()
-    account.asks()
+    account.mark_engine_called()
     account.prompt_tokens = prompt
-    account.heard(generated_tokens=generated, cached_tokens=cached)
+    account.record_chunk(generated_tokens=generated, cached_tokens=cached)
     return account
 
 
@@ -73,7 +73,7 @@ async def _asks(
 ) -> str:
     """Return the code of the rejection, or "" if the request is admitted."""
     try:
-        async with quotas.charged(principal, request or make_request(), account or make_account()):
+        async with quotas.charge(principal, request or make_request(), account or make_account()):
             await asyncio.sleep(0)
             if ends is not None:
                 raise ends
@@ -162,7 +162,7 @@ async def test_who_chats_is_told() -> None:
     chat = make_request(mode=Mode.CHAT, prefix="")
 
     with pytest.raises(TooManyRequests) as refused:
-        async with quotas.charged(principal, chat, make_account()):
+        async with quotas.charge(principal, chat, make_account()):
             pass
 
     assert (refused.value.code, refused.value.http_status) == ("budget", 402)

@@ -77,7 +77,7 @@ async def test_the_account_counts_what_was_sent() -> None:
     await _stream(FakeClient(), account, "ab", "c")
 
     assert account.num_sent_chars == 3
-    assert account.sent_first_s is not None
+    assert account.first_sent_s is not None
 
 
 @pytest.mark.parametrize("num_texts", [0, 1])
@@ -88,7 +88,10 @@ async def test_an_error_is_told_before_and_after_the_first_text(num_texts: int) 
     await _stream(client, account, *["a"] * num_texts, then=_raising(error))
 
     assert (client.ends, client.messages) == (["engine_disconnected"], ["It ended."])
-    assert (account.ending, account.error_code) == (FinishReason.ERROR, "engine_disconnected")
+    assert (account.finish_reason, account.error_code) == (
+        FinishReason.ERROR,
+        "engine_disconnected",
+    )
 
 
 async def test_a_defect_of_ours_is_told_without_its_message_and_goes_on() -> None:
@@ -109,7 +112,7 @@ async def test_a_completion_that_was_taken_back_is_done_with_its_reason(
 
     task = await _cancelled(client, account, finish.value)
 
-    assert (client.ends, account.ending) == (["done"], finish)
+    assert (client.ends, account.finish_reason) == (["done"], finish)
     assert task.cancelled()
 
 
@@ -118,7 +121,7 @@ async def test_a_closed_connection_is_told_nothing() -> None:
 
     task = await _cancelled(client, account)
 
-    assert (client.ends, account.ending) == ([], FinishReason.CANCELLED)
+    assert (client.ends, account.finish_reason) == ([], FinishReason.CANCELLED)
     assert task.cancelled()
 
 
@@ -127,7 +130,7 @@ async def test_what_an_engine_says_cannot_pass_for_a_reason() -> None:
 
     task = await _cancelled(client, account, "whatever")
 
-    assert account.ending is FinishReason.CANCELLED
+    assert account.finish_reason is FinishReason.CANCELLED
     assert task.cancelled()
 
 
@@ -139,7 +142,7 @@ async def test_a_client_that_leaves_ends_its_completion_as_cancelled() -> None:
 
     await _stream(client, account, "a", "b", "c")
 
-    assert (client.texts, account.ending) == (["a"], FinishReason.CANCELLED)
+    assert (client.texts, account.finish_reason) == (["a"], FinishReason.CANCELLED)
 
 
 async def test_a_client_that_left_is_not_counted_as_reached() -> None:
@@ -147,7 +150,7 @@ async def test_a_client_that_left_is_not_counted_as_reached() -> None:
 
     await _stream(FakeClient(leaves_after=0), account, "abc")
 
-    assert (account.num_sent_chars, account.sent_first_s) == (0, None)
+    assert (account.num_sent_chars, account.first_sent_s) == (0, None)
 
 
 async def test_a_client_that_left_before_the_end_does_no_harm() -> None:
@@ -156,7 +159,7 @@ async def test_a_client_that_left_before_the_end_does_no_harm() -> None:
 
     await _stream(FakeClient(leaves_after=0), account)
 
-    assert account.ending is FinishReason.STOP
+    assert account.finish_reason is FinishReason.STOP
 
 
 @pytest.mark.parametrize(
@@ -167,7 +170,7 @@ async def test_an_error_is_accounted_though_the_client_has_left(error: Completio
 
     await _stream(FakeClient(leaves_after=0), account, then=_raising(error))
 
-    assert (account.ending, account.error_code) == (FinishReason.ERROR, error.code)
+    assert (account.finish_reason, account.error_code) == (FinishReason.ERROR, error.code)
 
 
 async def test_a_defect_goes_on_though_the_client_has_left() -> None:
@@ -182,7 +185,7 @@ async def test_a_cancelled_completion_ends_though_the_client_has_left() -> None:
 
     task = await _cancelled(client, account, FinishReason.SUPERSEDED.value)
 
-    assert (client.ends, account.ending) == ([], FinishReason.SUPERSEDED)
+    assert (client.ends, account.finish_reason) == ([], FinishReason.SUPERSEDED)
     assert task.cancelled()
 
 
@@ -192,4 +195,4 @@ async def test_what_is_dropped_ends_regularly_and_empty(finish: FinishReason) ->
 
     await _stream(client, account, then=_raising(CompletionDropped(finish)))
 
-    assert (client.texts, client.ends, account.ending) == ([], ["done"], finish)
+    assert (client.texts, client.ends, account.finish_reason) == ([], ["done"], finish)

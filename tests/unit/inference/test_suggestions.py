@@ -114,7 +114,7 @@ async def test_of_services_only_the_one_that_asked_reports() -> None:
     gateway = make_gateway()
     asked, other = (make_principal(user_id=None, key_id=name) for name in ("one", "two"))
     suggestions, request_id = gateway.plane.suggestions, RequestId("request")
-    suggestions.remember(asked, request_id, "a\nb")
+    suggestions.add(asked, request_id, "a\nb")
 
     suggestions.report(other, request_id, OutcomeEvent.SHOWN, after_ms=0)
     suggestions.report(asked, request_id, OutcomeEvent.ACCEPTED, after_ms=0)
@@ -129,7 +129,7 @@ async def test_a_busy_neighbour_makes_nobody_forget() -> None:
     identifier = await suggested(gateway)
     neighbour = make_principal(tenant_id=GLOBEX)
     for number in range(MAX_REMEMBERED + 1):
-        gateway.plane.suggestions.remember(neighbour, RequestId(str(number)), "x")
+        gateway.plane.suggestions.add(neighbour, RequestId(str(number)), "x")
 
     await tell(gateway, identifier, "view")
 
@@ -141,7 +141,7 @@ async def test_what_is_remembered_is_bounded() -> None:
     identifier = await suggested(gateway)
     principal = make_principal()
     for number in range(MAX_REMEMBERED):
-        gateway.plane.suggestions.remember(principal, RequestId(str(number)), "x")
+        gateway.plane.suggestions.add(principal, RequestId(str(number)), "x")
 
     await tell(gateway, identifier, "view")
 

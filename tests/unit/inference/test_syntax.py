@@ -167,7 +167,7 @@ class CountingParser:
 def _is_sound(grammar: Grammar, place: str, completion: str) -> bool:
     prefix, suffix = CURSORS[grammar, place].text.split("|")
     syntax = SyntaxChecker(grammar, make_parser(grammar), prefix=prefix, suffix=suffix)
-    return syntax.is_sound(completion)
+    return syntax.is_valid(completion)
 
 
 @pytest.mark.parametrize(("grammar", "place", "completion"), GOOD)
@@ -196,20 +196,20 @@ def _in_big(completion: str) -> tuple[bool, CountingParser]:
     middle = BIG.index("        return self.g", len(BIG) // 2) + len("        ")
     parser = CountingParser(make_parser(Grammar.PYTHON))
     syntax = SyntaxChecker(Grammar.PYTHON, parser, prefix=BIG[:middle], suffix="\n" + BIG[middle:])
-    return syntax.is_sound(completion), parser
+    return syntax.is_valid(completion), parser
 
 
 def test_of_a_large_file_little_is_parsed_once() -> None:
-    is_sound, parser = _in_big("b = a + 1")
+    is_valid, parser = _in_big("b = a + 1")
 
-    assert is_sound
+    assert is_valid
     assert (parser.num_calls, parser.num_bytes < 2_000) == (1, True)
 
 
 def test_a_broken_line_costs_a_few_parses() -> None:
-    is_sound, parser = _in_big("b = a) + 1")
+    is_valid, parser = _in_big("b = a) + 1")
 
-    assert not is_sound
+    assert not is_valid
     assert parser.num_calls == 2
     assert parser.num_bytes < 2_000
 
@@ -219,7 +219,7 @@ def test_what_is_no_more_broken_than_it_was_is_parsed_twice() -> None:
     prefix = f"{METHOD}\ndef f(:\n    pass\n\n\ndef g(a):\n    return "
     syntax = SyntaxChecker(Grammar.PYTHON, parser, prefix=prefix, suffix="\n")
 
-    assert syntax.is_sound("a")
+    assert syntax.is_valid("a")
     assert parser.num_calls == 2
 
 
@@ -230,16 +230,16 @@ def test_what_only_the_excerpt_has_broken_is_looked_at_in_a_larger_one() -> None
         Grammar.PYTHON, make_parser(Grammar.PYTHON), prefix="def f(\n    a", suffix=suffix
     )
 
-    assert syntax.is_sound(": int,")
-    assert not syntax.is_sound(": int,]")
+    assert syntax.is_valid(": int,")
+    assert not syntax.is_valid(": int,]")
 
 
 def test_a_file_that_was_broken_may_stay_so() -> None:
     prefix = "def f(:\n    pass\n\n\ndef g(a):\n    return "
     syntax = SyntaxChecker(Grammar.PYTHON, make_parser(Grammar.PYTHON), prefix=prefix, suffix="\n")
 
-    assert syntax.is_sound("a")
-    assert not syntax.is_sound("a)) + 1 = [}")
+    assert syntax.is_valid("a")
+    assert not syntax.is_valid("a)) + 1 = [}")
 
 
 def test_a_docstring_is_prose() -> None:
@@ -248,7 +248,7 @@ def test_a_docstring_is_prose() -> None:
         Grammar.PYTHON, make_parser(Grammar.PYTHON), prefix=prefix, suffix='\n    what.\n    """\n'
     )
 
-    assert syntax.is_sound("), that it isn't:")
+    assert syntax.is_valid("), that it isn't:")
 
 
 def test_a_comment_is_prose() -> None:
@@ -256,13 +256,13 @@ def test_a_comment_is_prose() -> None:
     suffix = "\n" + " * and so on\n" * 50 + " */\nint a;\n"
     syntax = SyntaxChecker(Grammar.C, make_parser(Grammar.C), prefix=prefix, suffix=suffix)
 
-    assert syntax.is_sound(" only then)) it isn't: {")
+    assert syntax.is_valid(" only then)) it isn't: {")
 
 
 def test_half_a_character_is_text_like_any_other() -> None:
     syntax = SyntaxChecker(Grammar.PYTHON, make_parser(Grammar.PYTHON), prefix="a = ", suffix="")
 
-    assert syntax.is_sound("'\ud83d'")
+    assert syntax.is_valid("'\ud83d'")
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
@@ -275,15 +275,16 @@ def test_line_ends_of_both_kinds_are_read(newline: str) -> None:
         suffix=suffix.replace("\n", newline),
     )
 
-    assert syntax.is_sound(f"[{newline}            a,{newline}        ]")
-    assert not syntax.is_sound("[a))")
+    assert syntax.is_valid(f"[{newline}            a,{newline}        ]")
+    assert not syntax.is_valid("[a))")
 
 
 def test_each_line_of_a_good_block_is_parsed_once() -> None:
     parser = CountingParser(make_parser(Grammar.PYTHON))
     syntax = SyntaxChecker(Grammar.PYTHON, parser, prefix="def f(a):\n    ", suffix="\n")
     gate = LineGate(
-        LineChecks(is_sound=syntax.is_sound, ends_before=syntax.ends_before), line_before="    "
+        LineChecks(is_valid=syntax.is_valid, has_block_ended=syntax.has_block_ended),
+        line_before="    ",
     )
     num_lines = 60
 
@@ -298,8 +299,8 @@ def test_what_cannot_be_parsed_is_sound() -> None:
     deep = "- " * 300
     syntax = SyntaxChecker(Grammar.YAML, make_parser(Grammar.YAML), prefix=deep, suffix="\n")
 
-    assert syntax.is_sound("a]: }")
-    assert not syntax.ends_before("a]: }", 0)
+    assert syntax.is_valid("a]: }")
+    assert not syntax.has_block_ended("a]: }", 0)
 
 
 def test_a_line_that_holds_the_parser_up_is_sound() -> None:
@@ -307,4 +308,4 @@ def test_a_line_that_holds_the_parser_up_is_sound() -> None:
         Grammar.C, make_parser(Grammar.C), prefix=("a=>" * 160 + "\n") * 9, suffix="\n"
     )
 
-    assert syntax.is_sound("]")
+    assert syntax.is_valid("]")

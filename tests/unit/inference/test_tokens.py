@@ -22,11 +22,11 @@ WITHOUT_PIECES = Tokenizer(HfTokenizer(models.WordLevel({"[UNK]": 0}, unk_token=
 
 
 def encode_by_line(tokens: Tokenizer, text: str) -> list[int]:
-    return [token for ids in tokens.encode_each(tokens.lines(text)) for token in ids]
+    return [token for ids in tokens.encode_each(tokens.split_lines(text)) for token in ids]
 
 
 def test_lines_give_the_same_tokens_as_the_whole() -> None:
-    assert len(TOKENS.lines(CODE)) > 100
+    assert len(TOKENS.split_lines(CODE)) > 100
     assert encode_by_line(TOKENS, CODE) == TOKENS.encode(CODE)
 
 
@@ -69,7 +69,7 @@ def test_of_a_line_without_end_only_its_end_is_looked_at(letters: str) -> None:
 
 
 def test_lines_are_the_text() -> None:
-    assert "".join(TOKENS.lines(CODE)) == CODE
+    assert "".join(TOKENS.split_lines(CODE)) == CODE
 
 
 # Qwen's and GPT-4's: punctuation includes the line break after it, so lines are split behind it.
@@ -98,7 +98,7 @@ def byte_level(pattern: str) -> HfTokenizer:
 def test_a_tokenizer_that_joins_a_colon_and_a_line_break_is_cut_behind_both() -> None:
     tokens = Tokenizer(byte_level(_QWEN))
 
-    lines = tokens.lines("if a:\n    b\n")
+    lines = tokens.split_lines("if a:\n    b\n")
 
     assert lines == ["if a:\n", "    b\n"]
     assert encode_by_line(tokens, CODE) == tokens.encode(CODE)
@@ -111,7 +111,7 @@ def unseamed() -> Tokenizer:
 
 
 def test_a_tokenizer_that_marks_the_beginning_of_a_text_is_never_given_lines() -> None:
-    assert unseamed().lines("word\nword\n") == ["word\nword\n"]
+    assert unseamed().split_lines("word\nword\n") == ["word\nword\n"]
 
 
 def by_its_own_library() -> Tokenizer:
@@ -136,7 +136,7 @@ ALPHABETS = st.sampled_from(["ab1 .:;)\n\t'#", "a :\n", "a\n\r", "ab \né"])
 @given(data=st.data())
 def test_lines_encoded_together_have_the_tokens_of_each(kind: str, data: st.DataObject) -> None:
     tokens = KINDS[kind]
-    lines = tokens.lines(data.draw(st.text(data.draw(ALPHABETS), max_size=60)))
+    lines = tokens.split_lines(data.draw(st.text(data.draw(ALPHABETS), max_size=60)))
     some = data.draw(st.lists(st.sampled_from(lines), max_size=6))  # in any order, some twice
 
     assert tokens.encode_lines(lines) == tokens.encode_each(lines)
@@ -153,7 +153,7 @@ def test_a_texts_lines_are_encoded_in_one_piece(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(BY_LIBRARY, "encode_each", noting)
 
-    BY_LIBRARY.encode_lines(BY_LIBRARY.lines(CODE))
+    BY_LIBRARY.encode_lines(BY_LIBRARY.split_lines(CODE))
 
     assert pieces == [CODE]
 

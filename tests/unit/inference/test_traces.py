@@ -23,7 +23,9 @@ def spans_of(
     exporter = InMemorySpanExporter()
     sampler = ParentBased(root=TraceIdRatioBased(share))
     processor = SimpleSpanProcessor(exporter)
-    SpanRecorder(sampler, Resource({}), processor, trusts_clients=trusts_clients).ended(account)
+    SpanRecorder(sampler, Resource({}), processor, trusts_clients=trusts_clients).on_completed(
+        account
+    )
     return list(exporter.get_finished_spans())
 
 
@@ -61,7 +63,7 @@ def test_spans_lie_where_the_stages_were() -> None:
 
 
 def test_ids_and_counts_are_told() -> None:
-    account = make_ended(prompt_tokens=100, cached_tokens=90, ending=FinishReason.LENGTH)
+    account = make_ended(prompt_tokens=100, cached_tokens=90, finish_reason=FinishReason.LENGTH)
 
     attributes = of(spans_of(account), "completion").attributes or {}
 
@@ -73,7 +75,7 @@ def test_ids_and_counts_are_told() -> None:
 
 def test_an_error_is_the_span_s_status_by_its_code() -> None:
     account = make_ended(
-        until="generate", ending=FinishReason.ERROR, error_code="engine_disconnected"
+        until="generate", finish_reason=FinishReason.ERROR, error_code="engine_disconnected"
     )
 
     spans = spans_of(account)

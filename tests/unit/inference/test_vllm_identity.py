@@ -55,7 +55,7 @@ async def _served(app: web.Application) -> AsyncIterator[str]:
 
 async def _ask(url: str) -> ReplicaIdentity:
     async with aiohttp.ClientSession() as session:
-        return await VllmIdentity(session).ask(Replica(name="", url=url), "demo")
+        return await VllmIdentity(session).fetch_identity(Replica(name="", url=url), "demo")
 
 
 async def test_models_tokenizer_and_blocks_are_read() -> None:

@@ -74,7 +74,7 @@ async def test_a_file_that_is_opened_is_warmed() -> None:
     warmer, warming = Warmer(FakeClock()), Warming()
 
     async with _running(warmer, warming):
-        warmer.opens(ACME, make_arrival(path="a.py"))
+        warmer.on_file_opened(ACME, make_arrival(path="a.py"))
         ended = await _ended(warmer)
 
     assert ended == {"warmed": 1}
@@ -84,7 +84,7 @@ async def test_a_file_that_is_opened_is_warmed() -> None:
 async def test_the_newest_of_a_tenant_displaces_its_oldest() -> None:
     warmer, warming = Warmer(FakeClock()), Warming()
     for number in range(MAX_OF_TENANT + 1):
-        warmer.opens(ACME, make_arrival(path=f"{number}.py"))
+        warmer.on_file_opened(ACME, make_arrival(path=f"{number}.py"))
 
     async with _running(warmer, warming):
         ended = await _ended(warmer, MAX_OF_TENANT + 1)
@@ -96,9 +96,9 @@ async def test_the_newest_of_a_tenant_displaces_its_oldest() -> None:
 def test_one_tenant_leaves_room_for_another() -> None:
     warmer = Warmer(FakeClock())
     for _ in range(MAX_WAITING):
-        warmer.opens(ACME, make_arrival())
+        warmer.on_file_opened(ACME, make_arrival())
 
-    warmer.opens(GLOBEX, make_arrival())
+    warmer.on_file_opened(GLOBEX, make_arrival())
 
     assert warmer.num_waiting == MAX_OF_TENANT + 1
 
@@ -106,7 +106,7 @@ def test_one_tenant_leaves_room_for_another() -> None:
 def test_what_waits_is_bounded_in_all() -> None:
     warmer = Warmer(FakeClock())
     for number in range(MAX_WAITING + 3):
-        warmer.opens(TenantId(str(number)), make_arrival())
+        warmer.on_file_opened(TenantId(str(number)), make_arrival())
 
     assert warmer.num_waiting == MAX_WAITING
     assert warmer.num_ended == {"full": 3}
@@ -118,7 +118,7 @@ async def test_few_run_at_once() -> None:
 
     async with _running(warmer, warming):
         for number in range(4):
-            warmer.opens(TenantId(str(number)), make_arrival())
+            warmer.on_file_opened(TenantId(str(number)), make_arrival())
         await until(lambda: len(warming.arrivals) >= MAX_AT_ONCE)
         await asyncio.sleep(0.01)
 
@@ -129,7 +129,7 @@ async def test_a_neighbours_wish_goes_before_a_tenants_second() -> None:
     warmer, warming = Warmer(FakeClock()), Warming()
     warming.hangs = True
     for tenant_id, path in ((ACME, "1.py"), (ACME, "2.py"), (GLOBEX, "3.py")):
-        warmer.opens(tenant_id, make_arrival(path=path))
+        warmer.on_file_opened(tenant_id, make_arrival(path=path))
 
     async with _running(warmer, warming):
         await until(lambda: len(warming.arrivals) >= MAX_AT_ONCE)
@@ -143,7 +143,7 @@ async def test_alone_a_tenant_has_all_that_run_at_once() -> None:
 
     async with _running(warmer, warming):
         for _ in range(MAX_AT_ONCE):
-            warmer.opens(ACME, make_arrival())
+            warmer.on_file_opened(ACME, make_arrival())
         await until(lambda: len(warming.arrivals) == MAX_AT_ONCE)
 
 
@@ -153,9 +153,9 @@ async def test_a_second_that_hangs_makes_way_for_a_neighbour() -> None:
 
     async with _running(warmer, warming):
         for path in ("1.py", "2.py"):
-            warmer.opens(ACME, make_arrival(path=path))
+            warmer.on_file_opened(ACME, make_arrival(path=path))
         await until(lambda: len(warming.arrivals) == MAX_AT_ONCE)
-        warmer.opens(GLOBEX, make_arrival(path="3.py"))
+        warmer.on_file_opened(GLOBEX, make_arrival(path="3.py"))
         await until(lambda: len(warming.arrivals) > MAX_AT_ONCE)
 
         assert [arrival.draft.path for arrival in warming.arrivals] == ["1.py", "2.py", "3.py"]
@@ -175,9 +175,9 @@ async def test_between_two_tries_a_tenants_second_gives_way_and_goes_on_afterwar
 
     async with _running(warmer, warm):
         for number in range(MAX_AT_ONCE):
-            warmer.opens(ACME, make_arrival(path=f"acme{number}.py"))
+            warmer.on_file_opened(ACME, make_arrival(path=f"acme{number}.py"))
         await until(lambda: len(paths) == MAX_AT_ONCE)
-        warmer.opens(GLOBEX, make_arrival(path="globex.py"))
+        warmer.on_file_opened(GLOBEX, make_arrival(path="globex.py"))
         busy.set()
         ended = await _ended(warmer, MAX_AT_ONCE + 1)
 
@@ -190,7 +190,7 @@ async def test_what_was_shed_is_tried_again() -> None:
     warmer, warming = Warmer(FakeClock()), Warming(errors=[shed, shed])
 
     async with _running(warmer, warming):
-        warmer.opens(ACME, make_arrival())
+        warmer.on_file_opened(ACME, make_arrival())
         ended = await _ended(warmer)
 
     assert (ended, len(warming.arrivals)) == ({"warmed": 1}, 3)
@@ -201,7 +201,7 @@ async def test_what_is_shed_each_time_is_let_go() -> None:
     warming = Warming(errors=[CompletionDropped(FinishReason.SHED)] * 99)
 
     async with _running(warmer, warming):
-        warmer.opens(ACME, make_arrival())
+        warmer.on_file_opened(ACME, make_arrival())
         ended = await _ended(warmer)
 
     assert (ended, len(warming.arrivals)) == ({"shed": 1}, MAX_TRIES)
@@ -212,7 +212,7 @@ async def test_what_failed_is_not_tried_again() -> None:
     warming = Warming(errors=[EngineError("engine_disconnected", "")])
 
     async with _running(warmer, warming):
-        warmer.opens(ACME, make_arrival())
+        warmer.on_file_opened(ACME, make_arrival())
         ended = await _ended(warmer)
 
     assert (ended, len(warming.arrivals)) == ({"engine_disconnected": 1}, 1)
@@ -222,8 +222,8 @@ async def test_a_defect_ends_nothing_but_its_warm_up() -> None:
     warmer, warming = Warmer(FakeClock()), Warming(errors=[ValueError("planted")])
 
     async with _running(warmer, warming):
-        warmer.opens(ACME, make_arrival())
-        warmer.opens(ACME, make_arrival())
+        warmer.on_file_opened(ACME, make_arrival())
+        warmer.on_file_opened(ACME, make_arrival())
         ended = await _ended(warmer, 2)
 
     assert ended == {"defect": 1, "warmed": 1}
@@ -232,7 +232,7 @@ async def test_a_defect_ends_nothing_but_its_warm_up() -> None:
 async def test_what_is_old_is_let_go() -> None:
     clock = FakeClock()
     warmer, warming = Warmer(clock), Warming()
-    warmer.opens(ACME, make_arrival(clock=clock))
+    warmer.on_file_opened(ACME, make_arrival(clock=clock))
     clock.pass_s(MAX_AGE_S + 1)
 
     async with _running(warmer, warming):
@@ -246,7 +246,7 @@ def test_the_first_completion_of_a_repository_is_followed_by_a_warm_up() -> None
     warmer = Warmer(clock)
 
     for repository in ("shop", "shop", "till", ""):
-        warmer.notices(make_admitted(repository=repository), make_arrival(clock=clock))
+        warmer.on_request_admitted(make_admitted(repository=repository), make_arrival(clock=clock))
 
     assert warmer.num_waiting == 2
 
@@ -256,7 +256,7 @@ def test_the_neighbours_repository_of_the_same_name_is_another() -> None:
 
     for tenant_id in (ACME, GLOBEX):
         principal = make_principal(tenant_id=tenant_id)
-        warmer.notices(make_admitted(principal, repository="shop"), make_arrival())
+        warmer.on_request_admitted(make_admitted(principal, repository="shop"), make_arrival())
 
     assert warmer.num_waiting == 2
 
@@ -266,9 +266,9 @@ def test_a_repository_that_was_left_for_long_is_new_again() -> None:
     warmer = Warmer(clock)
     admitted = make_admitted(repository="shop")
 
-    warmer.notices(admitted, make_arrival(clock=clock))
+    warmer.on_request_admitted(admitted, make_arrival(clock=clock))
     clock.pass_s(REMEMBERED_S + 1)
-    warmer.notices(admitted, make_arrival(clock=clock))
+    warmer.on_request_admitted(admitted, make_arrival(clock=clock))
 
     assert warmer.num_waiting == 2
 
@@ -328,7 +328,7 @@ async def test_a_warm_up_gives_way_to_a_request_and_leaves_nothing_behind() -> N
 
     assert warming.cancelled()
     assert client.ends == ["done"]
-    assert (gateway.engine.num_open, gateway.plane.admission.seats.num_taken) == (0, 0)
+    assert (gateway.engine.num_open, gateway.plane.admission.concurrency.num_in_flight) == (0, 0)
 
 
 async def test_a_warm_up_does_not_count_as_load() -> None:
@@ -336,7 +336,7 @@ async def test_a_warm_up_does_not_count_as_load() -> None:
     warming = asyncio.create_task(warm_up(gateway.plane, _opened(gateway)))
     await until(lambda: gateway.engine.num_open == 1)
 
-    num_under_way = gateway.plane.router.replicas.num_under_way(gateway.engine.requests[0].replica)
+    num_under_way = gateway.plane.router.replicas.num_in_flight(gateway.engine.requests[0].replica)
     warming.cancel()
     await asyncio.gather(warming, return_exceptions=True)
 

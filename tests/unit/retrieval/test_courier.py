@@ -26,10 +26,10 @@ def _courier(clock: FakeClock, outbox: SendQueue) -> RetrievalClient:
     return RetrievalClient(redis, sealer, memory=SnippetCache(clock), outbox=outbox, clock=clock)
 
 
-def _errand(number: int, tenant_id: TenantId, *, is_question: bool = True) -> OutgoingMessage:
+def _errand(number: int, tenant_id: TenantId, *, is_query: bool = True) -> OutgoingMessage:
     place = FileKey(namespace=f"{tenant_id}||0", repository="shop", path=f"{number}.py")
     scope = RetrievalScope(holder="", repository="shop")
-    return OutgoingMessage(place, tenant_id, scope, is_question, "text = read()\n")
+    return OutgoingMessage(place, tenant_id, scope, is_query, "text = read()\n")
 
 
 async def test_one_tenants_questions_displace_nobody_elses() -> None:
@@ -38,8 +38,8 @@ async def test_one_tenants_questions_displace_nobody_elses() -> None:
     courier = _courier(clock, outbox)
 
     for number in range(1_000):
-        outbox.put(_errand(number, GLOBEX if number else ACME))
-        await courier.deliver()
+        outbox.enqueue(_errand(number, GLOBEX if number else ACME))
+        await courier.send_pending()
 
     askers = [each.tenant_id for each in courier._awaited.values()]
     assert (askers.count(ACME), askers.count(GLOBEX)) == (1, 250)
@@ -49,13 +49,13 @@ async def test_files_of_a_scope_without_answers_are_due_again() -> None:
     clock = FakeClock()
     outbox = SendQueue(clock)
     courier = _courier(clock, outbox)
-    asked, file = _errand(0, ACME), _errand(1, ACME, is_question=False)
-    for errand in (asked, file, _errand(1, GLOBEX, is_question=False)):
-        outbox.put(errand)
-    await courier.deliver()
+    asked, file = _errand(0, ACME), _errand(1, ACME, is_query=False)
+    for errand in (asked, file, _errand(1, GLOBEX, is_query=False)):
+        outbox.enqueue(errand)
+    await courier.send_pending()
 
     clock.pass_s(MAX_WAIT_S)
-    await courier.collect()
+    await courier.receive_results()
 
-    assert outbox.is_due(file.place, is_question=False)
+    assert outbox.is_due(file.key, is_query=False)
     assert [place.namespace for place, _ in courier._sent.items()] == [f"{GLOBEX}||0"]

@@ -22,10 +22,10 @@ def _place(number: int, tenant: str = "acme", repository: str = "shop") -> FileK
 def test_a_tenants_least_recently_used_goes_first() -> None:
     notes = TenantLru[FileKey, int](max_items=12)
     for number in range(3):
-        notes.put(_place(number), number)
-    notes.use(_place(0))
+        notes.set(_place(number), number)
+    notes.touch(_place(0))
 
-    notes.put(_place(3), 3)
+    notes.set(_place(3), 3)
 
     assert [value for _, value in notes.items()] == [2, 0, 3]
 
@@ -33,9 +33,9 @@ def test_a_tenants_least_recently_used_goes_first() -> None:
 def test_when_all_is_full_it_is_who_has_most_that_gives_way() -> None:
     notes = TenantLru[FileKey, int](max_items=8)
     for number in range(8):
-        notes.put(_place(number, f"t{number // 2}"), number)
+        notes.set(_place(number, f"t{number // 2}"), number)
 
-    notes.put(_place(8, "late"), 8)
+    notes.set(_place(8, "late"), 8)
 
     assert sorted(value for _, value in notes.items()) == [1, 2, 3, 4, 5, 6, 7, 8]
     assert len(notes) == 8
@@ -44,10 +44,10 @@ def test_when_all_is_full_it_is_who_has_most_that_gives_way() -> None:
 def test_a_scope_is_dropped_without_a_look_at_the_others() -> None:
     notes = TenantLru[FileKey, int](max_items=10_000)
     for number in range(2_000):
-        notes.put(_place(number, repository="shop" if number < 5 else "other"), number)
+        notes.set(_place(number, repository="shop" if number < 5 else "other"), number)
     _Counted.num_looks = 0
 
-    notes.drop_scope(("acme||0", "shop"))
+    notes.remove_scope(("acme||0", "shop"))
 
     assert len(notes) == 1_995
     assert notes.get(_place(0)) is None

@@ -31,59 +31,57 @@ def outbox(clock: FakeClock) -> SendQueue:
     return SendQueue(clock)
 
 
-def errand(path: str, *, tenant_id: TenantId = ACME, is_question: bool = False) -> OutgoingMessage:
+def errand(path: str, *, tenant_id: TenantId = ACME, is_query: bool = False) -> OutgoingMessage:
     return OutgoingMessage(
-        place=FileKey(namespace=tenant_id, repository="shop", path=path),
+        key=FileKey(namespace=tenant_id, repository="shop", path=path),
         tenant_id=tenant_id,
         scope=RetrievalScope(holder="", repository="shop"),
-        is_question=is_question,
+        is_query=is_query,
         text="text",
     )
 
 
 def taken(outbox: SendQueue) -> list[OutgoingMessage]:
     found = []
-    while (each := outbox.take()) is not None:
+    while (each := outbox.dequeue()) is not None:
         found.append(each)
     return found
 
 
 def test_questions_are_taken_before_files(outbox: SendQueue) -> None:
-    file, question = errand("a.py"), errand("b.py", is_question=True)
-    outbox.put(file)
-    outbox.put(question)
+    file, question = errand("a.py"), errand("b.py", is_query=True)
+    outbox.enqueue(file)
+    outbox.enqueue(question)
 
     assert taken(outbox) == [question, file]
 
 
-@pytest.mark.parametrize(
-    ("is_question", "every_s"), [(True, QUESTION_EVERY_S), (False, FILE_EVERY_S)]
-)
+@pytest.mark.parametrize(("is_query", "every_s"), [(True, QUESTION_EVERY_S), (False, FILE_EVERY_S)])
 def test_what_was_put_is_due_again_later(
-    outbox: SendQueue, clock: FakeClock, is_question: bool, every_s: float
+    outbox: SendQueue, clock: FakeClock, is_query: bool, every_s: float
 ) -> None:
-    each = errand("a.py", is_question=is_question)
-    before = outbox.is_due(each.place, is_question=is_question)
-    outbox.put(each)
+    each = errand("a.py", is_query=is_query)
+    before = outbox.is_due(each.key, is_query=is_query)
+    outbox.enqueue(each)
 
     clock.pass_s(every_s - 1)
-    meanwhile = outbox.is_due(each.place, is_question=is_question)
+    meanwhile = outbox.is_due(each.key, is_query=is_query)
     clock.pass_s(1)
 
     assert before
     assert not meanwhile
-    assert outbox.is_due(each.place, is_question=is_question)
-    assert outbox.is_due(each.place, is_question=not is_question)
+    assert outbox.is_due(each.key, is_query=is_query)
+    assert outbox.is_due(each.key, is_query=not is_query)
 
 
-@pytest.mark.parametrize(("is_question", "limit"), [(True, MAX_QUESTIONS), (False, MAX_FILES)])
+@pytest.mark.parametrize(("is_query", "limit"), [(True, MAX_QUESTIONS), (False, MAX_FILES)])
 def test_one_tenant_leaves_room_for_the_others(
-    outbox: SendQueue, is_question: bool, limit: int
+    outbox: SendQueue, is_query: bool, limit: int
 ) -> None:
     for number in range(limit):
-        outbox.put(errand(f"{number}.py", is_question=is_question))
-    neighbour = errand("a.py", tenant_id=GLOBEX, is_question=is_question)
-    outbox.put(neighbour)
+        outbox.enqueue(errand(f"{number}.py", is_query=is_query))
+    neighbour = errand("a.py", tenant_id=GLOBEX, is_query=is_query)
+    outbox.enqueue(neighbour)
 
     found = taken(outbox)
 
@@ -93,7 +91,7 @@ def test_one_tenant_leaves_room_for_the_others(
 
 def test_there_is_an_end_to_it(outbox: SendQueue) -> None:
     for number in range(MAX_FILES + 10):
-        outbox.put(errand("a.py", tenant_id=TenantId(str(number))))
+        outbox.enqueue(errand("a.py", tenant_id=TenantId(str(number))))
 
     assert len(taken(outbox)) == MAX_FILES
 
@@ -101,9 +99,9 @@ def test_there_is_an_end_to_it(outbox: SendQueue) -> None:
 def test_what_found_no_room_is_still_due(outbox: SendQueue) -> None:
     errands = [errand(f"{number}.py") for number in range(MAX_FILES)]
     for each in errands:
-        outbox.put(each)
+        outbox.enqueue(each)
 
-    due = [each for each in errands if outbox.is_due(each.place, is_question=False)]
+    due = [each for each in errands if outbox.is_due(each.key, is_query=False)]
 
     assert due == errands[MAX_FILES // MAX_OF_TENANT :]
 
@@ -111,33 +109,33 @@ def test_what_found_no_room_is_still_due(outbox: SendQueue) -> None:
 def test_room_is_there_again_once_it_is_taken(outbox: SendQueue) -> None:
     for _ in range(3):
         for number in range(MAX_FILES // MAX_OF_TENANT):
-            outbox.put(errand(f"{number}.py"))
+            outbox.enqueue(errand(f"{number}.py"))
 
         assert len(taken(outbox)) == MAX_FILES // MAX_OF_TENANT
 
 
 def test_what_was_cleared_is_gone_and_due(outbox: SendQueue) -> None:
-    outbox.put(errand("a.py"))
+    outbox.enqueue(errand("a.py"))
     outbox.clear()
 
     assert taken(outbox) == []
-    assert outbox.is_due(errand("a.py").place, is_question=False)
+    assert outbox.is_due(errand("a.py").key, is_query=False)
 
 
 async def test_it_wakes_who_waits(outbox: SendQueue) -> None:
-    waiting = asyncio.create_task(outbox.wait(timeout_s=60.0))
+    waiting = asyncio.create_task(outbox.wait_for_message(timeout_s=60.0))
     await asyncio.sleep(0)
 
-    outbox.put(errand("a.py"))
+    outbox.enqueue(errand("a.py"))
 
     await asyncio.wait_for(waiting, timeout=5.0)
 
 
 async def test_it_lets_wait_who_has_taken_all(outbox: SendQueue) -> None:
-    outbox.put(errand("a.py"))
+    outbox.enqueue(errand("a.py"))
     taken(outbox)
 
-    waiting = asyncio.create_task(outbox.wait(timeout_s=60.0))
+    waiting = asyncio.create_task(outbox.wait_for_message(timeout_s=60.0))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
 
@@ -146,14 +144,14 @@ async def test_it_lets_wait_who_has_taken_all(outbox: SendQueue) -> None:
 
 
 def test_who_finds_nothing_asks_less_and_less(outbox: SendQueue, clock: FakeClock) -> None:
-    question = errand("a.py", is_question=True)
+    question = errand("a.py", is_query=True)
     pauses = []
     for _ in range(7):
-        outbox.put(question)
-        outbox.take()
-        outbox.ask_again(question.place)
+        outbox.enqueue(question)
+        outbox.dequeue()
+        outbox.schedule_retry(question.key)
         pauses.append(0)
-        while not outbox.is_due(question.place, is_question=True):
+        while not outbox.is_due(question.key, is_query=True):
             clock.pass_s(1)
             pauses[-1] += 1
 

@@ -28,9 +28,9 @@ class Gateway:
 
     def errands(self, admitted: AdmittedRequest) -> list[OutgoingMessage]:
         """Return the messages that a request causes."""
-        self.snippets.of(admitted)
+        self.snippets.find(admitted)
         found = []
-        while (each := self.outbox.take()) is not None:
+        while (each := self.outbox.dequeue()) is not None:
             found.append(each)
         return found
 
@@ -51,7 +51,7 @@ def admitted(
 def test_a_request_sends_its_files_and_asks(gateway: Gateway) -> None:
     errands = gateway.errands(admitted(files=FILES))
 
-    assert [(each.is_question, each.place.path, each.text) for each in errands] == [
+    assert [(each.is_query, each.key.path, each.text) for each in errands] == [
         (True, "a.py", "x = \n"),
         (False, "a.py", "x = \n"),
         (False, "b.py", "other"),
@@ -61,14 +61,14 @@ def test_a_request_sends_its_files_and_asks(gateway: Gateway) -> None:
 
 def test_the_next_one_sends_nothing_and_has_what_was_found(gateway: Gateway) -> None:
     request = admitted(files=FILES)
-    first = gateway.snippets.of(request)
+    first = gateway.snippets.find(request)
     place = FileKey(request.principal.namespace, "shop", "a.py")
-    gateway.memory.put(place, FOUND)
+    gateway.memory.store(place, FOUND)
     gateway.errands(request)
 
     assert first == ()
     assert gateway.errands(request) == []
-    assert gateway.snippets.of(request) == FOUND
+    assert gateway.snippets.find(request) == FOUND
 
 
 @pytest.mark.parametrize(
@@ -93,16 +93,16 @@ def test_without_an_opt_in_nothing_starts(gateway: Gateway) -> None:
 
 def test_who_has_opted_out_has_nothing_of_what_was_found(gateway: Gateway) -> None:
     request = admitted()
-    gateway.memory.put(FileKey(request.principal.namespace, "shop", "a.py"), FOUND)
+    gateway.memory.store(FileKey(request.principal.namespace, "shop", "a.py"), FOUND)
 
-    assert gateway.snippets.of(admitted("blog")) == ()
+    assert gateway.snippets.find(admitted("blog")) == ()
 
 
 def test_in_strict_isolation_files_are_the_users_own(gateway: Gateway) -> None:
     errands = gateway.errands(admitted(isolation=Isolation.STRICT))
 
     assert {each.scope.holder for each in errands} == {ADA}
-    assert all(ADA in each.place.namespace for each in errands)
+    assert all(ADA in each.key.namespace for each in errands)
 
 
 def test_files_that_are_too_long_are_not_sent(gateway: Gateway) -> None:
@@ -111,7 +111,7 @@ def test_files_that_are_too_long_are_not_sent(gateway: Gateway) -> None:
 
     errands = gateway.errands(admitted(prefix=long, suffix="y", files=files))
 
-    assert [each.place.path for each in errands if not each.is_question] == ["b.py"]
+    assert [each.key.path for each in errands if not each.is_query] == ["b.py"]
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_a_day_has_the_price_that_began_last() -> None:
     )
 
     days = [date(2026, 10, 31), NOVEMBER, *(NOVEMBER.replace(day=d) for d in (9, 10, 19, 20))]
-    found = [book.on(day) for day in days]
+    found = [book.price_on(day) for day in days]
 
     assert [None if price is None else price.seat_month_micros for price in found] == [
         *(None, 1, 1, 2, 2, 3)
@@ -172,7 +172,7 @@ def test_a_change_is_what_a_day_differs_by() -> None:
         ]
     )
 
-    found = [book.changes_after(NOVEMBER.replace(day=day)) for day in (1, 10, 19, 20)]
+    found = [book.next_change_after(NOVEMBER.replace(day=day)) for day in (1, 10, 19, 20)]
 
     assert found == [date(2026, 11, 10), date(2026, 11, 20), date(2026, 11, 20), None]
 
@@ -186,7 +186,7 @@ def test_gateways_are_told_todays_price_and_those_to_come() -> None:
         ]
     )
 
-    told = book.from_day_on(date(2026, 11, 21))
+    told = book.starting(date(2026, 11, 21))
 
     assert [prices.tiers[Tier.FAST].prompt for prices in told] == [1, 2]
     assert told[1].effective_from_ms == int(datetime(2026, 12, 1, tzinfo=UTC).timestamp() * 1000)

@@ -62,7 +62,7 @@ def test_the_cache_learns() -> None:
 
 
 def test_one_day_is_bad_and_sheds() -> None:
-    number = (calendar_of(STAGE).bad_day() - BEGINS_AT).days
+    number = (calendar_of(STAGE).find_bad_day() - BEGINS_AT).days
     bad, usual = day(number), day(number - 1)
 
     assert Counter(row.finish for row in requests(bad))[FinishReason.SHED] > 20
@@ -95,7 +95,7 @@ def test_nothing_is_of_the_future() -> None:
 
 @pytest.mark.parametrize("num", [8, 40, 200])
 def test_every_role_is_cast_and_no_name_twice(num: int) -> None:
-    cast = make_personas(num, domain="acme.example", random=STAGE.chance("characters"))
+    cast = make_personas(num, domain="acme.example", random=STAGE.make_random("characters"))
 
     assert len({each.email for each in cast}) == num
     assert {each.role for each in cast} == set(Role)

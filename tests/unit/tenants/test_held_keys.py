@@ -10,7 +10,7 @@ FIRST, SECOND = UUID(int=1), UUID(int=2)
 
 def make(clock: FakeClock) -> KeyCache:
     held = KeyCache(clock.monotonic_s)
-    held.put(FIRST, b"key")
+    held.set(FIRST, b"key")
     return held
 
 
@@ -44,7 +44,7 @@ def test_what_nobody_asks_for_is_forgotten_with_the_next_question() -> None:
 def test_a_dropped_key_is_gone() -> None:
     held = make(FakeClock())
 
-    held.drop(FIRST)
+    held.remove(FIRST)
 
     assert held.get(FIRST) is None
 
@@ -53,7 +53,7 @@ def test_the_oldest_goes_when_there_are_too_many() -> None:
     held = make(FakeClock())
 
     for number in range(MAX_HELD):
-        held.put(UUID(int=100 + number), b"")
+        held.set(UUID(int=100 + number), b"")
 
     assert held.get(FIRST) is None
     assert held.get(UUID(int=100)) == b""

@@ -44,7 +44,7 @@ def test_differences_are_those_of_newcombes_table(
 
     assert found is not None
     assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
-    assert found.leaves_zero_out
+    assert found.excludes_zero
 
 
 @given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -61,7 +61,7 @@ def test_a_thing_differs_from_itself_by_nothing() -> None:
 
     assert found is not None
     assert found.value == 0
-    assert not found.leaves_zero_out
+    assert not found.excludes_zero
 
 
 def test_a_mean_of_many_is_sure() -> None:

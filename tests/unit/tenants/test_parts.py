@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tenants.usage.reports.suppression import Suppression
 from tenants.usage.reports.suppression_cells import TEAM, Cell, CellUsers, People, SuppressionTable
 
-SMALL, COMPLEMENTARY = Suppression.SMALL, Suppression.COMPLEMENTARY
+SMALL, COMPLEMENTARY = Suppression.TOO_FEW_USERS, Suppression.COMPLEMENTARY
 LANGUAGE, EDITOR = "language", "editor"
 MIN_USERS = 5
 
@@ -26,9 +26,9 @@ def hidden(
     columns: tuple[str, ...] = (LANGUAGE, EDITOR),
     members: Mapping[str, People] | None = None,
 ) -> Mapping[Cell, Suppression]:
-    return SuppressionTable(CellUsers(columns, people_of, members or {}), MIN_USERS).hidden(
-        dimensions
-    )
+    return SuppressionTable(
+        CellUsers(columns, people_of, members or {}), MIN_USERS
+    ).find_suppressed(dimensions)
 
 
 def test_parts_that_are_large_in_each_direction_are_told() -> None:
@@ -161,7 +161,9 @@ def test_no_part_is_told_that_differs_from_its_whole_by_a_few(
 
     for dimensions in (columns, columns[:2], columns[1:], columns[::2]):
         places = [columns.index(name) for name in dimensions]
-        for told in parts.used.of(dimensions).keys() - parts.hidden(dimensions).keys():
+        for told in (
+            parts.users.users_by_cell(dimensions).keys() - parts.find_suppressed(dimensions).keys()
+        ):
             for kept in product((True, False), repeat=len(told)):
                 difference = beside(people_of, places, told, kept)
                 assert not 0 < len(difference) < MIN_USERS
@@ -184,11 +186,11 @@ def beside(
 def test_what_is_hidden_is_no_small_rest_of_any_line(people_of: dict[Cell, People]) -> None:
     columns = ("one", "two", "three")
     parts = SuppressionTable(CellUsers(columns, people_of, {}), MIN_USERS)
-    found = parts.hidden(columns)
+    found = parts.find_suppressed(columns)
 
     for place in range(3):
-        for total in parts.used.of(without(columns, place)):
-            if total in parts.hidden(without(columns, place)):
+        for total in parts.users.users_by_cell(without(columns, place)):
+            if total in parts.find_suppressed(without(columns, place)):
                 continue
             line = [cell for cell in people_of if without(cell, place) == total]
             rest = People().union(*(people_of[cell] for cell in line if cell in found))

@@ -72,14 +72,14 @@ def test_an_auditor_changes_nothing() -> None:
 def test_an_administrator_may_all_but_make_owners_or_decide_who_signs_in_as_one() -> None:
     missing = PERMISSIONS[Role.OWNER] - PERMISSIONS[Role.ADMINISTRATOR]
 
-    assert missing == {Permission.WRITE_OWNERS, Permission.WRITE_ACCESS}
+    assert missing == {Permission.WRITE_OWNERS, Permission.WRITE_SIGN_IN_SETTINGS}
 
 
 @pytest.mark.parametrize("permission", list(Permission))
 def test_while_a_tenant_is_closing_its_owner_only_looks(permission: Permission) -> None:
     olga = Actor(TenantId("t"), UserId("o"), Role.OWNER, None, "", is_closing=True)
 
-    assert olga.may(permission) == (permission in ALLOWED_WHILE_CLOSING)
+    assert olga.has_permission(permission) == (permission in ALLOWED_WHILE_CLOSING)
 
 
 def test_who_is_refused_while_closing_is_told_so() -> None:

@@ -34,8 +34,8 @@ def test_what_is_asked_for_by_labels_is_summed() -> None:
     assert samples.sum("caret_completions_total") == 14
     assert samples.sum("caret_completions_total", mode="inline") == 7
     assert samples.sum("caret_completions_total", mode="chat") == 0
-    assert samples.most("caret_completions_total", finish="stop") == 7
-    assert samples.most("caret_nothing") is None
+    assert samples.max("caret_completions_total", finish="stop") == 7
+    assert samples.max("caret_nothing") is None
     assert samples.values_of("caret_completions_total", "mode") == ["fim", "inline"]
     assert samples.started_s == 1000
 

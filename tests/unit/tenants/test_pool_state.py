@@ -93,18 +93,28 @@ def test_what_gateways_count_adds_up_and_an_engine_is_there_once() -> None:
     fast = _pools(ONE, TWO)["fast"]
     one = fast.replicas[0]
 
-    assert (fast.under_way, fast.limit, fast.load) == (12, 20, 0.6)
-    assert (one.under_way, one.running, one.waiting, one.kv_usage) == (8, 9, 3, 0.5)
+    assert (fast.num_in_flight, fast.limit, fast.load) == (12, 20, 0.6)
+    assert (one.num_in_flight, one.running, one.waiting, one.kv_usage) == (8, 9, 3, 0.5)
     assert fast.acceptance == {"python": pytest.approx(0.7)}
 
 
 def test_each_replica_says_how_well_it_is() -> None:
     one, two = _pools(ONE, TWO)["fast"].replicas
 
-    assert (one.is_up, one.num_gateways_open, one.rests_s, one.is_drained) == (True, 0, None, True)
-    assert (one.num_gateways_late, two.num_gateways_late) == (0, 2)
-    assert (two.is_up, two.num_gateways_open, two.rests_s, two.is_drained) == (False, 2, 1.5, False)
-    assert (one.is_well, two.is_well) == (True, False)
+    assert (one.is_up, one.num_gateways_open, one.cooldown_s, one.is_drained) == (
+        True,
+        0,
+        None,
+        True,
+    )
+    assert (one.num_gateways_ejected, two.num_gateways_ejected) == (0, 2)
+    assert (two.is_up, two.num_gateways_open, two.cooldown_s, two.is_drained) == (
+        False,
+        2,
+        1.5,
+        False,
+    )
+    assert (one.is_healthy, two.is_healthy) == (True, False)
     assert one.hit_rate == pytest.approx(0.9)
     assert two.hit_rate is None
 
@@ -134,7 +144,7 @@ def test_first_tokens_are_measured_by_their_types_target() -> None:
 def test_a_gateway_that_is_silent_takes_nothing_from_the_others() -> None:
     installation = _installation(ONE, None)
 
-    assert (len(installation.answering), len(installation.silent)) == (1, 1)
+    assert (len(installation.reachable), len(installation.unreachable)) == (1, 1)
     assert installation.pools == _installation(ONE).pools
 
 
@@ -226,8 +236,8 @@ def test_a_sample_that_nobody_has_is_none() -> None:
 def test_a_refused_replica_is_told_once_with_why() -> None:
     pools = _installation(ONE + REFUSED, TWO + REFUSED, TWO).pools
 
-    (refused,) = pools[0].refused
+    (refused,) = pools[0].rejected
     assert (refused.name, refused.num_gateways) == ("three:1", 2)
     assert (refused.reason, refused.found, refused.wanted) == ("block_size", "16", "32")
-    assert pools[1].refused == []
+    assert pools[1].rejected == []
     assert "three:1" not in {replica.name for replica in pools[0].replicas}

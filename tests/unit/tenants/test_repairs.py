@@ -27,8 +27,8 @@ def held(version: int | None, *, with_snapshot: bool = True) -> PublishedState:
         (held(4), SnapshotRepair(RepairReason.UNPUBLISHED, None)),
         (held(None), SnapshotRepair(RepairReason.LOST, None)),
         (held(9), SnapshotRepair(RepairReason.AHEAD, 9)),
-        (held(5, with_snapshot=False), SnapshotRepair(RepairReason.TORN, 5)),
-        (held(4, with_snapshot=False), SnapshotRepair(RepairReason.TORN, 4)),
+        (held(5, with_snapshot=False), SnapshotRepair(RepairReason.CORRUPT, 5)),
+        (held(4, with_snapshot=False), SnapshotRepair(RepairReason.CORRUPT, 4)),
     ],
 )
 def test_what_redis_holds_of_version_five(

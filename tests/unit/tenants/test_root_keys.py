@@ -125,7 +125,7 @@ def test_the_first_wraps_and_all_unwrap(tmp_path: Path) -> None:
 
     assert found.current.id != SecretRootKey(ROOT_SECRET).id
     assert (
-        found.of(SecretRootKey(ROOT_SECRET).id).unwrap(
+        found.get(SecretRootKey(ROOT_SECRET).id).unwrap(
             SecretRootKey(ROOT_SECRET).wrap(KEY, bound_to="here"), bound_to="here"
         )
         == KEY
@@ -136,7 +136,7 @@ def test_a_key_that_is_not_named_is_missing() -> None:
     found = read_root_keys(("root-secret",), ROOT_SECRET)
 
     with pytest.raises(RootKeyMissing, match="secret:0000"):
-        found.of("secret:0000")
+        found.get("secret:0000")
 
 
 def test_a_kms_key_can_be_named(aws: None) -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tenants.usage.reports.suppression import Suppression, find_suppressed_groups
 
-SMALL, COMPLEMENTARY = Suppression.SMALL, Suppression.COMPLEMENTARY
+SMALL, COMPLEMENTARY = Suppression.TOO_FEW_USERS, Suppression.COMPLEMENTARY
 
 
 def people(first: int, count: int) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""`caret GROUP COMMAND`: the REST API on the command line, made from its own description.
+"""`caret GROUP COMMAND`: the REST API on the command line, generated from its OpenAPI document.
 
-command_line > operations (what the description says) > arguments > exchange > show
+cli > openapi_operations > arguments > http_client > output
 """

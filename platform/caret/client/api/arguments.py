@@ -1,4 +1,4 @@
-"""What was typed, as arguments of an operation."""
+"""The command line parser, and the arguments of an operation."""
 
 import argparse
 import json
@@ -20,17 +20,17 @@ _TRUTHS: Final = {"true": True, "yes": True, "false": False, "no": False}
 _BODY: Final = "body_file"
 _OPERATION: Final = "operation"
 EPILOG: Final = (
-    "CARET_CONSOLE_URL is the console's address, CARET_SERVICE_KEY a service key (cpk_svc_...). "
-    "CARET_CONSOLE_URL_FILE and CARET_SERVICE_KEY_FILE may name files that hold them."
+    "CARET_CONSOLE_URL is the console's URL, CARET_SERVICE_KEY a service key (cpk_svc_...). "
+    "CARET_CONSOLE_URL_FILE and CARET_SERVICE_KEY_FILE may name files with these values."
 )
 
 
 def build_parser(operations: Sequence[Operation]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="caret", description="Caret's administration on the command line.", epilog=EPILOG
+        prog="caret", description="Administer Caret on the command line.", epilog=EPILOG
     )
-    parser.add_argument("--json", action="store_true", help="print JSON even into a terminal")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the answer there")
+    parser.add_argument("--json", action="store_true", help="print JSON even to a terminal")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the response to a file")
     groups = parser.add_subparsers(metavar="GROUP", required=True)
     for group in sorted({operation.group for operation in operations}):
         members = [operation for operation in operations if operation.group == group]
@@ -48,11 +48,11 @@ def _add_commands(commands: Any, operations: Sequence[Operation]) -> None:
         command.set_defaults(**{_OPERATION: operation})
         if operation.has_body:
             command.add_argument(
-                "--body", dest=_BODY, metavar="FILE", help="a whole body as JSON; - for the input"
+                "--body", dest=_BODY, metavar="FILE", help="the body as JSON; - for stdin"
             )
         if operation.is_paged:
             command.add_argument(
-                "--all", action="store_true", help="all pages, one after the other"
+                "--all", action="store_true", help="fetch all pages, one after the other"
             )
         for field in operation.fields:
             if field.name != IDEMPOTENCY_KEY:
@@ -62,7 +62,7 @@ def _add_commands(commands: Any, operations: Sequence[Operation]) -> None:
 def _add_field(command: argparse.ArgumentParser, field: Parameter) -> None:
     settings: dict[str, Any] = {
         "type": _READERS[field.kind],
-        # A percent sign would be one of argparse's own.
+        # argparse would interpret a percent sign.
         "help": field.help.replace("%", "%%") or (f"({field.kind})"),
         "choices": field.choices or None,
     }
@@ -76,7 +76,7 @@ def _add_field(command: argparse.ArgumentParser, field: Parameter) -> None:
             "help": f"{settings['help']} (may be repeated)",
         }
     metavar = None if field.choices else field.kind.name
-    # What a body's file may say is not asked for again.
+    # A required field may be in the body's file.
     is_required = field.is_required and field.place is not ParameterLocation.BODY
     command.add_argument(
         f"--{field.name.replace('_', '-').lower()}",
@@ -93,7 +93,7 @@ def find_operation(options: argparse.Namespace) -> Operation:
 
 
 def collect_arguments(options: argparse.Namespace, place: ParameterLocation) -> dict[str, Any]:
-    """What was given for the fields of one place, by their names."""
+    """Return the given values of the fields in one location, by name."""
     values = vars(options)
     return {
         field.name: values[_key(field)]
@@ -103,13 +103,16 @@ def collect_arguments(options: argparse.Namespace, place: ParameterLocation) -> 
 
 
 def body_in(options: argparse.Namespace) -> dict[str, Any] | None:
-    """None: the operation takes none. Raises ValueError, OSError for a file that holds none."""
+    """Return the body, or None if the operation has none.
+
+    Raises ValueError, OSError for an invalid or unreadable file.
+    """
     if not find_operation(options).has_body:
         return None
     file = vars(options)[_BODY]
     whole = {} if file is None else json.loads(_text_of(file))
     if not isinstance(whole, dict):
-        raise ValueError("a body is an object")
+        raise ValueError("the body must be a JSON object")
     return {**whole, **collect_arguments(options, ParameterLocation.BODY)}
 
 
@@ -118,7 +121,7 @@ def _text_of(file: str) -> str:
 
 
 def _key(field: Parameter) -> str:
-    """Two places may have fields of one name."""
+    """Return a unique key: two locations may have fields of the same name."""
     return f"{field.place}:{field.name}"
 
 
@@ -130,11 +133,11 @@ def _truth(text: str) -> bool:
 
 
 def _json(text: str) -> Any:
-    """JSON, or @FILE that holds some."""
+    """Parse JSON, or @FILE that contains it."""
     try:
         return json.loads(_text_of(text[1:]) if text.startswith("@") else text)
     except (ValueError, OSError) as error:
-        raise argparse.ArgumentTypeError(f"this is no JSON ({error})") from error
+        raise argparse.ArgumentTypeError(f"invalid JSON ({error})") from error
 
 
 _READERS: Final[dict[ParameterType, Callable[[str], Any]]] = {

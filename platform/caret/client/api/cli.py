@@ -1,11 +1,11 @@
-"""`caret keys create --name "Build server" --kind svc`: asks the console's REST API.
+"""`caret keys create --name "Build server" --kind svc`: a client of the console's REST API.
 
     caret keys list --all
     caret policy put --body policy.json
     caret export usage --month 2026-10
 
-The commands are those that the server describes. Exit codes: 1 the server refused, 2 what was typed
-is wrong, 3 nobody answered.
+The server describes the commands. Exit codes: 1 the server rejected the request, 2 the arguments
+are wrong, 3 the server did not respond.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from caret.client.api.openapi_operations import (
 from caret.client.api.output import show
 
 DESCRIPTION_PATH: Final = "/api/v1/openapi.json"
-DEFAULT_URL: Final = "http://127.0.0.1:8400"  # of the console that `make up` starts
+DEFAULT_URL: Final = "http://127.0.0.1:8400"  # the console that `make up` starts
 EXIT_REFUSED, EXIT_USAGE, EXIT_UNANSWERED = 1, 2, 3
 
 
@@ -47,14 +47,14 @@ def run(
     *,
     transport: httpx.BaseTransport | None = None,
 ) -> int:
-    """The exit code."""
+    """Run a command and return its exit code."""
     try:
         url = _setting(environment, "CARET_CONSOLE_URL") or DEFAULT_URL
         caller = Caller(url, _setting(environment, "CARET_SERVICE_KEY"), transport=transport)
     except (OSError, ValueError, httpx.InvalidURL) as error:
         return _complain(str(error), EXIT_USAGE)
     try:
-        document = caller.ask(ApiRequest("GET", DESCRIPTION_PATH)).json()
+        document = caller.request(ApiRequest("GET", DESCRIPTION_PATH)).json()
         options = build_parser(read_operations(document)).parse_args(argv)
         return _carry_out(caller, options)
     except ApiError as error:
@@ -77,11 +77,11 @@ def _carry_out(caller: Caller, options: argparse.Namespace) -> int:
 
 
 def _answers(caller: Caller, options: argparse.Namespace) -> Iterator[httpx.Response]:
-    """One, or all pages."""
+    """Yield one response, or all pages."""
     asked = _asked(options)
     wants_all = bool(vars(options).get("all"))
     while True:
-        response = caller.ask(asked)
+        response = caller.request(asked)
         yield response
         cursor = response.json().get("next_cursor") if wants_all else None
         if cursor is None:
@@ -131,7 +131,10 @@ def _tell(response: httpx.Response, options: argparse.Namespace) -> None:
 
 
 def _setting(environment: Mapping[str, str], name: str) -> str | None:
-    """From the environment or from the file that it names. Raises OSError."""
+    """Return a setting from the environment, or from the file that the environment names.
+
+    Raises OSError.
+    """
     if file := environment.get(f"{name}_FILE"):
         return Path(file).read_text(encoding="utf-8").strip()
     return environment.get(name) or None

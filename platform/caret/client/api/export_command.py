@@ -1,6 +1,7 @@
-"""`caret export usage --month 2026-10`: asks for an export, waits, fetches it, and looks whether it
-is what its proof says. The proof is written beside it; `manage.py verify_export` verifies its
-signature.
+"""`caret export usage --month 2026-10`: creates an export, downloads it and checks its digest.
+
+The export's proof is written beside it. `manage.py verify_export` verifies the signature of the
+proof.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from caret.client.api.http_client import ApiError, ApiRequest, Caller
 from caret.client.api.openapi_operations import IDEMPOTENCY_KEY
 
 PATH: Final = "/api/v1/exports"
-# Short names of what is asked for most; any definition's own name will do as well.
+# Short names of the most frequent definitions; any definition's own name is valid, too.
 _SHORT: Final = {"usage": "usage_records", "evidence": "evidence_pack"}
 _FORMATS: Final = ("csv", "ndjson", "parquet", "xlsx", "zip")
 _FIRST_PAUSE_S: Final = 0.5
@@ -25,35 +26,38 @@ _UNDER_WAY: Final = ("queued", "building")
 
 
 class ChecksumMismatch(ValueError):
-    """What was fetched is not what its proof says."""
+    """The downloaded file does not match its proof."""
 
 
 def add_export(groups: Any) -> None:
-    """Beside the groups that the server describes."""
+    """Add the command beside the groups that the server describes."""
     command = groups.add_parser(
         "export",
-        help="ask for an export, wait for it, fetch it and compare it with its proof",
-        description="Asks for an export, waits, fetches it with its proof and compares both.",
+        help="create an export, wait for it, download it and check it against its proof",
+        description="Create an export, wait for it, download it and check it against its proof.",
     )
     command.add_argument(
-        "definition", metavar="WHAT", help="usage, evidence, or a name of `exports definitions`"
+        "definition", metavar="WHAT", help="usage, evidence, or a name from `exports definitions`"
     )
     period = command.add_mutually_exclusive_group(required=True)
     period.add_argument("--month", type=_month, metavar="YYYY-MM")
     period.add_argument(
-        "--days", type=_day, nargs=2, metavar=("FROM", "TO"), help="TO is not in it"
+        "--days", type=_day, nargs=2, metavar=("FROM", "TO"), help="TO is exclusive"
     )
-    command.add_argument("--format", choices=_FORMATS, help="csv; of an evidence pack zip")
+    command.add_argument("--format", choices=_FORMATS, help="csv; zip for evidence packs")
     command.add_argument("--into", type=Path, default=Path(), metavar="FOLDER")
     command.add_argument("--max-wait-s", type=float, default=3_600.0, metavar="SECONDS")
     command.set_defaults(is_export=True)
 
 
 def export(caller: Caller, options: argparse.Namespace) -> dict[str, Any]:
-    """What was fetched, and where it is. Raises Unanswered, Refused, ChecksumMismatch, OSError."""
+    """Create and download an export; return its files and number of rows.
+
+    Raises ServerUnreachable, ApiError, ChecksumMismatch, OSError.
+    """
     asked = _request(options)
     headers = {IDEMPOTENCY_KEY: str(uuid.uuid4())}
-    found = caller.ask(ApiRequest("POST", PATH, {}, headers, asked)).json()
+    found = caller.request(ApiRequest("POST", PATH, {}, headers, asked)).json()
     found = _poll(caller, found, options.max_wait_s)
     return _fetch(caller, found, options.into)
 
@@ -73,12 +77,12 @@ def _poll(caller: Caller, found: dict[str, Any], max_wait_s: float) -> dict[str,
     waited_s, pause_s = 0.0, _FIRST_PAUSE_S
     while found["state"] in _UNDER_WAY:
         if waited_s >= max_wait_s:
-            raise ApiError(0, "not_yet", f"The export {found['id']} is not built yet.", None)
+            raise ApiError(0, "not_yet", f"The export {found['id']} is not finished yet.", None)
         _show_progress(found)
-        caller.wait(pause_s)
+        caller.wait_before_retry(pause_s)
         waited_s += pause_s
         pause_s = min(pause_s * 2, _MAX_PAUSE_S)
-        found = caller.ask(ApiRequest("GET", f"{PATH}/{found['id']}")).json()
+        found = caller.request(ApiRequest("GET", f"{PATH}/{found['id']}")).json()
     if found["state"] != "finished":
         raise ApiError(
             0, found["state"], found["error"] or f"The export is {found['state']}.", None
@@ -93,9 +97,11 @@ def _show_progress(found: dict[str, Any]) -> None:
 
 
 def _fetch(caller: Caller, found: dict[str, Any], folder: Path) -> dict[str, Any]:
-    proof = caller.ask(ApiRequest("GET", f"{PATH}/{found['id']}/proof")).content
-    link = caller.ask(ApiRequest("POST", f"{PATH}/{found['id']}/link", is_repeatable=False)).json()
-    # A name is the server's word: it names a file here, never a folder.
+    proof = caller.request(ApiRequest("GET", f"{PATH}/{found['id']}/proof")).content
+    link = caller.request(
+        ApiRequest("POST", f"{PATH}/{found['id']}/link", is_repeatable=False)
+    ).json()
+    # The name comes from the server: it may name a file, but no directory.
     file = folder / Path(found["name"]).name
     part = file.with_name(f".{file.name}.part")
     try:
@@ -111,19 +117,19 @@ def _fetch(caller: Caller, found: dict[str, Any], folder: Path) -> dict[str, Any
 def _require_whole(caller: Caller, path: str, part: Path, said: dict[str, Any]) -> None:
     digest, num_bytes = hashlib.sha256(), 0
     with part.open("wb") as out:
-        for piece in caller.fetch(path):
+        for piece in caller.download(path):
             out.write(piece)
             digest.update(piece)
             num_bytes += len(piece)
     if (num_bytes, digest.hexdigest()) != (said["bytes"], said["sha256"]):
-        raise ChecksumMismatch("What was fetched is not what its proof says. Fetch it again.")
+        raise ChecksumMismatch("The download does not match its proof. Download it again.")
 
 
 def _month(text: str) -> tuple[datetime, datetime]:
     try:
         first = date.fromisoformat(f"{text}-01")
         after = date(first.year + first.month // 12, first.month % 12 + 1, 1)
-    except ValueError:  # the last one that there is, December 9999, has none after it
+    except ValueError:  # December 9999 has no next month
         raise argparse.ArgumentTypeError("write a month such as 2026-10") from None
     return _midnight(first), _midnight(after)
 

@@ -1,6 +1,7 @@
-"""One request and its answer. What may be sent again is, when there was no answer or a busy one.
+"""An HTTP client for the REST API, with retries of safe requests.
 
-Redirects are not followed: the key goes to the address that was named, and nowhere else.
+A request that may be repeated is retried if there is no response or the server is busy. Redirects
+are not followed, so the key is only sent to the configured server.
 """
 
 import time
@@ -21,19 +22,19 @@ _AGAIN: Final = frozenset({429, 502, 503, 504})
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
     method: str
-    path: str  # with all its names filled in
+    path: str  # with all names filled in
     query: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: Any = None  # as JSON; None: no body
+    body: Any = None  # sent as JSON; None: no body
     is_repeatable: bool = True
 
 
 class ServerUnreachable(Exception):
-    """Nobody answered, or not in time."""
+    """There was no response, or not in time."""
 
 
 class ApiError(Exception):
-    """The server answered with a problem."""
+    """The server responded with an error."""
 
     def __init__(self, status: int, code: str, detail: str, place: str | None) -> None:
         super().__init__(detail if place is None else f"{place}: {detail}")
@@ -42,7 +43,7 @@ class ApiError(Exception):
 
 
 class Caller:
-    """Asks one server with one key. Close it."""
+    """Calls one server with one key. Must be closed."""
 
     def __init__(
         self,
@@ -61,8 +62,11 @@ class Caller:
     def close(self) -> None:
         self._client.close()
 
-    def ask(self, asked: ApiRequest) -> httpx.Response:
-        """Raises Unanswered, Refused."""
+    def request(self, asked: ApiRequest) -> httpx.Response:
+        """Send a request, with retries if it is repeatable.
+
+        Raises ServerUnreachable, ApiError.
+        """
         pause_s = _FIRST_PAUSE_S
         for is_last in (*[False] * (MAX_TRIES - 1), True):
             try:
@@ -80,9 +84,11 @@ class Caller:
             pause_s *= 2
         raise AssertionError("the last try returns or raises")
 
-    def fetch(self, path: str) -> Iterator[bytes]:
-        """A file, piece by piece; once, as what was got of it cannot be taken back. Raises
-        Unanswered, Refused."""
+    def download(self, path: str) -> Iterator[bytes]:
+        """Download a file in chunks, without retries: the caller has already consumed some.
+
+        Raises ServerUnreachable, ApiError.
+        """
         try:
             with self._client.stream("GET", path) as response:
                 if not response.is_success:
@@ -91,7 +97,7 @@ class Caller:
         except httpx.HTTPError as error:
             raise ServerUnreachable(f"{self._client.base_url} does not answer: {error}") from error
 
-    def wait(self, seconds: float) -> None:
+    def wait_before_retry(self, seconds: float) -> None:
         self._sleep(seconds)
 
     def _send(self, asked: ApiRequest) -> httpx.Response:

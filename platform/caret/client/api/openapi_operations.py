@@ -1,7 +1,7 @@
-"""The operations that an OpenAPI document describes, as commands. Pure.
+"""Commands generated from the operations of an OpenAPI document. Pure.
 
-An operation's id is `group.command`. Its parameters and the fields of its body become arguments:
-those of the path by their place, all others by their name.
+An operation's ID is `group.command`. Its parameters and the fields of its body become arguments:
+path parameters are positional, all others are options.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 Json = dict[str, Any]
-# Said by the client itself, for what it sends twice.
+# The client sets this header itself, for requests that it may repeat.
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 
 
@@ -26,8 +26,8 @@ class ParameterType(StrEnum):
     WHOLE = "whole number"
     NUMBER = "number"
     TRUTH = "true or false"
-    LIST = "list"  # of texts
-    JSON = "JSON"  # all that a shell cannot write otherwise
+    LIST = "list"  # of strings
+    JSON = "JSON"  # values that a shell cannot express otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Parameter:
     place: ParameterLocation
     kind: ParameterType
     is_required: bool
-    choices: tuple[str, ...]  # none: any
+    choices: tuple[str, ...]  # empty: any value
     help: str
 
 
@@ -49,20 +49,23 @@ class Operation:
     summary: str
     fields: tuple[Parameter, ...]
     has_body: bool
-    is_paged: bool  # takes a cursor
+    is_paged: bool  # accepts a cursor
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether it is done once, however often it is sent."""
+        """True if repeating the request has no further effect."""
         return self.method != "POST" or any(field.name == IDEMPOTENCY_KEY for field in self.fields)
 
 
 class NotDescribed(Exception):
-    """The document is no description of this API."""
+    """The document does not describe this API."""
 
 
 def read_operations(document: Json) -> list[Operation]:
-    """By group and command. Raises NotDescribed."""
+    """Return the operations, sorted by group and command.
+
+    Raises NotDescribed.
+    """
     try:
         found = [
             _operation(document, path, method, described)
@@ -71,7 +74,7 @@ def read_operations(document: Json) -> list[Operation]:
             if "." in described["operationId"]
         ]
     except (KeyError, TypeError, AttributeError) as error:
-        raise NotDescribed("What answered there is no Caret.") from error
+        raise NotDescribed("The server is not a Caret console.") from error
     return sorted(found, key=lambda each: (each.group, each.command))
 
 
@@ -149,8 +152,10 @@ def _kind(document: Json, shape: Json) -> ParameterType:
 
 
 def _not_null(document: Json, schema: Json) -> Json:
-    """What it is when it is there: the first shape of several that is not null. What has a default
-    comes as a list of one shape."""
+    """Return the first schema that is not null.
+
+    A field with a default has a list of one schema.
+    """
     schema = _resolved(document, schema)
     shapes: list[Json] = schema.get("anyOf") or schema.get("allOf") or []
     for shape in shapes:

@@ -1,4 +1,4 @@
-"""Answers for people: lists as tables, single things field by field."""
+"""Prints responses for people: lists as tables, single objects field by field."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from rich.text import Text
 
 
 def show(console: Console, answer: Any) -> None:
-    """What `json.loads` gives."""
+    """Print the result of `json.loads`."""
     if not isinstance(answer, Mapping):
         console.print_json(data=answer)
         return
@@ -48,7 +48,7 @@ def _fields(values: Mapping[str, Any]) -> Table:
 
 
 def _cell(value: Any) -> Text:
-    """As it is: what a server says is no markup."""
+    """Return a value as plain text: responses must not be interpreted as markup."""
     match value:
         case None:
             return Text("-", style="dim")
@@ -67,7 +67,7 @@ def _entry(name: str, value: Any) -> Text:
 
 
 def _text(value: str) -> Text:
-    """What would command the terminal is spelt out: names are written by people."""
+    """Escape control characters: names from users must not control the terminal."""
     return Text("".join(char if char.isprintable() else ascii(char)[1:-1] for char in value))
 
 

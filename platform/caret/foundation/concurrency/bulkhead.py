@@ -1,5 +1,8 @@
-"""So many at one time, for each holder and in all, within this process. Nobody waits for a place:
-who waited would hold what the places are there to save."""
+"""A bulkhead: limits how many operations run at once, for each holder and in total.
+
+It counts within this process. Nobody waits for a free place: a waiting caller would occupy the
+thread that the bulkhead protects.
+"""
 
 import threading
 from collections import Counter
@@ -8,7 +11,7 @@ from contextlib import contextmanager
 
 
 class BulkheadFull(Exception):
-    """All are taken."""
+    """All places are taken."""
 
 
 class Bulkhead:
@@ -19,8 +22,11 @@ class Bulkhead:
         self._lock = threading.Lock()
 
     @contextmanager
-    def taken(self, holder: str) -> Iterator[None]:
-        """Raises BulkheadFull."""
+    def acquire(self, holder: str) -> Iterator[None]:
+        """Occupy a place until the block ends.
+
+        Raises BulkheadFull.
+        """
         with self._lock:
             if self._taken[holder] >= self._max_each or self._taken.total() >= self._max_all:
                 raise BulkheadFull
@@ -30,4 +36,4 @@ class Bulkhead:
         finally:
             with self._lock:
                 self._taken[holder] -= 1
-                self._taken += Counter()  # forgets who holds none
+                self._taken += Counter()  # drops holders without a place

@@ -1,5 +1,6 @@
-"""Waits for so long, and no longer, for what as a rule need not wait at all: only then a timer is
-set. `asyncio.timeout` sets one each time, 10 us, which is more than most sends take.
+"""A timeout for operations that usually do not wait: the timer is set only once they do.
+
+`asyncio.timeout` always sets one. That takes 10 us, which is more than most sends take.
 """
 
 import asyncio
@@ -11,7 +12,10 @@ _Steps = Generator[Any, Any, _Result]
 
 
 async def run_with_timeout(seconds: float, work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Raises TimeoutError, by cancelling what `work` waits for, and what it raises itself."""
+    """Run `work` with a timeout; cancel what it waits for when time is up.
+
+    Raises TimeoutError, and what `work` raises.
+    """
     steps = work.__await__()
     try:
         waits_for = next(steps)
@@ -23,7 +27,7 @@ async def run_with_timeout(seconds: float, work: Coroutine[Any, Any, _Result]) -
 
 
 class _Continuation(Generic[_Result]):
-    """Of work that has begun to wait."""
+    """The rest of a coroutine that has begun to wait."""
 
     def __init__(self, waits_for: object, steps: _Steps[_Result]) -> None:
         self._waits_for = waits_for
@@ -34,10 +38,10 @@ class _Continuation(Generic[_Result]):
 
 
 def _going_on(waits_for: object, steps: _Steps[_Result]) -> _Steps[_Result]:
-    """As `yield from steps`, of which the first yield was taken already."""
+    """Do the same as `yield from steps`, whose first yield was already consumed."""
     try:
         yield waits_for
-    except BaseException as thrown:  # noqa: BLE001  # of the task, for whoever waits there
+    except BaseException as thrown:  # noqa: BLE001  # passed on to the waiting coroutine
         try:
             waits_for = steps.throw(thrown)
         except StopIteration as done:

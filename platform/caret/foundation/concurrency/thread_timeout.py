@@ -1,4 +1,4 @@
-"""Waits for so long, and no longer, for work that takes no deadline itself."""
+"""A timeout for blocking work that accepts no deadline itself."""
 
 import threading
 from collections.abc import Callable
@@ -9,15 +9,17 @@ _Result = TypeVar("_Result")
 
 
 def run_in_thread_with_timeout(seconds: float, work: Callable[[], _Result]) -> _Result:
-    """Work that is not done by then goes on in a thread of its own, and nobody learns of its end:
-    only for what ends by itself and changes nothing of ours. Raises TimeoutError, and what it
-    raises."""
+    """Run `work` in a thread and wait for it at most this long.
+
+    Unfinished work continues in its thread and its result is lost. So use this only for work that
+    ends by itself and has no side effects. Raises TimeoutError, and what `work` raises.
+    """
     outcome: Future[_Result] = Future()
 
     def run() -> None:
         try:
             outcome.set_result(work())
-        except BaseException as error:  # noqa: BLE001  # raised where it is waited for
+        except BaseException as error:  # noqa: BLE001  # raised again in the caller
             outcome.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()

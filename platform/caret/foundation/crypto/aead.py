@@ -1,9 +1,10 @@
-"""Seals data with AES-256-GCM, so that who lacks the key can neither read nor change nor move it.
+"""Authenticated encryption with AES-256-GCM, bound to context.
 
     sealed = 12 random bytes | ciphertext | 16 bytes tag
 
-What a seal is bound to (its tenant, its kind, its row) is no part of it: it has to be known again
-to open it, so a seal that was moved elsewhere does not open. A key seals at most 2**32 times: the
+Without the key, sealed data can be neither read nor changed nor moved. The context that it is bound
+to (its tenant, its kind, its row) is not stored in it. The caller passes the same context to open
+it, so data that was moved elsewhere cannot be opened. A key seals at most 2**32 times, because the
 nonces are random (NIST SP 800-38D, 8.3).
 """
 
@@ -17,7 +18,7 @@ _NONCE_BYTES: Final = 12
 
 
 class DecryptionFailed(Exception):
-    """It was sealed with another key, bound to something else, or changed."""
+    """The data was sealed with another key, bound to another context, or changed."""
 
 
 def seal(key: bytes, data: bytes, *, bound_to: bytes) -> bytes:
@@ -26,7 +27,10 @@ def seal(key: bytes, data: bytes, *, bound_to: bytes) -> bytes:
 
 
 def unseal(key: bytes, sealed: bytes, *, bound_to: bytes) -> bytes:
-    """Raises DecryptionFailed."""
+    """Return the decrypted data.
+
+    Raises DecryptionFailed.
+    """
     nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
     try:
         return AESGCM(key).decrypt(nonce, ciphertext, bound_to)

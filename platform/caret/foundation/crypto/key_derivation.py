@@ -1,7 +1,7 @@
-"""Keys that are derived from the root secret, so that there is one secret to guard.
+"""Keys derived from the root secret, so that there is only one secret to guard.
 
-The root secret is 32 bytes as 64 hex digits, held in the environment or in a file, never in a
-database. Each purpose gets a key of its own by HKDF-SHA-256 (RFC 5869), so none reveals another.
+The root secret is 32 bytes as 64 hex digits. It is in the environment or in a file, never in a
+database. HKDF-SHA-256 (RFC 5869) derives a separate key for each purpose, so none reveals another.
 """
 
 from cryptography.hazmat.primitives import hashes
@@ -13,7 +13,10 @@ ROOT_SECRET_BYTES = 32
 
 
 def parse_root_secret(text: str) -> bytes:
-    """Raises BadSetting unless `text` is 64 hex digits."""
+    """Parse the root secret.
+
+    Raises BadSetting unless `text` is 64 hex digits.
+    """
     try:
         secret = bytes.fromhex(text)
     except ValueError:
@@ -24,7 +27,7 @@ def parse_root_secret(text: str) -> bytes:
 
 
 def derive_key(root_secret: bytes, purpose: str) -> bytes:
-    """32 bytes for `purpose`, e.g. "key-pepper/1" or "namespace/<tenant>"."""
+    """Return 32 bytes for `purpose`, e.g. "key-pepper/1" or "namespace/<tenant>"."""
     return HKDF(
         algorithm=hashes.SHA256(), length=32, salt=None, info=b"caret/" + purpose.encode()
     ).derive(root_secret)

@@ -1,14 +1,14 @@
-"""The installation's signatures: Ed25519, by keys that are derived from the root secret.
+"""The installation's signatures: Ed25519, with keys derived from the root secret.
 
     keys = SigningKeys(root_secret, version=1)
     signature = keys.sign(data, purpose="deletion-certificate/1")
     verify(keys.public_keys(), data, signature, purpose="deletion-certificate/1")
 
-1. What is signed is `caret/<purpose>`, a NUL, then the data: a signature given for one purpose says
-   nothing for another.
-2. Version n is HKDF's "signing/<n>". A higher version signs from then on; the public keys of the
-   lower ones stay published, so that what they signed can still be verified.
-3. Who verifies has public keys that he got beforehand; none is ever taken from what they verify.
+1. The signed bytes are `caret/<purpose>`, a NUL, then the data. So a signature for one purpose is
+   not valid for another.
+2. Version n is HKDF's "signing/<n>". The highest version signs. The public keys of lower versions
+   stay published, so that their signatures can still be verified.
+3. Verification uses public keys obtained beforehand, never keys from the verified file.
 """
 
 import hashlib
@@ -30,21 +30,21 @@ _HEX: Final = re.compile(r"(?:[0-9a-f]{2})+")
 
 
 class BadSignature(Exception):
-    """The text says what is wrong, in English."""
+    """The signature is missing or invalid. The text gives the reason in English."""
 
     def __init__(self, wording: str, /, **values: object) -> None:
-        """`wording`: with a field in braces for each of `values`; by it the text is translated."""
+        """Format `wording` with `values`; the unformatted wording is the key for translation."""
         super().__init__(wording.format(**values) if values else wording)
         self.wording = wording
         self.values = values
 
 
 class UnknownKey(BadSignature):
-    """It names a key that is not among ours: it may be sound, and somebody else's."""
+    """The signing key is not among the given keys. The signature may be another installation's."""
 
 
 class BadPublicKeys(Exception):
-    """What should hold public keys holds none; the text says why."""
+    """The file does not contain valid public keys. The text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +58,17 @@ class PublicKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int  # from 1
     algorithm: str  # "Ed25519"
     public_key: str  # 32 bytes in lower-case hex, as in RFC 8032
-    is_current: bool  # signs now
+    is_current: bool  # the key that signs now
 
 
 class PublicKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """As `/.well-known/caret-signing-keys.json` serves them."""
+    """The keys as `/.well-known/caret-signing-keys.json` serves them."""
 
     keys: list[PublicKey]  # oldest first
 
 
 class SigningKeys:
-    """All versions up to the one that signs."""
+    """All versions of the signing key, up to the current one."""
 
     def __init__(self, root_secret: bytes, *, version: int) -> None:
         self._private_keys = [
@@ -81,8 +81,11 @@ class SigningKeys:
         return Signature(_id_of(_raw(key)), key.sign(_bound(data, purpose)))
 
     def sign_document(self, document: Mapping[str, Any], *, purpose: str) -> dict[str, Any]:
-        """The document with `key_id` and `signature` (hex): over its canonical JSON, `key_id` in
-        it. Raises ValueError for what RFC 8785 cannot spell."""
+        """Return the document with `key_id` and `signature` (hex).
+
+        The signature covers the canonical JSON of the document with its `key_id`. Raises ValueError
+        for values that RFC 8785 cannot represent.
+        """
         key_id = _id_of(_raw(self._private_keys[-1]))
         unsigned = {**document, "key_id": key_id}
         signature = self.sign(canonicalize(unsigned), purpose=purpose)
@@ -99,7 +102,10 @@ class SigningKeys:
 
 
 def verify(keys: PublicKeys, data: bytes, signature: Signature, *, purpose: str) -> None:
-    """Raises UnknownKey, BadSignature."""
+    """Verify a signature.
+
+    Raises UnknownKey, BadSignature.
+    """
     found = next((key for key in keys.keys if key.key_id == signature.key_id), None)
     if found is None:
         raise UnknownKey(
@@ -115,10 +121,13 @@ def verify(keys: PublicKeys, data: bytes, signature: Signature, *, purpose: str)
 
 
 def verify_document(keys: PublicKeys, document: Mapping[str, Any], *, purpose: str) -> None:
-    """What sign_document made. Raises UnknownKey, BadSignature."""
+    """Verify a document that sign_document made.
+
+    Raises UnknownKey, BadSignature.
+    """
     unsigned = {name: value for name, value in document.items() if name != "signature"}
     key_id, value = document.get("key_id"), document.get("signature")
-    # Lower-case hex only: two spellings of one signature would let a byte be changed unseen.
+    # Lower-case hex only: with two forms of one signature, a changed byte would go unnoticed.
     if not isinstance(key_id, str) or not isinstance(value, str) or not _HEX.fullmatch(value):
         raise BadSignature("it is not signed")
     try:
@@ -136,7 +145,10 @@ def write_public_keys(keys: PublicKeys) -> str:
 
 
 def read_public_keys(text: bytes) -> PublicKeys:
-    """Raises BadPublicKeys, also when an id is not its key's."""
+    """Parse a file of public keys and check that each key ID matches its key.
+
+    Raises BadPublicKeys.
+    """
     try:
         keys = msgspec.json.decode(text, type=PublicKeys)
         sound = all(_is_sound(key) for key in keys.keys)

@@ -1,1 +1,1 @@
-"""Outbound connections, allowed by address."""
+"""Outbound connections, allowed by IP address."""

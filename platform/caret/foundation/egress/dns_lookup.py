@@ -1,7 +1,7 @@
-"""Looks up names for a loop, each in a thread of its own.
+"""DNS lookups for an event loop, each in its own thread.
 
-A loop's own look-ups share a few threads, and stay there when nobody waits for them any more: a
-handful of names whose DNS never answers keeps all others waiting.
+The event loop's own lookups share a few threads, and an abandoned lookup keeps its thread. A
+handful of names whose DNS server never responds would block all others.
 """
 
 import asyncio
@@ -17,15 +17,18 @@ from caret.foundation.egress.egress_policy import AddressInfo
 async def resolve(
     host: str, port: int, family: socket.AddressFamily = socket.AF_UNSPEC
 ) -> list[AddressInfo]:
-    """Takes no deadline: who waits no longer leaves a thread behind that ends with the system's
-    resolver, after some 30 s. Raises OSError, of what can be no name, too."""
+    """Resolve a host name.
+
+    There is no deadline. A cancelled caller leaves a thread behind, which ends with the system
+    resolver after about 30 s. Raises OSError, also for an invalid name.
+    """
     loop = asyncio.get_running_loop()
     told: asyncio.Future[list[AddressInfo]] = loop.create_future()
 
     def run() -> None:
         try:
             tell: Callable[[], None] = partial(told.set_result, _resolve(host, port, family))
-        except Exception as error:  # noqa: BLE001  # raised where it is waited for
+        except Exception as error:  # noqa: BLE001  # raised again in the caller
             tell = partial(told.set_exception, error)
         with suppress(RuntimeError):  # the loop is closed: nobody waits
             loop.call_soon_threadsafe(lambda: None if told.done() else tell())

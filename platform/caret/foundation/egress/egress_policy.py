@@ -1,9 +1,9 @@
-"""Connections to addresses that tenants name: never into the networks that this process stands in.
+"""Outbound connections to addresses that tenants choose: never into internal networks.
 
-The check is made when a socket is opened, with the very address that it is then connected to: a
-name that is resolved to something else a moment later (DNS rebinding) gains nothing.
+The check runs when the socket is opened, on the same address that is then connected to. So a name
+that resolves to another address a moment later (DNS rebinding) gains nothing.
 
-    what is connected to               encrypted   plain
+    destination                        encrypted   plain text
     a public address                   yes         no
     one of the operator's networks     yes         yes
     anything else (caret.foundation.special_addresses)   no   no
@@ -16,24 +16,27 @@ from typing import Any, TypeAlias
 
 from caret.foundation.special_addresses import Address, Network, is_public
 
-# As getaddrinfo gives it: family, type, protocol, canonical name, address.
+# As getaddrinfo returns it: family, type, protocol, canonical name, address.
 AddressInfo: TypeAlias = tuple[Any, Any, int, str, Any]
 
 
 class AddressNotAllowed(OSError):
-    """Neither public nor one of the operator's networks, or plain where it must be encrypted."""
+    """The address is neither public nor the operator's, or the connection must be encrypted."""
 
 
 class Egress:
-    """For one connection attempt or several to one place."""
+    """Checks one or several connection attempts to one host."""
 
     def __init__(self, networks: Sequence[Network], *, is_encrypted: bool) -> None:
         self._networks = networks
         self._is_encrypted = is_encrypted
-        self.has_refused = False  # HTTP clients wrap what open_socket raises beyond recognition
+        self.has_refused = False  # HTTP clients hide the type of open_socket's error
 
     def open_socket(self, info: AddressInfo) -> socket.socket:
-        """Raises AddressNotAllowed."""
+        """Open a non-blocking socket for the address.
+
+        Raises AddressNotAllowed.
+        """
         if not is_allowed(info[4][0], self._networks, is_encrypted=self._is_encrypted):
             self.has_refused = True
             raise AddressNotAllowed("this address may not be connected to")
@@ -43,7 +46,7 @@ class Egress:
 
 
 def is_allowed(text: str, networks: Sequence[Network], *, is_encrypted: bool) -> bool:
-    """`text` is an address, not a name."""
+    """Return whether an IP address (not a host name) may be connected to."""
     address = _plain(text)
     if any(address in network for network in networks):
         return True
@@ -51,7 +54,7 @@ def is_allowed(text: str, networks: Sequence[Network], *, is_encrypted: bool) ->
 
 
 def _plain(text: str) -> Address:
-    """An IPv4-mapped address is connected to over IPv4, so it is judged as the one inside."""
+    """Return the IPv4 address inside an IPv4-mapped address: the connection uses IPv4."""
     address = ipaddress.ip_address(text.partition("%")[0])
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address

@@ -1,8 +1,8 @@
-"""Hosts that somebody allows: networks, names, and names below a name.
+"""Patterns of allowed hosts: networks, names, and names below a name.
 
 10.12.0.0/16            each address in it
 engines.example.com     this name
-*.engines.example.com   each name below it, not itself
+*.engines.example.com   each name below it, not the name itself
 """
 
 import ipaddress
@@ -10,21 +10,24 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-_LABEL: Final = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"  # DNS knows none that is longer
+_LABEL: Final = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"  # a DNS label has at most 63 characters
 _NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _MAX_LENGTH: Final = 253
 _BELOW: Final = "*."
 
 
 def require_pattern(text: str) -> None:
-    """Raises ValueError when it is none."""
+    """Check that the text is a pattern.
+
+    Raises ValueError.
+    """
     if _NAME.fullmatch(text.removeprefix(_BELOW)) and not text.replace(".", "").isdigit():
         return
     ipaddress.ip_network(text)
 
 
 def matches(host: str, patterns: Iterable[str]) -> bool:
-    """`host`: a name or an address, as a URL has it."""
+    """Return whether a pattern matches the host: a name or an address, as in a URL."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -46,5 +49,5 @@ def _networks(
     for pattern in patterns:
         try:
             yield ipaddress.ip_network(pattern)
-        except ValueError:  # it is a name
+        except ValueError:  # a name, not a network
             continue

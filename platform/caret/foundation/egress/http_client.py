@@ -1,10 +1,9 @@
-"""HTTP to addresses that tenants name, of which nothing is expected.
+"""An HTTP client for untrusted addresses that tenants choose.
 
-where it leads    only where caret.foundation.egress.egress_policy lets it, looked at as it is
-connected to
-how long          one deadline for all of it: a byte now and then is no silence
-how much          a bound on the body; more is no answer
-what follows      nothing: no redirect, no proxy, no cookie, no unpacking
+where    only where caret.foundation.egress.egress_policy allows it, checked when connecting
+time     one deadline for everything, since a byte now and then resets a socket's timeout
+size     a limit on the body; a larger one is an error
+follows  nothing: no redirect, no proxy, no cookie, no decompression
 """
 
 import http.client
@@ -23,17 +22,17 @@ from caret.foundation.egress.egress_policy import AddressInfo, Egress
 from caret.foundation.special_addresses import Network
 
 _PORTS: Final = {"http": 80, "https": 443}
-_OURS: Final = {"Accept-Encoding": "identity", "Connection": "close"}  # whatever the caller's say
+_OURS: Final = {"Accept-Encoding": "identity", "Connection": "close"}  # override the caller's
 
 
 class RequestFailed(Exception):
-    """The text says why, and holds nothing that the other side has sent."""
+    """The request failed. The text gives the reason and quotes nothing from the response."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseLimits:
-    total_s: float  # from the look-up of the name to the last byte
-    max_bytes: int  # of the answer's body
+    total_s: float  # from the name lookup to the last byte
+    max_bytes: int  # of the response body
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,10 @@ class OutboundResponse:
 def send_request(
     asked: OutboundRequest, networks: Sequence[Network], bounds: ResponseLimits
 ) -> OutboundResponse:
-    """Holds its thread for `total_s` at most. Raises NotAnswered."""
+    """Send a request; block the thread for at most `total_s`.
+
+    Raises RequestFailed.
+    """
     deadline = time.monotonic() + bounds.total_s
     try:
         parts = urlsplit(asked.url)
@@ -64,7 +66,7 @@ def send_request(
         if time.monotonic() >= deadline:
             raise RequestFailed("The request timed out.") from error
         raise RequestFailed(f"The endpoint did not respond ({type(error).__name__}).") from error
-    if time.monotonic() >= deadline:  # what was hung up on looks like the end of an answer
+    if time.monotonic() >= deadline:  # closing looks like the end of a response
         raise RequestFailed("The request timed out.")
     if len(answer.body) > bounds.max_bytes:
         raise RequestFailed("The response was too large.")
@@ -74,7 +76,10 @@ def send_request(
 def _spoken(
     asked: OutboundRequest, parts: SplitResult, plain: socket.socket, bounds: ResponseLimits
 ) -> OutboundResponse:
-    """Raises OSError, HTTPException, ValueError."""
+    """Exchange the request and the response over an open connection.
+
+    Raises OSError, HTTPException, ValueError.
+    """
     host = parts.hostname or ""
     plain.settimeout(bounds.total_s)
     connection = http.client.HTTPConnection(host)
@@ -93,8 +98,10 @@ def _encrypted(plain: socket.socket, host: str) -> ssl.SSLSocket:
 
 
 def _reach(parts: SplitResult, networks: Sequence[Network], deadline: float) -> socket.socket:
-    """To the very address that was looked at; the certificate is the name's. Raises NotAnswered,
-    OSError, ValueError."""
+    """Connect to the address that was checked; the certificate must match the host name.
+
+    Raises RequestFailed, OSError, ValueError.
+    """
     if parts.scheme not in _PORTS or not parts.hostname:
         raise RequestFailed("The address is not valid.")
     egress = Egress(networks, is_encrypted=parts.scheme == "https")
@@ -110,7 +117,10 @@ def _reach(parts: SplitResult, networks: Sequence[Network], deadline: float) -> 
 
 
 def _connected(egress: Egress, info: AddressInfo, deadline: float) -> socket.socket:
-    """Raises OSError."""
+    """Connect within the deadline.
+
+    Raises OSError.
+    """
     left_s = deadline - time.monotonic()
     if left_s <= 0:
         raise TimeoutError
@@ -125,8 +135,10 @@ def _connected(egress: Egress, info: AddressInfo, deadline: float) -> socket.soc
 
 
 def _resolved(host: str, port: int, deadline: float) -> list[AddressInfo]:
-    """getaddrinfo takes no deadline: the system's resolver tries for some 30 s. Raises
-    NotAnswered."""
+    """Resolve a name within the deadline, as the system resolver may take 30 s.
+
+    Raises RequestFailed.
+    """
     left_s = max(0.0, deadline - time.monotonic())
     try:
         return list(
@@ -142,8 +154,11 @@ def _resolved(host: str, port: int, deadline: float) -> list[AddressInfo]:
 
 @contextmanager
 def _hung_up_at(deadline: float, plain: socket.socket) -> Iterator[None]:
-    """Whoever waits for the socket then is woken. Timeouts of a socket count from its last byte."""
-    handle = plain.dup()  # TLS takes the other one away
+    """Shut the socket down at the deadline, to wake the thread that waits for it.
+
+    A socket's own timeout restarts with each byte.
+    """
+    handle = plain.dup()  # TLS detaches the original
     timer = threading.Timer(max(0.0, deadline - time.monotonic()), _hang_up, [handle])
     timer.daemon = True
     timer.start()
@@ -151,10 +166,10 @@ def _hung_up_at(deadline: float, plain: socket.socket) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-        timer.join()  # else it could hang up on whoever has the descriptor next
+        timer.join()  # otherwise it could shut down a reused file descriptor
         handle.close()
 
 
 def _hang_up(handle: socket.socket) -> None:
-    with suppress(OSError):  # it is closed already
+    with suppress(OSError):  # it is already closed
         handle.shutdown(socket.SHUT_RDWR)

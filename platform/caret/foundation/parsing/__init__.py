@@ -1,1 +1,1 @@
-"""Tree-sitter parsers, bounded in time."""
+"""Tree-sitter parsers with a time limit."""

@@ -1,8 +1,7 @@
-"""The languages whose syntax can be parsed: by which names and file names they go, and their
-tree-sitter grammars.
+"""Languages that can be parsed, their aliases and file suffixes, and their tree-sitter grammars.
 
-A grammar is loaded when it is first asked for (1 to 30 ms); `load_all` does it at start, for a
-process that must not stop for so long later.
+A grammar is loaded at first use (1 to 30 ms). A process that must not block for so long later calls
+`load_all` at start.
 """
 
 from collections.abc import Callable
@@ -36,7 +35,7 @@ class Grammar(StrEnum):
     YAML = "yaml"
 
 
-# Names that editors use besides the grammar's own.
+# Language names that editors use besides the grammar's own.
 _ALIASES: Final = {
     "c#": Grammar.CSHARP,
     "c++": Grammar.CPP,
@@ -57,7 +56,7 @@ _BY_NAME: Final = {grammar.value: grammar for grammar in Grammar} | _ALIASES
 _SUFFIXES: Final = {
     Grammar.BASH: ".sh .bash",
     Grammar.C: ".c",
-    # C++ reads nearly all of C, but not the other way round; a header may be either.
+    # C++ parses nearly all of C, but not vice versa; a header may be either.
     Grammar.CPP: ".cpp .cc .cxx .hpp .hh .hxx .h",
     Grammar.CSHARP: ".cs",
     Grammar.CSS: ".css",
@@ -78,7 +77,7 @@ _SUFFIXES: Final = {
 _BY_SUFFIX: Final = {
     suffix: grammar for grammar, suffixes in _SUFFIXES.items() for suffix in suffixes.split()
 }
-# Package and function, where they are not tree_sitter_<name> and language.
+# Package and function, if they are not tree_sitter_<name> and language.
 _ELSEWHERE: Final = {
     Grammar.CSHARP: ("tree_sitter_c_sharp", "language"),
     Grammar.PHP: ("tree_sitter_php", "language_php"),
@@ -88,9 +87,9 @@ _ELSEWHERE: Final = {
 
 
 def grammar_of(language: str, path: str = "") -> Grammar | None:
-    """By the language's name, else by the file's; None: not one of ours.
+    """Find a grammar by the language's name, else by the file suffix; None if it is unknown.
 
-    A language that is named and unknown to us is believed: the path is not asked then.
+    An unknown language name is trusted: the path is not used then.
     """
     if language:
         return _BY_NAME.get(language.lower())

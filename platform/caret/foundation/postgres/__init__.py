@@ -1,4 +1,4 @@
-"""Tenant isolation in Postgres: row-level security, the roles it binds, and the tenant scope.
+"""Tenant isolation in Postgres: row-level security, the roles bound by it, and the tenant scope.
 
 tenant_scope.py      sets the tenant or user whose rows are visible
 row_security.py      policies and grants of a table, written by migrations
@@ -9,6 +9,6 @@ database_router.py   chooses the application's or the owner's connection
 
 from typing import Final
 
-APP_ROLE: Final = "caret_app"  # owns nothing, bound by row security
+APP_ROLE: Final = "caret_app"  # owns nothing, bound by row-level security
 OWNER_ROLE: Final = "caret_owner"  # owns the tables, runs migrations
 OWNER_ALIAS: Final = "owner"

@@ -1,7 +1,8 @@
-"""Backups of the database in two files: all data, and the keys that open what is sealed in it.
+"""Database backups in two files: all data, and the keys that decrypt it.
 
-By pg_dump and pg_restore, as a role that row security does not bind: as any other, a dump would be
-refused. Passwords go by the environment, never by arguments, which all of a machine can read.
+pg_dump and pg_restore run as a role that row-level security does not bind: it makes the dump of any
+other role fail. Passwords are passed in the environment, because arguments are visible to all users
+of a machine.
 """
 
 import os
@@ -14,43 +15,51 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 KEY_TABLES: Final = "keyring_*"
-# The same for all who are connected to one database, whichever way they came to it.
+# Equal for all connections to the same database, whatever the address.
 WHICH_DATABASE: Final = "SELECT pg_postmaster_start_time(), current_database()"
-# Who has a backup shall not be signed in as anybody.
+# A backup must not allow anybody to use a signed-in session.
 _NOT_KEPT: Final = ("django_session",)
 _TIMEOUT_S: Final = 6 * 3600
 
 
 class DumpFailed(Exception):
-    """The text is the program's own."""
+    """A dump or a restore failed. The text is the program's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
     address: str  # postgresql://...
-    programs: Path | None  # the folder of pg_dump and pg_restore; None: on the PATH
+    programs: Path | None  # the directory of pg_dump and pg_restore; None: on the PATH
 
 
 def dump_data(server: Server, to: Path) -> None:
-    """Tables, policies and grants of all, and what is in all tables but the keys'. Raises
-    DumpFailed."""
+    """Dump schema, policies and grants of all tables, and the data of all but the key tables.
+
+    Raises DumpFailed.
+    """
     left_out = [f"--exclude-table-data={name}" for name in (KEY_TABLES, *_NOT_KEPT)]
     _dump(server, to, left_out)
 
 
 def dump_keys(server: Server, to: Path) -> None:
-    """What is in the keys' tables. Made after the data, so that it opens all of it. Raises
-    DumpFailed."""
+    """Dump the data of the key tables.
+
+    Run it after the data dump, so that it contains all the keys that the data needs.
+    Raises DumpFailed.
+    """
     _dump(server, to, ["--data-only", f"--table={KEY_TABLES}"])
 
 
 def restore(server: Server, file: Path) -> None:
-    """All of it or nothing. Raises DumpFailed."""
+    """Restore a dump completely or not at all.
+
+    Raises DumpFailed.
+    """
     _run(server, "pg_restore", ["--single-transaction", "--exit-on-error", str(file)])
 
 
 def is_empty(server: Server) -> bool:
-    """Whether the database has no table."""
+    """Return whether the database has no table."""
     with psycopg.connect(server.address) as connection:
         row = connection.execute(
             "SELECT NOT EXISTS (SELECT FROM pg_class WHERE relkind IN ('r', 'p')"
@@ -60,18 +69,18 @@ def is_empty(server: Server) -> bool:
 
 
 def which_database(server: Server) -> object:
-    """What WHICH_DATABASE says there."""
+    """Return the database's identity (see WHICH_DATABASE)."""
     with psycopg.connect(server.address) as connection:
         return connection.execute(WHICH_DATABASE).fetchone()
 
 
 def _dump(server: Server, to: Path, arguments: list[str]) -> None:
-    # Made first, for its owner alone: pg_dump would make it as the umask says.
+    # Created first with access for its owner only: pg_dump would use the umask.
     os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         _run(server, "pg_dump", ["--format=custom", f"--file={to}", *arguments])
     except BaseException:
-        to.unlink()  # half a backup looks like one
+        to.unlink()  # half a backup looks like a whole one
         raise
 
 

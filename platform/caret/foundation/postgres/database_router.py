@@ -1,4 +1,4 @@
-"""Two aliases of one database: `default` is the application, `owner` runs migrations only."""
+"""Two aliases of one database: `default` for the application, `owner` for migrations only."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
-"""Migrations that wait for a lock make everybody wait behind them: they give up soon, try again.
+"""Migrations with a short lock timeout and retries, so that queries do not queue behind them.
 
-A statement that changes a table wants it for itself. While it waits for a reader that takes its
-time, each later query of the table waits behind it: one long report then stops all that is written.
-So it waits for a few seconds only, lets the others through, and comes back.
+A statement that changes a table needs an exclusive lock. While it waits for a long-running query,
+all later queries of the table wait behind it: one long report then blocks all writes. So the
+statement waits for a few seconds only, lets the other queries run, and tries again.
 """
 
 import time
@@ -19,10 +19,10 @@ logger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LockRetryPolicy:
-    lock_s: int  # for which a statement waits for a lock
-    statement_s: int  # for which one may run
+    lock_s: int  # how long a statement waits for a lock
+    statement_s: int  # how long a statement may run
     max_tries: int
-    pause_s: float  # between tries: others are let through
+    pause_s: float  # between tries, to let other queries run
 
 
 def run_with_lock_retry(
@@ -32,9 +32,11 @@ def run_with_lock_retry(
     patience: LockRetryPolicy,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Does `work` again when it got no lock; it must begin where it was broken off, as Django's
-    migrations do. Raises OperationalError when the last try got none either, or a statement took
-    too long."""
+    """Run `work`, and run it again if it gets no lock.
+
+    A repeated `work` must continue where it was interrupted, as Django's migrations do. Raises
+    OperationalError if the last try gets no lock, or if a statement takes too long.
+    """
     _limit(connection, lock_s=patience.lock_s, statement_s=patience.statement_s)
     try:
         for tried in range(1, patience.max_tries + 1):

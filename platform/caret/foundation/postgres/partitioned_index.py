@@ -1,8 +1,9 @@
 """Indexes of partitioned tables, built while the table is read and written.
 
-Postgres builds none concurrently on a partitioned table. So the table's is declared first, empty
-and not yet valid (a month made from here on gets its own); then each month's is built; with the
-last one attached the table's is valid. Done again after a failure it goes on where it stopped.
+Postgres cannot build them concurrently on a partitioned table. So the table's index is declared
+first, empty and invalid; a partition created from then on gets its own index. Then each existing
+partition's index is built concurrently and attached. After the last one, the table's index is
+valid. A repeated run continues after a failure.
 """
 
 from django.contrib.postgres.operations import NotInTransactionMixin
@@ -12,13 +13,13 @@ from django.db.migrations import AddIndex
 from django.db.migrations.state import ProjectState
 
 _NOT_VALID = (
-    "SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(%s) AND NOT indisvalid"  # was stopped
+    "SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(%s) AND NOT indisvalid"  # interrupted
 )
 _PARTITIONS = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass"
 
 
 class AddPartitionedIndex(NotInTransactionMixin, AddIndex):
-    """AddIndex in a migration that is not atomic."""
+    """AddIndex for a partitioned table, in a migration that is not atomic."""
 
     atomic = False
 
@@ -36,7 +37,7 @@ class AddPartitionedIndex(NotInTransactionMixin, AddIndex):
         table, name = model._meta.db_table, self.index.name
         schema_editor.execute(_create_sql(created, name=name, table=f'ONLY "{table}"'))
         for partition in _rows(schema_editor, _PARTITIONS, table):
-            part = f"{partition}_{name}"[-63:]  # what Postgres tells apart
+            part = f"{partition}_{name}"[-63:]  # Postgres truncates names to 63 bytes
             if _rows(schema_editor, _NOT_VALID, f'"{part}"'):
                 schema_editor.execute(f'DROP INDEX CONCURRENTLY "{part}"')
             schema_editor.execute(

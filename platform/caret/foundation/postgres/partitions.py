@@ -1,8 +1,8 @@
-"""Months of tables that are partitioned by `occurred_at`, made ahead of time by the owner.
+"""Monthly partitions of tables by `occurred_at`, created ahead of time by the owner.
 
-A default partition takes what no month takes, so that nothing is lost when this ran too late; rows
-found there are moved into their month when it is made. Partitions are reached through their parent
-only: they inherit neither its policies nor our grants, so each is closed on its own.
+A default partition stores rows without a month's partition, so that nothing is lost if this runs
+too late. Its rows are moved when their month is created. Partitions are only accessed through their
+parent. They inherit neither its policies nor our grants, so each of them is closed separately.
 """
 
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ class Month:
     def start(self) -> date:
         return date(self.year, self.number, 1)
 
-    def later(self, months: int) -> "Month":
+    def plus_months(self, months: int) -> "Month":
         years, zero_based = divmod(self.number - 1 + months, 12)
         return Month(self.year + years, zero_based + 1)
 
 
 class CreatePartitionedModel(CreateModel):
-    """CreateModel for a table that is partitioned by range of `occurred_at`, default included."""
+    """CreateModel for a table partitioned by range of `occurred_at`, with a default partition."""
 
     def database_forwards(
         self,
@@ -55,13 +55,13 @@ class CreatePartitionedModel(CreateModel):
 
 
 def ensure_month(connection: BaseDatabaseWrapper, table: str, month: Month) -> bool:
-    """Makes the partition of `month` unless it is there; True when it was made.
+    """Create the partition of `month` unless it exists; return whether it was created.
 
-    Needs the owner's connection. Locks the table for as long as rows are moved.
+    Needs the owner's connection. Locks the table while rows are moved.
     """
     name = f"{table}_{month.year}_{month.number:02}"
     with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
-        # Two of these at once: the second waits here, then sees the first one's partition.
+        # Of two concurrent calls, the second waits here and then sees the first one's partition.
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [table])
         cursor.execute("SELECT to_regclass(%s) IS NOT NULL", [f'"{name}"'])
         (exists,) = cursor.fetchone()
@@ -73,7 +73,7 @@ def ensure_month(connection: BaseDatabaseWrapper, table: str, month: Month) -> b
 
 
 def _month_sql(table: str, name: str, month: Month) -> list[str]:
-    low, high = month.start.isoformat(), month.later(1).start.isoformat()
+    low, high = month.start.isoformat(), month.plus_months(1).start.isoformat()
     default = _default_name(table)
     span = f"occurred_at >= '{low} 00:00+00' AND occurred_at < '{high} 00:00+00'"
     return [
@@ -88,8 +88,8 @@ def _month_sql(table: str, name: str, month: Month) -> list[str]:
 
 
 def _close_sql(name: str) -> list[str]:
-    # Row security without a policy: even a later grant by mistake shows nothing. Not FORCEd, so
-    # that the owner can move rows out of the default partition.
+    # Row-level security without a policy: even a mistaken later grant shows no rows. It is not
+    # FORCEd, so that the owner can move rows out of the default partition.
     return [f'ALTER TABLE "{name}" ENABLE ROW LEVEL SECURITY', *grant_sql(f'"{name}"', ())]
 
 

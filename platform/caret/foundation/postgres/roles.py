@@ -1,7 +1,7 @@
-"""Whether the role that we are is bound by row security; what is not does not start.
+"""Checks that row-level security binds the current role; otherwise the process does not start.
 
-A superuser and BYPASSRLS ignore every policy, the owner of a table can switch it off, and a member
-of such a role can become it.
+A superuser and a role with BYPASSRLS ignore every policy. The owner of a table can switch its
+policies off, and a member of such a role can become it.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from caret.foundation.postgres import OWNER_ALIAS
 
-# Every role that the session's users are, or may become, and what it could do.
+# Each role that the session's users have or may assume, and its powers.
 _POWERS_SQL = """
 SELECT DISTINCT r.rolname, r.rolsuper, r.rolbypassrls, EXISTS (
     SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -25,11 +25,14 @@ WHERE pg_has_role(current_user, r.oid, 'MEMBER') OR pg_has_role(session_user, r.
 
 
 class RoleBypassesRls(Exception):
-    """The application's database role could pass the wall between tenants."""
+    """The application's database role could bypass tenant isolation."""
 
 
 def require_rls_bound_role() -> None:
-    """Raises RoleBypassesRls, saying what to do, when row security would not bind this process."""
+    """Check the role of the `default` connection.
+
+    Raises RoleBypassesRls with instructions if row-level security does not bind this process.
+    """
     if powers := find_rls_bypasses(connections["default"]):
         raise RoleBypassesRls(
             f"DATABASE_URL names a role that could pass row-level security: {'; '.join(powers)}. "
@@ -38,7 +41,7 @@ def require_rls_bound_role() -> None:
 
 
 def find_rls_bypasses(connection: BaseDatabaseWrapper) -> list[str]:
-    """What lets this connection's role around row security, as sentences. One query."""
+    """Return the ways around row-level security that this role has, as sentences. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_POWERS_SQL)
         rows = cursor.fetchall()
@@ -57,7 +60,7 @@ def find_rls_bypasses(connection: BaseDatabaseWrapper) -> list[str]:
 def check_bound_role(
     *, databases: Sequence[str] | None = None, **_: Any
 ) -> list[checks.CheckMessage]:
-    """`manage.py check --database default` fails for a role that is too strong."""
+    """Let `manage.py check --database default` fail for a role that is too powerful."""
     return [
         checks.Error(f"{power} (database {alias!r}).", id="caret.E001")
         for alias in databases or []

@@ -1,9 +1,9 @@
-"""Opens the rows of one tenant, or of one user's own memberships, for the length of a transaction.
+"""Scopes that show the rows of one tenant, or one user's memberships, during a transaction.
 
-1. The scope lives in a transaction-local setting, so that neither a pool nor pgbouncer can carry it
-   to somebody else; Postgres compares it with each row (see row_security).
-2. Without a scope a query of a tenant's table is an error, not an empty answer.
-3. A scope never turns into another one on the way: nesting a different tenant is refused.
+1. The scope is a transaction-local setting, so a connection pool or pgbouncer cannot leak it to
+   others. Postgres compares it with each row (see row_security).
+2. A query of a tenant's table without a scope is an error, not an empty result.
+3. A scope never changes on the way: nesting another tenant's scope raises ScopeConflict.
 """
 
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ _lookup: ContextVar[str | None] = ContextVar("caret.lookup", default=None)
 
 
 class ScopeConflict(Exception):
-    """Code that works for one tenant or user tried to work for another in the same transaction."""
+    """Code for one tenant or user tried to switch to another in the same transaction."""
 
 
 @contextmanager
 def tenant_scope(tenant_id: TenantId) -> Iterator[None]:
-    """A transaction that sees the rows of `tenant_id` only.
+    """Run a transaction that sees only the rows of `tenant_id`.
 
-    Raises ScopeConflict inside another's.
+    Raises ScopeConflict inside another tenant's scope.
     """
     with _scope(TENANT_SETTING, _tenant, tenant_id):
         yield
@@ -40,14 +40,14 @@ def tenant_scope(tenant_id: TenantId) -> Iterator[None]:
 
 @contextmanager
 def user_scope(user_id: UserId) -> Iterator[None]:
-    """A transaction in which a user finds his own memberships, before a tenant is chosen."""
+    """Run a transaction in which users find their own memberships, before a tenant is chosen."""
     with _scope(USER_SETTING, _user, user_id):
         yield
 
 
 @contextmanager
 def key_lookup_scope(lookup_id: LookupId) -> Iterator[None]:
-    """A transaction in which the keys with a lookup id are found, before a tenant is known."""
+    """Run a transaction that finds the keys with a lookup ID, before a tenant is known."""
     with _scope(LOOKUP_SETTING, _lookup, lookup_id):
         yield
 
@@ -64,16 +64,16 @@ def _scope(setting: str, variable: ContextVar[str | None], value: str) -> Iterat
         raise ScopeConflict(f"{setting} is set for somebody else in this transaction.")
     nested = connection.in_atomic_block
     with transaction.atomic():
-        # Set even when we hold it already: a copied context may run on another connection.
+        # Set even if we already have it: a copied context may run on another connection.
         _set_local(setting, value)
         token = variable.set(value)
         try:
             yield
         finally:
-            # Inside the transaction, so that what runs on commit starts without our scope.
+            # Inside the transaction, so that on-commit callbacks start without our scope.
             variable.reset(token)
         if nested:
-            # A released savepoint keeps SET LOCAL; only a rolled back one forgets it.
+            # A released savepoint keeps SET LOCAL; only a rollback reverts it.
             _set_local(setting, held or "")
 
 

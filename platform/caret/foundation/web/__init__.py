@@ -1,1 +1,1 @@
-"""Pieces for ASGI servers that know nothing of what they serve."""
+"""Generic components for ASGI servers."""

@@ -1,6 +1,6 @@
-"""Refuses bodies over a bound before they are stored.
+"""Rejects request bodies over a limit before they are stored.
 
-Django's ASGI handler spools whole bodies to disk before its own limits are asked.
+Django's ASGI handler spools a whole body to disk before it checks its own limits.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -40,7 +40,7 @@ class BodyLimitMiddleware:
         try:
             await self._application(scope, counted, send)
         except _TooLarge:
-            # Raised while the body is read, which is before the answer starts.
+            # Raised while the body is read, so no response has started.
             await _refuse(send)
 
 

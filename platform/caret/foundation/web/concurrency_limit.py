@@ -1,12 +1,12 @@
-"""Bound how many requests run at once in an application that holds a thread for each.
+"""Limits how many requests run at once in an application that occupies a thread for each.
 
-A running request has a place. Its body is read before it gets one, and a request that waits for its
-client to read gives its place back after `stall_s`. Such stalled requests still hold a thread, so
-that their number is bounded, too: one more ends at once.
+A running request has a slot. Its body is read before it gets one. A request that waits for its
+client to read the response returns the slot after `stall_s`. Such stalled requests still occupy
+threads, so their number is limited, too; one more ends at once.
 
-The bytes of all bodies that are being read, wait or are worked on are bounded together, and each
-client address has a share of them. The first bytes of a body do not count, so that small requests
-get through while others hold large bodies back.
+The total bytes of the bodies of all requests are limited, and each client address has a share of
+that. The first bytes of a body do not count. So small requests get through while large bodies use
+up the limit.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ _BUSY: Final = b'{"status":503,"code":"busy","detail":"Too much is going on here
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyLimits:
-    max_requests: int  # at once, in the application
-    max_wait_s: float  # for a place among them
+    max_requests: int  # running at once in the application
+    max_wait_s: float  # for a slot
     max_transfer_s: float  # for a whole body
-    stall_s: float  # after which a client that does not read its answer costs the place
-    max_stalled: int  # requests that wait for their clients without a place
-    max_held_bytes: int  # of all bodies
-    max_held_bytes_per_address: int  # of the bodies from one client address
-    uncounted_bytes: int  # at the beginning of each body
+    stall_s: float  # after this, a client that does not read its response loses the slot
+    max_stalled: int  # requests that wait for their clients without a slot
+    max_held_bytes: int  # total of all bodies
+    max_held_bytes_per_address: int  # total of the bodies from one client address
+    uncounted_bytes: int  # at the start of each body
 
 
 class _AtCapacity(Exception):
@@ -44,23 +44,26 @@ class _TransferTooSlow(Exception):
 
 
 class TooManyStalled(Exception):
-    """Too many clients do not read their responses. The connection of this client is closed at
-    once; those of the others end with the server's send timeout."""
+    """Too many clients do not read their responses.
+
+    The connection of this client is closed at once. Those of the others end after the server's send
+    timeout.
+    """
 
 
 class _RequestSlot:
-    """One of the places, while a request has it."""
+    """A slot, while a request has it."""
 
     def __init__(self, places: asyncio.Semaphore) -> None:
         self._places = places
         self.is_held = True
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         if self.is_held:
             self.is_held = False
             self._places.release()
 
-    async def take_again(self) -> None:
+    async def acquire(self) -> None:
         await self._places.acquire()
         self.is_held = True
 
@@ -75,45 +78,56 @@ class ConcurrencyLimitMiddleware:
         self._num_stalled = 0
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Raises TooManyStalled."""
+        """Limit the requests of the wrapped application.
+
+        Raises TooManyStalled.
+        """
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
         body = _RequestBody(_address(scope), self._limits.uncounted_bytes)
         try:
-            if not await self._read(body, receive):
-                return  # the client has left
-            async with self._place() as place:
-                await self._application(scope, body.replayed(receive), self._stallable(send, place))
+            if not await self._read_body(body, receive):
+                return  # the client has disconnected
+            async with self._acquire_slot() as place:
+                await self._application(
+                    scope, body.make_receive(receive), self._make_stallable_send(send, place)
+                )
         except _TransferTooSlow:
             await _refuse(send, 408, _SLOW)
         except _AtCapacity:
             await _refuse(send, 503, _BUSY)
         finally:
-            self._hold(body, -body.num_counted_bytes)
+            self._reserve_bytes(body, -body.num_counted_bytes)
 
-    async def _read(self, body: "_RequestBody", receive: Receive) -> bool:
-        """False when the client left meanwhile. Raises _TooSlow, _Busy."""
+    async def _read_body(self, body: "_RequestBody", receive: Receive) -> bool:
+        """Read the body; return False if the client disconnected meanwhile.
+
+        Raises _TransferTooSlow, _AtCapacity.
+        """
         try:
             async with asyncio.timeout(self._limits.max_transfer_s):
                 while not body.is_whole:
                     event = await receive()
                     if event["type"] == "http.disconnect":
                         return False
-                    self._hold(body, body.add(event))
+                    self._reserve_bytes(body, body.add_event(event))
                     self._check_held_bytes(body)
         except TimeoutError as error:
             raise _TransferTooSlow from error
         return True
 
-    def _hold(self, body: "_RequestBody", num_bytes: int) -> None:
+    def _reserve_bytes(self, body: "_RequestBody", num_bytes: int) -> None:
         self._num_held_bytes += num_bytes
         self._held_by_address[body.address] += num_bytes
         if not self._held_by_address[body.address]:
             del self._held_by_address[body.address]
 
     def _check_held_bytes(self, body: "_RequestBody") -> None:
-        """Raises _Busy."""
+        """Check the limits on body bytes.
+
+        Raises _AtCapacity.
+        """
         if not body.num_counted_bytes:
             return
         num_own_bytes = self._held_by_address[body.address]
@@ -122,7 +136,7 @@ class ConcurrencyLimitMiddleware:
             raise _AtCapacity
 
     @asynccontextmanager
-    async def _place(self) -> AsyncIterator[_RequestSlot]:
+    async def _acquire_slot(self) -> AsyncIterator[_RequestSlot]:
         try:
             async with asyncio.timeout(self._limits.max_wait_s):
                 await self._places.acquire()
@@ -132,10 +146,10 @@ class ConcurrencyLimitMiddleware:
         try:
             yield place
         finally:
-            place.give_back()
+            place.release()
 
-    def _stallable(self, send: Send, place: _RequestSlot) -> Send:
-        """`send`, which gives the place back after `stall_s`, and takes one again when done."""
+    def _make_stallable_send(self, send: Send, place: _RequestSlot) -> Send:
+        """Wrap `send`: it returns the slot after `stall_s` and acquires one again when done."""
         loop = asyncio.get_running_loop()
 
         async def sent(event: Mapping[str, Any]) -> None:
@@ -146,7 +160,7 @@ class ConcurrencyLimitMiddleware:
                         ending.reschedule(loop.time())
                         return
                     self._num_stalled += 1
-                    place.give_back()
+                    place.release()
 
                 timer = loop.call_later(self._limits.stall_s, stall)
                 try:
@@ -156,14 +170,17 @@ class ConcurrencyLimitMiddleware:
                     if not place.is_held:
                         self._num_stalled -= 1
             if not place.is_held:
-                await place.take_again()
+                await place.acquire()
 
         return sent
 
 
 @asynccontextmanager
 async def _timeout_raising(error: type[Exception]) -> AsyncIterator[asyncio.Timeout]:
-    """A timeout without a deadline; the caller sets one with `reschedule`. Raises `error`."""
+    """Yield a timeout without a deadline; the caller sets one with `reschedule`.
+
+    Raises `error` when the time is up.
+    """
     try:
         async with asyncio.timeout(None) as timeout:
             yield timeout
@@ -174,27 +191,30 @@ async def _timeout_raising(error: type[Exception]) -> AsyncIterator[asyncio.Time
 
 
 class _RequestBody:
-    """The body of one request, as far as it has come."""
+    """The body of one request, as far as it was received."""
 
     def __init__(self, address: str, uncounted_bytes: int) -> None:
         self.address = address
         self._uncounted_bytes = uncounted_bytes
-        self._bytes = bytearray()  # not a list: pieces may be a byte each
+        self._bytes = bytearray()  # not a list: chunks may be single bytes
         self.is_whole = False
 
     @property
     def num_counted_bytes(self) -> int:
         return max(len(self._bytes) - self._uncounted_bytes, 0)
 
-    def add(self, event: Mapping[str, Any]) -> int:
-        """Return the number of counted bytes that this added."""
+    def add_event(self, event: Mapping[str, Any]) -> int:
+        """Append a chunk; return by how much the counted bytes grew."""
         before = self.num_counted_bytes
         self._bytes += event.get("body", b"")
         self.is_whole = not event.get("more_body", False)
         return self.num_counted_bytes - before
 
-    def replayed(self, receive: Receive) -> Receive:
-        """Gives the body once, then what the server says next: that the client has left."""
+    def make_receive(self, receive: Receive) -> Receive:
+        """Return a receive that gives the body once and then the server's events.
+
+        The next event of the server is the disconnect.
+        """
         is_given = False
 
         async def replay() -> Mapping[str, Any]:
@@ -208,7 +228,7 @@ class _RequestBody:
 
 
 def _address(scope: Mapping[str, Any]) -> str:
-    """The client's, as a trusted proxy forwards it; IPv6 addresses by network."""
+    """Return the client's address as a trusted proxy forwards it; for IPv6, its network."""
     client = scope.get("client")
     return network_of(str(client[0])) if client else ""
 

@@ -1,11 +1,11 @@
-"""WebSockets whose ends are spread over time.
+"""WebSockets whose disconnects are spread over time.
 
-When a network or a load balancer goes away, thousands of connections end in the same moment, and
-each costs a few tasks: 9,700 held the loop for 1.5 s, in which nobody else got a word. So their
-ends are told to the application a few at a time; a single one is told at once.
+If a network or a load balancer fails, thousands of connections end at the same moment, and each
+costs a few tasks. 9,700 of them blocked the event loop for 1.5 s. So the application learns of a
+few disconnects at a time; of a single one, at once.
 
-When this process is to end, the application is asked to end each connection, by a message of its
-own kind: what is under way may be of use to somebody. uvicorn would cut it.
+When this process shuts down, the application gets a message of its own kind for each connection,
+and closes it. So a completion in flight can finish; uvicorn would cut it off.
 """
 
 import asyncio
@@ -16,20 +16,20 @@ from typing import Any, Final, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-# 5,000 a second at most; at 100 us each that leaves half of the loop's time to the others.
+# At most 5,000 a second, at 100 us each: half of the loop's time remains for other work.
 MAX_PER_TURN: Final = 20
 TURN_S: Final = 0.004
 
 
 class PacedExecutor:
-    """Does a few things at once, the rest a few at a time, in their order."""
+    """Runs a few callbacks at once, the rest a few at a time and in order."""
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()
         self._num_left = MAX_PER_TURN
         self._next: asyncio.TimerHandle | None = None
 
-    def take(self, work: Callable[[], None]) -> None:
+    def schedule(self, work: Callable[[], None]) -> None:
         self._waiting.append(work)
         self._work()
 
@@ -38,19 +38,19 @@ class PacedExecutor:
             self._num_left -= 1
             self._waiting.popleft()()
         if self._next is None and self._num_left < MAX_PER_TURN:
-            self._next = asyncio.get_running_loop().call_later(TURN_S, self._turn)
+            self._next = asyncio.get_running_loop().call_later(TURN_S, self._run_turn)
 
-    def _turn(self) -> None:
+    def _run_turn(self) -> None:
         self._next, self._num_left = None, MAX_PER_TURN
         self._work()
 
 
-_turns: Final = PacedExecutor()  # of the process's one loop
+_turns: Final = PacedExecutor()  # for the only loop of the process
 
 
-# To a consumer: `websocket_restart`. It closes the connection, soon.
+# Calls a consumer's `websocket_restart`, which closes the connection soon.
 RESTART: Final = {"type": "websocket.restart"}
-SERVICE_RESTART: Final = 1012  # RFC 6455's registry: connect again
+SERVICE_RESTART: Final = 1012  # RFC 6455's registry: the client should reconnect
 
 
 class DrainingWebSocketProtocol(WebSocketsSansIOProtocol):
@@ -62,4 +62,4 @@ class DrainingWebSocketProtocol(WebSocketsSansIOProtocol):
         self.queue.put_nowait(cast(Any, RESTART))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        _turns.take(partial(super().connection_lost, exc))
+        _turns.schedule(partial(super().connection_lost, exc))

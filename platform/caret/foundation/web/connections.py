@@ -1,14 +1,13 @@
-"""Which connections of a server may stay: a bound in all, and bounds for unauthenticated ones.
+"""Limits on the connections of a server: on all of them, and on unauthenticated ones.
 
 A connection is unauthenticated until the application has verified a credential on it. It is waiting
-while it does not occupy the application: its request has not come completely, or it is idle between
-two requests. When a bound is reached, the connection that has waited longest is closed in favour of
-the new one, an unauthenticated one first. A request of a well-behaved client comes within
-milliseconds, so that connections which send theirs slowly go first. If no connection waits, the new
-one is refused.
+while it does not occupy the application: its request is incomplete, or it is idle between two
+requests. At a limit, a new connection replaces the one that has waited longest, unauthenticated
+ones first. A well-behaved client sends its request within milliseconds, so slow senders are
+replaced first. If no connection waits, the new one is rejected.
 
-Behind a trusted proxy a connection is the proxy's, and carries the requests of many clients. There
-each unauthenticated request counts for the address that the proxy forwards.
+The connections of a trusted proxy carry the requests of many clients. There, each unauthenticated
+request counts for the address that the proxy forwards.
 """
 
 from collections.abc import Callable, MutableMapping
@@ -21,7 +20,7 @@ from caret.foundation.web.server_limits import ServerLimits
 
 _IPV6_NETWORK_BITS: Final = 64
 
-# `reason` names the limit; each process registers these at its own registry.
+# `reason` names the limit. Each process registers these metrics at its own registry.
 REFUSED: Final = Counter(
     "caret_http_refused",
     "Requests and connections that a limit of the HTTP server ended, by limit.",
@@ -38,7 +37,7 @@ METRICS: Final = (REFUSED, CONNECTIONS, UNAUTHENTICATED)
 
 
 class TooManyConnections(Exception):
-    """A bound is reached, and no connection waits that could be closed instead."""
+    """A limit is reached, and no waiting connection can be closed instead."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -46,7 +45,7 @@ class TooManyConnections(Exception):
 
 
 class ConnectionSlot:
-    """One connection in the bounds, or one request that came through a trusted proxy."""
+    """One connection within the limits, or one request from a trusted proxy."""
 
     __slots__ = (
         "_connections",
@@ -66,46 +65,46 @@ class ConnectionSlot:
         is_request: bool = False,
     ) -> None:
         self._connections = connections
-        self.address = address  # None: a trusted proxy's, which counts in all only
+        self.address = address  # None: a trusted proxy, which counts only in the total
         self.close = close
         self.is_request = is_request
         self.is_authenticated = address is None
         self.is_released = False
 
     def begin_request(self) -> None:
-        """A request has come completely: the connection is not waiting any more."""
+        """Note that a request was received completely: the connection is no longer waiting."""
         if not self.is_released:
             self._connections.stop_waiting(self)
 
     def end_request(self) -> None:
-        """The response has ended: the connection waits for its next request."""
+        """Note that the response has ended: the connection waits for its next request."""
         if not self.is_released:
             self._connections.start_waiting(self)
 
     def authenticate(self) -> None:
-        """A credential was verified: the bounds for unauthenticated connections do not apply."""
+        """Note that a credential was verified, so limits on unauthenticated connections end."""
         if not self.is_authenticated and not self.is_released:
             self._connections.move_to_authenticated(self)
 
     def release(self) -> None:
-        """The connection is closed. May be called repeatedly."""
+        """Note that the connection is closed. May be called repeatedly."""
         if not self.is_released:
             self.is_released = True
-            self._connections.forget(self)
+            self._connections.remove(self)
 
 
 class _AddressGroup:
-    """The slots of one address, of all unauthenticated connections, or of all authenticated."""
+    """The slots of one address, of all unauthenticated or of all authenticated connections."""
 
     __slots__ = ("num", "waiting")
 
     def __init__(self) -> None:
         self.num = 0
-        self.waiting: dict[ConnectionSlot, None] = {}  # longest first
+        self.waiting: dict[ConnectionSlot, None] = {}  # the longest waiting first
 
 
 class Connections:
-    """All connections of one server. Used by one event loop, needs no lock."""
+    """All connections of one server. For one event loop, so it needs no lock."""
 
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
@@ -116,36 +115,37 @@ class Connections:
         UNAUTHENTICATED.set_function(lambda: self._unauthenticated.num)
 
     def admit(self, address: str | None, close: Callable[[], None]) -> ConnectionSlot:
-        """A new connection from `address`; None for a trusted proxy's, which counts in all only.
+        """Admit a new connection from `address`; None for a trusted proxy.
 
-        `close` ends the connection. Raises TooManyConnections.
+        A trusted proxy counts only in the total. `close` closes the connection. Raises
+        TooManyConnections.
         """
         if self._num >= self._limits.max_connections:
             self._make_room("too_many_connections", self._unauthenticated, self._authenticated)
-        slot = self._admitted(address, close)
+        slot = self._admit_slot(address, close)
         self._num += 1
         return slot
 
     def admit_request(self, address: str, close: Callable[[], None]) -> ConnectionSlot:
-        """An unauthenticated request of the client at `address`, through a trusted proxy.
+        """Admit an unauthenticated request of the client at `address`, through a trusted proxy.
 
         Raises TooManyConnections.
         """
-        return self._admitted(address, close, is_request=True)
+        return self._admit_slot(address, close, is_request=True)
 
-    def _admitted(
+    def _admit_slot(
         self, address: str | None, close: Callable[[], None], *, is_request: bool = False
     ) -> ConnectionSlot:
         key = None if address is None else network_of(address)
         if key is not None:
-            self._keep_bounds(key)
+            self._enforce_bounds(key)
             self._by_address.setdefault(key, _AddressGroup())
         slot = ConnectionSlot(self, key, close, is_request=is_request)
         self._join(slot)
         self.start_waiting(slot)
         return slot
 
-    def _keep_bounds(self, key: str) -> None:
+    def _enforce_bounds(self, key: str) -> None:
         own = self._by_address.get(key)
         if own is not None and own.num >= self._limits.max_unauthenticated_per_address:
             self._make_room("too_many_from_address", own)
@@ -176,7 +176,7 @@ class Connections:
         if is_waiting:
             self.start_waiting(slot)
 
-    def forget(self, slot: ConnectionSlot) -> None:
+    def remove(self, slot: ConnectionSlot) -> None:
         self._leave(slot)
         if not slot.is_request:
             self._num -= 1
@@ -200,9 +200,10 @@ class Connections:
 
 
 def network_of(address: str) -> str:
-    """An IPv4 address itself, of an IPv6 address its /64: one customer of a provider has that.
+    """Return an IPv4 address unchanged, and the /64 network of an IPv6 address.
 
-    A text that is no address, as a proxy may forward one, stands for itself.
+    A provider's customer usually has one /64. A text that is not an address, which a proxy may
+    forward, is returned as it is.
     """
     try:
         parsed = ip_address(address)
@@ -216,7 +217,10 @@ def network_of(address: str) -> str:
 
 
 def authenticate_connection(scope: MutableMapping[str, Any]) -> None:
-    """A credential was verified on the connection of this ASGI scope. On the event loop only."""
+    """Note that a credential was verified on the connection of this ASGI scope.
+
+    Call it on the event loop only.
+    """
     slot = scope.get("state", {}).get("slot")
     if slot is not None:
         slot.authenticate()

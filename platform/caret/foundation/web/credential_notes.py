@@ -1,7 +1,7 @@
-"""Tell the server that a request carried a valid credential, from an application with threads.
+"""Lets threads of an application tell the server that a request had a valid credential.
 
-A view that has verified one calls `note_credential` in its thread. The middleware sees the note
-when the response starts, on the event loop, where the connection's bounds are kept.
+A view that verifies one calls `note_credential` in its thread. The middleware reads the note on the
+event loop when the response starts, and updates the connection there.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _NOTE: Final = "has_credential"
 
 
 def note_credential(request: object) -> None:
-    """Of a Django request, from any thread; one that came without an ASGI server has no scope."""
+    """Mark a Django request, from any thread; do nothing if no ASGI server received it."""
     scope = getattr(request, "scope", None)
     if scope is not None:
         scope.setdefault("state", {})[_NOTE] = True

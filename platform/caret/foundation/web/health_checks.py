@@ -1,7 +1,9 @@
-"""Answers probes before anything that may be busy, or choosy about hosts, is asked.
+"""Liveness and readiness endpoints, answered before any other middleware.
 
-/healthz  this process answers, nothing else: a console restarted does not mend Postgres
-/readyz   what it stands on answers, too: until it does, requests are better sent elsewhere
+The application may be busy or reject the probe's host name.
+
+/healthz  liveness: this process responds, whatever else fails; a restart does not repair Postgres
+/readyz   readiness: its dependencies respond as well; otherwise send requests elsewhere
 """
 
 import asyncio
@@ -11,12 +13,12 @@ from typing import Any, Final, TypeAlias
 
 from caret.foundation.web.body_limit import Application, Receive, Send
 
-Ready: TypeAlias = Callable[[], Awaitable[bool]]  # raises nothing
+Ready: TypeAlias = Callable[[], Awaitable[bool]]  # must not raise
 
 ALIVE_PATH: Final = "/healthz"
 READY_PATH: Final = "/readyz"
 READY_TIMEOUT_S: Final = 2.0
-# Anybody may ask: however many do, Postgres is asked once in so long.
+# Anybody may call it: Postgres is queried at most once in this time.
 _HELD_S: Final = 1.0
 _BODIES: Final = {200: b"ok\n", 503: b"not ready\n"}
 
@@ -32,30 +34,30 @@ class HealthCheckMiddleware:
         self._is_ready = is_ready
         self._monotonic_s = monotonic_s
         self._asked: asyncio.Task[bool] | None = None
-        self._held: tuple[bool, float] = (False, float("-inf"))  # the answer, until when
+        self._held: tuple[bool, float] = (False, float("-inf"))  # the result, its expiry
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         is_asked = scope["type"] == "http" and scope["path"] in (ALIVE_PATH, READY_PATH)
         if not is_asked or scope["method"] not in ("GET", "HEAD"):
             await self._application(scope, receive, send)
             return
-        is_well = scope["path"] == ALIVE_PATH or await self._ready()
+        is_well = scope["path"] == ALIVE_PATH or await self._check_ready()
         await _answer(scope, send, 200 if is_well else 503)
 
-    async def _ready(self) -> bool:
+    async def _check_ready(self) -> bool:
         answer, until_s = self._held
         if self._monotonic_s() < until_s:
             return answer
-        # One question at a time, however many wait for it, and however long it hangs. Whoever
-        # leaves leaves the others their answer.
+        # A single check at a time, for all callers and however long it hangs. A caller that
+        # disconnects does not cancel it for the others.
         if self._asked is None:
-            self._asked = asyncio.create_task(self._ask())
+            self._asked = asyncio.create_task(self._check_upstream())
         try:
             return await asyncio.wait_for(asyncio.shield(self._asked), READY_TIMEOUT_S)
         except TimeoutError:
             return False
 
-    async def _ask(self) -> bool:
+    async def _check_upstream(self) -> bool:
         try:
             answer = await self._is_ready()
             self._held = (answer, self._monotonic_s() + _HELD_S)

@@ -1,7 +1,7 @@
-"""HTTP/1.x with the limits of `ServerLimits`, on uvicorn's httptools protocol.
+"""HTTP/1.x with the limits of `ServerLimits`, on top of uvicorn's httptools protocol.
 
-uvicorn bounds neither the size nor the time of headers, and waits without end for a client that
-does not read. This protocol answers 431 or 408 and closes the connection.
+uvicorn limits neither the size nor the time of headers, and waits forever for a client that does
+not read. This protocol responds with 431 or 408 and closes the connection.
 
     connection > header_timeout_s > headers > body_timeout_s > body > response > keep_alive_s > ...
 
@@ -29,19 +29,19 @@ from caret.foundation.web.connections import (
 from caret.foundation.web.server_limits import ServerLimits
 from caret.foundation.web.write_coalescing import CoalescingTransport
 
-# A refused client may still be sending: it reads the answer only if its data is taken meanwhile.
+# A rejected client may still be sending. It reads the response only if its data is consumed.
 _LINGER_S: Final = 1.0
 _MAX_LINGER_BYTES: Final = 1024 * 1024
 _MAX_PIPELINED: Final = 16
-# What a client that does not read may hold of our memory, beside one piece of its answer.
+# Memory for a client that does not read, besides one chunk of its response.
 _WRITE_BUFFER_BYTES: Final = 16 * 1024
-_SOCKET_BUFFER_BYTES: Final = 128 * 1024  # the kernel's, which doubles it
-# Chunk headers and trailers of a body, in relation to its content: "1\r\nx\r\n" is five to one.
+_SOCKET_BUFFER_BYTES: Final = 128 * 1024  # of the kernel, which doubles it
+# Chunk headers and trailers of a body, relative to its content: "1\r\nx\r\n" is five to one.
 _MAX_FRAMING_RATIO: Final = 8
 
 
 class ServerConfig(uvicorn.Config):
-    """uvicorn's, with what the connections of one server share."""
+    """uvicorn's configuration, with the state that all connections of a server share."""
 
     def __init__(self, *arguments: Any, limits: ServerLimits, **options: Any) -> None:
         proxies = options.get("forwarded_allow_ips") or []
@@ -52,7 +52,7 @@ class ServerConfig(uvicorn.Config):
 
 
 class _ReadingStopped(Exception):
-    """Raised in a callback of the parser, which ends there."""
+    """Raised in a callback of the parser to stop it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class _LimitExceeded:
     status: HTTPStatus
     reason: str  # label of connections.REFUSED
 
-    def response(self) -> bytes:
+    def encode_response(self) -> bytes:
         body = f"{self.status.phrase}.\n".encode()
         lines = (
             f"HTTP/1.1 {self.status.value} {self.status.phrase}",
@@ -85,15 +85,15 @@ class LimitedHttp(HttpToolsProtocol):
         self._request_slot: ConnectionSlot | None = None  # of a request through a trusted proxy
         self._stopped_by: _LimitExceeded | None = None
         self._is_refused = self._is_upgraded = False
-        # The request that is being answered; `cycle` is the newest, of several in a pipeline.
+        # The request that is being answered; with pipelining, `cycle` is the newest one.
         self._running: RequestResponseCycle | None = None
         self._num_lingering_bytes = 0
         self._num_requests = 0
-        # Of the message that the parser is in.
-        self._has_begun = False  # its first byte has come
+        # About the message that is being parsed.
+        self._has_begun = False  # its first byte was received
         self._is_in_body = False
         self._num_header_bytes = 0  # of complete headers and the request line
-        self._num_wire_bytes = 0  # since the chunk in which the message before it ended
+        self._num_wire_bytes = 0  # since the chunk that ended the previous message
         self._num_body_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -105,15 +105,15 @@ class LimitedHttp(HttpToolsProtocol):
         if address is not None and address in self.config.trusted_proxies:
             address = None
         try:
-            # Not a method of this object: it ends when the connection becomes a WebSocket.
+            # Not a method of this object, which ends when the connection becomes a WebSocket.
             self._slot = self.config.client_connections.admit(address, transport.abort)
         except TooManyConnections:
             transport.abort()
             return
         transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES)
         sock = transport.get_extra_info("socket")
-        # Else the kernel takes megabytes for each client that does not read, and copying them to it
-        # keeps the event loop busy.
+        # Otherwise the kernel buffers megabytes for each client that does not read, and copying
+        # them to it blocks the event loop.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER_BYTES)
         gathering = CoalescingTransport(
             transport, self.loop, close_timeout_s=self._limits.send_timeout_s
@@ -124,7 +124,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._slot is None:
-            return  # it was not admitted
+            return  # not admitted
         self._stop_deadline()
         self._send_deadline.stop()
         self._slot.release()
@@ -138,7 +138,7 @@ class LimitedHttp(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _disconnect_running(self) -> None:
-        """Tell the application that its client has left. uvicorn tells the newest request only."""
+        """Tell the application about the disconnect; uvicorn tells only the newest request."""
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
             self._running.message_event.set()
@@ -156,7 +156,7 @@ class LimitedHttp(HttpToolsProtocol):
         if self._has_left_http():
             return
         if self._has_too_many_wire_bytes():
-            self._refuse(_LimitExceeded(_HEADERS_TOO_LARGE, "headers_too_large"))
+            self._send_limit_response(_LimitExceeded(_HEADERS_TOO_LARGE, "headers_too_large"))
         else:
             self._check_deadline()
 
@@ -207,18 +207,18 @@ class LimitedHttp(HttpToolsProtocol):
             self._stop(_HEADERS_TOO_LARGE, "headers_too_large")
 
     def _has_too_many_wire_bytes(self) -> bool:
-        """Bound what the parser keeps to itself: a header without end, the framing of a body."""
+        """Return whether the parser buffers too much: a long header, or a body's framing."""
         allowed = self._limits.max_header_bytes
         if self._is_in_body:
             allowed += _MAX_FRAMING_RATIO * self._num_body_bytes
         elif not self._has_begun and not self._is_idle():
-            return False  # the response to a complete request is under way
+            return False  # the response to a complete request is being sent
         return self._num_wire_bytes > allowed
 
     # --- requests in the bounds of connections
 
     def _admit_request(self) -> None:
-        """Stops the parser where a bound is reached."""
+        """Count the request in the limits; stop the parser if one is reached."""
         if self._slot is not None and self._slot.address is None:
             self._request_slot = self._forwarded_slot()
         self.scope["state"]["slot"] = self._request_slot or self._slot
@@ -229,7 +229,7 @@ class LimitedHttp(HttpToolsProtocol):
                 slot.begin_request()
 
     def _forwarded_slot(self) -> ConnectionSlot:
-        if not self._is_idle():  # proxies do not pipeline, and a slot is one request's
+        if not self._is_idle():  # proxies do not pipeline, and a slot is for one request
             self._stop(HTTPStatus.BAD_REQUEST, "pipelined_by_proxy")
         forwarded = [value for name, value in self.headers if name == b"x-forwarded-for"]
         text = b", ".join(forwarded).decode("latin1")
@@ -274,9 +274,9 @@ class LimitedHttp(HttpToolsProtocol):
     def _on_headers_late(self) -> None:
         self._deadline = None
         if self._has_begun:
-            self._refuse(_LimitExceeded(HTTPStatus.REQUEST_TIMEOUT, "headers_late"))
+            self._send_limit_response(_LimitExceeded(HTTPStatus.REQUEST_TIMEOUT, "headers_late"))
         else:
-            self.transport.close()  # a connection that was opened in advance and not used
+            self.transport.close()  # a connection that was opened in advance and never used
 
     def _on_body_late(self) -> None:
         self._deadline = None
@@ -285,7 +285,7 @@ class LimitedHttp(HttpToolsProtocol):
         elif self._is_idle():  # the request was answered without its body
             self.transport.close()
         else:
-            self._refuse(_LimitExceeded(HTTPStatus.REQUEST_TIMEOUT, "body_late"))
+            self._send_limit_response(_LimitExceeded(HTTPStatus.REQUEST_TIMEOUT, "body_late"))
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -298,33 +298,35 @@ class LimitedHttp(HttpToolsProtocol):
     # --- refusals
 
     def _stop(self, status: HTTPStatus, reason: str) -> NoReturn:
-        """End the parsing, from one of the parser's callbacks; `send_400_response` follows."""
+        """Stop the parser, from one of its callbacks; `send_400_response` follows."""
         self._stopped_by = _LimitExceeded(status, reason)
         raise _ReadingStopped
 
     def send_400_response(self, msg: str) -> None:
-        """uvicorn calls this when the parser has stopped, whatever the reason."""
-        self._refuse(self._stopped_by or _LimitExceeded(HTTPStatus.BAD_REQUEST, "malformed"))
+        """Reject the request; uvicorn calls this when the parser has stopped for any reason."""
+        self._send_limit_response(
+            self._stopped_by or _LimitExceeded(HTTPStatus.BAD_REQUEST, "malformed")
+        )
 
-    def _refuse(self, refusal: _LimitExceeded) -> None:
-        """Answer where no response has begun, and close the connection."""
+    def _send_limit_response(self, refusal: _LimitExceeded) -> None:
+        """Respond if no response has started, and close the connection."""
         REFUSED.labels(refusal.reason).inc()
         self._is_refused = True
         self._stop_deadline()
         self._unset_keepalive_if_required()
         may_answer = self._is_idle() or self._is_waiting_for_body()
         self._disconnect_running()
-        if not may_answer:  # another response comes first, or is under way
+        if not may_answer:  # another response comes first, or has started
             self.transport.close()
             return
-        self.transport.write(refusal.response())
+        self.transport.write(refusal.encode_response())
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.loop.call_later(_LINGER_S, self.transport.abort)
 
     def _is_waiting_for_body(self) -> bool:
-        """The request that is being answered is the refused one, and has no response yet."""
+        """Return whether the request being answered is the rejected one, without a response yet."""
         is_newest = self._is_in_body and not self.pipeline
         return is_newest and self._running is not None and not self._running.response_started
 
@@ -337,7 +339,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         if not self._is_idle():
-            self._refuse(_LimitExceeded(HTTPStatus.BAD_REQUEST, "upgrade_in_pipeline"))
+            self._send_limit_response(_LimitExceeded(HTTPStatus.BAD_REQUEST, "upgrade_in_pipeline"))
             return
         self._is_upgraded = True
         self._begin_request()
@@ -350,7 +352,7 @@ class LimitedHttp(HttpToolsProtocol):
 
 
 class SendDeadline:
-    """Abort a connection whose client does not take what was written for it."""
+    """Aborts a connection whose client does not read what was written to it."""
 
     def __init__(self, transport: asyncio.Transport, timeout_s: float) -> None:
         self._transport = transport

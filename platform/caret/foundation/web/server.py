@@ -1,4 +1,4 @@
-"""Starting an HTTP server with the same limits everywhere: the gateway's and the console's."""
+"""Starts the HTTP servers of the gateway and of the console with the same limits."""
 
 import asyncio
 import gc
@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 class LimitedWebSocket(DrainingWebSocketProtocol):
-    """A WebSocket that began as a request of LimitedHttp, and goes on with its transport."""
+    """A WebSocket that started as a LimitedHttp request and keeps its transport."""
 
     config: ServerConfig
     transport: CoalescingTransport
@@ -39,7 +39,7 @@ class LimitedWebSocket(DrainingWebSocketProtocol):
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
         if self.transport.slots and not self.close_sent:
-            # The task that reads this scope has been made and has not run yet.
+            # The task that reads this scope exists but has not run yet.
             self.scope["state"]["slot"] = self.transport.slots[-1]
 
     def pause_writing(self) -> None:
@@ -52,10 +52,11 @@ class LimitedWebSocket(DrainingWebSocketProtocol):
 
 
 def run_server(application: str, *, host: str, port: int, **options: Any) -> None:
-    """Serve until SIGTERM or SIGINT. Raises BadSetting before anything is started, SystemExit.
+    """Serve until SIGTERM or SIGINT.
 
-    `application`: module and name, imported here. `options`: of uvicorn, besides the limits.
-    CARET_TRUSTED_PROXIES names the addresses whose X-Forwarded-* headers count, none by default.
+    `application` is a module and a name, and is imported here. `options` go to uvicorn, besides the
+    limits. CARET_TRUSTED_PROXIES lists the addresses whose X-Forwarded-* headers are trusted, none
+    by default. Raises BadSetting before anything has started, SystemExit.
     """
     proxies = env_list("CARET_TRUSTED_PROXIES")
     limits = _possible(ServerLimits.from_environment())
@@ -67,18 +68,18 @@ def run_server(application: str, *, host: str, port: int, **options: Any) -> Non
         loop="uvloop",
         http=LimitedHttp,
         ws=LimitedWebSocket,
-        ws_per_message_deflate=False,  # milliseconds of CPU for kilobytes of loopback or LAN
+        ws_per_message_deflate=False,  # costs milliseconds of CPU to save kilobytes on a LAN
         timeout_keep_alive=int(limits.keep_alive_s),
-        # Without this, a client could claim to come from a network that a key is bound to.
+        # Otherwise a client could claim an address in a network that a key is limited to.
         proxy_headers=bool(proxies),
         forwarded_allow_ips=proxies,
         log_config=None,
-        log_level="warning",  # at INFO it logs paths with their queries
+        log_level="warning",  # INFO logs paths with their query strings
         access_log=False,
         server_header=False,
         **options,
     )
-    config.load_app()  # before there is an event loop: Django forbids queries beside one
+    config.load_app()  # before an event loop exists: Django forbids queries beside one
     _exempt_start_up_heap()
     server = uvicorn.Server(config)
     with suppress(KeyboardInterrupt):
@@ -97,7 +98,7 @@ def _exempt_start_up_heap() -> None:
 
 
 def _possible(limits: ServerLimits) -> ServerLimits:
-    """What the process's limit of open files allows of the connections."""
+    """Return the limits with no more connections than the process may have open files."""
     max_connections = raise_file_limit(limits.max_connections)
     if max_connections < limits.max_connections:
         log.warning(

@@ -1,6 +1,6 @@
-"""The limits that both HTTP servers (gateway and console) put on their clients.
+"""The limits of both HTTP servers (gateway and console) on their clients.
 
-They hold before any authentication and for every protocol: HTTP/1.0, HTTP/1.1 and the handshake of
+They apply before any authentication and to every protocol: HTTP/1.0, HTTP/1.1 and the handshake of
 a WebSocket.
 """
 
@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from caret.foundation.environment import env_int
 
-# File descriptors that a process needs besides its clients' connections: engines, databases, logs.
+# File descriptors that a process needs besides its clients: engines, databases, logs.
 _OTHER_FILES: Final = 512
 
 
@@ -20,8 +20,8 @@ class ServerLimits:
     max_headers: int = 100
     header_timeout_s: float = 10.0  # from the connection or the first byte to the last header
     body_timeout_s: float = 15.0  # from the last header to the end of the body
-    send_timeout_s: float = 15.0  # in which a client must read what is buffered for it
-    keep_alive_s: float = 75.0  # between two requests of a connection
+    send_timeout_s: float = 15.0  # for a client to read what is buffered for it
+    keep_alive_s: float = 75.0  # between two requests on a connection
     max_requests_per_connection: int = 10_000
     max_connections: int = 20_000  # of the process
     max_unauthenticated: int = 2_048  # connections of the process without a credential
@@ -29,7 +29,10 @@ class ServerLimits:
 
     @classmethod
     def from_environment(cls) -> Self:
-        """Read the settings. Raises BadSetting."""
+        """Read the settings.
+
+        Raises BadSetting.
+        """
         default = cls()
         return cls(
             max_header_bytes=env_int(
@@ -64,7 +67,7 @@ def _count(name: str, default: int) -> int:
 def raise_file_limit(wanted_connections: int) -> int:
     """Raise the process's soft limit of open files; return how many connections it allows.
 
-    A server without file descriptors cannot even refuse a client.
+    A server without free file descriptors cannot even reject a client.
     """
     soft, hard = getrlimit(RLIMIT_NOFILE)
     wanted = wanted_connections + _OTHER_FILES

@@ -1,7 +1,8 @@
-"""Gather what is written to one client in one turn of the event loop into one system call.
+"""Joins all writes to one client in one iteration of the event loop into one system call.
 
-A completion's last words, its end and the end of the body are three writes. Each system call that
-wakes the client costs 100 us of CPU on a virtual machine. Nothing is delayed: the turn's end sends.
+The last text of a completion, its end and the end of the body are three writes. Each system call
+that wakes the client costs 100 us of CPU on a virtual machine. Nothing is delayed: the data is sent
+at the end of the iteration.
 """
 
 import asyncio
@@ -14,10 +15,10 @@ MAX_HELD_BYTES: Final = 16 * 1024
 
 
 class CoalescingTransport(asyncio.Transport):
-    """Holds one turn's writes in front of another transport.
+    """Buffers the writes of one iteration in front of another transport.
 
-    No more than MAX_HELD_BYTES: the other transport tells the protocol when a client does not read,
-    and it can do so only for what it was given.
+    It buffers at most MAX_HELD_BYTES: only the other transport notices that a client does not read,
+    and only for data that it was given.
     """
 
     slots: list[ConnectionSlot]  # of the connection, once it is a WebSocket
@@ -55,12 +56,12 @@ class CoalescingTransport(asyncio.Transport):
             data, self._held, self._num_held_bytes = b"".join(self._held), [], 0
             self._transport.write(data)
 
-    # An end comes after what was written before it.
+    # Earlier writes are sent before an end.
 
     def close(self) -> None:
         self._send()
         self._transport.close()
-        # A transport stays open until its client has taken all; one that reads nothing never does.
+        # A transport stays open until its client has read everything, which may never happen.
         if self._transport.get_write_buffer_size():
             self._loop.call_later(self._close_timeout_s, self._transport.abort)
 
@@ -73,7 +74,7 @@ class CoalescingTransport(asyncio.Transport):
         self._num_held_bytes = 0
         self._transport.abort()
 
-    # Everything else belongs to the other transport.
+    # Everything else is delegated to the other transport.
 
     def can_write_eof(self) -> bool:
         return self._transport.can_write_eof()

@@ -13,16 +13,16 @@ from caret.local.backup_target import backup_server
 
 
 class Command(NoSystemChecksCommand):
-    help = "Writes all data into one file and the keys that open it into another."
+    help = "Write all data to one file, and the keys that decrypt it to another."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--data", type=Path, required=True, help="a file that is made")
-        parser.add_argument("--keys", type=Path, required=True, help="one elsewhere, for less long")
+        parser.add_argument("--data", type=Path, required=True, help="new file for the data")
+        parser.add_argument("--keys", type=Path, required=True, help="new file in another folder")
 
     def handle(self, *args: Any, **options: Any) -> None:
         data, keys = options["data"].resolve(), options["keys"].resolve()
         if data.parent == keys.parent:
-            raise CommandError("Who finds one would find both: give the keys a folder elsewhere.")
+            raise CommandError("Write the keys to a folder elsewhere: both files decrypt all data.")
         server = backup_server(settings.EMBEDDED)
         try:
             dump_data(server, data)

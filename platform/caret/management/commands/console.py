@@ -1,6 +1,6 @@
 """`manage.py console`: the web console and the REST API.
 
-It listens at CARET_CONSOLE_HOST and CARET_CONSOLE_PORT.
+It listens on CARET_CONSOLE_HOST and CARET_CONSOLE_PORT.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from tenants.security.encryption.startup_check import RootKeysUnusable, require_
 
 
 class Command(BaseCommand):
-    help = "Serves the web console and the REST API."
+    help = "Serve the web console and the REST API."
 
     def handle(self, *args: Any, **options: Any) -> None:
         configure_logging("console")
@@ -31,7 +31,7 @@ class Command(BaseCommand):
             "caret.asgi:console",
             host=env_text("CARET_CONSOLE_HOST", "127.0.0.1"),
             port=env_int("CARET_CONSOLE_PORT", 8400, low=1, high=65_535),
-            ws_max_size=1024,  # clients ask nothing over the sockets of live numbers
+            ws_max_size=1024,  # clients send nothing on the WebSockets of live metrics
             lifespan="off",
             timeout_graceful_shutdown=5,
         )

@@ -1,5 +1,7 @@
-"""`manage.py migrate --database owner`: Django's, but nobody waits long behind it (see
-caret.foundation.postgres.lock_retry)."""
+"""`manage.py migrate --database owner`: Django's command with a short lock timeout and retries.
+
+See caret.foundation.postgres.lock_retry.
+"""
 
 from typing import Any, Final
 
@@ -16,13 +18,13 @@ class Command(DjangosMigrate):
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument(
-            "--lock-timeout-s", type=int, default=3, help="for which a statement waits for a lock"
+            "--lock-timeout-s", type=int, default=3, help="how long a statement waits for a lock"
         )
         parser.add_argument(
-            "--statement-timeout-s", type=int, default=900, help="for which a statement may run"
+            "--statement-timeout-s", type=int, default=900, help="how long a statement may run"
         )
         parser.add_argument(
-            "--tries", type=int, default=20, help="of a migration that gets no lock"
+            "--tries", type=int, default=20, help="tries for a migration that gets no lock"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -32,7 +34,7 @@ class Command(DjangosMigrate):
             max_tries=options["tries"],
             pause_s=_PAUSE_S,
         )
-        # What a migration did before it got no lock is rolled back, and those before it are noted.
+        # A migration without a lock is rolled back; earlier ones are recorded as applied.
         handle = super().handle
         run_with_lock_retry(
             connections[options["database"]], lambda: handle(*args, **options), patience=patience

@@ -12,7 +12,7 @@ from tenants.security.encryption.destroyed_keys import replay_destruction
 
 
 class Command(NoSystemChecksCommand):
-    help = "After a restore, before anything is started: what was destroyed and erased since goes."
+    help = "Repeat, before anything is started, the erasures that a restored backup has undone."
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()

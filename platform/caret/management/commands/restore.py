@@ -24,23 +24,23 @@ from caret.local.backup_target import backup_server
 from tenants.base.tombstones import WrongStore, require_store
 
 _NOT_DESTROYED: Final = (
-    "It was restored, and keys and people that are gone since may be there again ({error}). Before"
-    " anything is started: `manage.py migrate --database owner`, then `manage.py replay_erasures`."
+    "Restored, but keys and people erased since the backup may exist again ({error}). Before"
+    " you start anything: `manage.py migrate --database owner`, then `manage.py replay_erasures`."
 )
 _NOT_HELD: Final = (
-    "What happened after the backup's last audit entry ({since}) is lost, legal holds among it: ask"
-    " which were placed or released since then, and do it again before the worker is started, which"
-    " purges what nothing holds."
+    "Changes after the backup's last audit entry ({since}) are lost, legal holds included. Find out"
+    " which were placed or released since then, and repeat that before you start the worker: it"
+    " purges all data without a hold."
 )
-_NOTHING: Final = "there is none"
+_NOTHING: Final = "none"
 
 
 class Command(NoSystemChecksCommand):
-    help = "Restores a backup into an empty database; what was destroyed since is destroyed again."
+    help = "Restore a backup into an empty database, and repeat the erasures since then."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--data", type=Path, required=True)
-        parser.add_argument("--keys", type=Path, help="without, nothing sealed opens")
+        parser.add_argument("--keys", type=Path, help="without them, no encrypted data can be read")
 
     def handle(self, *args: Any, **options: Any) -> None:
         server = backup_server(settings.EMBEDDED)
@@ -50,9 +50,9 @@ class Command(NoSystemChecksCommand):
             if options["keys"] is not None:
                 restore(server, options["keys"])
         except DumpFailed as error:
-            raise CommandError(f"It was not restored: {error}") from error
+            raise CommandError(f"The backup was not restored: {error}") from error
         self.stdout.write("Restored.")
-        # Before destroying adds entries of its own.
+        # Read before the replayed erasures add entries.
         last_at = _newest_entry_at(server)
         self.stdout.write(_NOT_HELD.format(since=_NOTHING if last_at is None else _spelt(last_at)))
         try:
@@ -62,16 +62,19 @@ class Command(NoSystemChecksCommand):
 
 
 def _require_usable(server: Server) -> None:
-    """Raises CommandError. Nothing was changed then."""
+    """Check both databases and the tombstone store; nothing has changed yet.
+
+    Raises CommandError.
+    """
     if not is_empty(server):
-        raise CommandError("The database has tables: restore into an empty one.")
+        raise CommandError("The database is not empty: restore into an empty one.")
     with connections["default"].cursor() as cursor:
         cursor.execute(WHICH_DATABASE)
         ours = cursor.fetchone()
     if which_database(server) != ours:
         raise CommandError(
             "DATABASE_URL names another database than CARET_BACKUP_DATABASE_URL: keys would be"
-            " destroyed there."
+            " destroyed in the wrong one."
         )
     try:
         require_store()
@@ -80,7 +83,7 @@ def _require_usable(server: Server) -> None:
 
 
 def _newest_entry_at(server: Server) -> datetime | None:
-    """Of all tenants: this role is one that row security does not bind."""
+    """Return the time of the newest audit entry of all tenants; this role sees all rows."""
     with psycopg.connect(server.address) as connection:
         row = connection.execute("SELECT max(at) FROM tenants_auditentry").fetchone()
     last_at: datetime | None = None if row is None else row[0]

@@ -21,7 +21,7 @@ export class Bar implements vscode.Disposable {
     this.look();
   }
 
-  /** Anew, for another file or other settings. */
+  /** Update the item for another file or other settings. */
   look(): void {
     const { icon, says, isWarning } = LOOKS[shown(this.status, language(), languagesOff())];
     const text = vscode.l10n.t(says);
@@ -37,7 +37,7 @@ export class Bar implements vscode.Disposable {
   }
 }
 
-/** Of the file in front of the user. */
+/** Return the language of the active editor's file. */
 export function language(): string | undefined {
   return vscode.window.activeTextEditor?.document.languageId;
 }

@@ -1,4 +1,4 @@
-/** What the user can ask of the extension. Pausing is the language server's own command. */
+/** The extension's commands. Pausing is a command of the language server. */
 
 import * as vscode from "vscode";
 import { NEW_KEY, OWN_DATA, pageOf } from "./addresses";
@@ -30,7 +30,7 @@ export function registerCommands(
   return Object.entries(commands).map(([name, run]) => vscode.commands.registerCommand(name, run));
 }
 
-/** Where the server is not installed: how to do it stands in the extension's own description. */
+/** Tell that the server is not installed; the extension's description explains how to install it. */
 export async function sayMissing(context: vscode.ExtensionContext): Promise<void> {
   const how = vscode.l10n.t("How to install it");
   const path = vscode.l10n.t("Set its path");
@@ -43,7 +43,7 @@ export async function sayMissing(context: vscode.ExtensionContext): Promise<void
   }
 }
 
-/** Once for ever; from then on the status bar says it. */
+/** Greet the user once; later the status bar shows that they are signed out. */
 export async function greetOnce(context: vscode.ExtensionContext): Promise<void> {
   if (context.globalState.get(GREETED, false)) {
     return;
@@ -58,7 +58,7 @@ export async function greetOnce(context: vscode.ExtensionContext): Promise<void>
   }
 }
 
-/** The setting alone sends nothing: consent is given in the console, by the user. */
+/** Tell that the setting alone sends nothing: the user gives consent in the console. */
 export async function sayWhereConsentIsGiven(): Promise<void> {
   const open = vscode.l10n.t("My consent and data");
   const text = vscode.l10n.t(
@@ -81,7 +81,7 @@ async function showMenu(bar: Bar): Promise<void> {
   }
 }
 
-/** Whoever listens to the secrets tells the server, in each window. */
+/** Store the key; a listener of the secret storage sends it to the server, in each window. */
 async function signIn(secrets: vscode.SecretStorage): Promise<void> {
   const text = await vscode.window.showInputBox({
     title: vscode.l10n.t("Caret: Sign in"),
@@ -102,7 +102,7 @@ async function tellWhyNot(server: Server): Promise<void> {
   await vscode.window.showInformationMessage(sentence);
 }
 
-/** In the workspace where it has a list of its own, else for the user. */
+/** Update the workspace's list if it has one, otherwise the user's. */
 async function toggleLanguage(): Promise<void> {
   const here = language();
   if (here === undefined) {

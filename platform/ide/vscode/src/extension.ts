@@ -1,7 +1,7 @@
 /**
- * Caret in VS Code and its kin: the language server `caret-ls` suggests, the editor shows.
+ * Caret in VS Code and related editors: the language server `caret-ls` makes suggestions.
  *
- * extension (what happens when) > server, bar, commands (the editor's interface) > the rest (pure)
+ * extension (events) > server, bar, commands (the editor's interface) > the rest (pure)
  */
 
 import * as vscode from "vscode";
@@ -23,7 +23,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   await made.restart();
 }
 
-/** The editor waits for it, so that no process outlives it. */
+/** Stop the server; the editor waits for this, so no process outlives it. */
 export async function deactivate(): Promise<void> {
   await server?.stop();
 }

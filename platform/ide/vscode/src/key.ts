@@ -1,17 +1,17 @@
-/** The form of an API key, which the gateway checks before any lookup: `caret.contracts.api_key`. */
+/** The format of an API key, as in `caret.contracts.api_key`. The gateway checks it first. */
 
 const FORM = /^(cpk_(?:live|test|svc)_[0-9A-Za-z]{8}[0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const CHECKSUM_CHARS = 6;
 const POLYNOMIAL = 0xedb88320;
 
-/** Whether it may be a key: a typing error is seen here, a revoked one only by the gateway. */
+/** Return whether the text may be a key: detects typing errors, but no revoked keys. */
 export function isKey(text: string): boolean {
   const [, body, checksum] = FORM.exec(text) ?? [];
   return body !== undefined && checksumOf(body) === checksum;
 }
 
-/** CRC-32 in base 62, six characters. */
+/** Return the CRC-32 in base 62, six characters. */
 export function checksumOf(body: string): string {
   let value = crc32(Buffer.from(body));
   let digits = "";
@@ -22,7 +22,7 @@ export function checksumOf(body: string): string {
   return digits;
 }
 
-/** zlib has one from Node 22 on; older editors bring 20. */
+/** Node's zlib has this from version 22 on, but older editors contain version 20. */
 function crc32(bytes: Uint8Array): number {
   let crc = 0xffffffff;
   for (const byte of bytes) {

@@ -1,18 +1,18 @@
-/** What the menu of the status bar offers, by the situation. */
+/** The menu of the status bar for each situation. */
 
 import { isOff } from "./settings";
 import { isRunning, type Status } from "./status";
 
 export interface Situation {
   readonly status: Status;
-  readonly language: string | undefined; // of the file in front of the user
+  readonly language: string | undefined; // of the active editor's file
   readonly languagesOff: readonly string[];
 }
 
 export interface Choice {
   readonly icon: string;
   readonly label: string;
-  readonly about?: string; // stands for {0} in the label
+  readonly about?: string; // replaces {0} in the label
   readonly command: string;
 }
 
@@ -30,10 +30,10 @@ export const CHOICES = {
   log: { icon: "output", label: "Open the log", command: "caret.openLog" },
 } as const satisfies Record<string, Choice>;
 
-/** What is wrong is mended by the first. */
+/** Return the choices; the first one fixes a problem, if any. */
 export function choicesIn(situation: Situation): Choice[] {
   const choices = isRunning(situation.status) ? ofRunning(situation) : [CHOICES.restart];
-  const log = situation.status === "missing" ? [] : [CHOICES.log]; // nobody has written one
+  const log = situation.status === "missing" ? [] : [CHOICES.log]; // there is none
   return [...choices, ...ofLanguage(situation), CHOICES.consent, ...log];
 }
 

@@ -1,4 +1,4 @@
-/** Why nothing was suggested, in the user's words: `caret_ls.skip_rules.Reason`. */
+/** Sentences for the reasons of `caret_ls.skip_rules.SkipReason`. */
 
 export const REASONS: Readonly<Record<string, string>> = {
   paused: "Suggestions are paused.",
@@ -27,7 +27,7 @@ export const REASONS: Readonly<Record<string, string>> = {
 
 export const SUGGESTED = "The last request brought a suggestion.";
 
-/** A reason of a newer server's is shown by its name. */
+/** Return the sentence; show an unknown reason of a newer server by its name. */
 export function sentenceFor(reason: string | null): string {
   return reason === null ? SUGGESTED : (REASONS[reason] ?? reason);
 }

@@ -1,4 +1,4 @@
-/** The language server's process: started, told what it is to know, asked, ended. */
+/** The process of the language server and its LSP client. */
 
 import { statSync } from "node:fs";
 import { homedir } from "node:os";
@@ -19,8 +19,8 @@ const FILES = [{ scheme: "file" }, { scheme: "untitled" }];
 export class Server {
   private client: LanguageClient | undefined;
   private key: string | undefined;
-  private turn: Promise<void> = Promise.resolve(); // starts and stops, one after the other
-  private selectedIn: string | undefined; // the file that was told to have a selection
+  private turn: Promise<void> = Promise.resolve(); // runs starts and stops one after the other
+  private selectedIn: string | undefined; // the file last reported to have a selection
 
   constructor(
     private readonly context: vscode.ExtensionContext,
@@ -31,7 +31,7 @@ export class Server {
     return vscode.Uri.joinPath(this.context.logUri, "caret-ls.log");
   }
 
-  /** Never rejects: what goes wrong is told as a status. */
+  /** Restart the server. Never rejects: errors become a status. */
   restart(): Promise<void> {
     this.turn = this.turn.then(() => this.end()).then(() => this.begin());
     return this.turn;
@@ -46,7 +46,7 @@ export class Server {
     await this.notify("workspace/didChangeConfiguration", { settings: { caret: told() } });
   }
 
-  /** Tells the key that is kept now, or that none is. */
+  /** Send the stored key to the server, or null if there is none. */
   async signIn(): Promise<void> {
     this.key = await this.context.secrets.get(SECRET);
     await this.notify(SIGN_IN, { key: this.key ?? null });
@@ -62,7 +62,7 @@ export class Server {
     await this.notify(SELECTION, { uri, hasSelection });
   }
 
-  /** null: there was something to suggest. */
+  /** Return why there was no suggestion; null if there was one. */
   async whyNot(): Promise<string | null> {
     if (!this.client?.isRunning()) {
       return NOT_ASKED;
@@ -82,7 +82,7 @@ export class Server {
     try {
       await this.client.start();
     } catch {
-      this.tell("stopped"); // the client has shown why
+      this.tell("stopped"); // the client has shown the reason
     }
   }
 
@@ -93,7 +93,7 @@ export class Server {
     try {
       await client?.dispose();
     } catch {
-      // It did not start, or has ended by itself.
+      // It did not start, or has already ended.
     }
   }
 
@@ -102,7 +102,7 @@ export class Server {
     const run = { command, args, options: { cwd: homedir() } };
     const options: LanguageClientOptions = {
       documentSelector: FILES,
-      // Asked for again when the client starts a server anew that has fallen over.
+      // Called again when the client restarts a crashed server.
       initializationOptions: () => ({ ...told(), ...(this.key && { api_key: this.key }) }),
     };
     const client = new LanguageClient("caret", "Caret", run, options);

@@ -1,9 +1,9 @@
 /**
- * What the language server is told of the editor's settings: only what somebody has set, as its
- * environment and its `config.toml` count for the rest.
+ * The editor's settings for the language server: only those that are set, because its environment
+ * and its `config.toml` provide the others.
  */
 
-/** Of one setting, as the editor tells where it was set. */
+/** The values of one setting, by the place where it is set. */
 export interface Inspected {
   readonly globalValue?: unknown;
   readonly workspaceValue?: unknown;
@@ -19,7 +19,7 @@ const WORKSPACE_MAY_SET: Readonly<Record<string, string>> = {
   debounceMs: "debounce_ms",
   prefetch: "prefetch",
 };
-// A folder that somebody has cloned must not say where code and key are sent.
+// A cloned repository must not decide where code and key are sent.
 const USER_ALONE_SETS: Readonly<Record<string, string>> = {
   gatewayUrl: "gateway_url",
   shareEdits: "share_edits",
@@ -38,7 +38,7 @@ export function toldSettings(inspect: Inspect): Record<string, unknown> {
   return Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined));
 }
 
-/** The list with the language in it, or without it if it was. */
+/** Add the language to the list, or remove it if it is in the list. */
 export function toggled(languagesOff: readonly string[], language: string): string[] {
   return isOff(languagesOff, language)
     ? languagesOff.filter((each) => each.toLowerCase() !== language.toLowerCase())
@@ -53,14 +53,14 @@ function innermost(inspected: Inspected | undefined): unknown {
   return inspected?.workspaceFolderValue ?? inspected?.workspaceValue ?? inspected?.globalValue;
 }
 
-/** A workspace excludes more, never less. */
+/** Join all lists: a workspace may exclude more, never less. */
 function joined(inspected: Inspected | undefined): unknown[] | undefined {
   const levels = [inspected?.globalValue, inspected?.workspaceValue, inspected?.workspaceFolderValue];
   const lists = levels.filter((level): level is unknown[] => Array.isArray(level));
   return lists.length > 0 ? [...new Set(lists.flat())] : undefined;
 }
 
-/** The server compares with a language's name in lower case. */
+/** Convert languages to lower case, in which the server compares them. */
 function lowerCase(value: unknown): unknown {
   return Array.isArray(value) ? value.map((each) => String(each).toLowerCase()) : value;
 }

@@ -1,8 +1,8 @@
-/** What the status bar says of the language server and of the file in front of the user. */
+/** The status of the language server and of the active file, for the status bar. */
 
 import { isOff } from "./settings";
 
-/** `$/caret/status` says the first six; the others are of the extension's own knowledge. */
+/** The server sends the first six as `$/caret/status`; the extension sets the others itself. */
 export type Status =
   | "ready"
   | "working"
@@ -16,9 +16,9 @@ export type Status =
   | "language_off";
 
 export interface Look {
-  readonly icon: string; // a codicon's name
+  readonly icon: string; // name of a codicon
   readonly says: string;
-  readonly isWarning: boolean; // the user can do something about it
+  readonly isWarning: boolean; // the user can fix it
 }
 
 export const LOOKS: Readonly<Record<Status, Look>> = {
@@ -34,12 +34,12 @@ export const LOOKS: Readonly<Record<Status, Look>> = {
   language_off: { icon: "circle-slash", says: "Off for this language", isWarning: false },
 };
 
-/** Whether there is a server that can be asked and told. */
+/** Return whether there is a server to communicate with. */
 export function isRunning(status: Status): boolean {
   return !["starting", "stopped", "missing"].includes(status);
 }
 
-/** What is shown: where all is well, that the language of the file is off. */
+/** Return the status to show; without a problem, a disabled language has priority. */
 export function shown(status: Status, language: string | undefined, off: readonly string[]): Status {
   const isWell = status === "ready" || status === "working";
   return isWell && language !== undefined && isOff(off, language) ? "language_off" : status;

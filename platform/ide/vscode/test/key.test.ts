@@ -8,14 +8,14 @@ test("the checksum is the gateway's", () => {
   assert.equal(checksumOf("123456789"), "3jZRME");
 });
 
-test("a whole key is one", () => {
+test("a complete key is valid", () => {
   assert.ok(isKey(BODY + checksumOf(BODY)));
 });
 
-test("a key with a typing error is none", () => {
+test("a key with a typing error is invalid", () => {
   assert.ok(!isKey(BODY.replace("B", "b") + checksumOf(BODY)));
 });
 
-test("a part of a key is none", () => {
+test("a part of a key is invalid", () => {
   assert.ok(!isKey(BODY));
 });

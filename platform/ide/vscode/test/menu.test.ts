@@ -6,15 +6,15 @@ const situation: Situation = { status: "ready", language: "python", languagesOff
 const commands = (changed: Partial<Situation>) =>
   choicesIn({ ...situation, ...changed }).map((choice) => choice.command);
 
-test("who is signed out can sign in first", () => {
+test("a signed-out user is offered sign-in first", () => {
   assert.equal(commands({ status: "signed_out" })[0], "caret.signIn");
 });
 
-test("what is paused can be resumed", () => {
+test("paused suggestions can be resumed", () => {
   assert.equal(commands({ status: "paused" })[0], "caret.resume");
 });
 
-test("without a server nothing is offered that asks it", () => {
+test("without a server no command is offered that needs it", () => {
   const offered = commands({ status: "missing" });
 
   assert.equal(offered[0], "caret.restart");

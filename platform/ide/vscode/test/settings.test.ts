@@ -4,17 +4,17 @@ import { type Inspected, isOff, toggled, toldSettings } from "../src/settings";
 
 const inspecting = (set: Record<string, Inspected>) => (name: string) => set[name];
 
-test("what nobody has set is left to the environment", () => {
+test("unset settings are left to the environment", () => {
   assert.deepEqual(toldSettings(inspecting({ enabled: {}, gatewayUrl: {} })), {});
 });
 
-test("a workspace's word counts before the user's", () => {
+test("a workspace's setting overrides the user's", () => {
   const told = toldSettings(inspecting({ debounceMs: { globalValue: 100, workspaceValue: 200 } }));
 
   assert.deepEqual(told, { debounce_ms: 200 });
 });
 
-test("a workspace does not say where code and key are sent, nor what is shared", () => {
+test("a workspace cannot set where code and key are sent, nor what is shared", () => {
   const hostile = {
     gatewayUrl: { workspaceValue: "http://elsewhere.example" },
     shareEdits: { workspaceFolderValue: true },
@@ -29,7 +29,7 @@ test("a workspace excludes more and never less", () => {
   assert.deepEqual(told, { excluded: ["a", "b"] });
 });
 
-test("languages are told as the server compares them", () => {
+test("languages are sent in lower case, as the server compares them", () => {
   assert.deepEqual(toldSettings(inspecting({ languagesOff: { globalValue: ["Markdown"] } })), {
     languages_off: ["markdown"],
   });

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { shown } from "../src/status";
 
-test("a language that is off is said where all is well", () => {
+test("a disabled language is shown if there is no problem", () => {
   assert.equal(shown("ready", "python", ["python"]), "language_off");
 });
 
-test("what the user can do something about comes before it", () => {
+test("a problem that the user can fix is shown before a disabled language", () => {
   assert.equal(shown("offline", "python", ["python"]), "offline");
 });

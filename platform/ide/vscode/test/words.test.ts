@@ -10,7 +10,7 @@ import { LOOKS } from "../src/status";
 
 const LITERAL = /l10n\.t\(\s*"([^"]+)"/g;
 
-test("each text has its German", () => {
+test("each text has a German translation", () => {
   const source = readFileSync("src/commands.ts", "utf-8");
   const said = [
     ...Object.values(LOOKS).map((look) => look.says),
@@ -24,12 +24,12 @@ test("each text has its German", () => {
   assert.deepEqual(Object.keys(contributedInGerman), Object.keys(contributed));
 });
 
-test("a reason of a newer server's is shown by its name", () => {
+test("an unknown reason of a newer server is shown by its name", () => {
   assert.equal(sentenceFor("moon_phase"), "moon_phase");
 });
 
-test("each of the language server's reasons has a sentence", () => {
-  const source = readFileSync("../caret_ls/skip.py", "utf-8");
+test("each reason of the language server has a sentence", () => {
+  const source = readFileSync("../caret_ls/skip_rules.py", "utf-8");
   const names = [...source.matchAll(/^ {4}[A-Z_]+ = "(\w+)"/gm)].map((found) => found[1] ?? "");
 
   assert.ok(names.length > 0);

@@ -1,1 +1,1 @@
-"""The definitions of exports, by what they are about."""
+"""The definitions of exports, by subject."""

@@ -1,4 +1,4 @@
-"""The audit trail as rows. Who wants to verify the chain itself takes `export_audit`'s form."""
+"""Export of audit entries as rows. `export_audit_log` writes the verifiable chain."""
 
 from datetime import datetime
 from typing import Final
@@ -42,7 +42,7 @@ def _page(asked: RowQuery, limit: int, cursor: str | None) -> Page[AuditEntryVie
 
 
 def _until(asked: RowQuery) -> datetime:
-    """What is added while it is read is no part of it."""
+    """Return the period's end, at most `now`: entries added while reading are left out."""
     return min(asked.period.end, asked.now)
 
 

@@ -1,7 +1,7 @@
-"""Every export there is, by name. All formats, and what shows the same rows elsewhere, share its
-one definition; changing what a column says is a new version of it.
+"""Registry of all exports by name.
 
-Another module's exports are registered by a line of _ALL.
+All formats, and pages that show the same rows, use the one definition. A change of a column's
+meaning is a new version. Register another module's exports in _ALL.
 """
 
 from types import MappingProxyType
@@ -28,7 +28,7 @@ _ALL: Final = (
 )
 EXPORTS: Final = MappingProxyType({export.name: export for export in _ALL})
 
-# All of them in one ZIP, see builds.pack; it has no rows of its own.
+# All exports in one ZIP, see jobs.evidence_pack. It has no rows of its own.
 PACK: Final = "evidence_pack"
 PACK_VERSION: Final = 1
 PACK_MEDIA: Final = "zip"

@@ -1,4 +1,4 @@
-"""Invoices and credit notes."""
+"""Export of invoices and credit notes."""
 
 from datetime import UTC, datetime, time
 from typing import Final

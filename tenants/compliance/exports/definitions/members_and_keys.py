@@ -1,4 +1,4 @@
-"""Who may do what, and by which keys: as it is now."""
+"""Exports of members and API keys, as they are now."""
 
 from typing import Final
 
@@ -36,7 +36,7 @@ MEMBERS: Final = Export(
     is_of_period=False,
 )
 
-# What a key is and may do; nothing of its text.
+# Properties and permissions of a key, without its text.
 _KEY: Final = (
     ExportColumn("lookup_id", ColumnType.TEXT),
     ExportColumn("kind", ColumnType.TEXT),

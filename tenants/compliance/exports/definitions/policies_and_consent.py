@@ -1,4 +1,4 @@
-"""What was allowed, by whom and why: policies, and who has agreed to what."""
+"""Exports of policies with their authors and reasons, and of consent receipts."""
 
 from typing import Any, Final
 
@@ -53,7 +53,7 @@ POLICY_LAYERS: Final = Export(
     name="policy_layers",
     version=1,
     title=gettext_noop("Policy overrides for teams and users"),
-    permission=Permission.READ_LAYERS,
+    permission=Permission.READ_OVERRIDES,
     columns=(
         ExportColumn("kind", ColumnType.TEXT),
         ExportColumn("id", ColumnType.ID),

@@ -1,7 +1,7 @@
 """The record of processing that a processor keeps for each controller (GDPR, article 30(2)).
 
-A row is one statement, with the letter of the article that asks for it and where it comes from: the
-operator's settings, the tenant's own policy and rules, or what this release does.
+A row is one statement, with the article's paragraph and the source: the operator's settings, the
+tenant's own policy and rules, or this release of Caret.
 """
 
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ def _contact(party: InvoiceParty) -> str:
 
 
 def _categories(asked: RowQuery) -> Iterator[Row]:
-    """With the days that are in force, as the retention report has them."""
+    """Yield the data classes with the retention days in force, as in the retention report."""
     rules = rules_of(tenant_id=asked.tenant_id)
     for data_class, terms in DATA_CLASSES.items():
         basis = f"{terms.purpose} Basis: {terms.legal_basis}. Kept in: {terms.surface}."
@@ -92,7 +92,7 @@ def _transfers(asked: RowQuery) -> Iterator[Row]:
 
 
 def _own_measures(asked: RowQuery, policy: TenantPolicy) -> Iterator[Row]:
-    """What the tenant has chosen."""
+    """Yield the measures that the tenant has chosen."""
     row = Tenant.objects.get(id=asked.tenant_id)
     second_factor = row.is_mfa_required or policy.is_mfa_required
     for name, is_on in (

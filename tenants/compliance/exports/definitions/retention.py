@@ -1,4 +1,4 @@
-"""What is kept for how long, what was deleted, and what proves it."""
+"""Exports of retention rules, purges, holds and deletion certificates."""
 
 import json
 from typing import Any, Final
@@ -25,10 +25,10 @@ _CLASS: Final = (
     ExportColumn("legal_basis", ColumnType.TEXT),
     ExportColumn("surface", ColumnType.TEXT),
     ExportColumn("days", ColumnType.INTEGER),
-    ExportColumn("rule_version", ColumnType.INTEGER),  # empty: there was no rule yet
+    ExportColumn("rule_version", ColumnType.INTEGER),  # empty: no rule was set yet
     ExportColumn("author_email", ColumnType.TEXT),
     ExportColumn("reason", ColumnType.TEXT),
-    ExportColumn("records", ColumnType.INTEGER),  # empty: no rows of the tenant's own
+    ExportColumn("records", ColumnType.INTEGER),  # empty: no rows per tenant
     ExportColumn("oldest_at", ColumnType.TIME),
     ExportColumn("due", ColumnType.INTEGER),
     ExportColumn("held", ColumnType.INTEGER),
@@ -113,7 +113,7 @@ LEGAL_HOLDS: Final = Export(
 
 
 def _certificate_row(found: CertificateView) -> Row:
-    """The document last, as it was signed: `verify_certificate` wants just this."""
+    """Return the row with the signed document last, which `verify_certificate` reads."""
     said: dict[str, Any] = json.loads(found.document)
     facts = (said.get("data_class"), said.get("method"), said.get("reason"))
     return (found.id, found.number, found.created_at, *facts, found.document)

@@ -1,4 +1,4 @@
-"""Usage: each request, and the counts of each day that dashboards add up."""
+"""Exports of usage: each request, and the counts of each day."""
 
 from datetime import datetime
 from typing import Final
@@ -24,7 +24,7 @@ def _columns(kind: ColumnType, *names: str) -> tuple[ExportColumn, ...]:
 
 def _arrived(_tenant_id: TenantId, now: datetime) -> datetime:
     stream = UsageStream(connect(), consumer="exports")
-    return stream.arrived_until(now=now) - UNDER_WAY
+    return stream.find_arrived_until(now=now) - UNDER_WAY
 
 
 def _counted(tenant_id: TenantId, _now: datetime) -> datetime | None:
@@ -43,7 +43,7 @@ _RECORD_COLUMNS: Final = (
     *_columns(ColumnType.NUMBER, "first_token_ms", "engine_ms", "total_ms"),
 )
 
-# One row a request. Users are ids: who they are is in the export of members.
+# One row for each request, with user IDs only. The export of members has their names.
 USAGE_RECORDS: Final = Export(
     name="usage_records",
     version=1,

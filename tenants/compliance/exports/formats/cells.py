@@ -1,8 +1,8 @@
-"""What a value is in formats of text: the same in all of them.
+"""Values in text formats, the same in all of them.
 
-time       2026-11-20T12:30:00.000000Z, always with six digits, so that texts sort as times do
+time       2026-11-20T12:30:00.000000Z, always with six digits, so that texts sort by time
 truth      true, false
-empty      CSV and XLSX: nothing in the cell; NDJSON: null
+empty      CSV and XLSX: an empty cell; NDJSON: null
 """
 
 from datetime import UTC, datetime
@@ -10,8 +10,8 @@ from typing import Final
 
 from tenants.compliance.exports.rows import ColumnType, Value
 
-# What a spreadsheet takes for a formula, or skips before one, when a cell begins with it, full
-# width included; a leading ' says that it is text. Source: OWASP, CSV injection.
+# Characters at a cell's beginning that a spreadsheet takes for a formula or skips before one, with
+# full-width forms. A leading ' marks the cell as text. Source: OWASP, CSV injection.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
@@ -20,7 +20,7 @@ def format_time(moment: datetime) -> str:
 
 
 def escape_formula(kind: ColumnType, value: Value) -> Value:
-    """For who may open it in a spreadsheet: times spelt, and nothing that would be computed."""
+    """Return a value that a spreadsheet shows but never computes, with times as text."""
     if isinstance(value, str) and kind is ColumnType.TEXT and value.startswith(_FORMULA):
         return f"'{value}"
     return format_time(value) if isinstance(value, datetime) else value

@@ -1,7 +1,7 @@
-"""Rows as Parquet: the same values as in CSV, typed; ids are text, as other tools know them.
+"""Rows as Parquet, typed, with the values of CSV. IDs are text, for other tools.
 
-Rows are gathered to groups of 10,000 in Arrow's own memory, a column each: a file is quick to
-read, and memory does not grow with it.
+Rows are collected in column groups of 10,000 in Arrow's memory, so that the file is fast to read
+and memory use is constant.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,17 +11,17 @@ from tenants.compliance.exports.digesting_writer import DigestingWriter, WriteDi
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row
 
-# 14 MB less than with 50,000.
+# 14 MB less memory than with 50,000.
 GROUP_ROWS: Final = 10_000
 
 
 def write_parquet(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> WriteDigest:
-    """Raises OSError."""
-    # Imported here: 60 MB and a third of a second, for those who want it.
+    """Write an export as Parquet. Raises OSError."""
+    # Imported here: the import takes 60 MB and a third of a second.
     import pyarrow
     from pyarrow import parquet
 
-    # Its own pool keeps what it has once had: 30 MB of 120,000 rows.
+    # Arrow's own pool never returns memory: 30 MB after 120,000 rows.
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())
     written = WriteDigest()
     schema = _schema(export)

@@ -1,7 +1,7 @@
-"""Folders for what a writer must put on disk before it can seal it: private, and gone with it.
+"""Private temporary folders for writers that need files on disk before encryption.
 
-A writer that is killed cannot remove its own. Each folder is locked as long as its process lives;
-whoever makes the next one removes those that nobody holds any more.
+A killed writer cannot remove its folder. Each folder is locked while its process lives, and the
+next writer removes the folders that are no longer locked.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ _LOCK: Final = "lock"
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Readable by its owner alone. Raises OSError."""
+    """Create a folder that only its owner can read, and remove it at the end. Raises OSError."""
     remove_abandoned()
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:
         folder = Path(name)
@@ -35,7 +35,10 @@ def remove_abandoned() -> None:
 
 
 def _is_abandoned(folder: Path) -> bool:
-    """One that has no lock yet was made a moment ago by somebody who lives."""
+    """Return whether no process holds the folder's lock.
+
+    A folder without a lock file is new, and its process is alive.
+    """
     try:
         with (folder / _LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,5 +1,7 @@
-"""Rows as files. Each writer takes the same batches; what a value is, is the same in all of them
-(cells.py)."""
+"""Rows as CSV and NDJSON, and the table of all formats.
+
+Every writer takes the same batches, and values are the same in all formats (cells.py).
+"""
 
 import csv
 import io
@@ -21,7 +23,7 @@ _TRUTHS: Final = {True: "true", False: "false"}
 
 
 def write_csv(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> WriteDigest:
-    """RFC 4180, UTF-8, with a header. Raises OSError."""
+    """Write CSV (RFC 4180, UTF-8, with a header). Raises OSError."""
     written = WriteDigest()
     text = io.StringIO(newline="")
     writer = csv.writer(text)
@@ -30,16 +32,16 @@ def write_csv(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) 
         for row in rows:
             writer.writerow(_cells(export.columns, row))
         written.rows += len(rows)
-        out.write(written.note(_taken(text)))
-    out.write(written.note(_taken(text)))  # of an export without rows, its header
+        out.write(written.update(_taken(text)))
+    out.write(written.update(_taken(text)))  # the header of an export without rows
     return written
 
 
 def write_ndjson(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> WriteDigest:
-    """One object a line. Raises OSError."""
+    """Write one JSON object a line. Raises OSError."""
     written, encode = WriteDigest(), msgspec.json.Encoder().encode_lines
     for rows in batches:
-        out.write(written.note(encode([_object(export.columns, row) for row in rows])))
+        out.write(written.update(encode([_object(export.columns, row) for row in rows])))
         written.rows += len(rows)
     return written
 

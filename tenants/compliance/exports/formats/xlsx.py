@@ -1,9 +1,9 @@
-"""Rows as a workbook with one sheet: the same values as in CSV.
+"""Rows as an XLSX workbook with one sheet, with the values of CSV.
 
-Rows go to a file of the library's own in a private folder, so memory does not grow with them. A
-sheet has 1,048,576 rows, a cell 32,767 characters: what does not fit is refused, never cut. Times
-are text, as a workbook knows no time zone; numbers of more than 15 digits, which it would round,
-are text as well.
+The library buffers rows in a file in a private folder, so that memory use is constant. A sheet has
+1,048,576 rows and a cell 32,767 characters: larger data is rejected, never truncated. Times are
+text, because workbooks have no time zones. Numbers of more than 15 digits are text, because a
+workbook would round them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,17 +17,17 @@ from tenants.compliance.exports.formats.cells import escape_formula
 from tenants.compliance.exports.formats.temp_dir import scratch_folder
 from tenants.compliance.exports.rows import Row, Value
 
-MAX_ROWS: Final = 1_048_576 - 1  # below the names of the columns
+MAX_ROWS: Final = 1_048_576 - 1  # below the header
 MAX_CHARS: Final = 32_767
 _EXACT_BELOW: Final = 10**15
-# The same rows are the same bytes.
-_MADE_AT: Final = datetime(2000, 1, 1)  # noqa: DTZ001  # as the library takes it
-_MAX_NAME_CHARS: Final = 31  # of a sheet
+# A fixed time, so that equal rows give equal bytes.
+_MADE_AT: Final = datetime(2000, 1, 1)  # noqa: DTZ001  # the library expects a naive time
+_MAX_NAME_CHARS: Final = 31  # of a sheet's name
 
 
 def write_xlsx(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) -> WriteDigest:
-    """Raises OSError, and Invalid for what does not fit into a sheet."""
-    # Imported here: a fifth of a second, for those who want it.
+    """Write XLSX. Raises OSError, and InvalidValue if the data does not fit into a sheet."""
+    # Imported here: the import takes a fifth of a second.
     from xlsxwriter import Workbook
 
     written = WriteDigest()
@@ -41,7 +41,8 @@ def write_xlsx(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes])
         try:
             _fill(book, sheet, export, batches, written)
         except BaseException:
-            sheet._opt_close()  # else the library closes its file with the book, which it writes
+            # otherwise the library closes this file only with the book, which it would write
+            sheet._opt_close()
             raise
         book.close()
     return written
@@ -59,7 +60,7 @@ def _fill(
 
 
 def require_rows(num_rows: int) -> None:
-    """Raises Invalid."""
+    """Check that the rows fit into a sheet. Raises InvalidValue."""
     if num_rows > MAX_ROWS:
         raise InvalidValue(
             "format",
@@ -82,7 +83,7 @@ def _write_row(sheet: Any, number: int, export: Export, row: Row) -> None:
 
 
 def _write_cell(sheet: Any, row: int, column: int, value: Value) -> None:
-    """By its type, never by its looks: `write` would take a text for a formula or an address."""
+    """Write a cell by its type. The library's `write` turns some texts into formulas or links."""
     match value:
         case None:
             return

@@ -1,10 +1,12 @@
-"""Whose build it is. Every change of a build is conditional on the claim, in one UPDATE whose row
-count is looked at: a worker that was too slow, or whose build was cancelled, finds out with its
-next step and stops. One that was killed lets go after CLAIM_FOR.
+"""Claims of export jobs, so that only one worker runs a job.
 
-Builds go in two lanes, each with a worker of its own at most. To write the file of many rows takes
-minutes and cannot be divided: that is the long lane's. All else is the short one's, where a turn
-takes seconds.
+Every change of a job is conditional on the claim, in one UPDATE whose row count is checked. A
+worker that was too slow, or whose job was cancelled, notices at its next step and stops. The claim
+of a killed worker expires after CLAIM_FOR.
+
+Jobs run in two lanes, each with at most one worker. Writing a file of many rows takes minutes and
+cannot be divided, so it runs in the long lane. Everything else takes seconds and runs in the short
+lane.
 """
 
 from collections.abc import Callable
@@ -22,10 +24,11 @@ from tenants.compliance.exports.jobs.progress import is_reading_done
 from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, JobEvent, JobState, advance
 from tenants.models import ExportJob
 
-# Longer than a writer works without reading or writing: a sheet of a million rows is packed.
+# Longer than a writer works without reading or writing, such as when it packs a sheet of a million
+# rows.
 CLAIM_FOR: Final = timedelta(seconds=120)
-MAX_ATTEMPTS: Final = 5  # without coming on
-SHORT_ROWS: Final = 20_000  # are written within seconds, in every format
+MAX_ATTEMPTS: Final = 5  # without progress
+SHORT_ROWS: Final = 20_000  # written within seconds in every format
 Clock = Callable[[], datetime]
 
 
@@ -40,7 +43,7 @@ def lane_of(row: ExportJob) -> JobLane:
 
 
 class ClaimLost(Exception):
-    """It is somebody else's by now, or was cancelled."""
+    """Another worker has the job, or it was cancelled."""
 
 
 @dataclass(slots=True)
@@ -50,32 +53,34 @@ class JobClaim:
     until: datetime
     clock: Clock
 
-    def update(self, **fields: Any) -> None:
-        """Changes the build, and holds it on. Inside the tenant's scope. Raises Lost."""
+    def update_job(self, **fields: Any) -> None:
+        """Change the job and extend the claim, inside the tenant's scope. Raises ClaimLost."""
         until = self.clock() + CLAIM_FOR
         ours = ExportJob.objects.filter(
             tenant_id=self.tenant_id,
             id=self.build_id,
-            state=JobState.BUILDING,
+            state=JobState.RUNNING,
             claimed_until=self.until,
         )
         if not ours.update(**{"claimed_until": until, **fields}):
             raise ClaimLost
         self.until = until
 
-    def hold(self) -> None:
-        """Raises Lost."""
+    def renew(self) -> None:
+        """Extend the claim. Raises ClaimLost."""
         with tenant_scope(self.tenant_id):
-            self.update()
+            self.update_job()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         with tenant_scope(self.tenant_id):
-            self.update(claimed_until=None)
+            self.update_job(claimed_until=None)
 
 
 def claim_next(tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT) -> JobClaim | None:
-    """The oldest of a tenant's in the lane, unless one of its builds is in hand: a tenant has one
-    worker at most. One query where there is nothing to do."""
+    """Claim the tenant's oldest job in the lane; None if there is none or one is claimed already.
+
+    A tenant has at most one worker. One query if there is nothing to do.
+    """
     now = clock()
     with tenant_scope(tenant_id):
         waiting = ExportJob.objects.filter(tenant_id=tenant_id, state__in=UNDER_WAY, swept_at=None)
@@ -87,7 +92,7 @@ def claim_next(tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT)
 
 
 def _claim(row: ExportJob, tenant_id: TenantId, now: datetime, clock: Clock) -> JobClaim | None:
-    """None: another worker was faster."""
+    """Claim a job; None: another worker was faster."""
     until = now + CLAIM_FOR
     state = JobState(row.state)
     free = Q(claimed_until=None) | Q(claimed_until__lte=now)

@@ -1,5 +1,8 @@
-"""What is over goes: its key is shredded first, so that from then on nothing of it is read, then
-its objects. Of what is finished go the parts; the file stays until it expires."""
+"""Cleanup of export jobs.
+
+For jobs that ended, the key is shredded first, which makes everything unreadable, and then the
+objects are deleted. For finished jobs only the parts are deleted; the file stays until it expires.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,7 +21,7 @@ from tenants.models import ExportJob, ExportObject
 from tenants.security.authorization.directory import list_tenants
 from tenants.security.encryption.operations import shred_scope
 
-_BATCH: Final = 500  # objects of a build in one transaction
+_BATCH: Final = 500  # objects of a job in one transaction
 logger = structlog.get_logger(__name__)
 
 
@@ -26,7 +29,8 @@ def sweep(*, now: datetime) -> None:
     for tenant_id in list_tenants().values():
         try:
             sweep_tenant(tenant_id=tenant_id, now=now)
-        except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
+        # One tenant's failure must not delay the others.
+        except Exception as error:  # noqa: BLE001
             logger.error("exports.not_swept", tenant_id=tenant_id, error=type(error).__name__)
 
 
@@ -36,7 +40,7 @@ def sweep_tenant(*, tenant_id: TenantId, now: datetime) -> None:
         unswept.filter(state=JobState.FINISHED, expires_at__lte=now).update(
             state=advance(JobState.FINISHED, JobEvent.EXPIRE)
         )
-        # Whoever still works at one finds out with its next step, and writes no more.
+        # A worker that still runs such a job notices at its next step and writes no more.
         idle = unswept.filter(Q(claimed_until=None) | Q(claimed_until__lte=now))
         over = list(idle.filter(state__in=TERMINAL).values_list("id", flat=True))
         finished = list(unswept.filter(state=JobState.FINISHED).values_list("id", flat=True))
@@ -47,11 +51,13 @@ def sweep_tenant(*, tenant_id: TenantId, now: datetime) -> None:
 
 
 def expire_finished(*, tenant_id: TenantId, now: datetime) -> None:
-    """All at once: somebody is erased whom any of them may name. Those that are being built begin
-    anew, without what they have read. Raises what the storage raises."""
+    """Expire all finished exports, because any of them may contain a user who is erased.
+
+    Running jobs start again without the rows they have read. Raises what the storage raises.
+    """
     with tenant_scope(tenant_id):
         left = _begin_anew(tenant_id, now)
-        # Behind those: one that was finished meanwhile is among these.
+        # After the restart of running jobs, so that one that finished meanwhile is included.
         finished = ExportJob.objects.filter(tenant_id=tenant_id, state=JobState.FINISHED)
         finished.update(expires_at=now)
     _delete_objects(tenant_id, left)
@@ -59,13 +65,16 @@ def expire_finished(*, tenant_id: TenantId, now: datetime) -> None:
 
 
 def _begin_anew(tenant_id: TenantId, now: datetime) -> list[UUID]:
-    """Inside the tenant's scope: ids of objects that nobody reads any more. Whoever is at one of
-    these builds loses it; what he still writes is sealed before the shredding, or not at all."""
+    """Restart running jobs, and return the IDs of their objects, inside the tenant's scope.
+
+    A worker on such a job loses its claim. Data that it still writes is sealed before the
+    shredding, or not at all.
+    """
     unswept = ExportJob.objects.filter(tenant_id=tenant_id, swept_at=None)
     rows = (
-        unswept.filter(state__in=(JobState.BUILDING, *TERMINAL)).select_for_update().order_by("id")
+        unswept.filter(state__in=(JobState.RUNNING, *TERMINAL)).select_for_update().order_by("id")
     )
-    building = [row for row in rows if row.state == JobState.BUILDING]
+    building = [row for row in rows if row.state == JobState.RUNNING]
     for row in building:
         unswept.filter(id=row.id).update(
             members=write_members(unread(read_members(row.members))),
@@ -74,7 +83,7 @@ def _begin_anew(tenant_id: TenantId, now: datetime) -> list[UUID]:
             claimed_until=None,
             num_attempts=0,
         )
-    for row in rows:  # those that are over as well: their sweep may wait for who was at them
+    for row in rows:  # ended jobs, too: their sweep may wait for a worker
         shred_scope(tenant_id=tenant_id, scope=sealed_objects.scope_of(row.id), now=now)
     objects = ExportObject.objects.filter(
         tenant_id=tenant_id, build_id__in=[row.id for row in building]
@@ -91,7 +100,7 @@ def _sweep_build(tenant_id: TenantId, build_id: UUID, now: datetime) -> None:
 
 
 def _delete(tenant_id: TenantId, build_id: UUID, which: Q) -> None:
-    """The object first: killed in between, its row is there to try again."""
+    """Delete objects, then their rows: after a crash the row remains for another attempt."""
     while True:
         with tenant_scope(tenant_id):
             rows = ExportObject.objects.filter(which, tenant_id=tenant_id, build_id=build_id)

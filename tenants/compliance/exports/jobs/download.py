@@ -1,4 +1,4 @@
-"""The file again, by a link: whole pieces, opened one at a time."""
+"""Download of an export's file by a signed URL, decrypted in pieces."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,16 +27,19 @@ class Download:
     build_id: UUID
     name: str
     num_bytes: int
-    object_ids: list[UUID]  # of its pieces, in order
+    object_ids: list[UUID]  # of the pieces, in order
 
-    def pieces(self) -> Iterator[bytes]:
-        """Each one a transaction of its own. Raises what opening and the storage raise."""
+    def read_pieces(self) -> Iterator[bytes]:
+        """Yield the pieces, each in a transaction of its own.
+
+        Raises what decryption and the storage raise.
+        """
         for object_id in self.object_ids:
             yield sealed_objects.get(self.tenant_id, self.build_id, object_id)
 
 
 def find_link(*, token: str, now: datetime) -> SignedUrl:
-    """Whatever it leads to. Raises NotFound. No queries."""
+    """Parse a signed URL, without checking its target. No queries. Raises NotFound."""
     link = parse_signed_url(token, now=now)
     if link is None:
         raise _no_link()
@@ -44,8 +47,10 @@ def find_link(*, token: str, now: datetime) -> SignedUrl:
 
 
 def open_download(*, link: SignedUrl, address: str, request_id: str, now: datetime) -> Download:
-    """In the trail before a byte of it is given. Raises NotFound for every link that is not good:
-    nobody learns why."""
+    """Open a download and record it in the audit log before any data is sent.
+
+    Raises NotFound for every invalid link, without revealing the reason.
+    """
     with tenant_scope(link.tenant_id):
         try:
             actor = _issuer(link, address, request_id, now)
@@ -66,8 +71,7 @@ def open_download(*, link: SignedUrl, address: str, request_id: str, now: dateti
 
 
 def _issuer(link: SignedUrl, address: str, request_id: str, now: datetime) -> Actor:
-    """Who was given the link, as he stands now: what he may not any more, his links do not either.
-    Raises Refused."""
+    """Return the actor who created the link, with present permissions. Raises DomainError."""
     if link.key is not None:
         return find_key_actor(
             tenant_id=link.tenant_id, lookup_id=link.key, address=address, now=now

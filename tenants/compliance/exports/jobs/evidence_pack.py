@@ -1,11 +1,11 @@
-"""The evidence pack: all exports in one ZIP, each with its proof, and what proves more than a list.
+"""The evidence pack: all exports in one ZIP with their proofs, the audit chain and certificates.
 
 usage_days.csv, usage_days.csv.proof.json ...   every export, as CSV
-audit-trail.ndjson                              the chain itself: `verify_audit`
-certificates/00001.json ...                     as they were signed: `verify_certificate`
-caret-signing-keys.json                         the keys in use, for comparing with one's own
+audit-trail.ndjson                              the audit chain, for `verify_audit`
+certificates/00001.json ...                     signed documents, for `verify_certificate`
+caret-signing-keys.json                         the keys in use, to compare with trusted ones
 README.txt                                      how to verify
-manifest.json                                   signed: every file, its bytes and its SHA-256
+manifest.json                                   signed: every file with its size and SHA-256
 """
 
 from collections.abc import Sequence
@@ -62,25 +62,28 @@ says whether every file is as it was signed. It wants the proof of the ZIP besid
 
 @dataclass(frozen=True, slots=True)
 class _Archive:
-    """Writes one file after the other, and keeps what the manifest says of each."""
+    """Writes files one after the other, and collects their entries for the manifest."""
 
     zip: ZipFile
     files: list[dict[str, Any]] = field(default_factory=list)
 
-    def note(self, name: str, written: WriteDigest) -> None:
+    def record_entry(self, name: str, written: WriteDigest) -> None:
         about = {"name": name, "bytes": written.num_bytes, "sha256": written.sha256}
         self.files.append(about)
 
-    def put(self, name: str, data: bytes) -> None:
+    def write_file(self, name: str, data: bytes) -> None:
         written = WriteDigest()
-        self.zip.writestr(name, written.note(data), ZIP_DEFLATED)
-        self.note(name, written)
+        self.zip.writestr(name, written.update(data), ZIP_DEFLATED)
+        self.record_entry(name, written)
 
 
 def write_pack(
     claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], *, slug: str, out: IO[bytes]
 ) -> None:
-    """Memory does not grow with it. Raises Lost, and what sealing and the storage raise."""
+    """Write the pack. Memory use is constant.
+
+    Raises ClaimLost, and what encryption and the storage raise.
+    """
     with ZipFile(out, "w", ZIP_DEFLATED) as file:
         archive = _Archive(file)
         for place, member in enumerate(members):
@@ -88,9 +91,9 @@ def write_pack(
         _write_trail(archive, claim, row)
         _write_certificates(archive, claim, members)
         keys = write_public_keys(signing_keys().public_keys())
-        archive.put(KEYS_FILE, keys.encode())
-        archive.put(README, _readme(claim, row, members, slug).encode())
-        archive.put(MANIFEST, _manifest(archive, claim, row, slug))
+        archive.write_file(KEYS_FILE, keys.encode())
+        archive.write_file(README, _readme(claim, row, members, slug).encode())
+        archive.write_file(MANIFEST, _manifest(archive, claim, row, slug))
 
 
 def _write_member(
@@ -100,15 +103,15 @@ def _write_member(
     name = f"{export.name}.csv"
     with archive.zip.open(name, "w", force_zip64=True) as file:
         written = write_csv(export, read_back(claim, place, export), file)
-    archive.note(name, written)
+    archive.record_entry(name, written)
     proof = sign_proof(
         tenant_id=claim.tenant_id,
         file=file_of(row, export, media="csv", name=name),
-        beginning=member.beginning,
+        beginning=member.proof_start,
         written=written,
         now=claim.clock(),
     )
-    archive.put(name + PROOF_SUFFIX, proof)
+    archive.write_file(name + PROOF_SUFFIX, proof)
 
 
 def _write_trail(archive: _Archive, claim: JobClaim, row: ExportJob) -> None:
@@ -122,19 +125,21 @@ def _write_trail(archive: _Archive, claim: JobClaim, row: ExportJob) -> None:
             now=claim.clock(),
             reason="evidence pack",
         )
-    archive.note(TRAIL, written)
+    archive.record_entry(TRAIL, written)
 
 
 def _write_certificates(
     archive: _Archive, claim: JobClaim, members: Sequence[ExportProgress]
 ) -> None:
-    """Those of the period, as their export has them."""
+    """Write the certificates of the period, from the rows of their export."""
     names = [column.name for column in CERTIFICATE_ROWS.columns]
     place = [member.definition for member in members].index(CERTIFICATE_ROWS.name)
     for rows in read_back(claim, place, CERTIFICATE_ROWS):
         for values in rows:
             said = dict(zip(names, values, strict=True))
-            archive.put(f"{CERTIFICATES}{said['number']:05}.json", str(said["document"]).encode())
+            archive.write_file(
+                f"{CERTIFICATES}{said['number']:05}.json", str(said["document"]).encode()
+            )
 
 
 def _readme(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], slug: str) -> str:

@@ -1,4 +1,4 @@
-"""The file of a build, written from its parts into sealed pieces; its proof."""
+"""Writing of a job's file from its parts into encrypted pieces, with the proof."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,8 +27,10 @@ class ExportFile:
 
 
 def write_file(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) -> ExportFile:
-    """Anew, whatever an earlier attempt has written. Raises Lost, Refused, and what sealing and the
-    storage raise."""
+    """Write the file from the beginning, whatever an earlier attempt has written.
+
+    Raises ClaimLost, DomainError, and what encryption and the storage raise.
+    """
     sealed_objects.forget_file(claim)
     slug = _slug(claim)
     name = f"{slug}-{row.definition}-{row.since:%Y-%m-%d}-{row.until:%Y-%m-%d}.{row.media}"
@@ -72,10 +74,10 @@ def _pack_file(row: ExportJob, name: str) -> ProvenFile:
 
 
 def _beginning(members: Sequence[ExportProgress]) -> ProofStart:
-    """Of all: the first one's head, and the moment up to which all are complete."""
+    """Return the first export's chain head, and the time until when all exports are complete."""
     moments = [each.complete_until for each in members if each.complete_until is not None]
     is_complete = len(moments) == len(members)
-    return ProofStart(min(moments) if is_complete else None, members[0].beginning.head)
+    return ProofStart(min(moments) if is_complete else None, members[0].proof_start.head)
 
 
 def _slug(claim: JobClaim) -> str:

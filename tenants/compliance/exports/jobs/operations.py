@@ -1,4 +1,4 @@
-"""Asks for an export, cancels one, gives a link to its file."""
+"""Operations that request and cancel exports, and create signed URLs."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ from tenants.models import ExportJob, Tenant
 from tenants.security.audit.operations import record_change, record_read
 from tenants.security.authorization.actor import Actor
 
-MAX_UNDER_WAY: Final = 10  # of a tenant
+MAX_UNDER_WAY: Final = 10  # per tenant
 MAX_STORED: Final = 100
 MAX_STORED_BYTES: Final = 20 * 1024**3
 LINK_FOR: Final = timedelta(minutes=10)
@@ -41,7 +41,7 @@ class ExportRequest:
 
 
 def request_export(*, actor: Actor, wish: ExportRequest, now: datetime) -> BuildView:
-    """Raises Forbidden, Invalid, and Conflict for one too many."""
+    """Request an export. Raises Forbidden, InvalidValue, and Conflict if there are too many."""
     _require_known(wish)
     require_may(actor, wish.definition)
     require_period(wish.period)
@@ -75,7 +75,10 @@ def request_export(*, actor: Actor, wish: ExportRequest, now: datetime) -> Build
 
 
 def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:
-    """What was read of it goes with the next sweep. Raises Forbidden, NotFound, Conflict."""
+    """Cancel an export. The next sweep deletes what was read.
+
+    Raises Forbidden, NotFound, Conflict.
+    """
     with tenant_scope(actor.tenant_id):
         row = find_row(actor, build_id)
         before = JobState(row.state)
@@ -98,7 +101,10 @@ def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:
 
 
 def create_signed_url(*, actor: Actor, build_id: UUID, now: datetime) -> SignedUrlToken:
-    """Good for LINK_FOR, for as long as its issuer may. Raises Forbidden, NotFound, Conflict."""
+    """Create a URL that is valid for LINK_FOR, while its creator has the permissions.
+
+    Raises Forbidden, NotFound, Conflict.
+    """
     with tenant_scope(actor.tenant_id):
         row = find_row(actor, build_id)
         if row.state != JobState.FINISHED or row.expires_at is None or row.expires_at <= now:
@@ -140,7 +146,7 @@ def _members(wish: ExportRequest) -> list[ExportProgress]:
 def _expected(actor: Actor, wish: ExportRequest, now: datetime) -> int | None:
     if wish.definition == PACK:
         return None
-    return EXPORTS[wish.definition].source.expect(RowQuery(actor, wish.period, now))
+    return EXPORTS[wish.definition].source.count(RowQuery(actor, wish.period, now))
 
 
 def _told(wish: ExportRequest) -> dict[str, str | int | dict[str, object] | None]:

@@ -1,4 +1,4 @@
-"""How far each export of a build has come: one, or of an evidence pack all of them."""
+"""Progress of each export of a job: one export, or all of them for an evidence pack."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -14,17 +14,17 @@ class ExportProgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     definition: str
     version: int
     is_begun: bool = False
-    is_read: bool = False
-    place: str | None = None  # after which the next batch begins; None: at the beginning
+    is_reading_done: bool = False
+    place: str | None = None  # the position after which the next batch begins; None: the beginning
     num_parts: int = 0
     rows: int = 0
-    # What is true before the first row is read.
+    # The state before the first row is read.
     complete_until: datetime | None = None
     sequence: int = 0  # of the audit chain's head
     hash: str = ""
 
     @property
-    def beginning(self) -> ProofStart:
+    def proof_start(self) -> ProofStart:
         return ProofStart(self.complete_until, ChainHead(self.sequence, bytes.fromhex(self.hash)))
 
 
@@ -39,18 +39,18 @@ def started(member: ExportProgress, beginning: ProofStart) -> ExportProgress:
 
 
 def unread(members: Iterable[ExportProgress]) -> list[ExportProgress]:
-    """As they were when it was asked for."""
+    """Return the progress as it was when the job was requested."""
     return [ExportProgress(member.definition, member.version) for member in members]
 
 
 def with_part(member: ExportProgress, *, num_rows: int, place: str | None) -> ExportProgress:
-    """After a batch; place None: it was the last."""
+    """Return the progress after a batch; `place` None: it was the last one."""
     return msgspec.structs.replace(
         member,
         rows=member.rows + num_rows,
         num_parts=member.num_parts + (1 if num_rows else 0),
         place=place,
-        is_read=place is None,
+        is_reading_done=place is None,
     )
 
 
@@ -63,7 +63,7 @@ def write_members(members: Iterable[ExportProgress]) -> Any:
 
 
 def is_reading_done(document: object) -> bool:
-    """Whether nothing is left but to write the file; not so of a document that is none."""
+    """Return whether only the file is left to write; False for an invalid document."""
     try:
         return next_unread(read_members(document)) is None
     except msgspec.ValidationError:
@@ -71,5 +71,5 @@ def is_reading_done(document: object) -> bool:
 
 
 def next_unread(members: Sequence[ExportProgress]) -> int | None:
-    """The place of the first that is not read; None: all are."""
-    return next((place for place, each in enumerate(members) if not each.is_read), None)
+    """Return the index of the first export that is not completely read; None: all are."""
+    return next((place for place, each in enumerate(members) if not each.is_reading_done), None)

@@ -1,4 +1,4 @@
-"""Shows builds: to who may export, those whose rows they may read."""
+"""Queries of export jobs: those whose rows the actor may read."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,15 +31,15 @@ class BuildView:
     since: datetime
     until: datetime
     state: JobState
-    error: str  # ""; of a failed one why
+    error: str  # why the job failed; else ""
     rows_done: int
-    rows_expected: int | None  # None: not known
+    rows_expected: int | None  # None: unknown
     created_at: datetime
     finished_at: datetime | None
     expires_at: datetime | None
-    name: str  # of the file; "": there is none yet
+    name: str  # of the file; "": none yet
     num_bytes: int
-    proof: str  # the whole proof, as it was signed; ""
+    proof: str  # the signed proof; "": none yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +52,28 @@ class DefinitionView:
 
 
 def permissions_for(definition: str) -> frozenset[Permission]:
-    """That all of it takes, beside exporting."""
+    """Return the permissions that an export needs besides EXPORT."""
     if definition == PACK:
         return frozenset(export.permission for export in EXPORTS.values())
     return frozenset({EXPORTS[definition].permission})
 
 
 def may(actor: Actor, definition: str) -> bool:
-    """Not for a definition that is no more."""
-    return definition in (*EXPORTS, PACK) and all(map(actor.may, permissions_for(definition)))
+    """Return whether the actor may read the export's rows; False for a removed definition."""
+    return definition in (*EXPORTS, PACK) and all(
+        map(actor.has_permission, permissions_for(definition))
+    )
 
 
 def require_may(actor: Actor, definition: str) -> None:
-    """Raises Forbidden."""
+    """Check the permissions of an export. Raises Forbidden."""
     actor.require(Permission.EXPORT)
     for permission in sorted(permissions_for(definition)):
         actor.require(permission)
 
 
 def list_definitions(*, actor: Actor) -> list[DefinitionView]:
-    """What the actor may export. Raises Forbidden."""
+    """Return the exports that the actor may request. Raises Forbidden."""
     actor.require(Permission.EXPORT)
     found = [
         DefinitionView(
@@ -90,7 +92,10 @@ def list_definitions(*, actor: Actor) -> list[DefinitionView]:
 
 
 def list_builds(*, actor: Actor, limit: int, cursor: str | None) -> Page[BuildView]:
-    """Newest first, of definitions that the actor may read. Raises Forbidden, Invalid."""
+    """Return a page of jobs that the actor may read, newest first.
+
+    Raises Forbidden, InvalidValue.
+    """
     actor.require(Permission.EXPORT)
     after = read_cursor(cursor)
     names = [name for name in (*EXPORTS, PACK) if may(actor, name)]
@@ -102,13 +107,13 @@ def list_builds(*, actor: Actor, limit: int, cursor: str | None) -> Page[BuildVi
 
 
 def find_build(*, actor: Actor, build_id: UUID) -> BuildView:
-    """Raises Forbidden, NotFound."""
+    """Return one job. Raises Forbidden, NotFound."""
     with tenant_scope(actor.tenant_id):
         return view_of(find_row(actor, build_id))
 
 
 def find_row(actor: Actor, build_id: UUID) -> ExportJob:
-    """Inside the tenant's scope. Raises Forbidden, NotFound."""
+    """Return a job's row, inside the tenant's scope. Raises Forbidden, NotFound."""
     actor.require(Permission.EXPORT)
     found = ExportJob.objects.filter(tenant_id=actor.tenant_id, id=build_id)
     row = found.order_by("id").first()

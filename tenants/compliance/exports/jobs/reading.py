@@ -1,4 +1,4 @@
-"""The rows of a build again, and what its proofs say of them."""
+"""Reading of a job's stored rows, and the description of its files for proofs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,10 @@ from tenants.models import ExportJob
 
 
 def read_back(claim: JobClaim, place: int, export: Export) -> Iterator[Sequence[Row]]:
-    """A member's rows, a part at a time. Raises Lost, and what opening and the storage raise."""
+    """Yield the stored rows of one export in parts.
+
+    Raises ClaimLost, and what decryption and the storage raise.
+    """
     for data in sealed_objects.read_parts(claim, member=place):
         yield decode_part(data, export.columns)
 

@@ -1,13 +1,15 @@
-"""Builds what was asked for: reads rows into sealed parts, then writes the file from those.
+"""The worker for export jobs: reads rows into encrypted parts, then writes the file from them.
 
-    queued      each member: heads and watermark, batch > part, batch > part ...
-    building    parts > format > sealed pieces, proof
-    finished
+ queued      each export: chain head and watermark, batch > part, batch > part ...
+ building    parts > format > encrypted pieces, proof
+ finished
 
-A part and how far it brings the build are one transaction, so a worker that is killed has lost the
-part it was at and nothing else: the next one goes on behind the last. A file is written anew from
-the parts. Tenants take turns, a slice each; files of many rows are written in a lane of their own
-(`claim`), so that nobody waits for those but who asked for one himself.
+A part and the progress it makes are committed in one transaction. If a worker is killed, only its
+current part is lost, and the next worker continues after the last one. The file is always written
+from the beginning.
+
+Tenants take turns of one slice each. Files of many rows are written in a lane of their own
+(`claim`), so that they delay only the tenant who requested one.
 """
 
 import random
@@ -56,9 +58,10 @@ from tenants.security.authorization.actor import system_actor
 from tenants.security.authorization.directory import list_tenants
 
 KEPT_FOR: Final = timedelta(days=7)
-MAX_ROWS: Final = 50_000_000  # of one build
-_SLICE_S: Final = 2.0  # of reading, before another tenant's turn
-_RUN_S: Final = 5.0  # no further turn after that: the next run goes on, and other tasks between
+MAX_ROWS: Final = 50_000_000  # of one job
+_SLICE_S: Final = 2.0  # of reading before the next tenant's turn
+# no further turn after this: the next run continues, and other tasks run in between
+_RUN_S: Final = 5.0
 _GIVEN_UP: Final = gettext_noop(
     "The export could not be created. The operator's log has the details."
 )
@@ -66,10 +69,10 @@ logger = structlog.get_logger(__name__)
 
 
 def build_due(*, clock: Clock, lane: JobLane = JobLane.SHORT) -> None:
-    """All tenants' of the lane, in turns, until nothing is left or the time is over."""
+    """Run the jobs of all tenants in the lane, in turns, until none is left or the time is up."""
     over_at_s = monotonic() + _RUN_S
     waiting = list(list_tenants().values())
-    # Else those whom the end of a run cuts off would be the same ones each time.
+    # Otherwise the end of a run would always cut off the same tenants.
     random.shuffle(waiting)
     while waiting:
         still: list[TenantId] = []
@@ -82,8 +85,7 @@ def build_due(*, clock: Clock, lane: JobLane = JobLane.SHORT) -> None:
 
 
 def visit(tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT) -> bool:
-    """One slice of the tenant's oldest build in the lane. False: there is nothing to do, or not
-    now."""
+    """Run one slice of the tenant's oldest job in the lane. Return False if there is none."""
     try:
         claim = claim_next(tenant_id, clock, lane)
         if claim is None:
@@ -91,15 +93,19 @@ def visit(tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT) -> b
         _work_or_fail(claim, lane)
     except ClaimLost:
         pass
-    except Exception as error:  # noqa: BLE001  # one tenant's keeps no other's waiting
-        # The claim stays: it is tried again once it has run out.
+    # One tenant's failure must not delay the others.
+    except Exception as error:  # noqa: BLE001
+        # The claim stays: the job is retried when it expires.
         logger.error("exports.job_failed", tenant_id=tenant_id, error=type(error).__name__)
         return False
     return True
 
 
 def _work_or_fail(claim: JobClaim, lane: JobLane) -> None:
-    """Raises Lost, and what is worth another try."""
+    """Work on a job, and mark it as failed after a DomainError.
+
+    Raises ClaimLost, and errors that deserve another attempt.
+    """
     try:
         _work(claim, lane)
     except DomainError as refusal:
@@ -115,13 +121,13 @@ def _work(claim: JobClaim, lane: JobLane) -> None:
     while (place := next_unread(members)) is not None:
         members[place] = _read_batch(claim, row, members, place)
         if monotonic() >= over_at_s:
-            claim.let_go()
+            claim.release()
             return
-    row = _read(claim)  # which knows how many rows there are by now
+    row = _read(claim)  # with the present number of rows
     if lane_of(row) is lane:
         _finish(claim, row, members)
     else:
-        claim.let_go()
+        claim.release()
 
 
 def _read(claim: JobClaim) -> ExportJob:
@@ -130,8 +136,10 @@ def _read(claim: JobClaim) -> ExportJob:
 
 
 def asked_of(row: ExportJob, claim: JobClaim) -> RowQuery:
-    """Of one moment, however often it was gone on with. That the requester may was looked at when
-    he asked, and is when he fetches it."""
+    """Return the query of the job's rows, as of the time when the job first began.
+
+    The requester's permissions are checked at the request and at the download.
+    """
     tenant_id = TenantId(str(row.tenant_id))
     if row.began_at is None:
         row.began_at = claim.clock()
@@ -155,13 +163,13 @@ def _read_batch(
 def _keep(
     claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], place: int, batch: RowBatch
 ) -> None:
-    """The part first; that it counts, and how far it brings the build, in one transaction."""
+    """Store a part, then commit its mark and the job's progress in one transaction."""
     object_id: UUID | None = None
     if batch.rows:
         number = members[place].num_parts - 1
         object_id = sealed_objects.put(claim, encode_part(batch.rows), member=place, number=number)
     with tenant_scope(claim.tenant_id):
-        claim.update(
+        claim.update_job(
             members=write_members(members),
             rows_done=F("rows_done") + len(batch.rows),
             began_at=row.began_at,
@@ -194,8 +202,8 @@ def _finish(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) 
     made = write_file(claim, row, members)
     now = claim.clock()
     with tenant_scope(claim.tenant_id):
-        claim.update(
-            state=advance(JobState.BUILDING, JobEvent.FINISH),
+        claim.update_job(
+            state=advance(JobState.RUNNING, JobEvent.FINISH),
             claimed_until=None,
             name=made.name,
             num_bytes=made.num_bytes,
@@ -213,11 +221,11 @@ def _finish(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) 
 
 
 def _fail(claim: JobClaim, reason: str) -> None:
-    """By a claim that may be lost by now."""
+    """Mark the job as failed, unless the claim was lost."""
     try:
         with tenant_scope(claim.tenant_id):
-            claim.update(
-                state=advance(JobState.BUILDING, JobEvent.FAIL),
+            claim.update_job(
+                state=advance(JobState.RUNNING, JobEvent.FAIL),
                 claimed_until=None,
                 error=reason,
                 finished_at=claim.clock(),

@@ -1,9 +1,9 @@
-"""Sealed objects of the store `exports`: rows that were read, and pieces of the file.
+"""Encrypted objects in the store `exports`: rows that were read, and pieces of the file.
 
-    <tenant>/<object>        sealed under a key of the build's own, bound to build and object
+ <tenant>/<object>        sealed with the job's own key, bound to job and object
 
-Each has a row, made before it and marked once it is there: killed in between, the row is one of an
-object that nobody reads and the sweep deletes. A build's key is shredded before its objects go.
+Each object's row is written first and marked once the object is stored. After a crash the sweep
+deletes the unmarked row and its object. A job's key is shredded before its objects are deleted.
 """
 
 import io
@@ -32,11 +32,13 @@ def scope_of(build_id: UUID) -> str:
 
 
 def put(claim: JobClaim, data: bytes, *, member: int | None, number: int) -> UUID:
-    """Seals and stores; the caller marks it, in the transaction in which it counts. Raises Lost,
-    what sealing raises, and what the storage raises."""
+    """Encrypt and store an object. The caller marks it in the transaction that uses it.
+
+    Raises ClaimLost, what encryption raises, and what the storage raises.
+    """
     object_id, now = uuid7(), claim.clock()
     with tenant_scope(claim.tenant_id):
-        claim.update()
+        claim.update_job()
         ExportObject.objects.create(
             tenant_id=claim.tenant_id,
             id=object_id,
@@ -58,12 +60,12 @@ def put(claim: JobClaim, data: bytes, *, member: int | None, number: int) -> UUI
 
 
 def mark_stored(claim: JobClaim, object_id: UUID, now: datetime) -> None:
-    """Inside the tenant's scope."""
+    """Mark an object as stored, inside the tenant's scope."""
     ExportObject.objects.filter(tenant_id=claim.tenant_id, id=object_id).update(stored_at=now)
 
 
 def object_ids(tenant_id: TenantId, build_id: UUID, *, member: int | None) -> list[UUID]:
-    """Of what is stored, in order. One query."""
+    """Return the IDs of stored objects, in order. One query."""
     with tenant_scope(tenant_id):
         rows = ExportObject.objects.filter(
             tenant_id=tenant_id, build_id=build_id, member=member, stored_at__isnull=False
@@ -72,35 +74,40 @@ def object_ids(tenant_id: TenantId, build_id: UUID, *, member: int | None) -> li
 
 
 def get(tenant_id: TenantId, build_id: UUID, object_id: UUID) -> bytes:
-    """Raises DecryptionFailed, KeyDestroyed, FileNotFoundError, and what the storage raises."""
+    """Read and decrypt an object.
+
+    Raises DecryptionFailed, KeyDestroyed, FileNotFoundError, and what the storage raises.
+    """
     with _storage().open(_name(tenant_id, object_id)) as file:
         sealed: bytes = file.read()
     return open_sealed(tenant_id, place=_place(build_id, object_id), sealed=sealed)
 
 
 def delete(tenant_id: TenantId, object_id: UUID) -> None:
-    """Whether or not it is there."""
+    """Delete an object, if it exists."""
     _storage().delete(_name(tenant_id, object_id))
 
 
 def forget_file(claim: JobClaim) -> None:
-    """What an earlier attempt has written of the file is none of this one's, and goes: a store that
-    is full gets no fuller. Rows stay for the sweep: whoever lost the claim may be storing yet.
-    Raises Lost, and what the storage raises."""
+    """Delete the pieces of the file that an earlier attempt has written, to free space.
+
+    The rows stay for the sweep, because a worker that lost its claim may still be storing. Raises
+    ClaimLost, and what the storage raises.
+    """
     with tenant_scope(claim.tenant_id):
-        claim.update()
+        claim.update_job()
         written = ExportObject.objects.filter(
             tenant_id=claim.tenant_id, build_id=claim.build_id, member=None
         )
         written.update(stored_at=None)
         ids = list(written.values_list("id", flat=True))
     for object_id in ids:
-        claim.hold()
+        claim.renew()
         delete(claim.tenant_id, object_id)
 
 
 class SealedFile(io.RawIOBase):
-    """A file that is sealed and stored piece by piece while it is written. `finish` it."""
+    """A file that is encrypted and stored in pieces as it is written. Call `finish` at the end."""
 
     def __init__(self, claim: JobClaim) -> None:
         self._claim = claim
@@ -131,16 +138,16 @@ class SealedFile(io.RawIOBase):
         del self._held[:num_bytes]
         object_id = put(self._claim, data, member=None, number=self._num_pieces)
         with tenant_scope(self._claim.tenant_id):
-            # Attempts go on being counted: a file that is begun anew has not come on.
-            self._claim.update()
+            # `num_attempts` is not reset: a file that starts again has made no progress.
+            self._claim.update_job()
             mark_stored(self._claim, object_id, self._claim.clock())
         self._num_pieces += 1
 
 
 def read_parts(claim: JobClaim, *, member: int) -> Iterator[bytes]:
-    """Holds the claim on while they are read. Raises as `get`, and Lost."""
+    """Yield the parts of an export and keep the claim meanwhile. Raises as `get`, and ClaimLost."""
     for object_id in object_ids(claim.tenant_id, claim.build_id, member=member):
-        claim.hold()
+        claim.renew()
         yield get(claim.tenant_id, claim.build_id, object_id)
 
 

@@ -1,8 +1,9 @@
-"""Links to an export's file: signed, for one tenant's one export, for some minutes, and only for as
-long as who was given it may.
+"""Signed URLs for an export's file: for one export of one tenant, and for some minutes.
 
-    base64url of: 16 tenant | 16 export | 8 expiry, s since 1970 | 16 user, or zeros | 8 key, or
-                  zeros | 32 HMAC-SHA-256 of all that
+They are valid only while their creator has the permissions.
+
+ base64url of: 16 tenant | 16 export | 8 expiry, s since 1970 | 16 user, or zeros | 8 key, or
+               zeros | 32 HMAC-SHA-256 of all that
 """
 
 import binascii
@@ -30,7 +31,7 @@ class SignedUrl:
     tenant_id: TenantId
     build_id: UUID
     expires_at: datetime  # to the second
-    user_id: UserId | None  # who was given it; None: a key that is nobody's
+    user_id: UserId | None  # the user it was given to; None: a key without an owner
     key: LookupId | None
 
 
@@ -54,7 +55,7 @@ def sign_url(link: SignedUrl) -> str:
 
 
 def parse_signed_url(text: str, *, now: datetime) -> SignedUrl | None:
-    """None for what is no link of ours, or is none any more."""
+    """Parse a signed URL; None if it is invalid or expired."""
     try:
         data = b64decode(text.encode("ascii"), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):

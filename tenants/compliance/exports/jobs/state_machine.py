@@ -1,8 +1,8 @@
-"""What a build may be, and become.
+"""States of an export job and their transitions.
 
 queued --begin--> building --finish--> finished --expire--> expired
-  |                  |  `--fail----> failed
-  `------cancel------´---> cancelled
+   |                  |  `--fail----> failed
+   `------cancel------´---> cancelled
 """
 
 from enum import StrEnum
@@ -12,7 +12,7 @@ from typing import Final
 
 class JobState(StrEnum):
     QUEUED = "queued"
-    BUILDING = "building"
+    RUNNING = "building"
     FINISHED = "finished"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -28,26 +28,26 @@ class JobEvent(StrEnum):
 
 
 class InvalidTransition(Exception):
-    """It cannot become this from there."""
+    """The state does not allow the event."""
 
 
 TRANSITIONS: Final = MappingProxyType(
     {
-        (JobState.QUEUED, JobEvent.BEGIN): JobState.BUILDING,
+        (JobState.QUEUED, JobEvent.BEGIN): JobState.RUNNING,
         (JobState.QUEUED, JobEvent.CANCEL): JobState.CANCELLED,
-        (JobState.BUILDING, JobEvent.FINISH): JobState.FINISHED,
-        (JobState.BUILDING, JobEvent.FAIL): JobState.FAILED,
-        (JobState.BUILDING, JobEvent.CANCEL): JobState.CANCELLED,
+        (JobState.RUNNING, JobEvent.FINISH): JobState.FINISHED,
+        (JobState.RUNNING, JobEvent.FAIL): JobState.FAILED,
+        (JobState.RUNNING, JobEvent.CANCEL): JobState.CANCELLED,
         (JobState.FINISHED, JobEvent.EXPIRE): JobState.EXPIRED,
     }
 )
-UNDER_WAY: Final = (JobState.QUEUED, JobState.BUILDING)
-# Their objects are of no more use.
+UNDER_WAY: Final = (JobState.QUEUED, JobState.RUNNING)
+# The objects of these jobs are no longer needed.
 TERMINAL: Final = (JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED)
 
 
 def advance(state: JobState, event: JobEvent) -> JobState:
-    """Raises InvalidTransition."""
+    """Return the next state. Raises InvalidTransition."""
     try:
         return TRANSITIONS[state, event]
     except KeyError as error:

@@ -153,8 +153,8 @@ def test_what_two_look_at_is_read_once(company: Company) -> None:
 
     async def look() -> tuple[int, int]:
         with (
-            board.looking(company.administrator.actor) as one,
-            board.looking(company.people[next(iter(ACME))].actor) as other,
+            board.subscribe(company.administrator.actor) as one,
+            board.subscribe(company.people[next(iter(ACME))].actor) as other,
         ):
             return await anext(one), await anext(other)
 
@@ -167,8 +167,8 @@ def test_ones_own_is_read_apart(company: Company) -> None:
 
     async def look() -> None:
         with (
-            board.looking(company.administrator.actor) as one,
-            board.looking(company.developer.actor) as other,
+            board.subscribe(company.administrator.actor) as one,
+            board.subscribe(company.developer.actor) as other,
         ):
             await anext(one)
             await anext(other)
@@ -188,14 +188,14 @@ def test_sockets_are_bounded_and_given_back(
     actors = [person.actor for person in company.people.values()][:num_people]
 
     async def look() -> None:
-        held = [board.looking(actor) for actor in actors for _ in range(max_of_each)]
+        held = [board.subscribe(actor) for actor in actors for _ in range(max_of_each)]
         for each in held:
             each.__enter__()
         for actor in actors:
-            with pytest.raises(TooManyViewers), board.looking(actor):
+            with pytest.raises(TooManyViewers), board.subscribe(actor):
                 pass
         held[0].__exit__(None, None, None)
-        with board.looking(actors[0]) as readings:
+        with board.subscribe(actors[0]) as readings:
             assert await anext(readings) == 1
 
     asyncio.run(look())
@@ -206,8 +206,8 @@ def test_one_persons_tabs_leave_places_to_colleagues(company: Company) -> None:
 
     async def look() -> int:
         for _ in range(MAX_OF_PERSON):
-            board.looking(company.administrator.actor).__enter__()
-        with board.looking(company.developer.actor) as readings:
+            board.subscribe(company.administrator.actor).__enter__()
+        with board.subscribe(company.developer.actor) as readings:
             return await anext(readings)
 
     assert asyncio.run(look()) == 1
@@ -224,7 +224,9 @@ def test_what_cannot_be_read_once_is_read_again(company: Company, error: Excepti
         return found
 
     async def look() -> int:
-        with LiveBroadcaster(read, sleep=_briefly).looking(company.administrator.actor) as readings:
+        with LiveBroadcaster(read, sleep=_briefly).subscribe(
+            company.administrator.actor
+        ) as readings:
             return await asyncio.wait_for(anext(readings), 30)
 
     with structlog.testing.capture_logs() as lines:

@@ -98,7 +98,9 @@ def test_who_may_not_write_them_is_refused(
 def test_what_is_said_of_others_is_for_few(cast: Cast, sign_in: SignIn, role: Role) -> None:
     answer = sign_in(cast.acme.people[role]).get("/policies/overrides")
 
-    assert answer.status_code == (200 if role_has_permission(role, Permission.READ_LAYERS) else 403)
+    assert answer.status_code == (
+        200 if role_has_permission(role, Permission.READ_OVERRIDES) else 403
+    )
 
 
 def test_who_only_reads_is_offered_no_change(cast: Cast, sign_in: SignIn) -> None:

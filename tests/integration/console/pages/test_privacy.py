@@ -71,7 +71,7 @@ def test_each_role_sees_what_it_may(cast: Cast, sign_in: SignIn, role: Role) -> 
         "/privacy/members": Permission.READ_CONSENT,
         "/privacy/erasures": Permission.READ_CONSENT,
         "/privacy/content-capture": Permission.WRITE_POLICY,
-        "/privacy/data-subjects": Permission.EXPORT_SUBJECTS,
+        "/privacy/data-subjects": Permission.EXPORT_DATA_SUBJECTS,
     }
 
     for path, permission in needs.items():

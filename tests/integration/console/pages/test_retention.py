@@ -96,7 +96,9 @@ def test_who_may_not_write_is_refused(cast: Cast, sign_in: SignIn, role: Role) -
     assert days.status_code == (
         200 if role_has_permission(role, Permission.WRITE_RETENTION) else 403
     )
-    assert hold.status_code == (200 if role_has_permission(role, Permission.WRITE_HOLDS) else 403)
+    assert hold.status_code == (
+        200 if role_has_permission(role, Permission.WRITE_LEGAL_HOLDS) else 403
+    )
 
 
 def test_the_page_says_what_the_report_says(company: Company) -> None:

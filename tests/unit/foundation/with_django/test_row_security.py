@@ -61,4 +61,4 @@ def test_nothing_granted_is_only_taken_away() -> None:
     ],
 )
 def test_months_go_over_the_year_s_end(month: Month, later: int, expected: Month) -> None:
-    assert month.later(later) == expected
+    assert month.plus_months(later) == expected

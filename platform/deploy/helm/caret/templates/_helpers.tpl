@@ -1,4 +1,4 @@
-{{/* Names, labels and the parts that all pods share. Each takes {root, component} or the root. */}}
+{{/* Names, labels and parts that all pods share. Each takes {root, component} or the root. */}}
 
 {{- define "caret.labels" -}}
 {{ include "caret.selector" . }}
@@ -13,7 +13,7 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
-{{/* An image's name, by digest before tag. {root, image} */}}
+{{/* An image's name; the digest overrides the tag. {root, image} */}}
 {{- define "caret.image" -}}
 {{- if .image.digest -}}
 {{ .image.repository }}@{{ .image.digest }}
@@ -56,7 +56,7 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
-{{/* Where a pod runs. {nodeSelector, tolerations} */}}
+{{/* The nodes of a pod. {nodeSelector, tolerations} */}}
 {{- define "caret.placement" -}}
 {{- with .nodeSelector }}
 nodeSelector:
@@ -68,7 +68,7 @@ tolerations:
 {{- end }}
 {{- end }}
 
-{{/* What each process of ours knows. */}}
+{{/* Environment of every process of Caret. */}}
 {{- define "caret.environment" -}}
 - {name: CARET_HOME, value: /var/lib/caret}
 - {name: CARET_REGION, value: {{ .Values.region | quote }}}
@@ -76,7 +76,7 @@ tolerations:
 - {name: REDIS_URL_FILE, value: /run/caret/secrets/redis-url}
 {{- end }}
 
-{{/* What Django's processes know besides. */}}
+{{/* More environment of Django processes. */}}
 {{- define "caret.djangoEnvironment" -}}
 {{ include "caret.environment" . }}
 - {name: DATABASE_URL_FILE, value: /run/caret/secrets/database-url}
@@ -95,7 +95,7 @@ tolerations:
 {{- include "caret.settings" .Values.settings }}
 {{- end }}
 
-{{/* Of what tells Prometheus of itself besides gateways; who may ask is in network.yaml. */}}
+{{/* Metrics port of the console and beat. network.yaml allows access. */}}
 {{- define "caret.metricsPort" -}}
 - {name: CARET_METRICS_HOST, value: 0.0.0.0}
 - {name: CARET_CONTROL_PLANE_METRICS_PORT, value: "8403"}
@@ -107,7 +107,7 @@ tolerations:
 {{- end }}
 {{- end }}
 
-{{/* All gateways that there can be, as the operators' pages read them one by one. */}}
+{{/* Addresses of all possible gateways, for the operator pages. */}}
 {{- define "caret.gatewayMetrics" -}}
 {{- $root := . -}}
 {{- $addresses := list -}}
@@ -121,7 +121,7 @@ tolerations:
 {{- eq .Values.autoscaling.kind "none" | ternary .Values.gateway.replicas .Values.gateway.maxReplicas -}}
 {{- end }}
 
-{{/* The Secret's keys that a process may read, and no others. {root, keys} */}}
+{{/* Only those keys of the Secret that a process needs. {root, keys} */}}
 {{- define "caret.secretsVolume" -}}
 - name: secrets
   projected:
@@ -140,7 +140,7 @@ tolerations:
 {{ include "caret.secretsVolume" (dict "root" . "keys" $keys) }}
 {{- end }}
 
-{{/* What is written, on a root file system that is read only. */}}
+{{/* Writable volumes, because the root file system is read-only. */}}
 {{- define "caret.writable" -}}
 - {name: home, emptyDir: {sizeLimit: 1Gi}}
 - {name: tmp, emptyDir: {sizeLimit: 1Gi}}

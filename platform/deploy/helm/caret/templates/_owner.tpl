@@ -1,4 +1,4 @@
-{{/* The pod of whatever runs as the tables' owner: the only ones that are given its address.
+{{/* Pods that run as the tables' owner. Only these get the owner's database URL.
      {root, component, steps}: commands of manage.py, one after the other. */}}
 {{- define "caret.ownerPod" -}}
 {{- $root := .root -}}

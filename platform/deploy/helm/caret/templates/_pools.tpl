@@ -1,4 +1,4 @@
-{{/* Engines: one pool's values with defaults, its arguments, and the gateways' catalogue. */}}
+{{/* Engines: a pool's values with defaults, its arguments, and the gateways' pools file. */}}
 
 {{- define "caret.poolDefaults" -}}
 gpus: 1
@@ -20,7 +20,7 @@ nodeSelector: {}
 tolerations: []
 {{- end }}
 
-{{/* {root, name}; as YAML, to be read back. */}}
+{{/* {root, name}; YAML for fromYaml. */}}
 {{- define "caret.pool" -}}
 {{- $given := index .root.Values.pools .name -}}
 {{- $pool := mergeOverwrite (include "caret.poolDefaults" . | fromYaml) $given -}}
@@ -31,7 +31,7 @@ tolerations: []
 {{ toYaml $pool }}
 {{- end }}
 
-{{/* Flags and their reasons: ADR 0012. {root, pool} */}}
+{{/* Flags, with reasons in ADR 0012. {root, pool} */}}
 {{- define "caret.engineArguments" -}}
 {{- $pool := .pool -}}
 - --model={{ $pool.model }}
@@ -72,7 +72,7 @@ tolerations: []
 {{- end }}
 {{- end }}
 
-{{/* Suffix decoding keeps a tree of all tenants' completions: never more than none of them. */}}
+{{/* Suffix decoding caches completions of all tenants in one tree, so the cache must be empty. */}}
 {{- define "caret.speculation" -}}
 {{- $config := dict "num_speculative_tokens" (int .tokens) -}}
 {{- if eq .method "ngram" -}}
@@ -85,7 +85,7 @@ tolerations: []
 {{ toJson $config }}
 {{- end }}
 
-{{/* inference/pools/pool_config.py says what each line means. */}}
+{{/* inference/pools/pool_config.py explains each line. */}}
 {{- define "caret.catalog" -}}
 {{- $root := . -}}
 {{- range $name := keys .Values.pools | sortAlpha }}
@@ -117,7 +117,7 @@ replicas = [
 {{ end }}
 {{- end }}
 
-{{/* Whether a pool's endpoints come from the Kubernetes API: "true", or nothing. */}}
+{{/* Whether a pool's endpoints come from the Kubernetes API: "true" or empty. */}}
 {{- define "caret.watchesEndpoints" -}}
 {{- range .Values.pools -}}
 {{- if eq (.source | default "names") "kubernetes" -}}true{{- end -}}

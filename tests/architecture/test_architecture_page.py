@@ -1,0 +1,64 @@
+"""platform/docs/architecture.md names files, functions and classes that exist."""
+
+import ast
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PAGE: Final = ROOT / "platform" / "docs" / "architecture.md"
+# How many files an engineer reads to follow each path.
+MAX_FILES: Final = {
+    "A completion: from the socket to its usage row": 45,
+    "A policy change: until the gateway obeys": 25,
+    "An invoice: from usage to PDF": 18,
+}
+_STEP: Final = re.compile(r"^(\d+)\. `([\w/.]+\.py)`((?:,? `\w+`)+): \S", re.MULTILINE)
+_PATH: Final = re.compile(r"`((?:platform|inference|tenants|console|tests)/[\w/.]+)`")
+
+
+@pytest.mark.parametrize("title", MAX_FILES)
+def test_a_path_is_a_numbered_list_of_few_files(title: str) -> None:
+    section = _section(title)
+    numbers = [int(number) for number in re.findall(r"^(\d+)\. ", section, re.MULTILINE)]
+    files = {file for _, file, _ in _STEP.findall(section)}
+
+    assert numbers == list(range(1, len(_STEP.findall(section)) + 1))
+    assert 10 < len(files) <= MAX_FILES[title]
+
+
+@pytest.mark.parametrize(
+    ("file", "names"),
+    [(file, names) for _, file, names in _STEP.findall(PAGE.read_text(encoding="utf-8"))],
+)
+def test_each_step_names_what_its_file_defines(file: str, names: str) -> None:
+    named = set(re.findall(r"\w+", names))
+
+    assert named - _definitions(ROOT / file) == set()
+
+
+def test_every_file_that_the_page_names_exists() -> None:
+    named = _PATH.findall(PAGE.read_text(encoding="utf-8"))
+
+    assert len(named) > 60
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def _section(title: str) -> str:
+    return PAGE.read_text(encoding="utf-8").partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
+def _definitions(path: Path) -> set[str]:
+    """Names of functions, classes and constants on the level of the module."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                found.add(node.name)
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                found.add(name)
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                found.add(name)
+    return found
