@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 
 from console.api.problems import Problem, problem_response
 
-_UNREADABLE: Final = Problem(400, "bad_request", "The headers of the request cannot be read.")
+_UNREADABLE: Final = Problem(400, "bad_request", "The request headers are not valid.")
 
 
 class Handler(ASGIHandler):

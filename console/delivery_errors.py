@@ -13,17 +13,17 @@ from tenants.compliance.audit_sinks.delivery import ANSWERED
 _VALUE: Final = re.compile(r"%\\\((\w+)\\\)s")  # of a wording that was made literal
 _WITH_VALUES: Final = (
     ANSWERED,
-    gettext_noop("It did not answer (%(error)s)."),
-    gettext_noop("The mail server did not take it (%(error)s)."),
+    gettext_noop("The endpoint did not respond (%(error)s)."),
+    gettext_noop("The mail server rejected the message (%(error)s)."),
 )
 # Errors of caret.foundation.egress.http_client, which has no catalogue of translations.
 OF_EXCHANGES: Final = (
-    gettext_noop("It took too long."),
-    gettext_noop("It answered too much."),
-    gettext_noop("Its address is none."),
-    gettext_noop("Its address is not a public one."),
-    gettext_noop("Its name is not told in time."),
-    gettext_noop("Its name leads nowhere."),
+    gettext_noop("The request timed out."),
+    gettext_noop("The response was too large."),
+    gettext_noop("The address is not valid."),
+    gettext_noop("The address is not public."),
+    gettext_noop("The DNS lookup timed out."),
+    gettext_noop("The host name does not resolve."),
 )
 
 

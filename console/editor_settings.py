@@ -99,10 +99,10 @@ EDITORS: Final = (
     Editor("tabby", "Tabby", "~/.tabby-client/agent/config.toml", _TABBY),
     Editor("neovim", "Neovim, minuet-ai", "init.lua", _NEOVIM),
     Editor("llama-vim", "llama.vim", ".vimrc", _LLAMA_VIM),
-    Editor("llama-vscode", "llama.vscode", _("settings.json of VS Code"), _LLAMA_VSCODE),
-    Editor("zed", "Zed", _("settings.json; the key is asked for by Zed itself"), _ZED),
-    Editor("curl", "curl", _("A shell"), _CURL),
-    Editor("python", "Python", _("A program; pip install openai"), _PYTHON),
+    Editor("llama-vscode", "llama.vscode", _("VS Code settings.json"), _LLAMA_VSCODE),
+    Editor("zed", "Zed", _("settings.json; Zed asks you for the key"), _ZED),
+    Editor("curl", "curl", _("Shell"), _CURL),
+    Editor("python", "Python", _("Python; pip install openai"), _PYTHON),
 )
 
 

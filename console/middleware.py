@@ -89,5 +89,5 @@ class Utf8OnlyMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         # None: it names none, or one that nobody knows.
         if request.encoding is not None and codecs.lookup(request.encoding).name != "utf-8":
-            raise BadRequest("Requests are written in UTF-8.")
+            raise BadRequest("Requests must be encoded in UTF-8.")
         return self._get_response(request)

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 MAX_CHECKS: Final = 4  # at once, in this process
 MAX_WAIT_S: Final = 2.0
 # For the page of who finds no place.
-BUSY: Final = gettext_noop(
-    "Too many people are signing in right now. Wait a few seconds, then try again."
-)
+BUSY: Final = gettext_noop("Too many people are signing in right now. Try again in a few seconds.")
 _places: Final = BoundedSemaphore(MAX_CHECKS)
 
 

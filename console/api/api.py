@@ -37,11 +37,11 @@ from console.api.openapi import DESCRIPTION, CaretApi
 from console.api.problems import Problem, ProblemRaised, build_problem, problem_response
 from tenants.base.errors import DomainError
 
-NOT_SIGNED_IN: Final = Problem(401, "unauthenticated", "Sign in first.")
+NOT_SIGNED_IN: Final = Problem(401, "unauthenticated", "Sign in, or send an API key.")
 TOO_MANY_AT_ONCE: Final = Problem(
     429,
     "too_many_concurrent_requests",
-    "Your tenant waits for too many answers from outside already. Try again.",
+    "Your tenant already has too many outgoing requests. Try again.",
     retry_after_s=5,
 )
 _HTTP_CODES: Final = {400: "invalid_json", 403: "csrf_failed"}

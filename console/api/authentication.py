@@ -18,12 +18,14 @@ from tenants.base.permissions import Permission
 from tenants.identity.api_keys.authentication import authenticate_key
 from tenants.security.authorization.actor import Actor
 
-TOO_LARGE: Final = Problem(413, "too_large", "The body may have 1 MiB.")
+TOO_LARGE: Final = Problem(413, "too_large", "The body must not exceed 1 MiB.")
 NO_SECOND_FACTOR: Final = Problem(
-    403, "second_factor_required", "Your tenant wants a second factor. Set one up in the console."
+    403,
+    "second_factor_required",
+    "Your tenant requires two-factor authentication. Set it up in the console.",
 )
 _CALLER: Final = "_caret_caller"  # of a request: who was found to call, by require_authentication
-NO_TENANT: Final = Problem(403, "no_active_tenant", "You belong to no tenant.")
+NO_TENANT: Final = Problem(403, "no_active_tenant", "You are not a member of any tenant.")
 
 
 @dataclass(frozen=True, slots=True)

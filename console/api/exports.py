@@ -119,7 +119,7 @@ def get(request: AuthenticatedRequest, export_id: uuid.UUID) -> BuildView:
 def proof(request: AuthenticatedRequest, export_id: uuid.UUID) -> Any:
     found = queries.find_build(actor=actor_of(request), build_id=export_id)
     if not found.proof:
-        raise Conflict(f"It is {found.state}: there is no proof.")
+        raise Conflict(f"The export is {found.state}, so there is no proof yet.")
     response = HttpResponse(found.proof, content_type="application/json")
     response["Content-Disposition"] = f'attachment; filename="{found.name}.proof.json"'
     return response

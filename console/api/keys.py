@@ -206,4 +206,4 @@ def _owner(actor: Actor, email: str) -> UserId:
     for member in list_members(tenant_id=actor.tenant_id):
         if member.email == email.strip().lower():
             return member.user_id
-    raise InvalidValue("owner_email", "The owner is no member of this tenant.")
+    raise InvalidValue("owner_email", "The owner is not a member of this tenant.")

@@ -33,49 +33,49 @@ class _ErrorResponse:
 
 _REFUSALS: Final = {
     400: _ErrorResponse(
-        "BadJson", "The body is no JSON.", "invalid_json", "Cannot parse request body"
+        "BadJson", "The body is not valid JSON.", "invalid_json", "Cannot parse request body"
     ),
     401: _ErrorResponse(
         "NotSignedIn",
-        "Nobody is signed in, and no key was given.",
+        "The request has no API key and no session.",
         "unauthenticated",
-        "Sign in first.",
+        "Sign in, or send an API key.",
     ),
     403: _ErrorResponse(
         "Forbidden",
-        "The role or the key's scopes may not, or the form's token is missing.",
+        "The role or the key's scopes do not allow this, or the CSRF token is missing.",
         "forbidden",
-        "The role developer may not do this (keys.create).",
+        "The role developer does not allow this (keys.create).",
     ),
     404: _ErrorResponse(
-        "NotFound", "There is no such thing.", "not_found", "There is no such key."
+        "NotFound", "The resource does not exist.", "not_found", "This key does not exist."
     ),
     409: _ErrorResponse(
         "Conflict",
-        "It is not in a state in which this can be done, or somebody else was first.",
+        "The resource is not in a state that allows this, or it has changed.",
         "conflict",
-        "Version 7 is in force, not 6.",
+        "The current version is 7, not 6. Reload and try again.",
     ),
     412: _ErrorResponse(
         "Outdated",
-        "If-Match names another version than the one in force.",
+        "If-Match does not match the current version.",
         "version_conflict",
-        "Version 7 is in force, not 6.",
+        "The current version is 7, not 6. Reload and try again.",
     ),
     413: _ErrorResponse(
-        "TooLarge", "The body is too large.", "too_large", "The body may have 1 MiB."
+        "TooLarge", "The body is too large.", "too_large", "The body must not exceed 1 MiB."
     ),
     422: _ErrorResponse(
         "Invalid",
-        "A value is malformed; `field` names it.",
+        "A value is invalid; `field` names it.",
         "invalid",
-        "Write a whole number from 1 to 10000.",
+        "Enter a whole number from 1 to 10000.",
     ),
     429: _ErrorResponse(
         "TooManyRequests",
-        "Too many requests; `Retry-After` says for how many seconds.",
+        "Too many requests; retry after the seconds in `Retry-After`.",
         "too_many_requests",
-        "At most 600 requests a minute. Wait 12 s.",
+        "You can send at most 600 requests per minute. Try again in 12 s.",
     ),
 }
 _PROBLEM_SCHEMA: Final[dict[str, Any]] = {

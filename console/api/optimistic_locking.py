@@ -32,7 +32,7 @@ def version_to_replace(request: HttpRequest, replaces: int | None) -> Iterator[i
     match = _TAG.fullmatch(header.strip())
     if match is None:
         raise ProblemRaised(
-            Problem(412, "version_conflict", "If-Match is no ETag of ours.", field="If-Match")
+            Problem(412, "version_conflict", "If-Match is not a valid ETag.", field="If-Match")
         )
     try:
         yield int(match[1])

@@ -21,7 +21,7 @@ router = Router(tags=["policy"])
 
 _EXAMPLE: Final = {
     "policy": write_policy(DEFAULT_POLICY),
-    "reason": "Nobody sends keys.",
+    "reason": "Exclude key files.",
     "replaces": 1,
 }
 

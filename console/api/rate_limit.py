@@ -37,6 +37,6 @@ def _refusal(left_s: int) -> Problem:
     return Problem(
         429,
         "too_many_requests",
-        f"At most {MAX_PER_MINUTE} requests a minute. Wait {left_s} s.",
+        f"You can send at most {MAX_PER_MINUTE} requests per minute. Try again in {left_s} s.",
         retry_after_s=left_s,
     )

@@ -167,7 +167,7 @@ def _price(period: QualityPeriod) -> TokenPrice | None:
     if prompt is None and generated is None:
         return None
     if prompt is None or generated is None:
-        raise InvalidValue("generated_price_micros", "Give both prices, or neither.")
+        raise InvalidValue("generated_price_micros", "Enter both prices, or neither.")
     return TokenPrice(prompt, generated)
 
 

@@ -8,7 +8,7 @@ from console.api.problems import Problem, problem_response
 
 
 def nothing(request: HttpRequest) -> HttpResponse:
-    return problem_response(Problem(404, "not_found", "There is nothing here."))
+    return problem_response(Problem(404, "not_found", "This endpoint does not exist."))
 
 
 urlpatterns = [path("", api.urls), re_path("^", nothing)]

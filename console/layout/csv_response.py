@@ -70,7 +70,9 @@ def collect_rows(page_after: Callable[[str | None], Page[_Row]]) -> CsvRows[_Row
 def notes_of(listed: CsvRows[_Row]) -> list[str]:
     if not listed.is_cut:
         return []
-    said = gettext("Cut here: a file has %(num)s rows at most. Ask for less, or make an export.")
+    said = gettext(
+        "Truncated: a file has at most %(num)s rows. Narrow your filters, or create an export."
+    )
     return [said % {"num": MAX_ROWS}]
 
 

@@ -39,7 +39,7 @@ class DateRangeForm(forms.Form):
         cleaned = super().clean() or {}
         first, last = cleaned.get("first"), cleaned.get("last")
         if first and last and last < first:
-            self.add_error("last", gettext("The last day is before the first."))
+            self.add_error("last", gettext("The end date is before the start date."))
         return cleaned
 
 

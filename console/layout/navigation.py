@@ -56,10 +56,10 @@ SECTIONS: Final = (
     NavigationSection(
         "",
         (
-            _Item("overview", _("Overview"), _EVERYBODY, _("home start figures")),
+            _Item("overview", _("Overview"), _EVERYBODY, _("home start metrics")),
             _Item(
                 "start",
-                _("First steps"),
+                _("Get started"),
                 (_P.USE_PLAYGROUND,),
                 _("get started editor settings"),
             ),
@@ -67,7 +67,7 @@ SECTIONS: Final = (
         ),
     ),
     NavigationSection(
-        _("Insight"),
+        _("Analytics"),
         (
             _Item("usage", _("Usage and quality"), _USAGE, _("requests reports acceptance slow")),
             _Item("experiments", _("Experiments"), _QUALITY, _("variants intervals control")),
@@ -92,23 +92,28 @@ SECTIONS: Final = (
             _Item("teams", _("Teams"), (_P.READ_TEAMS,), _("groups")),
             _Item(
                 "access",
-                _("Sign-in"),
+                _("Single sign-on"),
                 (_P.READ_SIGN_IN_SETTINGS,),
                 _("sso saml openid scim domains"),
             ),
         ),
     ),
     NavigationSection(
-        _("Rules"),
+        _("Policies"),
         (
-            _Item("policies", _("Policies"), (_P.READ_POLICY,), _("rules limits models layers")),
+            _Item("policies", _("Policies"), (_P.READ_POLICY,), _("rules limits models overrides")),
             _Item(
                 "exclusion",
                 _("Content exclusion"),
                 (_P.READ_POLICY,),
                 _("paths secrets denied"),
             ),
-            _Item("privacy", _("Privacy"), (_P.READ_CONSENT,), _("consent erasure gdpr telemetry")),
+            _Item(
+                "privacy",
+                _("Privacy"),
+                (_P.READ_CONSENT,),
+                _("consent erasure gdpr content capture telemetry"),
+            ),
             _Item(
                 "retention",
                 _("Retention"),
@@ -118,24 +123,29 @@ SECTIONS: Final = (
         ),
     ),
     NavigationSection(
-        _("Money"),
+        _("Billing"),
         (
             _Item("billing", _("Billing"), (_P.READ_BILLING,), _("plan price invoice ledger")),
             _Item("budgets", _("Budgets"), (_P.READ_BILLING,), _("limit stop alert spend")),
         ),
     ),
     NavigationSection(
-        _("Evidence"),
+        _("Compliance"),
         (
-            _Item("audit", _("Audit log"), (_P.READ_AUDIT,), _("trail history who chain verify")),
+            _Item("audit", _("Audit log"), (_P.READ_AUDIT,), _("trail history actor chain verify")),
             _Item("exports", _("Exports"), (_P.EXPORT,), _("download report evidence pack csv")),
-            _Item("sinks", _("Webhooks and SIEM"), (_P.READ_AUDIT,), _("syslog splunk push")),
+            _Item(
+                "sinks",
+                _("Audit log streaming"),
+                (_P.READ_AUDIT,),
+                _("webhook siem syslog splunk stream"),
+            ),
         ),
     ),
 )  # fmt: skip
 # In the account's menu.
 OWN: Final = (
-    NavigationItem("own", _("Your data"), _EVERYBODY, _("consent privacy bundle")),
+    NavigationItem("own", _("Your data"), _EVERYBODY, _("consent privacy export")),
     NavigationItem(
         "preferences", _("Preferences"), _EVERYBODY, _("language time zone theme dark light")
     ),

@@ -21,7 +21,7 @@ ZONE_COOKIE: Final = "caret-zone"
 THEME_COOKIE: Final = "caret-theme"
 _YEAR_S: Final = 365 * 24 * 3600
 THEMES: Final[dict[str, Promise]] = {
-    "": _("As the system"),
+    "": _("System default"),
     "light": _("Light"),
     "dark": _("Dark"),
 }

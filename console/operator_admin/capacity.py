@@ -23,21 +23,21 @@ from tenants.fleet.pools.installation_status import read_installation
 # Enough for a smooth curve; ten times as many take a tenth of a second.
 _CURVE_STEPS: Final = 240
 _FIELDS: Final = {
-    "requests_per_s": gettext_lazy("Requests a second"),
-    "burst": gettext_lazy("Peak, as a multiple of it"),
+    "requests_per_s": gettext_lazy("Requests per second"),
+    "burst": gettext_lazy("Peak, as a multiple of this rate"),
     "num_gpus": gettext_lazy("Replicas"),
-    "hit_rate": gettext_lazy("Cached share of prompts (0 to 1)"),
-    "context_tokens": gettext_lazy("Tokens of a prompt"),
-    "warm_tokens": gettext_lazy("Tokens a warm request still prefills"),
-    "output_tokens": gettext_lazy("Tokens of a completion"),
-    "prefill_tokens_per_s": gettext_lazy("Prefill of a replica (tokens/s)"),
-    "decode_tokens_per_s": gettext_lazy("Decode of a replica (tokens/s)"),
-    "stream_tokens_per_s": gettext_lazy("Decode of one stream (tokens/s)"),
-    "overhead_ms": gettext_lazy("Overhead of a first token (ms)"),
-    "utilisation": gettext_lazy("Share of a replica's time to use (0 to 1)"),
-    "target_ms": gettext_lazy("Target for the p99 (ms)"),
-    "acceptance": gettext_lazy("Accepted share of tokens (0 to 1)"),
-    "dollars_per_gpu_hour": gettext_lazy("Price of a replica's hour"),
+    "hit_rate": gettext_lazy("Prefix-cache hit rate (0 to 1)"),
+    "context_tokens": gettext_lazy("Tokens per prompt"),
+    "warm_tokens": gettext_lazy("Tokens prefilled by a warm request"),
+    "output_tokens": gettext_lazy("Tokens per completion"),
+    "prefill_tokens_per_s": gettext_lazy("Prefill per replica (tokens/s)"),
+    "decode_tokens_per_s": gettext_lazy("Decoding per replica (tokens/s)"),
+    "stream_tokens_per_s": gettext_lazy("Decoding per stream (tokens/s)"),
+    "overhead_ms": gettext_lazy("First-token overhead (ms)"),
+    "utilisation": gettext_lazy("Target utilisation of a replica (0 to 1)"),
+    "target_ms": gettext_lazy("p99 target (ms)"),
+    "acceptance": gettext_lazy("Share of tokens that are accepted (0 to 1)"),
+    "dollars_per_gpu_hour": gettext_lazy("Price per replica hour"),
 }
 # What a load is taken to be where nothing is measured and none is given: one request a second.
 _SOME_LOAD: Final = 1.0
@@ -96,10 +96,10 @@ def _given(request: HttpRequest) -> tuple[dict[str, float], dict[str, str]]:
         try:
             given[name] = float(text)
         except ValueError:
-            errors[name] = gettext("Write a number, such as 0.95.")
+            errors[name] = gettext("Enter a number, such as 0.95.")
             continue
         if name == "num_gpus" and (not math.isfinite(given[name]) or given[name] % 1):
-            errors[name] = gettext("Write a whole number.")
+            errors[name] = gettext("Enter a whole number.")
     return given, errors
 
 
@@ -163,16 +163,16 @@ def _drawn(plan: CapacityPlan, picture: Drawing) -> dict[str, Any]:
 
 def _words(num_replicas: int) -> PlotLabels:
     load = ngettext(
-        "%(requests_per_s)s requests/s on one replica, prompts of %(context_tokens)s tokens,"
-        " queue: %(queue)s",
-        "%(requests_per_s)s requests/s on %(num_gpus)s replicas, prompts of %(context_tokens)s"
-        " tokens, queue: %(queue)s",
+        "%(requests_per_s)s requests/s on one replica, %(context_tokens)s tokens per "
+        "prompt, queue: %(queue)s",
+        "%(requests_per_s)s requests/s on %(num_gpus)s replicas, %(context_tokens)s "
+        "tokens per prompt, queue: %(queue)s",
         num_replicas,
     )
     return PlotLabels(
-        title=gettext("First token over prefix-cache hit rate"),
+        title=gettext("First token by prefix-cache hit rate"),
         load=load,
-        across=gettext("share of prompt tokens that are cached, in percent"),
+        across=gettext("prefix-cache hit rate, in percent"),
         up=gettext("first token (ms)"),
         overloaded=gettext("overloaded"),
     )

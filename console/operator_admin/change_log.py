@@ -25,7 +25,7 @@ def changes_of(drains: DrainState | None, additions: AddedReplicas | None) -> li
         ChangeLogEntry(
             each.at,
             each.replica,
-            gettext("drained") if each.is_drained else gettext("brought back"),
+            gettext("drained") if each.is_drained else gettext("undrained"),
             each.operator,
             each.reason,
         )
@@ -39,5 +39,5 @@ def changes_of(drains: DrainState | None, additions: AddedReplicas | None) -> li
 
 
 def _told(change: AddedReplicaRecord) -> str:
-    words = gettext("added to %(pool)s") if change.is_added else gettext("taken out of %(pool)s")
+    words = gettext("added to %(pool)s") if change.is_added else gettext("removed from %(pool)s")
     return words % {"pool": change.pool}

@@ -115,7 +115,7 @@ def _price(text: str) -> tuple[float, str]:
     except ValueError:
         price = -1.0
     if not 0 <= price <= _MAX_PRICE:
-        return default, gettext("Write a number such as 2.50.")
+        return default, gettext("Enter a number, such as 2.50.")
     return price, ""
 
 
@@ -136,9 +136,10 @@ def _file(found: Cost) -> HttpResponse:
 
 def _how_counted(found: Cost) -> str:
     said = gettext(
-        "Hours of replicas that were up, noted each minute on %(n)s of %(days)s days; for the other"
-        " days on which there were requests, those that are up now are taken to have been up all"
-        " day. A replica of several pools counts for each by an equal part. Accepted tokens are"
-        " what editors report; all requests are paid for, whatever became of them."
+        "Replica hours are sampled every minute; samples exist for %(n)s of %(days)s "
+        "days. On other days with requests, the replicas that are up now are assumed to "
+        "have run all day. A replica that serves several pools counts in equal parts for "
+        "each. Accepted tokens are reported by editors. The cost covers all requests, "
+        "accepted or not."
     )
     return said % {"n": found.num_measured, "days": found.num_days}

@@ -91,7 +91,7 @@ def _refused(request: HttpRequest, step: _DrainStep, error: DomainError) -> Http
     if isinstance(error, InvalidValue):
         return _form(request, step, {error.field: translate_error(error)}, status=_BAD)
     if isinstance(error, LastReplicaOfPool):
-        wrong = gettext("Write the replica's name as it stands above.")
+        wrong = gettext("Enter the replica's name as shown above.")
         return _form(request, step, {"confirmation": wrong}, status=_BAD)
     assert isinstance(error, Conflict)
     return _form(request, step, {"": translate_error(error)}, status=_CONFLICT)
@@ -101,7 +101,7 @@ def _form(
     request: HttpRequest, step: _DrainStep, wrong: dict[str, str], *, status: int = 200
 ) -> HttpResponse:
     context: dict[str, Any] = {
-        "title": gettext("Drain a replica") if step.is_drained else gettext("Bring it back"),
+        "title": gettext("Drain a replica") if step.is_drained else gettext("Undrain"),
         "replica": step.replica,
         "is_drained": step.is_drained,
         "pools": sorted(pool for pool, every in step.members.items() if step.replica in every),

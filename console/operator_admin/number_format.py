@@ -8,15 +8,17 @@ from django.utils.translation import gettext_lazy as _
 from tenants.fleet.pools.pool_status import RejectedReplica
 
 _WHY_REFUSED: Final = {
-    "place": _("The catalogue allows no replica at %(found)s, only in: %(wanted)s."),
-    "address": _("Its name leads nowhere."),
-    "silent": _("Nobody answers there."),
-    "unsaid": _("It does not say which models it serves."),
-    "model": _("It serves %(found)s, not %(wanted)s."),
-    "version": _("It serves %(found)s, and the others %(wanted)s."),
-    "context": _("It takes %(found)s tokens, and the pool says %(wanted)s."),
-    "tokenizer": _("It splits text in other tokens than %(wanted)s does."),
-    "block_size": _("Its cache has blocks of %(found)s tokens, not of %(wanted)s."),
+    "place": _("The pool configuration does not allow replicas at %(found)s, only in %(wanted)s."),
+    "address": _("The host name does not resolve."),
+    "silent": _("The replica does not respond."),
+    "unsaid": _("The replica does not report its model."),
+    "model": _("The replica serves %(found)s instead of %(wanted)s."),
+    "version": _("The replica serves %(found)s, but the other replicas serve %(wanted)s."),
+    "context": _(
+        "The replica's context length is %(found)s tokens, but the pool requires %(wanted)s."
+    ),
+    "tokenizer": _("The replica's tokenizer differs from the tokenizer of %(wanted)s."),
+    "block_size": _("The replica's cache uses blocks of %(found)s tokens instead of %(wanted)s."),
 }
 
 

@@ -28,8 +28,17 @@ def file_of(
 def _replicas(installation: InstallationStatus) -> HttpResponse:
     """Those that are left out, too."""
     header = (
-        *("pool", "tier", "model", "replica", "state", "drained", "gateways_open", "gateways_late"),
-        *("under_way", "running", "waiting", "kv_usage", "hit_rate", "gateways_refusing", "why"),
+        *(
+            "pool",
+            "tier",
+            "model",
+            "replica",
+            "state",
+            "drained",
+            "gateways_open",
+            "gateways_ejected",
+        ),
+        *("in_flight", "running", "waiting", "kv_usage", "hit_rate", "gateways_rejecting", "why"),
     )
     lines: list[tuple[Value, ...]] = []
     for pool in installation.pools:
@@ -49,13 +58,13 @@ def _cells(replica: ReplicaStatus) -> tuple[Value, ...]:
 
 def _left_out(refused: RejectedReplica) -> tuple[Value, ...]:
     nothing = (None,) * 8
-    return (refused.name, "left out", *nothing, refused.num_gateways, why_refused(refused))
+    return (refused.name, "rejected", *nothing, refused.num_gateways, why_refused(refused))
 
 
 def _state(replica: ReplicaStatus) -> str:
     """As the page's badge has it; whether it is drained stands beside it."""
     if replica.num_gateways_open:
-        return "circuit open"
+        return "circuit breaker open"
     if replica.is_up is False:
         return "tells nothing"
     return "late" if replica.num_gateways_ejected else "well"
@@ -72,11 +81,11 @@ def _first_tokens(installation: InstallationStatus) -> HttpResponse:
 
 
 def _changes(changes: Sequence[ChangeLogEntry] | None) -> HttpResponse:
-    header = ("at", "replica", "what", "operator", "reason")
+    header = ("at", "replica", "change", "operator", "reason")
     lines = [
         (each.at, each.replica, each.what, each.operator, each.reason) for each in changes or ()
     ]
-    away = gettext("Redis does not answer: what is drained, by whom and why is not known.")
+    away = gettext("Redis does not respond, so drained replicas and their reasons are unknown.")
     return csv_response("replica-changes", header, lines, notes=[away] if changes is None else [])
 
 
@@ -84,8 +93,8 @@ def _notes(installation: InstallationStatus) -> list[str]:
     notes = []
     if num := len(installation.unreachable):
         said = ngettext(
-            "One gateway does not answer; its part is missing here.",
-            "%(n)s gateways do not answer; their part is missing here.",
+            "One gateway does not respond. Its data is missing here.",
+            "%(n)s gateways do not respond. Their data is missing here.",
             num,
         )
         notes.append(said % {"n": num})
@@ -95,12 +104,12 @@ def _notes(installation: InstallationStatus) -> list[str]:
 def _since(minutes: int | None) -> str:
     if minutes is None:
         return gettext(
-            "Shares and first tokens are since the gateways were started: what was so a while ago"
-            " is not known yet."
+            "Rates and first tokens cover the time since the gateways started, until "
+            "there is a history to compare with."
         )
     said = ngettext(
-        "Shares and first tokens are of the last minute.",
-        "Shares and first tokens are of the last %(n)s minutes.",
+        "Rates and first tokens cover the last minute.",
+        "Rates and first tokens cover the last %(n)s minutes.",
         minutes,
     )
     return said % {"n": minutes}

@@ -22,17 +22,15 @@ from tenants.fleet.pools.pool_status import PoolStatus
 
 _DONE: Final = {
     "drained": gettext_lazy(
-        "The replica is drained: gateways ask nothing new of it within a second, and what is under"
-        " way there ends as it would."
+        "The replica is draining. Within a second, gateways send it no new requests; "
+        "requests in progress finish normally."
     ),
     "added": gettext_lazy(
-        "The replica is added: gateways ask it what it is, and then for completions. If it is not"
-        " among the pool's within ten seconds, it says below why not."
+        "Replica added. Gateways check it first, then send it requests. If it does not "
+        "join the pool within ten seconds, the reason is shown below."
     ),
-    "removed": gettext_lazy(
-        "The replica is taken out: gateways ask nothing new of it within a second."
-    ),
-    "returned": gettext_lazy("The replica is back: gateways ask it again within a second."),
+    "removed": gettext_lazy("Replica removed. Within a second, gateways send it no new requests."),
+    "returned": gettext_lazy("Replica undrained. Gateways send it requests again within a second."),
 }
 
 

@@ -82,7 +82,7 @@ def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str
     except InvalidValue as error:
         return _remove_form(request, old, known, {error.field: translate_error(error)}, status=_BAD)
     except LastReplicaOfPool:
-        wrong = gettext("Write the replica's name as it stands above.")
+        wrong = gettext("Enter the replica's name as shown above.")
         return _remove_form(request, old, known, {"confirmation": wrong}, status=_BAD)
     except DomainError as error:
         return _remove_form(request, old, known, {"": translate_error(error)}, status=_CONFLICT)
@@ -134,7 +134,7 @@ def _remove_form(
     status: int = 200,
 ) -> HttpResponse:
     context = {
-        "title": gettext("Take a replica out"),
+        "title": gettext("Remove a replica"),
         "pool": old.pool,
         "replica": old.replica,
         "emptied": emptied_by(old.pool, old.replica, known),

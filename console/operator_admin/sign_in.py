@@ -22,10 +22,8 @@ from tenants.fleet.operators.accounts import authenticate
 
 logger = structlog.get_logger(__name__)
 
-WRONG: Final = gettext_noop("Handle, password and code do not belong together.")
-UNAVAILABLE: Final = gettext_noop(
-    "Signing in is not possible right now. Try again in a few seconds."
-)
+WRONG: Final = gettext_noop("The handle, password or code is wrong.")
+UNAVAILABLE: Final = gettext_noop("You cannot sign in right now. Try again in a few seconds.")
 _BUSY_S: Final = 5
 
 

@@ -92,7 +92,7 @@ def _file(rows: list[SlowRow], *, num_silent: int) -> HttpResponse:
     header = (
         *("request_id", "tenant_id", "occurred_at", "mode", "pool", "replica", "finish"),
         *("first_token_ms", "target_ms", "total_ms"),
-        *("prompt_tokens", "cached_tokens", "generated_tokens", "at_replica", "verdict"),
+        *("prompt_tokens", "cached_tokens", "generated_tokens", "in_flight_at_replica", "finding"),
     )
     lines = [
         (
@@ -115,8 +115,8 @@ def _notes(num_silent: int) -> list[str]:
     if not num_silent:
         return []
     said = ngettext(
-        "One gateway does not answer; its slow requests are missing here.",
-        "%(n)s gateways do not answer; their slow requests are missing here.",
+        "One gateway does not respond. Its slow requests are missing here.",
+        "%(n)s gateways do not respond. Their slow requests are missing here.",
         num_silent,
     )
     return [said % {"n": num_silent}]

@@ -22,9 +22,11 @@ def check_code(request: HttpRequest, operator: OperatorView) -> str | None:
             return throttled.message
         code = request.POST.get("code", "")
         if not verify_code(operator_id=operator.id, code=code, now=timezone.now()):
-            return gettext("This is not the present code of your app, or it was used already.")
+            return gettext(
+                "This code is wrong, expired or already used. Enter the current code from your app."
+            )
         forgive_attempt(attempt)
     except redis.RedisError:
-        return gettext("Codes cannot be checked right now. Try again in a few seconds.")
+        return gettext("We cannot check codes right now. Try again in a few seconds.")
     session.note_confirmed(request)
     return None

@@ -36,10 +36,10 @@ from tenants.security.authorization.actor import Actor
 
 _DONE: Final = MappingProxyType(
     {
-        "status": _("The status is changed. Gateways act on it within a second."),
-        "plan": _("The plan is changed."),
-        "region": _("The region is changed."),
-        "limits": _("The limits are changed. Gateways hold them within a second."),
+        "status": _("Status changed. Gateways apply it within a second."),
+        "plan": _("Plan changed."),
+        "region": _("Region changed."),
+        "limits": _("Limits changed. Gateways apply them within a second."),
     }
 )
 _QUESTIONS: Final = MappingProxyType(
@@ -56,8 +56,8 @@ _FIELDS: Final = MappingProxyType(
         "plan": _("Plan"),
         "starts_on": _("From"),
         "region": _("Region"),
-        "max_concurrent_completions": _("Completions at once, on a gateway"),
-        "max_requests_per_minute": _("Requests a minute, on all gateways"),
+        "max_concurrent_completions": _("Concurrent completions per gateway"),
+        "max_requests_per_minute": _("Requests per minute, all gateways"),
         "reason": _("Your reason"),
     }
 )
@@ -207,7 +207,7 @@ def _status(text: str) -> TenantStatus:
     try:
         return TenantStatus(text)
     except ValueError as error:
-        raise InvalidValue("status", "Choose one of the states.") from error
+        raise InvalidValue("status", "Choose one of these statuses.") from error
 
 
 def _date(text: str) -> date:
@@ -215,7 +215,7 @@ def _date(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError as error:
-        raise InvalidValue("starts_on", "Write a day as 2026-01-31.") from error
+        raise InvalidValue("starts_on", "Enter a date such as 2026-01-31.") from error
 
 
 def _count(name: str, request: HttpRequest) -> int | None:
@@ -224,5 +224,5 @@ def _count(name: str, request: HttpRequest) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise InvalidValue(name, "Write a whole number, or nothing for no limit.")
+        raise InvalidValue(name, "Enter a whole number, or leave empty for no limit.")
     return int(text)

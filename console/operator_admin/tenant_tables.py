@@ -18,9 +18,9 @@ def members(look: TenantDetails) -> dict[str, Any]:
 def keys(look: TenantDetails) -> dict[str, Any]:
     return {
         "headers": [
-            gettext("Lookup id"),
+            gettext("Key ID"),
             gettext("Kind"),
-            gettext("Made"),
+            gettext("Created"),
             gettext("Last used"),
             gettext("Ends"),
         ],
@@ -33,7 +33,7 @@ def keys(look: TenantDetails) -> dict[str, Any]:
 
 def versions(look: TenantDetails) -> dict[str, Any]:
     return {
-        "headers": [gettext("Version"), gettext("In force since (UTC)")],
+        "headers": [gettext("Version"), gettext("Active since (UTC)")],
         "rows": [[each.version, _moment(each.created_at)] for each in look.policy_versions],
     }
 

@@ -186,7 +186,7 @@ def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
     tenant_id = TenantId(sociallogin.account.provider)
     claims = sociallogin.account.extra_data.get("id_token") or {}
     if not _is_verified(claims):
-        message = gettext("Your identity provider has not verified your address.")
+        message = gettext("Your identity provider has not verified your e-mail address.")
         return refuse(request, tenant_id, "address_not_verified", message=message)
     asked = sociallogin.state.get("data") or {}
     if _ASKED_AGAIN_AT not in asked:  # by a release before this one: nothing says what for

@@ -27,8 +27,8 @@ from fido2.webauthn import AuthenticationResponse, RegistrationResponse
 MAX_PASSKEYS: Final = 20  # of one person
 _MAX_ANSWER_CHARS: Final = 16_384  # they are of 1 to 3 thousand
 _MAX_NAME_CHARS: Final = 60
-_NOT_UNDERSTOOD: Final = _("Your browser's answer was not understood. Try again.")
-_NOT_A_PASSKEY: Final = _("This passkey does not open your account.")
+_NOT_UNDERSTOOD: Final = _("Your browser sent an unexpected response. Try again.")
+_NOT_A_PASSKEY: Final = _("This passkey does not belong to your account.")
 # What the parts of a parser raise for bytes of another shape.
 _MALFORMED: Final = (ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError)
 
@@ -58,7 +58,7 @@ class AddPasskey(AddWebAuthnForm):  # type: ignore[misc]  # allauth has no types
     def clean_credential(self) -> dict[str, Any]:
         owned = Authenticator.objects.filter(user=self.user, type=Authenticator.Type.WEBAUTHN)
         if owned.count() >= MAX_PASSKEYS:
-            said = gettext("You have %(most)s passkeys. Remove one first.")
+            said = gettext("You already have %(most)s passkeys. Remove one first.")
             raise ValidationError(said % {"most": MAX_PASSKEYS})
         return _registration(self.cleaned_data["credential"])
 

@@ -32,13 +32,14 @@ logger = structlog.get_logger(__name__)
 
 _CLOCKS_DIFFER_S: Final = 60
 _NOT_CONFIRMED: Final = {
-    "another_person": _("Somebody else has signed in at your identity provider."),
+    "another_person": _("You signed in to your identity provider as a different user."),
     "earlier_sign_in": _(
-        "Your identity provider did not ask who you are: it answered with an earlier sign-in."
+        "Your identity provider reused an earlier sign-in instead of asking you to sign "
+        "in again. Sign out there, then try again."
     ),
 }
 FAILED: Final = gettext_noop(
-    "Your identity provider did not let you in. Try again, or ask your administrator."
+    "Your identity provider rejected the sign-in. Try again, or contact your administrator."
 )
 
 

@@ -7,7 +7,7 @@
 (() => {
   const REFUSALS = {
     NotAllowedError: "No passkey was used. Try again.",
-    InvalidStateError: "You have added the passkey of this device already.",
+    InvalidStateError: "This device already has a passkey for your account.",
     SecurityError: "Passkeys do not work at this address.",
   };
 
@@ -57,7 +57,7 @@
       );
       form.submit();
     } catch (error) {
-      notice.textContent = REFUSALS[error.name] || "Your browser could not use a passkey. Try again.";
+      notice.textContent = REFUSALS[error.name] || "Your browser could not use the passkey. Try again.";
       notice.hidden = false;
     }
   }

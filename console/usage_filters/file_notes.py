@@ -24,15 +24,15 @@ def notes_of_figures(question: UsageFilters, found: CompleteFigures) -> list[str
     """A file's hours have their zone, its days have none."""
     notes = [_complete(found.complete_until)]
     if not question.is_hourly:
-        notes.append(gettext("Days are counted in UTC, the last one is part of it."))
+        notes.append(gettext("Dates are in UTC and inclusive."))
     if found.min_users > 1:
-        said = gettext("Groups of fewer than %(min_users)s people are not shown.")
+        said = gettext("Groups of fewer than %(min_users)s users are hidden.")
         notes.append(said % {"min_users": found.min_users})
     return notes
 
 
 def _complete(until: datetime | None) -> str:
     if until is None:
-        return gettext("Nothing has been counted yet")
+        return gettext("No usage counted yet")
     at = date_format(timezone.localtime(until), "SHORT_DATETIME_FORMAT")
     return f"{gettext('Complete up to')} {at}"

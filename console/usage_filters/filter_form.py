@@ -49,7 +49,7 @@ class UsageFilterForm(forms.Form):
         label=_("From"), required=False, widget=forms.DateInput(attrs={"type": "date"})
     )
     end = forms.DateField(
-        label=_("To, included"), required=False, widget=forms.DateInput(attrs={"type": "date"})
+        label=_("To (inclusive)"), required=False, widget=forms.DateInput(attrs={"type": "date"})
     )
     language = forms.CharField(max_length=_MAX_NAME, required=False)
     editor = forms.CharField(max_length=_MAX_NAME, required=False)
@@ -69,9 +69,9 @@ class UsageFilterForm(forms.Form):
         if end < start:
             self.add_error("end", _("The end is before the start."))
         elif (end - start).days >= MAX_DAYS:
-            self.add_error("end", _("Ask about a year at most."))
+            self.add_error("end", _("Choose a period of up to one year."))
         elif not 1900 <= start.year <= 9000 or end.year > 9000:  # far from where dates end
-            self.add_error("start", _("Nothing was counted then."))
+            self.add_error("start", _("There is no data for this period."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class UsageFilters:
 
     def _choices(self, name: str, values: list[str]) -> list[UsageFilterOption]:
         said = self.parameters.get(name)
-        known = [(value or UNKNOWN, named(name, value) or str(_("not known"))) for value in values]
+        known = [(value or UNKNOWN, named(name, value) or str(_("unknown"))) for value in values]
         if said and said not in {value for value, _title in known}:
             known.append((said, named(name, said)))
         return [UsageFilterOption(value, title, value == said) for value, title in known]

@@ -15,19 +15,19 @@ STAGES: Final[Mapping[str, _Name]] = {
     "admit": _("Admit"),
     "assemble": _("Assemble the prompt"),
     "route": _("Choose a replica"),
-    "generate": _("Engine, to its first token"),
-    "filter": _("Filter, to the first text"),
+    "generate": _("Engine, until the first token"),
+    "filter": _("Filter, until the first text"),
     "stream": _("Stream the rest"),
 }
 TRIGGERS: Final[Mapping[Trigger, _Name]] = {
-    Trigger.PREFETCH: _("In advance"),
-    Trigger.AUTOMATIC: _("At a pause in typing"),
-    Trigger.MANUAL: _("By a key"),
+    Trigger.PREFETCH: _("Prefetch"),
+    Trigger.AUTOMATIC: _("Pause in typing"),
+    Trigger.MANUAL: _("Shortcut"),
 }
 PROTOCOLS: Final[Mapping[str, _Name]] = {
-    "stream": _("Caret’s own, streamed"),
+    "stream": _("Caret stream"),
     "openai": "OpenAI",
-    "chat": _("OpenAI, chat"),
+    "chat": _("OpenAI chat"),
     "mistral": "Mistral",
     "ollama": "Ollama",
     "infill": "llama.cpp",

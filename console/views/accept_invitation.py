@@ -37,7 +37,7 @@ from tenants.security.authorization.directory import find_user
 
 _SESSION_TOKEN: Final = "invitation"  # noqa: S105  # the name of a place, no token
 MAX_NAME_CHARS: Final = 120
-UNAVAILABLE: Final = gettext_noop("This is not possible right now: Redis does not answer.")
+UNAVAILABLE: Final = gettext_noop("This is not possible right now: Redis does not respond.")
 
 
 @require_GET
@@ -96,7 +96,7 @@ def _may_open(request: HttpRequest, invited: OpenInvitation) -> bool:
 def _joined(request: HttpRequest, token: str, invited: OpenInvitation) -> HttpResponse:
     """Raises Refused, Busy."""
     if not _may_open(request, invited):
-        raise Forbidden("Your identity provider opens its own tenant only.")
+        raise Forbidden("Your identity provider can sign you in only to its own tenant.")
     if request.user.is_authenticated:
         user_id = UserId(str(request.user.pk))
         tenant_id = accept_invitation(
@@ -106,7 +106,7 @@ def _joined(request: HttpRequest, token: str, invited: OpenInvitation) -> HttpRe
         tenant_id = _registered(request, token, invited.email)
     del request.session[_SESSION_TOKEN]
     set_session_tenant(request, tenant_id)
-    messages.success(request, gettext("Welcome. You are a member now."))
+    messages.success(request, gettext("Welcome! You are now a member."))
     response = redirect("console:overview")
     remember_place(request, response, invited.email)
     return response
@@ -115,7 +115,7 @@ def _joined(request: HttpRequest, token: str, invited: OpenInvitation) -> HttpRe
 def _registered(request: HttpRequest, token: str, email: str) -> TenantId:
     """The account comes with the membership or not at all. Raises Refused, Busy."""
     if provider_for(email) is not None:
-        raise Forbidden("Sign in by your identity provider first.")
+        raise Forbidden("Sign in through your identity provider first.")
     password = request.POST.get("password", "")
     with hashing_slot(), transaction.atomic():
         user_id = create_user(

@@ -17,13 +17,18 @@ _TITLES: Final = {
     403: _("Not allowed"),
     404: _("Not found"),
     500: _("Something went wrong"),
-    503: _("Not available right now"),
+    503: _("Temporarily unavailable"),
 }
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _answer(
-        request, Problem(400, "bad_request", gettext_noop("This request makes no sense."))
+        request,
+        Problem(
+            400,
+            "bad_request",
+            gettext_noop("We could not understand this request. Go back and try again."),
+        ),
     )
 
 
@@ -34,22 +39,27 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _answer(request, Problem(404, "not_found", gettext_noop("There is nothing here.")))
+    return _answer(request, Problem(404, "not_found", gettext_noop("This page does not exist.")))
 
 
 def failed(request: HttpRequest) -> HttpResponse:
-    return _answer(request, Problem(500, "internal", gettext_noop("This went wrong on our side.")))
+    return _answer(
+        request,
+        Problem(
+            500,
+            "internal",
+            gettext_noop("The error is on our side. Try again in a moment."),
+        ),
+    )
 
 
 def unavailable(request: HttpRequest) -> HttpResponse:
-    detail = gettext_noop("This is not possible right now: Redis does not answer.")
+    detail = gettext_noop("This is not possible right now: Redis does not respond.")
     return _answer(request, Problem(503, "unavailable", detail, retry_after_s=_RETRY_AFTER_S))
 
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
-    detail = gettext_noop(
-        "This form is too old, or it did not come from here. Go back, reload, try again."
-    )
+    detail = gettext_noop("This form has expired. Go back, reload the page and try again.")
     return _answer(request, Problem(403, "csrf", detail))
 
 

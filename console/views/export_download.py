@@ -28,7 +28,10 @@ from tenants.compliance.exports.jobs.download import Download, find_link, open_d
 MAX_S: Final = 900.0
 MAX_AT_ONCE: Final = 2  # of one tenant, in this process
 _BUSY: Final = Problem(
-    429, "too_many_requests", "Two files are on their way already. Try again.", retry_after_s=30
+    429,
+    "too_many_requests",
+    "Your tenant is already downloading two files. Try again in a moment.",
+    retry_after_s=30,
 )
 
 

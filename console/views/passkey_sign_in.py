@@ -23,7 +23,7 @@ from console.views.sign_in import UNAVAILABLE, sign_in_page, throttled_page
 from tenants.identity.sso.queries import provider_for
 
 BY_PROVIDER_ONLY: Final = gettext_noop(
-    "Your company has you sign in by its identity provider: use it."
+    "Your organisation requires you to sign in through its identity provider."
 )
 
 

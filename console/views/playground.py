@@ -79,10 +79,12 @@ def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Each start makes a text and publishes a snapshot: a few a minute are enough for a person."""
     try:
         if not take_start_of_playground(user_id=str(member.actor.user_id)):
-            return _refused(_("Too many starts. Wait a minute, then try again."), 429)
+            return _refused(
+                _("You started the playground too often. Wait a minute, then try again."), 429
+            )
         created = create_playground_key(actor=member.actor, now=timezone.now())
     except redis.RedisError:
-        return _refused(_("This is not possible right now: Redis does not answer."), 503)
+        return _refused(_("This is not possible right now: Redis does not respond."), 503)
     except DomainError as error:
         return _refused(translate_error(error), 409)
     return JsonResponse(_answer(created))
@@ -113,7 +115,7 @@ def _moment(text: str) -> datetime:
     except ValueError:
         moment = None
     if moment is None or timezone.is_naive(moment):
-        raise BadRequest("issued_at is no moment.")
+        raise BadRequest("issued_at is not a valid time.")
     return moment
 
 

@@ -39,15 +39,13 @@ from tenants.identity.sso.queries import Provider, SamlProvider, provider_for
 
 logger = structlog.get_logger(__name__)
 
-WRONG: Final = gettext_noop("This e-mail address and password do not belong together.")
+WRONG: Final = gettext_noop("The e-mail address or password is wrong.")
 OTHER_WAYS: Final = gettext_noop("If you have a passkey, you can sign in with it now.")
-UNAVAILABLE: Final = gettext_noop("Signing in is not possible right now: Redis does not answer.")
+UNAVAILABLE: Final = gettext_noop("You cannot sign in right now: Redis does not respond.")
 NO_PROVIDER: Final = gettext_noop(
-    "No identity provider is set up for this address. Use your password."
+    "There is no identity provider for this address. Use your password."
 )
-PROVIDER_SILENT: Final = gettext_noop(
-    "Your identity provider does not answer right now. Try again later."
-)
+PROVIDER_SILENT: Final = gettext_noop("Your identity provider does not respond. Try again later.")
 _BUSY_S: Final = 5
 
 

@@ -43,12 +43,12 @@ def read_domain(text: str) -> str:
     try:
         name = text.strip().strip(".").encode("idna").decode("ascii").lower()
     except UnicodeError as error:
-        raise InvalidValue("name", "This is no domain's name.") from error
+        raise InvalidValue("name", "This is not a valid domain name.") from error
     labels = name.split(".")
     if len(labels) < 2 or len(name) > _MAX_CHARS or not all(map(_LABEL.fullmatch, labels)):
-        raise InvalidValue("name", "Write a domain's name, such as example.com.")
+        raise InvalidValue("name", "Enter a domain name, such as example.com.")
     if name in _PUBLIC:
-        raise InvalidValue("name", "Everybody can have an address at this domain.")
+        raise InvalidValue("name", "This is a public e-mail domain that you cannot claim.")
     return name
 
 

@@ -59,7 +59,7 @@ class VersionConflict(Conflict):
 
     def __init__(self, *, held: int, replaced: int | None) -> None:
         super().__init__(
-            gettext_noop("Version {held} is in force, not {replaced}."),
+            gettext_noop("The current version is {held}, not {replaced}. Reload and try again."),
             held=held,
             replaced=replaced,
         )

@@ -58,7 +58,9 @@ def read_cursor(text: str | None) -> PagePosition | None:
         seconds, rest = divmod(micros, 1_000_000)
         at = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
     except (ValueError, OverflowError, OSError, binascii.Error) as error:
-        raise InvalidValue("cursor", "Give the cursor as a page has given it.") from error
+        raise InvalidValue(
+            "cursor", "The cursor is invalid. Use a cursor from a previous page."
+        ) from error
     return PagePosition(at, UUID(bytes=data[_TIME_BYTES:]))
 
 

@@ -65,7 +65,9 @@ def _read(cursor: str, order: SortOrder) -> tuple[str | datetime, UUID]:
             raise ValueError
         return (_moment(place) if order.is_time else place), UUID(row_id)
     except (ValueError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
-        raise InvalidValue("cursor", "Give the cursor as a page has given it.") from error
+        raise InvalidValue(
+            "cursor", "The cursor is invalid. Use a cursor from a previous page."
+        ) from error
 
 
 def _moment(text: str) -> datetime:

@@ -18,7 +18,7 @@ def is_storable(text: str) -> bool:
 def validate_text(field: str, text: str) -> None:
     """Check that Postgres can store the text. Raises InvalidValue."""
     if not is_storable(text):
-        raise InvalidValue(field, "This text has characters that are no text.")
+        raise InvalidValue(field, "This text contains characters that are not allowed.")
 
 
 def parse_reason(text: str) -> str:
@@ -26,6 +26,6 @@ def parse_reason(text: str) -> str:
     validate_text("reason", text)
     if len(text.strip()) > MAX_REASON_CHARS:
         raise InvalidValue(
-            "reason", "A reason has at most {most} characters.", most=MAX_REASON_CHARS
+            "reason", "Enter a reason of at most {most} characters.", most=MAX_REASON_CHARS
         )
     return text.strip()

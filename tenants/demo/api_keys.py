@@ -136,7 +136,7 @@ def _ended(company: DemoCompany, actor: Actor) -> list[TimelineEvent]:
 
     def rotates(now: datetime) -> None:
         lookup_id = make("Build server", now - timedelta(hours=5))
-        rotation = KeyRotation(timedelta(days=2), reason="The yearly change of all build keys.")
+        rotation = KeyRotation(timedelta(days=2), reason="Yearly rotation of all build keys.")
         rotate_key(actor=actor, lookup_id=lookup_id, rotation=rotation, now=now)
 
     def revokes(now: datetime) -> None:
@@ -166,7 +166,7 @@ def _note_leak(actor: Actor, lookup_id: LookupId, now: datetime) -> None:
         ApiKey.objects.filter(tenant_id=actor.tenant_id, lookup_id=lookup_id).update(
             leaked_at=now, leak_notified_at=now
         )
-        reason = "Found where others can read it: https://git.example/notes.ipynb"
+        reason = "Found in public: https://git.example/notes.ipynb"
         revoke_key(actor=actor, lookup_id=lookup_id, reason=reason, now=now)
 
 

@@ -68,7 +68,7 @@ def _subscribe(stage: DemoTimeline, now: datetime) -> None:
         plan=PLAN,
         starts_on=utc_day(now) + timedelta(days=1),
         now=now,
-        reason="Made up, with all of this tenant's past.",
+        reason="Demo data.",
     )
     with tenant_scope(stage.tenant_id):
         BillingState.objects.filter(tenant_id=stage.tenant_id).update(seats_booked_on=None)
@@ -151,7 +151,7 @@ def _credit(stage: DemoTimeline, now: datetime) -> None:
     grant_credit(
         actor=stage.platform,
         amount_micros=25 * MICROS,
-        reason="For the hours in which completions were slow.",
+        reason="Credit for slow completions.",
         now=now,
     )
 
@@ -169,7 +169,7 @@ def _correct(stage: DemoTimeline, now: datetime) -> None:
             actor=stage.platform,
             number=1,
             net_cents=net_cents,
-            reason="A seat was counted for somebody who had left.",
+            reason="A seat was billed for a former member.",
             now=now,
         )
 

@@ -33,7 +33,7 @@ _MONTH: Final = timedelta(days=30)
 
 def erase_somebody(company: DemoCompany, at: datetime) -> None:
     tenant_id = company.stage.tenant_id
-    demand = ErasureRequest(company.erased.user_id, "Asked for by letter, by who has left us.")
+    demand = ErasureRequest(company.erased.user_id, "Requested by letter from a former employee.")
     erasure_id = demand_erasure(actor=company.member_with_role(Role.OWNER), demand=demand, now=at)
     run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=at + timedelta(minutes=10))
 

@@ -27,14 +27,12 @@ def require_demonstration(slug: str) -> TenantId:
     """
     tenant_id = find_tenant(slug=slug)
     if tenant_id is None:
-        raise NotFound("There is no tenant {slug}.", slug=slug)
+        raise NotFound("The tenant {slug} does not exist.", slug=slug)
     members = list_members(tenant_id=tenant_id)
     if slug not in NAMES or not members:
-        raise Conflict("{slug} is no demonstration tenant: it stays as it is.", slug=slug)
+        raise Conflict("{slug} is not a demo tenant and was not changed.", slug=slug)
     if not all(member.email.endswith(_DOMAIN) for member in members):
-        raise Conflict(
-            "{slug} has members who are no demonstration's: it stays as it is.", slug=slug
-        )
+        raise Conflict("{slug} has members that are not demo users and was not changed.", slug=slug)
     return tenant_id
 
 

@@ -67,7 +67,9 @@ def seed(wish: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
         raise AlreadyFilled("{slug} is filled already.", slug=wish.slug)
     if is_marked(tenant_id, BEGUN):
         raise Conflict(
-            "{slug} was begun and not finished: begin with a fresh home.", slug=wish.slug
+            "The demo tenant {slug} was only partly created. Start again with an empty "
+            "home directory.",
+            slug=wish.slug,
         )
     begins_at = midnight(now) - timedelta(days=wish.num_days)
     stage = DemoTimeline(tenant_id, wish.slug, begins_at, now, wish.seed)
@@ -145,8 +147,8 @@ def _made(stage: DemoTimeline) -> dict[str, int]:
 def _check(wish: SeedOptions) -> None:
     """Check the options. Raises InvalidValue."""
     if not MIN_DAYS <= wish.num_days <= MAX_DAYS:
-        raise InvalidValue("days", "Write {least} to {most} days.", least=MIN_DAYS, most=MAX_DAYS)
+        raise InvalidValue("days", "Enter {least} to {most} days.", least=MIN_DAYS, most=MAX_DAYS)
     if not MIN_PEOPLE <= wish.num_people <= MAX_PEOPLE:
         raise InvalidValue(
-            "people", "Write {least} to {most} people.", least=MIN_PEOPLE, most=MAX_PEOPLE
+            "people", "Enter {least} to {most} users.", least=MIN_PEOPLE, most=MAX_PEOPLE
         )

@@ -30,14 +30,14 @@ _EXCLUDED: Final = {
 }
 # Time as a share of the period, changed fields of the policy, and the reason.
 _CHANGES: Final[tuple[tuple[float, dict[str, Any], str], ...]] = (
-    (0.02, {"content_exclusion": _EXCLUDED}, "Keys and state of the infrastructure stay here."),
-    (0.1, {"has_public_code_filter": True}, "The lawyers ask for it until licences are cleared."),
+    (0.02, {"content_exclusion": _EXCLUDED}, "Exclude infrastructure keys and state."),
+    (0.1, {"has_public_code_filter": True}, "Requested by legal until licences are cleared."),
     (
         0.18,
         {"telemetry": Telemetry(wording=TENANT_CONSENT_TEXT, retention_days=30, training=True)},
-        "The works council has agreed: whoever wants to may let content be kept.",
+        "The works council agreed to opt-in content capture.",
     ),
-    (0.38, {"retrieval": ("web/*", "platform/*")}, "Retrieval is tried by two teams."),
+    (0.38, {"retrieval": ("web/*", "platform/*")}, "Two teams try retrieval."),
     (
         0.75,
         {
@@ -46,9 +46,9 @@ _CHANGES: Final[tuple[tuple[float, dict[str, Any], str], ...]] = (
                 tokens_per_day={Tier.QUALITY: 40_000_000},
             )
         },
-        "After the day on which everything was slow: programs that run wild are stopped sooner.",
+        "Lower rate limits after last week's slowdown.",
     ),
-    (0.9, {"max_concurrent_completions": 96}, "There are more of us."),
+    (0.9, {"max_concurrent_completions": 96}, "Our team has grown."),
 )
 
 
@@ -103,7 +103,7 @@ def _saying(
             actor=company.member_with_role(Role.ADMINISTRATOR),
             subject=OverrideSubject(*about),
             document=document,
-            reason="As agreed with those whom it is about.",
+            reason="Agreed with the team.",
             now=now,
         )
 
@@ -124,11 +124,11 @@ def _retention(company: DemoCompany) -> list[TimelineEvent]:
     return [
         TimelineEvent(
             stage.moment_at(0.3, hour=10),
-            setting(DataClass.AUDIT, 1_095, "Three years, as our auditors ask."),
+            setting(DataClass.AUDIT, 1_095, "Our auditors require three years."),
         ),
         TimelineEvent(
             stage.moment_at(0.5, hour=10),
-            setting(DataClass.USAGE, _USAGE_DAYS, "Bills of two months ago are settled."),
+            setting(DataClass.USAGE, _USAGE_DAYS, "Older invoices are settled."),
         ),
         TimelineEvent(
             stage.moment_at(0.6, hour=10),
@@ -148,11 +148,11 @@ def _holds(company: DemoCompany) -> list[TimelineEvent]:
         return lambda now: place_hold(actor=company.member_with_role(Role.OWNER), new=new, now=now)
 
     def passes(now: datetime) -> None:
-        hold_id = placing("Export review", "Asked for by customs.", company.leaver.user_id)(now)
+        hold_id = placing("Export review", "Requested by customs.", company.leaver.user_id)(now)
         release_hold(
             actor=company.member_with_role(Role.OWNER),
             hold_id=hold_id,
-            reason="Customs have closed the case.",
+            reason="Customs closed the case.",
             now=now.replace(hour=17),
         )
 

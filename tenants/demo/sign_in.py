@@ -100,7 +100,7 @@ def _set_provider(company: DemoCompany, now: datetime) -> None:
 
 
 def _fetch(_: str) -> str:
-    raise NotFound("Nothing is fetched for a demonstration.")
+    raise NotFound("Demo tenants do not load metadata from the network.")
 
 
 def _certificate(host: str, now: datetime) -> str:

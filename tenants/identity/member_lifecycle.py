@@ -80,7 +80,7 @@ def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:
     end_sessions(user_id=user_id)
     revoke_invitations_by(actor=actor, user_id=user_id, now=now)
     end_consent(actor=actor, user_id=user_id, now=now)
-    revoke_keys_of(actor=actor, owner_id=user_id, reason="Its owner's membership ended.", now=now)
+    revoke_keys_of(actor=actor, owner_id=user_id, reason="The owner's membership ended.", now=now)
 
 
 def _hold(actor: Actor, user_id: UserId, *, wanted: Role | None) -> Role:
@@ -105,7 +105,7 @@ def require_another_owner(actor: Actor, user_id: UserId) -> None:
         tenant_id=actor.tenant_id, role=Role.OWNER, ended_at=None
     ).exclude(user_id=uuid.UUID(user_id))
     if not owners.exists():
-        raise Conflict("This is the last owner. Make somebody else an owner first.")
+        raise Conflict("This is the last owner. Make another member an owner first.")
 
 
 def _record(

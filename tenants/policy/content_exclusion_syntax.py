@@ -60,7 +60,7 @@ def _read_line(reading: _ParseState, number: int, line: str) -> None:
     if found := _GLOB.fullmatch(line):
         if reading.repository is None:
             raise InvalidValue(
-                FIELD, 'Line {number}: a repository comes first, such as "*":.', number=number
+                FIELD, 'Line {number}: start with a repository, such as "*":.', number=number
             )
         glob = found["quoted"] or found["bare"].rstrip()
         reading.found[reading.repository].append(_unquoted(number, glob))
@@ -69,13 +69,14 @@ def _read_line(reading: _ParseState, number: int, line: str) -> None:
     if found is None:
         raise InvalidValue(
             FIELD,
-            'Line {number}: write a repository and a colon ("*": for all), or - and a pattern.',
+            'Line {number}: enter a repository and a colon ("*": for all), or a dash and '
+            "a pattern.",
             number=number,
         )
     name = _unquoted(number, found["name"].rstrip())
     if name in reading.found:
         raise InvalidValue(
-            FIELD, 'Line {number}: "{name}" has been named above already.', number=number, name=name
+            FIELD, 'Line {number}: "{name}" is already defined above.', number=number, name=name
         )
     reading.repository = name
     reading.found[name] = list(_listed(number, found["rest"]))
@@ -89,7 +90,7 @@ def _listed(number: int, rest: str) -> Iterator[str]:
     if found is None:
         raise InvalidValue(
             FIELD,
-            'Line {number}: after the colon: nothing, or a list such as ["**/.env", "*.pem"].',
+            'Line {number}: after the colon, enter nothing or a list such as ["**/.env", "*.pem"].',
             number=number,
         )
     left = found["globs"].strip()
@@ -97,7 +98,7 @@ def _listed(number: int, rest: str) -> Iterator[str]:
         part = _PART.match(left)
         if part is None:
             raise InvalidValue(
-                FIELD, "Line {number}: patterns in a list are separated by commas.", number=number
+                FIELD, "Line {number}: separate the patterns in a list with commas.", number=number
             )
         yield _unquoted(number, part["glob"].rstrip())
         left = left[part.end() :].strip()
@@ -111,12 +112,12 @@ def _unquoted(number: int, text: str) -> str:
     elif text.startswith("*"):
         raise InvalidValue(
             FIELD,
-            'Line {number}: put what begins with * in quotes: "{text}".',
+            'Line {number}: put patterns that start with * in quotes: "{text}".',
             number=number,
             text=text,
         )
     if not text:
-        raise InvalidValue(FIELD, "Line {number}: this name or pattern is empty.", number=number)
+        raise InvalidValue(FIELD, "Line {number}: the name or pattern is empty.", number=number)
     return text
 
 

@@ -51,7 +51,7 @@ DATA_CLASSES: Final = MappingProxyType(
         DataClass.USAGE: DataClassTerms(
             title=gettext_noop("Usage records"),
             purpose=gettext_noop(
-                "Billing, limits and reports: counts of each request, never code."
+                "Billing, limits and reports. Counts for each request, never code."
             ),
             legal_basis=_CONTRACT,
             default_days=400,
@@ -61,7 +61,7 @@ DATA_CLASSES: Final = MappingProxyType(
         ),
         DataClass.AUDIT: DataClassTerms(
             title=gettext_noop("Audit entries"),
-            purpose=gettext_noop("Evidence of who changed or looked at what."),
+            purpose=gettext_noop("Records who changed or viewed what."),
             legal_basis=_DUTY,
             default_days=2_557,
             min_days=366,
@@ -70,18 +70,20 @@ DATA_CLASSES: Final = MappingProxyType(
         ),
         # The telemetry policy sets their days; withdrawn consent erases at once.
         DataClass.CONTENT: DataClassTerms(
-            title=gettext_noop("Telemetry content"),
-            purpose=gettext_noop("Prompts, completions and edits, sealed, of who agreed to it."),
+            title=gettext_noop("Captured content"),
+            purpose=gettext_noop(
+                "Encrypted prompts, completions and edits of users who consented."
+            ),
             legal_basis=_CONSENT,
             default_days=30,
             min_days=1,
             max_days=365,
-            surface=gettext_noop("object store"),
+            surface=gettext_noop("object storage"),
             is_tenants=False,
         ),
         DataClass.CONTENT_INDEX: DataClassTerms(
-            title=gettext_noop("Telemetry index"),
-            purpose=gettext_noop("Which content is kept of whom, without the content."),
+            title=gettext_noop("Captured content index"),
+            purpose=gettext_noop("Lists captured content and its users, without the content."),
             legal_basis=_CONSENT,
             default_days=30,
             min_days=1,
@@ -92,7 +94,7 @@ DATA_CLASSES: Final = MappingProxyType(
         DataClass.RETRIEVAL: DataClassTerms(
             title=gettext_noop("Retrieval index"),
             purpose=gettext_noop(
-                "Parts of files that completions may draw on, sealed, for who agreed to it."
+                "Encrypted parts of files that completions can use, for tenants that allow it."
             ),
             legal_basis=_CONSENT,
             default_days=30,
@@ -101,8 +103,8 @@ DATA_CLASSES: Final = MappingProxyType(
             surface="Postgres",
         ),
         DataClass.REPLAYS: DataClassTerms(
-            title=gettext_noop("Answers kept for repeated requests"),
-            purpose=gettext_noop("A request that is sent twice is done once."),
+            title=gettext_noop("Idempotency records"),
+            purpose=gettext_noop("Ensures that a repeated API request takes effect only once."),
             legal_basis=_CONTRACT,
             default_days=1,
             min_days=1,
@@ -111,7 +113,7 @@ DATA_CLASSES: Final = MappingProxyType(
         ),
         DataClass.SESSIONS: DataClassTerms(
             title=gettext_noop("Sessions"),
-            purpose=gettext_noop("Somebody stays signed in."),
+            purpose=gettext_noop("Keeps users signed in."),
             legal_basis=_CONTRACT,
             default_days=14,
             min_days=14,
@@ -121,12 +123,12 @@ DATA_CLASSES: Final = MappingProxyType(
         ),
         DataClass.LOGS: DataClassTerms(
             title=gettext_noop("Logs"),
-            purpose=gettext_noop("Operation; no content, no addresses."),
+            purpose=gettext_noop("Operation of the platform. No content, no IP addresses."),
             legal_basis=_INTEREST,
             default_days=30,
             min_days=0,
             max_days=30,
-            surface=gettext_noop("the operator's log store"),
+            surface=gettext_noop("the operator's log storage"),
             is_tenants=False,
         ),
     }

@@ -65,7 +65,7 @@ def _check_bounds(policy: TenantPolicy) -> None:
     if not 1 <= policy.max_concurrent_completions <= MAX_CONCURRENT_COMPLETIONS:
         raise InvalidValue(
             "max_concurrent_completions",
-            "Write a whole number from 1 to {most}.",
+            "Enter a whole number from 1 to {most}.",
             most=MAX_CONCURRENT_COMPLETIONS,
         )
     _check_limits(policy.limits)
@@ -88,7 +88,7 @@ def check_names(field: str, names: frozenset[str] | None) -> None:
     if len(names) > MAX_NAMES or not are_good:
         raise InvalidValue(
             field,
-            "At most {most} names of 1 to {most_chars} characters, or null: all.",
+            "Enter at most {most} names of 1 to {most_chars} characters, or null for all.",
             most=MAX_NAMES,
             most_chars=MAX_GLOB_CHARS,
         )
@@ -99,12 +99,12 @@ def _check_retention(days_of: dict[str, int]) -> None:
     for name, days in days_of.items():
         if name not in own:
             raise InvalidValue(
-                "retention_days", "Name data classes: {names}.", names=", ".join(own)
+                "retention_days", "Use these data classes: {names}.", names=", ".join(own)
             )
         if not own[name].min_days <= days <= own[name].max_days:
             raise InvalidValue(
                 f"retention_days.{name}",
-                "Write a number of days from {least} to {most}.",
+                "Enter a number of days from {least} to {most}.",
                 least=own[name].min_days,
                 most=own[name].max_days,
             )
@@ -113,7 +113,7 @@ def _check_retention(days_of: dict[str, int]) -> None:
 def check_days(field: str, days: int | None) -> None:
     if days is not None and not 1 <= days <= MAX_KEY_DAYS:
         raise InvalidValue(
-            field, "Write a number of days from 1 to {most}, or null.", most=MAX_KEY_DAYS
+            field, "Enter a number of days from 1 to {most}, or null.", most=MAX_KEY_DAYS
         )
 
 
@@ -135,7 +135,7 @@ def _check_whole(field: str, number: int, at_most: int) -> None:
     if not 1 <= number <= at_most:
         raise InvalidValue(
             field,
-            "Write a whole number from 1 to {at_most}, or leave the limit out.",
+            "Enter a whole number from 1 to {at_most}, or omit the limit.",
             at_most=at_most,
         )
 
@@ -144,11 +144,11 @@ def _check_telemetry(telemetry: Telemetry) -> None:
     if not 1 <= telemetry.retention_days <= MAX_RETENTION_DAYS:
         raise InvalidValue(
             "telemetry.retention_days",
-            "Write a whole number from 1 to {most}.",
+            "Enter a whole number from 1 to {most}.",
             most=MAX_RETENTION_DAYS,
         )
     if len(telemetry.wording) > _MAX_WORDING_CHARS or not is_storable(telemetry.wording):
-        raise InvalidValue("telemetry.wording", "Name the wording that is in force.")
+        raise InvalidValue("telemetry.wording", "Enter the version of the current consent text.")
 
 
 def check_exclusions(exclusion: dict[str, tuple[str, ...]]) -> None:
@@ -157,7 +157,7 @@ def check_exclusions(exclusion: dict[str, tuple[str, ...]]) -> None:
     if len(exclusion) > MAX_EXCLUDED_REPOSITORIES or len(globs) > MAX_EXCLUSIONS:
         raise InvalidValue(
             "content_exclusion",
-            "At most {most_repositories} repositories and {most} patterns.",
+            "Enter at most {most_repositories} repositories and {most} patterns.",
             most_repositories=MAX_EXCLUDED_REPOSITORIES,
             most=MAX_EXCLUSIONS,
         )
@@ -165,7 +165,7 @@ def check_exclusions(exclusion: dict[str, tuple[str, ...]]) -> None:
         if not 1 <= len(text) <= MAX_GLOB_CHARS or not is_storable(text):
             raise InvalidValue(
                 "content_exclusion",
-                "Names and patterns have 1 to {most} characters.",
+                "Enter names and patterns of 1 to {most} characters.",
                 most=MAX_GLOB_CHARS,
             )
 
@@ -175,7 +175,7 @@ def _check_retrieval(globs: tuple[str, ...]) -> None:
     if len(globs) > MAX_RETRIEVAL_GLOBS or not are_short:
         raise InvalidValue(
             "retrieval",
-            "At most {most} patterns of repositories' names, of 1 to {most_chars} characters each.",
+            "Enter at most {most} repository patterns of 1 to {most_chars} characters each.",
             most=MAX_RETRIEVAL_GLOBS,
             most_chars=MAX_GLOB_CHARS,
         )

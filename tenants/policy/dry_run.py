@@ -134,7 +134,7 @@ def _member(actor: Actor, email: str) -> MemberRow:
     if not found or found[0].user_id != actor.user_id:
         actor.require(Permission.READ_OVERRIDES)
     if not found:
-        raise InvalidValue("user_email", "This is no member of the tenant.")
+        raise InvalidValue("user_email", "This user is not a member of the tenant.")
     return found[0]
 
 

@@ -93,7 +93,9 @@ def require_reason(text: str) -> str:
     """Return the reason, which must not be empty. Raises InvalidValue."""
     reason = parse_reason(text)
     if not reason:
-        raise InvalidValue("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
+        raise InvalidValue(
+            "reason", "Enter a reason of 1 to {most} characters.", most=MAX_REASON_CHARS
+        )
     return reason
 
 

@@ -19,7 +19,7 @@ from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.erased_users import find_erased_users, visible_email
 
 _MAX_VERSION: Final = 2**31  # one above Postgres' largest integer, which a cursor may exceed
-_NO_VERSION: Final = gettext_noop("There is no such version.")
+_NO_VERSION: Final = gettext_noop("This version does not exist.")
 
 
 @dataclass(frozen=True, slots=True)

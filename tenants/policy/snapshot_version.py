@@ -31,7 +31,7 @@ def mark_snapshot_stale(*, tenant_id: TenantId) -> None:
     """
     raised = Tenant.objects.filter(id=tenant_id).update(snapshot_version=F("snapshot_version") + 1)
     if raised != 1:
-        raise NotFound("There is no such tenant.")
+        raise NotFound("This tenant does not exist.")
     transaction.on_commit(lambda: _publish(tenant_id), robust=True)
 
 

@@ -121,14 +121,16 @@ def _erase_what_ended(actor: Actor, answers: list[ReceiptDraft], now: datetime) 
 def _person(actor: Actor) -> UserId:
     actor.require(Permission.MANAGE_OWN_CONSENT)
     if actor.kind is not ActorKind.USER or actor.user_id is None:
-        raise Forbidden("People agree for themselves, signed in; no key does it for them.")
+        raise Forbidden(
+            "Sign in to give or withdraw your own consent. You cannot do this with an API key."
+        )
     return actor.user_id
 
 
 def _check(choice: ConsentChoice) -> None:
     if choice.consent.training and not choice.consent.telemetry:
         raise InvalidValue(
-            "training", "Only what is kept can train models: agree to telemetry, too."
+            "training", "Training uses only captured content. Consent to content capture, too."
         )
     for kind, current in USER_WORDINGS.items():
         if choice.consent.is_given(kind) and current not in choice.wordings:

@@ -56,7 +56,7 @@ def policy_to_go_back_to(scene: Scene) -> str:
 
 
 def layer(scene: Scene) -> str:
-    return f"/policies/layers/user/{scene.company.developer.user_id}"
+    return f"/policies/overrides/user/{scene.company.developer.user_id}"
 
 
 def export(scene: Scene) -> str:
@@ -80,9 +80,9 @@ def budget(scene: Scene) -> str:
 def sink(scene: Scene) -> str:
     found = list_sinks(actor=_owner(scene), limit=1, cursor=None).rows
     if found:
-        return f"/sinks/{found[0].id}"
+        return f"/audit-sinks/{found[0].id}"
     new = NewSink(name="Splunk", address="https://siem.example.com/hook", from_sequence=None)
-    return f"/sinks/{create_sink(actor=_owner(scene), new=new, now=timezone.now()).sink.id}"
+    return f"/audit-sinks/{create_sink(actor=_owner(scene), new=new, now=timezone.now()).sink.id}"
 
 
 def member(scene: Scene) -> str:
@@ -110,26 +110,26 @@ def membership_of_team(scene: Scene) -> str:
 
 def group(scene: Scene) -> str:
     """Return the URL of a group that does not exist: only an identity provider makes groups."""
-    return f"/access/groups/{UUID(int=0)}"
+    return f"/sign-in-settings/groups/{UUID(int=0)}"
 
 
 def domain(scene: Scene) -> str:
     name = f"{secrets.token_hex(4)}.example"
     made = claim_domain(actor=scene.company.platform, name=name, now=timezone.now())
-    return f"/access/domains/{made.id}"
+    return f"/sign-in-settings/domains/{made.id}"
 
 
 def scim_token(scene: Scene) -> str:
     made = create_scim_token(actor=scene.company.platform, name="Okta", now=timezone.now())
-    return f"/access/scim/{made.token.id}"
+    return f"/sign-in-settings/scim/{made.token.id}"
 
 
 def consent_to_withdraw(scene: Scene) -> str:
-    return "/account/data/consent/telemetry/withdraw"
+    return "/account/my-data/consent/telemetry/withdraw"
 
 
 def person(scene: Scene) -> str:
-    return f"/privacy/people/{scene.company.developer.user_id}"
+    return f"/privacy/data-subjects/{scene.company.developer.user_id}"
 
 
 def data_class(scene: Scene) -> str:
@@ -152,8 +152,8 @@ def passkey(scene: Scene) -> str:
 
 
 def kept_form(scene: Scene) -> str:
-    form = PendingForm("/access/scim", {"token_name": ["Okta"]})
-    return f"/account/go-on/{store_pending_form(_owner(scene), form)}"
+    form = PendingForm("/sign-in-settings/scim", {"token_name": ["Okta"]})
+    return f"/account/resume/{store_pending_form(_owner(scene), form)}"
 
 
 def saml(scene: Scene) -> str:
@@ -169,7 +169,7 @@ def operators_tenant(scene: Scene) -> str:
 
 
 def operators_change(scene: Scene) -> str:
-    return f"{operators_tenant(scene)}/change/status"
+    return f"{operators_tenant(scene)}/edit/status"
 
 
 def operators_reason(scene: Scene) -> str:

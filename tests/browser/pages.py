@@ -46,30 +46,36 @@ OTHER_INTERFACES: Final = ("api/v1/", "scim/v2/")
 # Targets of forms, which nobody opens. With an example if they have arguments.
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "operators/sign-out": lambda scene: "/operators/sign-out",
-    "operators/tenants/<uuid:tenant_id>/change/<what>": example_urls.operators_change,
+    "operators/tenants/<uuid:tenant_id>/edit/<what>": example_urls.operators_change,
     "operators/tenants/<uuid:tenant_id>/reason": example_urls.operators_reason,
     "sign-in/saml/<uuid:tenant_id>": example_urls.saml,
     "sign-out": lambda scene: "/sign-out",
     "tenant": lambda scene: "/tenant",
-    "budgets/<uuid:budget_id>/change": example_urls.below(example_urls.budget, "change"),
+    "budgets/<uuid:budget_id>/edit": example_urls.below(example_urls.budget, "edit"),
     "budgets/<uuid:budget_id>/secret": example_urls.below(example_urls.budget, "secret"),
     "budgets/<uuid:budget_id>/versions/<int:version>/undo": example_urls.below(
         example_urls.budget, "versions/1/undo"
     ),
-    "access/domains": lambda scene: "/access/domains",
-    "access/domains/<uuid:domain_id>/verify": example_urls.below(example_urls.domain, "verify"),
-    "access/groups/<uuid:group_id>/role": example_urls.below(example_urls.group, "role"),
-    "access/scim": lambda scene: "/access/scim",
-    "access/second-factor/optional": lambda scene: "/access/second-factor/optional",
-    "access/second-factor/required": lambda scene: "/access/second-factor/required",
+    "sign-in-settings/domains": lambda scene: "/sign-in-settings/domains",
+    "sign-in-settings/domains/<uuid:domain_id>/verify": example_urls.below(
+        example_urls.domain, "verify"
+    ),
+    "sign-in-settings/groups/<uuid:group_id>/role": example_urls.below(example_urls.group, "role"),
+    "sign-in-settings/scim": lambda scene: "/sign-in-settings/scim",
+    "sign-in-settings/second-factor/optional": lambda scene: (
+        "/sign-in-settings/second-factor/optional"
+    ),
+    "sign-in-settings/second-factor/required": lambda scene: (
+        "/sign-in-settings/second-factor/required"
+    ),
     "members/invitations/<uuid:invitation_id>/revoke": example_urls.below(
         example_urls.invitation_row, "revoke"
     ),
     "members/invitations/<uuid:invitation_id>/send": example_urls.below(
         example_urls.invitation_row, "send"
     ),
-    "start/bring-back": lambda scene: "/start/bring-back",
-    "start/put-away": lambda scene: "/start/put-away",
+    "onboarding/restore": lambda scene: "/onboarding/restore",
+    "onboarding/dismiss": lambda scene: "/onboarding/dismiss",
     "teams/<uuid:team_id>/add": example_urls.below(example_urls.team, "add"),
     "teams/<uuid:team_id>/rename/undo": example_urls.below(
         example_urls.team, "rename/undo?from=A&to=B"
@@ -80,22 +86,24 @@ ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "teams/<uuid:team_id>/members/<uuid:user_id>/out": example_urls.below(
         example_urls.membership_of_team, "out"
     ),
-    "account/data/bundle": lambda scene: "/account/data/bundle",
-    "account/data/consent/<kind>": lambda scene: "/account/data/consent/telemetry",
-    "privacy/people/<uuid:user_id>/bundle": example_urls.below(example_urls.person, "bundle"),
+    "account/my-data/bundle": lambda scene: "/account/my-data/bundle",
+    "account/my-data/consent/<kind>": lambda scene: "/account/my-data/consent/telemetry",
+    "privacy/data-subjects/<uuid:user_id>/bundle": example_urls.below(
+        example_urls.person, "bundle"
+    ),
     "exports/<uuid:export_id>/cancel": example_urls.below(example_urls.export, "cancel"),
     "exports/<uuid:export_id>/fetch": example_urls.below(example_urls.export, "fetch"),
     "playground/end": lambda scene: "/playground/end",
     "playground/start": lambda scene: "/playground/start",
     "policies/versions/<int:version>/undo": example_urls.below(example_urls.policy_version, "undo"),
-    "policies/layers/<kind>/<uuid:subject_id>/versions/<int:version>/undo": example_urls.below(
+    "policies/overrides/<kind>/<uuid:subject_id>/versions/<int:version>/undo": example_urls.below(
         example_urls.layer, "versions/1/undo"
     ),
     "retention/classes/<data_class>/versions/<int:version>/undo": example_urls.below(
         example_urls.data_class, "versions/1/undo"
     ),
-    "sinks/<uuid:sink_id>/replay": example_urls.below(example_urls.sink, "replay"),
-    "sinks/<uuid:sink_id>/test": example_urls.below(example_urls.sink, "test"),
+    "audit-sinks/<uuid:sink_id>/replay": example_urls.below(example_urls.sink, "replay"),
+    "audit-sinks/<uuid:sink_id>/test": example_urls.below(example_urls.sink, "test"),
 }
 # With an example if they have arguments.
 FILES: Final[dict[str, Callable[[Scene], str] | None]] = {
@@ -132,9 +140,9 @@ _NAMED: Final = (
     Page("keys/<lookup_id>/revoke", path=example_urls.below(example_urls.key, "revoke")),
     Page("policies/review", path=example_urls.policy_to_go_back_to),
     Page("policies/versions/<int:version>", path=example_urls.policy_version),
-    Page("policies/layers/<kind>/<uuid:subject_id>", path=example_urls.layer),
+    Page("policies/overrides/<kind>/<uuid:subject_id>", path=example_urls.layer),
     Page(
-        "policies/layers/<kind>/<uuid:subject_id>/review",
+        "policies/overrides/<kind>/<uuid:subject_id>/review",
         path=example_urls.below(example_urls.layer, "review"),
     ),
     Page("members/<uuid:user_id>", path=example_urls.member),
@@ -144,17 +152,18 @@ _NAMED: Final = (
     Page("teams/<uuid:team_id>/rename", path=example_urls.below(example_urls.team, "rename")),
     Page("teams/<uuid:team_id>/delete", path=example_urls.below(example_urls.team, "delete")),
     Page(
-        "access/domains/<uuid:domain_id>/give-up",
-        path=example_urls.below(example_urls.domain, "give-up"),
+        "sign-in-settings/domains/<uuid:domain_id>/release",
+        path=example_urls.below(example_urls.domain, "release"),
     ),
     Page(
-        "access/scim/<uuid:token_id>/revoke",
+        "sign-in-settings/scim/<uuid:token_id>/revoke",
         path=example_urls.below(example_urls.scim_token, "revoke"),
     ),
-    Page("account/data/consent/<kind>/withdraw", path=example_urls.consent_to_withdraw),
-    Page("privacy/people/<uuid:user_id>", path=example_urls.person),
+    Page("account/my-data/consent/<kind>/withdraw", path=example_urls.consent_to_withdraw),
+    Page("privacy/data-subjects/<uuid:user_id>", path=example_urls.person),
     Page(
-        "privacy/people/<uuid:user_id>/erase", path=example_urls.below(example_urls.person, "erase")
+        "privacy/data-subjects/<uuid:user_id>/erase",
+        path=example_urls.below(example_urls.person, "erase"),
     ),
     Page("retention/classes/<data_class>", path=example_urls.data_class),
     Page(
@@ -164,10 +173,10 @@ _NAMED: Final = (
     Page("retention/certificates/<uuid:certificate_id>", path=example_urls.certificate),
     Page("exports/<uuid:export_id>", path=example_urls.export),
     Page("billing/invoices/<int:number>", path=example_urls.invoice),
-    Page("sinks/<uuid:sink_id>", path=example_urls.sink),
+    Page("audit-sinks/<uuid:sink_id>", path=example_urls.sink),
     Page("budgets/<uuid:budget_id>", path=example_urls.budget, variant="one"),
     Page("budgets/<uuid:budget_id>/delete", path=example_urls.below(example_urls.budget, "delete")),
-    Page("sinks/<uuid:sink_id>/delete", path=example_urls.below(example_urls.sink, "delete")),
+    Page("audit-sinks/<uuid:sink_id>/delete", path=example_urls.below(example_urls.sink, "delete")),
     Page("account/confirm", Visitor.HAS_APP),
     Page("account/confirm/code", Visitor.HAS_APP),
     Page("account/confirm/passkey", Visitor.HAS_PASSKEY),
@@ -183,7 +192,7 @@ _NAMED: Final = (
     ),
     Page("account/recovery-codes", Visitor.HAS_APP),
     Page("account/recovery-codes/new", Visitor.HAS_APP),
-    Page("account/go-on/<token>", path=example_urls.kept_form),
+    Page("account/resume/<token>", path=example_urls.kept_form),
     Page("usage/requests/<uuid:request_id>", path=example_urls.request),
     Page("operators/sign-in", Visitor.NOBODY),
     # `test_operators.py` opens them with a gateway; here there is none.
@@ -194,9 +203,9 @@ _NAMED: Final = (
         status=404,
     ),
     Page(
-        "operators/replicas/<path:replica>/return",
+        "operators/replicas/<path:replica>/undrain",
         Visitor.OPERATOR,
-        lambda scene: "/operators/replicas/10.0.0.1:8000/return",
+        lambda scene: "/operators/replicas/10.0.0.1:8000/undrain",
     ),
     Page(
         "operators/pools/<pool>/add",

@@ -31,16 +31,16 @@ def test_what_was_changed_in_the_database_is_found(
     expect(page.get_by_text("key.created").first).to_be_visible()
 
     check(page)
-    expect(page.get_by_text("The chain is whole.")).to_be_visible()
+    expect(page.get_by_text("Verified: no entry was changed or removed.")).to_be_visible()
     changed = tamper(services, company)
     check(page)
 
-    expect(page.get_by_role("alert")).to_contain_text(f"The chain breaks at entry {changed}.")
+    expect(page.get_by_role("alert")).to_contain_text(f"The chain is broken at entry {changed}.")
 
 
 def check(page: Page) -> None:
-    page.goto("/audit/check")
-    page.get_by_role("button", name="Check now").click()
+    page.goto("/audit/verify")
+    page.get_by_role("button", name="Verify now").click()
 
 
 def tamper(services: Services, company: Company) -> int:

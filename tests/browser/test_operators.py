@@ -16,7 +16,7 @@ from tests.integration.operators.gateways import Gateway, own_gateway
 from tests.stack.console import console
 from tests.stack.services import Services
 
-PAGES: Final = ("", "pools", "pools/demo-fast/add", "slow", "capacity", "cost")
+PAGES: Final = ("", "pools", "pools/demo-fast/add", "slow-requests", "capacity", "cost")
 _FIGURES: Final = CapacityInputs(requests_per_s=300, num_gpus=19)
 _FLEET: Final = "requests_per_s=300&num_gpus=19&hit_rate=0.95&context_tokens=6000&output_tokens=24"
 
@@ -91,7 +91,7 @@ def test_without_scripts_there_is_no_slider_and_all_the_rest(tabs: Tabs) -> None
     expect(tab.locator("input[type=range]")).to_be_hidden()
     expect(tab.locator(".operators-cliff svg .p99").first).to_be_visible()
     tab.locator("input[name=hit_rate]").fill("0.8")
-    tab.get_by_role("button", name="Reckon").click()
+    tab.get_by_role("button", name="Calculate").click()
     assert "hit_rate=0.8" in tab.url
 
 
@@ -101,9 +101,9 @@ def test_a_replica_is_drained_by_its_link(tabs: Tabs, gateway: Gateway) -> None:
 
     tab.get_by_role("link", name=f"Drain {gateway.replicas[0]}").first.click()
     tab.get_by_label("Reason").fill("Ticket 4711")
-    tab.get_by_label("Code of your app").fill("000000")
+    tab.get_by_label("Code from your app").fill("000000")
     tab.get_by_role("button", name="Drain").click()
 
     expect(tab.get_by_label("Reason")).to_have_value("Ticket 4711")
-    expect(tab.get_by_text("This is not the present code of your app")).to_be_visible()
+    expect(tab.get_by_text("This code is wrong, expired or already used")).to_be_visible()
     tabs.complaints.clear()  # of the status

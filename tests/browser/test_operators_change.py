@@ -36,13 +36,13 @@ def test_what_is_changed_is_said_before_a_code_changes_it(
     page = tabs.open(session, Look(width=width, scheme=scheme, motion="reduce"))
     page.goto(f"/operators/tenants/{company.tenant_id}")
 
-    page.get_by_label("Completions at once, on a gateway").fill("5")
+    page.get_by_label("Concurrent completions per gateway").fill("5")
     page.get_by_role("button", name="Change limits").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(company.name)
     assert serious(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.get_by_label("Code of your app").fill(account.code(later_by=1))
-    page.get_by_role("button", name="Change it").click()
+    page.get_by_label("Code from your app").fill(account.code(later_by=1))
+    page.get_by_role("button", name="Confirm").click()
 
     expect(page).to_have_url(f"/operators/tenants/{company.tenant_id}?done=limits")
     assert Tenant.objects.get(id=company.tenant_id).max_concurrent_completions == 5

@@ -26,7 +26,7 @@ from tests.integration.console.pages.queries import few_queries
 from tests.role_tables import only_for, role_cases
 
 # The plots of caret.capacity are also files of the command line. A certificate is shown as signed.
-_AS_IT_IS: Final = frozenset({"First token over prefix-cache hit rate", "row deletion"})
+_AS_IT_IS: Final = frozenset({"First token by prefix-cache hit rate", "row deletion"})
 _GERMAN: Final = REPOSITORY / "console" / "locale" / "de" / "LC_MESSAGES" / "django.po"
 MEMBERS = [page for page in all_pages() if page.visitor is Visitor.MEMBER]
 

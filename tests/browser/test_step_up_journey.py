@@ -32,7 +32,7 @@ def test_a_key_is_revoked_after_the_password(
     expect(page).to_have_url(f"/keys/{lookup_id}/revoke")
     page.get_by_role("button", name="Revoke key").click()
 
-    expect(page.get_by_text("Laptop is revoked")).to_be_visible()
+    expect(page.get_by_text("Laptop revoked")).to_be_visible()
     assert not is_in_force(company, lookup_id)
 
 
@@ -49,11 +49,11 @@ def test_who_reads_for_long_loses_nothing_of_what_he_wrote(
     let_time_pass(session)
     page.get_by_role("button", name="Revoke key").click()
     confirm(page, PASSWORD)
-    expect(page.get_by_role("heading", name="It is you")).to_be_visible()
+    expect(page.get_by_role("heading", name="Identity confirmed")).to_be_visible()
     still_in_force = is_in_force(company, lookup_id)
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
 
-    expect(page.get_by_text("Laptop is revoked")).to_be_visible()
+    expect(page.get_by_text("Laptop revoked")).to_be_visible()
     assert still_in_force
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="key.revoked", target=f"key:{lookup_id}")
@@ -75,7 +75,7 @@ def test_a_wrong_password_leads_nowhere(tabs: Tabs, company: Company) -> None:
 
 def confirm(page: Page, password: str) -> None:
     page.fill("input[name=password]", password)
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
 
 
 def is_in_force(company: Company, lookup_id: str) -> bool:

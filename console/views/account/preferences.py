@@ -47,7 +47,7 @@ def preferences(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     response = redirect("console:preferences")
     keep(response, Preferences(**form.cleaned_data))
     with translation.override(form.cleaned_data["language"]):
-        messages.success(request, gettext("Your preferences are saved in this browser."))
+        messages.success(request, gettext("Preferences saved in this browser."))
     return response
 
 

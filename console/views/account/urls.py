@@ -8,6 +8,6 @@ from console.views.search import search
 urlpatterns: list[URLPattern] = [
     path("search", search, name="search"),
     path("account/preferences", preferences.preferences, name="preferences"),
-    path("account/sign-in-again", reauthenticate.sign_in_again, name="sign-in-again"),
-    path("account/go-on/<token>", resume_form.resume, name="go-on"),
+    path("account/reauthenticate", reauthenticate.sign_in_again, name="sign-in-again"),
+    path("account/resume/<token>", resume_form.resume, name="go-on"),
 ]

@@ -33,8 +33,8 @@ _NOBODY: Final = str(uuid.UUID(int=0))
 
 class AuditFilterForm(DateRangeForm):
     action = forms.CharField(label=_("Action"), max_length=60, required=False)
-    actor = forms.CharField(label=_("By"), max_length=254, required=False)
-    target = forms.CharField(label=_("On"), max_length=200, required=False)
+    actor = forms.CharField(label=_("Actor"), max_length=254, required=False)
+    target = forms.CharField(label=_("Resource"), max_length=200, required=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def _found(
 ) -> Page[AuditEntryView]:
     """Raises Invalid."""
     if not form.is_valid():
-        raise InvalidValue("filter", "This cannot be asked for.")
+        raise InvalidValue("filter", "This cannot be filtered.")
     return list_entries(
         actor=member.actor,
         asked=_asked(member, form.cleaned_data),
@@ -120,5 +120,5 @@ def _who(entry: AuditEntryView) -> str:
     if entry.actor_key:
         return entry.actor_key
     if entry.actor_kind is ActorKind.PLATFORM:
-        return gettext("The platform")
-    return gettext("Somebody erased")
+        return gettext("Platform")
+    return gettext("Erased user")

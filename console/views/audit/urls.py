@@ -7,5 +7,5 @@ from console.views.audit import verify
 
 urlpatterns: list[URLPattern] = [
     path("audit", list_page.entries, name="audit"),
-    path("audit/check", verify.check, name="audit-check"),
+    path("audit/verify", verify.check, name="audit-check"),
 ]

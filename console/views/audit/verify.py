@@ -31,7 +31,7 @@ def check(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         return render_page(request, member, _PAGE, {})
     keys, form = signing_keys().public_keys(), _AskedForm(request.POST)
     if not form.is_valid():
-        raise BadRequest("There is no such entry.")
+        raise BadRequest("This entry does not exist.")
     try:
         checked = check_chain(
             actor=member.actor, keys=keys, now=timezone.now(), after=form.cleaned_data["after"]

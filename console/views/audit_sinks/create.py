@@ -37,7 +37,7 @@ class SinkForm(forms.Form):
         min_value=1,
         max_value=2**53 - 1,
         required=False,
-        help_text=_("The number of the first entry that it gets. Empty: what comes from now on."),
+        help_text=_("Number of the first entry to send. Leave empty to send only new entries."),
     )
 
     def to_sink(self) -> NewSink:

@@ -53,7 +53,7 @@ def test(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResp
         messages.warning(request, BUSY)
         return redirect("console:sinks-sink", sink_id)
     if tried.delivered:
-        toast(request, gettext("The test arrived."))
+        toast(request, gettext("Test message delivered."))
     else:
         messages.error(request, translate_delivery_error(tried.error))
     return redirect("console:sinks-sink", sink_id)
@@ -65,7 +65,7 @@ def test(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResp
 def replay(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
     form = ReplayForm(request.POST)
     if form.is_valid() and _is_replayed(member, sink_id, form):
-        toast(request, gettext("It gets them with its next delivery."))
+        toast(request, gettext("The entries are sent with the next delivery."))
         return redirect("console:sinks-sink", sink_id)
     return _shown(request, member, sink_id, form, 400)
 
@@ -79,7 +79,7 @@ def delete(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpRe
     if request.method == "GET":
         return render_page(request, member, "console/sinks/delete.html", {"row": row_of(found)})
     delete_sink(actor=member.actor, sink_id=sink_id, now=timezone.now())
-    toast(request, gettext("Nothing more is pushed to %(name)s.") % {"name": found.name})
+    toast(request, gettext("%(name)s deleted. It gets no more entries.") % {"name": found.name})
     return redirect("console:sinks")
 
 

@@ -32,18 +32,18 @@ class CustomerForm(forms.Form):
     name = forms.CharField(label=_("Name"), max_length=MAX_CHARS)
     address = forms.CharField(
         label=_("Address"),
-        help_text=_("Line by line, as it stands on an envelope."),
+        help_text=_("As on an envelope, one line each."),
         required=False,
         widget=forms.Textarea({"rows": 4}),
     )
     tax_id = forms.CharField(
-        label=_("Tax id"),
-        help_text=_("Such as DE123456789. It stands on invoices; it is not looked up."),
+        label=_("Tax ID"),
+        help_text=_("For example DE123456789. It appears on invoices; we do not validate it."),
         max_length=MAX_CHARS,
         required=False,
         widget=forms.TextInput({"autocomplete": "off"}),
     )
-    email = forms.EmailField(label=_("E-mail for invoices"), max_length=MAX_CHARS, required=False)
+    email = forms.EmailField(label=_("Invoice e-mail"), max_length=MAX_CHARS, required=False)
 
     def to_customer(self) -> InvoiceParty:
         cleaned = self.cleaned_data
@@ -80,7 +80,7 @@ def edit(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         return render_page(request, member, _FORM, {"form": form})
     if not form.is_valid() or not _changed(member, form):
         return render_page(request, member, _FORM, {"form": form}, status=400)
-    toast(request, gettext("The next invoice is made out so."))
+    toast(request, gettext("Billing profile saved. It applies from the next invoice."))
     return redirect("console:billing-profile")
 
 

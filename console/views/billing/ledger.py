@@ -27,7 +27,7 @@ _PAGE: Final = "console/billing/ledger.html"
 _PART: Final = "console/billing/_ledger.html"
 _LIMIT: Final = 50
 _ACCOUNTS: Final[dict[LedgerAccountCode, Promise]] = {
-    LedgerAccountCode.UNBILLED: _("Used, not yet invoiced"),
+    LedgerAccountCode.UNBILLED: _("Not yet invoiced"),
     LedgerAccountCode.RECEIVABLE: _("Invoiced"),
     LedgerAccountCode.CREDITS: _("Credits"),
     LedgerAccountCode.TAX: _("Tax"),
@@ -78,7 +78,7 @@ def _found(
 ) -> Page[TransactionView]:
     """Raises Invalid."""
     if not form.is_valid():
-        raise InvalidValue("filter", "This cannot be asked for.")
+        raise InvalidValue("filter", "This cannot be filtered.")
     return page_of_ledger(actor=member.actor, limit=limit, cursor=cursor, asked=form.to_filter())
 
 

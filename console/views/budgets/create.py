@@ -41,7 +41,7 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     made = _made(member, form) if form.is_valid() else None
     if made is None:
         return render_page(request, member, _PAGE, {"form": form, "currency": currency}, status=400)
-    toast(request, gettext("The budget is in force."))
+    toast(request, gettext("Budget created. It applies immediately."))
     return redirect("console:budgets-budget", made.id)
 
 

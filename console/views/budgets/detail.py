@@ -44,7 +44,7 @@ def change(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
     if form.is_valid() and (changed := _changed(member, budget_id, form)) is not None:
         toast(
             request,
-            gettext("The budget is changed. It is in force at once."),
+            gettext("Budget saved. It applies immediately."),
             undo_url=reverse("console:budgets-undo", args=[budget_id, changed.version]),
         )
         return redirect("console:budgets-budget", budget_id)
@@ -62,10 +62,10 @@ def undo(
             actor=member.actor, budget_id=budget_id, version=version, now=timezone.now()
         )
     except (Conflict, InvalidValue):
-        said = gettext("Somebody has changed the budget since: nothing was undone.")
+        said = gettext("Not undone: someone has changed the budget since.")
         messages.error(request, said)
     else:
-        toast(request, gettext("The budget is as it was before. That is in force at once."))
+        toast(request, gettext("Change undone. The previous budget applies immediately."))
     return redirect("console:budgets-budget", budget_id)
 
 
@@ -94,7 +94,7 @@ def delete(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
     except Conflict as error:
         messages.warning(request, translate_error(error))
         return redirect("console:budgets-budget", budget_id)
-    toast(request, gettext("The budget is deleted; it stops nothing any more."))
+    toast(request, gettext("Budget deleted."))
     return redirect("console:budgets")
 
 
@@ -122,7 +122,11 @@ def _changed(member: CurrentMember, budget_id: UUID, form: ChangeForm) -> Budget
         form.add_error(field if field in form.fields else None, translate_error(error))
     except Conflict:
         form.add_error(
-            None, gettext("Somebody has changed it meanwhile. Look at it and change it again.")
+            None,
+            gettext(
+                "Someone changed this budget while you were editing. Check the "
+                "current values, then submit your change again."
+            ),
         )
     return None
 

@@ -23,9 +23,9 @@ _DECIMALS: Final = 6  # of a unit: micros
 # By the operations' name of what is wrong.
 FIELDS: Final = {"limit_micros": "limit", "team_id": "team", "user_id": "person"}
 _SCOPES: Final = [
-    (BudgetScope.TENANT.value, _("The whole tenant")),
-    (BudgetScope.TEAM.value, _("A team")),
-    (BudgetScope.USER.value, _("A person")),
+    (BudgetScope.TENANT.value, _("Whole tenant")),
+    (BudgetScope.TEAM.value, _("Team")),
+    (BudgetScope.USER.value, _("User")),
 ]
 
 
@@ -50,18 +50,23 @@ def _grouped() -> re.Pattern[str]:
 
 class TermsForm(forms.Form):
     limit = AmountField(
-        label=_("Limit of a month"),
+        label=_("Monthly limit"),
         min_value=Decimal(1) / MICROS,
         max_value=Decimal(MAX_MICROS) / MICROS,
         decimal_places=_DECIMALS,
         localize=True,
     )
-    is_hard = forms.BooleanField(label=_("Stop completions at 100%"), required=False)
+    is_hard = forms.BooleanField(
+        label=_("Hard budget: stop completions at the limit"), required=False
+    )
     webhook_url = forms.CharField(
         label=_("Webhook"),
         max_length=500,
         required=False,
-        help_text=_("https://… gets each alert, signed (Standard Webhooks). Empty: by mail only."),
+        help_text=_(
+            "We send each alert to this https:// URL, signed (Standard "
+            "Webhooks). Leave empty for e-mail only."
+        ),
     )
 
     def to_terms(self) -> BudgetTerms:
@@ -76,9 +81,9 @@ class ChangeForm(TermsForm):
 
 
 class NewForm(TermsForm):
-    scope = forms.ChoiceField(label=_("Of"), choices=_SCOPES, widget=forms.RadioSelect)
+    scope = forms.ChoiceField(label=_("Applies to"), choices=_SCOPES, widget=forms.RadioSelect)
     team = forms.TypedChoiceField(label=_("Team"), required=False, coerce=UUID, empty_value=None)
-    person = forms.CharField(label=_("Person’s e-mail address"), max_length=254, required=False)
+    person = forms.CharField(label=_("User’s e-mail address"), max_length=254, required=False)
 
     def __init__(self, *args: Any, teams: Iterable[TeamView], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -98,7 +103,7 @@ class NewForm(TermsForm):
             return BudgetTarget(scope, cleaned["team"])
         user_id = find_user(email=cleaned["person"])
         if user_id is None:
-            raise InvalidValue("user_id", "There is no such member.")
+            raise InvalidValue("user_id", "This member does not exist.")
         return BudgetTarget(scope, UUID(user_id))
 
 

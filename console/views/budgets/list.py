@@ -44,7 +44,7 @@ def budgets(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _file(found: CsvRows[BudgetView]) -> HttpResponse:
-    header = ("whose", "scope", "spent_micros", "limit_micros", "currency", "stops", "created_at")
+    header = ("name", "scope", "spent_micros", "limit_micros", "currency", "is_hard", "created_at")
     rows = [
         (
             *(present_budget(each, each.currency).whose, each.scope, each.spent_micros),

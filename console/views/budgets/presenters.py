@@ -43,7 +43,7 @@ class BudgetBar:
 _SCOPES: Final[dict[BudgetScope, Promise]] = {
     BudgetScope.TENANT: _("Whole tenant"),
     BudgetScope.TEAM: _("Team"),
-    BudgetScope.USER: _("Person"),
+    BudgetScope.USER: _("User"),
 }
 
 
@@ -68,20 +68,20 @@ def present_budget(budget: BudgetStatus | BudgetView, currency: str) -> BudgetBa
 
 def _state(budget: BudgetStatus | BudgetView, percent: int) -> tuple[str, Promise]:
     if budget.is_exhausted:
-        return ("bad", _("Stopped")) if budget.is_hard else ("warn", _("Over"))
+        return ("bad", _("Completions stopped")) if budget.is_hard else ("warn", _("Exceeded"))
     if percent >= _NEAR:
-        return "warn", _("Nearly spent")
-    return "good", _("Within")
+        return "warn", _("Almost used up")
+    return "good", _("Within budget")
 
 
 def _whose(scope: BudgetScope, holder_name: str | None) -> str:
     if scope is BudgetScope.TENANT:
-        return pgettext("whose budget", "Everybody")
+        return pgettext("whose budget", "All users")
     if holder_name is not None:
         return holder_name
     if scope is BudgetScope.TEAM:
-        return gettext("A team that is no more")
-    return gettext("Somebody who is no more")
+        return gettext("Deleted team")
+    return gettext("Deleted user")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +115,13 @@ def _threshold(percent: int, alert: AlertView | None) -> Threshold:
 
 def _sent(delivery: DeliveryView) -> SentAlert:
     if delivery.delivered_at is not None:
-        kind, state = "good", _("Arrived")
+        kind, state = "good", _("Delivered")
     elif delivery.next_at is None:
-        kind, state = "bad", _("Given up")
+        kind, state = "bad", _("Failed")
     elif delivery.attempts:
-        kind, state = "warn", _("Tried again soon")
+        kind, state = "warn", _("Retrying")
     else:
-        kind, state = "busy", _("On its way")
+        kind, state = "busy", _("Sending")
     return SentAlert(
         delivery,
         delivery.channel == WEBHOOK,

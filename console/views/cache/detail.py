@@ -34,11 +34,14 @@ _NAMES: Final = ("requests", "prompt_tokens", "prompt_tokens_with_cache_info", "
 ISOLATION: Final[dict[Isolation, tuple[str | Promise, str | Promise]]] = {
     Isolation.SHARED: (
         _("Shared"),
-        _("The tenant's people hit what a colleague's request has left; nobody else can."),
+        _(
+            "A user's request can use prompts that other members' requests have cached. "
+            "Other tenants cannot use them."
+        ),
     ),
     Isolation.STRICT: (
         _("Strict"),
-        _("Each person, and each service key, hits only what was left by themselves."),
+        _("Each user and each service key can use only their own cached prompts."),
     ),
 }
 
@@ -110,7 +113,7 @@ def _line(question: UsageFilters, row: ReportRow) -> CacheRow:
     counts = row.counts
     if counts is None:
         return CacheRow(
-            named("language", row.label) or gettext("not known"),
+            named("language", row.label) or gettext("unknown"),
             "",
             "",
             "",
@@ -121,7 +124,7 @@ def _line(question: UsageFilters, row: ReportRow) -> CacheRow:
         )
     hits = cached(counts)
     return CacheRow(
-        name=named("language", row.label) or gettext("not known"),
+        name=named("language", row.label) or gettext("unknown"),
         url=f"{reverse('console:usage-requests')}?{question.with_filter(language=row.key)}",
         requests=count(counts.requests),
         told=count(counts.prompt_tokens_with_cache_info),

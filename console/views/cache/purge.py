@@ -27,7 +27,7 @@ class PurgeForm(forms.Form):
     reason = forms.CharField(
         label=_("Reason"),
         max_length=500,
-        help_text=_("It stands in the audit trail."),
+        help_text=_("Recorded in the audit log."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
@@ -51,5 +51,5 @@ def _purged(request: HttpRequest, member: CurrentMember, form: PurgeForm) -> boo
     except InvalidValue as error:
         form.add_error(error.field if error.field in form.fields else None, translate_error(error))
         return False
-    toast(request, gettext("The cache is forgotten: epoch %(epoch)d has begun.") % {"epoch": epoch})
+    toast(request, gettext("Cache purged. Epoch %(epoch)d has started.") % {"epoch": epoch})
     return True

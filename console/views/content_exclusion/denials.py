@@ -27,14 +27,14 @@ from tenants.policy.denials import DenialReport, count_denials
 _SPANS: Final = (7, 30, 90)  # days
 MAX_SHOWN: Final = 100  # rows
 REASONS: Final = {
-    "feature_disabled": _("The feature is off"),
-    "model_not_allowed": _("The model is not allowed"),
-    "path_excluded": _("The path is excluded"),
-    "path_required": _("No file was named"),
-    "region_not_allowed": _("The region is not allowed"),
-    "insufficient_scope": _("The key lacks the scope"),
-    "public_code": _("Withheld: public code"),
-    "secret": _("Withheld: looks like a secret"),
+    "feature_disabled": _("Mode not allowed"),
+    "model_not_allowed": _("Model not allowed"),
+    "path_excluded": _("Path excluded"),
+    "path_required": _("No file path"),
+    "region_not_allowed": _("Region not allowed"),
+    "insufficient_scope": _("Insufficient scope"),
+    "public_code": _("Filtered: public code"),
+    "secret": _("Filtered: possible secret"),
 }
 
 
@@ -49,10 +49,10 @@ class DenialSort(StrEnum):
 _MOST: Final = TableSorting(DenialSort.NUM, is_descending=True)
 _TITLES: Final = {
     DenialSort.REASON: _("Reason"),
-    DenialSort.MODE: _("Asked for"),
-    DenialSort.WHO: _("Who"),
-    DenialSort.NUM: _("How often"),
-    DenialSort.LAST: _("Last"),
+    DenialSort.MODE: _("Requested"),
+    DenialSort.WHO: _("User"),
+    DenialSort.NUM: _("Count"),
+    DenialSort.LAST: _("Last seen"),
 }
 
 
@@ -62,7 +62,7 @@ def _choices() -> list[tuple[str, str]]:
 
 class SpanForm(forms.Form):
     days = forms.ChoiceField(
-        label=_("Of the last"),
+        label=_("Period"),
         choices=_choices,  # in the language of the reader, not of the first one
         required=False,
     )
@@ -144,6 +144,8 @@ def _sorted(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list[De
 
 def _file(rows: list[DenialRow], *, are_all: bool) -> HttpResponse:
     """All rows, not only those that a page has room for."""
-    header = ("reason", "asked_for", "who", "num", "last_at")
+    header = ("reason", "mode", "user", "count", "last_seen_at")
     cells = [(row.reason, row.mode, row.who, row.num, row.last_at) for row in rows]
-    return csv_response("refused", header, cells, notes=[] if are_all else [gettext("yours alone")])
+    return csv_response(
+        "refused", header, cells, notes=[] if are_all else [gettext("only your own")]
+    )

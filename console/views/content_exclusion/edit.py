@@ -32,8 +32,9 @@ class ExclusionForm(PlaceForm):
     content_exclusion = forms.CharField(
         label=_("Excluded paths"),
         help_text=_(
-            'A repository and a colon, then a pattern a line after a dash; "*" is every repository.'
-            " Comments begin with # and are not kept."
+            "For each repository, enter its name and a colon, then one pattern per line "
+            'after a dash. "*" means all repositories. Comments start with # and are not '
+            "saved."
         ),
         required=False,
         max_length=MAX_TEXT_CHARS,
@@ -60,7 +61,7 @@ def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
     if member.actor.has_permission(Permission.READ_USAGE) or member.actor.has_permission(
         Permission.READ_OWN_USAGE
     ):
-        pages.append(("exclusion-denials", gettext("Refused lately")))
+        pages.append(("exclusion-denials", gettext("Blocked requests")))
     return tabs_of(request, pages)
 
 

@@ -73,9 +73,9 @@ class ExperimentCard:
 
 
 METRICS: Final = (
-    ExperimentMetric("acceptance", _("Acceptance"), "more", is_share=True),
-    ExperimentMetric("persistence", _("Left after 30 s"), "more", is_share=True),
-    ExperimentMetric("first_token_ms", _("First token, inline, mean"), "less", is_share=False),
+    ExperimentMetric("acceptance", _("Acceptance rate"), "more", is_share=True),
+    ExperimentMetric("persistence", _("Persisted after 30 s"), "more", is_share=True),
+    ExperimentMetric("first_token_ms", _("Mean first token, inline"), "less", is_share=False),
 )
 
 
@@ -148,9 +148,9 @@ def _verdict(
     if apart is None:
         return "off", ""
     if is_few and metric.is_share:
-        return "off", gettext("too few to tell")
+        return "off", gettext("not enough data")
     if not apart.excludes_zero:
-        return "off", gettext("no difference to be seen")
+        return "off", gettext("not significant")
     is_better = (apart.value > 0) == (metric.better == "more")
     return ("good", gettext("better")) if is_better else ("bad", gettext("worse"))
 

@@ -30,7 +30,7 @@ _PAGE: Final = "console/exports/new.html"
 
 
 class NewExport(DateRangeForm):
-    definition = forms.ChoiceField(label=_("What"))
+    definition = forms.ChoiceField(label=_("Data"))
     format = forms.ChoiceField(
         label=_("Format"),
         choices=[(name, title) for name, title in MEDIA.items() if name != PACK_MEDIA],
@@ -54,7 +54,7 @@ class NewExport(DateRangeForm):
         try:
             until = datetime.combine(cleaned["last"], time.min, UTC) + timedelta(days=1)
         except OverflowError as error:
-            raise InvalidValue("last", "There is no such day.") from error
+            raise InvalidValue("last", "This day does not exist.") from error
         media = PACK_MEDIA if definition == PACK else cleaned["format"]
         return ExportRequest(definition, media, Period(since, until))
 
@@ -82,7 +82,7 @@ def _asked_for(request: HttpRequest, member: CurrentMember, form: NewExport) -> 
     except Conflict as error:
         form.add_error(None, translate_error(error))
         return False
-    toast(request, gettext("The export is being built. It stays here for a week."))
+    toast(request, gettext("We are creating the export. It stays available for a week."))
     return True
 
 

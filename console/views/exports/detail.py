@@ -65,7 +65,7 @@ def export(request: HttpRequest, member: CurrentMember, export_id: UUID) -> Http
 def proof(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
     found = find_build(actor=member.actor, build_id=export_id)
     if not found.proof:
-        raise Conflict("There is no proof before it is finished.")
+        raise Conflict("The proof is available when the export is finished.")
     response = HttpResponse(found.proof, content_type="application/json")
     response["Content-Disposition"] = f'attachment; filename="{found.name}.proof.json"'
     return response
@@ -87,5 +87,5 @@ def fetch(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpR
 @_in_conflict_told
 def cancel(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
     cancel_export(actor=member.actor, build_id=export_id, now=timezone.now())
-    toast(request, gettext("The export is cancelled."))
+    toast(request, gettext("Export cancelled."))
     return redirect("console:exports")

@@ -12,7 +12,7 @@ from tenants.compliance.exports.jobs.state_machine import UNDER_WAY, JobState
 
 _STATES: Final[dict[JobState, tuple[str, Promise]]] = {
     JobState.QUEUED: ("busy", _("Waiting")),
-    JobState.RUNNING: ("busy", _("Under way")),
+    JobState.RUNNING: ("busy", _("In progress")),
     JobState.FINISHED: ("good", _("Ready")),
     JobState.FAILED: ("bad", _("Failed")),
     JobState.CANCELLED: ("off", _("Cancelled")),

@@ -29,25 +29,25 @@ _MAX_FILE_BYTES: Final = 64 << 20
 
 class ExportForm(forms.Form):
     file = forms.FileField(
-        label=_("Export"), help_text=_("The file, as it was downloaded, or an evidence pack.")
+        label=_("Export"), help_text=_("The downloaded file, unchanged, or an evidence pack.")
     )
     proof = forms.FileField(
         label=_("Proof"),
         required=False,
-        help_text=_("The .proof.json of the same export. An evidence pack needs none."),
+        help_text=_("The .proof.json file of the same export. Not needed for an evidence pack."),
     )
 
     def clean_file(self) -> UploadedFile[bytes]:
         file: UploadedFile[bytes] = self.cleaned_data["file"]
         if (file.size or 0) > _MAX_FILE_BYTES:
-            raise forms.ValidationError(gettext("This file is too large: verify it offline."))
+            raise forms.ValidationError(gettext("This file is too large. Verify it offline."))
         return file
 
     def clean_proof(self) -> UploadedFile[bytes] | None:
         proof: UploadedFile[bytes] | None = self.cleaned_data["proof"]
         file = self.cleaned_data.get("file")
         if proof is None and file is not None and not str(file.name).endswith(f".{PACK_MEDIA}"):
-            raise forms.ValidationError(gettext("Choose its proof, too."))
+            raise forms.ValidationError(gettext("Choose the proof file, too."))
         return proof
 
 

@@ -38,7 +38,9 @@ def new_key(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
         return _shown(request, member, _form(request, member, max_days))
     if not consume_form_token(request, _FORM):
-        messages.warning(request, gettext("This form was used already. No second key was made."))
+        messages.warning(
+            request, gettext("You already submitted this form. We did not create a second key.")
+        )
         return redirect("console:keys")
     form = _form(request, member, max_days)
     created = _created(member, form)
@@ -92,5 +94,5 @@ def _owner(member: CurrentMember, form: NewKeyForm) -> UserId:
     """Raises Invalid."""
     owner = find_member_by_email(actor=member.actor, email=form.cleaned_data["owner"])
     if owner is None:
-        raise InvalidValue("owner", "Nobody here has this address.")
+        raise InvalidValue("owner", "No member has this e-mail address.")
     return owner.user_id

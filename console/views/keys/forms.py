@@ -42,7 +42,7 @@ class KeyLifetime(forms.Form):
         if self.cleaned_data.get("lifetime") == ON_A_DAY and "day" in self.cleaned_data:
             day = self.cleaned_data["day"]
             if day is None or day.year > _MAX_YEAR:
-                self.add_error("day", gettext("Choose the day."))
+                self.add_error("day", gettext("Choose a day."))
         return self.cleaned_data
 
     def expires_at(self, now: datetime) -> datetime | None:
@@ -61,7 +61,7 @@ class NewKeyForm(KeyLifetime):
         label=_("Name"),
         max_length=MAX_NAME_CHARS,
         widget=forms.TextInput({"autocomplete": "off", "autofocus": True}),
-        help_text=_("What it is for or where it is used, such as “Ada’s laptop”."),
+        help_text=_("What you use the key for, such as “Ada’s laptop”."),
     )
     kind = forms.ChoiceField(
         label=_("Kind"),
@@ -73,7 +73,7 @@ class NewKeyForm(KeyLifetime):
         label=_("Owner"),
         required=False,
         widget=forms.EmailInput({"list": "members", "autocomplete": "off"}),
-        help_text=_("A member’s address. The key ends with the membership."),
+        help_text=_("E-mail address of a member. When the membership ends, the key is revoked."),
     )
     modes = forms.MultipleChoiceField(
         label=_("Completions"),
@@ -81,29 +81,32 @@ class NewKeyForm(KeyLifetime):
         choices=[(scope.value, name) for scope, name in MODE_NAMES.items()],
         initial=[KeyScope.INFERENCE.value],
         widget=forms.CheckboxSelectMultiple,
-        help_text=_("What the key may ask gateways for."),
+        help_text=_("What the key can request from gateways."),
     )
     scopes = forms.MultipleChoiceField(
         label=_("REST API"),
         required=False,
         choices=[(scope.value, name) for scope, name in API_NAMES.items()],
         widget=forms.CheckboxSelectMultiple,
-        help_text=_("What a program may do with the key under /api/v1."),
+        help_text=_("What a program can do with the key under /api/v1."),
     )
     networks = forms.CharField(
         label=_("Networks"),
         required=False,
         max_length=_MAX_NETWORKS_CHARS,
         widget=forms.Textarea({"rows": 3, "class": "mono", "placeholder": "192.0.2.0/24"}),
-        help_text=_("From which alone it is good, one a line. None: from anywhere."),
+        help_text=_(
+            "The key works only from these networks, one per line. Leave empty "
+            "to allow all networks."
+        ),
     )
 
     def clean(self) -> dict[str, Any]:
         super().clean()
         if not self._is_service() and self.cleaned_data.get("owner") == "":
-            self.add_error("owner", gettext("Say whose key it is."))
+            self.add_error("owner", gettext("Enter the owner of the key."))
         if "kind" in self.cleaned_data and not self.wanted_scopes():
-            self.add_error("modes", gettext("Choose what the key is for."))
+            self.add_error("modes", gettext("Select at least one scope."))
         return self.cleaned_data
 
     def limit_lifetime(self, max_days: int | None) -> None:
@@ -124,14 +127,12 @@ class NewKeyForm(KeyLifetime):
 
 
 class RotateKeyForm(KeyLifetime):
-    overlap = forms.TypedChoiceField(
-        label=_("The old text stays good for"), coerce=int, initial="24"
-    )
+    overlap = forms.TypedChoiceField(label=_("Keep the old secret for"), coerce=int, initial="24")
     reason = forms.CharField(
         label=_("Reason"),
         required=False,
         max_length=MAX_REASON_CHARS,
-        help_text=_("Kept in the audit trail."),
+        help_text=_("Recorded in the audit log."),
         widget=forms.TextInput({"autocomplete": "off"}),
     )
 
@@ -143,7 +144,7 @@ class RotateKeyForm(KeyLifetime):
 
     def limit_lifetime(self, max_days: int | None) -> None:
         """Never is not among them: to the operation, nothing is as before."""
-        self.set_choices([(KEEP, gettext("As before")), *_lifetimes(max_days)], KEEP)
+        self.set_choices([(KEEP, gettext("Unchanged")), *_lifetimes(max_days)], KEEP)
 
     def new_expiry(self, now: datetime) -> datetime | None:
         """None: as before."""
@@ -154,19 +155,21 @@ def _lifetimes(max_days: int | None) -> list[tuple[str, str]]:
     days = [num for num in _DAYS if max_days is None or num <= max_days]
     if max_days is not None and max_days not in days:
         days.append(max_days)
-    return [*((str(num), _after(num)) for num in days), (ON_A_DAY, gettext("At the end of a day"))]
+    return [*((str(num), _after(num)) for num in days), (ON_A_DAY, gettext("On a specific day"))]
 
 
 def _after(days: int) -> str:
     if days == 365:
-        return gettext("After a year")
-    return gettext("After a day") if days == 1 else gettext("After %(days)d days") % {"days": days}
+        return gettext("After one year")
+    return (
+        gettext("After one day") if days == 1 else gettext("After %(days)d days") % {"days": days}
+    )
 
 
 def _for(hours: int) -> str:
     if hours == 0:
-        return gettext("No time: it ends now")
+        return gettext("Expire it now")
     if hours < 24:
-        return gettext("One hour")
+        return gettext("1 hour")
     days = hours // 24
-    return gettext("One day") if days == 1 else gettext("%(days)d days") % {"days": days}
+    return gettext("1 day") if days == 1 else gettext("%(days)d days") % {"days": days}

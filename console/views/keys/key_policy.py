@@ -28,19 +28,21 @@ _FIELDS: Final = ("max_key_lifetime_days", "revoke_idle_keys_after_days")
 
 class RulesForm(forms.Form):
     max_key_lifetime_days = forms.IntegerField(
-        label=_("A key lives for so many days at most"),
+        label=_("Maximum key lifetime in days"),
         required=False,
         min_value=1,
-        help_text=_("Of keys made or rotated from now on. Empty: as long as anybody likes."),
+        help_text=_("For keys created or rotated from now on. Leave empty for no limit."),
     )
     revoke_idle_keys_after_days = forms.IntegerField(
-        label=_("Revoke a key that nobody has used for so many days"),
+        label=_("Revoke idle keys after days"),
         required=False,
         min_value=1,
-        help_text=_("Looked at every day. Empty: idle keys stay."),
+        help_text=_("Checked every hour. Leave empty to keep idle keys."),
     )
     reason = forms.CharField(
-        label=_("Reason"), max_length=MAX_REASON_CHARS, help_text=_("Kept with the policy.")
+        label=_("Reason"),
+        max_length=MAX_REASON_CHARS,
+        help_text=_("Recorded with the policy version."),
     )
     version = forms.IntegerField(widget=forms.HiddenInput)
 
@@ -56,7 +58,7 @@ def rules(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = RulesForm(request.POST)
     if not form.is_valid() or not _set(member, held, form):
         return _shown(request, member, form, status=400)
-    toast(request, gettext("The rules for keys are in force."))
+    toast(request, gettext("Key policy applied."))
     return redirect("console:keys")
 
 
@@ -83,7 +85,7 @@ def _set(member: CurrentMember, held: PolicyInForce, form: RulesForm) -> bool:
             replaces=form.cleaned_data["version"],
         )
     except VersionConflict:
-        text = gettext("Somebody has changed the policy meanwhile. Load the page anew.")
+        text = gettext("Someone changed the policy while you were editing. Reload the page.")
         form.add_error(None, text)
     except InvalidValue as error:
         form.add_error(error.field if error.field in form.fields else None, translate_error(error))

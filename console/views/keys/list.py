@@ -53,7 +53,7 @@ class FindKeys(forms.Form):
         choices=[("", _("All")), *KIND_NAMES.items(), (_PLAYGROUND, _("Playground"))],
     )
     state = forms.ChoiceField(
-        label=_("State"), required=False, choices=[("", _("All")), *STATE_NAMES.items()]
+        label=_("Status"), required=False, choices=[("", _("All")), *STATE_NAMES.items()]
     )
 
 
@@ -125,7 +125,7 @@ def _tabs(request: HttpRequest, here: KeyConcern | None, counts: KeyCounts) -> l
     named = {
         None: (gettext("All"), counts.listed),
         KeyConcern.IDLE: (gettext("Idle"), counts.idle),
-        KeyConcern.UNOWNED: (gettext("Unattended"), counts.unowned),
+        KeyConcern.UNOWNED: (gettext("Without an owner"), counts.unowned),
         KeyConcern.LEAKED: (gettext("Leaked"), counts.leaked),
     }
     return [

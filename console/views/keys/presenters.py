@@ -19,12 +19,12 @@ KIND_NAMES: Final[dict[KeyKind, Promise]] = {
     KeyKind.SERVICE: _("Service"),
 }
 STATE_NAMES: Final[dict[KeyState, Promise]] = {
-    KeyState.ACTIVE: _("In force"),
+    KeyState.ACTIVE: _("Active"),
     KeyState.EXPIRED: _("Expired"),
     KeyState.REVOKED: _("Revoked"),
 }
 MODE_NAMES: Final[dict[KeyScope, Promise]] = {
-    KeyScope.INFERENCE: _("Every kind of completion, later ones included"),
+    KeyScope.INFERENCE: _("All completion modes, including future ones"),
     KeyScope.INLINE: _("Inline suggestions"),
     KeyScope.FIM: _("Fill in the middle"),
     KeyScope.BLOCK: _("Blocks"),
@@ -34,20 +34,20 @@ MODE_NAMES: Final[dict[KeyScope, Promise]] = {
 API_NAMES: Final[dict[KeyScope, Promise]] = {
     KeyScope.USAGE_READ: _("Read usage"),
     KeyScope.KEYS_READ: _("List keys"),
-    KeyScope.KEYS_WRITE: _("Make, rotate and revoke keys"),
+    KeyScope.KEYS_WRITE: _("Create, rotate and revoke keys"),
     KeyScope.POLICIES_READ: _("Read policies"),
     KeyScope.POLICIES_WRITE: _("Change policies"),
-    KeyScope.TENANT_READ: _("Read what the tenant is"),
+    KeyScope.TENANT_READ: _("Read tenant details"),
     KeyScope.MEMBERS_READ: _("List members"),
     KeyScope.TEAMS_READ: _("List teams"),
     KeyScope.TEAMS_WRITE: _("Change teams"),
-    KeyScope.AUDIT_READ: _("Read the audit trail"),
+    KeyScope.AUDIT_READ: _("Read the audit log"),
     KeyScope.CONSENT_READ: _("Read consent"),
-    KeyScope.QUALITY_READ: _("Read measures of quality"),
+    KeyScope.QUALITY_READ: _("Read quality reports"),
     KeyScope.RETENTION_READ: _("Read retention"),
     KeyScope.BILLING_READ: _("Read bills and budgets"),
     KeyScope.BUDGETS_WRITE: _("Change budgets"),
-    KeyScope.EXPORTS: _("Export what it may read"),
+    KeyScope.EXPORTS: _("Export readable data"),
 }
 _TONES: Final = {KeyState.ACTIVE: "good", KeyState.EXPIRED: "off", KeyState.REVOKED: "off"}
 

@@ -31,6 +31,6 @@ def revoke(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpR
     revoke_key(actor=member.actor, lookup_id=key.lookup_id, reason=reason, now=timezone.now())
     toast(
         request,
-        gettext("%(name)s is revoked. Gateways refuse it within a second.") % {"name": key.name},
+        gettext("%(name)s revoked. Gateways reject it within a second.") % {"name": key.name},
     )
     return redirect("console:keys")

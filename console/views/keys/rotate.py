@@ -35,12 +35,14 @@ _FIELDS: Final = {"expires_at": "lifetime", "overlap_hours": "overlap", "reason"
 def rotate(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResponse:
     key = key_or_404(member, lookup_id)
     if not key_line(member.actor, key).can_rotate:
-        messages.warning(request, gettext("Only a key that is in force can be rotated."))
+        messages.warning(request, gettext("You can rotate only active keys."))
         return redirect("console:keys-key", lookup_id=key.lookup_id)
     if request.method == "GET":
         return _shown(request, member, key, _form(request, member))
     if not consume_form_token(request, _FORM):
-        messages.warning(request, gettext("This form was used already. No second text was made."))
+        messages.warning(
+            request, gettext("You already submitted this form. We did not create a second secret.")
+        )
         return redirect("console:keys-key", lookup_id=key.lookup_id)
     form = _form(request, member)
     created = _rotated(member, key, form)

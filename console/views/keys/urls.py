@@ -8,7 +8,7 @@ from console.views.keys import list as list_page
 urlpatterns: list[URLPattern] = [
     path("keys", list_page.keys, name="keys"),
     path("keys/new", create.new_key, name="keys-new"),
-    path("keys/rules", key_policy.rules, name="keys-rules"),
+    path("keys/policy", key_policy.rules, name="keys-rules"),
     path("keys/<lookup_id>", detail.key, name="keys-key"),
     path("keys/<lookup_id>/rotate", rotate.rotate, name="keys-rotate"),
     path("keys/<lookup_id>/revoke", revoke.revoke, name="keys-revoke"),

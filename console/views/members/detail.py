@@ -44,7 +44,7 @@ class RoleForm(forms.Form):
         label=_("Reason"),
         required=False,
         max_length=MAX_REASON_CHARS,
-        help_text=_("Kept in the audit trail."),
+        help_text=_("Recorded in the audit log."),
         widget=forms.TextInput({"autocomplete": "off"}),
     )
 
@@ -124,7 +124,7 @@ def remove(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> H
     except Conflict as error:
         context["error"] = translate_error(error)
         return render_page(request, member, "console/members/remove.html", context, status=400)
-    text = gettext("%(name)s is a member no more. Their keys are refused within a second.")
+    text = gettext("%(name)s is no longer a member. Gateways reject their keys within a second.")
     toast(request, text % {"name": context["name"]})
     _tell_left(request, left)
     return redirect("console:overview" if context["is_oneself"] else "console:members")
@@ -148,7 +148,7 @@ def _changed(request: HttpRequest, member: CurrentMember, found: MemberRow, form
     except (Conflict, Forbidden, InvalidValue) as error:
         form.add_error("role", translate_error(error))
         return False
-    text = gettext("%(name)s is %(role)s now.")
+    text = gettext("%(name)s now has the role %(role)s.")
     names = {"name": found.name or found.email, "role": ROLE_NAMES[changed.member.role]}
     back = reverse("console:members-role", args=[found.user_id])
     toast(request, text % names, undo_url=f"{back}?to={found.role}")
@@ -159,8 +159,8 @@ def _changed(request: HttpRequest, member: CurrentMember, found: MemberRow, form
 def _tell_left(request: HttpRequest, left: KeySummary) -> None:
     if left.total:
         text = ngettext(
-            "%(num)d key goes on that the member was shown. See the unattended keys.",
-            "%(num)d keys go on that the member was shown. See the unattended keys.",
+            "%(num)d key has no owner now, but still works. Check the keys without an owner.",
+            "%(num)d keys have no owner now, but still work. Check the keys without an owner.",
             left.total,
         )
         messages.warning(request, text % {"num": left.total})

@@ -47,7 +47,9 @@ class InviteForm(forms.Form):
         label=_("Address"),
         max_length=254,
         widget=forms.EmailInput({"autocomplete": "off", "autofocus": True}),
-        help_text=_("The mail has a link that works once, within seven days, for this address."),
+        help_text=_(
+            "We e-mail a link to this address. The link works once and expires after seven days."
+        ),
     )
     role = forms.ChoiceField(
         label=_("Role"), initial=Role.DEVELOPER.value, widget=forms.RadioSelect
@@ -143,7 +145,7 @@ def send_again(
 def revoke(request: HttpRequest, member: CurrentMember, invitation_id: uuid.UUID) -> HttpResponse:
     held = find_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
     revoke_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
-    text = gettext("The invitation of %(email)s is taken back: its link opens nothing.")
+    text = gettext("Invitation for %(email)s revoked. Its link no longer works.")
     toast(request, text % {"email": held.email})
     return redirect("console:members-invitations")
 
@@ -158,10 +160,12 @@ def _invite(request: HttpRequest, member: CurrentMember, email: str, role: Role)
         now=timezone.now(),
     )
     if made.mailed_at is None:
-        text = gettext("%(email)s is invited, but the mail could not be sent. Send it again later.")
+        text = gettext(
+            "Invitation for %(email)s created, but we could not send the e-mail. Resend it later."
+        )
         messages.warning(request, text % {"email": made.email})
     else:
-        toast(request, gettext("%(email)s is invited by mail.") % {"email": made.email})
+        toast(request, gettext("Invitation sent to %(email)s.") % {"email": made.email})
 
 
 def _line(member: CurrentMember, row: InvitationView) -> InvitationRow:

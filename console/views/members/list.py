@@ -31,7 +31,7 @@ class FindMembers(forms.Form):
         label=_("Search"),
         max_length=100,
         required=False,
-        widget=forms.TextInput({"type": "search", "placeholder": _("Name or address")}),
+        widget=forms.TextInput({"type": "search", "placeholder": _("Name or e-mail")}),
     )
     role = forms.ChoiceField(
         label=_("Role"), required=False, choices=[("", _("All")), *ROLE_NAMES.items()]

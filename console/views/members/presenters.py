@@ -18,11 +18,11 @@ ROLE_NAMES: Final[dict[Role, Promise]] = {
     Role.DEVELOPER: _("Developer"),
 }
 ROLE_LEADS: Final[dict[Role, Promise]] = {
-    Role.OWNER: _("Everything, owners and sign-in included"),
-    Role.ADMINISTRATOR: _("Everything but owners and sign-in"),
-    Role.BILLING: _("Usage, bills and budgets"),
-    Role.AUDITOR: _("Reads everything, changes nothing"),
-    Role.DEVELOPER: _("Completes code with keys of their own"),
+    Role.OWNER: _("Full access, including owners and single sign-on"),
+    Role.ADMINISTRATOR: _("Full access, except owners and single sign-on"),
+    Role.BILLING: _("Usage, invoices and budgets"),
+    Role.AUDITOR: _("Read-only access to everything"),
+    Role.DEVELOPER: _("Completes code with their own keys"),
 }
 WAY_NAMES: Final[dict[str, Promise]] = {
     PASSWORD: _("Password"),
@@ -31,9 +31,9 @@ WAY_NAMES: Final[dict[str, Promise]] = {
     "webauthn": _("Passkey"),
 }
 STATE_NAMES: Final[dict[InvitationState, Promise]] = {
-    InvitationState.OPEN: _("Open"),
+    InvitationState.OPEN: _("Pending"),
     InvitationState.ACCEPTED: _("Accepted"),
-    InvitationState.REVOKED: _("Taken back"),
+    InvitationState.REVOKED: _("Revoked"),
     InvitationState.EXPIRED: _("Expired"),
 }
 

@@ -38,8 +38,8 @@ from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 
 _RECEIPTS: Final = 10
 TITLES: Final[dict[ConsentKind, Promise]] = {
-    ConsentKind.TELEMETRY: _("Content of completions is kept"),
-    ConsentKind.TRAINING: _("What is kept may train models"),
+    ConsentKind.TELEMETRY: _("Content capture"),
+    ConsentKind.TRAINING: _("Model training"),
 }
 
 
@@ -94,14 +94,14 @@ def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpRespons
     )
     read = frozenset(request.POST.getlist("wording"))
     if not request.POST.get("agrees"):
-        messages.error(request, gettext("Nothing was changed: tick that you agree."))
+        messages.error(request, gettext("To consent, select the checkbox first."))
         return redirect("console:own")
     try:
         set_consent(actor=member.actor, choice=ConsentChoice(wanted, read), now=timezone.now())
     except (Conflict, InvalidValue) as error:
         messages.error(request, translate_error(error))
     else:
-        toast(request, gettext("You have agreed. A receipt is kept; you may withdraw at any time."))
+        toast(request, gettext("Consent given. We stored a receipt. You can withdraw at any time."))
     return redirect("console:own")
 
 
@@ -143,7 +143,9 @@ def bundle(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     except Conflict as error:
         messages.error(request, translate_error(error))
     except (redis.RedisError, OSError):
-        messages.error(request, gettext("It cannot be made right now. Try again in a minute."))
+        messages.error(
+            request, gettext("The export cannot be created right now. Try again in a minute.")
+        )
     return redirect("console:own")
 
 
@@ -170,5 +172,7 @@ def _kind(text: str) -> ConsentKind:
 
 def _withdrawn(kind: ConsentKind) -> str:
     if kind is ConsentKind.TRAINING:
-        return gettext("Withdrawn. Nothing of yours is in a data set made from now on.")
-    return gettext("Withdrawn. Nothing that was kept can be read any more; it is gone in minutes.")
+        return gettext("Consent withdrawn. New training data sets do not contain your content.")
+    return gettext(
+        "Consent withdrawn. Your captured content is unreadable now and is deleted within minutes."
+    )

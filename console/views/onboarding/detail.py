@@ -54,7 +54,7 @@ def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def dismiss(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     response = redirect("console:overview")
     _keep_away(response)
-    text = gettext("First steps are no longer shown on the overview.")
+    text = gettext("The overview no longer shows this card.")
     toast(request, text, undo_url=reverse("console:start-bring-back"))
     return response
 

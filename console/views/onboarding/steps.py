@@ -33,23 +33,25 @@ def _completing(actor: Actor) -> list[SetupStep]:
     return [
         SetupStep(
             gettext("Create a key"),
-            gettext("It is shown once, with the settings of your editor.")
+            gettext("You see it once, together with the settings for your editor.")
             if may_create
-            else gettext("Administrators make keys. Ask one for yours."),
+            else gettext("Ask an administrator to create a key for you."),
             "console:keys-new" if may_create else "",
             gettext("New key"),
             facts.has_key,
         ),
         SetupStep(
-            gettext("Try it in the playground"),
-            gettext("A real editor with a real engine, by a key that lives for an hour."),
+            gettext("Try the playground"),
+            gettext(
+                "An editor in your browser with real completions. Its key is valid for an hour."
+            ),
             "console:playground",
             gettext("Open the playground"),
             facts.has_played,
         ),
         SetupStep(
-            gettext("See a completion in your editor"),
-            gettext("Copy the settings below. This is done once a key was used."),
+            gettext("Get a completion in your editor"),
+            gettext("Copy the settings below. This step is complete after the first use of a key."),
             "",
             "",
             facts.has_completed,
@@ -63,8 +65,8 @@ def _settling(actor: Actor) -> list[SetupStep]:
         page = search_members(actor=actor, wanted=MemberFilter(), limit=1, cursor=None)
         found.append(
             SetupStep(
-                gettext("Invite people"),
-                gettext("By their addresses, each with a role."),
+                gettext("Invite members"),
+                gettext("Enter an e-mail address and choose a role."),
                 "console:members-invite",
                 gettext("Invite"),
                 page.next_cursor is not None,
@@ -74,7 +76,7 @@ def _settling(actor: Actor) -> list[SetupStep]:
         found.append(
             SetupStep(
                 gettext("Set retention"),
-                gettext("For how long usage records and other data are kept."),
+                gettext("Decide how long we keep usage records and other data."),
                 "console:retention",
                 gettext("Retention"),
                 bool(get_policy(actor=actor).policy.retention_days),

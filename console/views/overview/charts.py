@@ -19,7 +19,7 @@ def requests_chart(question: UsageFilters, found: Overview) -> Chart:
         Series(gettext("Suggestions"), values(question, rows, lambda counts: counts.suggestions)),
         Series(gettext("Other requests"), values(question, rows, _others)),
     ]
-    title = gettext("Requests by hour") if question.is_hourly else gettext("Requests by day")
+    title = gettext("Requests per hour") if question.is_hourly else gettext("Requests per day")
     return bars(title, times(question), series, COUNTS)
 
 
@@ -28,8 +28,8 @@ def accepted_chart(question: UsageFilters, found: Overview) -> Chart | None:
     if found.quality is None or found.quality.counts is None:
         return None
     rows = found.by[GroupBy.DAY]
-    series = [Series(gettext("Acceptance"), values(question, rows, acceptance))]
-    title = gettext("Acceptance by hour") if question.is_hourly else gettext("Acceptance by day")
+    series = [Series(gettext("Acceptance rate"), values(question, rows, acceptance))]
+    title = gettext("Acceptance per hour") if question.is_hourly else gettext("Acceptance per day")
     return lines(title, times(question), series, SHARES, at_most=1)
 
 

@@ -31,7 +31,7 @@ MODES: Final[dict[Mode, str | Promise]] = {
     Mode.CHAT: _("Chat"),
 }
 SOURCES: Final[dict[CounterOrigin, str | Promise]] = {
-    CounterOrigin.SERVER: _("Observed by the server"),
+    CounterOrigin.SERVER: _("Measured by the server"),
     CounterOrigin.CLIENT: _("Reported by the client"),
 }
 
@@ -94,12 +94,12 @@ def _first_token(question: UsageFilters, speeds: LatencyReport | None) -> Overvi
     before = None if speeds is None else speeds.before.get(Mode.INLINE)
     p99_ms = inline.p99_ms if inline else None
     return OverviewFigure(
-        label=gettext("First token, p99, inline"),
+        label=gettext("First token p99, inline"),
         value="" if p99_ms is None else milliseconds(p99_ms),
         change=change(p99_ms, before.p99_ms if before else None, better="less"),
         definition=gettext(
-            "From the request's arrival at the gateway to the first text sent, at the 99th"
-            " percentile of completed requests."
+            "99th percentile of the time from the request's arrival at the gateway to "
+            "the first text sent, for completed requests."
         ),
         source=str(SOURCES[CounterOrigin.SERVER]),
         url=_requests(question, mode=Mode.INLINE.value, order="slow"),
@@ -114,10 +114,10 @@ def _target(speed: LatencyRow) -> str:
 
 def _cancelled(question: UsageFilters, found: Overview) -> OverviewFigure:
     return _share(
-        gettext("Cancellation"),
+        gettext("Cancellation rate"),
         (_of(cancellation, found.total.counts), _of(cancellation, found.before.counts)),
         better="less",
-        definition=gettext("Requests that the client took back or superseded, of all requests."),
+        definition=gettext("Share of requests that the client cancelled or superseded."),
         source=CounterOrigin.SERVER,
         url=_requests(question, ended="taken_back"),
     )
@@ -129,7 +129,8 @@ def _cached(question: UsageFilters, found: Overview) -> OverviewFigure:
         (_of(cached, found.total.counts), _of(cached, found.before.counts)),
         better="more",
         definition=gettext(
-            "Prompt tokens that the engine had cached, of those of requests whose engine told."
+            "Share of prompt tokens that came from the engine's cache, for requests "
+            "whose engine reported it."
         ),
         source=CounterOrigin.SERVER,
         url=f"{reverse('console:cache')}?{question.query}",
@@ -140,10 +141,10 @@ def _accepted(question: UsageFilters, found: Overview) -> OverviewFigure:
     assert found.quality is not None
     assert found.quality_before is not None
     return _share(
-        gettext("Acceptance"),
+        gettext("Acceptance rate"),
         (_of(acceptance, found.quality.counts), _of(acceptance, found.quality_before.counts)),
         better="more",
-        definition=gettext("Suggestions accepted, as a whole or in parts, of those shown."),
+        definition=gettext("Share of shown suggestions that were accepted fully or partially."),
         source=CounterOrigin.CLIENT,
         url=f"{reverse('console:usage-quality')}?{question.query}",
     )
@@ -156,8 +157,8 @@ def _load(question: UsageFilters, speeds: LatencyReport | None) -> OverviewFigur
         value="" if load is None else one_decimal(load),
         change=change(load, None if speeds is None else speeds.load_before, better="less"),
         definition=gettext(
-            "Requests of the same gateway, of all tenants, that were at a replica when one more"
-            " came there, on average."
+            "Average number of requests in flight at a replica when a new one arrives, "
+            "across all tenants, per gateway."
         ),
         source=str(SOURCES[CounterOrigin.SERVER]),
         url=_requests(question, order="busy"),

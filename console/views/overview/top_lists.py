@@ -64,7 +64,7 @@ def _line(question: UsageFilters, found: Overview, group_by: GroupBy, row: Repor
     assert row.counts is not None
     taken = acceptance(row.counts) if found.quality is not None else None
     return TopLine(
-        name=named(group_by.value, row.label) or gettext("not known"),
+        name=named(group_by.value, row.label) or gettext("unknown"),
         url=f"?{question.with_filter(**{group_by.value: row.key})}",
         requests=row.counts.requests,
         requests_text=count(row.counts.requests),

@@ -27,12 +27,12 @@ _VERSIONS: Final = 25
 
 
 def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
-    pages = [("policies", gettext("In force"))]
+    pages = [("policies", gettext("Current"))]
     if member.actor.has_permission(Permission.READ_OVERRIDES):
-        pages.append(("policies-layers", gettext("Teams and users")))
+        pages.append(("policies-layers", gettext("Overrides")))
     pages += [
-        ("policies-effective", gettext("What holds for whom")),
-        ("policies-explain", gettext("Why was this excluded?")),
+        ("policies-effective", gettext("Effective policy")),
+        ("policies-explain", gettext("Check a file")),
         ("policies-history", gettext("History")),
     ]
     return tabs_of(request, pages)

@@ -38,7 +38,7 @@ class WhoForm(forms.Form):
 
 
 class AboutForm(PlaceForm, WhoForm):
-    mode = forms.ChoiceField(label=_("What is asked for"), choices=list(MODES.items()))
+    mode = forms.ChoiceField(label=_("Completion mode"), choices=list(MODES.items()))
 
 
 @require_GET

@@ -95,7 +95,7 @@ def rate_of(cleaned: Mapping[str, Any], name: str) -> dict[str, int] | None:
         return None
     for half, value in (("per_minute", per_minute), ("burst", burst)):
         if value is None:
-            raise InvalidValue(f"{name}.{half}", "Write both numbers, or neither.")
+            raise InvalidValue(f"{name}.{half}", "Enter both numbers, or neither.")
     return {"per_minute": per_minute, "burst": burst}
 
 

@@ -46,85 +46,95 @@ _DEFAULT_DAYS: Final = 30
 
 class PolicyForm(forms.Form):
     features = forms.MultipleChoiceField(
-        label=_("Features"),
-        help_text=_("A request for anything else is refused."),
+        label=_("Completion modes"),
+        help_text=_("Requests for other modes are rejected."),
         choices=list(MODES.items()),
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
     models_which = which_field(_("Models"), _("All models"), _("Only these"))
-    models = lines_field(_("Names of models"), _("One a line, as the operator calls them."))
+    models = lines_field(_("Model names"), _("One per line, with the operator's names."))
     regions_which = which_field(_("Regions"), _("All regions"), _("Only these"))
-    regions = lines_field(_("Names of regions"), _("One a line: gateways elsewhere refuse."))
+    regions = lines_field(
+        _("Region names"), _("One per line. Gateways in other regions reject requests.")
+    )
     has_experiments = yes_field(
         _("Take part in experiments"),
-        _("Prompt layouts and filters may be tried on requests; never data."),
+        _(
+            "The operator can test variants of prompt layouts and filters on your "
+            "requests. Settings for your data never change."
+        ),
     )
     retrieval = lines_field(
-        _("Repositories that may be indexed"),
+        _("Repositories to index"),
         _(
-            "Patterns of their names, one a line. Their files are kept, encrypted, and completions"
-            " may draw on them. What you take out of here is erased."
+            "Name patterns, one per line. Files of these repositories are stored "
+            "encrypted, and completions can use them. If you remove a pattern, its files "
+            "are erased."
         ),
     )
     requires_path = yes_field(
-        _("Refuse requests that do not name their file"),
+        _("Require a file path with each request"),
         _(
-            "Excluded content cannot be recognised in them. Editors that cannot send the header"
-            " X-Caret-Path no longer get completions."
+            "Content exclusion cannot work without a file path. Editors that cannot send "
+            "the X-Caret-Path header get no completions."
         ),
     )
     has_secret_filter = yes_field(
-        _("Withhold secrets"), _("Completions that look like credentials never reach an editor.")
+        _("Secret filter"),
+        _("Completions that look like credentials are filtered and never reach an editor."),
     )
     has_public_code_filter = yes_field(
-        _("Withhold public code"),
-        _("Completions that copy some 150 characters of the operator's index of public code."),
+        _("Public code filter"),
+        _(
+            "Filters completions that match about 150 characters of the operator's public "
+            "code index."
+        ),
     )
     max_concurrent_completions = forms.IntegerField(
-        label=_("Completions at once"),
-        help_text=_("Of the whole tenant, on one gateway."),
+        label=_("Concurrent completions"),
+        help_text=_("For the whole tenant, per gateway."),
         min_value=1,
         max_value=MAX_CONCURRENT_COMPLETIONS,
     )
-    limits_tenant_per_minute = per_minute_field(_("All together: requests a minute"))
-    limits_tenant_burst = burst_field(_("All together: requests at once"))
-    limits_user_per_minute = per_minute_field(_("Each user: requests a minute"))
-    limits_user_burst = burst_field(_("Each user: requests at once"))
-    limits_key_per_minute = per_minute_field(_("Each key: requests a minute"))
-    limits_key_burst = burst_field(_("Each key: requests at once"))
-    limits_tokens_per_day_fast = number_field(_("Fast tier: tokens a day"), MAX_TOKENS_PER_DAY)
+    limits_tenant_per_minute = per_minute_field(_("Whole tenant: requests per minute"))
+    limits_tenant_burst = burst_field(_("Whole tenant: burst of requests"))
+    limits_user_per_minute = per_minute_field(_("Per user: requests per minute"))
+    limits_user_burst = burst_field(_("Per user: burst of requests"))
+    limits_key_per_minute = per_minute_field(_("Per key: requests per minute"))
+    limits_key_burst = burst_field(_("Per key: burst of requests"))
+    limits_tokens_per_day_fast = number_field(_("Fast tier: tokens per day"), MAX_TOKENS_PER_DAY)
     limits_tokens_per_day_quality = number_field(
-        _("Quality tier: tokens a day"), MAX_TOKENS_PER_DAY
+        _("Quality tier: tokens per day"), MAX_TOKENS_PER_DAY
     )
     telemetry = yes_field(
-        _("Let users agree that content of their completions is kept"),
-        _("Off: nothing is kept, whoever agrees. On: each user decides."),
+        _("Allow content capture"),
+        _("If off, nothing is stored, even if a user consents. If on, each user decides."),
     )
     telemetry_wording = forms.CharField(
         widget=forms.HiddenInput, required=False, max_length=40, initial=TENANT_CONSENT_TEXT
     )
     telemetry_retention_days = number_field(
-        _("Days for which it is kept"), MAX_RETENTION_DAYS, _("Then it is erased.")
+        _("Retention period in days"), MAX_RETENTION_DAYS, _("Content is erased after this period.")
     )
     telemetry_training = yes_field(
-        _("Users may also agree that it trains models"), _("They are asked separately.")
+        _("Allow users to consent to model training"), _("Users are asked separately.")
     )
     isolation = forms.ChoiceField(
         label=_("Prefix cache"),
-        help_text=_("Who can hit what the engine has computed before."),
+        help_text=_("Who can use cached prompts."),
         choices=list(ISOLATIONS.items()),
         widget=forms.RadioSelect,
     )
     max_key_lifetime_days = days_field(
-        _("Days for which a new key may be good"), _("Empty: as many as its maker says.")
+        _("Maximum lifetime of new keys in days"), _("Leave empty for no limit.")
     )
     revoke_idle_keys_after_days = days_field(
-        _("Days after which an unused key is revoked"), _("Empty: never.")
+        _("Revoke unused keys after days"), _("Leave empty to never revoke them.")
     )
     is_mfa_required = yes_field(
-        _("Require a second factor"),
-        _("Of everybody who signs in by a password; from the next page on."),
+        _("Require two-factor authentication"),
+        _("For all users who sign in with a password, from their next page view."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -202,7 +212,7 @@ def _telemetry(cleaned: dict[str, Any]) -> dict[str, Any] | None:
         return None
     if cleaned["telemetry_retention_days"] is None:
         raise InvalidValue(
-            "telemetry.retention_days", "Write a number from 1 to {most}.", most=MAX_RETENTION_DAYS
+            "telemetry.retention_days", "Enter a number from 1 to {most}.", most=MAX_RETENTION_DAYS
         )
     return {
         "wording": cleaned["telemetry_wording"],
@@ -224,7 +234,7 @@ _AS_THEY_ARE: Final = (
 _Group = tuple[str | Promise, str | Promise, tuple[tuple[str, ...], ...]]
 _GROUPS: Final[tuple[_Group, ...]] = (
     (
-        _("What may be asked for"),
+        _("Allowed completions"),
         "",
         (
             ("features",),
@@ -235,12 +245,15 @@ _GROUPS: Final[tuple[_Group, ...]] = (
             ("has_experiments",),
         ),
     ),
-    (_("What may be sent"), "", (("requires_path",),)),
-    (_("What may be indexed"), "", (("retrieval",),)),
-    (_("What is withheld"), "", (("has_secret_filter",), ("has_public_code_filter",))),
+    (_("Content exclusion"), "", (("requires_path",),)),
+    (_("Indexing"), "", (("retrieval",),)),
+    (_("Filters"), "", (("has_secret_filter",), ("has_public_code_filter",))),
     (
         _("Limits"),
-        _("What is beyond is refused, and editors are told when to ask again. Empty: no limit."),
+        _(
+            "Requests over a limit are rejected, and the response says when to retry. "
+            "Leave empty for no limit."
+        ),
         (
             ("max_concurrent_completions",),
             *((f"limits_{whose}_per_minute", f"limits_{whose}_burst") for whose in _RATES),
@@ -248,13 +261,13 @@ _GROUPS: Final[tuple[_Group, ...]] = (
         ),
     ),
     (
-        _("Content of completions"),
+        _("Content capture"),
         "",
         (("telemetry",), ("telemetry_retention_days",), ("telemetry_training",)),
     ),
     (
-        _("Days for which data is kept"),
-        _("Empty: as the retention page says. A policy can only shorten it."),
+        _("Retention periods in days"),
+        _("Leave empty to use the setting of the Retention page. A policy can only shorten it."),
         (tuple(f"retention_days_{name}" for name in _OWN_DAYS),),
     ),
     (_("Isolation"), "", (("isolation",),)),

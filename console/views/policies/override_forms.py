@@ -30,30 +30,35 @@ _EXCLUSION_ROWS: Final = 6
 
 
 class LayerForm(forms.Form):
-    features_which = which_field(_("Features"), _("All that the tenant has"), _("Only these"))
+    features_which = which_field(
+        _("Completion modes"), _("All that the tenant allows"), _("Only these")
+    )
     features = forms.MultipleChoiceField(
-        label=_("Features that stay on"),
+        label=_("Allowed completion modes"),
         choices=list(FEATURES.items()),
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
-    models_which = which_field(_("Models"), _("All that the tenant has"), _("Only these"))
-    models = lines_field(_("Names of models"), _("One a line."))
-    regions_which = which_field(_("Regions"), _("All that the tenant has"), _("Only these"))
-    regions = lines_field(_("Names of regions"), _("One a line."))
+    models_which = which_field(_("Models"), _("All that the tenant allows"), _("Only these"))
+    models = lines_field(_("Model names"), _("One per line."))
+    regions_which = which_field(_("Regions"), _("All that the tenant allows"), _("Only these"))
+    regions = lines_field(_("Region names"), _("One per line."))
     content_exclusion = lines_field(
-        _("Excluded content"),
-        _("Besides the tenant's: a repository and a colon, then a pattern a line after a dash."),
+        _("Content exclusion"),
+        _(
+            "In addition to the tenant's rules. For each repository, enter its name and a "
+            "colon, then one pattern per line after a dash."
+        ),
         rows=_EXCLUSION_ROWS,
     )
-    has_secret_filter = yes_field(_("Withhold secrets"))
-    has_public_code_filter = yes_field(_("Withhold public code"))
-    user_limit_per_minute = per_minute_field(_("Each user: requests a minute"))
-    user_limit_burst = burst_field(_("Each user: requests at once"))
-    key_limit_per_minute = per_minute_field(_("Each key: requests a minute"))
-    key_limit_burst = burst_field(_("Each key: requests at once"))
-    max_key_lifetime_days = days_field(_("Days for which a new key may be good"))
-    is_mfa_required = yes_field(_("Require a second factor"))
+    has_secret_filter = yes_field(_("Secret filter"))
+    has_public_code_filter = yes_field(_("Public code filter"))
+    user_limit_per_minute = per_minute_field(_("Per user: requests per minute"))
+    user_limit_burst = burst_field(_("Per user: burst of requests"))
+    key_limit_per_minute = per_minute_field(_("Per key: requests per minute"))
+    key_limit_burst = burst_field(_("Per key: burst of requests"))
+    max_key_lifetime_days = days_field(_("Maximum lifetime of new keys in days"))
+    is_mfa_required = yes_field(_("Require two-factor authentication"))
 
 
 def groups_of(form: LayerForm) -> Iterator[FieldGroup]:
@@ -97,7 +102,7 @@ _AS_THEY_ARE: Final = (
 )
 _GROUPS: Final = (
     (
-        _("What may be asked for"),
+        _("Allowed completions"),
         (
             ("features_which",),
             ("features",),
@@ -108,7 +113,7 @@ _GROUPS: Final = (
         ),
     ),
     (
-        _("What is not sent, and what is withheld"),
+        _("Exclusion and filters"),
         (("content_exclusion",), ("has_secret_filter",), ("has_public_code_filter",)),
     ),
     (

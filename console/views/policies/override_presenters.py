@@ -17,14 +17,16 @@ def layer_lines(layer: PolicyOverride) -> dict[str, list[str]]:
     """By title; what is not said is not there."""
     features = None if layer.features is None else feature_lines(layer.features)
     lines = {
-        gettext("Features that stay on"): features,
+        gettext("Allowed completion modes"): features,
         gettext("Models"): None if layer.models is None else names_or_all(layer.models),
         gettext("Regions"): None if layer.regions is None else names_or_all(layer.regions),
-        gettext("Excluded content"): exclusion_lines(layer.content_exclusion),
-        gettext("Withheld"): _withheld(layer),
-        gettext("Rates"): _rates(layer),
-        gettext("Lifetime of keys"): _lifetime(layer.max_key_lifetime_days),
-        gettext("Second factor"): [gettext("Required")] if layer.is_mfa_required else None,
+        gettext("Content exclusion"): exclusion_lines(layer.content_exclusion),
+        gettext("Filtered"): _withheld(layer),
+        gettext("Rate limits"): _rates(layer),
+        gettext("Key lifetime"): _lifetime(layer.max_key_lifetime_days),
+        gettext("Two-factor authentication"): [gettext("Required")]
+        if layer.is_mfa_required
+        else None,
     }
     return {title: said for title, said in lines.items() if said}
 
@@ -37,13 +39,13 @@ def layer_changes(before: PolicyOverride, after: PolicyOverride) -> list[FieldCh
 
 
 def _withheld(layer: PolicyOverride) -> list[str]:
-    secrets = [gettext("Secrets")] if layer.has_secret_filter else []
-    public = [gettext("Public code")] if layer.has_public_code_filter else []
+    secrets = [gettext("Secret filter")] if layer.has_secret_filter else []
+    public = [gettext("Public code filter")] if layer.has_public_code_filter else []
     return secrets + public
 
 
 def _rates(layer: PolicyOverride) -> list[str]:
-    rates = ((gettext("Each user"), layer.user_limit), (gettext("Each key"), layer.key_limit))
+    rates = ((gettext("Per user"), layer.user_limit), (gettext("Per key"), layer.key_limit))
     return [rate_line(whose, rate) for whose, rate in rates if rate is not None]
 
 

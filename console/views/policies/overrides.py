@@ -58,7 +58,7 @@ class SubjectForm(forms.Form):
 
     team = forms.ChoiceField(label=_("Team"), required=False)
     user_email = forms.CharField(
-        label=_("... or a member's e-mail address"),
+        label=_("… or enter a member's e-mail address"),
         required=False,
         max_length=_MAX_EMAIL_CHARS,
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
@@ -165,7 +165,7 @@ def review(
         return _reviewed(request, member, held, said, form)
     toast(
         request,
-        gettext("Saved. Gateways hold it within a second."),
+        gettext("Saved. Gateways apply it within a second."),
         undo_url=reverse("console:policies-undo-layer", args=[kind, subject_id, saved.version]),
     )
     return redirect("console:policies-layers")
@@ -180,7 +180,7 @@ def undo(
     """Says again what was said before this version, while it is in force."""
     held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
     if version != held.version or version == 0:
-        said = gettext("Somebody has said something else since: nothing was undone.")
+        said = gettext("Not undone: someone has changed this override since.")
         messages.error(request, said)
         return redirect("console:policies-layers")
     before = find_layer_version(actor=member.actor, subject=held.subject, version=version - 1)
@@ -198,7 +198,7 @@ def undo(
     except Conflict as error:  # Outdated among them
         messages.error(request, translate_error(error))
     else:
-        toast(request, gettext("It is said as before. Gateways hold it within a second."))
+        toast(request, gettext("Change undone. Gateways apply it within a second."))
     return redirect("console:policies-layers")
 
 
@@ -211,7 +211,7 @@ def _way_if_grave(
 
 def _file(found: CsvRows[OverrideInForce]) -> HttpResponse:
     """What is said as its JSON, which the API takes."""
-    header = ("of", "name", "version", "said", "author", "reason", "created_at")
+    header = ("kind", "name", "version", "override", "author", "reason", "created_at")
     rows = [
         (
             *(each.subject.kind, each.name, each.version, json.dumps(write_layer(each.layer))),
@@ -226,13 +226,13 @@ def _chosen(member: CurrentMember, form: SubjectForm) -> OverrideSubject | None:
     """None: the form says why."""
     team, email = form.cleaned_data["team"], form.cleaned_data["user_email"]
     if bool(team) == bool(email):
-        form.add_error("team", gettext("Choose a team, or name a member."))
+        form.add_error("team", gettext("Choose a team or enter a member."))
         return None
     if team:
         return OverrideSubject(SubjectKind.TEAM, UUID(team))
     found = find_member_by_email(actor=member.actor, email=email)
     if found is None:
-        form.add_error("user_email", gettext("This is no member of the tenant."))
+        form.add_error("user_email", gettext("This user is not a member of the tenant."))
         return None
     return OverrideSubject(SubjectKind.USER, UUID(found.user_id))
 

@@ -17,7 +17,7 @@ class PlaceForm(forms.Form):
         widget=forms.TextInput(attrs=AS_TYPED | {"placeholder": "payments"}),
     )
     path = forms.CharField(
-        label=_("Path of the file"),
+        label=_("File path"),
         required=False,
         max_length=_MAX_NAME_CHARS,
         widget=forms.TextInput(attrs=AS_TYPED | {"placeholder": "config/.env"}),

@@ -50,7 +50,7 @@ def read_draft(posted: Mapping[str, Any]) -> PolicyDraft:
     origin = str(posted.get("origin", "policies"))
     replaces = whole_number(str(posted.get("replaces", "")))
     if origin not in ORIGINS or not replaces:
-        raise InvalidValue("replaces", "This form is not complete.")
+        raise InvalidValue("replaces", "Fill in all fields.")
     return PolicyDraft(read_policy(read_json(str(posted.get("document", "")))), replaces, origin)
 
 
@@ -59,7 +59,7 @@ def read_json(text: str) -> object:
     try:
         found: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidValue("document", "This form is not complete.") from error
+        raise InvalidValue("document", "Fill in all fields.") from error
     return found
 
 
@@ -70,7 +70,7 @@ def find_meanwhile(
     if draft.replaces == held.version:
         return None
     if draft.replaces > held.version:
-        raise NotFound("There is no such version.")
+        raise NotFound("This version does not exist.")
     seen = find_version(actor=actor, version=draft.replaces)
     merged = merge_policies(seen=seen.policy, wanted=draft.policy, held=held.policy)
     return ConcurrentChange(seen, held, merged)

@@ -14,7 +14,7 @@ from tenants.policy.data_classes import DATA_CLASSES, DataClass
 
 MODES: Final[dict[str, Promise]] = {
     "inline": _("Inline suggestions"),
-    "fim": _("Fill-in-the-middle"),
+    "fim": _("Fill in the middle"),
     "block": _("Blocks"),
     "docstring": _("Docstrings"),
     "chat": _("Chat"),
@@ -24,8 +24,8 @@ FEATURES: Final[dict[str, Promise]] = MODES | {
     "experiments": _("Experiments"),
 }
 ISOLATIONS: Final[dict[str, Promise]] = {
-    Isolation.SHARED: _("Shared by the members of this tenant, and by nobody else"),
-    Isolation.STRICT: _("One for each user"),
+    Isolation.SHARED: _("Shared among the members of this tenant only"),
+    Isolation.STRICT: _("Separate for each user"),
 }
 _TIERS: Final[dict[str, Promise]] = {"fast": _("Fast"), "quality": _("Quality")}
 
@@ -72,7 +72,7 @@ def exclusion_lines(exclusion: dict[str, tuple[str, ...]]) -> list[str]:
 
 
 def rate_line(whose: str, rate: RateLimit) -> str:
-    said = gettext("%(whose)s: %(rate)s requests a minute, and %(burst)s at once")
+    said = gettext("%(whose)s: %(rate)s requests per minute, burst of %(burst)s")
     return said % {
         "whose": whose,
         "rate": shown_number(rate.per_minute),
@@ -82,12 +82,12 @@ def rate_line(whose: str, rate: RateLimit) -> str:
 
 def _limit_lines(limits: PolicyLimits) -> list[str]:
     rates = (
-        (gettext("All together"), limits.tenant),
-        (gettext("Each user"), limits.user),
-        (gettext("Each key"), limits.key),
+        (gettext("Whole tenant"), limits.tenant),
+        (gettext("Per user"), limits.user),
+        (gettext("Per key"), limits.key),
     )
     lines = [rate_line(whose, rate) for whose, rate in rates if rate is not None]
-    tokens = gettext("%(tier)s: %(tokens)s tokens a day")
+    tokens = gettext("%(tier)s: %(tokens)s tokens per day")
     lines += [
         tokens % {"tier": _TIERS[tier], "tokens": shown_number(limit)}
         for tier, limit in sorted(limits.tokens_per_day.items())
@@ -97,14 +97,14 @@ def _limit_lines(limits: PolicyLimits) -> list[str]:
 
 def _telemetry_lines(telemetry: Telemetry | None) -> list[str]:
     if telemetry is None:
-        return [gettext("Nothing is kept, whoever agrees")]
+        return [gettext("Off: nothing is stored")]
     kept = ngettext(
-        "Users may agree: kept for %(days)s day",
-        "Users may agree: kept for %(days)s days",
+        "Users can consent; content is stored for %(days)s day",
+        "Users can consent; content is stored for %(days)s days",
         telemetry.retention_days,
     )
-    training = gettext("Users may also agree that it trains models")
-    wording = gettext("By the wording %(version)s") % {"version": telemetry.wording}
+    training = gettext("Allow users to consent to model training")
+    wording = gettext("Consent text %(version)s") % {"version": telemetry.wording}
     lines = [kept % {"days": telemetry.retention_days}, wording]
     return [*lines, training] if telemetry.training else lines
 
@@ -114,75 +114,78 @@ def _retention_lines(days_of: dict[str, int]) -> list[str]:
         f"{gettext(DATA_CLASSES[DataClass(name)].title)}: {days_or_none(days, '')[0]}"
         for name, days in sorted(days_of.items())
     ]
-    return lines or [gettext("As the retention page says")]
+    return lines or [gettext("As set on the Retention page")]
 
 
 SECTIONS: Final = (
     PolicySection(
-        _("What may be asked for"),
+        _("Allowed completions"),
         (
             PolicyField(
                 "features",
-                _("Features"),
-                _("A request for anything else is refused."),
+                _("Completion modes"),
+                _("Requests for other modes are rejected."),
                 lambda policy: feature_lines(mode.value for mode in policy.features),
             ),
             PolicyField(
                 "models",
                 _("Models"),
-                _("The models that may complete, by name."),
+                _("Models that can serve completions."),
                 lambda policy: names_or_all(policy.models),
             ),
             PolicyField(
                 "regions",
                 _("Regions"),
-                _("The regions whose gateways may complete."),
+                _("Regions whose gateways can serve completions."),
                 lambda policy: names_or_all(policy.regions),
             ),
             PolicyField(
                 "has_experiments",
                 _("Experiments"),
-                _("Prompt layouts and filters may be tried on requests; never data."),
+                _(
+                    "The operator can test variants of prompt layouts and filters on "
+                    "your requests. Settings for your data never change."
+                ),
                 lambda policy: yes_or_no(policy.has_experiments),
             ),
         ),
     ),
     PolicySection(
-        _("What may be sent"),
+        _("Content exclusion"),
         (
             PolicyField(
                 "content_exclusion",
-                _("Excluded content"),
-                _("Paths that are never sent, where a request names its file."),
-                lambda policy: exclusion_lines(policy.content_exclusion) or [gettext("Nothing")],
+                _("Content exclusion"),
+                _("Files at these paths are never sent, if the request names its file."),
+                lambda policy: exclusion_lines(policy.content_exclusion) or [gettext("None")],
             ),
             PolicyField(
                 "requires_path",
-                _("File must be named"),
-                _("Requests that do not name their file are refused."),
+                _("File path required"),
+                _("Requests without a file path are rejected."),
                 lambda policy: yes_or_no(policy.requires_path),
             ),
             PolicyField(
                 "retrieval",
                 _("Retrieval"),
-                _("Repositories that may be indexed and kept, encrypted; patterns of their names."),
+                _("Repositories that may be indexed and stored encrypted, as name patterns."),
                 lambda policy: list(policy.retrieval) or [gettext("None")],
             ),
         ),
     ),
     PolicySection(
-        _("What is withheld"),
+        _("Filters"),
         (
             PolicyField(
                 "has_secret_filter",
-                _("Secrets"),
-                _("Completions that look like credentials are withheld."),
+                _("Secret filter"),
+                _("Completions that look like credentials are filtered."),
                 lambda policy: yes_or_no(policy.has_secret_filter),
             ),
             PolicyField(
                 "has_public_code_filter",
-                _("Public code"),
-                _("Completions found in the operator's index of public code are withheld."),
+                _("Public code filter"),
+                _("Completions found in the operator's public code index are filtered."),
                 lambda policy: yes_or_no(policy.has_public_code_filter),
             ),
         ),
@@ -192,37 +195,37 @@ SECTIONS: Final = (
         (
             PolicyField(
                 "max_concurrent_completions",
-                _("At once"),
-                _("Completions of the whole tenant at the same time, on one gateway."),
+                _("Concurrent requests"),
+                _("Concurrent completions of the whole tenant, per gateway."),
                 lambda policy: [shown_number(policy.max_concurrent_completions)],
             ),
             PolicyField(
                 "limits",
-                _("Rates"),
-                _("What is beyond is refused, and editors are told when to ask again."),
+                _("Rate limits"),
+                _("Requests over a limit are rejected, and the response says when to retry."),
                 lambda policy: _limit_lines(policy.limits),
             ),
         ),
     ),
     PolicySection(
-        _("What is kept"),
+        _("Content capture and retention"),
         (
             PolicyField(
                 "telemetry",
-                _("Content of completions"),
-                _("Nothing is kept unless the tenant allows it and the user agrees."),
+                _("Content capture"),
+                _("Content is stored only if the tenant allows it and the user consents."),
                 lambda policy: _telemetry_lines(policy.telemetry),
             ),
             PolicyField(
                 "retention_days",
                 _("Shorter retention"),
-                _("Data classes that are kept for fewer days than retention says."),
+                _("Data classes with a shorter retention period than on the Retention page."),
                 lambda policy: _retention_lines(policy.retention_days),
             ),
             PolicyField(
                 "isolation",
                 _("Prefix cache"),
-                _("Who can hit what the engine has computed before."),
+                _("Who can use cached prompts."),
                 lambda policy: [str(ISOLATIONS[policy.isolation])],
             ),
         ),
@@ -232,24 +235,22 @@ SECTIONS: Final = (
         (
             PolicyField(
                 "max_key_lifetime_days",
-                _("Lifetime of keys"),
-                _("For how long a new key's text may be good."),
-                lambda policy: days_or_none(
-                    policy.max_key_lifetime_days, gettext("As long as its maker says")
-                ),
+                _("Key lifetime"),
+                _("How long new keys can be valid."),
+                lambda policy: days_or_none(policy.max_key_lifetime_days, gettext("No limit")),
             ),
             PolicyField(
                 "revoke_idle_keys_after_days",
                 _("Idle keys"),
-                _("Keys that nobody has used for so long are revoked."),
+                _("Keys are revoked after this time without use."),
                 lambda policy: days_or_none(
                     policy.revoke_idle_keys_after_days, gettext("Never revoked")
                 ),
             ),
             PolicyField(
                 "is_mfa_required",
-                _("Second factor"),
-                _("Everybody who signs in by a password gives a second factor."),
+                _("Two-factor authentication"),
+                _("Required for all users who sign in with a password."),
                 lambda policy: yes_or_no(policy.is_mfa_required),
             ),
         ),

@@ -42,7 +42,7 @@ _PAGE: Final = "console/policies/review.html"
 class ReasonForm(forms.Form):
     reason = forms.CharField(
         label=_("Reason"),
-        help_text=_("Kept with the version, and in the audit trail."),
+        help_text=_("Recorded with the version and in the audit log."),
         max_length=MAX_REASON_CHARS,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
@@ -81,9 +81,9 @@ def undo(request: HttpRequest, member: CurrentMember, version: int) -> HttpRespo
             now=timezone.now(),
         )
     except VersionConflict:
-        toast(request, gettext("Somebody has saved another version since: nothing was undone."))
+        toast(request, gettext("Not undone: someone has saved another version since."))
         return redirect("console:policies")
-    said = gettext("Version %(version)s is in force: as it was before.")
+    said = gettext("Change undone. Version %(version)s is now active.")
     toast(request, said % {"version": found.version})
     return redirect("console:policies")
 
@@ -131,7 +131,7 @@ def _saved(request: HttpRequest, member: CurrentMember, draft: PolicyDraft) -> H
         return shown(request, member, draft, form=form, status=400)
     except VersionConflict:
         return shown(request, member, draft, form=form)
-    said = gettext("Version %(version)s is in force. Gateways hold it within a second.")
+    said = gettext("Version %(version)s saved. Gateways apply it within a second.")
     toast(
         request,
         said % {"version": found.version},

@@ -5,15 +5,15 @@ from typing import Final
 
 from django.utils.translation import gettext
 
-_UNDOES: Final = re.compile(r"Undoes version ([0-9]{1,10})\.")
+_UNDOES: Final = re.compile(r"Undo of version ([0-9]{1,10})\.")
 
 
 def reason_of_undoing(version: int) -> str:
-    return f"Undoes version {version}."
+    return f"Undo of version {version}."
 
 
 def said_reason(reason: str) -> str:
     found = _UNDOES.fullmatch(reason)
     if found is None:
         return reason
-    return gettext("Undoes version %(version)s.") % {"version": found[1]}
+    return gettext("Undo of version %(version)s.") % {"version": found[1]}

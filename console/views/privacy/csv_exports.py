@@ -26,7 +26,10 @@ def members_file(actor: Actor, found: CsvRows[MemberRow]) -> HttpResponse:
 
 
 def receipts_file(found: CsvRows[Receipt]) -> HttpResponse:
-    header = ("user", "kind", "answer", "wording", "wording_sha256", "said_by", "created_at")
+    header = (
+        *("user", "kind", "decision", "consent_text", "consent_text_sha256"),
+        *("changed_by", "created_at"),
+    )
     rows = [
         (
             *(row.user_email or row.user_id, row.kind, row.is_given, row.wording),
@@ -38,7 +41,7 @@ def receipts_file(found: CsvRows[Receipt]) -> HttpResponse:
 
 
 def withdrawals_file(found: CsvRows[ContentErasureView]) -> HttpResponse:
-    header = ("user", "reason", "items", "bytes", "keys", "unreadable_since", "gone_at")
+    header = ("user", "reason", "items", "bytes", "keys", "unreadable_since", "deleted_at")
     rows = [
         (
             *(row.user_email or row.user_id, row.reason, row.num_items, row.num_bytes),
@@ -59,7 +62,7 @@ def erasures_file(found: CsvRows[ErasureView]) -> HttpResponse:
     ]
     return csv_response(
         "erasures",
-        ("user", "reason", "rows", "demanded_at", "erased_at"),
+        ("user", "reason", "rows", "requested_at", "erased_at"),
         rows,
         notes=notes_of(found),
     )

@@ -36,8 +36,8 @@ _MAX_EMAIL_CHARS: Final = 254
 
 class PersonForm(forms.Form):
     email = forms.CharField(
-        label=_("E-mail address, or id"),
-        help_text=_("Of who is or was a member."),
+        label=_("E-mail address or ID"),
+        help_text=_("Of a current or former member."),
         max_length=_MAX_EMAIL_CHARS,
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
@@ -45,8 +45,8 @@ class PersonForm(forms.Form):
 
 class ErasureForm(ReasonForm):
     typed = forms.CharField(
-        label=_("The e-mail address, once more"),
-        help_text=_("So that nobody else is erased."),
+        label=_("Confirm the e-mail address"),
+        help_text=_("Enter it again to make sure that you erase the right person's data."),
         max_length=_MAX_EMAIL_CHARS,
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
@@ -102,7 +102,9 @@ def bundle(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRe
     except Conflict as error:
         messages.error(request, translate_error(error))
     except (redis.RedisError, OSError):
-        messages.error(request, gettext("It cannot be made right now. Try again in a minute."))
+        messages.error(
+            request, gettext("The export cannot be created right now. Try again in a minute.")
+        )
     return redirect("console:privacy-person", user_id)
 
 
@@ -115,9 +117,12 @@ def erase(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRes
     form = ErasureForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
         if form.cleaned_data["typed"].lower() != found.email:
-            form.add_error("typed", gettext("This is another address."))
+            form.add_error("typed", gettext("The e-mail addresses do not match."))
         elif _is_demanded(member, found.user_id, form):
-            said = gettext("Being erased: keys are destroyed, all else goes within minutes.")
+            said = gettext(
+                "Erasure started. The encryption keys are destroyed; the rest "
+                "is deleted within minutes."
+            )
             toast(request, said)
             return redirect("console:privacy-erasures")
     context = {"found": found, "form": form}

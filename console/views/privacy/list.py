@@ -44,8 +44,8 @@ _ROWS: Final = 25
 REASONS: Final[dict[str, Promise]] = {
     "withdrawn": _("Consent withdrawn"),
     "no_consent": _("No consent"),
-    "retention": _("Its days were over"),
-    "erased": _("Person or tenant erased"),
+    "retention": _("Retention period ended"),
+    "erased": _("User or tenant erased"),
     "unfinished": _("Never stored"),
 }
 
@@ -55,12 +55,12 @@ def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
     pages = [("privacy", gettext("Consent"))]
     if may(Permission.READ_MEMBERS):
         pages.append(("privacy-members", gettext("By member")))
-    pages.append(("privacy-receipts", gettext("Receipts")))
+    pages.append(("privacy-receipts", gettext("Consent receipts")))
     pages.append(("privacy-withdrawals", gettext("Withdrawals")))
     if may(Permission.READ_RETENTION):
         pages.append(("privacy-erasures", gettext("Erasures")))
     if may(Permission.EXPORT_DATA_SUBJECTS) or may(Permission.ERASE_DATA_SUBJECTS):
-        pages.append(("privacy-people", gettext("Requests of people")))
+        pages.append(("privacy-people", gettext("Data subject requests")))
     return tabs_of(request, pages)
 
 

@@ -29,14 +29,14 @@ from tenants.privacy.consent.consent_texts import (
 
 class AllowanceForm(forms.Form):
     telemetry = yes_field(
-        _("Users may agree that content of their completions is kept"),
-        _("Off: every user's agreement ends, and all that was kept is erased."),
+        _("Allow content capture"),
+        _("If you turn this off, all users' consent ends and all captured content is erased."),
     )
     retention_days = number_field(
-        _("Days for which it is kept"), MAX_RETENTION_DAYS, _("Then it is erased.")
+        _("Retention period in days"), MAX_RETENTION_DAYS, _("Content is erased after this period.")
     )
     training = yes_field(
-        _("Users may also agree that it trains models"), _("They are asked separately.")
+        _("Allow users to consent to model training"), _("Users are asked separately.")
     )
     wording = forms.CharField(widget=forms.HiddenInput, required=False, max_length=40)
 
@@ -44,7 +44,7 @@ class AllowanceForm(forms.Form):
         cleaned = super().clean() or self.cleaned_data
         lacks_days = "retention_days" in cleaned and not cleaned["retention_days"]
         if cleaned.get("telemetry") and lacks_days:
-            self.add_error("retention_days", _("Say for how many days."))
+            self.add_error("retention_days", _("Enter the number of days."))
         return cleaned
 
 

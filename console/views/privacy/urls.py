@@ -7,13 +7,15 @@ from console.views.privacy import list as list_page
 
 urlpatterns: list[URLPattern] = [
     path("privacy", list_page.overview, name="privacy"),
-    path("privacy/allowance", tenant_consent.allowance, name="privacy-allowance"),
+    path("privacy/content-capture", tenant_consent.allowance, name="privacy-allowance"),
     path("privacy/members", list_page.members, name="privacy-members"),
     path("privacy/receipts", list_page.receipts, name="privacy-receipts"),
     path("privacy/withdrawals", list_page.withdrawals, name="privacy-withdrawals"),
     path("privacy/erasures", list_page.erasures, name="privacy-erasures"),
-    path("privacy/people", data_subjects.people, name="privacy-people"),
-    path("privacy/people/<uuid:user_id>", data_subjects.person, name="privacy-person"),
-    path("privacy/people/<uuid:user_id>/bundle", data_subjects.bundle, name="privacy-bundle"),
-    path("privacy/people/<uuid:user_id>/erase", data_subjects.erase, name="privacy-erase"),
+    path("privacy/data-subjects", data_subjects.people, name="privacy-people"),
+    path("privacy/data-subjects/<uuid:user_id>", data_subjects.person, name="privacy-person"),
+    path(
+        "privacy/data-subjects/<uuid:user_id>/bundle", data_subjects.bundle, name="privacy-bundle"
+    ),
+    path("privacy/data-subjects/<uuid:user_id>/erase", data_subjects.erase, name="privacy-erase"),
 ]

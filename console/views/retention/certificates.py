@@ -45,10 +45,10 @@ _ZIP: Final = b"PK\x03\x04"
 
 class FileForm(forms.Form):
     document = forms.FileField(
-        label=_("Certificate or bundle"),
+        label=_("Certificate or data export"),
         help_text=_(
-            "A certificate of deletion (.json), or a bundle about a person (.zip), of 1 MB at most."
-            " Larger ones are verified offline."
+            "A deletion certificate (.json) or a personal data export (.zip) of up to 1 "
+            "MB. Verify larger files offline."
         ),
     )
 
@@ -135,14 +135,14 @@ def _verdict(form: FileForm) -> VerificationResult | None:
     """None: the form says why there is none."""
     file: UploadedFile[bytes] = form.cleaned_data["document"]
     if (file.size or 0) > _MAX_FILE_BYTES:
-        form.add_error("document", gettext("This file is too large: verify it offline."))
+        form.add_error("document", gettext("This file is too large. Verify it offline."))
         return None
     content = file.read()
     return _of_bundle(content) if content.startswith(_ZIP) else _of_certificate(content)
 
 
 def _of_certificate(content: bytes) -> VerificationResult:
-    kind = gettext("Certificate of deletion")
+    kind = gettext("Deletion certificate")
     try:
         document = verify_certificate(content, signing_keys().public_keys())
     except BadSignature as error:
@@ -151,7 +151,7 @@ def _of_certificate(content: bytes) -> VerificationResult:
 
 
 def _of_bundle(content: bytes) -> VerificationResult:
-    kind = gettext("Bundle about a person")
+    kind = gettext("Personal data export")
     try:
         manifest = verify_bundle(io.BytesIO(content), signing_keys().public_keys())
     except BadSignature as error:
@@ -189,8 +189,8 @@ def _certified(found: CertificateView) -> CertificateRow:
     document = json.loads(found.document)
     name = str(document.get("data_class", ""))
     titles = {each.value: gettext(terms.title) for each, terms in DATA_CLASSES.items()} | {
-        "data_subject": gettext("A person"),
-        "tenant": gettext("All of the tenant"),
+        "data_subject": gettext("User"),
+        "tenant": gettext("Whole tenant"),
     }
     return CertificateRow(
         found.id,

@@ -39,13 +39,13 @@ _DAY: Final = {"type": "date"}
 
 class HoldForm(ReasonForm):
     name = forms.CharField(
-        label=_("Name of the matter"),
+        label=_("Matter"),
         max_length=MAX_NAME_CHARS,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     user_email = forms.CharField(
         label=_("Member's e-mail address"),
-        help_text=_("Of one person, who may have left. Empty: everybody's data."),
+        help_text=_("Of a current or former member. Leave empty to hold the data of all users."),
         required=False,
         max_length=_MAX_EMAIL_CHARS,
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
@@ -54,7 +54,7 @@ class HoldForm(ReasonForm):
         label=_("Data from"), required=False, widget=forms.DateInput(attrs=_DAY)
     )
     until = forms.DateField(
-        label=_("Data to, this day included"),
+        label=_("Data to (inclusive)"),
         required=False,
         widget=forms.DateInput(attrs=_DAY),
     )
@@ -91,7 +91,7 @@ def place(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         except InvalidValue as error:
             add_refusal(form, error)
         else:
-            toast(request, gettext("The hold is in force: nothing that it names is purged."))
+            toast(request, gettext("Hold created. Data under it is not purged."))
             return redirect("console:retention-holds")
     status = 400 if form.errors else 200
     return render_page(
@@ -116,7 +116,7 @@ def release(request: HttpRequest, member: CurrentMember, hold_id: UUID) -> HttpR
         except (Conflict, InvalidValue) as error:
             form.add_error(None, translate_error(error))
         else:
-            toast(request, gettext("The hold is released. The next purge acts on it."))
+            toast(request, gettext("Hold released. It no longer affects the next purge."))
             return redirect("console:retention-holds")
     context: dict[str, Any] = {
         "form": form,
@@ -149,14 +149,14 @@ def _user_id(email: str) -> UUID | None:
     try:
         return UUID(find_person(email))
     except NotFound as error:
-        raise InvalidValue("user_id", "This user is no member of the tenant.") from error
+        raise InvalidValue("user_id", "This user is not a member of the tenant.") from error
 
 
 def _next(day: date) -> date:
     try:
         return day + timedelta(days=1)
     except OverflowError as error:
-        raise InvalidValue("until", "There is no such day.") from error
+        raise InvalidValue("until", "This day does not exist.") from error
 
 
 def _begin_of(day: date | None) -> datetime | None:
@@ -174,13 +174,13 @@ def _emails(member: CurrentMember, rows: list[HoldView]) -> dict[str, str]:
 
 def _whose(row: HoldView, emails: dict[str, str]) -> str:
     if row.user_id is None:
-        return gettext("Everybody's")
+        return gettext("All users")
     return emails.get(str(row.user_id), str(row.user_id))
 
 
 def _file(member: CurrentMember, found: CsvRows[HoldView]) -> HttpResponse:
     emails = _emails(member, found.rows)
-    header = ("matter", "reason", "whose", "since", "until", "placed_at", "released_at")
+    header = ("matter", "reason", "user", "since", "until", "created_at", "released_at")
     rows = [
         (
             *(row.name, row.reason, _whose(row, emails)),

@@ -37,8 +37,8 @@ class RetentionPeriodForm(forms.Form):
     def __init__(self, terms: DataClassTerms, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["days"] = forms.IntegerField(
-            label=_("Days for which it is kept"),
-            help_text=gettext("From %(least)s to %(most)s.")
+            label=_("Retention period in days"),
+            help_text=gettext("From %(least)s to %(most)s days.")
             % {"least": count(terms.min_days), "most": count(terms.max_days)},
             min_value=terms.min_days,
             max_value=terms.max_days,
@@ -53,7 +53,7 @@ def tabs(request: HttpRequest) -> list[Tab]:
     return tabs_of(
         request,
         [
-            ("retention", gettext("By class")),
+            ("retention", gettext("By data class")),
             ("retention-holds", gettext("Legal holds")),
             ("retention-runs", gettext("Purges")),
             ("retention-certificates", gettext("Certificates")),
@@ -104,13 +104,15 @@ def _saved(request: HttpRequest, member: CurrentMember, which: DataClass) -> Htt
             now=timezone.now(),
         )
     except Conflict:
-        said = gettext("Somebody else has changed this meanwhile: look at what is in force above.")
+        said = gettext(
+            "Someone changed this while you were editing. Check the current value above."
+        )
         save.add_error(None, said)
         return _shown(request, member, which, form, save, status=409)
     except InvalidValue as error:
         add_refusal(save, error)
         return _shown(request, member, which, form, save, status=400)
-    said = gettext("%(title)s are kept for %(days)s days. The next purge acts on it.")
+    said = gettext("%(title)s: retention set to %(days)s days. It applies from the next purge.")
     toast(
         request,
         said % {"title": gettext(DATA_CLASSES[which].title), "days": form.cleaned_data["days"]},
@@ -136,10 +138,10 @@ def undo(
             now=timezone.now(),
         )
     except (Conflict, InvalidValue):
-        said = gettext("Somebody has changed these days since: nothing was undone.")
+        said = gettext("Not undone: someone has changed this retention period since.")
         messages.error(request, said)
     else:
-        said = gettext("%(title)s are kept for %(days)s days again.")
+        said = gettext("%(title)s: retention set back to %(days)s days.")
         toast(request, said % {"title": gettext(DATA_CLASSES[which].title), "days": rule.days})
     return redirect("console:retention")
 

@@ -18,7 +18,7 @@ urlpatterns: list[URLPattern] = [
     path(
         "retention/holds/<uuid:hold_id>/release", legal_holds.release, name="retention-release-hold"
     ),
-    path("retention/runs", certificates.runs, name="retention-runs"),
+    path("retention/purges", certificates.runs, name="retention-runs"),
     path("retention/certificates", certificates.certificates, name="retention-certificates"),
     path(
         "retention/certificates/<uuid:certificate_id>",

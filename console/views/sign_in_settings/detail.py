@@ -32,7 +32,9 @@ def access(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @step_up_required
 def require_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     require_second_factor(actor=member.actor, required=True, now=timezone.now())
-    text = gettext("Who signs in by a password needs a second factor from now on.")
+    text = gettext(
+        "Two-factor authentication is now required for all members who sign in with a password."
+    )
     toast(request, text, undo_url=reverse("console:access-free-factor"))
     return redirect("console:access")
 
@@ -43,7 +45,7 @@ def require_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @step_up_required
 def free_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     require_second_factor(actor=member.actor, required=False, now=timezone.now())
-    text = gettext("A password alone signs people in again.")
+    text = gettext("Two-factor authentication is now optional.")
     toast(request, text, undo_url=reverse("console:access-require-factor"))
     return redirect("console:access")
 
@@ -59,5 +61,5 @@ def group_role(request: HttpRequest, member: CurrentMember, group_id: uuid.UUID)
         set_group_role(actor=member.actor, group_id=group_id, role=role, now=timezone.now())
     except ValueError as error:
         raise Http404 from error
-    toast(request, gettext("The group’s role is set, and its members have it."))
+    toast(request, gettext("Group role saved. It applies to all members of the group."))
     return redirect("console:access")

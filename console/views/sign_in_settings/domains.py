@@ -40,7 +40,7 @@ def claim(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     except (Conflict, InvalidValue) as error:
         form.add_error("domain", translate_error(error))
         return access_page(request, member, status=400, domain_form=form)
-    text = gettext("%(name)s is claimed. Put its TXT record into the DNS, then verify it.")
+    text = gettext("%(name)s added. Add its TXT record to your DNS, then verify the domain.")
     toast(request, text % {"name": made.name})
     return redirect("console:access")
 
@@ -66,9 +66,11 @@ def verify(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) ->
     except Conflict as error:
         messages.error(request, translate_error(error))
     except BulkheadFull:
-        messages.error(request, gettext("Too much is being asked of others now. Try again."))
+        messages.error(
+            request, gettext("Too many outgoing requests right now. Try again in a moment.")
+        )
     else:
-        toast(request, gettext("%(name)s is verified.") % {"name": found.name})
+        toast(request, gettext("%(name)s verified.") % {"name": found.name})
     return redirect("console:access")
 
 
@@ -84,5 +86,5 @@ def release(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) -
         release_domain(
             actor=member.actor, domain_id=domain_id, now=timezone.now(), spared_session=session
         )
-    toast(request, gettext("%(name)s is given up.") % {"name": found.name})
+    toast(request, gettext("%(name)s released.") % {"name": found.name})
     return redirect("console:access")

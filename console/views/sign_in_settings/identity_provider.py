@@ -43,27 +43,27 @@ class OpenIdForm(forms.Form):
         label=_("Issuer"),
         max_length=_MAX_URL_CHARS,
         widget=forms.URLInput({"placeholder": "https://login.example.com"}),
-        help_text=_("Below it stands /.well-known/openid-configuration."),
+        help_text=_("We load /.well-known/openid-configuration from this address."),
     )
-    client_id = forms.CharField(label=_("Client id"), max_length=_MAX_CHARS)
+    client_id = forms.CharField(label=_("Client ID"), max_length=_MAX_CHARS)
     client_secret = forms.CharField(
         label=_("Client secret"),
         max_length=_MAX_CHARS,
         widget=forms.PasswordInput({"autocomplete": "off"}),
-        help_text=_("Kept sealed, and never shown again."),
+        help_text=_("Stored encrypted and never shown again."),
     )
 
 
 class SamlForm(forms.Form):
     metadata_url = forms.CharField(
-        label=_("Address of the metadata"),
+        label=_("Metadata URL"),
         required=False,
         max_length=_MAX_URL_CHARS,
         widget=forms.URLInput({"placeholder": "https://login.example.com/saml.xml"}),
-        help_text=_("Fetched now, and never again."),
+        help_text=_("We load it once, when you save."),
     )
     metadata = forms.CharField(
-        label=_("Or the metadata themselves"),
+        label=_("Or paste the metadata"),
         required=False,
         max_length=_MAX_METADATA_CHARS,
         widget=forms.Textarea({"rows": 6, "class": "mono", "placeholder": "<EntityDescriptor …"}),
@@ -117,7 +117,7 @@ def remove(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         return render_page(request, member, "console/access/remove_provider.html", context)
     with exempt_session(request, member.actor.tenant_id, member.email) as session:
         remove_provider(actor=member.actor, now=timezone.now(), spared_session=session)
-    toast(request, gettext("The identity provider is dropped. Passwords work again."))
+    toast(request, gettext("Identity provider removed. Members sign in with passwords again."))
     return redirect("console:access")
 
 
@@ -135,7 +135,7 @@ def _answer(
         return render_page(request, member, page, context)
     if not form.is_valid() or not _put(request, member, form, put):
         return render_page(request, member, page, context, status=400)
-    toast(request, gettext("The identity provider is set. Try it in a private window now."))
+    toast(request, gettext("Identity provider saved. Test it in a private window now."))
     return redirect("console:access")
 
 
@@ -149,5 +149,7 @@ def _put(
     except InvalidValue as error:
         form.add_error(error.field if error.field in form.fields else None, translate_error(error))
     except BulkheadFull:
-        form.add_error(None, gettext("Too much is being asked of others now. Try again."))
+        form.add_error(
+            None, gettext("Too many outgoing requests right now. Try again in a moment.")
+        )
     return not form.errors

@@ -33,7 +33,7 @@ class DomainForm(forms.Form):
 
 class TokenForm(forms.Form):
     token_name = forms.CharField(
-        label=_("Name of the token"),
+        label=_("Token name"),
         max_length=MAX_NAME_CHARS,
         widget=forms.TextInput({"autocomplete": "off", "placeholder": "Entra ID"}),
     )

@@ -38,7 +38,9 @@ from tenants.identity.scim.tokens import (
 @step_up_required
 def create(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if not consume_form_token(request, TOKEN_FORM):
-        messages.warning(request, gettext("This form was used already. No second token was made."))
+        messages.warning(
+            request, gettext("You already submitted this form. We did not create a second token.")
+        )
         return redirect("console:access")
     form = TokenForm(request.POST)
     if not form.is_valid():
@@ -63,7 +65,7 @@ def revoke(request: HttpRequest, member: CurrentMember, token_id: uuid.UUID) -> 
     if request.method == "GET":
         return render_page(request, member, "console/access/revoke_token.html", {"token": token})
     revoke_scim_token(actor=member.actor, token_id=token_id, now=timezone.now())
-    toast(request, gettext("%(name)s is revoked: it opens nothing.") % {"name": token.name})
+    toast(request, gettext("%(name)s revoked. It no longer works.") % {"name": token.name})
     return redirect("console:access")
 
 

@@ -43,7 +43,7 @@ _PAGE_ROWS: Final = 50
 
 class AddForm(forms.Form):
     email = forms.EmailField(
-        label=_("Address of a member"),
+        label=_("Member's e-mail address"),
         widget=forms.EmailInput({"list": "others", "autocomplete": "off"}),
     )
 
@@ -64,7 +64,7 @@ def add(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> Http
         return _page(request, member, held, form, status=400)
     found = find_member_by_email(actor=member.actor, email=form.cleaned_data["email"])
     if found is None:
-        form.add_error("email", gettext("Nobody here has this address."))
+        form.add_error("email", gettext("No member has this e-mail address."))
         return _page(request, member, held, form, status=400)
     try:
         add_team_member(
@@ -75,7 +75,7 @@ def add(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> Http
         return _page(request, member, held, form, status=400)
     names = {"who": found.email, "team": held.name}
     back = reverse("console:teams-take-out", args=[team_id, found.user_id])
-    toast(request, gettext("%(who)s is in %(team)s now.") % names, undo_url=back)
+    toast(request, gettext("Added %(who)s to %(team)s.") % names, undo_url=back)
     return redirect("console:teams-team", team_id=team_id)
 
 
@@ -94,7 +94,7 @@ def undo_remove_member(
     except Conflict as error:
         messages.error(request, translate_error(error))
     else:
-        toast(request, gettext("Put back into %(team)s.") % {"team": held.name})
+        toast(request, gettext("Added to %(team)s again.") % {"team": held.name})
     return redirect("console:teams-team", team_id=team_id)
 
 
@@ -113,7 +113,7 @@ def remove_member(
         messages.error(request, translate_error(error))
     else:
         back = reverse("console:teams-put-back", args=[team_id, user_id])
-        toast(request, gettext("Taken out of %(team)s.") % {"team": held.name}, undo_url=back)
+        toast(request, gettext("Removed from %(team)s.") % {"team": held.name}, undo_url=back)
     return redirect("console:teams-team", team_id=team_id)
 
 
@@ -149,7 +149,7 @@ def undo_rename(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID)
     except (Conflict, InvalidValue) as error:
         messages.error(request, translate_error(error))
     else:
-        toast(request, gettext("The team is called %(name)s again.") % {"name": names["to"]})
+        toast(request, gettext("Team renamed back to %(name)s.") % {"name": names["to"]})
     return redirect("console:teams-team", team_id=team_id)
 
 
@@ -166,7 +166,7 @@ def delete(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> H
     except Conflict as error:
         messages.error(request, translate_error(error))
         return redirect("console:teams-team", team_id=team_id)
-    toast(request, gettext("The team %(name)s is deleted.") % {"name": held.name})
+    toast(request, gettext("Team %(name)s deleted.") % {"name": held.name})
     return redirect("console:teams")
 
 
@@ -188,7 +188,7 @@ def _renamed(member: CurrentMember, held: TeamView, form: TeamForm) -> bool:
 def _tell_renamed(request: HttpRequest, team_id: uuid.UUID, *, before: str, after: str) -> None:
     undo = reverse("console:teams-undo-rename", args=[team_id])
     names = urlencode({"from": after.strip(), "to": before})
-    toast(request, gettext("The team is renamed."), undo_url=f"{undo}?{names}")
+    toast(request, gettext("Team renamed."), undo_url=f"{undo}?{names}")
 
 
 def _page(

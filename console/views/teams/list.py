@@ -102,5 +102,5 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     except (Conflict, InvalidValue) as error:
         form.add_error("name", translate_error(error))
         return render_page(request, member, "console/teams/new.html", {"form": form}, status=400)
-    toast(request, gettext("The team %(name)s is made.") % {"name": made.name})
+    toast(request, gettext("Team %(name)s created.") % {"name": made.name})
     return redirect("console:teams-team", team_id=made.id)

@@ -43,7 +43,7 @@ from tenants.usage.reports.suppression import Suppression
 _PAGE: Final = "console/usage/report.html"
 _PART: Final = "console/usage/_report.html"
 _BY: Final[dict[GroupBy, str | Promise]] = {
-    GroupBy.DAY: _("By time"),
+    GroupBy.DAY: _("Over time"),
     GroupBy.TEAM: _("By team"),
     GroupBy.LANGUAGE: _("By language"),
     GroupBy.EDITOR: _("By editor"),
@@ -51,8 +51,8 @@ _BY: Final[dict[GroupBy, str | Promise]] = {
     GroupBy.VARIANT: _("By variant"),
 }
 _HIDDEN: Final[dict[Suppression, str | Promise]] = {
-    Suppression.TOO_FEW_USERS: _("too few people"),
-    Suppression.COMPLEMENTARY: _("would tell of a smaller group"),
+    Suppression.TOO_FEW_USERS: _("too few users"),
+    Suppression.COMPLEMENTARY: _("would reveal a small group"),
 }
 _FORMATS: Final = {True: "SHORT_DATETIME_FORMAT", False: "SHORT_DATE_FORMAT"}
 _URLS: Final = {ReportKind.USAGE: "usage", ReportKind.QUALITY: "usage-quality"}
@@ -147,7 +147,7 @@ def _label(group_by: GroupBy | None, row: ReportRow) -> str:
         return date_format(timezone.localtime(at) if is_hour else at, _FORMATS[is_hour])
     if group_by is GroupBy.TEAM:
         return row.label or gettext("no team")
-    return named(group_by.value, row.label) or gettext("not known")
+    return named(group_by.value, row.label) or gettext("unknown")
 
 
 def _rows_behind(question: UsageFilters, group_by: GroupBy | None, row: ReportRow) -> str:
@@ -178,16 +178,16 @@ def _charts(question: UsageFilters, kind: ReportKind, found: Report) -> list[Cha
             bars(gettext("Generated tokens"), at, [tokens], COUNTS),
         ]
     taken = [
-        series(gettext("Acceptance"), acceptance),
+        series(gettext("Acceptance rate"), acceptance),
         series(gettext("CAR"), completion_acceptance),
     ]
     left = [
-        series(gettext("Left after 30 s"), lambda counts: persistence(counts, span_s=30)),
-        series(gettext("Left after 30 min"), lambda counts: persistence(counts, span_s=1_800)),
+        series(gettext("Persisted after 30 s"), lambda counts: persistence(counts, span_s=30)),
+        series(gettext("Persisted after 30 min"), lambda counts: persistence(counts, span_s=1_800)),
     ]
     return [
-        lines(gettext("Acceptance"), at, taken, SHARES, at_most=1),
-        lines(gettext("What is left of what was accepted"), at, left, SHARES, at_most=1),
+        lines(gettext("Acceptance rate"), at, taken, SHARES, at_most=1),
+        lines(gettext("Persistence of accepted suggestions"), at, left, SHARES, at_most=1),
     ]
 
 

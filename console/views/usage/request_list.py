@@ -48,24 +48,24 @@ _SHOWN: Final = 50
 _NOTHING: Final = RequestPage(Page([], None), is_of_few=False)
 _ENDED: Final[dict[EndingFilter, str | Promise]] = {
     EndingFilter.COMPLETED: _("Completed"),
-    EndingFilter.CANCELLED: _("Taken back or superseded"),
-    EndingFilter.WITHHELD: _("Withheld by a filter"),
+    EndingFilter.CANCELLED: _("Cancelled or superseded"),
+    EndingFilter.WITHHELD: _("Filtered"),
     EndingFilter.REJECTED: _("Not served"),
     EndingFilter.ERROR: _("Error"),
 }
 _ORDERS: Final[dict[RequestSort, str | Promise]] = {
     RequestSort.NEWEST: _("Newest"),
     RequestSort.SLOW: _("Slowest first token"),
-    RequestSort.REPLICA_LOAD: _("Busiest replica"),
+    RequestSort.REPLICA_LOAD: _("Most requests in flight at replica"),
 }
 FINISHES: Final[dict[FinishReason, tuple[str, str | Promise]]] = {
     FinishReason.STOP: ("good", _("completed")),
-    FinishReason.LENGTH: ("good", _("completed, at its length")),
-    FinishReason.CANCELLED: ("off", _("taken back")),
+    FinishReason.LENGTH: ("good", _("completed (maximum length)")),
+    FinishReason.CANCELLED: ("off", _("cancelled")),
     FinishReason.SUPERSEDED: ("off", _("superseded")),
     FinishReason.SHED: ("warn", _("shed")),
-    FinishReason.FILTERED: ("warn", _("withheld")),
-    FinishReason.BUDGET: ("warn", _("budget spent")),
+    FinishReason.FILTERED: ("warn", _("filtered")),
+    FinishReason.BUDGET: ("warn", _("budget exceeded")),
     FinishReason.ERROR: ("bad", _("error")),
 }
 
@@ -84,7 +84,7 @@ class ListForm(forms.Form):
     def clean_hour(self) -> datetime | None:
         hour: datetime | None = self.cleaned_data["hour"]
         if hour is not None and not 1900 <= hour.year <= 9000:  # far from where dates end
-            raise forms.ValidationError(gettext("Nothing was counted then."))
+            raise forms.ValidationError(gettext("There is no data for this period."))
         return hour
 
 
@@ -161,8 +161,8 @@ def _wanted(question: UsageFilters, said: dict[str, Any]) -> RequestFilter:
 def _own_filters(said: dict[str, Any]) -> list[UsageFilter]:
     known: tuple[tuple[str, str, dict[Any, Any]], ...] = (
         ("mode", gettext("Kind"), MODES),
-        ("ended", gettext("Ended"), _ENDED),
-        ("order", gettext("Order"), _ORDERS),
+        ("ended", gettext("Outcome"), _ENDED),
+        ("order", gettext("Sort by"), _ORDERS),
     )
     return [
         UsageFilter(
@@ -236,10 +236,10 @@ def _file(member: CurrentMember, wanted: RequestFilter, now: datetime) -> HttpRe
 def _notes(wanted: RequestFilter, gathered: CsvRows[RequestRow]) -> list[str]:
     notes = notes_of(gathered)
     if wanted.order is not RequestSort.NEWEST and len(gathered.rows) == MAX_PAGE:
-        notes.append(gettext("The first %(num)s in this order.") % {"num": MAX_PAGE})
+        notes.append(gettext("Showing the first %(num)s.") % {"num": MAX_PAGE})
     if wanted.since > wanted.starts_at:
         said = gettext(
-            "Since %(since)s: single requests of longer times are listed for their last days only."
+            "Since %(since)s. For longer periods, only the most recent requests are listed."
         )
         notes.append(
             said % {"since": date_format(timezone.localtime(wanted.since), "SHORT_DATETIME_FORMAT")}

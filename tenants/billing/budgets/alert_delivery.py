@@ -49,7 +49,7 @@ class _AlertMessage:
     delivery_id: str
     tenant_id: TenantId
     budget_id: str
-    whose: str  # "all of you", a team's name, a user's address
+    whose: str  # "the whole tenant", a team's name, a user's address
     tenant_name: str
     percent: int
     spent: str  # with the currency
@@ -115,7 +115,7 @@ def _reason(error: OSError | SMTPException | webhook.WebhookDeliveryError) -> st
     """Return our own text: a mail server's message may contain personal data."""
     if isinstance(error, webhook.WebhookDeliveryError):
         return str(error)
-    return f"The mail server did not take it ({type(error).__name__})."
+    return f"The mail server rejected the message ({type(error).__name__})."
 
 
 def _settle(delivery: AlertDelivery, **fields: object) -> None:
@@ -132,7 +132,7 @@ def _message(tenant_id: TenantId, delivery: AlertDelivery) -> _AlertMessage:
             delivery_id=str(delivery.id),
             tenant_id=tenant_id,
             budget_id=str(alert.budget_id),
-            whose="a budget that is no more" if budget is None else _whose(budget),
+            whose="a deleted budget" if budget is None else _whose(budget),
             tenant_name=Tenant.objects.get(id=tenant_id).name,
             percent=alert.percent,
             spent=f"{currency} {write_amount(alert.spent_micros)}",
@@ -144,24 +144,24 @@ def _message(tenant_id: TenantId, delivery: AlertDelivery) -> _AlertMessage:
 
 def _whose(budget: Budget) -> str:
     if budget.holder_id is None:
-        return "all of you"
+        return "the whole tenant"
     if budget.scope == BudgetScope.USER:
         return str(User.objects.values_list("email", flat=True).get(id=budget.holder_id))
     found = Team.objects.filter(tenant_id=budget.tenant_id, id=budget.holder_id)
-    return f"the team {found.values_list('name', flat=True).first() or 'that is no more'}"
+    return f"the team {found.values_list('name', flat=True).first() or '(deleted)'}"
 
 
 def _mail(address: str, message: _AlertMessage) -> None:
     """Send an e-mail. Raises OSError, SMTPException."""
     consequence = (
-        "At 100% completions stop until the month ends (UTC), or the budget is raised."
+        "At 100%, completions stop until the month ends (UTC) or you raise the limit."
         if message.is_hard
-        else "Completions go on: this budget does not stop them."
+        else "This is a soft budget: completions continue at 100%."
     )
     EmailMessage(
-        subject=f"{message.percent}% of a budget of {message.tenant_name} is spent",
+        subject=f"{message.tenant_name}: {message.percent}% of a budget used",
         body=(
-            f"In {message.month} the budget of {message.whose} has come to {message.percent}%:\n"
+            f"The {message.month} budget of {message.whose} has reached {message.percent}%:\n"
             f"{message.spent} of {message.limit}.\n\n{consequence}\n\n"
             f"{settings.CONSOLE_URL}\n"
         ),

@@ -32,8 +32,8 @@ def require_budget_limit_per_user(tenant_id: TenantId) -> None:
     )
     if most is not None and most["num"] > MAX_OF_PERSON:
         raise Conflict(
-            "Somebody would be under the hard budgets of {num} teams; {most} are the most. Make one"
-            " of them soft, or take that person out of a team.",
+            "A user would be subject to the hard budgets of {num} teams; the limit is "
+            "{most}. Make one of the budgets soft, or remove the user from a team.",
             num=most["num"],
             most=MAX_OF_PERSON,
         )

@@ -52,9 +52,9 @@ def create_budget(
         )
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         if not BillingState.objects.filter(tenant_id=actor.tenant_id).exists():
-            raise Conflict("The tenant has no plan, so nothing has a price.")
+            raise Conflict("The tenant has no plan, so usage has no price.")
         if Budget.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_BUDGETS:
-            raise Conflict("There are {most} budgets already.", most=MAX_BUDGETS)
+            raise Conflict("You already have {most} budgets, which is the limit.", most=MAX_BUDGETS)
         _check_holder(actor, holder)
         budget_id = uuid7()
         try:
@@ -70,7 +70,7 @@ def create_budget(
                     created_at=now,
                 )
         except IntegrityError as error:
-            raise Conflict("There is a budget for this already.") from error
+            raise Conflict("This budget already exists.") from error
         require_budget_limit_per_user(actor.tenant_id)
         _record(actor, "budget.created", budget_id, (None, _facts(terms, holder)), now)
         return find_budget(actor=actor, budget_id=budget_id, now=now)
@@ -119,17 +119,19 @@ def delete_budget(*, actor: Actor, budget_id: UUID, version: int, now: datetime)
 def _held(actor: Actor, budget_id: UUID, version: int) -> Budget:
     held = Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).first()
     if held is None:
-        raise NotFound("There is no such budget.")
+        raise NotFound("This budget does not exist.")
     if held.version != version:
         raise Conflict(
-            "Version {held} is in force, not {version}.", held=held.version, version=version
+            "The current version is {held}, not {version}. Reload and try again.",
+            held=held.version,
+            version=version,
         )
     return held
 
 
 def _check_terms(terms: BudgetTerms) -> None:
     if not 1 <= terms.limit_micros <= MAX_MICROS:
-        raise InvalidValue("limit_micros", "Write 1 to {most} micros.", most=MAX_MICROS)
+        raise InvalidValue("limit_micros", "Enter 1 to {most} micros.", most=MAX_MICROS)
     if terms.webhook_url:
         check_address(terms.webhook_url)
 
@@ -137,16 +139,19 @@ def _check_terms(terms: BudgetTerms) -> None:
 def _check_holder(actor: Actor, holder: BudgetTarget) -> None:
     """Check that the team or user belongs to the tenant. Raises InvalidValue."""
     if (holder.id is None) != (holder.scope is BudgetScope.TENANT):
-        raise InvalidValue("scope", "A tenant's budget names nobody, the others a team or a user.")
+        raise InvalidValue(
+            "scope",
+            "A budget for the tenant names no team or user. Other budgets name one of them.",
+        )
     if holder.id is None:
         return
     if holder.scope is BudgetScope.TEAM:
         if not Team.objects.filter(tenant_id=actor.tenant_id, id=holder.id).exists():
-            raise InvalidValue("team_id", "There is no such team.")
+            raise InvalidValue("team_id", "This team does not exist.")
     else:
         members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at__isnull=True)
         if not members.filter(user_id=UserId(str(holder.id))).exists():
-            raise InvalidValue("user_id", "There is no such member.")
+            raise InvalidValue("user_id", "This member does not exist.")
 
 
 def _terms(held: Budget) -> BudgetTerms:

@@ -77,7 +77,7 @@ def find_budget(*, actor: Actor, budget_id: UUID, now: datetime) -> BudgetView:
     with tenant_scope(actor.tenant_id):
         rows = list(Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id))
         if not rows:
-            raise NotFound("There is no such budget.")
+            raise NotFound("This budget does not exist.")
         return _views(actor.tenant_id, rows, now)[0]
 
 
@@ -193,7 +193,7 @@ def find_webhook_secret(*, actor: Actor, budget_id: UUID, now: datetime) -> str:
     actor.require(Permission.WRITE_BUDGETS)
     with tenant_scope(actor.tenant_id):
         if not Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).exists():
-            raise NotFound("There is no such budget.")
+            raise NotFound("This budget does not exist.")
         target = f"budget:{budget_id}"
         record_read(actor=actor, action="budget.webhook_secret_read", target=target, now=now)
     return secret_of(actor.tenant_id, str(budget_id))

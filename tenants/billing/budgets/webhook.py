@@ -52,14 +52,16 @@ def check_address(url: str) -> None:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise InvalidValue("webhook_url", "This is no address.") from error
+        raise InvalidValue("webhook_url", "This is not a valid address.") from error
     schemes = ("https", "http") if settings.PRIVATE_TARGETS else ("https",)
     is_plain = url.isascii() and url.isprintable() and " " not in url
     if parts.scheme not in schemes or not parts.hostname or not is_plain:
-        raise InvalidValue("webhook_url", "Write an address that begins with https://.")
+        raise InvalidValue("webhook_url", "Enter a URL that starts with https://.")
     if parts.username or parts.password or len(url) > _MAX_URL_CHARS:
         raise InvalidValue(
-            "webhook_url", "No password, and {most} characters at most.", most=_MAX_URL_CHARS
+            "webhook_url",
+            "Enter a URL without a password, of at most {most} characters.",
+            most=_MAX_URL_CHARS,
         )
 
 
@@ -83,7 +85,7 @@ def send(url: str, webhook: Webhook, *, now: datetime) -> None:
     except RequestFailed as error:
         raise WebhookDeliveryError(str(error)) from error
     if not 200 <= answer.status < 300:
-        raise WebhookDeliveryError(f"It answered with the status {answer.status}.")
+        raise WebhookDeliveryError(f"The receiver responded with status {answer.status}.")
 
 
 def _signing_key(tenant_id: str, budget_id: str) -> bytes:

@@ -25,7 +25,7 @@ def set_profile(*, actor: Actor, customer: InvoiceParty, tax: InvoiceTax, now: d
     actor.require_platform()
     _check(customer)
     if not 0 <= tax.basis_points <= 10_000 or bool(tax.name) != bool(tax.basis_points):
-        raise InvalidValue("tax", "Name the tax, and give 1 to 10,000 basis points; or neither.")
+        raise InvalidValue("tax", "Enter a tax name and 1 to 10,000 basis points, or neither.")
     with tenant_scope(actor.tenant_id):
         BillingProfile.objects.update_or_create(
             tenant_id=actor.tenant_id,
@@ -111,12 +111,12 @@ def _check(customer: InvoiceParty) -> None:
     for line in customer.address:
         _check_text("address", line)
     if not customer.name:
-        raise InvalidValue("name", "Give a name.")
+        raise InvalidValue("name", "Enter a name.")
     if len(customer.address) > _MAX_LINES:
-        raise InvalidValue("address", "An address has {most} lines at most.", most=_MAX_LINES)
+        raise InvalidValue("address", "Enter an address of at most {most} lines.", most=_MAX_LINES)
 
 
 def _check_text(field: str, text: str) -> None:
     validate_text(field, text)
     if len(text) > MAX_CHARS or not text.isprintable():
-        raise InvalidValue(field, "At most {most} printable characters.", most=MAX_CHARS)
+        raise InvalidValue(field, "Enter at most {most} printable characters.", most=MAX_CHARS)

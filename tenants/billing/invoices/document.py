@@ -164,7 +164,7 @@ def _line(code: str, used_in: str, price_micros: int, entries: list[UsageLine]) 
     is_seats = code == SEATS
     return InvoiceLine(
         code=code,
-        description="Seats, by the day" if is_seats else _describe(code),
+        description="Seats, billed daily" if is_seats else _describe(code),
         used_in=used_in,
         quantity=sum(entry.quantity for entry in entries),
         unit="seat days" if is_seats else "tokens",

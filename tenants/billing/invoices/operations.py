@@ -116,14 +116,17 @@ def issue_credit_note(
     reason = parse_reason(reason)
     if not reason or len(reason) > _MAX_REASON_CHARS or not reason.isprintable():
         raise InvalidValue(
-            "reason", "Say why, in 1 to {most} characters of one line.", most=_MAX_REASON_CHARS
+            "reason",
+            "Enter a reason of 1 to {most} characters on one line.",
+            most=_MAX_REASON_CHARS,
         )
     with tenant_scope(actor.tenant_id):
         state = lock_billing(actor.tenant_id)
         invoice = find_invoice(actor=actor, number=number)
         if not 0 < net_cents <= _correctable_cents(invoice):
             raise Conflict(
-                "Of this invoice {cents} cents can be corrected.", cents=_correctable_cents(invoice)
+                "You can correct at most {cents} cents of this invoice.",
+                cents=_correctable_cents(invoice),
             )
         month = month_to_book(utc_day(now), open_month=open_month(state), now=now)
         head = _head(state, DocumentKind.CREDIT_NOTE, month, now)

@@ -125,7 +125,7 @@ def _heading(document: InvoiceDocument) -> Table:
 
 def _parties(document: InvoiceDocument) -> Table:
     head = document.head
-    customer = [_label("Billed to"), *_party(head.customer)]
+    customer = [_label("Bill to"), *_party(head.customer)]
     facts: list[tuple[str, str]] = [("Issued", _day(head.issued_on))]
     if head.kind is DocumentKind.INVOICE:
         facts += [("Due", _day(head.due_on)), ("Period (UTC)", _month(head.month))]
@@ -152,7 +152,7 @@ def _parties(document: InvoiceDocument) -> Table:
 def _party(party: InvoiceParty) -> list[Paragraph]:
     lines = [_text(line) for line in party.address]
     if party.tax_id:
-        lines.append(_text(f"Tax number {party.tax_id}", colour=_QUIET))
+        lines.append(_text(f"Tax ID {party.tax_id}", colour=_QUIET))
     return [_text(party.name, is_strong=True, fontSize=10, leading=14), *lines]
 
 
@@ -181,7 +181,7 @@ def _lines(document: InvoiceDocument) -> Table:
 def _row(line: InvoiceLine, document: InvoiceDocument) -> list[Any]:
     description = [_text(line.description)]
     if line.used_in != document.head.month:
-        description.append(_label(f"Used in {_month(line.used_in)}, recorded later"))
+        description.append(_label(f"Used in {_month(line.used_in)}, reported late"))
     return [
         description,
         _quantity(line),
@@ -213,7 +213,7 @@ def _totals(document: InvoiceDocument) -> Table:
     tax, currency = document.head.tax, document.head.currency
     rows: list[tuple[str, int]] = [("Subtotal", document.subtotal_cents)]
     if document.credit_cents:
-        rows.append(("Credits used", -document.credit_cents))
+        rows.append(("Credit applied", -document.credit_cents))
     if tax.name:
         percent = f"{tax.basis_points / 100:g}%"
         rows.append((f"{tax.name} {percent}", document.tax_cents))
@@ -248,7 +248,7 @@ def _closing(document: InvoiceDocument) -> Sequence[Flowable]:
     if head.kind is DocumentKind.CREDIT_NOTE:
         return [_text(f"This amount is credited against invoice {head.corrects}.")]
     if document.total_cents == 0:
-        return [_text("Nothing is to be paid.")]
+        return [_text("No payment is due.")]
     due = f"Please pay {head.currency} {_cents(document.total_cents)} by {_day(head.due_on)}"
     return [
         _text("Payment", is_strong=True),

@@ -113,7 +113,7 @@ def find_invoice(*, actor: Actor, number: int) -> InvoiceView:
     with tenant_scope(actor.tenant_id):
         row = Invoice.objects.filter(tenant_id=actor.tenant_id, number=number).first()
         if row is None:
-            raise NotFound("There is no such invoice.")
+            raise NotFound("This invoice does not exist.")
         used = read_used(actor.tenant_id, row.month) if row.kind == DocumentKind.INVOICE else ()
         return view_of(row, used)
 
@@ -129,7 +129,7 @@ def view_of(row: Invoice, used: Sequence[UsageLine]) -> InvoiceView:
             "invoice.invoice_not_reproducible", tenant_id=str(row.tenant_id), number=row.number
         )
         raise InvoiceNotReproducible(
-            f"The ledger does not give {row.name} as it was issued. Tell whoever runs this"
+            f"The ledger does not reproduce {row.name} as issued. Contact the operator of this"
             " installation."
         )
     notes = Invoice.objects.filter(tenant_id=row.tenant_id, corrects=row.number)

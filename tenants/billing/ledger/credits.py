@@ -37,7 +37,7 @@ def grant_credit(*, actor: Actor, amount_micros: int, reason: str, now: datetime
     reason = parse_reason(reason)
     if not 0 < amount_micros <= MAX_MICROS or amount_micros % MICROS_PER_CENT:
         raise InvalidValue(
-            "amount_micros", "Write whole cents, up to {most} micros.", most=MAX_MICROS
+            "amount_micros", "Enter whole cents, up to {most} micros.", most=MAX_MICROS
         )
     grant_id = str(uuid7())
     with tenant_scope(actor.tenant_id):

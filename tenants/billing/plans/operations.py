@@ -39,13 +39,13 @@ class NewPrice:
 def create_plan(*, slug: str, name: str, currency: Currency, now: datetime) -> None:
     """Create a plan without a price. Raises InvalidValue, Conflict."""
     if _SLUG.fullmatch(slug) is None:
-        raise InvalidValue("slug", "Write 2 to 40 lower-case letters, digits and hyphens.")
+        raise InvalidValue("slug", "Enter 2 to 40 lower-case letters, digits and hyphens.")
     validate_text("name", name)
     try:
         with transaction.atomic():
             Plan.objects.create(slug=slug, name=name.strip(), currency=currency, created_at=now)
     except IntegrityError as error:
-        raise Conflict("There is a plan {slug} already.", slug=slug) from error
+        raise Conflict("The plan {slug} already exists.", slug=slug) from error
 
 
 def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
@@ -59,7 +59,7 @@ def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
         found = _plan(plan)
         has_price = PriceVersion.objects.filter(plan_id=found.id).exists()
         if has_price and new.effective_on < utc_day(now) + _EARLIEST:
-            raise InvalidValue("effective_on", "A new price begins tomorrow (UTC) or later.")
+            raise InvalidValue("effective_on", "A new price can start tomorrow (UTC) or later.")
         try:
             with transaction.atomic():
                 PriceVersion.objects.create(
@@ -70,7 +70,7 @@ def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
                     created_at=now,
                 )
         except IntegrityError as error:
-            raise Conflict("The plan has a price from that day on already.") from error
+            raise Conflict("The plan already has a price from that day.") from error
     for tenant_id in list_tenants().values():
         _tell_gateways(tenant_id, found)
 
@@ -103,7 +103,7 @@ def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime, reason
                     tenant_id=actor.tenant_id, plan=found, starts_on=starts_on, created_at=now
                 )
         except IntegrityError as error:
-            raise Conflict("Another plan begins on that day.") from error
+            raise Conflict("Another plan already starts on that day.") from error
         record_change(
             actor=actor,
             action="billing.subscribed",
@@ -122,7 +122,9 @@ def _require_known_day(tenant_id: TenantId, starts_on: date) -> None:
     first = month_of(utc_day(Tenant.objects.get(id=tenant_id).created_at))
     if starts_on < first:
         raise InvalidValue(
-            "starts_on", "The tenant was made later: from {first} on.", first=first.isoformat()
+            "starts_on",
+            "The tenant was created later. Choose {first} or later.",
+            first=first.isoformat(),
         )
 
 
@@ -132,31 +134,31 @@ def _open_billing(actor: Actor, currency: str, *, is_late: bool) -> None:
         BillingState.objects.create(tenant_id=actor.tenant_id, currency=currency)
     elif held.currency != currency:
         raise Conflict(
-            "The tenant's ledger is in {held}, the plan in {currency}.",
+            "The tenant's ledger is in {held}, but the plan is in {currency}.",
             held=held.currency,
             currency=currency,
         )
     elif is_late:
-        raise InvalidValue("starts_on", "Another plan begins tomorrow (UTC) or later.")
+        raise InvalidValue("starts_on", "The other plan can start tomorrow (UTC) or later.")
 
 
 def _plan(slug: str) -> Plan:
     validate_text("plan", slug)
     found = Plan.objects.filter(slug=slug).order_by("slug").first()
     if found is None:
-        raise NotFound("There is no plan {slug}.", slug=slug)
+        raise NotFound("The plan {slug} does not exist.", slug=slug)
     return found
 
 
 def _check_price(new: NewPrice) -> None:
     validate_date("effective_on", new.effective_on)
     if not 0 <= new.seat_month_micros <= MAX_PRICE_MICROS:
-        raise InvalidValue("seat_month_micros", "Write 0 to {most} micros.", most=MAX_PRICE_MICROS)
+        raise InvalidValue("seat_month_micros", "Enter 0 to {most} micros.", most=MAX_PRICE_MICROS)
     if missing := sorted(set(Tier) - set(new.tiers)):
-        raise InvalidValue("tiers", "A price for {tier} is missing.", tier=missing[0].value)
+        raise InvalidValue("tiers", "The price for {tier} is missing.", tier=missing[0].value)
     for tier, prices in new.tiers.items():
         for kind in prices.__struct_fields__:
             if not 0 <= getattr(prices, kind) <= MAX_PRICE_MICROS:
                 raise InvalidValue(
-                    f"tiers.{tier.value}.{kind}", "Write 0 to {most} micros.", most=MAX_PRICE_MICROS
+                    f"tiers.{tier.value}.{kind}", "Enter 0 to {most} micros.", most=MAX_PRICE_MICROS
                 )

@@ -106,7 +106,7 @@ class HttpStripe:
             if not page.has_more or not page.data:
                 return found
             query["starting_after"] = page.data[-1].id
-        raise StripeRejected("It lists meters without an end.")
+        raise StripeRejected("Stripe lists meters without an end.")
 
     def _read_total(self, meter: _Meter, span: Mapping[str, str]) -> int:
         query = {**span, "limit": "100"}
@@ -117,7 +117,7 @@ class HttpStripe:
             if not page.has_more or not page.data:
                 return round(total)
             query["starting_after"] = page.data[-1].id
-        raise StripeRejected("It lists summaries without an end.")
+        raise StripeRejected("Stripe lists summaries without an end.")
 
     def _get(self, path: str, query: Mapping[str, str]) -> bytes:
         return self._call("GET", f"{path}?{urlencode(query)}", None)
@@ -141,7 +141,9 @@ class HttpStripe:
             data = answer.read(_MAX_ANSWER_BYTES)
         except (OSError, http.client.HTTPException) as error:
             # The request was already sent, so the outcome is unknown.
-            raise StripeOutcomeUnknown(f"It did not answer ({type(error).__name__}).") from error
+            raise StripeOutcomeUnknown(
+                f"Stripe did not respond ({type(error).__name__})."
+            ) from error
         finally:
             connection.close()
         if 200 <= answer.status < 300:
@@ -155,7 +157,7 @@ class HttpStripe:
         try:
             connection.connect()
         except (OSError, socket.gaierror) as error:
-            raise StripeUnreachable(f"It cannot be reached ({type(error).__name__}).") from error
+            raise StripeUnreachable(f"Stripe is not reachable ({type(error).__name__}).") from error
         return connection
 
 
@@ -170,8 +172,8 @@ def _failure(status: int, data: bytes) -> StripeFailed:
     except msgspec.DecodeError:
         error = _Error()
     if error.code == _DUPLICATE_CODE or error.message.startswith(_DUPLICATE_TEXT):
-        return _Duplicate("It has it already.")
-    said = f"It answered {status}{f' ({error.code})' if error.code else ''}."
+        return _Duplicate("Stripe already has this event.")
+    said = f"Stripe responded with status {status}{f' ({error.code})' if error.code else ''}."
     if status in (409, 429):
         return StripeUnreachable(said)
     return StripeOutcomeUnknown(said) if status >= 500 else StripeRejected(said)
@@ -181,4 +183,4 @@ def _read(data: bytes, kind: type[_Answer]) -> _Answer:
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.DecodeError as error:
-        raise StripeOutcomeUnknown("Its answer is not understood.") from error
+        raise StripeOutcomeUnknown("Stripe sent an unexpected response.") from error

@@ -11,13 +11,15 @@ from caret.foundation.special_addresses import Network
 from tenants.compliance.audit_sinks.endpoint import SinkAddress
 
 TIMEOUT_S: Final = 5.0  # for a message's response, and for a connection
-REFUSED: Final = gettext_noop("Its address is neither public nor one of the operator's networks.")
-BROKEN: Final = gettext_noop("It could not be delivered to, for a reason on our side.")
-UNREACHABLE: Final = gettext_noop("It cannot be reached.")
-UNKNOWN: Final = gettext_noop("Its name is not known.")
-UNTRUSTED: Final = gettext_noop("Its certificate does not hold.")
-SILENT: Final = gettext_noop("It did not answer in time.")
-ANSWERED: Final = gettext_noop("It answered with the status %(status)s.")
+REFUSED: Final = gettext_noop(
+    "The address is neither public nor in one of the operator's allowed networks."
+)
+BROKEN: Final = gettext_noop("The delivery failed because of an error on our side.")
+UNREACHABLE: Final = gettext_noop("The receiver is not reachable.")
+UNKNOWN: Final = gettext_noop("The host name does not resolve.")
+UNTRUSTED: Final = gettext_noop("The TLS certificate is not valid.")
+SILENT: Final = gettext_noop("The receiver did not respond in time.")
+ANSWERED: Final = gettext_noop("The receiver responded with status %(status)s.")
 
 
 class SinkDeliveryError(Exception):

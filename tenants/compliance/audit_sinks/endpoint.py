@@ -65,14 +65,14 @@ def parse_address(text: str, networks: Sequence[Network]) -> SinkAddress:
     """
     address = _parse(text)
     if not address.is_encrypted and not networks:
-        raise InvalidValue(_FIELD, "Write https:// or syslog+tls://.")
+        raise InvalidValue(_FIELD, "Enter an address that starts with https:// or syslog+tls://.")
     try:
         may = is_allowed(address.host, networks, is_encrypted=address.is_encrypted)
     except ValueError:
         return address  # a host name
     if not may:
         raise InvalidValue(
-            _FIELD, "This address is not public, nor one of the operator's networks."
+            _FIELD, "This address is neither public nor in one of the operator's allowed networks."
         )
     return address
 
@@ -80,30 +80,32 @@ def parse_address(text: str, networks: Sequence[Network]) -> SinkAddress:
 def _parse(text: str) -> SinkAddress:
     if len(text) > MAX_CHARS or not text.isascii() or not text.isprintable() or " " in text:
         raise InvalidValue(
-            _FIELD, "An address has at most {most} characters, and no blanks.", most=MAX_CHARS
+            _FIELD, "Enter an address of at most {most} characters without spaces.", most=MAX_CHARS
         )
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise InvalidValue(_FIELD, "This is no address.") from error
+        raise InvalidValue(_FIELD, "This is not a valid address.") from error
     scheme = _SCHEMES.get(parts.scheme)
     if scheme is None or not text.startswith(f"{parts.scheme}://"):
         raise InvalidValue(
-            _FIELD, "Write one of {choices}.", choices=", ".join(f"{name}://" for name in _SCHEMES)
+            _FIELD, "Enter one of {choices}.", choices=", ".join(f"{name}://" for name in _SCHEMES)
         )
     host = _host(parts)
     if scheme.kind is SinkKind.SYSLOG and (parts.path or parts.query):
-        raise InvalidValue(_FIELD, "A syslog address has a host and a port only.")
+        raise InvalidValue(_FIELD, "A syslog address contains only a host and a port.")
     return SinkAddress(text, scheme.kind, host, port or scheme.port, scheme.is_encrypted)
 
 
 def _host(parts: SplitResult) -> str:
     if parts.username is not None or parts.password is not None or parts.fragment:
-        raise InvalidValue(_FIELD, "An address has no user, no password and no fragment.")
+        raise InvalidValue(
+            _FIELD, "The address must not contain a user name, a password or a fragment."
+        )
     host = parts.hostname or ""
     if not 1 <= len(host) <= _MAX_HOST_CHARS or not _is_host(host):
-        raise InvalidValue(_FIELD, "This address has no host.")
+        raise InvalidValue(_FIELD, "The address has no host.")
     return host
 
 

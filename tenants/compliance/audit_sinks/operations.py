@@ -47,7 +47,7 @@ MAX_SINKS: Final = 100  # per tenant: each is a connection every few seconds
 MAX_NAME_CHARS: Final = 120
 # after the last attempt, because workers serve other sinks, too
 RETRY_AFTER: Final = timedelta(minutes=1)
-NOT_OPENED: Final = "Its address and secret cannot be opened: the tenant's keys are missing."
+NOT_OPENED: Final = "The address cannot be decrypted: the tenant's encryption keys are missing."
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def create_sink(*, actor: Actor, new: NewSink, now: datetime) -> CreatedSink:
     secret = new_secret(address.kind)
     with tenant_scope(actor.tenant_id):
         if AuditSink.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_SINKS:
-            raise Conflict("There are {most} sinks already.", most=MAX_SINKS)
+            raise Conflict("You already have {most} sinks, which is the limit.", most=MAX_SINKS)
         last = find_head(tenant_id=actor.tenant_id).sequence
         cursor = last if new.from_sequence is None else _cursor(new.from_sequence, last)
         row = _insert(actor, name, address, secret, cursor, now)
@@ -119,7 +119,7 @@ def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
             # Each failed attempt writes both together.
             tried_at = row.next_attempt_at - backoff_after(row.num_failures)
             if tried_at <= now < tried_at + RETRY_AFTER:
-                raise Conflict("It was tried a moment ago. Wait a minute.")
+                raise Conflict("You sent a test a moment ago. Wait a minute, then try again.")
             _end_wait(actor, row)
             before: ChangeFields = {"next_attempt_at": timestamp(row.next_attempt_at)}
             _record(actor, row, "retried", (before, {"next_attempt_at": None}), now)
@@ -221,7 +221,7 @@ def _insert(
         with transaction.atomic():
             row.save(force_insert=True)
     except IntegrityError as error:
-        raise Conflict("There is a sink of this name already.") from error
+        raise Conflict("A sink with this name already exists.") from error
     return row
 
 
@@ -229,14 +229,14 @@ def _read_name(text: str) -> str:
     validate_text("name", text)
     if not 1 <= len(text.strip()) <= MAX_NAME_CHARS or not text.isprintable():
         raise InvalidValue(
-            "name", "Give the sink a name of 1 to {most} characters.", most=MAX_NAME_CHARS
+            "name", "Enter a sink name of 1 to {most} characters.", most=MAX_NAME_CHARS
         )
     return text.strip()
 
 
 def _cursor(from_sequence: int, last: int) -> int:
     if not 1 <= from_sequence <= last + 1:
-        raise InvalidValue("from_sequence", "Entries have the numbers 1 to {last}.", last=last)
+        raise InvalidValue("from_sequence", "Enter an entry number from 1 to {last}.", last=last)
     return from_sequence - 1
 
 

@@ -62,7 +62,7 @@ def find_sink(*, actor: Actor, sink_id: UUID) -> AuditSink:
     try:
         return AuditSink.objects.get(tenant_id=actor.tenant_id, id=sink_id)
     except AuditSink.DoesNotExist as error:
-        raise NotFound("There is no such sink.") from error
+        raise NotFound("This sink does not exist.") from error
 
 
 def view_of(row: AuditSink, last_sequence: int) -> SinkView:

@@ -30,7 +30,7 @@ def facts_of(row: Erasure) -> dict[str, Any]:
     return {
         "data_class": "data_subject" if row.user_id is not None else "tenant",
         "surface": "Postgres, object store, Redis",
-        "method": gettext_noop("crypto-erase, deletion and pseudonymisation"),
+        "method": gettext_noop("crypto-shredding, deletion and pseudonymisation"),
         "reason": "erasure" if row.user_id is not None else "shredding",
         "user_id": None if row.user_id is None else str(row.user_id),
         "rows": row.counts,

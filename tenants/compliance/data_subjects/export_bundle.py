@@ -84,10 +84,14 @@ def write_bundle(
     actor.require(Permission.EXPORT_OWN_DATA if is_own else Permission.EXPORT_DATA_SUBJECTS)
     reason = parse_reason(asked.reason)
     if not reason and not is_own:
-        raise InvalidValue("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
+        raise InvalidValue(
+            "reason", "Enter a reason of 1 to {most} characters.", most=MAX_REASON_CHARS
+        )
     with redis_lock(connect(), f"bundle:{actor.tenant_id}") as is_alone:
         if not is_alone:
-            raise Conflict("Another bundle of this tenant is being made. Ask again in a minute.")
+            raise Conflict(
+                "Another personal data export of this tenant is running. Try again in a minute."
+            )
         subject, head = _record(actor, asked.user_id, reason, now)
         with ZipFile(out, "w", ZIP_DEFLATED) as archive:
             files = _Files(archive, asked.bounds)
@@ -100,7 +104,7 @@ def own_id(actor: Actor) -> UserId:
     """Return the actor's user ID. Raises Forbidden for actors that are not users."""
     actor.require(Permission.EXPORT_OWN_DATA)
     if actor.kind is not ActorKind.USER or actor.user_id is None:
-        raise Forbidden("People ask for themselves, signed in; no key does it for them.")
+        raise Forbidden("Sign in to download your own data. You cannot do this with an API key.")
     return actor.user_id
 
 
@@ -136,8 +140,8 @@ class _Files:
             return
         if self._num_rows > bounds.max_rows or self._num_bytes > bounds.max_bytes:
             raise Conflict(
-                "There is more of this person than can be sent at once: have the platform's"
-                " operator write it, by `manage.py export_data_subject`."
+                "This person has too much data for a download. Ask the operator to "
+                "export it with `manage.py export_data_subject`."
             )
 
 
@@ -148,7 +152,7 @@ def find_subject(*, tenant_id: TenantId, user_id: UserId) -> DataSubject:
             tenant_id=tenant_id, user_id=UUID(user_id)
         )
     except (Membership.DoesNotExist, ValueError) as error:
-        raise NotFound("There is no such member, and there was none.") from error
+        raise NotFound("There is no current or former member with this ID.") from error
     return DataSubject(tenant_id, row.user_id, row.user.email)
 
 

@@ -62,7 +62,7 @@ def demand_erasure(*, actor: Actor, demand: ErasureRequest, now: datetime) -> uu
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         subject = find_subject(tenant_id=actor.tenant_id, user_id=demand.user_id)
         if demand.is_rejected_under_hold and find_holds_on(actor.tenant_id, subject.user_id):
-            raise Conflict("A legal hold lies on this person. Release it first.")
+            raise Conflict("This person's data is under a legal hold. Release the hold first.")
         _end(actor, demand, now)
         demand_content_erasure(
             actor=actor, user_id=demand.user_id, reason=ContentErasureReason.ERASED, now=now
@@ -89,14 +89,14 @@ def request_tenant_erasure(
         row = Tenant.objects.get(id=actor.tenant_id)
         if row.status != TenantStatus.CLOSED:
             raise Conflict(
-                "{slug} is {status}: only a closed tenant is shredded.",
+                "{slug} is {status}. You can erase only closed tenants.",
                 slug=row.slug,
                 status=row.status,
             )
         if find_holds_on(actor.tenant_id, None):
-            raise Conflict("A legal hold lies on this tenant. Release it first.")
+            raise Conflict("This tenant's data is under a legal hold. Release the hold first.")
         if Erasure.objects.filter(tenant_id=actor.tenant_id, user_id=None).exists():
-            raise Conflict("{slug} is being shredded, or has been.", slug=row.slug)
+            raise Conflict("The erasure of {slug} was already requested.", slug=row.slug)
         keys = shred_keys(tenant_id=actor.tenant_id, now=now)
         Tenant.objects.filter(id=actor.tenant_id).update(cache_epoch=F("cache_epoch") + 1)
         noted = ErasureTombstone(None, again or uuid7())
@@ -121,7 +121,7 @@ def _end(actor: Actor, demand: ErasureRequest, now: datetime) -> None:
     user_id = demand.user_id
     found = Membership.objects.get(tenant_id=actor.tenant_id, user_id=uuid.UUID(user_id))
     if found.erased_at is not None and found.ended_at is not None:
-        raise Conflict("This person has been erased.")
+        raise Conflict("This person's data was already erased.")
     if found.ended_at is not None:
         return
     if found.role == Role.OWNER:
@@ -153,7 +153,7 @@ def _create(
                 requested_at=now,
             )
     except IntegrityError as error:
-        raise Conflict("This person is being erased.") from error
+        raise Conflict("This person's data is already being erased.") from error
     note_once_committed(actor.tenant_id, noted)
 
 
@@ -170,5 +170,7 @@ def _record(actor: Actor, action: str, target: str, reason: str, now: datetime) 
 def _reason(text: str) -> str:
     reason = parse_reason(text)
     if not reason:
-        raise InvalidValue("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
+        raise InvalidValue(
+            "reason", "Enter a reason of 1 to {most} characters.", most=MAX_REASON_CHARS
+        )
     return reason

@@ -28,7 +28,7 @@ def find_person(text: str) -> UserId:
     except ValueError:
         found = find_user(email=text)
     if found is None:
-        raise NotFound("There is nobody with this address.")
+        raise NotFound("No user has this e-mail address.")
     return found
 
 
@@ -69,7 +69,7 @@ def find_subject_of(*, actor: Actor, text: str) -> PersonView:
             address = text.strip().lower()
             row = rows.filter(user__email=address).order_by("user_id").first()
         if row is None:
-            raise NotFound("There is no such member, and there was none.")
+            raise NotFound("There is no current or former member with this ID.")
         user_id = UserId(str(row.user_id))
         erasure_id = under_way(tenant_id=actor.tenant_id, user_id=user_id)
     return PersonView(

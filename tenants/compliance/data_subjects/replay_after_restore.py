@@ -27,7 +27,7 @@ from tenants.privacy.retention.operations import release_hold
 from tenants.security.authorization.actor import system_actor
 from tenants.security.authorization.directory import list_tenants
 
-_REASON: Final = "It was demanded after the backup that was restored."
+_REASON: Final = "Requested after the restored backup was taken."
 _TO_CLOSED: Final = (
     TenantStatus.ACTIVE,
     TenantStatus.SUSPENDED,

@@ -38,7 +38,7 @@ def verify_bundle(file: IO[bytes], keys: PublicKeys) -> dict[str, Any]:
                 _verify_file(archive, said)
     except _UNREADABLE as error:
         raise BadSignature(
-            "it is no bundle that can be read ({kind})", kind=type(error).__name__
+            "the file is not a readable personal data export ({kind})", kind=type(error).__name__
         ) from None
     return manifest
 
@@ -48,13 +48,13 @@ def _read_manifest(archive: ZipFile, keys: PublicKeys) -> dict[str, Any]:
         text = file.read(_MAX_MANIFEST_BYTES)
     manifest = json.loads(text)
     if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
-        raise BadSignature("it is no bundle about a person")
+        raise BadSignature("the file is not a personal data export")
     verify_document(keys, manifest, purpose=PURPOSE)
     if canonicalize(manifest) != text:
-        raise BadSignature("its manifest is not spelt as it was signed")
+        raise BadSignature("the manifest was changed after it was signed")
     said = [each["name"] for each in manifest["files"]] + [MANIFEST]
     if sorted(archive.namelist()) != sorted(said):
-        raise BadSignature("it has other files than its manifest names")
+        raise BadSignature("the files differ from the manifest")
     return manifest
 
 
@@ -68,4 +68,4 @@ def _verify_file(archive: ZipFile, said: dict[str, Any]) -> None:
             if left < 0:
                 break
     if left or digest.hexdigest() != said["sha256"]:
-        raise BadSignature("{name} is not as it was signed", name=said["name"])
+        raise BadSignature("{name} was changed after it was signed", name=said["name"])

@@ -72,10 +72,10 @@ def _read_manifest(archive: ZipFile, keys: PublicKeys) -> Document:
     except BadSignature as error:
         raise BrokenExport(f"the manifest: {error}") from None
     if canonicalize(manifest) != text or manifest.get("format") != FORMAT:
-        raise BrokenExport("the manifest: it is not spelt as it was signed")
+        raise BrokenExport("the manifest was changed after it was signed")
     expected = [each["name"] for each in manifest["files"]] + [MANIFEST]
     if sorted(archive.namelist()) != sorted(expected):
-        raise BrokenExport("the pack: it has other files than its manifest names")
+        raise BrokenExport("the files in the pack differ from the manifest")
     return manifest
 
 
@@ -87,7 +87,7 @@ def _verify_bytes(archive: ZipFile, about: Mapping[str, Any]) -> None:
             digest.update(piece)
             left -= len(piece)
     if left or digest.hexdigest() != about["sha256"]:
-        raise BrokenExport(f"{about['name']}: it is not as it was signed")
+        raise BrokenExport(f"{about['name']} was changed after it was signed")
 
 
 def _verify_by_itself(

@@ -15,7 +15,7 @@ def require_period(period: Period) -> None:
     validate_datetime("since", period.start)
     validate_datetime("until", period.end)
     if period.start >= period.end:
-        raise InvalidValue("until", "A period ends after its start.")
+        raise InvalidValue("until", "The end must be after the start.")
 
 
 def read_rows(export: Export, asked: RowQuery) -> Iterator[Sequence[Row]]:

@@ -52,7 +52,9 @@ def create_operator(*, handle: str, name: str, role: OperatorRole, now: datetime
     Raises InvalidValue, Conflict.
     """
     if _HANDLE.fullmatch(handle) is None:
-        raise InvalidValue("handle", "Write 2 to 20 lower-case letters and digits, a letter first.")
+        raise InvalidValue(
+            "handle", "Enter 2 to 20 lower-case letters and digits, starting with a letter."
+        )
     validate_text("name", name)
     row = Operator(handle=handle, name=name.strip()[:120], role=role, created_at=now)
     credentials = _renew(row)
@@ -60,7 +62,7 @@ def create_operator(*, handle: str, name: str, role: OperatorRole, now: datetime
         with transaction.atomic():
             row.save(force_insert=True)
     except IntegrityError as error:
-        raise Conflict("There is an operator {handle} already.", handle=handle) from error
+        raise Conflict("The operator {handle} already exists.", handle=handle) from error
     return credentials
 
 
@@ -137,7 +139,7 @@ def _locked(handle: str) -> Operator:
     try:
         return Operator.objects.select_for_update().get(handle=handle)
     except Operator.DoesNotExist as error:
-        raise NotFound("There is no operator {handle}.", handle=handle) from error
+        raise NotFound("The operator {handle} does not exist.", handle=handle) from error
 
 
 def _renew(row: Operator) -> Credentials:

@@ -31,14 +31,14 @@ def change_status(*, actor: Actor, status: TenantStatus, reason: str, now: datet
     """Activate or suspend a tenant. Raises Forbidden, InvalidValue, NotFound, Conflict."""
     actor.require_operator()
     if status not in _STATUSES:
-        raise Forbidden("Closing a tenant is done on the command line.")
+        raise Forbidden("You can close a tenant only on the command line.")
     reason = required_reason(reason)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(
             tenant_id=actor.tenant_id
         )  # locks the tenant: its status cannot change meanwhile
         if Tenant.objects.get(id=actor.tenant_id).status == TenantStatus.CLOSING:
-            raise Forbidden("This tenant is closing: thinking it over is the command line's, too.")
+            raise Forbidden("This tenant is closing. You can stop this only on the command line.")
         set_status(actor=actor, status=status, reason=reason, now=now)
 
 
@@ -80,7 +80,7 @@ def change_limits(*, actor: Actor, ceiling: PlatformLimits, reason: str, now: da
     for name, value in after.items():
         if value is not None and not 1 <= value <= MAX_CEILING:
             raise InvalidValue(
-                name, "Write 1 to {most:,}, or nothing for no limit.", most=MAX_CEILING
+                name, "Enter 1 to {most:,}, or leave empty for no limit.", most=MAX_CEILING
             )
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
@@ -100,7 +100,7 @@ def change_limits(*, actor: Actor, ceiling: PlatformLimits, reason: str, now: da
 def required_reason(text: str) -> str:
     """Return the reason, which must not be empty. Raises InvalidValue."""
     if not (reason := parse_reason(text)):
-        raise InvalidValue("reason", "Say why: the tenant's auditors read it.")
+        raise InvalidValue("reason", "Enter a reason. The tenant's auditors can read it.")
     return reason
 
 

@@ -92,7 +92,7 @@ def find_in_directory(tenant_id: str) -> TenantDirectoryRow:
     try:
         return _directory_row(Tenant.objects.get(id=uuid.UUID(tenant_id)))
     except (Tenant.DoesNotExist, ValueError) as error:
-        raise NotFound("There is no such tenant.") from error
+        raise NotFound("This tenant does not exist.") from error
 
 
 def read_tenant_details(*, actor: Actor, reason: str, now: datetime) -> TenantDetails:

@@ -111,23 +111,24 @@ def add_replica(
     """
     _require_manager(operator)
     if wish.pool not in known.members:
-        raise NotFound("No gateway knows this pool.")
+        raise NotFound("No gateway reports this pool.")
     allowed = known.places.get(wish.pool, ())
     if not allowed:
         raise Conflict(
-            gettext_noop("The catalogue lets no replica be added to {pool}."), pool=wish.pool
+            gettext_noop("The pool configuration does not allow you to add replicas to {pool}."),
+            pool=wish.pool,
         )
     url = read_engine_url(wish.url, allowed)
     kv_events = read_kv_events(wish.kv_events, allowed)
     replica = urlsplit(url).netloc
     if wish.speculation not in ("", *SPECULATION):
-        raise InvalidValue("speculation", "Choose one of these.")
+        raise InvalidValue("speculation", "Choose one of the options.")
     reason = _read_reason(wish.reason)
     held = read_additions(connection)
     if replica in known.members[wish.pool] or (wish.pool, replica) in held.held:
-        raise Conflict(gettext_noop("{replica} is in this pool already."), replica=replica)
+        raise Conflict(gettext_noop("{replica} is already in this pool."), replica=replica)
     if len(held.held) >= MAX_ADDED:
-        raise Conflict(gettext_noop("Gateways read {n} additions at most."), n=MAX_ADDED)
+        raise Conflict(gettext_noop("You can add at most {n} replicas."), n=MAX_ADDED)
     addition = ReplicaChange(
         schema=SCHEMA,
         pool=wish.pool,
@@ -159,7 +160,7 @@ def remove_replica(
     said = _STEERING.read(connection)
     data = said.held.get(_field(wish.pool, wish.replica))
     if data is None:
-        raise NotFound("Nobody has added this replica.")
+        raise NotFound("This replica was not added by an operator.")
     reason = _read_reason(wish.reason)
     emptied = emptied_by(wish.pool, wish.replica, known)
     if emptied and wish.confirmation.strip() != wish.replica:
@@ -205,13 +206,13 @@ def _say(connection: redis.Redis, change: ReplicaChange, replica: str, version: 
 
 def _require_manager(operator: OperatorView) -> None:
     if not operator.can_change:
-        raise Forbidden("Adding replicas is a manager's.")
+        raise Forbidden("Your operator role does not allow you to add replicas.")
 
 
 def _read_reason(text: str) -> str:
     reason = parse_reason(text)
     if not reason:
-        raise InvalidValue("reason", "Say why: it is in the log.")
+        raise InvalidValue("reason", "Enter a reason for the change log.")
     return reason
 
 

@@ -41,7 +41,7 @@ class LastReplicaOfPool(Conflict):
     def __init__(self, pools: list[str]) -> None:
         named = ", ".join(pools)
         super().__init__(
-            gettext_noop("It is the last replica of {pools} that is not drained."), pools=named
+            gettext_noop("This is the last replica of {pools} that is not drained."), pools=named
         )
         self.pools = pools
 
@@ -95,15 +95,15 @@ def set_drain(
     another operator was faster.
     """
     if not operator.can_change:
-        raise Forbidden("Draining is a manager's.")
+        raise Forbidden("Your operator role does not allow you to drain replicas.")
     reason = parse_reason(wish.reason)
     if not reason:
-        raise InvalidValue("reason", "Say why: it is in the log.")
+        raise InvalidValue("reason", "Enter a reason for the change log.")
     held = read_drains(connection)
     if wish.is_drained:
         _require_drainable(wish, held, members)
     elif wish.replica not in held.drained:
-        raise Conflict("It is not drained.")
+        raise Conflict("The replica is not drained.")
     drain = DrainChange(
         schema=SCHEMA,
         replica=wish.replica,
@@ -136,9 +136,9 @@ def find_emptied_pools(replica: str, drained: Iterable[str], members: Members) -
 
 def _require_drainable(wish: DrainRequest, held: DrainState, members: Members) -> None:
     if wish.replica not in {replica for every in members.values() for replica in every}:
-        raise NotFound("No gateway knows this replica.")
+        raise NotFound("No gateway reports this replica.")
     if wish.replica in held.drained:
-        raise Conflict("It is drained already.")
+        raise Conflict("The replica is already drained.")
     emptied = find_emptied_pools(wish.replica, held.drained, members)
     if emptied and wish.confirmation.strip() != wish.replica:
         raise LastReplicaOfPool(emptied)

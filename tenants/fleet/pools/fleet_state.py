@@ -65,4 +65,4 @@ class FleetStateStore:
                 "Redis does not answer: nothing is changed, or nobody knows."
             ) from error
         if not done:
-            raise Conflict("Somebody else changed something here. Look again.")
+            raise Conflict("Another operator changed this at the same time. Reload and try again.")

@@ -58,7 +58,7 @@ def fetch(address: str, path: str) -> bytes:
     """Fetch a path from a gateway. Raises RequestFailed."""
     answer = send_request(OutboundRequest("GET", address.rstrip("/") + path, {}), _ANYWHERE, BOUNDS)
     if answer.status != HTTPStatus.OK:
-        raise RequestFailed(f"It answered {answer.status}.")
+        raise RequestFailed(f"The gateway responded with status {answer.status}.")
     return answer.body
 
 

@@ -20,7 +20,7 @@ def read_engine_url(text: str, allowed: Sequence[str]) -> str:
     parts = _split(text, "url")
     is_plain = parts.path in ("", "/") and not (parts.query or parts.fragment)
     if parts.scheme not in ("http", "https") or not is_plain:
-        raise InvalidValue("url", 'Write its address like this: "http://10.12.0.7:8000".')
+        raise InvalidValue("url", 'Enter the address like this: "http://10.12.0.7:8000".')
     _require_place(parts, "url", allowed)
     return f"{parts.scheme}://{_place(parts)}"
 
@@ -31,7 +31,7 @@ def read_kv_events(text: str, allowed: Sequence[str]) -> str:
         return ""
     parts = _split(text, "kv_events")
     if parts.scheme != "tcp" or parts.port is None or parts.path or parts.query:
-        raise InvalidValue("kv_events", 'Write an address like this: "tcp://10.12.0.7:5557".')
+        raise InvalidValue("kv_events", 'Enter an address such as "tcp://10.12.0.7:5557".')
     _require_place(parts, "kv_events", allowed)
     return f"tcp://{_place(parts)}"
 
@@ -49,11 +49,11 @@ def _split(text: str, field: str) -> SplitResult:
         parts = urlsplit(text.strip())
         _ = parts.port
     except ValueError as error:
-        raise InvalidValue(field, "This is no address.") from error
+        raise InvalidValue(field, "This is not a valid address.") from error
     written = text.strip()
     is_plain = written.isascii() and written.isprintable() and not {" ", "@"} & set(written)
     if not parts.hostname or parts.port == 0 or not is_plain or len(text) > _MAX_LENGTH:
-        raise InvalidValue(field, "This is no address.")
+        raise InvalidValue(field, "This is not a valid address.")
     return parts
 
 
@@ -61,5 +61,7 @@ def _require_place(parts: SplitResult, field: str, allowed: Sequence[str]) -> No
     if not matches(parts.hostname or "", allowed):
         places = ", ".join(allowed)
         raise InvalidValue(
-            field, gettext_noop("The catalogue allows replicas only in {places}."), places=places
+            field,
+            gettext_noop("The pool configuration allows replicas only in {places}."),
+            places=places,
         )

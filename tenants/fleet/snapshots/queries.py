@@ -56,7 +56,7 @@ def _tenant_row(tenant_id: TenantId) -> tuple[TenantRow, PlatformLimits]:
     try:
         found = Tenant.objects.get(id=tenant_id)
     except Tenant.DoesNotExist as error:
-        raise NotFound("There is no such tenant.") from error
+        raise NotFound("This tenant does not exist.") from error
     row = TenantRow(
         tenant_id=tenant_id,
         slug=found.slug,

@@ -60,7 +60,7 @@ def find_key_actor(
 
 def _check_in_force(row: ApiKey, text: KeySecret, now: datetime) -> None:
     if row.kind != KeyKind.SERVICE:
-        raise Unauthenticated("wrong_api_key_kind", "The REST API takes service keys.")
+        raise Unauthenticated("wrong_api_key_kind", "The REST API accepts only service keys.")
     if row.revoked_at is not None:
         raise Unauthenticated("revoked_api_key", "This API key was revoked.")
     if text.expires_at is not None and text.expires_at <= now:

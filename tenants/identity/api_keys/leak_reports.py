@@ -52,7 +52,7 @@ def find_keys_in(texts: Iterable[str], *, place: str) -> list[LeakReport]:
 def enqueue(connection: redis.Redis, sightings: list[LeakReport]) -> None:
     """Queue reports. Raises redis.RedisError, and Conflict when too many are waiting."""
     if sightings and int(connection.llen(SIGHTINGS)) > MAX_WAITING:
-        raise Conflict("Too many reports wait already; try again in a minute.")
+        raise Conflict("Too many reports are waiting. Try again in a minute.")
     if sightings:
         connection.rpush(SIGHTINGS, *map(msgspec.msgpack.encode, sightings))
 

@@ -37,8 +37,8 @@ logger = structlog.get_logger(__name__)
 
 _MAX_AT_ONCE: Final = 100
 _MAIL: Final = """\
-The API key cpk_{kind}_{lookup_id} ("{name}") was found where others can read it{place}.
-It was revoked: nobody can use it any more. Make a new one, and look at what it was used for.
+The API key cpk_{kind}_{lookup_id} ("{name}") was found in public{place}.
+We revoked it, so it no longer works. Create a new key, and check how the old one was used.
 """
 
 
@@ -88,7 +88,7 @@ def _is_of(sighting: LeakReport, text: KeySecret) -> bool:
 def _end(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime) -> None:
     """End the leaked secret. A key or a secret that has already ended stays unchanged."""
     is_present = _is_of(sighting, secrets_for(row)[0])
-    reason = f"Found where others can read it: {sighting.place or 'place unknown'}"
+    reason = f"Found in public: {sighting.place or 'unknown location'}"
     actor = system_actor(tenant_id)
     with tenant_scope(tenant_id):
         mark_snapshot_stale(tenant_id=tenant_id)

@@ -209,10 +209,12 @@ def _check_rotation(
     require_lookup_id(lookup_id)
     if actor.key == lookup_id:
         # A thief of the key could otherwise lock out its owner and use it for longer.
-        raise Forbidden("A key cannot rotate itself; another one, or a person, can.")
+        raise Forbidden("A key cannot rotate itself. Use another key, or sign in.")
     if not timedelta(0) <= rotation.overlap <= MAX_OVERLAP:
         raise InvalidValue(
-            "overlap_hours", "The old text is good for {most} h at most.", most=_MAX_OVERLAP_HOURS
+            "overlap_hours",
+            "The old secret can stay valid for at most {most} h.",
+            most=_MAX_OVERLAP_HOURS,
         )
     check_expiry(rotation.expires_at, now)
 
@@ -221,7 +223,9 @@ def _in_force(actor: Actor, lookup_id: LookupId, now: datetime) -> ApiKey:
     """Return the row of a key that can be rotated. Raises NotFound, Conflict."""
     found = find_key(actor=actor, lookup_id=lookup_id, now=now)
     if found.state is not KeyState.ACTIVE:
-        raise Conflict("Only a key that is in force can be rotated.")
+        raise Conflict("You can rotate only active keys.")
     if found.is_playground:  # hidden in lists, since it lives for an hour
-        raise Conflict("The playground's key is not rotated: starting again makes its next text.")
+        raise Conflict(
+            "You cannot rotate the playground's key. Start the playground again to get a new one."
+        )
     return ApiKey.objects.get(tenant_id=actor.tenant_id, lookup_id=lookup_id)

@@ -105,7 +105,7 @@ def _person(actor: Actor) -> UserId:
     """Return the actor's user ID. Raises Forbidden for callers without a session."""
     actor.require(Permission.USE_PLAYGROUND)
     if actor.user_id is None:
-        raise Forbidden("The playground is for members.")
+        raise Forbidden("Only members can use the playground.")
     return actor.user_id
 
 

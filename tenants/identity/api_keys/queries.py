@@ -101,14 +101,14 @@ def find_key(*, actor: Actor, lookup_id: LookupId, now: datetime) -> KeyView:
         try:
             row = visible_to(actor).get(lookup_id=lookup_id)
         except ApiKey.DoesNotExist as error:
-            raise NotFound("There is no such key.") from error
+            raise NotFound("This key does not exist.") from error
         return view_of(row, now, erased_people([row]))
 
 
 def require_lookup_id(lookup_id: LookupId) -> None:
     """Check that Postgres can store the text. Raises NotFound."""
     if not is_storable(lookup_id):
-        raise NotFound("There is no such key.")
+        raise NotFound("This key does not exist.")
 
 
 def holds(*, tenant_id: TenantId, key: ParsedKey, now: datetime) -> bool:

@@ -69,7 +69,8 @@ def require_room(actor: Actor, now: datetime) -> None:
     keys = ApiKey.objects.filter(tenant_id=actor.tenant_id).exclude(is_forgotten)
     if keys.count() >= MAX_KEYS:
         raise Conflict(
-            "There are {most} keys already. A revoked or expired one counts for {days} days more.",
+            "You already have {most} keys, which is the limit. Revoked and expired keys "
+            "count for {days} more days.",
             most=MAX_KEYS,
             days=REVOKED_KEY_RETENTION.days,
         )
@@ -82,7 +83,7 @@ def require_member(actor: Actor, owner_id: UserId | None) -> None:
     """
     members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
     if owner_id is not None and not members.filter(user_id=owner_id).exists():
-        raise InvalidValue("owner_id", "The owner is no member of this tenant.")
+        raise InvalidValue("owner_id", "The owner is not a member of this tenant.")
 
 
 def insert_key(actor: Actor, new: KeyRequest, generated: ParsedKey, now: datetime) -> None:
@@ -105,7 +106,9 @@ def insert_key(actor: Actor, new: KeyRequest, generated: ParsedKey, now: datetim
                 is_playground=new.is_playground,
             )
     except IntegrityError as error:
-        raise Conflict("Try again.") from error  # lookup IDs collide once in 2^47
+        raise Conflict(
+            "Something went wrong. Try again."
+        ) from error  # lookup IDs collide once in 2^47
 
 
 def facts_of(new: KeyRequest) -> ChangeFields:

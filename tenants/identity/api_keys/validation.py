@@ -40,10 +40,10 @@ def validate_key_request(new: KeyRequest, now: datetime) -> KeyRequest:
     name = new.name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not (name.isprintable() and is_storable(name)):
         raise InvalidValue(
-            "name", "Give the key a name of 1 to {most} characters.", most=MAX_NAME_CHARS
+            "name", "Enter a key name of 1 to {most} characters.", most=MAX_NAME_CHARS
         )
     if (new.owner_id is None) != (new.kind is KeyKind.SERVICE):
-        raise InvalidValue("owner_id", "A service key has no owner, every other key has one.")
+        raise InvalidValue("owner_id", "Only service keys have no owner. All other keys need one.")
     check_expiry(new.expires_at, now)
     check_scopes(new.scopes, new.kind)
     return replace(new, name=name, networks=check_networks(new.networks))
@@ -52,7 +52,9 @@ def validate_key_request(new: KeyRequest, now: datetime) -> KeyRequest:
 def check_expiry(expires_at: datetime | None, now: datetime) -> None:
     """Check that the key expires in the future and not too late. Raises InvalidValue."""
     if expires_at is not None and not now < expires_at <= now + MAX_LIFETIME:
-        raise InvalidValue("expires_at", "A key expires in the future, at most ten years from now.")
+        raise InvalidValue(
+            "expires_at", "Choose an expiry date in the future, at most ten years from now."
+        )
 
 
 def check_lifetime(expires_at: datetime | None, now: datetime, *, max_days: int | None) -> None:
@@ -61,29 +63,27 @@ def check_lifetime(expires_at: datetime | None, now: datetime, *, max_days: int 
         return
     latest = now + timedelta(days=max_days)
     if expires_at is None or expires_at > latest:
-        raise InvalidValue(
-            "expires_at", "By policy a key expires within {most} days.", most=max_days
-        )
+        raise InvalidValue("expires_at", "Your policy limits keys to {most} days.", most=max_days)
 
 
 def check_scopes(scopes: frozenset[KeyScope], kind: KeyKind) -> None:
     """Check that the scopes suit the kind of key. Raises InvalidValue."""
     if not scopes:
-        raise InvalidValue("scopes", "Say what the key is for: at least one scope.")
+        raise InvalidValue("scopes", "Select at least one scope.")
     if permissions_of(scopes) and kind is not KeyKind.SERVICE:
-        raise InvalidValue("scopes", "Only a service key has scopes of the REST API.")
+        raise InvalidValue("scopes", "Only service keys can have REST API scopes.")
 
 
 def check_networks(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the networks in canonical form, without duplicates. Raises InvalidValue."""
     listed = tuple(texts)
     if len(listed) > MAX_NETWORKS:
-        raise InvalidValue("networks", "A key has at most {most} networks.", most=MAX_NETWORKS)
+        raise InvalidValue("networks", "Enter at most {most} networks.", most=MAX_NETWORKS)
     try:
         return tuple(dict.fromkeys(str(parse_network(text)) for text in listed))
     except ValueError as error:
         raise InvalidValue(
-            "networks", "Write networks such as 192.0.2.0/24, without bits behind the mask."
+            "networks", "Enter networks such as 192.0.2.0/24, without host bits."
         ) from error
 
 
@@ -92,12 +92,12 @@ def require_not_wider_than_actor(
 ) -> None:
     """Check that the actor has all that the key would get. Raises Forbidden."""
     if not all(actor.has_permission(permission) for permission in permissions_of(scopes)):
-        raise Forbidden("A key cannot have permissions that its maker has not got.")
+        raise Forbidden("You cannot give a key permissions that you do not have.")
     grant = actor.grant
     if grant is not None and not modes_of(scopes) <= grant.modes:
-        raise Forbidden("A key cannot have scopes that the key which makes it has not got.")
+        raise Forbidden("A key cannot create a key with scopes that it does not have.")
     if grant is not None and not contains_all(grant.networks, networks):
-        raise Forbidden("A key cannot be good where the key which makes it is not.")
+        raise Forbidden("A key cannot create a key for networks that it is not allowed to use.")
 
 
 def require_present_text(actor: Actor) -> None:
@@ -108,7 +108,7 @@ def require_present_text(actor: Actor) -> None:
     """
     if actor.grant is not None and actor.grant.is_superseded:
         raise Forbidden(
-            "The old text of a rotated key makes and rotates no keys. Take the new one."
+            "The old secret of a rotated key cannot create or rotate keys. Use the new secret."
         )
 
 
@@ -116,4 +116,4 @@ def require_no_longer(actor: Actor, expires_at: datetime | None) -> None:
     """Check that the key does not outlive the key that creates it. Raises Forbidden."""
     end = None if actor.grant is None else actor.grant.expires_at
     if end is not None and (expires_at is None or expires_at > end):
-        raise Forbidden("A key cannot be good for longer than the key which makes it.")
+        raise Forbidden("A key cannot create a key that expires later than itself.")

@@ -37,9 +37,9 @@ def claim_domain(*, actor: Actor, name: str, now: datetime) -> DomainView:
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         held = Domain.objects.filter(tenant_id=actor.tenant_id)
         if held.filter(name=name).exists():
-            raise Conflict("{name} is in your list already.", name=name)
+            raise Conflict("{name} is already in your list.", name=name)
         if held.count() >= MAX_DOMAINS:
-            raise Conflict("There are {most} domains already.", most=MAX_DOMAINS)
+            raise Conflict("You already have {most} domains, which is the limit.", most=MAX_DOMAINS)
         row = Domain.objects.create(
             tenant_id=actor.tenant_id,
             name=name,
@@ -73,7 +73,8 @@ def verify_domain(
     # Before the transaction: no lock is held while the DNS answers.
     if found.txt_record not in resolve(found.name):
         raise Conflict(
-            "No TXT record of {name} says {txt_prefix}... yet. Records take time to spread.",
+            "{name} has no TXT record that starts with {txt_prefix} yet. DNS changes can "
+            "take a while. Try again later.",
             name=found.name,
             txt_prefix=TXT_PREFIX,
         )
@@ -120,7 +121,7 @@ def _capture(actor: Actor, name: str) -> None:
         with transaction.atomic():
             VerifiedDomain.objects.create(name=name, holder_id=uuid.UUID(actor.tenant_id))
     except IntegrityError as error:
-        raise Conflict("{name} was verified for another tenant.", name=name) from error
+        raise Conflict("Another tenant has already verified {name}.", name=name) from error
 
 
 def _record(actor: Actor, action: str, name: str, now: datetime) -> None:

@@ -38,7 +38,7 @@ def find_domain(*, actor: Actor, domain_id: uuid.UUID) -> DomainView:
         try:
             return view_of(Domain.objects.get(tenant_id=actor.tenant_id, id=domain_id))
         except Domain.DoesNotExist as error:
-            raise NotFound("There is no such domain.") from error
+            raise NotFound("This domain does not exist.") from error
 
 
 def find_owning_tenant(email: str) -> TenantId | None:

@@ -47,8 +47,8 @@ def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
     if sent.count() >= limit:
         wait_s, hours = _wait(_free_at(sent, limit), now)
         raise LimitReached(
-            "Your company has sent {most} invitations within 24 hours, which is the limit."
-            " Try again in about {hours} h.",
+            "Your organisation has sent {most} invitations in the last 24 hours, which "
+            "is the limit. Try again in about {hours} h.",
             retry_after_s=wait_s,
             most=limit,
             hours=hours,
@@ -57,8 +57,8 @@ def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
     if to_address.count() >= limit:
         wait_s, hours = _wait(_free_at(to_address, limit), now)
         raise LimitReached(
-            "This address was sent {most} invitations within 24 hours, which is the limit."
-            " Try again in about {hours} h.",
+            "This address was sent {most} invitations in the last 24 hours, which is the "
+            "limit. Try again in about {hours} h.",
             retry_after_s=wait_s,
             most=limit,
             hours=hours,

@@ -11,12 +11,12 @@ from tenants.base.bearer_tokens import TenantToken
 
 logger = structlog.get_logger(__name__)
 
-_TEXT: Final = """You are invited to join {tenant} in Caret, the code-completion service.
+_TEXT: Final = """You have been invited to join {tenant} in Caret, the code-completion service.
 
 {url}
 
-The link works once, within seven days, for {email} only.
-If you did not expect it, there is nothing you need to do.
+The link works once, only for {email}, and expires after seven days.
+If you did not expect this invitation, you can ignore this e-mail.
 """
 
 
@@ -26,7 +26,7 @@ def send_invitation(email: str, token: TenantToken, *, tenant_name: str) -> bool
     url = f"{settings.CONSOLE_URL}/invitation/{token.text}"
     text = _TEXT.format(tenant=name, url=url, email=email)
     try:
-        send_mail(f"Join {name} in Caret", text, None, [email])
+        send_mail(f"Invitation to join {name} in Caret", text, None, [email])
     except (smtplib.SMTPException, OSError) as error:
         logger.warning(
             "invitation.not_mailed", tenant_id=token.tenant_id, reason=type(error).__name__

@@ -34,7 +34,7 @@ from tenants.security.authorization.actor import Actor
 
 LIFETIME: Final = timedelta(days=7)
 _UNKNOWN: Final = gettext_noop(
-    "This invitation is not valid: it was used, taken back, or has expired. Ask for a new one."
+    "This invitation was already used or revoked, or it has expired. Ask for a new one."
 )
 
 # Sends the token to the address; returns False if that failed.
@@ -116,7 +116,9 @@ def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> T
         mark_snapshot_stale(tenant_id=token.tenant_id)
         found = _find_open(token, now)
         if found.email != user.email:
-            raise Forbidden("This invitation was sent to another address. Sign in with that one.")
+            raise Forbidden(
+                "This invitation was sent to another e-mail address. Sign in with that address."
+            )
         role = Role(found.role)
         _spend(found, now)
         insert_membership(tenant_id=token.tenant_id, user_id=guest.user_id, role=role, now=now)
@@ -153,7 +155,7 @@ def _store(actor: Actor, email: str, role: Role, token: TenantToken, now: dateti
     _require_active(actor.tenant_id)
     members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
     if members.filter(user__email=email).exists():
-        raise Conflict("This user is a member already.")
+        raise Conflict("This user is already a member.")
     require_allowance(actor.tenant_id, email, now)
     _revoke(actor, Invitation.objects.filter(email=email), now)
     row = Invitation.objects.create(
@@ -237,5 +239,5 @@ def _read_email(email: str) -> str:
     try:
         validate_email(email)
     except ValidationError as error:
-        raise InvalidValue("email", "This is no e-mail address.") from error
+        raise InvalidValue("email", "This is not a valid e-mail address.") from error
     return email

@@ -62,7 +62,7 @@ def find_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) ->
                 tenant_id=actor.tenant_id, id=invitation_id
             )
         except Invitation.DoesNotExist as error:
-            raise NotFound("There is no such invitation.") from error
+            raise NotFound("This invitation does not exist.") from error
         return _view(row, now, find_erased_users(actor.tenant_id, [row.invited_by_id]))
 
 

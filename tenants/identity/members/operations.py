@@ -40,7 +40,7 @@ def create_tenant(*, slug: str, name: str, now: datetime, region: str | None = N
     Conflict.
     """
     if _SLUG.fullmatch(slug) is None:
-        raise InvalidValue("slug", "Write 2 to 40 lower-case letters, digits and hyphens.")
+        raise InvalidValue("slug", "Enter 2 to 40 lower-case letters, digits and hyphens.")
     validate_text("name", name)
     region = str(settings.REGION) if region is None else read_region(region)
     with transaction.atomic():
@@ -54,11 +54,11 @@ def create_tenant(*, slug: str, name: str, now: datetime, region: str | None = N
                     created_at=now,
                 )
         except IntegrityError as error:
-            raise Conflict("There is a tenant {slug} already.", slug=slug) from error
+            raise Conflict("The tenant {slug} already exists.", slug=slug) from error
         actor = system_actor(TenantId(str(row.id)))
         with tenant_scope(actor.tenant_id):
             insert_version(
-                actor=actor, policy=DEFAULT_POLICY, version=1, reason="The default.", now=now
+                actor=actor, policy=DEFAULT_POLICY, version=1, reason="Default policy.", now=now
             )
             record_change(
                 actor=actor,
@@ -79,13 +79,13 @@ def create_user(*, email: str, name: str, password: str, now: datetime) -> UserI
     try:
         validate_email(email)
     except ValidationError as error:
-        raise InvalidValue("email", "This is no e-mail address.") from error
+        raise InvalidValue("email", "This is not a valid e-mail address.") from error
     _set_password(user, password)
     try:
         with transaction.atomic():
             user.save(force_insert=True)
     except IntegrityError as error:
-        raise Conflict("There is a user with this e-mail address already.") from error
+        raise Conflict("A user with this e-mail address already exists.") from error
     return UserId(str(user.id))
 
 
@@ -123,7 +123,7 @@ def insert_membership(*, tenant_id: TenantId, user_id: UserId, role: Role, now: 
     """
     being_erased = Erasure.objects.filter(tenant_id=tenant_id, user_id=user_id, finished_at=None)
     if being_erased.exists():
-        raise Conflict("This person is being erased. Wait until that is done.")
+        raise Conflict("This person's data is being erased. Wait until the erasure is finished.")
     row, is_new = Membership.objects.get_or_create(
         tenant_id=tenant_id, user_id=user_id, defaults={"role": role, "created_at": now}
     )
@@ -133,13 +133,13 @@ def insert_membership(*, tenant_id: TenantId, user_id: UserId, role: Role, now: 
     ended = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at__isnull=False)
     post_pending_seat_charges(tenant_id, now=now)
     if not ended.update(role=role, created_at=now, ended_at=None, erased_at=None):
-        raise Conflict("This user is a member already, as {role}.", role=row.role)
+        raise Conflict("This user is already a member with the role {role}.", role=row.role)
 
 
 def read_region(region: str) -> str:
     """Return the region if its name is valid. Raises InvalidValue."""
     if _REGION.fullmatch(region) is None:
-        raise InvalidValue("region", "Write 2 to 32 lower-case letters, digits and hyphens.")
+        raise InvalidValue("region", "Enter 2 to 32 lower-case letters, digits and hyphens.")
     return region
 
 

@@ -61,9 +61,9 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
 
 def _refusal(slug: str, held: TenantStatus, wanted: TenantStatus) -> Conflict:
     if held is wanted:
-        return Conflict("{slug} is {status} already.", slug=slug, status=held.value)
+        return Conflict("{slug} is already {status}.", slug=slug, status=held.value)
     return Conflict(
-        "{slug} is {status}: from there it cannot become {wanted}.",
+        "{slug} is {status} and cannot become {wanted}.",
         slug=slug,
         status=held.value,
         wanted=wanted.value,

@@ -100,7 +100,9 @@ def set_group_role(
     """Set the role that a group gives its members; None: no role. Raises Forbidden, NotFound."""
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
     if role is Role.OWNER:
-        raise Forbidden("Owners are made by owners, not by groups.")
+        raise Forbidden(
+            "A group cannot have the owner role. Owners must appoint other owners themselves."
+        )
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         row = group_row(actor, str(group_id))
@@ -151,7 +153,9 @@ def _require_little_work(held: ScimGroupResource, patch: PatchOp[ScimGroupResour
     """Check that the patch does not take too long. Raises InvalidValue."""
     filtered = sum("[" in str(one.path) for one in patch.operations or [])
     if filtered * len(held.members or []) > MAX_TRIED_MEMBERS:
-        raise InvalidValue("Operations", "This group is too large for so many. Send fewer.")
+        raise InvalidValue(
+            "Operations", "The group is too large for this many operations. Send fewer."
+        )
 
 
 def _set_members(actor: Actor, row: ScimGroup, asked: ScimGroupResource, now: datetime) -> None:
@@ -160,11 +164,11 @@ def _set_members(actor: Actor, row: ScimGroup, asked: ScimGroupResource, now: da
     held = _member_ids(row)
     if len(wanted ^ held) > MAX_CHANGED_MEMBERS:
         raise InvalidValue(
-            "members", "At most {most} come and go with one request.", most=MAX_CHANGED_MEMBERS
+            "members", "Add or remove at most {most} members per request.", most=MAX_CHANGED_MEMBERS
         )
     known = ScimUser.objects.filter(tenant_id=actor.tenant_id, id__in=wanted)
     if set(known.values_list("id", flat=True)) != wanted:
-        raise InvalidValue("members", "A member of this group is not there.")
+        raise InvalidValue("members", "A member of this group does not exist.")
     if wanted == held:
         return
     rows = ScimGroupMember.objects.filter(tenant_id=actor.tenant_id, team_id=row.team_id)
@@ -198,7 +202,7 @@ def _user_id(value: str | None) -> uuid.UUID:
     try:
         return uuid.UUID(value or "")
     except ValueError as error:
-        raise InvalidValue("members", "A member of this group is not there.") from error
+        raise InvalidValue("members", "A member of this group does not exist.") from error
 
 
 def _name(asked: ScimGroupResource) -> str:
@@ -208,7 +212,7 @@ def _name(asked: ScimGroupResource) -> str:
 def _external_id(asked: ScimGroupResource) -> str:
     text = asked.external_id or ""
     if len(text) > MAX_TEXT_CHARS or "\0" in text:
-        raise InvalidValue("externalId", "At most {most} characters.", most=MAX_TEXT_CHARS)
+        raise InvalidValue("externalId", "Enter at most {most} characters.", most=MAX_TEXT_CHARS)
     return text
 
 

@@ -113,7 +113,9 @@ def _bind_account(actor: Actor, row: ScimUser, now: datetime) -> None:
     user = User.objects.get(id=row.user_id)
     if user.email != row.email:
         if not may_have or not _is_verified(actor, user.email):
-            raise InvalidValue("emails", "This address is of no domain that was verified for you.")
+            raise InvalidValue(
+                "emails", "This e-mail address is not in one of your verified domains."
+            )
         _change_address(actor, user, row.email, now)
     name = full_name(Person.model_validate(row.document))[:_MAX_NAME_CHARS]
     if name and name != user.name and may_have:
@@ -129,7 +131,7 @@ def _bind(actor: Actor, row: ScimUser, now: datetime) -> None:
         user.save(force_insert=True)
     others = ScimUser.objects.filter(tenant_id=actor.tenant_id, user_id=user.id)
     if others.exclude(id=row.id).exists():
-        raise Conflict("Another user has this address already.")
+        raise Conflict("Another user already has this address.")
     if not Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user.id).exists():
         # The foreign key needs a membership. sync_member then decides whether it is in force.
         Membership.objects.create(
@@ -149,7 +151,7 @@ def _change_address(actor: Actor, user: User, email: str, now: datetime) -> None
         with transaction.atomic():
             User.objects.filter(id=user.id).update(email=email)
     except IntegrityError as error:
-        raise Conflict("Another user has this address already.") from error
+        raise Conflict("Another user already has this address.") from error
     invitations = Invitation.objects.filter(tenant_id=actor.tenant_id, email=user.email)
     # The old mailbox may belong to somebody else by now, with the link in it.
     invitations.filter(accepted_at=None, revoked_at=None).update(revoked_at=now)
@@ -234,6 +236,6 @@ def _record(
             None if before is None else {"role": before.value},
             None if after is None else {"role": after.value},
         ),
-        reason="By SCIM.",
+        reason="Removed through SCIM.",
         now=now,
     )

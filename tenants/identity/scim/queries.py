@@ -159,7 +159,7 @@ def user_row(actor: Actor, user_id: str) -> ScimUser:
     try:
         return ScimUser.objects.get(tenant_id=actor.tenant_id, id=UUID(user_id))
     except (ScimUser.DoesNotExist, ValueError) as error:
-        raise NotFound("There is no such user.") from error
+        raise NotFound("This user does not exist.") from error
 
 
 def group_row(actor: Actor, group_id: str) -> ScimGroup:
@@ -167,7 +167,7 @@ def group_row(actor: Actor, group_id: str) -> ScimGroup:
     try:
         return ScimGroup.objects.get(tenant_id=actor.tenant_id, team_id=UUID(group_id))
     except (ScimGroup.DoesNotExist, ValueError) as error:
-        raise NotFound("There is no such group.") from error
+        raise NotFound("This group does not exist.") from error
 
 
 def users_of(rows: Sequence[ScimUser]) -> list[ScimUserResource]:

@@ -51,14 +51,17 @@ def create_scim_token(*, actor: Actor, name: str, now: datetime) -> CreatedScimT
     name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
         raise InvalidValue(
-            "name", "Give the token a name of 1 to {most} characters.", most=MAX_NAME_CHARS
+            "name", "Enter a token name of 1 to {most} characters.", most=MAX_NAME_CHARS
         )
     token = new_token(BearerTokenKind.SCIM, actor.tenant_id)
     with tenant_scope(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         in_force = ScimToken.objects.filter(tenant_id=actor.tenant_id, revoked_at=None)
         if in_force.count() >= MAX_TOKENS:
-            raise Conflict("There are {most} tokens in force. Revoke one first.", most=MAX_TOKENS)
+            raise Conflict(
+                "You already have {most} active tokens, which is the limit. Revoke one first.",
+                most=MAX_TOKENS,
+            )
         row = ScimToken.objects.create(
             tenant_id=actor.tenant_id, name=name, digest=token_digest(token), created_at=now
         )
@@ -86,7 +89,7 @@ def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> Sc
                 now=now,
             )
         if (row := found.order_by("id").first()) is None:
-            raise NotFound("There is no such token.")
+            raise NotFound("This token does not exist.")
         return _view(row)
 
 

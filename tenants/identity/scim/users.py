@@ -111,7 +111,7 @@ def _write(
         with transaction.atomic():
             row.save(force_insert=before is None)
     except IntegrityError as error:
-        raise Conflict("Another user has this userName already.") from error
+        raise Conflict("Another user already has this userName.") from error
     sync_member(actor=actor, row=row, now=now)
     _record(actor, action, row, (before and before[0], _facts(row)), now)
 
@@ -120,9 +120,11 @@ def _fill(row: ScimUser, asked: ScimUserResource) -> None:
     """Copy a validated resource into its row. Raises InvalidValue."""
     document = asked.model_dump(exclude={"id", "meta", "groups"})
     if len(json.dumps(document)) > MAX_DOCUMENT_CHARS:
-        raise InvalidValue("emails", "At most {most} characters in all.", most=MAX_DOCUMENT_CHARS)
+        raise InvalidValue(
+            "emails", "Enter at most {most} characters in total.", most=MAX_DOCUMENT_CHARS
+        )
     if not all(is_storable(text) for text in _texts(document)):
-        raise InvalidValue("userName", "This text has characters that are no text.")
+        raise InvalidValue("userName", "This text contains characters that are not allowed.")
     texts = {
         "userName": (asked.user_name or "").strip(),
         "externalId": asked.external_id or "",
@@ -130,11 +132,11 @@ def _fill(row: ScimUser, asked: ScimUserResource) -> None:
     }
     for field, text in texts.items():
         if len(text) > MAX_TEXT_CHARS:
-            raise InvalidValue(field, "At most {most} characters.", most=MAX_TEXT_CHARS)
+            raise InvalidValue(field, "Enter at most {most} characters.", most=MAX_TEXT_CHARS)
     if not texts["emails"].isprintable():  # a line break could add a header to an e-mail
-        raise InvalidValue("emails", "This is no e-mail address.")
+        raise InvalidValue("emails", "This is not a valid e-mail address.")
     if not texts["userName"]:
-        raise InvalidValue("userName", "A user has a userName.")
+        raise InvalidValue("userName", "Set userName.")
     row.user_name, row.external_id, row.email = texts.values()
     if asked.active is not None:  # else unspecified: a user who was removed manually stays inactive
         row.active = asked.active

@@ -27,5 +27,7 @@ def fetch_metadata(url: str) -> str:
     except RequestFailed as error:
         raise InvalidValue("metadata_url", str(error)) from error
     if answer.status != _OK:
-        raise InvalidValue("metadata_url", "It answered {status}.", status=answer.status)
+        raise InvalidValue(
+            "metadata_url", "The provider responded with status {status}.", status=answer.status
+        )
     return answer.body.decode("utf-8", "replace")

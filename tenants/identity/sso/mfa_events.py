@@ -54,15 +54,17 @@ _WORDS: Final = {
     MfaChange(
         MfaFactor.APP, MfaEvent.REMOVED
     ): "The authenticator app was removed from your account",
-    MfaChange(MfaFactor.RECOVERY_CODES, MfaEvent.RENEWED): "Your account has new recovery codes",
+    MfaChange(
+        MfaFactor.RECOVERY_CODES, MfaEvent.RENEWED
+    ): "New recovery codes were created for your account",
 }
 _TEXT: Final = """{what} in Caret, the code-completion service.
 
-When: {when:%Y-%m-%d %H:%M} UTC
-From: {address}
+Time: {when:%Y-%m-%d %H:%M} UTC
+IP address: {address}
 
-If that was you, there is nothing you need to do. If it was not, tell whoever looks after Caret in
-your company at once; where you are signed in is at {sessions}
+If this was you, you do not need to do anything. If not, contact your administrator immediately
+and check your sessions at {sessions}
 """
 
 

@@ -109,11 +109,11 @@ def set_saml_provider(
 def _metadata(described: SamlProviderConfig) -> str:
     """Return the metadata, given or fetched. Raises InvalidValue."""
     if (described.metadata is None) == (described.url is None):
-        raise InvalidValue("metadata", "Give metadata or metadata_url, one of the two.")
+        raise InvalidValue("metadata", "Enter either metadata or metadata_url.")
     if described.url is None:
         return str(described.metadata)
     if not _is_url(described.url):
-        raise InvalidValue("metadata_url", "Write an address; it begins with https://.")
+        raise InvalidValue("metadata_url", "Enter a URL that starts with https://.")
     return described.fetch(described.url)
 
 
@@ -185,7 +185,9 @@ def provision_user(*, tenant_id: TenantId, email: str, name: str, now: datetime)
     """
     email = email.strip().lower()
     if find_owning_tenant(email) != tenant_id or not _is_address(email):
-        raise Forbidden("Your identity provider may not speak for this address.")
+        raise Forbidden(
+            "Your identity provider is not allowed to sign in users of this e-mail domain."
+        )
     if Tenant.objects.get(id=tenant_id).status == TenantStatus.CLOSED:
         raise Forbidden("This tenant is closed.")
     user, _ = User.objects.get_or_create(
@@ -216,23 +218,21 @@ def _readable(name: str) -> str:
 def _check(new: OidcProviderConfig) -> None:
     """Check an OpenID Connect provider. Raises InvalidValue."""
     if not _is_url(new.issuer):
-        raise InvalidValue("issuer", "Write the issuer's address; it begins with https://.")
+        raise InvalidValue("issuer", "Enter the issuer's URL. It starts with https://.")
     for name, text in (("client_id", new.client_id), ("client_secret", new.client_secret)):
         validate_text(name, text)
         if not 1 <= len(text.strip()) <= _MAX_CHARS:
-            raise InvalidValue(name, "Write 1 to {most} characters.", most=_MAX_CHARS)
+            raise InvalidValue(name, "Enter 1 to {most} characters.", most=_MAX_CHARS)
 
 
 def _check_saml(new: SamlMetadata) -> None:
     """Check the metadata of a SAML provider. Raises InvalidValue."""
     if not _is_url(new.sso_url) or not validate_url(new.sso_url, True):
-        raise InvalidValue(
-            "metadata", "The provider's address for signing in begins with https://."
-        )
+        raise InvalidValue("metadata", "The provider's sign-in URL must start with https://.")
     validate_text("metadata", new.entity_id)
     if not 1 <= len(new.entity_id) <= _MAX_URL_CHARS:
         raise InvalidValue(
-            "metadata", "An entity id has 1 to {most} characters.", most=_MAX_URL_CHARS
+            "metadata", "The entity ID must have 1 to {most} characters.", most=_MAX_URL_CHARS
         )
 
 

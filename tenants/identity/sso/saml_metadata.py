@@ -38,11 +38,11 @@ def read_metadata(text: str) -> SamlMetadata:
     """Parse metadata. Raises InvalidValue."""
     found = Xml.query(_parsed(text), "/md:EntityDescriptor[md:IDPSSODescriptor]")
     if len(found) != 1:
-        raise InvalidValue("metadata", "These are no metadata of one identity provider.")
+        raise InvalidValue("metadata", "The metadata must describe exactly one identity provider.")
     described = Xml.query(found[0], "./md:IDPSSODescriptor")[0]
     services = Xml.query(described, _SERVICE)
     if not services:
-        raise InvalidValue("metadata", "The provider takes no questions by HTTP-Redirect.")
+        raise InvalidValue("metadata", "The provider does not support the HTTP-Redirect binding.")
     texts = ["".join((node.text or "").split()) for node in Xml.query(described, _CERTIFICATE)]
     return SamlMetadata(
         entity_id=str(found[0].get("entityID") or ""),
@@ -61,22 +61,26 @@ def _parsed(text: str) -> Any:
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_METADATA_BYTES:
         raise InvalidValue(
-            "metadata", "Metadata have {most} bytes at most.", most=MAX_METADATA_BYTES
+            "metadata", "Metadata must have at most {most} bytes.", most=MAX_METADATA_BYTES
         )
     try:
         return Xml.to_etree(data)
     except (SyntaxError, ValueError) as error:  # SyntaxError: lxml raises it for invalid XML
-        raise InvalidValue("metadata", "This is no XML, or it has a document type.") from error
+        raise InvalidValue(
+            "metadata", "This is not valid XML, or it contains a document type."
+        ) from error
 
 
 def _sound(certificates: list[str]) -> tuple[str, ...]:
     """Check the number and strength of certificates. Raises InvalidValue."""
     if not 1 <= len(certificates) <= _MAX_CERTIFICATES:
         raise InvalidValue(
-            "metadata", "They have 1 to {most} certificates to sign with.", most=_MAX_CERTIFICATES
+            "metadata",
+            "The metadata must contain 1 to {most} signing certificates.",
+            most=_MAX_CERTIFICATES,
         )
     if not all(map(_is_strong, certificates)):
-        raise InvalidValue("metadata", "A certificate is none, or its key is weak.")
+        raise InvalidValue("metadata", "A signing certificate is invalid, or its key is too weak.")
     return tuple(certificates)
 
 

@@ -35,7 +35,7 @@ def create_team(*, actor: Actor, name: str, now: datetime) -> TeamView:
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         if Team.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_TEAMS:
-            raise Conflict("There are {most} teams already.", most=MAX_TEAMS)
+            raise Conflict("You already have {most} teams, which is the limit.", most=MAX_TEAMS)
         team_id = uuid.uuid4()
         with _unique_name(name):
             Team.objects.create(tenant_id=actor.tenant_id, id=team_id, name=name, created_at=now)
@@ -64,7 +64,7 @@ def rename_team(
         if not by_scim:
             _require_kept_by_people(actor, team_id)
         if replaces not in (None, held.name):
-            raise Conflict("Somebody has renamed it since: nothing was undone.")
+            raise Conflict("Not undone: someone has renamed the team since.")
         if held.name == name:
             return held
         with _unique_name(name):
@@ -131,7 +131,9 @@ def remove_team_member(
 def _require_kept_by_people(actor: Actor, team_id: uuid.UUID) -> None:
     """Check that SCIM does not manage the team. Raises Conflict."""
     if ScimGroup.objects.filter(tenant_id=actor.tenant_id, team_id=team_id).exists():
-        raise Conflict("This team is managed by SCIM. Change the group at your identity provider.")
+        raise Conflict(
+            "This team is managed through SCIM. Change the group at your identity provider."
+        )
 
 
 def _read_name(name: str) -> str:
@@ -139,7 +141,7 @@ def _read_name(name: str) -> str:
     name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
         raise InvalidValue(
-            "name", "Give the team a name of 1 to {most} characters.", most=MAX_NAME_CHARS
+            "name", "Enter a team name of 1 to {most} characters.", most=MAX_NAME_CHARS
         )
     return name
 
@@ -151,7 +153,7 @@ def _unique_name(name: str) -> Iterator[None]:
         with transaction.atomic():
             yield
     except IntegrityError as error:
-        raise Conflict("There is a team {name} already.", name=name) from error
+        raise Conflict("A team named {name} already exists.", name=name) from error
 
 
 def _record(

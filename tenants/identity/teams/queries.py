@@ -46,7 +46,7 @@ def find_team(*, actor: Actor, team_id: uuid.UUID) -> TeamView:
         try:
             return view_of(counted(actor).get(id=team_id))
         except Team.DoesNotExist as error:
-            raise NotFound("There is no such team.") from error
+            raise NotFound("This team does not exist.") from error
 
 
 def counted(actor: Actor) -> QuerySet[Team]:

@@ -67,10 +67,16 @@ def _require_room(actor: Actor, subject: OverrideSubject, layer: PolicyOverride)
     """Check the tenant's limits of overrides and globs. Raises Conflict."""
     in_force = read_overrides(tenant_id=actor.tenant_id).all
     if layer != PolicyOverride() and subject not in in_force and len(in_force) >= MAX_LAYERS:
-        raise Conflict("Something is said of {most} teams and users already.", most=MAX_LAYERS)
+        raise Conflict(
+            "You already have overrides for {most} teams and users, which is the limit.",
+            most=MAX_LAYERS,
+        )
     others = (each.layer for each in in_force.values() if each.subject != subject)
     if sum(map(_num_globs, (*others, layer))) > MAX_GLOBS:
-        raise Conflict("All layers together exclude by {most} patterns at most.", most=MAX_GLOBS)
+        raise Conflict(
+            "The tenant and all overrides together can have at most {most} exclusion patterns.",
+            most=MAX_GLOBS,
+        )
 
 
 def _num_globs(layer: PolicyOverride) -> int:

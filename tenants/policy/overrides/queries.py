@@ -119,7 +119,7 @@ def find_layer_version(*, actor: Actor, subject: OverrideSubject, version: int) 
             version=version,
         ).first()
     if row is None:
-        raise NotFound("There is no such version.")
+        raise NotFound("This version does not exist.")
     return read_layer(row.document)
 
 
@@ -167,7 +167,7 @@ def find_name(*, tenant_id: TenantId, subject: OverrideSubject) -> str:
         emails = members.filter(user_id=subject.id).values_list("user__email", flat=True)
         found = emails.first()
     if found is None:
-        raise NotFound("There is no such {kind}.", kind=subject.kind.value)
+        raise NotFound("This {kind} does not exist.", kind=subject.kind.value)
     return str(found)
 
 

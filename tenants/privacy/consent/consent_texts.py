@@ -50,5 +50,7 @@ def require_current(field: str, *, asked: str, current: str) -> None:
     """Check that the text the caller has read is the current one. Raises InvalidValue."""
     if asked != current:
         raise InvalidValue(
-            field, "Read the wording {current}, and name it here if you agree.", current=current
+            field,
+            "Read the consent text {current}, and send its version if you consent.",
+            current=current,
         )

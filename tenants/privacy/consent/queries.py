@@ -304,7 +304,7 @@ def _own(actor: Actor) -> UserId:
     """Return the actor's user ID. Raises Forbidden."""
     actor.require(Permission.MANAGE_OWN_CONSENT)
     if actor.user_id is None:
-        raise Forbidden("Only users have a consent of their own.")
+        raise Forbidden("Only users can give consent.")
     return actor.user_id
 
 

@@ -214,7 +214,7 @@ def _facts(erasure: ContentErasure) -> dict[str, Any]:
     return {
         "data_class": DataClass.CONTENT.value,
         "surface": DATA_CLASSES[DataClass.CONTENT].surface,
-        "method": gettext_noop("crypto-erase and deletion")
+        "method": gettext_noop("crypto-shredding and deletion")
         if erasure.keys
         else gettext_noop("deletion"),
         "reason": erasure.reason,

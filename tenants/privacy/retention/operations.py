@@ -36,11 +36,13 @@ class NewHold:
 def require_days(terms: DataClassTerms, days: int) -> None:
     """Check the number of days. Raises InvalidValue, and Conflict for a class with fixed days."""
     if not terms.is_overridable:
-        raise Conflict("{title}: the days of this class are fixed.", title=terms.title)
+        raise Conflict(
+            "{title}: you cannot change the retention period of this data class.", title=terms.title
+        )
     if not terms.min_days <= days <= terms.max_days:
         raise InvalidValue(
             "days",
-            "Write a whole number from {least} to {most}.",
+            "Enter a whole number from {least} to {most}.",
             least=terms.min_days,
             most=terms.max_days,
         )
@@ -98,7 +100,9 @@ def _put_in_force(
         version = held.version or 0
         if replaces not in (None, version):
             raise Conflict(
-                "Version {version} is in force, not {replaces}.", version=version, replaces=replaces
+                "The current version is {version}, not {replaces}. Reload and try again.",
+                version=version,
+                replaces=replaces,
             )
         RetentionRule.objects.create(
             tenant_id=actor.tenant_id,
@@ -132,11 +136,11 @@ def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:
     validate_datetime("since", new.since)
     validate_datetime("until", new.until)
     if new.since is not None and new.until is not None and new.since >= new.until:
-        raise InvalidValue("until", "A period ends after it begins.")
+        raise InvalidValue("until", "The end must be after the start.")
     with tenant_scope(actor.tenant_id):
         _lock(actor.tenant_id)
         if new.user_id is not None and not _is_known(actor.tenant_id, new.user_id):
-            raise InvalidValue("user_id", "This user is no member of the tenant.")
+            raise InvalidValue("user_id", "This user is not a member of the tenant.")
         row = LegalHold.objects.create(
             tenant_id=actor.tenant_id,
             name=name,
@@ -168,9 +172,9 @@ def release_hold(*, actor: Actor, hold_id: uuid.UUID, reason: str, now: datetime
         _lock(actor.tenant_id)
         rows = LegalHold.objects.filter(tenant_id=actor.tenant_id, id=hold_id)
         if not rows.exists():
-            raise NotFound("There is no such hold.")
+            raise NotFound("This legal hold does not exist.")
         if not rows.filter(released_at=None).update(released_at=now):
-            raise Conflict("This hold is released already.")
+            raise Conflict("This legal hold was already released.")
         record_change(
             actor=actor,
             action="hold.released",
@@ -193,12 +197,14 @@ def _is_known(tenant_id: TenantId, user_id: uuid.UUID) -> bool:
 def _name(text: str) -> str:
     validate_text("name", text)
     if not 1 <= len(text.strip()) <= MAX_NAME_CHARS:
-        raise InvalidValue("name", "A name has 1 to {most} characters.", most=MAX_NAME_CHARS)
+        raise InvalidValue("name", "Enter a name of 1 to {most} characters.", most=MAX_NAME_CHARS)
     return text.strip()
 
 
 def _reason(text: str) -> str:
     reason = parse_reason(text)
     if not reason:
-        raise InvalidValue("reason", "Say why, in 1 to {most} characters.", most=MAX_REASON_CHARS)
+        raise InvalidValue(
+            "reason", "Enter a reason of 1 to {most} characters.", most=MAX_REASON_CHARS
+        )
     return reason

@@ -159,7 +159,7 @@ def find_hold(*, actor: Actor, hold_id: uuid.UUID) -> HoldView:
         rows = LegalHold.objects.filter(tenant_id=actor.tenant_id, id=hold_id)
         row = rows.order_by("id").first()
     if row is None:
-        raise NotFound("There is no such hold.")
+        raise NotFound("This legal hold does not exist.")
     return _hold_view(row)
 
 
@@ -202,7 +202,7 @@ def find_certificate(*, actor: Actor, certificate_id: uuid.UUID) -> CertificateV
             .first()
         )
     if row is None:
-        raise NotFound("There is no such certificate.")
+        raise NotFound("This certificate does not exist.")
     return _certificate_view(row)
 
 

@@ -90,7 +90,7 @@ def check_chain(
     over_at_s = clock() + MAX_S
     with redis_lock(connect(), f"audit-check:{actor.tenant_id}") as is_alone:
         if not is_alone:
-            raise Conflict("The chain is being checked already.")
+            raise Conflict("A verification is already running. Try again in a few seconds.")
         with tenant_scope(actor.tenant_id):
             record_read(actor=actor, action="audit.checked", target="audit", now=now)
             part = _part(actor.tenant_id, after)
@@ -136,7 +136,7 @@ def _part(tenant_id: TenantId, after: int | None) -> _ChainSection:
     if after is None:
         after = _newest_from(tenant_id, end.sequence)
     elif not 0 <= after < end.sequence:
-        raise InvalidValue("after", "There is no such entry.")
+        raise InvalidValue("after", "This entry does not exist.")
     last = min(end.sequence, after + MAX_ENTRIES)
     found = SignedAuditHead.objects.filter(tenant_id=tenant_id, sequence__gte=max(1, after))
     # at the end: heads beyond it are loaded, too, because their entries were cut off

@@ -158,7 +158,7 @@ def _of_actor(text: str) -> dict[str, Any]:
     try:
         return {"actor_id": uuid.UUID(text)}
     except ValueError as error:
-        raise InvalidValue("actor", "Give a user's id, a key's lookup id, or platform.") from error
+        raise InvalidValue("actor", 'Enter a user ID, a key ID or "platform".') from error
 
 
 def _told(asked: AuditFilter) -> ChangeFields:

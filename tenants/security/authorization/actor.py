@@ -12,7 +12,7 @@ from caret.foundation.ids import LookupId, TenantId, UserId
 from tenants.base.errors import Forbidden
 from tenants.base.permissions import ALLOWED_WHILE_CLOSING, Permission, Role, role_has_permission
 
-_CLOSING: Final = gettext_noop("This tenant is closing: what is left is export and erasure.")
+_CLOSING: Final = gettext_noop("This tenant is closing. Only exports and erasures are possible.")
 
 
 class ActorKind(StrEnum):
@@ -113,16 +113,16 @@ class Actor:
         if self.has_permission(permission):
             return
         if self.operator is not None:
-            raise Forbidden("This is the tenant's own: platform operators may not.")
+            raise Forbidden("Operators cannot do this. It is up to the tenant.")
         if not self._is_allowed_while_closing(permission):
             raise Forbidden(_CLOSING)
         if self.grant is not None:
             raise Forbidden(
-                "The scopes of this key do not allow this ({permission}).",
+                "This key does not have the required scope ({permission}).",
                 permission=permission.value,
             )
         raise Forbidden(
-            "The role {role} may not do this ({permission}).",
+            "The role {role} does not allow this ({permission}).",
             role=self.role.value,
             permission=permission.value,
         )
@@ -138,7 +138,7 @@ class Actor:
     def require_platform(self) -> None:
         """Check that the actor is the platform itself. Raises Forbidden."""
         if self.kind is not ActorKind.PLATFORM:
-            raise Forbidden("Only the platform's operator may do this.")
+            raise Forbidden("Only the operator of the platform can do this.")
 
     def require_operator(self) -> None:
         """Check that the actor is the platform or an operator who may write. Raises Forbidden."""

@@ -65,7 +65,7 @@ def find_membership(*, tenant_id: TenantId, user_id: UserId) -> Membership:
             tenant_id=tenant_id, user_id=UUID(user_id), ended_at=None
         )
     except (Membership.DoesNotExist, ValueError) as error:
-        raise NotFound("There is no such member.") from error
+        raise NotFound("This member does not exist.") from error
 
 
 def find_tenant(*, slug: str) -> TenantId | None:

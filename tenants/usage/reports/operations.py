@@ -20,7 +20,7 @@ def set_min_group_users(*, actor: Actor, min_users: int, reason: str, now: datet
     reason = parse_reason(reason)
     if not 1 <= min_users <= MAX_MIN_USERS:
         raise InvalidValue(
-            "min_users", "Write a whole number from 1 to {most}.", most=MAX_MIN_USERS
+            "min_users", "Enter a whole number from 1 to {most}.", most=MAX_MIN_USERS
         )
     with tenant_scope(actor.tenant_id):
         row = Tenant.objects.select_for_update().get(id=actor.tenant_id)

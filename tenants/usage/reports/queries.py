@@ -156,7 +156,7 @@ def check(asked: ReportQuery) -> None:
     """Check the number of days. Raises InvalidValue."""
     if asked.hours_until is None and not 1 <= (asked.end - asked.start).days <= MAX_DAYS:
         raise InvalidValue(
-            "end", "A report covers 1 to {most} days; `end` is not part of it.", most=MAX_DAYS
+            "end", "Choose a period of 1 to {most} days. `end` is not included.", most=MAX_DAYS
         )
 
 

@@ -110,8 +110,7 @@ def _authenticate(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Fi
     if stage.is_over:
         yield Finding(
             gettext_noop(
-                "gateway busy: {took} ms passed before the request was looked at, which is"
-                " arithmetic only; the gateway's loop was held up."
+                "Gateway busy: the request waited {took} ms for the gateway's event loop."
             ),
             took=Quantity(stage.took_ms, 1),
         )
@@ -120,7 +119,7 @@ def _authenticate(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Fi
 def _admit(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if stage.is_over:
         yield Finding(
-            gettext_noop("admission slow: {took} ms; Redis was asked for limits, and took long."),
+            gettext_noop("Slow admission: {took} ms. Redis was slow to check the limits."),
             took=Quantity(stage.took_ms, 1),
         )
 
@@ -129,8 +128,8 @@ def _assemble(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding
     if stage.is_over:
         yield Finding(
             gettext_noop(
-                "assembly slow: {took} ms for {tokens} tokens (other files: {files}, retrieved"
-                " snippets: {snippets})."
+                "Slow prompt assembly: {took} ms for {tokens} tokens (other files: "
+                "{files}, retrieved snippets: {snippets})."
             ),
             took=Quantity(stage.took_ms, 1),
             tokens=Quantity(record.prompt_tokens),
@@ -141,7 +140,7 @@ def _assemble(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding
 
 def _route(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if stage.is_over:
-        yield Finding(gettext_noop("routing slow: {took} ms."), took=Quantity(stage.took_ms, 1))
+        yield Finding(gettext_noop("Slow routing: {took} ms."), took=Quantity(stage.took_ms, 1))
 
 
 def _generate(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
@@ -155,15 +154,15 @@ def _slow_engine(record: CompletionRecord, stage: LatencyStage) -> Finding:
     if record.cached_tokens is None:
         return Finding(
             gettext_noop(
-                "engine slow: {took} ms; it was stopped before it told how much of the prompt was"
-                " cached."
+                "Slow engine: {took} ms. It stopped before it reported how much of the "
+                "prompt was cached."
             ),
             took=Quantity(stage.took_ms),
         )
     return Finding(
         gettext_noop(
-            "engine slow: {took} ms, though all but {uncached} tokens were cached; other requests"
-            " of this gateway that were there: {others}."
+            "Slow engine: {took} ms, although only {uncached} tokens were not cached. "
+            "In-flight requests of this gateway at the replica: {others}."
         ),
         took=Quantity(stage.took_ms),
         uncached=Quantity(record.prompt_tokens - record.cached_tokens),
@@ -177,7 +176,7 @@ def _cold(record: CompletionRecord) -> Iterator[Finding]:
     uncached = record.prompt_tokens - record.cached_tokens
     if uncached >= _MANY_UNCACHED_TOKENS:
         yield Finding(
-            gettext_noop("cold: {uncached} of {tokens} prompt tokens were prefilled."),
+            gettext_noop("Cold cache: the engine prefilled {uncached} of {tokens} prompt tokens."),
             uncached=Quantity(uncached),
             tokens=Quantity(record.prompt_tokens),
         )
@@ -189,7 +188,7 @@ def _queued(record: CompletionRecord) -> Iterator[Finding]:
         and record.num_in_flight_at_replica >= _MANY_AT_REPLICA
     ):
         yield Finding(
-            gettext_noop("queued: {requests} requests were at the replica."),
+            gettext_noop("Busy replica: {requests} requests were in flight."),
             requests=Quantity(record.num_in_flight_at_replica),
         )
 
@@ -198,8 +197,8 @@ def _filter(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]
     if stage.is_over and not stage.ended_here:
         yield Finding(
             gettext_noop(
-                "held back: the filter took {took} ms of generation to decide on the first text,"
-                " such as white space or a line that was not whole."
+                "Slow filter: it needed {took} ms of generated text before it could show "
+                "anything, for example because of white space or an incomplete line."
             ),
             took=Quantity(stage.took_ms),
         )
@@ -212,8 +211,8 @@ def _stream(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if token_ms > _SLOW_TOKEN_MS:
         yield Finding(
             gettext_noop(
-                "slow client, or slow decoding: {tokens} tokens at {each} ms each; compare with"
-                " others at this replica."
+                "Slow client or slow decoding: {tokens} tokens at {each} ms each. "
+                "Compare with other requests at this replica."
             ),
             tokens=Quantity(record.generated_tokens),
             each=Quantity(token_ms),
@@ -236,22 +235,23 @@ _RULES: Final[tuple[tuple[str, Rule], ...]] = (
 _ENDED_EARLY: Final = MappingProxyType(
     {
         FinishReason.CANCELLED: gettext_noop(
-            "cancelled: the client took it back or left after {after} ms, in the stage {stage}."
+            "Cancelled: the client cancelled or disconnected after {after} ms, in the "
+            "stage {stage}."
         ),
         FinishReason.SUPERSEDED: gettext_noop(
-            "superseded: a newer request of the same file came after {after} ms, in the stage"
-            " {stage}."
+            "Superseded: a newer request for the same file arrived after {after} ms, in "
+            "the stage {stage}."
         ),
-        FinishReason.ERROR: gettext_noop("error: {code} after {after} ms, in the stage {stage}."),
+        FinishReason.ERROR: gettext_noop("Error: {code} after {after} ms, in the stage {stage}."),
     }
 )
 _REFUSED: Final = MappingProxyType(
     {
         FinishReason.SHED: gettext_noop(
-            "shed: the pool was asked for more than it could answer in time."
+            "Shed: the pool could not serve the request within its latency target."
         ),
         FinishReason.BUDGET: gettext_noop(
-            "budget: a hard budget of the tenant, a team or the user is spent."
+            "Budget exceeded: a hard budget of the tenant, a team or the user is used up."
         ),
     }
 )
@@ -270,19 +270,24 @@ def _ending(record: CompletionRecord, last: LatencyStage) -> list[Finding]:
 def _cut(finish: FinishReason, reason: str | None) -> Iterator[Finding]:
     if finish is FinishReason.LENGTH and reason == "engine_disconnected":
         yield Finding(
-            gettext_noop("cut off: the engine was lost on the way, and no other could go on.")
+            gettext_noop(
+                "Interrupted: the connection to the engine was lost, and no "
+                "other engine could take over."
+            )
         )
     elif finish is FinishReason.FILTERED and not reason:
-        yield Finding(gettext_noop("withheld by the filter: nothing to show."))
+        yield Finding(gettext_noop("Filtered: nothing was left to show."))
     elif finish is FinishReason.FILTERED and reason:
-        yield Finding(gettext_noop("withheld by the filter: {reason}."), reason=reason)
+        yield Finding(gettext_noop("Filtered: {reason}."), reason=reason)
     elif reason:
-        yield Finding(gettext_noop("cut by the filter: {reason}."), reason=reason)
+        yield Finding(gettext_noop("Truncated by the filter: {reason}."), reason=reason)
 
 
 def _nothing(is_slow: bool) -> Finding:
     if is_slow:
         return Finding(
-            gettext_noop("Every stage kept its budget; together they are over the target.")
+            gettext_noop(
+                "Each stage stayed within its budget, but together they missed the target."
+            )
         )
-    return Finding(gettext_noop("Nothing stands out: every stage kept its budget."))
+    return Finding(gettext_noop("No findings: each stage stayed within its budget."))

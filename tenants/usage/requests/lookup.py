@@ -80,7 +80,7 @@ def find_request_as_operator(
 
 
 def _not_found() -> NotFound:
-    return NotFound("There is no such request, or its record has not arrived yet.")
+    return NotFound("This request does not exist, or its record has not arrived yet.")
 
 
 def _record(row: UsageRecord) -> CompletionRecord:

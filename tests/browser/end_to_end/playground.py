@@ -22,7 +22,7 @@ def start(tabs: Tabs, page: Page) -> None:
 
 def suggested(page: Page) -> str:
     """Return the text suggested behind the typed text."""
-    page.get_by_label("Ask", exact=True).select_option("key")
+    page.get_by_label("Trigger", exact=True).select_option("key")
     page.locator(".cm-content").focus()
     page.keyboard.type(BEGUN)
     page.keyboard.press("Alt+Backslash")

@@ -59,9 +59,9 @@ def test_completions_stop_with_a_budget_and_go_on_with_more(
 def make_budget(page: Page, limit: str) -> None:
     page.goto("/budgets")
     page.get_by_role("link", name="New budget").first.click()
-    page.get_by_label("Limit of a month").fill(limit)
+    page.get_by_label("Monthly limit").fill(limit)
     page.get_by_role("button", name="Create budget").click()
-    expect(page.get_by_text("The budget is in force.")).to_be_visible()
+    expect(page.get_by_text("Budget created. It applies immediately.")).to_be_visible()
 
 
 def see_that_it_stopped(page: Page) -> None:
@@ -72,10 +72,10 @@ def see_that_it_stopped(page: Page) -> None:
         return "Not reached" not in page.locator(".thresholds").inner_text()
 
     wait_until(is_told, timeout_s=_RATED_S)
-    expect(page.get_by_text("Stopped", exact=True)).to_be_visible()
+    expect(page.get_by_text("Completions stopped", exact=True)).to_be_visible()
 
 
 def raise_to(page: Page, limit: str) -> None:
-    page.get_by_label("Limit of a month").fill(limit)
+    page.get_by_label("Monthly limit").fill(limit)
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("The budget is changed. It is in force at once.")).to_be_visible()
+    expect(page.get_by_text("Budget saved. It applies immediately.")).to_be_visible()

@@ -21,7 +21,7 @@ from tests.stack.waiting import wait_until
 
 pytestmark = pytest.mark.engine
 _KEPT_S = 240.0
-_GOOD = "it is as this installation signed it"
+_GOOD = "the signature is valid"
 
 
 @pytest.fixture
@@ -53,26 +53,26 @@ def test_what_was_kept_by_consent_goes_with_it_and_leaves_a_certificate(
     assert verifies("verify_certificate", file, keys).startswith("OK")
     spoil(file)
     assert verifies("verify_certificate", file, keys).startswith("BROKEN")
-    assert "not as it was signed" in verified_here(auditors, file)
+    assert "verification failed" in verified_here(auditors, file)
     assert num_kept(company) == 0
 
 
 def allow(page: Page) -> None:
     page.goto("/privacy")
-    page.get_by_role("link", name="Change").click()
-    page.get_by_label("Users may agree that content").check()
-    page.get_by_label("Days for which it is kept").fill("30")
-    page.get_by_role("button", name="Review the change").click()
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("Allow content capture").check()
+    page.get_by_label("Retention period in days").fill("30")
+    page.get_by_role("button", name="Review changes").click()
     page.get_by_label("Reason").fill("Better suggestions")
-    page.get_by_role("button", name="Save the new version").click()
-    expect(page.get_by_text("Version 2 is in force.")).to_be_visible()
+    page.get_by_role("button", name="Save new version").click()
+    expect(page.get_by_text("Version 2 saved.")).to_be_visible()
 
 
 def agree(page: Page) -> None:
-    page.goto("/account/data")
-    page.get_by_label("I have read this, and agree.").check()
-    page.get_by_role("button", name="Agree").click()
-    expect(page.get_by_text("You have agreed.")).to_be_visible()
+    page.goto("/account/my-data")
+    page.get_by_label("I have read this and consent.").check()
+    page.get_by_role("button", name="Give consent").click()
+    expect(page.get_by_text("Consent given.")).to_be_visible()
     expect(page.locator("#receipts")).to_contain_text("Yes")
     assert serious(page) == []
 
@@ -101,7 +101,7 @@ def see_withdrawal(page: Page, email: str) -> None:
     page.goto("/privacy/withdrawals")
     row = page.get_by_role("row").filter(has_text=email)
     expect(row).to_contain_text("Consent withdrawn")
-    expect(row).not_to_contain_text("Under way")
+    expect(row).not_to_contain_text("In progress")
 
 
 def open_certificate(page: Page) -> None:
@@ -111,6 +111,6 @@ def open_certificate(page: Page) -> None:
 
 def verified_here(page: Page, file: Path) -> str:
     page.goto("/retention/verify")
-    page.get_by_label("Certificate or bundle").set_input_files(file)
+    page.get_by_label("Certificate or data export").set_input_files(file)
     page.get_by_role("button", name="Verify").click()
     return page.get_by_role("alert").inner_text()

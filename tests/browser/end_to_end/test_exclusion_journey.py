@@ -28,10 +28,10 @@ def test_what_the_tester_says_is_what_the_gateway_does(
 ) -> None:
     key = known_key(stack, company)
     page = tabs.open(session_of(company.administrator), Look(has_scripts=has_scripts))
-    page.goto("/exclusion")
+    page.goto("/content-exclusion")
 
     page.get_by_label("Excluded paths").fill(_RULES)
-    assert "Excluded: it is never sent." in tried(page, _EXCLUDED)
+    assert "Excluded: this file is never sent." in tried(page, _EXCLUDED)
     assert "Not excluded by the tenant" in tried(page, _OTHER)
     before = complete(stack, key, file=_EXCLUDED)
     save(page)
@@ -44,12 +44,12 @@ def test_what_the_tester_says_is_what_the_gateway_does(
 
 def test_who_only_reads_the_rules_tries_them(tabs: Tabs, company: Company) -> None:
     page = tabs.open(session_of(company.administrator))
-    page.goto("/exclusion")
+    page.goto("/content-exclusion")
     page.get_by_label("Excluded paths").fill(_RULES)
     save(page)
 
     readers = tabs.open(session_of(company.developer))
-    readers.goto("/exclusion")
+    readers.goto("/content-exclusion")
 
     assert '"*": "**/*.tfvars"' in tried(readers, _EXCLUDED)
     assert serious(readers) == []
@@ -57,15 +57,15 @@ def test_who_only_reads_the_rules_tries_them(tabs: Tabs, company: Company) -> No
 
 def tried(page: Page, path: str) -> str:
     page.get_by_label("Repository").fill("payments")
-    page.get_by_label("Path of the file").fill(path)
+    page.get_by_label("File path").fill(path)
     with page.expect_response("**/exclusion*"):
-        page.get_by_role("button", name="Try", exact=True).click()
+        page.get_by_role("button", name="Test", exact=True).click()
     expect(page.locator("#tested .note")).to_be_visible()
     return page.locator("#tested").inner_text()
 
 
 def save(page: Page) -> None:
-    page.get_by_role("button", name="Review the change").click()
-    page.get_by_label("Reason").fill("Secrets")
-    page.get_by_role("button", name="Save the new version").click()
-    expect(page.get_by_text("Version 2 is in force.")).to_be_visible()
+    page.get_by_role("button", name="Review changes").click()
+    page.get_by_label("Reason").fill("Secret filter")
+    page.get_by_role("button", name="Save new version").click()
+    expect(page.get_by_text("Version 2 saved.")).to_be_visible()

@@ -32,7 +32,7 @@ def test_an_export_proves_itself_offline_and_here(page: Page, tmp_path: Path) ->
     verify_here(page, file, proof)
 
     assert said.startswith(f"OK: members version 1, {len(ACME)} rows")
-    expect(page.get_by_role("status")).to_contain_text("it is as this installation signed it")
+    expect(page.get_by_role("status")).to_contain_text("the signature is valid")
     assert serious(page) == []
 
 
@@ -54,9 +54,9 @@ def ask_for_members(page: Page) -> None:
     """Request an export, wait on the list until it is ready, and open it."""
     page.goto("/exports")
     page.get_by_role("link", name="New export").first.click()
-    page.get_by_label("What").select_option("members")
+    page.get_by_label("Data").select_option("members")
     page.get_by_label("CSV", exact=True).check()
-    page.get_by_role("button", name="Build it").click()
+    page.get_by_role("button", name="Create export").click()
     expect(page.get_by_role("button", name="Download")).to_be_visible(timeout=_BUILT_MS)
     page.locator("#builds th a").click()
 

@@ -18,7 +18,7 @@ def test_the_printed_login_leads_to_a_suggestion_that_is_taken(tabs: Tabs, stack
     page.get_by_label("Password").fill(login.developer_password)
     page.get_by_role("button", name="Sign in", exact=True).click()
 
-    page.goto("/start")
+    page.goto("/onboarding")
     page.get_by_role("link", name="Open the playground").click()
     start(tabs, page)
     text = suggested(page)

@@ -48,4 +48,4 @@ def revoke(page: Page, name: str) -> None:
     page.get_by_role("link", name=f"Revoke {name}").click()
     page.get_by_label("Reason").fill("lost")
     page.get_by_role("button", name="Revoke key").click()
-    page.get_by_text(f"{name} is revoked").wait_for()
+    page.get_by_text(f"{name} revoked").wait_for()

@@ -71,10 +71,10 @@ def test_whoever_has_no_tab_key_takes_it_by_a_button(tabs: Tabs, company: Compan
     page = started(tabs, company, PHONE)
 
     text = suggested(page)
-    page.get_by_role("button", name="Take it").click()
+    page.get_by_role("button", name="Accept").click()
 
     expect(page.locator(".cm-content")).to_contain_text(BEGUN + text)
-    expect(page.get_by_role("button", name="Take it")).to_be_hidden()
+    expect(page.get_by_role("button", name="Accept")).to_be_hidden()
 
 
 def test_a_request_shows_its_numbers_and_its_prompt(tabs: Tabs, company: Company) -> None:
@@ -86,9 +86,9 @@ def test_a_request_shows_its_numbers_and_its_prompt(tabs: Tabs, company: Company
     for number in ("first_token_ms", "total_ms", "prompt_tokens", "generated_tokens"):
         expect(page.locator(f"[data-number={number}]")).to_have_text(re.compile(r"^\d"))
     legend = page.locator("#play-legend")
-    for kind in ("Other files", "Markers", "After the cursor", "Before the cursor"):
+    for kind in ("Other files", "FIM markers", "After the cursor", "Before the cursor"):
         expect(legend).to_contain_text(kind)
-    expect(page.locator("#play-files")).to_have_text("1 of 1 other files are in the prompt.")
+    expect(page.locator("#play-files")).to_have_text("The prompt contains 1 of 1 other files.")
     assert page.locator("#play-bar rect.segment").count() >= 5
 
 
@@ -96,10 +96,12 @@ def test_a_start_in_another_tab_ends_this_one(tabs: Tabs, company: Company) -> N
     older = started(tabs, company)
     started(tabs, company)
 
-    older.get_by_role("button", name="Ask now").click()
+    older.get_by_role("button", name="Request now").click()
 
-    expect(older.locator("#play-outcome")).to_contain_text("Refused")
-    expect(older.locator("#play-said")).to_have_text("The key has ended. Start again to go on.")
+    expect(older.locator("#play-outcome")).to_contain_text("Rejected")
+    expect(older.locator("#play-said")).to_have_text(
+        "The key has expired. Select Start to continue."
+    )
     expect(older.get_by_role("button", name="Start")).to_be_visible()
     assert states(company) == [KeyState.ACTIVE]
 

@@ -13,7 +13,7 @@ from tests.stack.running import Stack
 from tests.stack.waiting import wait_until
 
 pytestmark = pytest.mark.engine
-_OFF = "Fill-in-the-middle"
+_OFF = "Fill in the middle"
 
 
 @pytest.fixture
@@ -47,19 +47,19 @@ def test_what_was_saved_is_undone_by_its_toast(tabs: Tabs, stack: Stack, company
     wait_until(lambda: not complete(stack, key).is_success, timeout_s=IN_FORCE_S)
 
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("Version 3 is in force: as it was before.")).to_be_visible()
+    expect(page.get_by_text("Change undone. Version 3 is now active.")).to_be_visible()
 
     wait_until(lambda: complete(stack, key).is_success, timeout_s=IN_FORCE_S)
 
 
 def review_without(page: Page, feature: str) -> None:
     page.goto("/policies")
-    page.get_by_role("link", name="Change", exact=True).click()
+    page.get_by_role("link", name="Edit", exact=True).click()
     page.get_by_label(feature).uncheck()
-    page.get_by_role("button", name="Review the change").click()
+    page.get_by_role("button", name="Review changes").click()
 
 
 def save(page: Page, reason: str) -> None:
     page.get_by_label("Reason").fill(reason)
-    page.get_by_role("button", name="Save the new version").click()
-    expect(page.get_by_text("Version 2 is in force.")).to_be_visible()
+    page.get_by_role("button", name="Save new version").click()
+    expect(page.get_by_text("Version 2 saved.")).to_be_visible()

@@ -179,7 +179,7 @@ def test_consent_is_given_in_the_console_to_which_it_leads(
 
     port = urlsplit(stack.console_url).port
     # code-server replaces URLs of its own machine with proxied ones; this one redirects to sign-in.
-    assert unquote(url).endswith(f"/proxy/{port}/sign-in?next=/account/data")
+    assert unquote(url).endswith(f"/proxy/{port}/sign-in?next=/account/my-data")
 
 
 def test_a_pause_is_seen_and_ended(workbench: Workbench) -> None:

@@ -112,7 +112,7 @@ def test_a_test_that_fails_says_why(alice: Client, hook: Hook) -> None:
 
     answer = post(alice, f"{ADDRESS}/{made['sink']['id']}/test")
 
-    assert answer.json() == {"delivered": False, "error": "It answered with the status 503."}
+    assert answer.json() == {"delivered": False, "error": "The receiver responded with status 503."}
 
 
 def test_a_replay_sets_the_cursor_back(company: Company, alice: Client, hook: Hook) -> None:

@@ -224,7 +224,7 @@ def test_while_one_is_made_a_tenants_next_is_refused_to_its_very_end(
 ) -> None:
     def ask() -> None:
         assert globex.bundle(globex.olga, globex.ada.user_id).getvalue()
-        with pytest.raises(Conflict, match="being made"):
+        with pytest.raises(Conflict, match="is running"):
             acme.bundle(acme.olga, acme.ada.user_id)
 
     asked = BundleRequest(UserId(acme.ada.user_id), "her request")

@@ -76,7 +76,7 @@ class Browser:
         held.save()
 
     def change(self, company: Company, what: str, **form: str) -> Any:
-        address = f"/operators/tenants/{company.tenant_id}/change/{what}"
+        address = f"/operators/tenants/{company.tenant_id}/edit/{what}"
         return self.client.post(address, {"reason": "Ticket 4712"} | form)
 
 

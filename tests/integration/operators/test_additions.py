@@ -50,7 +50,7 @@ def test_one_that_is_added_is_told_with_who_and_why(gateway: Gateway) -> None:
     text = _pools(browser)
 
     assert response["Location"] == "/operators/pools?done=added"
-    assert "Nobody answers there." in text
+    assert "The replica does not respond." in text
     assert f'href="{_removal(NOBODY)}"' in text
     assert REASON in text
     assert "added to demo-fast" in text
@@ -64,7 +64,7 @@ def test_one_that_no_gateway_has_asked_yet_is_told(gateway: Gateway) -> None:
 
     text = _pools(signed_in())
 
-    assert "Added, and not asked yet" in text
+    assert "Added, waiting for gateways" in text
     assert f'href="{_removal(other)}"' in text
 
 
@@ -75,9 +75,9 @@ def test_it_is_taken_out_again(gateway: Gateway) -> None:
     asked = browser.client.get(_removal(NOBODY)).content.decode()
     response = _remove(browser)
 
-    assert f"Take {NOBODY} out of {POOL}" in asked
+    assert f"Remove {NOBODY} from {POOL}" in asked
     assert response["Location"] == "/operators/pools?done=removed"
-    assert "taken out of demo-fast" in _pools(browser)
+    assert "removed from demo-fast" in _pools(browser)
     assert _remove(browser).status_code == 404
 
 
@@ -100,7 +100,7 @@ def test_what_is_wrong_stands_at_its_field_and_nothing_is_lost(gateway: Gateway)
     text = response.content.decode()
 
     assert response.status_code == 400
-    assert "The catalogue allows replicas only in 10.12.0.0/16, localhost." in text
+    assert "The pool configuration allows replicas only in 10.12.0.0/16, localhost." in text
     assert 'value="http://10.13.0.1:8000"' in text
     assert 'value="tcp://10.12.0.1:5"' in text
     assert "<option selected>ngram</option>" in text
@@ -112,7 +112,7 @@ def test_one_that_is_there_already_is_told(gateway: Gateway) -> None:
     response = _add(confirmed(), url=f"http://{gateway.replicas[1]}")
 
     assert response.status_code == 409
-    assert "is in this pool already." in response.content.decode()
+    assert "is already in this pool." in response.content.decode()
 
 
 def test_support_sees_no_way_and_is_refused(gateway: Gateway) -> None:
@@ -145,6 +145,6 @@ def test_a_session_of_before_is_not_enough(gateway: Gateway) -> None:
 
     assert 'name="code"' in form
     assert response.status_code == 400
-    assert "This is not the present code of your app" in response.content.decode()
+    assert "This code is wrong, expired or already used" in response.content.decode()
     assert f'value="http://{NOBODY}"' in response.content.decode()
     assert read_additions(connect()).held == {}

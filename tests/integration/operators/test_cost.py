@@ -193,7 +193,7 @@ def test_the_page_shows_what_a_thousand_accepted_tokens_cost(settings: Settings)
     html = _page(days="7", price="2.00").content.decode()
 
     assert "2.5000" in html  # 20 for 8,000
-    assert "noted each minute on 1 of 7 days" in html
+    assert "samples exist for 1 of 7 days" in html
     assert 'name="price" value="2.00"' in html
 
 
@@ -208,7 +208,7 @@ def test_what_the_page_shows_is_exported(settings: Settings) -> None:
     assert (fast["pool"], every["pool"]) == ("fast", "all")
     assert fast["cost_per_1000_accepted_tokens"] == "2.500000"
     assert json.loads(every["accepted_tokens"]) == 8_000
-    assert "noted each minute on 1 of 90 days" in note["pool"]
+    assert "samples exist for 1 of 90 days" in note["pool"]
 
 
 def test_the_price_is_the_settings_until_another_is_written(settings: Settings) -> None:
@@ -225,7 +225,7 @@ def test_a_price_that_is_none_is_said_and_kept(settings: Settings, price: str) -
     response = _page(price=price)
 
     assert response.status_code == 400
-    assert "Write a number such as 2.50." in response.content.decode()
+    assert "Enter a number, such as 2.50." in response.content.decode()
     assert f'name="price" value="{price}"' in response.content.decode()
 
 
@@ -239,7 +239,7 @@ def test_a_period_that_is_none_is_a_month(settings: Settings, days: str) -> None
 def test_without_counts_the_page_says_what_counts_them(settings: Settings) -> None:
     settings.GATEWAY_METRICS = []
 
-    assert "manage.py recount_pool_usage does it at once" in _page().content.decode()
+    assert "run manage.py recount_pool_usage" in _page().content.decode()
 
 
 def test_the_command_counts_a_quarter(

@@ -53,8 +53,8 @@ def test_a_drained_replica_is_said_with_who_and_why(gateway: Gateway) -> None:
     text = browser.client.get(response["Location"]).content.decode()
 
     assert response["Location"] == "/operators/pools?done=drained"
-    assert "The replica is drained" in text
-    assert f'href="{_address(one, "return")}"' in text
+    assert "The replica is draining" in text
+    assert f'href="{_address(one, "undrain")}"' in text
     assert f'href="{_address(two)}"' in text
     assert REASON in text
     assert "One replica is drained." in browser.client.get("/operators/").content.decode()
@@ -74,10 +74,10 @@ def test_what_was_drained_is_brought_back(gateway: Gateway) -> None:
     browser = confirmed()
     _ask(browser, one)
 
-    asked = browser.client.get(_address(one, "return"))
-    response = _ask(browser, one, "return")
+    asked = browser.client.get(_address(one, "undrain"))
+    response = _ask(browser, one, "undrain")
 
-    assert "Its cache may be cold" in asked.content.decode()
+    assert "If its cache is cold" in asked.content.decode()
     assert response["Location"] == "/operators/pools?done=returned"
     assert read_drains(connect()).drained == {}
     gateway.until_told(_line(one, is_drained=False))
@@ -108,7 +108,7 @@ def test_support_sees_no_way_and_is_refused(gateway: Gateway) -> None:
     answers = [
         browser.client.get(_address(one)),
         _ask(browser, one),
-        _ask(browser, one, "return"),
+        _ask(browser, one, "undrain"),
     ]
 
     assert _address(one) not in page
@@ -129,11 +129,11 @@ def test_without_a_reason_nothing_happens_and_the_form_says_so(gateway: Gateway)
     response = _ask(confirmed(), one, reason="  ")
 
     assert response.status_code == 400
-    assert "Say why: it is in the log." in response.content.decode()
+    assert "Enter a reason for the change log." in response.content.decode()
     assert read_drains(connect()).drained == {}
 
 
-@pytest.mark.parametrize("what", ["drain", "return"])
+@pytest.mark.parametrize("what", ["drain", "undrain"])
 def test_what_is_so_already_is_said(gateway: Gateway, what: str) -> None:
     one, _ = gateway.replicas
     browser = confirmed()
@@ -155,7 +155,7 @@ def test_a_session_of_before_is_not_enough(gateway: Gateway) -> None:
 
     assert 'name="code"' in form
     assert response.status_code == 400
-    assert "This is not the present code of your app" in response.content.decode()
+    assert "This code is wrong, expired or already used" in response.content.decode()
     assert f'name="reason" value="{REASON}"' in response.content.decode()
     assert read_drains(connect()).drained == {}
 
@@ -210,8 +210,8 @@ def test_one_that_no_gateway_knows_any_more_can_be_forgotten(gateway: Gateway) -
     connect().hset("caret:drained-replicas", gone, connect().hget("caret:drained-replicas", one))
 
     page = browser.client.get("/operators/pools").content.decode()
-    response = _ask(browser, gone, "return")
+    response = _ask(browser, gone, "undrain")
 
-    assert "Drained, and known to no gateway" in page
+    assert "Drained replicas that no gateway reports" in page
     assert response.status_code == 302
     assert set(read_drains(connect()).drained) == {one}

@@ -48,7 +48,7 @@ def test_a_drained_replica_of_an_odd_name_is_shown(replica: str) -> None:
 def test_what_has_a_slash_in_its_name_is_brought_back_too() -> None:
     connect().hset(DRAINS, "a/b", _drain("a/b"))
 
-    page = signed_in().client.get("/operators/replicas/a/b/return")
+    page = signed_in().client.get("/operators/replicas/a/b/undrain")
 
     assert page.status_code == 200
     assert "a/b" in page.content.decode()

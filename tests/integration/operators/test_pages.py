@@ -15,12 +15,12 @@ from tenants.base.operator_roles import OperatorRole
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import Gateway
 
-PAGES: Final = ("", "pools", "slow", "capacity", "cost", "tenants")
+PAGES: Final = ("", "pools", "slow-requests", "capacity", "cost", "tenants")
 MAX_QUERIES: Final = 12
 Query = dict[str, str] | None
 CHANGES: Final = (
     "replicas/x/drain",
-    "replicas/x/return",
+    "replicas/x/undrain",
     "pools/x/add",
     "pools/x/replicas/y/remove",
 )
@@ -87,7 +87,7 @@ def test_the_five_figures_stand_in_the_order_of_who_is_on_call(gateway: Gateway)
 
     text = _text()
 
-    titles = ("First token, p99", "Cancelled", "Cache hits", "Accepted", "Engines in use")
+    titles = ("First token, p99", "Cancelled", "Prefix-cache hit rate", "Accepted", "Load")
     assert all(text.index(one) < text.index(two) for one, two in pairwise(titles))
     assert "KV cache at most 62.5%, 4 waiting" in text  # two replicas, which are one engine
     assert re.search(r"fim [\d.]+ ms (within|over) 150 ms", text)
@@ -103,7 +103,7 @@ def test_pools_and_replicas_are_told_as_the_gateway_tells_them(gateway: Gateway)
         assert pool in text
     for replica in gateway.replicas:
         assert f"{replica} well 0 3 2 62.5% 92.5%" in text
-    assert "No replica was ever drained, added or taken out." in text
+    assert "No replicas were drained, added or removed yet." in text
 
 
 def test_a_silent_gateway_is_said_and_the_others_are_shown(
@@ -113,9 +113,10 @@ def test_a_silent_gateway_is_said_and_the_others_are_shown(
 
     for address in ("", "pools"):
         text = _text(address)
-        assert "One gateway does not answer; its part is missing here. http://127.0.0.1:1" in text
+        assert "One gateway does not respond. Its data is missing here. http://127.0.0.1:1" in text
         assert "demo-fast" in text
-    assert "One gateway does not answer; its slow requests are missing here." in _text("slow")
+    silent = "One gateway does not respond. Its slow requests are missing here."
+    assert silent in _text("slow-requests")
 
 
 @pytest.mark.parametrize("address", PAGES)
@@ -130,10 +131,10 @@ def test_without_any_gateway_pages_say_so(settings: Settings, address: str) -> N
 @pytest.mark.parametrize("address", ["", "pools"])
 def test_what_is_to_be_set_is_said(settings: Settings, address: str) -> None:
     settings.GATEWAY_METRICS = []
-    assert "No gateway is named: set CARET_GATEWAY_METRICS_URLS" in _text(address)
+    assert "No gateways are configured. Set CARET_GATEWAY_METRICS_URLS" in _text(address)
 
     settings.GATEWAY_METRICS = ["http://127.0.0.1:1"]
-    assert "No gateway answers, so nothing is known of pools and replicas." in _text(address)
+    assert "No gateway responds, so the state of pools and replicas is unknown." in _text(address)
 
 
 def test_a_slow_request_is_explained_by_ids_and_stages(gateway: Gateway) -> None:
@@ -143,7 +144,7 @@ def test_a_slow_request_is_explained_by_ids_and_stages(gateway: Gateway) -> None
     finally:
         gateway.engine.wait_s = 0.0
 
-    html, text = _page("slow").content.decode(), _text("slow")
+    html, text = _page("slow-requests").content.decode(), _text("slow-requests")
 
     assert "× the target of 150 ms" in text
     assert re.search(r"generate 4\d\d ms 90.0 ms over", text)
@@ -159,8 +160,9 @@ def test_slow_requests_are_chosen_by_type_and_pool(gateway: Gateway) -> None:
     finally:
         gateway.engine.wait_s = 0.0
 
-    assert "× the target" in _text("slow", {"mode": "fim", "pool": "demo-fast", "sort": "time"})
-    assert "None is of this type and pool." in _text("slow", {"mode": "chat"})
+    chosen = {"mode": "fim", "pool": "demo-fast", "sort": "time"}
+    assert "× the target" in _text("slow-requests", chosen)
+    assert "No slow requests match your filters." in _text("slow-requests", {"mode": "chat"})
 
 
 def test_they_are_a_file_too_which_says_who_did_not_answer(
@@ -173,7 +175,7 @@ def test_they_are_a_file_too_which_says_who_did_not_answer(
         gateway.engine.wait_s = 0.0
     settings.GATEWAY_METRICS = [*settings.GATEWAY_METRICS, "http://127.0.0.1:1"]
 
-    answer = _page("slow", query={"mode": "fim", "as": "csv"})
+    answer = _page("slow-requests", query={"mode": "fim", "as": "csv"})
 
     *rows, note = csv.reader(answer.content.decode().splitlines())
     newest = max((dict(zip(rows[0], row, strict=True)) for row in rows[1:]), key=_request_id)
@@ -183,7 +185,7 @@ def test_they_are_a_file_too_which_says_who_did_not_answer(
         "demo-fast",
     )
     assert float(newest["first_token_ms"]) > float(newest["target_ms"])
-    assert note == ["One gateway does not answer; its slow requests are missing here."]
+    assert note == ["One gateway does not respond. Its slow requests are missing here."]
 
 
 def _request_id(row: dict[str, str]) -> str:
@@ -197,9 +199,9 @@ def test_the_planner_begins_with_what_was_measured(gateway: Gateway) -> None:
     response, text = _page("capacity"), _text("capacity")
 
     assert "measured: 2" in text  # replicas
-    assert re.search(r"Tokens of a prompt measured: \d+", text)
+    assert re.search(r"Tokens per prompt measured: \d+", text)
     assert "<svg" in response.content.decode()
-    assert "First token over prefix-cache hit rate" in text
+    assert "First token by prefix-cache hit rate" in text
 
 
 def test_the_planner_reckons_with_what_its_address_says(gateway: Gateway) -> None:
@@ -215,9 +217,9 @@ def test_the_planner_reckons_with_what_its_address_says(gateway: Gateway) -> Non
     text = _bare(html)
 
     # As `manage.py capacity --requests-per-s 300` prints it.
-    assert re.search(r"The cliff: below 97\.8% cached the p99 passes 100 ms", text)
-    assert "A prompt takes 214 ms to prefill cold and 3.6 ms warm." in text
-    assert "19 replicas cost 57.00 an hour" in text
+    assert re.search(r"Below a hit rate of 97\.8%, the p99 exceeds 100 ms", text)
+    assert "Prefilling a prompt takes 214 ms cold and 3.6 ms warm." in text
+    assert "19 replicas cost 57.00 per hour" in text
     assert 'name="num_gpus" value="19"' in html
     assert 'data-curve="[[0.0,' in html
 
@@ -226,9 +228,9 @@ def test_the_planner_reckons_with_what_its_address_says(gateway: Gateway) -> Non
     ("asked", "field", "said"),
     [
         ({"hit_rate": "2"}, "hit_rate", "hit_rate is 2; it must be from 0 to 1."),
-        ({"burst": "many"}, "burst", "Write a number, such as 0.95."),
-        ({"num_gpus": "2.5"}, "num_gpus", "Write a whole number."),
-        ({"num_gpus": "inf"}, "num_gpus", "Write a whole number."),
+        ({"burst": "many"}, "burst", "Enter a number, such as 0.95."),
+        ({"num_gpus": "2.5"}, "num_gpus", "Enter a whole number."),
+        ({"num_gpus": "inf"}, "num_gpus", "Enter a whole number."),
         ({"requests_per_s": "nan"}, "requests_per_s", "requests_per_s is nan"),
     ],
 )
@@ -265,9 +267,9 @@ def test_the_plots_own_words_are_the_readers(gateway: Gateway) -> None:
 
     (picture,) = re.findall(r'<svg [^>]*viewBox="0 0 760 440".*?</svg>', page, re.DOTALL)
     for words in (
-        "Erstes Token über der Trefferrate des Präfix-Caches",
+        "Erstes Token nach Trefferrate des Präfix-Caches",
         "300 Anfragen/s auf 19 Replikaten",
-        "Anteil der Prompt-Tokens aus dem Cache, in Prozent",
+        "Trefferrate des Präfix-Caches, in Prozent",
         "erstes Token (ms)",
         "überlastet",
     ):

@@ -19,7 +19,7 @@ from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import Gateway
 
 Row = dict[str, str]
-SINCE = "Shares and first tokens are "
+SINCE = "Rates and first tokens cover "
 
 
 def read(answer: Any) -> tuple[list[Row], list[str]]:
@@ -40,7 +40,7 @@ def test_replicas_are_a_file(gateway: Gateway) -> None:
     fast = {row["replica"]: row for row in rows if row["pool"] == "demo-fast"}
     assert set(fast) == set(gateway.replicas)
     for row in fast.values():
-        assert (row["tier"], row["model"], row["state"]) == ("fast", "demo", "well")
+        assert (row["tier"], row["model"], row["state"]) == ("fast", "demo", "healthy")
         assert (row["drained"], row["running"], row["waiting"]) == ("false", "3.0", "2.0")
         assert (row["kv_usage"], row["hit_rate"]) == ("0.625", "0.925")
     assert since.startswith(SINCE)
@@ -54,18 +54,18 @@ def test_what_is_left_out_is_in_it_and_says_why(gateway: Gateway) -> None:
     rows, _ = read(file_of(asked(), replace(found, pools=pools), None))
 
     left_out = rows[-1]
-    assert (left_out["replica"], left_out["state"]) == ("other:8000", "left out")
-    assert left_out["gateways_refusing"] == "2"
-    assert left_out["why"] == "Its cache has blocks of 16 tokens, not of 32."
+    assert (left_out["replica"], left_out["state"]) == ("other:8000", "rejected")
+    assert left_out["gateways_rejecting"] == "2"
+    assert left_out["why"] == "The replica's cache uses blocks of 16 tokens instead of 32."
 
 
 @pytest.mark.parametrize(
     ("fields", "state"),
     [
-        ({"num_gateways_open": 1, "is_up": False}, "circuit open"),
-        ({"is_up": False, "num_gateways_late": 1}, "tells nothing"),
-        ({"num_gateways_late": 1}, "late"),
-        ({"is_drained": True}, "well"),
+        ({"num_gateways_open": 1, "is_up": False}, "circuit breaker open"),
+        ({"is_up": False, "num_gateways_late": 1}, "no metrics"),
+        ({"num_gateways_late": 1}, "ejected"),
+        ({"is_drained": True}, "healthy"),
     ],
 )
 def test_a_replicas_state_is_the_pages(
@@ -102,7 +102,7 @@ def test_changes_are_a_file_and_redis_that_is_away_is_said() -> None:
 
     assert [row["replica"] for row in rows] == [each.replica for each in latest]
     assert (notes, unknown) == ([], [])
-    assert away == ["Redis does not answer: what is drained, by whom and why is not known."]
+    assert away == ["Redis does not respond, so drained replicas and their reasons are unknown."]
 
 
 def test_a_silent_gateway_is_said_in_them(gateway: Gateway, settings: Settings) -> None:
@@ -111,7 +111,7 @@ def test_a_silent_gateway_is_said_in_them(gateway: Gateway, settings: Settings) 
     rows, (silent, since) = download()
 
     assert rows
-    assert silent == "One gateway does not answer; its part is missing here."
+    assert silent == "One gateway does not respond. Its data is missing here."
     assert since.startswith(SINCE)
 
 

@@ -34,15 +34,15 @@ def _slow_head() -> Iterable[bytes]:
 
 
 BAD: dict[str, tuple[Callable[[], Iterable[bytes]], str]] = {
-    "a trickle": (_trickle, "It took too long."),
-    "a head without an end": (_slow_head, "It took too long."),
+    "a trickle": (_trickle, "The request timed out."),
+    "a head without an end": (_slow_head, "The request timed out."),
     "another page": (lambda: [HEAD, b"<html>{{{ }}} x\n"], "What answers there are no metrics."),
-    "an error": (lambda: [b"HTTP/1.1 503 No\r\n\r\n"], "It answered 503."),
+    "an error": (lambda: [b"HTTP/1.1 503 No\r\n\r\n"], "The gateway responded with status 503."),
     "too much": (
         lambda: [HEAD, *itertools.repeat(b"#" * 65_536, BOUNDS.max_bytes // 65_536 + 2)],
-        "It answered too much.",
+        "The response was too large.",
     ),
-    "nothing": (list, "It did not answer (BadStatusLine)."),
+    "nothing": (list, "The endpoint did not respond (BadStatusLine)."),
 }
 
 
@@ -119,7 +119,7 @@ def test_a_gateway_that_was_started_meanwhile_counts_from_its_start() -> None:
 
 
 def test_a_gateway_that_was_silent_then_says_nothing_of_the_window() -> None:
-    silent = Scrape("http://two", None, "It took too long.")
+    silent = Scrape("http://two", None, "The request timed out.")
     keep(connect(), [_reading(100), silent], now_s=NOW_S - 900)
 
     assert _lately(_reading(110), _reading(5_000, gateway="http://two")) == (10, 900)

@@ -50,7 +50,7 @@ def test_two_of_the_three_do_not(wrong: dict[str, str]) -> None:
     response = browser.sign_in(make_account().form(**wrong))
 
     assert response.status_code == 400
-    assert "Handle, password and code do not belong together." in response.content.decode()
+    assert "The handle, password or code is wrong." in response.content.decode()
     assert not browser.is_in()
 
 

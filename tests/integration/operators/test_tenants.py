@@ -59,7 +59,7 @@ def test_without_a_reason_nothing_of_a_tenant_is_shown(acme: Company) -> None:
     page = browser.page(acme)
     blank = browser.look(acme, "  ")
 
-    assert "Why do you look at this tenant?" in page.content.decode()
+    assert "Why do you need to see this tenant?" in page.content.decode()
     assert key.key.lookup_id not in page.content.decode()
     assert blank.status_code == 400
     assert entries(acme, "operator.looked") == []
@@ -101,7 +101,7 @@ def test_a_reason_is_of_one_tenant(acme: Company, globex: Company) -> None:
 
     page = browser.page(globex)
 
-    assert "Why do you look at this tenant?" in page.content.decode()
+    assert "Why do you need to see this tenant?" in page.content.decode()
 
 
 def test_a_reason_is_good_for_an_hour(acme: Company) -> None:
@@ -116,8 +116,8 @@ def test_a_reason_is_good_for_an_hour(acme: Company) -> None:
     page = browser.page(acme)
     change = browser.change(acme, "status", status="suspended")
 
-    assert "Why do you look at this tenant?" in page.content.decode()
-    assert "Why do you look at this tenant?" in change.content.decode()
+    assert "Why do you need to see this tenant?" in page.content.decode()
+    assert "Why do you need to see this tenant?" in change.content.decode()
     assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.ACTIVE
 
 
@@ -191,7 +191,7 @@ def test_a_change_wants_a_reason(acme: Company, what: str, form: dict[str, str])
     response = browser.change(acme, what, **form, reason=" ")
 
     assert response.status_code == 400
-    assert "Say why" in response.content.decode()
+    assert "Enter a reason" in response.content.decode()
 
 
 def test_gateways_hold_what_a_manager_bounds(acme: Company, globex: Company) -> None:
@@ -326,7 +326,7 @@ def test_a_bad_plan_is_said(acme: Company, form: dict[str, str]) -> None:
     [
         "tenants/00000000-0000-0000-0000-000000000000",
         "tenants/x",
-        "tenants/00000000-0000-0000-0000-000000000000/change/name",
+        "tenants/00000000-0000-0000-0000-000000000000/edit/name",
         "assets/0/css/styles.css",
         "tenants/tenant/",
         "jsi18n/",

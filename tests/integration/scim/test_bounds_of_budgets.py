@@ -26,6 +26,6 @@ def test_who_would_come_under_too_many_is_put_into_no_group(
     answers = [provider.patch(f"Groups/{group_id}", joins) for group_id in groups]
 
     assert [answer.status_code for answer in answers] == [200, 409]
-    assert "hard budgets of 2 teams; 1 are the most" in answers[1].json()["detail"]
+    assert "hard budgets of 2 teams; the limit is 1" in answers[1].json()["detail"]
     user = provider.ask("GET", f"Users/{ada_id}").json()
     assert [group["value"] for group in user["groups"]] == groups[:1]

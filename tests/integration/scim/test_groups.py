@@ -211,7 +211,7 @@ def test_a_group_is_changed_by_scim_alone(
     group = provider.make_group("Administrators", ada_id)
     ids = {row.email: row.user_id for row in list_members(tenant_id=company.tenant_id)}
 
-    with pytest.raises(Conflict, match="managed by SCIM"):
+    with pytest.raises(Conflict, match="managed through SCIM"):
         change(company.people[Role.OWNER].actor, UUID(group["id"]), ids[ada])
 
     assert team_of(company, group["id"]) == {ada}

@@ -126,7 +126,7 @@ def test_what_was_refused_is_shown_and_sent_again_later(
 
     failed = state(company)
     assert hook.sequences == [1, 2]
-    assert failed.last_error == f"It answered with the status {status}."
+    assert failed.last_error == f"The receiver responded with status {status}."
     assert (failed.failed_since, failed.num_failures) == (clock.now, 1)
     assert failed.next_attempt_at == clock.now + timedelta(seconds=5)
     deliver_due(clock=clock)
@@ -252,7 +252,9 @@ def test_a_replay_during_a_visit_that_fails_saves_no_wait(
     (visit,) = _claim_due(company.tenant_id, clock())
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
-    _note(visit, DeliveryResult(None, "It did not answer.", timedelta()), clock())
+    _note(
+        visit, DeliveryResult(None, "The receiver did not respond in time.", timedelta()), clock()
+    )
 
     assert state(company).num_failures == 1
     assert state(company).next_attempt_at == clock.now + timedelta(seconds=5)
@@ -355,10 +357,10 @@ def test_what_breaks_at_one_tenants_sink_stops_nobody_elses(
 @pytest.mark.parametrize(
     ("address", "error"),
     [
-        ("https://siem.invalid/hook", "Its name is not known."),
-        ("http://127.0.0.1:1/", "It cannot be reached."),
-        ("syslog+tls://logs.invalid", "Its name is not known."),
-        ("syslog+tcp://127.0.0.1:1", "It cannot be reached."),
+        ("https://siem.invalid/hook", "The host name does not resolve."),
+        ("http://127.0.0.1:1/", "The receiver is not reachable."),
+        ("syslog+tls://logs.invalid", "The host name does not resolve."),
+        ("syslog+tcp://127.0.0.1:1", "The receiver is not reachable."),
     ],
 )
 def test_what_cannot_be_reached_is_said(

@@ -35,7 +35,7 @@ def test_no_redirect_is_followed(company: Company, hook: Hook, clock: Clock) -> 
         deliver_due(clock=clock)
 
         assert inner.num_asked == 0
-    assert state(company).last_error == "It answered with the status 307."
+    assert state(company).last_error == "The receiver responded with status 307."
 
 
 def test_a_name_that_leads_into_our_networks_is_refused_when_it_is_connected_to(
@@ -50,7 +50,7 @@ def test_a_name_that_leads_into_our_networks_is_refused_when_it_is_connected_to(
     deliver_due(clock=clock)
 
     assert hook.num_asked == 0
-    assert state(company).last_error.startswith("Its address is neither public")
+    assert state(company).last_error.startswith("The address is neither public")
 
 
 def test_networks_that_the_operator_takes_back_are_connected_to_no_more(

@@ -45,7 +45,7 @@ def test_a_syslog_server_that_breaks_off_gets_it_again(
     attach_syslog(company, syslog)
     syslog.breaks_off = True
     deliver_due(clock=clock)
-    assert state(company).last_error == "It cannot be reached."
+    assert state(company).last_error == "The receiver is not reachable."
 
     syslog.breaks_off = False
     clock.turn(seconds=6)
@@ -61,7 +61,7 @@ def test_syslog_over_tls(
     with syslog_server(context) as syslog:
         attach_syslog(company, syslog, scheme="syslog+tls")
         deliver_due(clock=clock)
-        assert state(company).last_error == "Its certificate does not hold."
+        assert state(company).last_error == "The TLS certificate is not valid."
 
         monkeypatch.setenv("SSL_CERT_FILE", str(authority))
         clock.turn(seconds=6)
@@ -78,7 +78,7 @@ def test_webhooks_over_tls(
     with webhook(context) as hook:
         attach(company, hook)
         deliver_due(clock=clock)
-        assert state(company).last_error == "Its certificate does not hold."
+        assert state(company).last_error == "The TLS certificate is not valid."
 
         monkeypatch.setenv("SSL_CERT_FILE", str(authority))
         clock.turn(seconds=6)

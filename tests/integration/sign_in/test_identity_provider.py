@@ -60,7 +60,7 @@ def test_the_right_password_is_worth_nothing_any_more(owner: Person, company: Co
 
     response = client.post("/sign-in", {"email": owner.email, "password": PASSWORD})
 
-    assert b"To your identity provider" in response.content
+    assert b"Continue to your identity provider" in response.content
     assert not is_signed_in(client)
 
 
@@ -69,7 +69,7 @@ def test_guessed_passwords_keep_nobody_from_their_provider(owner: Person) -> Non
         page = fresh_client().post("/sign-in", {"email": owner.email, "password": "guess"})
 
     assert page.status_code == 200
-    assert b"To your identity provider" in page.content
+    assert b"Continue to your identity provider" in page.content
 
 
 def test_passwords_work_again_without_the_provider(owner: Person, company: Company) -> None:
@@ -103,7 +103,7 @@ def test_an_address_of_a_domain_that_is_not_verified_is_refused(
     response = client.get(back)
 
     assert response.status_code == 403
-    assert b"may not speak for this address" in response.content
+    assert b"is not allowed to sign in users of this e-mail domain" in response.content
     assert not is_signed_in(client)
 
 
@@ -238,7 +238,7 @@ def test_an_issuer_in_our_own_network_is_not_asked(owner: Person, company: Compa
         response = fresh_client().post("/sign-in", {"email": owner.email, "single": "yes"})
 
     assert response.status_code == 503
-    assert b"does not answer" in response.content
+    assert b"does not respond" in response.content
 
 
 def test_who_has_no_provider_is_told_to_use_his_password(cast: Cast) -> None:

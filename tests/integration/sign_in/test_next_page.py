@@ -79,7 +79,7 @@ def test_the_sign_in_form_carries_no_other_target(target: str) -> None:
 
 @foreign
 def test_the_form_to_sign_in_again_carries_no_other_target(browser: Browser, target: str) -> None:
-    page = browser.client.get("/account/sign-in-again", {"next": target}).content.decode()
+    page = browser.client.get("/account/reauthenticate", {"next": target}).content.decode()
 
     assert _carried(page) == "/"
 

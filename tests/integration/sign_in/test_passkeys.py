@@ -100,7 +100,7 @@ def test_a_key_that_knows_nobody_is_a_second_factor_only(owner: Person) -> None:
 
     response = alone.answer(found.get(alone.asked()))
 
-    assert b"After the password" in browser.client.get("/account/second-factor").content
+    assert b"After your password" in browser.client.get("/account/second-factor").content
     assert after.is_in()
     assert response.status_code == 400
     assert not alone.is_in()
@@ -155,7 +155,7 @@ def test_another_key_with_its_name_does_not(owner: Person, passkey: SoftPasskey)
     response = browser.answer(forged.get(browser.asked()))
 
     assert response.status_code == 400
-    assert b"does not open your account" in response.content
+    assert b"does not belong to your account" in response.content
     assert not browser.is_in()
 
 
@@ -255,7 +255,7 @@ def test_he_confirms_by_the_passkey_itself(owner: Person, passkey: SoftPasskey) 
     right = browser.client.post("/account/confirm/passkey", form)
 
     assert b"Use your password instead" in page.content
-    assert b"was not understood" in wrong.content
+    assert b"sent an unexpected response" in wrong.content
     assert right["Location"] == "/account/passkeys/new"
     assert browser.client.get("/account/passkeys/new").status_code == 200
 
@@ -351,7 +351,7 @@ def test_a_person_has_so_many(owner: Person) -> None:
 
     response = browser.add(SoftPasskey())
 
-    assert b"You have 20 passkeys" in response.content
+    assert b"You already have 20 passkeys" in response.content
 
 
 def test_asking_is_slowed_down(owner: Person) -> None:

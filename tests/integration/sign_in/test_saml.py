@@ -67,7 +67,7 @@ def test_no_password_lets_him_in_any_more(company: Company, owner: Person) -> No
 
     response = client.post("/sign-in", {"email": owner.email, "password": PASSWORD})
 
-    assert b"To your identity provider" in response.content
+    assert b"Continue to your identity provider" in response.content
     assert not is_signed_in(client)
 
 
@@ -306,7 +306,7 @@ def test_an_address_of_another_tenants_domain_is_refused(
 
         response = post(client, company, idp.answer(said, email=victim.email))
 
-        assert b"may not speak for this address" in response.content
+        assert b"is not allowed to sign in users of this e-mail domain" in response.content
         assert not is_signed_in(client)
 
 

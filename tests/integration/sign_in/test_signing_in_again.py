@@ -21,8 +21,8 @@ from tests.fixtures.users import make_colleague
 from tests.integration.sign_in.by_provider import fresh_client
 from tests.integration.sign_in.openid_provider import OpenIdProvider
 
-GRAVE = "/access/provider/remove"
-AGAIN = "/account/sign-in-again?next=%2Faccess%2Fprovider%2Fremove"
+GRAVE = "/sign-in-settings/provider/remove"
+AGAIN = "/account/reauthenticate?next=%2Fsign-in-settings%2Fprovider%2Fremove"
 
 
 class Provider(Protocol):
@@ -89,7 +89,7 @@ def way_out(page: Any) -> str:
 
 
 def sent_again(client: Client, target: str = GRAVE) -> str:
-    return way_out(client.post("/account/sign-in-again", {"next": target}))
+    return way_out(client.post("/account/reauthenticate", {"next": target}))
 
 
 def is_asked(client: Client) -> bool:
@@ -125,7 +125,7 @@ def test_an_earlier_sign_in_is_refused_and_it_is_said(
     page = client.get(response["Location"]).content.decode()
 
     assert response["Location"] == AGAIN
-    assert "answered with an earlier sign-in" in page
+    assert "reused an earlier sign-in" in page
     assert is_asked(client)
 
 
@@ -138,7 +138,7 @@ def test_somebody_elses_sign_in_is_refused_and_the_session_stays_his(
     page = client.get(response["Location"]).content.decode()
 
     assert response["Location"] == AGAIN
-    assert "Somebody else has signed in" in page
+    assert "as a different user" in page
     assert is_asked(client)
 
 
@@ -165,15 +165,15 @@ def test_a_sign_in_of_the_future_counts_from_now(by: Provider, owner: Person) ->
 def test_what_he_sent_is_carried_across_the_provider(
     client: Client, by: Provider, company: Company, owner: Person
 ) -> None:
-    sent = client.post("/access/second-factor/required")
+    sent = client.post("/sign-in-settings/second-factor/required")
     target = parse_qs(urlsplit(sent["Location"]).query)["next"][0]
 
     response = by.answer(client, sent_again(client, target), owner.email, signed_in_s_ago=0)
     page = client.get(response["Location"]).content.decode()
-    client.post("/access/second-factor/required")
+    client.post("/sign-in-settings/second-factor/required")
 
     assert response["Location"] == target
-    assert 'action="/access/second-factor/required"' in page
+    assert 'action="/sign-in-settings/second-factor/required"' in page
     assert get_rules(actor=company.platform).is_mfa_required
 
 
@@ -196,9 +196,9 @@ def test_without_the_provider_he_signs_in_anew(
     session = client.session.session_key
     remove_provider(actor=company.platform, now=timezone.now(), spared_session=session)
 
-    response = client.post("/account/sign-in-again", {"next": GRAVE})
+    response = client.post("/account/reauthenticate", {"next": GRAVE})
 
-    assert response["Location"] == "/sign-in?next=%2Faccess%2Fprovider%2Fremove"
+    assert response["Location"] == "/sign-in?next=%2Fsign-in-settings%2Fprovider%2Fremove"
 
 
 def forget_what_was_asked(client: Client) -> None:

@@ -41,7 +41,7 @@ def browser(owner: Person) -> Browser:
 def assert_unavailable(response: Any) -> None:
     assert response.status_code == 503
     assert response["Retry-After"] == "5"
-    assert b"Redis does not answer" in response.content
+    assert b"Redis does not respond" in response.content
 
 
 def test_a_code_lets_nobody_in(browser: Browser, owner: Person) -> None:

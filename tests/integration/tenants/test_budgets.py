@@ -275,7 +275,7 @@ def test_a_mail_that_fails_is_shown_and_tried_again(
     actor = company.administrator.actor
     shown = find_budget(actor=actor, budget_id=budget.id, now=NOW).alerts[-1].deliveries
     assert {(d.attempts, d.last_error, d.delivered_at) for d in shown} == {
-        (1, "The mail server did not take it (ConnectionRefusedError).", None)
+        (1, "The mail server rejected the message (ConnectionRefusedError).", None)
     }
 
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
@@ -352,7 +352,7 @@ def test_a_webhook_reaches_nothing_of_ours(company: Company, host: str) -> None:
 
     with tenant_scope(company.tenant_id):
         hook = AlertDelivery.objects.get(channel="webhook")
-    assert hook.last_error == "Its address is not a public one."
+    assert hook.last_error == "The address is not public."
 
 
 @pytest.mark.parametrize(

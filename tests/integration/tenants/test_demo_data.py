@@ -213,7 +213,7 @@ def test_a_second_run_is_refused_or_goes_by(globex: TenantId) -> None:
 def test_a_real_tenant_is_refused() -> None:
     company = make_company("initech", GLOBEX)
 
-    with pytest.raises(CommandError, match="no demonstration tenant"):
+    with pytest.raises(CommandError, match="not a demo tenant"):
         fill(company.slug)
 
 
@@ -226,7 +226,7 @@ def test_a_demonstration_tenant_with_real_people_is_refused() -> None:
     user_id = create_user(email=email, name="Somebody", password=PASSWORD, now=now)
     add_member(actor=system_actor(tenant_id), user_id=user_id, role=Role.DEVELOPER, now=now)
 
-    with pytest.raises(CommandError, match="no demonstration's"):
+    with pytest.raises(CommandError, match="not demo users"):
         fill("acme")
 
 

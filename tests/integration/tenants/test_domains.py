@@ -67,7 +67,7 @@ def test_each_claim_has_a_record_of_its_own(company: Company, cast: Cast, name: 
 def test_a_domain_is_verified_for_one_tenant(company: Company, cast: Cast, name: str) -> None:
     make_domain(company, name, verified=True)
 
-    with pytest.raises(Conflict, match="another tenant"):
+    with pytest.raises(Conflict, match="Another tenant"):
         make_domain(cast.globex, name, verified=True)
 
     assert find_owning_tenant(f"ada@{name}") == company.tenant_id

@@ -292,7 +292,7 @@ def test_a_tenant_has_bounds_and_they_are_its_own(
     records(company)
     records(company)
 
-    with pytest.raises(Conflict, match="under way"):
+    with pytest.raises(Conflict, match="in progress"):
         records(company)
 
     ask_for(other)

@@ -42,7 +42,7 @@ def test_a_tenant_sends_as_many_as_it_may_and_no_more(company: Company) -> None:
 
     assert len(mailbox.mails) == 4
     assert 86_000 < caught.value.retry_after_s <= 86_400
-    assert "4 invitations within 24 hours" in caught.value.message
+    assert "4 invitations in the last 24 hours" in caught.value.message
 
 
 def test_the_neighbour_has_a_limit_of_its_own(company: Company) -> None:

@@ -177,7 +177,7 @@ def test_a_neighbour_cannot_revoke_a_key_nor_learn_of_it(cast: Cast) -> None:
     lookup_id = make_key(cast.acme, cast.acme.developer).key.lookup_id
 
     for wanted in (lookup_id, LookupId("nothing1")):
-        with pytest.raises(NotFound, match="There is no such key"):
+        with pytest.raises(NotFound, match="This key does not exist"):
             revoke_key(
                 actor=cast.globex.administrator.actor,
                 lookup_id=wanted,

@@ -90,7 +90,7 @@ def test_the_command_explains_it(cast: Cast) -> None:
     call_command("explain_request", request_id, stdout=text)
     call_command("explain_request", request_id, "--tenant", cast.acme.slug, "--json", stdout=parsed)
 
-    assert "cold: 1,812 of 1,900 prompt tokens were prefilled." in text.getvalue()
+    assert "Cold cache: the engine prefilled 1,812 of 1,900 prompt tokens." in text.getvalue()
     told = json.loads(parsed.getvalue())
     assert told["tenant"] == cast.acme.slug
     assert told["explanation"]["is_slow"] is True

@@ -217,9 +217,9 @@ def test_an_old_text_makes_and_rotates_no_keys(company: Company) -> None:
     actor = authenticate_key(text=old.text, address=None, now=now)
     wish = KeyRequest(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.KEYS_READ}))
 
-    with pytest.raises(Forbidden, match="old text"):
+    with pytest.raises(Forbidden, match="old secret"):
         create_key(actor=actor, new=wish, now=now)
-    with pytest.raises(Forbidden, match="old text"):
+    with pytest.raises(Forbidden, match="old secret"):
         rotate_key(actor=actor, lookup_id=weak.lookup_id, rotation=OVERLAP, now=now)
 
 

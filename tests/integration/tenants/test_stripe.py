@@ -181,7 +181,10 @@ def test_what_is_rejected_is_shown_and_left(
 
     with tenant_scope(company.tenant_id):
         event = StripeEvent.objects.get(sent_at__isnull=True)
-    assert (event.next_at, event.last_error) == (None, "It answered 400 (no_meter).")
+    assert (event.next_at, event.last_error) == (
+        None,
+        "Stripe responded with status 400 (no_meter).",
+    )
 
 
 def test_a_wrong_key_is_said_without_being_repeated(server: StripeServer) -> None:

@@ -14,13 +14,13 @@ from tenants.compliance.audit_sinks.delivery import ANSWERED, SILENT
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (ANSWERED % {"status": 503}, "Das Ziel hat mit dem Status 503 geantwortet."),
-        (SILENT, "Das Ziel hat nicht rechtzeitig geantwortet."),
+        (ANSWERED % {"status": 503}, "Der Empfänger hat mit dem Status 503 geantwortet."),
+        (SILENT, "Der Empfänger hat nicht rechtzeitig geantwortet."),
         (
-            "The mail server did not take it (SMTPDataError).",
+            "The mail server rejected the message (SMTPDataError).",
             "Der Mailserver hat die Nachricht nicht angenommen (SMTPDataError).",
         ),
-        ("It did not answer (SSLError).", "Das Ziel hat nicht geantwortet (SSLError)."),
+        ("The endpoint did not respond (SSLError).", "Das Ziel hat nicht geantwortet (SSLError)."),
         ("Something with 503 in it.", "Something with 503 in it."),
         ("", ""),
     ],

@@ -8,17 +8,17 @@ from tenants.base.errors import Conflict, InvalidValue
 
 
 def test_a_refusal_is_told_in_the_readers_language_with_its_values() -> None:
-    error = Conflict("There are {most} teams already.", most=50)
+    error = Conflict("You already have {most} teams, which is the limit.", most=50)
 
     with translation.override("de"):
-        assert translate_error(error) == "Es gibt schon 50 Teams."
+        assert translate_error(error) == "Sie haben schon 50 Teams; mehr sind nicht möglich."
 
 
 def test_programs_and_logs_read_the_same_refusal_in_english() -> None:
     with translation.override("de"):
-        error = InvalidValue("name", "Give the team a name of 1 to {most} characters.", most=80)
+        error = InvalidValue("name", "Enter a team name of 1 to {most} characters.", most=80)
 
-        assert error.message == str(error) == "Give the team a name of 1 to 80 characters."
+        assert error.message == str(error) == "Enter a team name of 1 to 80 characters."
 
 
 def test_a_verdict_on_a_document_is_told_alike() -> None:

@@ -28,7 +28,7 @@ def test_each_reason_has_words(reason: MismatchReason) -> None:
 def test_what_was_found_and_what_was_wanted_are_named() -> None:
     told = why_refused(RejectedReplica("one:1", "block_size", "16", "32", 1))
 
-    assert told == "Its cache has blocks of 16 tokens, not of 32."
+    assert told == "The replica's cache uses blocks of 16 tokens instead of 32."
 
 
 def test_a_newer_gateways_reason_stands_as_it_is() -> None:

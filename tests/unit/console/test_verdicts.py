@@ -10,7 +10,7 @@ from console.templatetags.findings import translate_finding
 from tenants.usage.requests.finding import Finding, Quantity
 
 COLD = Finding(
-    "cold: {uncached} of {tokens} prompt tokens were prefilled.",
+    "Cold cache: the engine prefilled {uncached} of {tokens} prompt tokens.",
     uncached=Quantity(1_812),
     tokens=Quantity(1_900),
 )
@@ -19,7 +19,9 @@ COLD = Finding(
 def test_in_english_it_is_the_sentence_itself() -> None:
     with translation.override("en"):
         assert (
-            translate_finding(COLD) == COLD == "cold: 1,812 of 1,900 prompt tokens were prefilled."
+            translate_finding(COLD)
+            == COLD
+            == "Cold cache: the engine prefilled 1,812 of 1,900 prompt tokens."
         )
 
 
@@ -27,15 +29,15 @@ def test_in_german_words_and_numbers_are_german() -> None:
     with translation.override("de"):
         text = translate_finding(COLD)
 
-    assert text == "Kalt: 1.812 von 1.900 Tokens des Prompts wurden neu berechnet."
+    assert text == "Kalter Cache: Die Engine füllte 1.812 von 1.900 Prompt-Tokens vor."
 
 
 @pytest.mark.parametrize(
     "wording",
     [
-        "error: {code} after {after} ms, in the stage {stage}.",
-        "routing slow: {took} ms.",
-        "cut by the filter: {reason}.",
+        "Error: {code} after {after} ms, in the stage {stage}.",
+        "Slow routing: {took} ms.",
+        "Truncated by the filter: {reason}.",
     ],
 )
 def test_a_translation_has_the_same_fields(wording: str) -> None:
@@ -53,12 +55,12 @@ def _fields(text: str) -> set[str | None]:
 @pytest.mark.parametrize(
     ("language", "text"),
     [
-        ("en", "error: cold after 3.0 ms, in the stage “Engine, to its first token”."),
+        ("en", "Error: cold after 3.0 ms, in the stage “Engine, until the first token”."),
         ("de", "Fehler: cold nach 3,0 ms, in der Stufe „Engine, bis zum ersten Token“."),
     ],
 )
 def test_a_stage_is_called_as_its_line_of_the_table(language: str, text: str) -> None:
-    wording = "error: {code} after {after} ms, in the stage {stage}."
+    wording = "Error: {code} after {after} ms, in the stage {stage}."
     ended = Finding(wording, code="cold", after=Quantity(3, 1), stage="generate")
 
     with translation.override(language):
@@ -66,5 +68,5 @@ def test_a_stage_is_called_as_its_line_of_the_table(language: str, text: str) ->
 
 
 def test_it_is_a_text_for_programs() -> None:
-    assert re.fullmatch(r"cold: [\d,]+ of [\d,]+ .*", COLD)
+    assert re.fullmatch(r"Cold cache: the engine prefilled [\d,]+ of [\d,]+ .*", COLD)
     assert isinstance(COLD, str)

@@ -68,7 +68,7 @@ def test_a_byte_now_and_then_is_no_answer(head: bytes) -> None:
 
     with (
         raw_server(lambda: dripping(head)) as server,
-        pytest.raises(RequestFailed, match="too long"),
+        pytest.raises(RequestFailed, match="timed out"),
     ):
         ask(server.url)
 
@@ -80,7 +80,7 @@ def test_silence_is_none_either(scheme: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
-        with pytest.raises(RequestFailed, match="too long"):
+        with pytest.raises(RequestFailed, match="timed out"):
             ask(f"{scheme}://127.0.0.1:{port}/")
 
 
@@ -90,7 +90,7 @@ def test_an_answer_without_end_is_cut_off() -> None:
         while True:
             yield b"x" * 65_536
 
-    with raw_server(endless) as server, pytest.raises(RequestFailed, match="too much"):
+    with raw_server(endless) as server, pytest.raises(RequestFailed, match="too large"):
         ask(server.url)
 
 
@@ -106,7 +106,7 @@ def test_what_is_ours_is_not_reached(host: str) -> None:
     with raw_server(lambda: [HEAD, b"good"]) as server:
         url = server.url.replace("127.0.0.1", host)
 
-        with pytest.raises(RequestFailed, match="not a public one"):
+        with pytest.raises(RequestFailed, match="not public"):
             send_request(OutboundRequest("GET", url, {}), [], BOUNDS)
 
     assert server.asked == []
@@ -119,10 +119,10 @@ def test_an_address_that_is_none_is_not_asked(url: str) -> None:
 
 
 def test_a_name_that_is_none_leads_nowhere() -> None:
-    with pytest.raises(RequestFailed, match=r"leads nowhere|in time"):
+    with pytest.raises(RequestFailed, match=r"does not resolve|timed out"):
         ask("http://does-not-exist.invalid/")
 
 
 def test_what_is_no_http_is_no_answer() -> None:
-    with pytest.raises(RequestFailed, match="did not answer"):
+    with pytest.raises(RequestFailed, match="did not respond"):
         answered(b"SSH-2.0-OpenSSH\r\n")

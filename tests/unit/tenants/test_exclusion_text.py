@@ -45,18 +45,18 @@ def test_a_repository_may_have_a_path_and_a_port() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("- x", "Line 1: a repository comes first"),
-        ('"*":\n  - **/.env', "Line 2: put what begins with * in quotes"),
-        ("*: [x]", "Line 1: put what begins with * in quotes"),
-        ("a:\n  - x\na:\n  - y", 'Line 3: "a" has been named above'),
-        ("a:\n  x", "Line 2: write a repository"),
-        ("a:\n  b:\n    - x", "Line 2: write a repository"),
+        ("- x", "Line 1: start with a repository"),
+        ('"*":\n  - **/.env', "Line 2: put patterns that start with * in quotes"),
+        ("*: [x]", "Line 1: put patterns that start with * in quotes"),
+        ("a:\n  - x\na:\n  - y", 'Line 3: "a" is already defined above'),
+        ("a:\n  x", "Line 2: enter a repository"),
+        ("a:\n  b:\n    - x", "Line 2: enter a repository"),
         ("a: x", "Line 1: after the colon"),
-        ('a: ["x" "y"]', "Line 1: patterns in a list"),
+        ('a: ["x" "y"]', "Line 1: separate the patterns in a list"),
         ('a: ["x"', "Line 1: after the colon"),
-        ("a:\n  - ''", "Line 2: this name or pattern is empty"),
-        ('a:\n  - "x', "Line 2: write a repository"),
-        ("just words", "Line 1: write a repository"),
+        ("a:\n  - ''", "Line 2: the name or pattern is empty"),
+        ('a:\n  - "x', "Line 2: enter a repository"),
+        ("just words", "Line 1: enter a repository"),
     ],
 )
 def test_what_is_not_understood_is_told_with_its_line(text: str, said: str) -> None:

@@ -62,45 +62,45 @@ def test_a_quick_request_has_nothing_to_explain() -> None:
 
     assert not found.is_slow
     assert not any(stage.is_over for stage in found.stages)
-    assert found.verdicts == ("Nothing stands out: every stage kept its budget.",)
+    assert found.verdicts == ("No findings: each stage stayed within its budget.",)
 
 
 def test_a_cold_prompt_says_how_many_tokens_were_prefilled() -> None:
     found = explain(slow(cached_tokens=88))
 
     assert found.is_slow
-    assert found.verdicts == ("cold: 1,812 of 1,900 prompt tokens were prefilled.",)
+    assert found.verdicts == ("Cold cache: the engine prefilled 1,812 of 1,900 prompt tokens.",)
 
 
 def test_a_queue_at_the_replica_is_told() -> None:
     found = explain(slow(num_in_flight_at_replica=14))
 
-    assert found.verdicts == ("queued: 14 requests were at the replica.",)
+    assert found.verdicts == ("Busy replica: 14 requests were in flight.",)
 
 
 def test_a_cold_prompt_behind_a_queue_is_both() -> None:
     found = explain(slow(cached_tokens=0, num_in_flight_at_replica=5))
 
-    assert "cold: 1,900 of 1,900" in told(found)
-    assert "queued: 5" in told(found)
+    assert "Cold cache: the engine prefilled 1,900 of 1,900" in told(found)
+    assert "Busy replica: 5" in told(found)
 
 
 def test_an_engine_without_an_excuse_is_slow_itself() -> None:
-    assert "engine slow: 400 ms, though all but 20 tokens were cached" in told(explain(slow()))
+    assert "Slow engine: 400 ms, although only 20 tokens were not cached" in told(explain(slow()))
 
 
 def test_what_the_engine_did_not_tell_is_said() -> None:
-    assert "before it told" in told(explain(slow(cached_tokens=None)))
+    assert "before it reported" in told(explain(slow(cached_tokens=None)))
 
 
 @pytest.mark.parametrize(
     ("stage", "took_ms", "said"),
     [
-        ("assemble", 12.0, "assembly slow: 12.0 ms for 1,900 tokens (other files: 20"),
-        ("admit", 4.0, "admission slow: 4.0 ms"),
-        ("authenticate", 30.0, "gateway busy: 30.0 ms"),
-        ("route", 3.0, "routing slow: 3.0 ms"),
-        ("filter", 50.0, "held back: the filter took 50 ms"),
+        ("assemble", 12.0, "Slow prompt assembly: 12.0 ms for 1,900 tokens (other files: 20"),
+        ("admit", 4.0, "Slow admission: 4.0 ms"),
+        ("authenticate", 30.0, "Gateway busy: the request waited 30.0 ms"),
+        ("route", 3.0, "Slow routing: 3.0 ms"),
+        ("filter", 50.0, "Slow filter: it needed 50 ms"),
     ],
 )
 def test_each_stage_over_its_budget_is_named(stage: str, took_ms: float, said: str) -> None:
@@ -112,7 +112,7 @@ def test_each_stage_over_its_budget_is_named(stage: str, took_ms: float, said: s
 def test_a_stream_of_slow_tokens_is_told() -> None:
     found = explain(record(total_ms=2_243.0))
 
-    assert "slow client, or slow decoding: 12 tokens at 200 ms each" in told(found)
+    assert "Slow client or slow decoding: 12 tokens at 200 ms each" in told(found)
     assert not found.is_slow
 
 
@@ -121,12 +121,12 @@ def test_a_stream_of_slow_tokens_is_told() -> None:
     [
         (
             {"finish": FinishReason.CANCELLED},
-            "cancelled: the client took it back or left after 30.0 ms",
+            "Cancelled: the client cancelled or disconnected after 30.0 ms",
         ),
-        ({"finish": FinishReason.SUPERSEDED}, "superseded"),
+        ({"finish": FinishReason.SUPERSEDED}, "Superseded: a newer request"),
         (
             {"finish": FinishReason.ERROR, "error_code": "engine_disconnected"},
-            "error: engine_disconnected after",
+            "Error: engine_disconnected after",
         ),
     ],
 )
@@ -147,21 +147,23 @@ def test_what_was_shed_never_left_admission() -> None:
     found = explain(record(finish=FinishReason.SHED, total_ms=0.5, **nothing))
 
     assert [stage.name for stage in found.stages] == ["authenticate", "admit"]
-    assert told(found).startswith("shed:")
+    assert told(found).startswith("Shed:")
 
 
 def test_why_the_filter_withheld_or_cut_is_told() -> None:
     withheld = record(finish=FinishReason.FILTERED, filter_reason="secret", first_token_ms=None)
 
-    assert "withheld by the filter: secret" in told(explain(withheld))
+    assert "Filtered: secret" in told(explain(withheld))
 
 
 def test_what_was_cut_off_is_not_blamed_on_the_filter() -> None:
     cut_off = record(finish=FinishReason.LENGTH, filter_reason="engine_disconnected")
 
-    assert "cut off: the engine was lost on the way" in told(explain(cut_off))
+    assert "Interrupted: the connection to the engine was lost" in told(explain(cut_off))
     assert "filter:" not in told(explain(cut_off))
-    assert "cut by the filter: repetition" in told(explain(record(filter_reason="repetition")))
+    assert "Truncated by the filter: repetition" in told(
+        explain(record(filter_reason="repetition"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ def test_the_waterfall_fits_and_shows_all() -> None:
 
     assert max(len(line) for line in text) <= WIDTH
     whole = "\n".join(text)
-    for said in ("acme, inline", "pool fast", "14 requests there", "cached 88", "cold: 1,812"):
+    for said in ("acme, inline", "pool fast", "14 requests there", "cached 88", "prefilled 1,812"):
         assert said in whole
     assert "First text after 403.0 ms: slow (target 100 ms)." in whole
     (generate,) = (line for line in text if line.strip().startswith("generate"))

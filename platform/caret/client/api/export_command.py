@@ -84,7 +84,9 @@ def _poll(caller: Caller, found: dict[str, Any], max_wait_s: float) -> dict[str,
         pause_s = min(pause_s * 2, _MAX_PAUSE_S)
         found = caller.request(ApiRequest("GET", f"{PATH}/{found['id']}")).json()
     if found["state"] != "finished":
-        raise ApiError(0, found["state"], found["error"] or f"It is {found['state']}.", None)
+        raise ApiError(
+            0, found["state"], found["error"] or f"The export is {found['state']}.", None
+        )
     return found
 
 

@@ -109,14 +109,14 @@ def verify(keys: PublicKeys, data: bytes, signature: Signature, *, purpose: str)
     found = next((key for key in keys.keys if key.key_id == signature.key_id), None)
     if found is None:
         raise UnknownKey(
-            "it is signed with a key that is not among yours: {key_id}", key_id=signature.key_id
+            "it is signed with a key that is not in your list: {key_id}", key_id=signature.key_id
         )
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(found.public_key))
         key.verify(signature.value, _bound(data, purpose))
     except InvalidSignature:
         raise BadSignature(
-            "its signature by the key {key_id} does not hold", key_id=signature.key_id
+            "the signature of key {key_id} is not valid", key_id=signature.key_id
         ) from None
 
 
@@ -133,7 +133,9 @@ def verify_document(keys: PublicKeys, document: Mapping[str, Any], *, purpose: s
     try:
         data = canonicalize(unsigned)
     except ValueError as error:
-        raise BadSignature("it has a number or text that is never signed") from error
+        raise BadSignature(
+            "it contains a number or text that signed documents never contain"
+        ) from error
     signature = Signature(SigningKeyId(key_id), bytes.fromhex(value))
     verify(keys, data, signature, purpose=purpose)
 

@@ -64,12 +64,12 @@ def send_request(
             answer = _spoken(asked, parts, plain, bounds)
     except (OSError, http.client.HTTPException, ValueError) as error:
         if time.monotonic() >= deadline:
-            raise RequestFailed("It took too long.") from error
-        raise RequestFailed(f"It did not answer ({type(error).__name__}).") from error
+            raise RequestFailed("The request timed out.") from error
+        raise RequestFailed(f"The endpoint did not respond ({type(error).__name__}).") from error
     if time.monotonic() >= deadline:  # closing looks like the end of a response
-        raise RequestFailed("It took too long.")
+        raise RequestFailed("The request timed out.")
     if len(answer.body) > bounds.max_bytes:
-        raise RequestFailed("It answered too much.")
+        raise RequestFailed("The response was too large.")
     return answer
 
 
@@ -103,7 +103,7 @@ def _reach(parts: SplitResult, networks: Sequence[Network], deadline: float) -> 
     Raises RequestFailed, OSError, ValueError.
     """
     if parts.scheme not in _PORTS or not parts.hostname:
-        raise RequestFailed("Its address is none.")
+        raise RequestFailed("The address is not valid.")
     egress = Egress(networks, is_encrypted=parts.scheme == "https")
     failure: OSError | None = None
     for info in _resolved(parts.hostname, parts.port or _PORTS[parts.scheme], deadline):
@@ -112,7 +112,7 @@ def _reach(parts: SplitResult, networks: Sequence[Network], deadline: float) -> 
         except OSError as error:
             failure = error
     if egress.has_refused:
-        raise RequestFailed("Its address is not a public one.") from failure
+        raise RequestFailed("The address is not public.") from failure
     raise failure or OSError("the name has no addresses")
 
 
@@ -147,9 +147,9 @@ def _resolved(host: str, port: int, deadline: float) -> list[AddressInfo]:
             )
         )
     except TimeoutError as error:
-        raise RequestFailed("Its name is not told in time.") from error
+        raise RequestFailed("The DNS lookup timed out.") from error
     except (OSError, UnicodeError) as error:
-        raise RequestFailed("Its name leads nowhere.") from error
+        raise RequestFailed("The host name does not resolve.") from error
 
 
 @contextmanager

@@ -32,7 +32,7 @@ def _issued_at(row: InvoiceRow) -> datetime:
 INVOICES: Final = Export(
     name="invoices",
     version=1,
-    title=gettext_noop("Invoices and credit notes, by the day of their issue"),
+    title=gettext_noop("Invoices and credit notes, by issue date"),
     permission=Permission.READ_BILLING,
     columns=_INVOICE,
     source=PagedRows(

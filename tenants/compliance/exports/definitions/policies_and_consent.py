@@ -31,7 +31,7 @@ def _policy_row(found: PolicyInForce) -> Row:
 POLICIES: Final = Export(
     name="policies",
     version=1,
-    title=gettext_noop("Versions of the policy, who made them and why"),
+    title=gettext_noop("Policy versions with author and reason"),
     permission=Permission.READ_POLICY,
     columns=(*_WHO, ExportColumn("policy", ColumnType.TEXT)),
     source=PagedRows(
@@ -52,7 +52,7 @@ def _layer_row(found: OverrideInForce) -> Row:
 POLICY_LAYERS: Final = Export(
     name="policy_layers",
     version=1,
-    title=gettext_noop("What is said of teams and users beyond the policy"),
+    title=gettext_noop("Policy overrides for teams and users"),
     permission=Permission.READ_OVERRIDES,
     columns=(
         ExportColumn("kind", ColumnType.TEXT),
@@ -86,7 +86,7 @@ _RECEIPT: Final = (
 CONSENT: Final = Export(
     name="consent",
     version=1,
-    title=gettext_noop("Receipts of consent given and withdrawn"),
+    title=gettext_noop("Consent receipts"),
     permission=Permission.READ_CONSENT,
     columns=_RECEIPT,
     source=PagedRows(

@@ -108,7 +108,7 @@ def _own_measures(asked: RowQuery, policy: TenantPolicy) -> Iterator[Row]:
 PROCESSING: Final = Export(
     name="processing",
     version=1,
-    title=gettext_noop("Record of processing (GDPR, article 30(2))"),
+    title=gettext_noop("Record of processing activities (GDPR, Article 30(2))"),
     permission=Permission.READ_RETENTION,
     columns=(
         ExportColumn("article", ColumnType.TEXT),

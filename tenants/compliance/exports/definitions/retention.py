@@ -54,7 +54,7 @@ def _class_row(found: DataClassReport) -> Row:
 RETENTION: Final = Export(
     name="retention",
     version=1,
-    title=gettext_noop("Classes of data, and for how long they are kept"),
+    title=gettext_noop("Data classes and their retention periods"),
     permission=Permission.READ_RETENTION,
     columns=_CLASS,
     source=ListedRows(_classes),
@@ -101,7 +101,7 @@ _HOLD: Final = (
 LEGAL_HOLDS: Final = Export(
     name="legal_holds",
     version=1,
-    title=gettext_noop("Legal holds, in force and released"),
+    title=gettext_noop("Legal holds, active and released"),
     permission=Permission.READ_RETENTION,
     columns=_HOLD,
     source=PagedRows(

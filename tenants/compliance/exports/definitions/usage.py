@@ -47,7 +47,7 @@ _RECORD_COLUMNS: Final = (
 USAGE_RECORDS: Final = Export(
     name="usage_records",
     version=1,
-    title=gettext_noop("Usage, a row for each request"),
+    title=gettext_noop("Usage by request"),
     permission=Permission.READ_USAGE,
     columns=_RECORD_COLUMNS,
     source=SqlRows(
@@ -64,7 +64,7 @@ _DAY_NAMES: Final = ("editor", "language", "model", "variant")
 USAGE_DAYS: Final = Export(
     name="usage_days",
     version=1,
-    title=gettext_noop("Usage, a row for each day and group"),
+    title=gettext_noop("Usage by day and group"),
     permission=Permission.READ_USAGE,
     columns=(
         ExportColumn("day", ColumnType.DAY),

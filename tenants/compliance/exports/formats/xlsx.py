@@ -103,8 +103,8 @@ def require_rows(num_rows: int) -> None:
     if num_rows > MAX_ROWS:
         raise InvalidValue(
             "format",
-            "A sheet of XLSX has at most {most:,} rows. "
-            "Take CSV, NDJSON or Parquet, or a shorter period.",
+            "An XLSX sheet has at most {most:,} rows. Choose CSV, NDJSON or Parquet, or "
+            "a shorter period.",
             most=MAX_ROWS,
         )
 
@@ -140,8 +140,8 @@ def _write_text(sheet: Any, row: int, column: int, text: str) -> None:
     if len(text) > MAX_CHARS:
         raise InvalidValue(
             "format",
-            "A cell of XLSX holds at most {most:,} characters. "
-            "Take CSV, NDJSON or Parquet, or a shorter period.",
+            "A cell in XLSX holds at most {most:,} characters. Choose CSV, NDJSON or "
+            "Parquet, or a shorter period.",
             most=MAX_CHARS,
         )
     sheet.write_string(row, column, text)

@@ -77,7 +77,7 @@ def _issuer(link: SignedUrl, address: str, request_id: str, now: datetime) -> Ac
             tenant_id=link.tenant_id, lookup_id=link.key, address=address, now=now
         )
     if link.user_id is None:
-        raise Forbidden("Links are given to people and keys.")
+        raise Forbidden("Only users and API keys can get download links.")
     membership = find_membership(tenant_id=link.tenant_id, user_id=link.user_id)
     status = Tenant.objects.values_list("status", flat=True).get(id=link.tenant_id)
     if status not in (TenantStatus.ACTIVE, TenantStatus.CLOSING):
@@ -93,4 +93,4 @@ def _issuer(link: SignedUrl, address: str, request_id: str, now: datetime) -> Ac
 
 
 def _no_link() -> NotFound:
-    return NotFound("This link is not good, or not any more. Ask for another.")
+    return NotFound("This link is invalid or has expired. Request a new one.")

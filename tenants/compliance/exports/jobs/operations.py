@@ -85,10 +85,10 @@ def cancel_export(*, actor: Actor, build_id: UUID, now: datetime) -> BuildView:
         try:
             state = advance(before, JobEvent.CANCEL)
         except InvalidTransition as error:
-            raise Conflict("It is {state} already.", state=before) from error
+            raise Conflict("The export is already {state}.", state=before) from error
         same = ExportJob.objects.filter(tenant_id=actor.tenant_id, id=build_id, state=before)
         if not same.update(state=state, finished_at=now):
-            raise Conflict("It has changed meanwhile. Look again.")
+            raise Conflict("The export has changed. Reload and try again.")
         row.refresh_from_db()
         record_change(
             actor=actor,
@@ -108,7 +108,7 @@ def create_signed_url(*, actor: Actor, build_id: UUID, now: datetime) -> SignedU
     with tenant_scope(actor.tenant_id):
         row = find_row(actor, build_id)
         if row.state != JobState.FINISHED or row.expires_at is None or row.expires_at <= now:
-            raise Conflict("It is {state}: there is no file.", state=row.state)
+            raise Conflict("The export is {state}, so there is no file.", state=row.state)
         expires_at = min(now + LINK_FOR, row.expires_at)
         record_read(actor=actor, action="export.link_given", target=f"export:{build_id}", now=now)
     link = SignedUrl(actor.tenant_id, build_id, expires_at, actor.user_id, actor.key)
@@ -118,20 +118,24 @@ def create_signed_url(*, actor: Actor, build_id: UUID, now: datetime) -> SignedU
 def _require_known(wish: ExportRequest) -> None:
     names = (*EXPORTS, PACK)
     if wish.definition not in names:
-        raise InvalidValue("definition", "Write one of {choices}.", choices=", ".join(names))
+        raise InvalidValue("definition", "Enter one of {choices}.", choices=", ".join(names))
     media = (PACK_MEDIA,) if wish.definition == PACK else tuple(FORMATS)
     if wish.media not in media:
-        raise InvalidValue("format", "Write one of {choices}.", choices=", ".join(media))
+        raise InvalidValue("format", "Enter one of {choices}.", choices=", ".join(media))
 
 
 def _require_room(actor: Actor) -> None:
     rows = ExportJob.objects.filter(tenant_id=actor.tenant_id)
     if rows.filter(state__in=UNDER_WAY).count() >= MAX_UNDER_WAY:
-        raise Conflict("{most} exports are under way. Wait, or cancel one.", most=MAX_UNDER_WAY)
+        raise Conflict(
+            "You already have {most} exports in progress. Wait, or cancel one.", most=MAX_UNDER_WAY
+        )
     stored = rows.filter(state=JobState.FINISHED)
     num_bytes = stored.aggregate(sum=Sum("num_bytes"))["sum"] or 0
     if stored.count() >= MAX_STORED or num_bytes >= MAX_STORED_BYTES:
-        raise Conflict("Too many exports are kept. They go after a week.")
+        raise Conflict(
+            "You have reached the limit of stored exports. Each export is deleted after a week."
+        )
 
 
 def _members(wish: ExportRequest) -> list[ExportProgress]:

@@ -86,7 +86,7 @@ def list_definitions(*, actor: Actor) -> list[DefinitionView]:
         for each in EXPORTS.values()
         if may(actor, each.name)
     ]
-    title = gettext_noop("Evidence pack, all of them in one")
+    title = gettext_noop("Evidence pack (all exports in one file)")
     pack = DefinitionView(PACK, PACK_VERSION, title, True, [])
     return [*found, pack] if may(actor, PACK) else found
 
@@ -118,7 +118,7 @@ def find_row(actor: Actor, build_id: UUID) -> ExportJob:
     found = ExportJob.objects.filter(tenant_id=actor.tenant_id, id=build_id)
     row = found.order_by("id").first()
     if row is None or not may(actor, row.definition):
-        raise NotFound("There is no such export.")
+        raise NotFound("This export does not exist.")
     return row
 
 

@@ -62,7 +62,9 @@ MAX_ROWS: Final = 50_000_000  # of one job
 _SLICE_S: Final = 2.0  # of reading before the next tenant's turn
 # no further turn after this: the next run continues, and other tasks run in between
 _RUN_S: Final = 5.0
-_GIVEN_UP: Final = gettext_noop("It could not be built. The operator's log says why.")
+_GIVEN_UP: Final = gettext_noop(
+    "The export could not be created. The operator's log has the details."
+)
 logger = structlog.get_logger(__name__)
 
 
@@ -180,7 +182,10 @@ def _keep(
 def _export_of(member: ExportProgress) -> Export:
     export = EXPORTS.get(member.definition)
     if export is None or export.version != member.version:
-        raise Conflict("Its definition has changed since it was asked for. Ask again.")
+        raise Conflict(
+            "The definition of this export has changed since you requested "
+            "it. Request a new export."
+        )
     return export
 
 
@@ -189,7 +194,7 @@ def _require_fit(row: ExportJob, member: ExportProgress) -> None:
         require_rows(member.rows)
     if member.rows > MAX_ROWS:
         raise InvalidValue(
-            "until", "An export has at most {most:,} rows. Take a shorter period.", most=MAX_ROWS
+            "until", "An export has at most {most:,} rows. Choose a shorter period.", most=MAX_ROWS
         )
 
 

@@ -9,7 +9,7 @@ from tests.integration.console.pages.forms import fields_of, posted
 
 
 def layer_path(person: Person) -> str:
-    return f"/policies/layers/user/{person.user_id}"
+    return f"/policies/overrides/user/{person.user_id}"
 
 
 def say(client: Client, person: Person, **changed: Any) -> Any:

@@ -46,13 +46,15 @@ def token_names(company: Company) -> list[str]:
 
 
 def form_token(client: Client) -> str:
-    found = re.search(r'name="form_token" value="([^"]+)"', client.get("/access").content.decode())
+    found = re.search(
+        r'name="form_token" value="([^"]+)"', client.get("/sign-in-settings").content.decode()
+    )
     assert found is not None
     return found[1]
 
 
 def test_a_stranger_is_sent_to_the_sign_in() -> None:
-    assert Client().get("/access")["Location"] == "/sign-in?next=/access"
+    assert Client().get("/sign-in-settings")["Location"] == "/sign-in?next=/sign-in-settings"
 
 
 @pytest.mark.parametrize(
@@ -71,25 +73,25 @@ def test_only_an_owner_is_shown_what_changes_it(
     client = sign_in_now(cast.acme.people[role])
     is_owner = role is Role.OWNER
 
-    page = client.get("/access")
+    page = client.get("/sign-in-settings")
 
     assert page.status_code == status
-    assert ("/access/provider/openid" in page.content.decode()) == is_owner
+    assert ("/sign-in-settings/provider/openid" in page.content.decode()) == is_owner
     for path in ("openid", "saml", "remove"):
-        answer = client.get(f"/access/provider/{path}")
+        answer = client.get(f"/sign-in-settings/provider/{path}")
         assert answer.status_code == (200 if is_owner else 403)
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        *("domains", f"domains/{NOBODY}/verify", f"domains/{NOBODY}/give-up"),
+        *("domains", f"domains/{NOBODY}/verify", f"domains/{NOBODY}/release"),
         *("scim", f"scim/{NOBODY}/revoke", f"groups/{NOBODY}/role"),
         *("provider/openid", "provider/saml", "provider/remove", "second-factor/required"),
     ],
 )
 def test_an_administrator_changes_nothing(company: Company, sign_in_now: SignIn, path: str) -> None:
-    answer = sign_in_now(company.administrator).post(f"/access/{path}", GOOD)
+    answer = sign_in_now(company.administrator).post(f"/sign-in-settings/{path}", GOOD)
 
     assert answer.status_code == 403
     assert rules(company) == SignInRules(is_mfa_required=False, provider=None)
@@ -99,22 +101,22 @@ def test_a_domain_is_claimed_shown_with_its_record_and_given_up(
     company: Company, client: Client
 ) -> None:
     name = f"{company.slug}.example"
-    client.post("/access/domains", {"domain": name.upper()})
+    client.post("/sign-in-settings/domains", {"domain": name.upper()})
     [claimed] = list_domains(actor=company.platform)
 
-    page = client.get("/access").content.decode()
-    asked = client.get(f"/access/domains/{claimed.id}/give-up").content.decode()
-    client.post(f"/access/domains/{claimed.id}/give-up")
+    page = client.get("/sign-in-settings").content.decode()
+    asked = client.get(f"/sign-in-settings/domains/{claimed.id}/release").content.decode()
+    client.post(f"/sign-in-settings/domains/{claimed.id}/release")
 
     assert claimed.name == name
     assert claimed.txt_record in page
-    assert f"Give {name} up?" in asked
+    assert f"Release {name}?" in asked
     assert domains(company) == []
 
 
 @pytest.mark.parametrize("name", ["", "no domain", "x" * 300])
 def test_what_is_no_domain_is_shown_again(company: Company, client: Client, name: str) -> None:
-    answer = client.post("/access/domains", {"domain": name})
+    answer = client.post("/sign-in-settings/domains", {"domain": name})
 
     assert answer.status_code == 400
     assert 'class="wrong"' in answer.content.decode()
@@ -129,27 +131,27 @@ def test_a_neighbours_domain_and_token_are_not_found(
     made = create_scim_token(actor=company.platform, name="Okta", now=now)
     client = sign_in_now(cast.acme.people[Role.OWNER])
 
-    for path in (f"domains/{domain.id}/verify", f"domains/{domain.id}/give-up"):
-        assert client.post(f"/access/{path}").status_code == 404
-    assert client.post(f"/access/scim/{made.token.id}/revoke").status_code == 404
+    for path in (f"domains/{domain.id}/verify", f"domains/{domain.id}/release"):
+        assert client.post(f"/sign-in-settings/{path}").status_code == 404
+    assert client.post(f"/sign-in-settings/scim/{made.token.id}/revoke").status_code == 404
     assert domains(company) == ["initech.example"]
     assert token_names(company) == ["Okta"]
 
 
 def test_a_second_factor_is_required(company: Company, client: Client) -> None:
-    answer = client.post("/access/second-factor/required")
+    answer = client.post("/sign-in-settings/second-factor/required")
 
-    assert answer["Location"] == "/access"
+    assert answer["Location"] == "/sign-in-settings"
     assert rules(company).is_mfa_required
 
 
 def test_a_provider_is_set_shown_without_its_secret_and_dropped(
     company: Company, client: Client
 ) -> None:
-    before = client.get("/access/provider/openid").content.decode()
-    page = client.post("/access/provider/openid", GOOD, follow=True).content.decode()
+    before = client.get("/sign-in-settings/provider/openid").content.decode()
+    page = client.post("/sign-in-settings/provider/openid", GOOD, follow=True).content.decode()
     held = rules(company).provider
-    client.post("/access/provider/remove")
+    client.post("/sign-in-settings/provider/remove")
 
     assert f"/sign-in/provider/{company.tenant_id}" in before
     assert held is not None
@@ -173,7 +175,7 @@ def test_a_provider_is_set_shown_without_its_secret_and_dropped(
 def test_a_wrong_provider_is_shown_again(
     company: Company, client: Client, path: str, changes: dict[str, str], kept: str
 ) -> None:
-    answer = client.post(f"/access/provider/{path}", GOOD | changes)
+    answer = client.post(f"/sign-in-settings/provider/{path}", GOOD | changes)
 
     text = answer.content.decode()
     assert answer.status_code == 400
@@ -190,7 +192,7 @@ def test_changing_who_signs_in_wants_to_know_who_is_there(
     client = sign_in(company.people[Role.OWNER])
 
     for path in ("openid", "saml", "remove"):
-        answer = client.post(f"/access/provider/{path}", GOOD)
+        answer = client.post(f"/sign-in-settings/provider/{path}", GOOD)
         assert answer["Location"].startswith("/account/confirm")
     assert rules(company).provider is not None
 
@@ -198,16 +200,16 @@ def test_changing_who_signs_in_wants_to_know_who_is_there(
 def test_a_scim_token_is_shown_once_and_revoked(company: Company, client: Client) -> None:
     form = {"token_name": "Okta", "form_token": form_token(client)}
 
-    page = client.post("/access/scim", form)
-    again = client.post("/access/scim", form, follow=True).content.decode()
+    page = client.post("/sign-in-settings/scim", form)
+    again = client.post("/sign-in-settings/scim", form, follow=True).content.decode()
     text = re.findall(r'<code class="whole">([^<]+)</code>', page.content.decode())[0]
     [token] = list_scim_tokens(actor=company.platform)
     names = token_names(company)
-    client.post(f"/access/scim/{token.id}/revoke")
+    client.post(f"/sign-in-settings/scim/{token.id}/revoke")
 
     assert page["Cache-Control"] == "no-store"
-    assert text not in client.get("/access").content.decode()
-    assert "No second token was made" in again
+    assert text not in client.get("/sign-in-settings").content.decode()
+    assert "We did not create a second token" in again
     assert names == ["Okta"]
     assert token_names(company) == []
 
@@ -215,7 +217,7 @@ def test_a_scim_token_is_shown_once_and_revoked(company: Company, client: Client
 def test_a_bad_name_of_a_token_is_shown_again(company: Company, client: Client) -> None:
     form = {"token_name": "a\x07b", "form_token": form_token(client)}
 
-    answer = client.post("/access/scim", form)
+    answer = client.post("/sign-in-settings/scim", form)
 
     assert answer.status_code == 400
     assert token_names(company) == []
@@ -226,6 +228,6 @@ def test_the_page_makes_few_queries(company: Company, client: Client) -> None:
         claim_domain(actor=company.platform, name=f"d{number}.example", now=timezone.now())
 
     with few_queries():
-        page = client.get("/access").content.decode()
+        page = client.get("/sign-in-settings").content.decode()
 
     assert "d2.example" in page

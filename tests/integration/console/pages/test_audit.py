@@ -51,7 +51,7 @@ def targets(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize("role", list(Role))
-@pytest.mark.parametrize("path", ["/audit", "/audit/check"])
+@pytest.mark.parametrize("path", ["/audit", "/audit/verify"])
 def test_who_may_read_the_trail_sees_it(
     company: Company, sign_in: SignIn, role: Role, path: str
 ) -> None:
@@ -169,34 +169,34 @@ def test_a_check_that_stopped_goes_on_when_asked(
     monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)
     change(company, 3)
 
-    first = audrey.post("/audit/check").content.decode()
-    second = audrey.post("/audit/check", {"after": "4"}).content.decode()
+    first = audrey.post("/audit/verify").content.decode()
+    second = audrey.post("/audit/verify", {"after": "4"}).content.decode()
 
-    assert "Entries 1 to 4 follow one another" in first
+    assert "Entries 1 to 4 form an unbroken chain" in first
     assert 'name="after" value="4"' in first
     assert "Entries 5 to " in second or ", 5 to " in second
 
 
 @pytest.mark.parametrize("after", ["-1", "x", "9" * 5_000, "10000000000000000000000"])
 def test_a_check_from_nowhere_makes_no_sense(audrey: Client, after: str) -> None:
-    assert audrey.post("/audit/check", {"after": after}).status_code == 400
+    assert audrey.post("/audit/verify", {"after": after}).status_code == 400
 
 
 def test_a_second_check_at_once_is_told_to_wait(company: Company, audrey: Client) -> None:
     with redis_lock(connect(), f"audit-check:{company.tenant_id}"):
-        answer = audrey.post("/audit/check")
+        answer = audrey.post("/audit/verify")
 
     assert answer.status_code == 409
-    assert "The chain is being checked already" in answer.content.decode()
+    assert "A verification is already running" in answer.content.decode()
 
 
 def test_the_chain_is_checked_when_asked(company: Company, audrey: Client) -> None:
-    asked = audrey.get("/audit/check").content.decode()
+    asked = audrey.get("/audit/verify").content.decode()
     with tenant_scope(company.tenant_id):
         last = find_head(tenant_id=company.tenant_id).sequence
 
-    page = audrey.post("/audit/check").content.decode()
+    page = audrey.post("/audit/verify").content.decode()
 
-    assert "The chain is whole" not in asked
-    assert "The chain is whole" in page
-    assert f"{last + 1} entries, 1 to {last + 1}" in page
+    assert "Verified: no entry was changed" not in asked
+    assert "Verified: no entry was changed" in page
+    assert f"{last + 1} entries (1 to {last + 1})" in page

@@ -62,7 +62,7 @@ def test_this_month_is_what_was_used(company: Company, bill: Client) -> None:
     assert "2,000,000" in page
     assert "€1.20" in page  # two million tokens at 0.60
     assert "€7.00" in page
-    assert "€19.00 a month" in page
+    assert "€19.00 per month" in page
 
 
 def test_without_a_plan_the_page_says_so(sign_in: SignIn) -> None:
@@ -160,7 +160,7 @@ def test_an_invoice_that_the_ledger_gives_no_more_is_told(
     by_api = bill.get(f"/api/v1/invoices/{number}{what.replace('/json', '')}")
 
     assert answer.status_code == 409
-    assert "The ledger does not give number" in answer.content.decode()
+    assert "The ledger does not reproduce document" in answer.content.decode()
     assert (by_api.status_code, by_api.json()["code"]) == (409, "invoice_not_reproducible")
 
 

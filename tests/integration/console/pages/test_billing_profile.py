@@ -72,7 +72,7 @@ def test_what_is_written_stands_on_the_next_invoice_and_the_tax_stays(
     lines = ("2 Side Street", "12345 Town")
     assert found.customer == InvoiceParty("Initrode", lines, "DE123456789", "ap@initrode.example")
     assert found.tax == InvoiceTax("VAT", 1_900)
-    assert "The next invoice is made out so." in answer.content.decode()
+    assert "Billing profile saved. It applies from the next invoice." in answer.content.decode()
 
 
 def test_the_first_profile_is_made_without_a_tax(sign_in: SignIn) -> None:

@@ -45,7 +45,7 @@ def budgets(company: Company) -> list[BudgetView]:
 
 def change(client: Client, budget: BudgetView, **fields: str) -> Any:
     asked = {"limit": "20", "is_hard": "on", "webhook_url": "", "version": str(budget.version)}
-    return client.post(f"/budgets/{budget.id}/change", asked | fields)
+    return client.post(f"/budgets/{budget.id}/edit", asked | fields)
 
 
 def wrong(page: str) -> list[str]:
@@ -64,10 +64,10 @@ def test_auditors_see_budgets_and_who_pays_writes_them(
         assert client.get(path).status_code == (200 if role in READERS else 403)
     for path in ("/budgets/new", f"{own}/delete"):
         assert client.get(path).status_code == (200 if role in WRITERS else 403)
-    for path in (f"{own}/change", f"{own}/secret"):
+    for path in (f"{own}/edit", f"{own}/secret"):
         assert (client.post(path).status_code == 403) == (role not in WRITERS)
     page = client.get(own).content.decode()
-    assert (f"{own}/change" in page) == (role in WRITERS)
+    assert (f"{own}/edit" in page) == (role in WRITERS)
 
 
 def test_nobody_is_led_to_the_sign_in() -> None:
@@ -79,7 +79,7 @@ def test_a_budget_of_the_tenant_is_made(company: Company, bill: Client) -> None:
 
     (made,) = budgets(company)
     assert (made.limit_micros, made.is_hard, made.scope) == (1_250_500_000, True, "tenant")
-    assert "The budget is in force." in page
+    assert "Budget created. It applies immediately." in page
     assert "€1,250.50" in page
 
 
@@ -163,7 +163,7 @@ def test_a_neighbours_people_and_teams_are_nobody(company: Company, bill: Client
     bob = bill.post("/budgets/new", ASKED | {"scope": "user", "person": hooli.developer.email})
 
     assert (theirs.status_code, bob.status_code) == (400, 400)
-    assert "There is no such member." in bob.content.decode()
+    assert "This member does not exist." in bob.content.decode()
     assert budgets(company) == []
 
 
@@ -173,7 +173,7 @@ def test_there_is_one_budget_for_each(company: Company, bill: Client) -> None:
     answer = bill.post("/budgets/new", ASKED)
 
     assert answer.status_code == 400
-    assert "There is a budget for this already." in answer.content.decode()
+    assert "This budget already exists." in answer.content.decode()
 
 
 def test_a_budget_is_changed(company: Company, bill: Client) -> None:
@@ -202,7 +202,7 @@ def test_of_two_changes_the_second_is_told_and_keeps_what_it_wrote(
 
     page = answer.content.decode()
     assert answer.status_code == 400
-    assert "Somebody has changed it meanwhile." in page
+    assert "Someone changed this budget while you were editing." in page
     assert 'value="77"' in page
     assert budgets(company)[0].limit_micros == 5_000_000
 
@@ -227,10 +227,10 @@ def test_deleting_asks_first_and_then_says_so(company: Company, bill: Client) ->
     kept = len(budgets(company))
     done = bill.post(path, {"version": "1"}, follow=True).content.decode()
 
-    assert "Delete the budget of Everybody?" in asked
-    assert "Version 1 is in force" in stale
+    assert "Delete budget: All users?" in asked
+    assert "The current version is 1" in stale
     assert kept == 1
-    assert "The budget is deleted" in done
+    assert "Budget deleted" in done
     assert budgets(company) == []
 
 
@@ -275,11 +275,11 @@ def test_who_is_told_is_shown(company: Company, bill: Client) -> None:
 
     page = bill.get(f"/budgets/{budget.id}").content.decode()
 
-    assert page.count("Passed together with a higher one") == 2
+    assert page.count("Reported together with a higher threshold") == 2
     for person in (company.developer, company.people[Role.OWNER], company.people[Role.BILLING]):
         assert person.email in page
-    assert "On its way" in page
-    assert "Over" in page
+    assert "Sending" in page
+    assert "Exceeded" in page
 
 
 def test_what_is_left_may_be_too_little_for_a_completion(company: Company, bill: Client) -> None:
@@ -290,11 +290,11 @@ def test_what_is_left_may_be_too_little_for_a_completion(company: Company, bill:
 
     page = bill.get(f"/budgets/{budget.id}").content.decode()
 
-    assert "Stopped" in page
-    assert "That is less than a completion may cost" in page
+    assert "Completions stopped" in page
+    assert "The rest is too small for a completion" in page
 
 
-@pytest.mark.parametrize("what", ["", "/change", "/secret", "/delete"])
+@pytest.mark.parametrize("what", ["", "/edit", "/secret", "/delete"])
 def test_a_neighbours_budget_is_not_there(company: Company, sign_in_now: SignIn, what: str) -> None:
     budget = make_budget(company)
     bob = sign_in_now(make_company("hooli", GLOBEX).administrator)

@@ -60,7 +60,7 @@ def test_hits_are_shown_by_language(company: Company, sign_in: SignIn) -> None:
     with few_queries():
         page = client.get("/cache").content.decode()
 
-    assert 'data-label="Hits">80.0%' in page
+    assert 'data-label="Hit rate">80.0%' in page
     assert "Shared" in page
 
 
@@ -83,14 +83,14 @@ def test_a_neighbour_sees_nothing_of_it(company: Company, sign_in: SignIn) -> No
 
     page = sign_in(make_company("globex", GLOBEX).administrator).get("/cache").content.decode()
 
-    assert "Nothing was counted in this time" in page
+    assert "No usage in this period" in page
 
 
 def test_who_signed_in_long_ago_shows_first_who_he_is(company: Company, sign_in: SignIn) -> None:
     answer = sign_in(company.administrator).post("/cache/purge", {"reason": "a leak"})
 
     assert answer.status_code == 302
-    assert "next=%2Faccount%2Fgo-on%2F" in answer["Location"]
+    assert "next=%2Faccount%2Fresume%2F" in answer["Location"]
     assert epoch(company) == 0
 
 
@@ -101,7 +101,7 @@ def test_a_purge_begins_an_epoch_and_is_in_the_audit_trail(
 
     page = client.post("/cache/purge", {"reason": "a leak"}, follow=True).content.decode()
 
-    assert "epoch 1 has begun" in page
+    assert "Epoch 1 has started" in page
     assert epoch(company) == 1
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="tenant.cache_purged")

@@ -15,8 +15,8 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of
 from tests.integration.console.pages.queries import few_queries
 
-PAGE = "/exclusion"
-DENIALS = "/exclusion/denials"
+PAGE = "/content-exclusion"
+DENIALS = "/content-exclusion/denials"
 TEXT = '"*":\n  - "**/.env"\npayments: ["keys/**"]'
 
 
@@ -52,7 +52,7 @@ def test_who_may_read_policies_sees_the_rules(cast: Cast, sign_in: SignIn, role:
         for permission in (Permission.READ_POLICY, Permission.WRITE_POLICY)
     )
     assert answer.status_code == (200 if may_read else 403)
-    assert ("Review the change" in answer.content.decode()) is may_write
+    assert ("Review changes" in answer.content.decode()) is may_write
     assert client.post(PAGE, {"step": "test"}).status_code == (200 if may_write else 403)
 
 
@@ -103,9 +103,9 @@ def test_what_is_in_force_is_tried_by_who_only_reads(cast: Cast, sign_in: SignIn
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('"*":\n  - *.pem', "Line 2: put what begins with * in quotes"),
+        ('"*":\n  - *.pem', "Line 2: put patterns that start with * in quotes"),
         ("x" * 70_000, "at most"),
-        ("a: [" + ",".join(f"f{n}" for n in range(201)) + "]", "At most 200 repositories"),
+        ("a: [" + ",".join(f"f{n}" for n in range(201)) + "]", "Enter at most 200 repositories"),
     ],
 )
 def test_what_is_wrong_is_told_and_kept(alice: Client, step: str, text: str, said: str) -> None:
@@ -150,7 +150,7 @@ def test_another_change_meanwhile_is_kept(company: Company, alice: Client) -> No
     second = send(alice, "review", '"*": ["b"]')
 
     assert second.status_code == 409
-    assert "You have both changed: Excluded content" in second.content.decode()
+    assert "Changed in both versions: Content exclusion" in second.content.decode()
     assert json.loads(fields_of(second.content.decode())["document"])["content_exclusion"] == {
         "*": ["b"]
     }
@@ -167,9 +167,9 @@ def test_refusals_are_counted_by_reason(company: Company, alice: Client) -> None
     with few_queries():
         page = alice.get(DENIALS, {"days": 30}).content.decode()
 
-    assert "The path is excluded" in page
+    assert "Path excluded" in page
     assert ">3</td>" in page
-    assert "Withheld: looks like a secret" in page
+    assert "Filtered: possible secret" in page
     assert breakable(company.developer.email) in page
 
 
@@ -184,14 +184,14 @@ def test_one_who_sees_his_own_usage_sees_his_own_refusals(
     file = client.get(DENIALS, {"as": "csv"}).content.decode()
 
     assert "1 request" in page
-    assert "yours alone" in page
-    assert file.splitlines()[-1] == "yours alone"
+    assert "only your own" in page
+    assert file.splitlines()[-1] == "only your own"
 
 
 def test_the_neighbours_refusals_are_not_shown(cast: Cast, company: Company, alice: Client) -> None:
     make_completion(cast.globex, cast.globex.developer, finish="error", error_code="path_excluded")
 
-    assert "Nothing was refused" in alice.get(DENIALS).content.decode()
+    assert "No blocked requests" in alice.get(DENIALS).content.decode()
 
 
 def test_a_span_that_is_not_offered_is_told(alice: Client) -> None:

@@ -53,7 +53,7 @@ def test_variants_stand_side_by_side_with_their_intervals(
     assert "<h2>window</h2>" in page
     assert page.index("control") < page.index("wide")
     assert '<span class="name">50.0%</span> <span class="soft interval">23.7% to 76.3%' in page
-    assert "too few to tell" in page
+    assert "not enough data" in page
     assert "better" not in page
 
 
@@ -62,7 +62,7 @@ def test_a_variant_of_few_people_is_not_shown(company: Company, sign_in: SignIn)
 
     page = sign_in(company.administrator).get("/experiments").content.decode()
 
-    assert page.count("not shown: too few people") == 2
+    assert page.count("hidden to protect small groups") == 2
 
 
 def test_a_file_has_what_the_page_shows(company: Company, sign_in: SignIn) -> None:
@@ -83,4 +83,4 @@ def test_a_neighbour_sees_none_of_it(company: Company, sign_in: SignIn) -> None:
     tried(company, num=5)
     client = sign_in(make_company("globex", GLOBEX).administrator)
 
-    assert "No experiment has touched" in client.get("/experiments").content.decode()
+    assert "No experiments for these requests" in client.get("/experiments").content.decode()

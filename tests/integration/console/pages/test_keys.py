@@ -16,7 +16,7 @@ from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_k
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
-OWN = "/keys/new", "/keys/rules", "/keys/Ab3dE6gH/rotate", "/keys/Ab3dE6gH/revoke"
+OWN = "/keys/new", "/keys/policy", "/keys/Ab3dE6gH/rotate", "/keys/Ab3dE6gH/revoke"
 HTMX = {"HX-Request": "true"}
 
 
@@ -175,7 +175,7 @@ def test_the_file_has_what_the_page_shows_and_no_formulas(company: Company, clie
 
 def test_without_keys_the_page_says_so(client: Client) -> None:
     assert "No keys yet" in listed(client)
-    assert "No such keys" in listed(client, q="x")
+    assert "No keys found" in listed(client, q="x")
 
 
 def test_a_list_makes_few_queries(company: Company, client: Client) -> None:
@@ -195,7 +195,7 @@ def test_revoking_asks_first_then_revokes_with_the_reason(company: Company, clie
     done = client.post(f"/keys/{lookup_id}/revoke", {"reason": "lost"}, follow=True)
 
     assert "Revoke Laptop?" in asked
-    assert "Laptop is revoked" in done.content.decode()
+    assert "Laptop revoked" in done.content.decode()
     found = find_key(actor=company.administrator.actor, lookup_id=lookup_id, now=timezone.now())
     assert found.state is KeyState.REVOKED
     with tenant_scope(company.tenant_id):
@@ -222,7 +222,7 @@ def test_a_keys_page_says_what_is_to_be_done(company: Company, client: Client) -
     with few_queries():
         page = client.get(f"/keys/{lookup_id}").content.decode()
 
-    assert f"{company.developer.email} was shown this key" in page
+    assert f"{company.developer.email} knows the secret of this key" in page
     assert "Leaked" in page
 
 
@@ -230,13 +230,13 @@ def test_rules_for_keys_are_a_new_version_of_the_policy(company: Company, client
     version = find_policy(tenant_id=company.tenant_id).version
     form = {"max_key_lifetime_days": "30", "revoke_idle_keys_after_days": "", "version": version}
 
-    refused = client.post("/keys/rules", form)
-    done = client.post("/keys/rules", form | {"reason": "Audit"}, follow=True)
-    outdated = client.post("/keys/rules", form | {"reason": "Audit"})
+    refused = client.post("/keys/policy", form)
+    done = client.post("/keys/policy", form | {"reason": "Audit"}, follow=True)
+    outdated = client.post("/keys/policy", form | {"reason": "Audit"})
 
     assert refused.status_code == 400
     assert 'value="30"' in refused.content.decode()
-    assert "in force" in done.content.decode()
+    assert "Key policy applied." in done.content.decode()
     assert outdated.status_code == 400
     held = find_policy(tenant_id=company.tenant_id)
     assert (held.version, held.policy.max_key_lifetime_days) == (version + 1, 30)

@@ -37,20 +37,22 @@ from tests.stack.services import Services
 
 # Path and column names.
 LISTS: Final = {
-    "/account/data": "user,kind,answer,wording,wording_sha256,said_by,created_at",
-    "/budgets": "whose,scope,spent_micros,limit_micros,currency,stops,created_at",
-    "/exclusion/denials": "reason,asked_for,who,num,last_at",
+    "/account/my-data": "user,kind,decision,consent_text,consent_text_sha256,changed_by,created_at",
+    "/budgets": "name,scope,spent_micros,limit_micros,currency,is_hard,created_at",
+    "/content-exclusion/denials": "reason,mode,user,count,last_seen_at",
     "/members/invitations": "email,role,state,invited_by,created_at,mailed_at,expires_at",
-    "/policies/layers": "of,name,version,said,author,reason,created_at",
+    "/policies/overrides": "kind,name,version,override,author,reason,created_at",
     "/policies/versions": "version,created_at,author,reason",
-    "/privacy/erasures": "user,reason,rows,demanded_at,erased_at",
+    "/privacy/erasures": "user,reason,rows,requested_at,erased_at",
     "/privacy/members": "email,name,telemetry,training,member_since",
-    "/privacy/receipts": "user,kind,answer,wording,wording_sha256,said_by,created_at",
-    "/privacy/withdrawals": "user,reason,items,bytes,keys,unreadable_since,gone_at",
+    "/privacy/receipts": "user,kind,decision,consent_text,consent_text_sha256,"
+    "changed_by,created_at",
+    "/privacy/withdrawals": "user,reason,items,bytes,keys,unreadable_since,deleted_at",
     "/retention/certificates": "number,what,method,created_at,id",
-    "/retention/holds": "matter,reason,whose,since,until,placed_at,released_at",
-    "/retention/runs": "class,began_at,finished_at,days,before,created,deleted,after,on_hold",
-    "/sinks": "name,kind,origin,delivered_sequence,waiting,delivered_at,failed_since,created_at",
+    "/retention/holds": "matter,reason,user,since,until,created_at,released_at",
+    "/retention/purges": "class,began_at,finished_at,days,before,created,deleted,after,on_hold",
+    "/audit-sinks": "name,kind,origin,delivered_sequence,waiting,delivered_at,failed_since,"
+    "created_at",
 }
 
 
@@ -162,7 +164,7 @@ def test_a_file_that_is_cut_says_so(
     _, *said = rows_of(owner, "/privacy/withdrawals")
 
     assert len(said) == MAX_PAGE + 1
-    assert said[-1][0].startswith(f"Cut here: a file has {MAX_PAGE} rows at most.")
+    assert said[-1][0].startswith(f"Truncated: a file has at most {MAX_PAGE} rows.")
 
 
 def test_the_ledgers_file_has_both_sides_and_keeps_to_the_filter(owner: Client) -> None:
@@ -188,13 +190,13 @@ def test_what_was_refused_is_sorted_as_asked(company: Company, owner: Client) ->
         )
 
     def shown(**asked: str) -> list[list[str]]:
-        return rows_of(owner, "/exclusion/denials", **asked)[1:]
+        return rows_of(owner, "/content-exclusion/denials", **asked)[1:]
 
     numbers = [int(row[3]) for row in shown(sort="num")]
     assert numbers == sorted(numbers)
     assert [int(row[3]) for row in shown()] == numbers[::-1]
     assert [row[1] for row in shown(sort="mode")] == sorted(row[1] for row in shown())
-    page = owner.get("/exclusion/denials", {"sort": "-last"}).content.decode()
+    page = owner.get("/content-exclusion/denials", {"sort": "-last"}).content.decode()
     assert 'aria-sort="descending"' in page
 
 

@@ -123,7 +123,7 @@ def test_sending_the_form_again_makes_no_second_key(company: Company, client: Cl
 
     again = client.post("/keys/new", form, follow=True)
 
-    assert "No second key was made" in again.content.decode()
+    assert "We did not create a second key" in again.content.decode()
     assert len(keys_of(company)) == 1
 
 
@@ -201,7 +201,7 @@ def test_a_rotated_key_gets_a_new_text_and_the_old_one_ends_as_asked(
     assert holds(tenant_id=company.tenant_id, key=key_in(page), now=now)
     assert holds(tenant_id=company.tenant_id, key=old, now=now)
     assert not holds(tenant_id=company.tenant_id, key=old, now=now + timedelta(hours=2))
-    assert "Good until" in client.get(f"/keys/{old.lookup_id}").content.decode()
+    assert "Valid until" in client.get(f"/keys/{old.lookup_id}").content.decode()
 
 
 @pytest.mark.parametrize("changes", [{"overlap": "9"}, {"lifetime": "never"}, {"reason": "x\0"}])
@@ -226,4 +226,4 @@ def test_a_revoked_key_is_not_rotated(company: Company, client: Client) -> None:
     answer = client.get(f"/keys/{lookup_id}/rotate", follow=True)
 
     assert answer.redirect_chain[-1][0] == f"/keys/{lookup_id}"
-    assert "Only a key that is in force" in answer.content.decode()
+    assert "You can rotate only active keys" in answer.content.decode()

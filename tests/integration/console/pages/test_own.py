@@ -18,7 +18,7 @@ from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
-PAGE = "/account/data"
+PAGE = "/account/my-data"
 YES = {"agrees": "on", "wording": ["telemetry-1", "training-1"]}
 
 
@@ -85,7 +85,7 @@ def test_one_agrees_to_each_for_itself_and_a_receipt_is_shown(
     assert "the text around the cursor" in shown
     assert first == UserConsent(telemetry=True, training=False)
     assert given(willing) == UserConsent(telemetry=True, training=True)
-    assert page.count('data-label="Answer"') == 2
+    assert page.count('data-label="Decision"') == 2
     with tenant_scope(willing.tenant_id):
         assert AuditEntry.objects.filter(action="consent.changed").count() == 2
 
@@ -126,13 +126,13 @@ def test_training_is_withdrawn_alone_and_telemetry_with_it(willing: Company, ada
     ada.post(f"{PAGE}/consent/training", YES)
     ada.post(f"{PAGE}/consent/telemetry/withdraw")
 
-    assert "part of no data set" in asked
+    assert "not part of any training data set" in asked
     assert without_training == UserConsent(telemetry=True, training=False)
     assert given(willing) == NO_CONSENT
 
 
 def test_withdrawing_what_was_never_given_leaves_no_receipt(willing: Company, ada: Client) -> None:
-    assert "nothing to withdraw" in ada.get(f"{PAGE}/consent/telemetry/withdraw").content.decode()
+    assert "Nothing to withdraw" in ada.get(f"{PAGE}/consent/telemetry/withdraw").content.decode()
 
     ada.post(f"{PAGE}/consent/telemetry/withdraw")
 
@@ -147,7 +147,7 @@ def test_an_administrators_page_shows_his_own_receipts_alone(
 
     page = sign_in(willing.administrator).get(PAGE).content.decode()
 
-    assert "You have agreed to nothing" in page
+    assert "You have not consented to anything" in page
 
 
 @pytest.mark.parametrize("kind", ["x", "telemetry-1"])

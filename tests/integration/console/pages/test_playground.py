@@ -226,4 +226,4 @@ def test_what_is_refused_is_said(company: Company, sign_in: SignIn) -> None:
     answer = sign_in(company.developer).post(START)
 
     assert answer.status_code == 409
-    assert "keys already" in answer.json()["message"]
+    assert "keys, which is the limit" in answer.json()["message"]

@@ -27,7 +27,7 @@ PAGES = (
     "/policies/effective",
     "/policies/explain",
 )
-WRITTEN = ("/policies/edit", "/policies/layers/new", "/policies/review?from=1")
+WRITTEN = ("/policies/edit", "/policies/overrides/new", "/policies/review?from=1")
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def say_with_api(company: Company, **fields: object) -> int:
     ).version
 
 
-@pytest.mark.parametrize("path", [*PAGES, *WRITTEN, "/policies/layers"])
+@pytest.mark.parametrize("path", [*PAGES, *WRITTEN, "/policies/overrides"])
 def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
     answer = Client().get(path)
 
@@ -96,7 +96,7 @@ def test_who_may_not_write_them_is_refused(
 
 @pytest.mark.parametrize("role", list(Role))
 def test_what_is_said_of_others_is_for_few(cast: Cast, sign_in: SignIn, role: Role) -> None:
-    answer = sign_in(cast.acme.people[role]).get("/policies/layers")
+    answer = sign_in(cast.acme.people[role]).get("/policies/overrides")
 
     assert answer.status_code == (
         200 if role_has_permission(role, Permission.READ_OVERRIDES) else 403
@@ -127,7 +127,7 @@ def test_the_form_as_it_is_shown_changes_nothing(company: Company, alice: Client
     assert answer.status_code == 200
     document = json.loads(fields_of(answer.content.decode())["document"])
     assert read_policy(document) == held(company)
-    assert "Nothing changes" in answer.content.decode()
+    assert "No changes" in answer.content.decode()
 
 
 def test_a_review_says_what_changes_for_whom_and_saves_nothing(
@@ -163,7 +163,7 @@ def test_a_reviewed_change_is_saved_with_its_reason(company: Company, alice: Cli
         company.administrator.email,
     )
     assert found.policy.has_public_code_filter
-    assert "Version 2 is in force" in alice.get("/policies").content.decode()
+    assert "Version 2 saved" in alice.get("/policies").content.decode()
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.order_by("-sequence").first()
     assert entry is not None
@@ -178,9 +178,7 @@ def test_the_policy_may_require_that_requests_name_their_file(
     posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "Exclusion"}))
 
     assert find_policy(tenant_id=company.tenant_id).policy.requires_path
-    assert "Refuse requests that do not name their file" in (
-        alice.get("/policies/edit").content.decode()
-    )
+    assert "Require a file path with each request" in (alice.get("/policies/edit").content.decode())
 
 
 def test_without_a_reason_nothing_is_saved_and_the_draft_is_kept(
@@ -259,7 +257,7 @@ def test_what_both_changed_is_named(company: Company, alice: Client) -> None:
 
     page = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
 
-    assert "You have both changed: Retrieval" in page.content.decode()
+    assert "Changed in both versions: Retrieval" in page.content.decode()
     assert held(company).retrieval == ("theirs",)
 
 
@@ -300,9 +298,9 @@ def test_that_a_version_was_undone_is_said_in_the_readers_language(
     in_german = alice.get("/policies/versions").content.decode()
     alice.cookies["caret-language"] = "en"
     in_english = alice.get("/policies/versions").content.decode()
-    assert get_policy(actor=company.platform).reason == "Undoes version 2."
-    assert "Macht Version 2 rückgängig." in in_german
-    assert "Undoes version 2." in in_english
+    assert get_policy(actor=company.platform).reason == "Undo of version 2."
+    assert "Version 2 rückgängig gemacht." in in_german
+    assert "Undo of version 2." in in_english
 
 
 def test_a_version_that_is_not_in_force_any_more_is_not_undone(

@@ -39,11 +39,11 @@ def test_something_is_said_of_a_user_and_lifted(company: Company, alice: Client)
     )
 
     policy = effective_policy(tenant_id=company.tenant_id, user_id=ada.user_id)
-    page = alice.get("/policies/layers").content.decode()
+    page = alice.get("/policies/overrides").content.decode()
     lifted = fields_of(alice.get(f"{layer_path(ada)}/review").content.decode())
     posted(alice, f"{layer_path(ada)}/review", **(lifted | {"reason": "Hired"}))
 
-    assert answer["Location"] == "/policies/layers"
+    assert answer["Location"] == "/policies/overrides"
     assert policy.features == frozenset({Mode.INLINE})
     assert "keys/**" in policy.content_exclusion["*"]
     assert ada.email in page
@@ -54,9 +54,9 @@ def test_something_is_said_of_a_user_and_lifted(company: Company, alice: Client)
 def test_something_is_said_of_a_team(company: Company, alice: Client) -> None:
     team_id = make_team(company, "Contractors")
 
-    chosen = alice.post("/policies/layers/new", {"team": team_id, "user_email": ""})
+    chosen = alice.post("/policies/overrides/new", {"team": team_id, "user_email": ""})
 
-    assert chosen["Location"] == f"/policies/layers/team/{team_id}"
+    assert chosen["Location"] == f"/policies/overrides/team/{team_id}"
     with few_queries():
         assert "Contractors" in alice.get(chosen["Location"]).content.decode()
 
@@ -64,14 +64,14 @@ def test_something_is_said_of_a_team(company: Company, alice: Client) -> None:
 def test_a_user_is_chosen_by_his_address(company: Company, alice: Client) -> None:
     ada = company.developer
 
-    chosen = alice.post("/policies/layers/new", {"user_email": ada.email.upper()})
+    chosen = alice.post("/policies/overrides/new", {"user_email": ada.email.upper()})
 
     assert chosen["Location"] == layer_path(ada)
 
 
 @pytest.mark.parametrize("email", ["", "nobody@nowhere.example"])
 def test_nobody_is_chosen_is_told(alice: Client, email: str) -> None:
-    answer = alice.post("/policies/layers/new", {"team": "", "user_email": email})
+    answer = alice.post("/policies/overrides/new", {"team": "", "user_email": email})
 
     assert (answer.status_code, answer.content.decode().count('class="wrong"')) == (400, 1)
     assert f'value="{email}"' in answer.content.decode() or not email
@@ -85,7 +85,7 @@ def test_bad_values_of_a_layer_are_told_with_their_line(company: Company, alice:
 
     page = answer.content.decode()
     assert answer.status_code == 400
-    assert "Line 2: put what begins with * in quotes" in page
+    assert "Line 2: put patterns that start with * in quotes" in page
     assert "- *.pem" in page
     with tenant_scope(company.tenant_id):
         assert not PolicyOverrideVersion.objects.exists()
@@ -110,7 +110,7 @@ def test_the_second_who_speaks_of_a_user_is_told(company: Company, alice: Client
 def test_the_neighbours_are_not_found(
     cast: Cast, company: Company, alice: Client, kind: str
 ) -> None:
-    path = f"/policies/layers/{kind}/{cast.globex.developer.user_id}"
+    path = f"/policies/overrides/{kind}/{cast.globex.developer.user_id}"
 
     assert alice.get(path).status_code == 404
     assert alice.get(f"{path}/review").status_code == 404

@@ -52,14 +52,14 @@ def alice(company: Company, sign_in: SignIn) -> Client:
 
 
 def person_path(person: Person) -> str:
-    return f"/privacy/people/{person.user_id}"
+    return f"/privacy/data-subjects/{person.user_id}"
 
 
 def erasures(company: Company) -> list[Any]:
     return list_erasures(actor=company.administrator.actor, limit=5, cursor=None).rows
 
 
-@pytest.mark.parametrize("path", [*CONSENT, "/privacy/people", "/privacy/allowance"])
+@pytest.mark.parametrize("path", [*CONSENT, "/privacy/data-subjects", "/privacy/content-capture"])
 def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
     assert Client().get(path)["Location"].startswith("/sign-in")
 
@@ -70,8 +70,8 @@ def test_each_role_sees_what_it_may(cast: Cast, sign_in: SignIn, role: Role) -> 
     needs = dict.fromkeys(CONSENT, Permission.READ_CONSENT) | {
         "/privacy/members": Permission.READ_CONSENT,
         "/privacy/erasures": Permission.READ_CONSENT,
-        "/privacy/allowance": Permission.WRITE_POLICY,
-        "/privacy/people": Permission.EXPORT_DATA_SUBJECTS,
+        "/privacy/content-capture": Permission.WRITE_POLICY,
+        "/privacy/data-subjects": Permission.EXPORT_DATA_SUBJECTS,
     }
 
     for path, permission in needs.items():
@@ -88,9 +88,9 @@ def test_consent_is_counted_and_listed_by_member(willing: Company, alice: Client
     members = alice.get("/privacy/members").content.decode()
     receipts = alice.get("/privacy/receipts").content.decode()
 
-    assert "Users may agree" in overview
+    assert "Users can consent" in overview
     assert "Caret may keep content of my completions" in overview
-    assert members.count("Agrees") == 1
+    assert members.count("Consented") == 1
     assert breakable(willing.developer.email) in members
     assert receipts.count('data-label="Answer"') == 3
 
@@ -98,8 +98,10 @@ def test_consent_is_counted_and_listed_by_member(willing: Company, alice: Client
 def test_the_tenants_switch_goes_by_a_review_and_leaves_a_receipt(
     company: Company, alice: Client
 ) -> None:
-    fields = fields_of(alice.get("/privacy/allowance").content.decode())
-    review = alice.post("/privacy/allowance", fields | {"telemetry": "on", "retention_days": "9"})
+    fields = fields_of(alice.get("/privacy/content-capture").content.decode())
+    review = alice.post(
+        "/privacy/content-capture", fields | {"telemetry": "on", "retention_days": "9"}
+    )
     draft = fields_of(review.content.decode())
     answer = alice.post("/policies/review", draft | {"step": "save", "reason": "Quality"})
 
@@ -112,11 +114,13 @@ def test_the_tenants_switch_goes_by_a_review_and_leaves_a_receipt(
 
 
 def test_a_draft_of_the_switch_comes_back_from_its_review(alice: Client) -> None:
-    fields = fields_of(alice.get("/privacy/allowance").content.decode())
-    review = alice.post("/privacy/allowance", fields | {"telemetry": "on", "retention_days": "9"})
+    fields = fields_of(alice.get("/privacy/content-capture").content.decode())
+    review = alice.post(
+        "/privacy/content-capture", fields | {"telemetry": "on", "retention_days": "9"}
+    )
 
     page = alice.post(
-        "/privacy/allowance", fields_of(review.content.decode()) | {"step": "edit"}
+        "/privacy/content-capture", fields_of(review.content.decode()) | {"step": "edit"}
     ).content.decode()
 
     assert fields_of(page)["retention_days"] == "9"
@@ -128,9 +132,9 @@ def test_a_draft_of_the_switch_comes_back_from_its_review(alice: Client) -> None
 def test_a_wrong_switch_is_told_and_saves_nothing(
     company: Company, alice: Client, wrong: dict[str, str]
 ) -> None:
-    fields = fields_of(alice.get("/privacy/allowance").content.decode()) | {"telemetry": "on"}
+    fields = fields_of(alice.get("/privacy/content-capture").content.decode()) | {"telemetry": "on"}
 
-    answer = alice.post("/privacy/allowance", fields | wrong)
+    answer = alice.post("/privacy/content-capture", fields | wrong)
 
     assert answer.status_code == 400
     assert answer.content.decode().count('class="wrong"') == 1
@@ -140,7 +144,7 @@ def test_a_wrong_switch_is_told_and_saves_nothing(
 def test_a_person_is_found_by_his_address(company: Company, alice: Client) -> None:
     ada = company.developer
 
-    answer = alice.get("/privacy/people", {"email": ada.email.upper()})
+    answer = alice.get("/privacy/data-subjects", {"email": ada.email.upper()})
 
     assert answer["Location"] == person_path(ada)
     with few_queries():
@@ -149,7 +153,7 @@ def test_a_person_is_found_by_his_address(company: Company, alice: Client) -> No
 
 def test_nobody_is_found_is_told(cast: Cast, alice: Client) -> None:
     for email in ("nobody@nowhere.example", cast.globex.developer.email):
-        answer = alice.get("/privacy/people", {"email": email})
+        answer = alice.get("/privacy/data-subjects", {"email": email})
         assert answer.status_code == 400
         assert email in answer.content.decode()
 
@@ -183,7 +187,7 @@ def test_a_person_is_erased_by_typing_the_address(company: Company, alice: Clien
     assert again.status_code == 400
     page = alice.get("/privacy/erasures").content.decode()
     assert company.developer.user_id in page
-    assert "Under way" in page
+    assert "In progress" in page
 
 
 def test_an_auditor_neither_exports_nor_erases(cast: Cast, sign_in: SignIn) -> None:
@@ -197,7 +201,7 @@ def test_an_auditor_neither_exports_nor_erases(cast: Cast, sign_in: SignIn) -> N
 
 def test_the_neighbours_are_not_found(cast: Cast, alice: Client) -> None:
     for user_id in (cast.globex.developer.user_id, str(uuid4())):
-        path = f"/privacy/people/{user_id}"
+        path = f"/privacy/data-subjects/{user_id}"
         assert alice.get(path).status_code == 404
         assert alice.post(f"{path}/bundle", {"reason": "r"}).status_code == 404
         assert alice.get(f"{path}/erase").status_code == 404

@@ -38,7 +38,7 @@ from tests.integration.console.pages.step_up import confirmed
 PAGES = (
     "/retention",
     "/retention/holds",
-    "/retention/runs",
+    "/retention/purges",
     "/retention/certificates",
     "/retention/verify",
 )
@@ -123,7 +123,7 @@ def test_a_count_comes_before_saving_and_changes_nothing(company: Company, alice
     with few_queries():
         page = alice.get(f"{USAGE}?days=90").content.decode()
 
-    assert "Would be deleted" in page
+    assert "To be deleted" in page
     assert days_of(company) == 400
 
 
@@ -212,7 +212,7 @@ def test_the_neighbours_people_are_no_members(cast: Cast, company: Company, alic
 
     page = alice.post("/retention/holds/new", fields).content.decode()
 
-    assert "This user is no member of the tenant." in page
+    assert "This user is not a member of the tenant." in page
 
 
 def test_a_hold_is_not_released_twice_nor_without_a_reason(company: Company, alice: Client) -> None:
@@ -232,7 +232,7 @@ def test_a_certificate_is_shown_verified_and_downloaded(company: Company, alice:
     file = alice.get(f"{path}/file")
 
     assert path in listed
-    assert "it is as this installation signed it" in page
+    assert "the signature is valid" in page
     assert file.content.decode() == found.document
     assert "attachment" in file["Content-Disposition"]
 
@@ -248,7 +248,7 @@ def test_a_file_is_verified_on_the_page(company: Company, alice: Client) -> None
         for file in (good, bad, none)
     ]
 
-    assert ["it is as this installation signed it" in page for page in pages] == [
+    assert ["the signature is valid" in page for page in pages] == [
         True,
         False,
         False,
@@ -266,7 +266,7 @@ def test_a_file_of_the_size_that_is_promised_fits_in_a_request(alice: Client) ->
     assert certificates._MAX_FILE_BYTES >= 1_000_000
     assert len(body) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     assert refused.status_code == 400
-    assert "This file is too large: verify it offline." in refused.content.decode()
+    assert "This file is too large. Verify it offline." in refused.content.decode()
 
 
 def test_days_that_the_policy_says_are_shown_as_its_own(company: Company, alice: Client) -> None:
@@ -286,7 +286,7 @@ def test_days_that_the_policy_says_are_shown_as_its_own(company: Company, alice:
     page = alice.get("/retention").content.decode()
 
     assert {rows[each].days for each in (DataClass.CONTENT, DataClass.CONTENT_INDEX)} == {7}
-    assert page.count("As the policy says") == 2
+    assert page.count("Set by policy") == 2
 
 
 def test_the_neighbours_are_not_found(cast: Cast, alice: Client) -> None:

@@ -21,7 +21,7 @@ def found(client: Client, asked: str, headers: dict[str, str]) -> str:
     return client.get("/search", {"q": asked}, headers=headers).content.decode()
 
 
-@pytest.mark.parametrize("path", [PREFERENCES, "/search", "/account/sign-in-again"])
+@pytest.mark.parametrize("path", [PREFERENCES, "/search", "/account/reauthenticate"])
 def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
     assert Client().get(path)["Location"] == f"/sign-in?next={path}"
 
@@ -115,7 +115,7 @@ def test_cookies_that_somebody_made_up_change_nothing(
 def test_signing_in_again_ends_the_session_and_leads_back(cast: Cast, sign_in: SignIn) -> None:
     client = sign_in(cast.acme.developer)
 
-    answer = client.post("/account/sign-in-again", {"next": PREFERENCES})
+    answer = client.post("/account/reauthenticate", {"next": PREFERENCES})
 
     assert answer["Location"] == "/sign-in?next=%2Faccount%2Fpreferences"
     assert client.get("/").status_code == 302
@@ -124,6 +124,6 @@ def test_signing_in_again_ends_the_session_and_leads_back(cast: Cast, sign_in: S
 def test_nobody_is_led_elsewhere_afterwards(cast: Cast, sign_in: SignIn) -> None:
     client = sign_in(cast.acme.developer)
 
-    answer = client.post("/account/sign-in-again", {"next": "https://evil.example/"})
+    answer = client.post("/account/reauthenticate", {"next": "https://evil.example/"})
 
     assert answer["Location"] == "/sign-in?next=%2F"

@@ -51,7 +51,7 @@ def sinks(company: Company) -> list[SinkView]:
 
 
 def make(client: Client, hook: Hook, **fields: str) -> Any:
-    return client.post("/sinks/new", {"name": "Splunk", "address": hook.url} | fields)
+    return client.post("/audit-sinks/new", {"name": "Splunk", "address": hook.url} | fields)
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -61,9 +61,11 @@ def test_auditors_see_sinks_and_administrators_make_them(
     client = sign_in(company.people[role])
 
     reads = role in PUSHERS | {Role.AUDITOR}
-    assert client.get("/sinks").status_code == (200 if reads else 403)
-    assert client.get("/sinks/new").status_code == (200 if role in PUSHERS else 403)
-    assert ('href="/sinks/new"' in client.get("/sinks").content.decode()) == (role in PUSHERS)
+    assert client.get("/audit-sinks").status_code == (200 if reads else 403)
+    assert client.get("/audit-sinks/new").status_code == (200 if role in PUSHERS else 403)
+    assert ('href="/audit-sinks/new"' in client.get("/audit-sinks").content.decode()) == (
+        role in PUSHERS
+    )
 
 
 def test_a_webhooks_secret_is_shown_once(company: Company, alice: Client, hook: Hook) -> None:
@@ -71,7 +73,7 @@ def test_a_webhooks_secret_is_shown_once(company: Company, alice: Client, hook: 
 
     assert re.search(r"whsec_[\w+/]+=", made.content.decode()) is not None
     (sink,) = sinks(company)
-    for path in ("/sinks", f"/sinks/{sink.id}"):
+    for path in ("/audit-sinks", f"/audit-sinks/{sink.id}"):
         page = alice.get(path).content.decode()
         assert "Splunk" in page
         assert "whsec_" not in page
@@ -116,11 +118,11 @@ def test_a_test_says_what_came_of_it(company: Company, alice: Client, hook: Hook
     hook.secret = secret[0]
     (sink,) = sinks(company)
 
-    well = alice.post(f"/sinks/{sink.id}/test", follow=True).content.decode()
+    well = alice.post(f"/audit-sinks/{sink.id}/test", follow=True).content.decode()
     hook.statuses = [500]
-    badly = alice.post(f"/sinks/{sink.id}/test", follow=True).content.decode()
+    badly = alice.post(f"/audit-sinks/{sink.id}/test", follow=True).content.decode()
 
-    assert "The test arrived." in well
+    assert "Test message delivered." in well
     assert "toast-error" in badly
 
 
@@ -132,8 +134,8 @@ def test_entries_are_pushed_again_from_a_number_on(
     with tenant_scope(company.tenant_id):
         last = find_head(tenant_id=company.tenant_id).sequence
 
-    alice.post(f"/sinks/{sink.id}/replay", {"from_sequence": "1"})
-    refused = alice.post(f"/sinks/{sink.id}/replay", {"from_sequence": str(last + 50)})
+    alice.post(f"/audit-sinks/{sink.id}/replay", {"from_sequence": "1"})
+    refused = alice.post(f"/audit-sinks/{sink.id}/replay", {"from_sequence": str(last + 50)})
 
     assert sinks(company)[0].delivered_sequence == 0
     assert refused.status_code == 400
@@ -145,7 +147,7 @@ def test_deleting_asks_who_is_there(
 ) -> None:
     make(alice, hook)
     (sink,) = sinks(company)
-    path = f"/sinks/{sink.id}/delete"
+    path = f"/audit-sinks/{sink.id}/delete"
 
     answer = sign_in(company.administrator).post(path)
 
@@ -173,7 +175,7 @@ def test_who_signed_in_long_ago_confirms_the_way_he_came(
     session.update(remembered)
     session.save()
 
-    answer = alice.get(f"/sinks/{sink.id}/delete")
+    answer = alice.get(f"/audit-sinks/{sink.id}/delete")
 
     assert (answer.status_code == 200) == (way is None)
     if way is not None:
@@ -183,13 +185,13 @@ def test_who_signed_in_long_ago_confirms_the_way_he_came(
 def test_deleting_asks_first_and_then_says_so(company: Company, alice: Client, hook: Hook) -> None:
     make(alice, hook)
     (sink,) = sinks(company)
-    path = f"/sinks/{sink.id}/delete"
+    path = f"/audit-sinks/{sink.id}/delete"
 
     asked = alice.get(path).content.decode()
     done = alice.post(path, follow=True).content.decode()
 
     assert "Delete Splunk?" in asked
-    assert "Nothing more is pushed to Splunk." in done
+    assert "Splunk deleted. It gets no more entries." in done
     assert sinks(company) == []
 
 
@@ -203,7 +205,7 @@ def test_a_neighbours_sink_is_not_there(
 
     for sink_id in (sink.id, uuid.uuid4()):
         ask = bob.post if what else bob.get
-        assert ask(f"/sinks/{sink_id}{what}", {"from_sequence": "1"}).status_code == 404
+        assert ask(f"/audit-sinks/{sink_id}{what}", {"from_sequence": "1"}).status_code == 404
     assert len(sinks(company)) == 1
 
 
@@ -211,6 +213,6 @@ def test_the_pages_take_few_queries(company: Company, alice: Client, hook: Hook)
     make(alice, hook)
     (sink,) = sinks(company)
 
-    for path in ("/sinks", f"/sinks/{sink.id}"):
+    for path in ("/audit-sinks", f"/audit-sinks/{sink.id}"):
         with few_queries():
             alice.get(path)

@@ -17,7 +17,7 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
 HTMX = {"HX-Request": "true"}
-_CARD = "This card goes once all of them are done."
+_CARD = "This card disappears when you complete all steps."
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def company() -> Company:
 
 
 def done(client: Client) -> list[str]:
-    page = client.get("/start").content.decode()
+    page = client.get("/onboarding").content.decode()
     return re.findall(r'step-done">.*?class="name">([^<]+?) *<', page, flags=re.DOTALL)
 
 
@@ -43,14 +43,14 @@ def test_each_role_has_its_steps(cast: Cast, sign_in: SignIn, role: Role, steps:
     client = sign_in(cast.acme.people[role])
 
     with few_queries():
-        page = client.get("/start").content.decode()
+        page = client.get("/onboarding").content.decode()
 
     assert page.count('class="step-mark"') == steps
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
 def test_who_completes_nothing_has_none(cast: Cast, sign_in: SignIn, role: Role) -> None:
-    assert sign_in(cast.acme.people[role]).get("/start").status_code == 403
+    assert sign_in(cast.acme.people[role]).get("/onboarding").status_code == 403
 
 
 def test_facts_show_what_is_done(company: Company, sign_in: SignIn) -> None:
@@ -65,16 +65,16 @@ def test_facts_show_what_is_done(company: Company, sign_in: SignIn) -> None:
 
     assert before == []
     assert made == ["Create a key"]
-    assert played == [*made, "Try it in the playground"]
-    assert done(client) == [*played, "See a completion in your editor"]
+    assert played == [*made, "Try the playground"]
+    assert done(client) == [*played, "Get a completion in your editor"]
     assert _CARD not in client.get("/").content.decode()
 
 
 @pytest.mark.parametrize("editor", [editor.code for editor in EDITORS])
 def test_each_editor_has_a_tab_of_its_own(cast: Cast, sign_in: SignIn, editor: str) -> None:
-    page = sign_in(cast.acme.developer).get("/start", {"editor": editor}).content.decode()
+    page = sign_in(cast.acme.developer).get("/onboarding", {"editor": editor}).content.decode()
 
-    assert f'/start?editor={editor}#settings" aria-current="page"' in page
+    assert f'/onboarding?editor={editor}#settings" aria-current="page"' in page
     assert "http://127.0.0.1:8401" in page
 
 
@@ -89,13 +89,13 @@ def test_the_overview_leads_there_until_it_is_put_away(company: Company, sign_in
     client = sign_in(company.developer)
     before = client.get("/").content.decode()
 
-    page = client.post("/start/put-away", follow=True).content.decode()
-    client.post("/start/bring-back")
+    page = client.post("/onboarding/dismiss", follow=True).content.decode()
+    client.post("/onboarding/restore")
     after = client.get("/").content.decode()
 
     assert _CARD in before
     assert _CARD not in page
-    assert "/start/bring-back" in page
+    assert "/onboarding/restore" in page
     assert _CARD in after
 
 

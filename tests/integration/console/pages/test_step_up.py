@@ -58,7 +58,7 @@ def needs_factor(company: Company) -> bool:
 
 
 def test_a_form_is_kept_and_carried_on_with(company: Company, client: Client) -> None:
-    answer = client.post("/access/second-factor/required")
+    answer = client.post("/sign-in-settings/second-factor/required")
     needed_before = needs_factor(company)
 
     carried_on(client, company, answer)
@@ -68,14 +68,16 @@ def test_a_form_is_kept_and_carried_on_with(company: Company, client: Client) ->
 
 def test_nothing_of_what_was_typed_is_lost(company: Company, client: Client) -> None:
     confirmed(client, company.people[Role.OWNER])
-    token = re.search(r'name="form_token" value="([^"]+)"', client.get("/access").content.decode())
+    token = re.search(
+        r'name="form_token" value="([^"]+)"', client.get("/sign-in-settings").content.decode()
+    )
     assert token is not None
     late = client.session
     late["account_authentication_methods"] = []
     late.save()
 
     name = 'Okta "west"  <1>'
-    answer = client.post("/access/scim", {"token_name": name, "form_token": token[1]})
+    answer = client.post("/sign-in-settings/scim", {"token_name": name, "form_token": token[1]})
     page = carried_on(client, company, answer)
 
     assert page.status_code == 200
@@ -95,7 +97,7 @@ def test_all_values_of_a_field_are_sent_again(company: Company, client: Client) 
     form = PendingForm("/keys/new", {"modes": ["inference", "chat"]})
     token = store_pending_form(company.people[Role.OWNER].actor, form)
 
-    page = client.get(f"/account/go-on/{token}").content.decode()
+    page = client.get(f"/account/resume/{token}").content.decode()
 
     assert re.findall(r'name="modes" value="([^"]+)"', page) == ["inference", "chat"]
 
@@ -103,7 +105,7 @@ def test_all_values_of_a_field_are_sent_again(company: Company, client: Client) 
 def test_what_one_person_sends_displaces_nothing_of_anothers(company: Company) -> None:
     owner, administrator = company.people[Role.OWNER].actor, company.administrator.actor
 
-    token = store_pending_form(owner, PendingForm("/access", {}))
+    token = store_pending_form(owner, PendingForm("/sign-in-settings", {}))
     store_pending_form(administrator, PendingForm("/keys", {}))
 
     assert find_pending_form(owner, token) is not None
@@ -112,7 +114,7 @@ def test_what_one_person_sends_displaces_nothing_of_anothers(company: Company) -
 def test_a_kept_form_is_its_senders_at_his_tenant_under_its_token(
     company: Company, cast: Cast
 ) -> None:
-    token = store_pending_form(company.platform, PendingForm("/access", {}))
+    token = store_pending_form(company.platform, PendingForm("/sign-in-settings", {}))
 
     assert find_pending_form(company.people[Role.DEVELOPER].actor, token) is None
     assert find_pending_form(cast.globex.platform, token) is None
@@ -120,7 +122,7 @@ def test_a_kept_form_is_its_senders_at_his_tenant_under_its_token(
 
 
 def test_the_newest_form_is_kept(company: Company) -> None:
-    first = store_pending_form(company.platform, PendingForm("/access", {}))
+    first = store_pending_form(company.platform, PendingForm("/sign-in-settings", {}))
     second = store_pending_form(company.platform, PendingForm("/keys", {}))
 
     assert find_pending_form(company.platform, first) is None
@@ -128,19 +130,19 @@ def test_the_newest_form_is_kept(company: Company) -> None:
 
 
 def test_what_is_too_long_is_not_kept_and_it_is_said(company: Company, client: Client) -> None:
-    answer = client.post("/access/second-factor/required", {"text": "x" * 300_000})
+    answer = client.post("/sign-in-settings/second-factor/required", {"text": "x" * 300_000})
 
     page = client.get(way_on(answer))
 
     assert page.status_code == 410
-    assert "send it again" in page.content.decode()
+    assert "submit the form again" in page.content.decode()
 
 
 def test_a_password_that_was_given_six_minutes_ago_is_asked_for_again(
     company: Company, client: Client
 ) -> None:
     confirmed(client, company.people[Role.OWNER])
-    fresh = client.get("/access/provider/openid").status_code
+    fresh = client.get("/sign-in-settings/provider/openid").status_code
     session = client.session
     for record in (records := session["account_authentication_methods"]):
         record["at"] -= 360
@@ -148,7 +150,10 @@ def test_a_password_that_was_given_six_minutes_ago_is_asked_for_again(
     session.save()
 
     assert fresh == 200
-    assert way_on(client.get("/access/provider/openid")) == "/access/provider/openid"
+    assert (
+        way_on(client.get("/sign-in-settings/provider/openid"))
+        == "/sign-in-settings/provider/openid"
+    )
 
 
 def put_in_force(company: Company, **fields: object) -> int:
@@ -208,13 +213,13 @@ def test_undoing_what_destroys_nothing_is_done_at_once(company: Company, client:
 
 
 def test_lifting_a_teams_second_factor_is_confirmed(company: Company, client: Client) -> None:
-    path = f"/policies/layers/user/{company.developer.user_id}/review"
+    path = f"/policies/overrides/user/{company.developer.user_id}/review"
     asked = {"document": '{"is_mfa_required": true}', "reason": "x"}
     client.post(path, asked)
 
     answer = client.post(path, {"document": "{}", "reason": "x"})
 
-    assert way_on(answer).startswith("/account/go-on/")
+    assert way_on(answer).startswith("/account/resume/")
 
 
 @pytest.mark.parametrize("role", [Role.OWNER, Role.ADMINISTRATOR])
@@ -251,7 +256,7 @@ def test_an_owners_invitation_is_confirmed_when_it_is_sent_again(
 
     answer = client.post(f"/members/invitations/{page.rows[0].id}/send")
 
-    assert way_on(answer).startswith("/account/go-on/")
+    assert way_on(answer).startswith("/account/resume/")
 
 
 def test_an_administrator_who_may_not_touch_owners_is_not_asked_who_he_is(

@@ -149,7 +149,7 @@ def test_a_team_is_made_renamed_and_deleted(company: Company, client: Client) ->
     renamed = names(company)
     done = client.post(f"{path}/delete", follow=True).content.decode()
 
-    assert "Anvil is made" in made.content.decode()
+    assert "Team Anvil created" in made.content.decode()
     assert renamed == ["Bellows"]
     assert "Bellows is deleted" in done
     assert names(company) == []

@@ -61,7 +61,7 @@ def a_budget(company: Company, owner: Client) -> Changed:
 
     def change(limit: str) -> Any:
         asked = {"limit": limit, "is_hard": "", "webhook_url": "", "version": str(held().version)}
-        return owner.post(f"/budgets/{made.id}/change", asked, follow=True)
+        return owner.post(f"/budgets/{made.id}/edit", asked, follow=True)
 
     def state() -> object:
         return held().limit_micros, held().is_hard, held().webhook_url
@@ -103,7 +103,7 @@ def rules(company: Company, owner: Client) -> Changed:
 
     def change(per_minute: str) -> Any:
         say(owner, ada, user_limit_per_minute=per_minute, user_limit_burst="6")
-        return owner.get("/policies/layers")
+        return owner.get("/policies/overrides")
 
     assert state() == find_policy(tenant_id=company.tenant_id).policy
     return Changed(change, state, ("60", "70"))
@@ -157,7 +157,7 @@ def test_what_was_changed_since_stays_and_that_is_told(changed: Changed, owner: 
     page = owner.post(undo, follow=True).content.decode()
 
     assert changed.state() == meanwhile
-    assert "nothing was undone" in page
+    assert "Not undone" in page
 
 
 def test_the_neighbour_and_a_developer_undo_nothing(

@@ -79,8 +79,8 @@ def test_each_group_has_few_queries(alice: Client, path: str, by: str) -> None:
 def test_groups_that_are_too_small_are_listed_without_numbers(alice: Client) -> None:
     page = shown(alice, "/usage", by="language")
 
-    assert page.count("not shown: too few people") == 1
-    assert page.count("not shown: would tell of a smaller group") == 1
+    assert page.count("hidden: too few users") == 1
+    assert page.count("hidden: would reveal a small group") == 1
     assert '<span class="name">COBOL</span>' in page
 
 
@@ -101,8 +101,8 @@ def test_a_file_says_what_its_page_says_beside_its_figures(alice: Client, path: 
     (at,) = re.findall(r"Complete up to\s*<time[^>]*>([^<]+)<", page)
     assert [line.strip('"') for line in lines[-3:]] == [
         f"Complete up to {at}",
-        "Days are counted in UTC, the last one is part of it.",
-        "Groups of fewer than 5 people are not shown.",
+        "Dates are in UTC and inclusive.",
+        "Groups of fewer than 5 users are hidden.",
     ]
 
 
@@ -110,9 +110,9 @@ def test_a_file_of_hours_or_of_ones_own_has_fewer_notes(company: Company, sign_i
     hours = sign_in(company.administrator).get("/usage", {"range": "24h", "format": "csv"})
     own = sign_in(company.developer).get("/usage", {"format": "csv"})
 
-    assert "Days are counted in UTC" not in hours.content.decode()
-    assert "people are not shown" not in own.content.decode()
-    assert own.content.decode().splitlines()[-2] == "Nothing has been counted yet"
+    assert "Dates are in UTC" not in hours.content.decode()
+    assert "users are hidden" not in own.content.decode()
+    assert own.content.decode().splitlines()[-2] == "No usage counted yet"
 
 
 def test_a_file_tells_no_more_of_small_groups(alice: Client) -> None:
@@ -186,7 +186,7 @@ def test_a_file_that_is_cut_says_so(
     )
 
     assert len(lines) == 12
-    assert lines[-1].startswith('"Cut here: a file has 10 rows at most.')
+    assert lines[-1].startswith('"Truncated: a file has at most 10 rows.')
 
 
 def test_a_file_of_a_long_time_says_since_when_it_is(company: Company, sign_in: SignIn) -> None:
@@ -194,7 +194,7 @@ def test_a_file_of_a_long_time_says_since_when_it_is(company: Company, sign_in: 
         "/usage/requests", {"range": "90d", "format": "csv"}
     )
 
-    assert "single requests of longer times" in answer.content.decode()
+    assert "For longer periods, only the most recent" in answer.content.decode()
 
 
 def test_behind_an_hour_are_the_requests_of_that_hour(alice: Client) -> None:
@@ -204,7 +204,7 @@ def test_behind_an_hour_are_the_requests_of_that_hour(alice: Client) -> None:
     found = shown(alice, f"/usage/requests?{link.replace('&amp;', '&')}")
 
     assert "start=" not in link
-    assert "Only what was asked from" in found
+    assert "Only requests from" in found
     assert links_to_requests(found)
 
 
@@ -224,7 +224,7 @@ def test_behind_another_hour_is_nothing(alice: Client) -> None:
     found = shown(alice, "/usage/requests", hour="2026-01-01T10:00:00+00:00")
 
     assert links_to_requests(found) == []
-    assert "Only what was asked from" in found
+    assert "Only requests from" in found
 
 
 def test_requests_are_listed_without_who_asked(used: Company, alice: Client) -> None:
@@ -261,7 +261,7 @@ def test_requests_of_few_people_are_not_looked_at_unseen(used: Company, alice: C
     page = shown(alice, "/usage/requests", language="cobol")
     shown(alice, "/usage/requests", language="cobol", format="csv")
 
-    assert "of few people: that you have looked" in page
+    assert "requests of only a few users" in page
     of_page, of_file = listed_in_trail(used)
     assert of_page["language"] == of_file["language"] == "cobol"
 
@@ -272,7 +272,7 @@ def test_lists_of_all_of_many_and_of_none_are_no_look(
 ) -> None:
     page = shown(alice, "/usage/requests", **query)
 
-    assert "of few people" not in page
+    assert "of only a few users" not in page
     assert listed_in_trail(used) == []
 
 
@@ -288,7 +288,7 @@ def test_the_list_of_a_tenant_of_few_people_is_its_bill(company: Company, sign_i
 def test_ones_own_requests_are_no_look(used: Company, sign_in: SignIn) -> None:
     page = shown(sign_in(used.developer), "/usage/requests", language="cobol")
 
-    assert "of few people" not in page
+    assert "of only a few users" not in page
     assert listed_in_trail(used) == []
 
 
@@ -350,9 +350,9 @@ def test_a_request_shows_its_stages_and_what_stands_out(company: Company, sign_i
         page = shown(client, f"/usage/requests/{request_id}")
 
     assert page.count('class="waterfall"') == 7
-    assert "cold: 1,900 of 1,900 prompt tokens were prefilled." in page
+    assert "Cold cache: the engine prefilled 1,900 of 1,900 prompt tokens." in page
     assert page.count('class="over"') == 1
-    assert "in the audit trail" not in page
+    assert "another user&#x27;s request" not in page
 
 
 def test_looking_at_a_colleagues_request_is_in_the_audit_trail(
@@ -362,7 +362,7 @@ def test_looking_at_a_colleagues_request_is_in_the_audit_trail(
 
     page = shown(sign_in(company.administrator), f"/usage/requests/{request_id}")
 
-    assert "in the audit trail" in page
+    assert "This is another user’s request" in page
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="request.explained")
     assert entry.target == f"request:{request_id}"
