@@ -50,7 +50,7 @@ def test_a_relayed_region_has_no_control_plane_and_nobody_who_knows_its_database
     assert "ingress" not in relay
     assert relay["egress"][-1]["to"] == RELAYED["relay"]["homeRedis"]["to"]
     given = {each["name"] for each in rendered.container("caret-relay")["env"]}
-    assert {"REDIS_URL_FILE", "CARET_HOME_REDIS_URL_FILE", "CARET_REGION"} <= given
+    assert {"REDIS_URL_FILE", "CARET_HOME_REGION_REDIS_URL_FILE", "CARET_REGION"} <= given
     assert "CARET_ROOT_SECRET_FILE" not in given
 
 

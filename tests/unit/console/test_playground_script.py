@@ -21,7 +21,8 @@ REPOSITORY: Final = Path(__file__).parents[3]
 SOURCES: Final = REPOSITORY / "console" / "playground"
 BUNDLE: Final = REPOSITORY / "console" / "static" / "playground.js"
 _RAISED: Final = re.compile(
-    r"(?:BadRequest|InvalidFrame|Busy|CompletionError|EngineError|Forbidden|Unauthenticated)"
+    r"(?:BadRequest|InvalidFrame|TooManyRequests|CompletionError|EngineError|ForbiddenRequest"
+    r"|UnauthenticatedRequest)"
     r"\(\s*\"([a-z_]+)\""
 )
 _DOCUMENTED: Final = re.compile(r"`([a-z_]+)`")

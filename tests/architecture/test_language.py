@@ -1,0 +1,161 @@
+"""Names, terms and the size of packages. The word lists are the files in `language/`."""
+
+import ast
+import re
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from caret.local.paths import REPOSITORY
+
+_LISTS: Final = Path(__file__).parent / "language"
+_PRODUCT: Final = ("platform/caret", "platform/ide/caret_ls", "inference", "tenants", "console")
+_DOCS: Final = REPOSITORY / "platform" / "docs"
+_IMPORT_ROOTS: Final = ("platform/ide/", "platform/")
+MAX_SMALL_LINES: Final = 60
+MAX_FLAT_MODULES: Final = 12
+MAX_QUESTION_SHARE: Final = 0.02
+
+
+def test_no_two_classes_have_the_same_name() -> None:
+    conventional = set(_read_list("class_names")["conventional"])
+    files: defaultdict[str, list[str]] = defaultdict(list)
+    for path, tree in _modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and node.name not in conventional:
+                files[node.name].append(path)
+
+    assert {name: paths for name, paths in files.items() if len(paths) > 1} == {}
+
+
+def test_no_class_is_named_by_a_word_that_says_too_little() -> None:
+    banned = set(_read_list("class_names")["banned"])
+    found = [
+        f"{path}: {node.name}"
+        for path, tree in _modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.name.lstrip("_") in banned
+    ]
+
+    assert found == []
+
+
+@pytest.mark.parametrize("old", sorted(tomllib.loads((_LISTS / "replaced_terms.toml").read_text())))
+def test_no_replaced_term_is_used(old: str) -> None:
+    word = re.compile(rf"(?<![\w.-]){re.escape(old)}(?![\w-])")
+    found = [name for name, text in _texts() if word.search(text)]
+
+    assert found == [], f"Use {_read_list('replaced_terms')[old]!r}."
+
+
+def test_nobody_is_called_he() -> None:
+    pronoun = re.compile(r"\b(he|him|his|himself)\b")
+    found = [
+        f"{name}:{number}"
+        for name, text in _texts()
+        for number, line in enumerate(text.splitlines(), 1)
+        if pronoun.search(line)
+    ]
+
+    assert found == []
+
+
+def test_docstrings_are_statements() -> None:
+    first = Counter(_first_words())
+    questions = sum(first[word] for word in ("What", "Of", "Whether", "Who", "Whose", "How"))
+
+    assert questions / first.total() <= MAX_QUESTION_SHARE
+
+
+def test_packages_have_a_dozen_modules_at_most() -> None:
+    exceptions = _read_list("large_packages")
+    sizes = Counter(
+        str(Path(path).parent) for path, _ in _modules() if not path.endswith("__init__.py")
+    )
+    large = {package: size for package, size in sizes.items() if size > MAX_FLAT_MODULES}
+
+    assert set(large) == set(exceptions)
+
+
+def test_small_modules_have_several_importers() -> None:
+    exceptions = _read_list("small_modules")
+    importers: defaultdict[str, set[str]] = defaultdict(set)
+    for path, tree in _modules():
+        for name in _imported(tree):
+            importers[name].add(path)
+    small = {
+        path
+        for path, _ in _modules()
+        if _is_small(path) and len(importers[_module_name(path)]) == 1
+    }
+
+    assert small == set(exceptions)
+
+
+def test_each_term_of_the_glossary_is_used() -> None:
+    terms = re.findall(r"^\| \*\*(.+?)\*\*", (_DOCS / "glossary.md").read_text(), re.MULTILINE)
+    text = "\n".join(text for name, text in _texts() if name != "platform/docs/glossary.md").lower()
+    unused = [term for term in terms if not re.search(term.lower().replace(" ", r"[\s_-]+"), text)]
+
+    assert terms
+    assert unused == []
+
+
+@cache
+def _read_list(name: str) -> dict[str, Any]:
+    return tomllib.loads((_LISTS / f"{name}.toml").read_text())
+
+
+@cache
+def _modules() -> tuple[tuple[str, ast.Module], ...]:
+    """The product's modules, but for migrations, with their syntax trees."""
+    return tuple(
+        (str(path.relative_to(REPOSITORY)), ast.parse(path.read_text()))
+        for root in _PRODUCT
+        for path in sorted((REPOSITORY / root).rglob("*.py"))
+        if "migrations" not in path.parts and "vendor" not in path.parts
+    )
+
+
+@cache
+def _texts() -> tuple[tuple[str, str], ...]:
+    """What people read and write: code, templates and documents, but no history."""
+    paths = [REPOSITORY / path for path, _ in _modules()]
+    paths += (REPOSITORY / "console" / "templates").rglob("*.html")
+    paths += [path for path in _DOCS.rglob("*.md") if path.name != "CHANGELOG.md"]
+    paths += REPOSITORY.glob("*.md")
+    return tuple((str(path.relative_to(REPOSITORY)), path.read_text()) for path in sorted(paths))
+
+
+def _first_words() -> Iterator[str]:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for _, tree in _modules():
+        for node in ast.walk(tree):
+            if isinstance(node, documented) and (text := ast.get_docstring(node)):
+                yield re.split(r"[\s,:.]", text)[0]
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _module_name(path: str) -> str:
+    for root in _IMPORT_ROOTS:
+        path = path.removeprefix(root)
+    return path.removesuffix(".py").replace("/", ".")
+
+
+def _is_small(path: str) -> bool:
+    if path.endswith(("__init__.py", "/urls.py")) or "/management/commands/" in path:
+        return False
+    return len((REPOSITORY / path).read_text().splitlines()) <= MAX_SMALL_LINES
