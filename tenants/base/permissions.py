@@ -41,7 +41,7 @@ class Permission(StrEnum):
     OWN_CONSENT = "consent.own"
     READ_CONSENT = "consent.read"
     READ_BILLING = "billing.read"
-    WRITE_BILLING = "billing.write"  # whom invoices are made out to
+    WRITE_BILLING = "billing.write"  # customer details on invoices
     WRITE_BUDGETS = "budgets.write"
     READ_RETENTION = "retention.read"
     WRITE_RETENTION = "retention.write"
