@@ -1,13 +1,13 @@
 """Errors of `tenants`. Each class has a stable `code`, which the API shows.
 
-DomainError       an error of the request; never logged as an exception
-├─ Unauthenticated  the presented key is invalid, expired or not allowed here
-├─ Forbidden        the role lacks the permission
-├─ NotFound         does not exist or belongs to another tenant; the caller cannot tell which
-├─ InvalidValue     a value is malformed or out of range; `field` names it
-├─ Conflict         the current state does not allow the operation
+DomainError            an error of the request; never logged as an exception
+├─ Unauthenticated     the presented key is invalid, expired or not allowed here
+├─ Forbidden           the role lacks the permission
+├─ NotFound            does not exist or belongs to another tenant; callers cannot tell which
+├─ InvalidValue        a value is malformed or out of range; `field` names it
+├─ Conflict            the current state does not allow the operation
 │  └─ VersionConflict  another version than the expected one is in force
-└─ LimitReached     the limit for a period is used up; the caller can try again later
+└─ LimitReached        the limit for a period is used up; the caller can try again later
 """
 
 from django.utils.translation import gettext_noop

@@ -43,7 +43,7 @@ class Permission(StrEnum):
     MANAGE_OWN_CONSENT = "consent.manage_own"
     READ_CONSENT = "consent.read"
     READ_BILLING = "billing.read"
-    WRITE_BILLING = "billing.write"  # whom invoices are made out to
+    WRITE_BILLING = "billing.write"  # customer details on invoices
     WRITE_BUDGETS = "budgets.write"
     READ_RETENTION = "retention.read"
     WRITE_RETENTION = "retention.write"

@@ -21,7 +21,7 @@ class AuditSink(models.Model):
         models.BinaryField()
     )  # tenants.compliance.audit_sinks.secret_storage: the whole address and the secret
     created_at = models.DateTimeField()
-    # the cursor: all entries up to here were delivered
+    # The cursor: all entries up to here were delivered.
     delivered_sequence = models.PositiveBigIntegerField()
     delivered_at = models.DateTimeField(null=True)  # None: nothing delivered yet
     failed_since = models.DateTimeField(null=True)  # None: the last attempt succeeded

@@ -17,7 +17,7 @@ class IdempotencyRecord(models.Model):
     key_digest = models.BinaryField()  # SHA-256 of the caller's idempotency key
     request_digest = models.BinaryField()  # SHA-256 of the request's method, address and body
     status = models.PositiveSmallIntegerField()
-    # may contain a secret that is shown once, such as a key's text
+    # May contain a secret that is shown once, such as a key's text.
     sealed_body = models.BinaryField()
     created_at = models.DateTimeField()
 

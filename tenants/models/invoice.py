@@ -38,9 +38,9 @@ class Invoice(models.Model):
     id = models.UUIDField()  # for pagination
     name = models.CharField(max_length=60)  # the number as printed
     kind = models.CharField(max_length=12)  # invoice or credit_note
-    # invoice: the billed month; credit note: the month in which it is posted
+    # Invoice: the billed month; credit note: the month in which it is posted.
     month = models.DateField()
-    # the number of an invoice; None: this is an invoice
+    # The number of an invoice; None: this is an invoice.
     corrects = models.PositiveIntegerField(null=True)
     head = models.JSONField()  # tenants.billing.invoices.document.InvoiceHeader
     total_micros = models.BigIntegerField()  # negative for a credit note

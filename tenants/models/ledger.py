@@ -73,11 +73,11 @@ class LedgerEntry(models.Model):
     account = models.CharField(max_length=40)
     currency = models.CharField(max_length=3)
     amount_micros = models.BigIntegerField()  # positive: debit; negative: credit
-    # the line of usage, such as fast.prompt; "": the other side
+    # The line of usage, such as fast.prompt; "": the other side.
     line = models.CharField(max_length=40)
     day = models.DateField()  # of the transaction
     quantity = models.BigIntegerField()  # tokens or seats; 0 on the other side
-    # the day's quantity of this line up to and including this entry
+    # The day's quantity of this line up to and including this entry.
     running = models.BigIntegerField()
     price_micros = models.BigIntegerField()  # for a million tokens, or for a seat's month; else 0
 

@@ -11,14 +11,14 @@ from tenants.base.operator_roles import OperatorRole
 
 class Operator(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    # audit logs name the operator by it forever
+    # Audit logs name the operator by it forever.
     handle = models.CharField(max_length=20, unique=True)
     name = models.CharField(max_length=120)
     role = models.CharField(max_length=12, choices=[(r.value, r.name) for r in OperatorRole])
     password = models.CharField(max_length=128)  # hashed
-    # secret of the one-time codes: tenants.fleet.operators.totp
+    # Secret of the one-time codes: tenants.fleet.operators.totp.
     sealed_factor = models.BinaryField()
-    # of the last accepted code, because each is valid once
+    # Of the last accepted code, because each is valid once.
     last_step = models.BigIntegerField(default=0)
     created_at = models.DateTimeField()
     disabled_at = models.DateTimeField(null=True)  # None: enabled

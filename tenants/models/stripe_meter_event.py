@@ -33,7 +33,7 @@ class StripeEvent(models.Model):
     identifier = models.CharField(max_length=100)  # the ledger transaction and the line
     event_name = models.CharField(max_length=100)  # of the meter
     quantity = models.BigIntegerField()
-    # as reported to Stripe: the day's noon, within Stripe's 35 days
+    # As reported to Stripe: the day's noon, within Stripe's 35 days.
     occurred_at = models.DateTimeField()
     attempts = models.PositiveSmallIntegerField(default=0)
     # Time of the first attempt whose outcome is unknown; None: no attempt can have arrived unseen.

@@ -20,7 +20,7 @@ class Tenant(models.Model):
     is_mfa_required = models.BooleanField(default=False)  # when signing in with a password
     cache_epoch = models.PositiveIntegerField(default=0)  # increasing it empties the prefix cache
     snapshot_version = models.PositiveBigIntegerField(default=0)  # increases with each change
-    # the version known to be in Redis
+    # The version known to be in Redis.
     published_version = models.PositiveBigIntegerField(default=0)
     # Reports suppress groups of fewer users; 1: none.
     min_group_users = models.PositiveSmallIntegerField(default=5)

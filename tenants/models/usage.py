@@ -44,7 +44,7 @@ class UsageRecord(models.Model):
     finish = models.TextField()
     error_code = models.TextField()  # "" unless finish is error
     prompt_tokens = models.IntegerField()
-    # None: the engine was stopped before it reported
+    # None: the engine was stopped before it reported.
     cached_tokens = models.IntegerField(null=True)
     generated_tokens = models.IntegerField()
     # Milliseconds; None: not reached.
@@ -103,7 +103,7 @@ class Outcome(models.Model):
     user_id = models.UUIDField(null=True)
     event = models.TextField()
     chars = models.IntegerField()
-    # since the suggestion was shown; for persisted: since it was accepted
+    # Since the suggestion was shown; for persisted: since it was accepted.
     after_ms = models.IntegerField()
     lines = models.IntegerField(null=True)  # None: from before the column existed
     # Only for persisted.

@@ -2,8 +2,8 @@
 
     # every repository
     "*":
-    - "**/.env"
-    - "secrets/**"
+      - "**/.env"
+      - "secrets/**"
     payments: ["src/keys/**", "*.pem"]
 
 It is a strict subset of YAML, parsed line by line. A line that is not understood is an error with

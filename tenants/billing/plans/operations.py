@@ -115,9 +115,10 @@ def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime, reason
 
 
 def _require_known_day(tenant_id: TenantId, starts_on: date) -> None:
-    """Check that the day is not before the tenant's first month. Raises InvalidValue.
+    """Check that the day is not before the tenant's first month.
 
-    Each day from the first is posted, and a mistyped year would add thousands of days.
+    Each day from the first is posted, and a mistyped year would add thousands of days. Raises
+    InvalidValue.
     """
     first = month_of(utc_day(Tenant.objects.get(id=tenant_id).created_at))
     if starts_on < first:

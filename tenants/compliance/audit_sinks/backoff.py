@@ -9,7 +9,7 @@ MAX_WAIT: Final = timedelta(hours=1)
 _FIRST_WAIT: Final = timedelta(seconds=5)
 _SLOW: Final = timedelta(seconds=1)
 _SLOW_EACH: Final = timedelta(milliseconds=50)  # per message
-# multiple of the time taken, so that a slow sink occupies a worker for a quarter of the time
+# Multiple of the time taken, so that a slow sink occupies a worker for a quarter of the time.
 _REST: Final = 3
 
 

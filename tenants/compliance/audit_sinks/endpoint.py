@@ -39,7 +39,7 @@ _SCHEMES: Final = MappingProxyType(
         "https": _Scheme(SinkKind.WEBHOOK, True, 443),
         "http": _Scheme(SinkKind.WEBHOOK, False, 80),
         "syslog+tls": _Scheme(SinkKind.SYSLOG, True, 6514),  # RFC 5425
-        # the port of RFC 3195, commonly used for plain syslog over TCP
+        # The port of RFC 3195, commonly used for plain syslog over TCP.
         "syslog+tcp": _Scheme(SinkKind.SYSLOG, False, 601),
     }
 )
@@ -59,9 +59,10 @@ class SinkAddress:
 
 
 def parse_address(text: str, networks: Sequence[Network]) -> SinkAddress:
-    """Parse an address. Raises InvalidValue.
+    """Parse an address.
 
     An IP address that delivery would refuse is rejected here. A host name is checked at delivery.
+    Raises InvalidValue.
     """
     address = _parse(text)
     if not address.is_encrypted and not networks:

@@ -45,7 +45,7 @@ from tenants.security.authorization.actor import Actor
 
 MAX_SINKS: Final = 100  # per tenant: each is a connection every few seconds
 MAX_NAME_CHARS: Final = 120
-# after the last attempt, because workers serve other sinks, too
+# After the last attempt, because workers serve other sinks, too.
 RETRY_AFTER: Final = timedelta(minutes=1)
 NOT_OPENED: Final = "The address cannot be decrypted: the tenant's encryption keys are missing."
 

@@ -2,7 +2,7 @@
 
 Each transaction can be repeated and then changes nothing.
 
- pseudonymize counts by month > anonymize > erase captured content > check again > certify
+    pseudonymize counts by month > anonymize > erase captured content > check again > certify
 """
 
 import uuid

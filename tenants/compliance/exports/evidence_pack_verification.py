@@ -2,8 +2,8 @@
 
 It verifies the manifest, every file by the manifest, and every file that has a proof of its own.
 
- {"kind": "caret-evidence-pack", "format": 1, "export_id", "tenant", "tenant_id", "since",
-  "until", "generated_at", "files": [{"name", "bytes", "sha256"}], "key_id", "signature"}
+    {"kind": "caret-evidence-pack", "format": 1, "export_id", "tenant", "tenant_id", "since",
+     "until", "generated_at", "files": [{"name", "bytes", "sha256"}], "key_id", "signature"}
 """
 
 import hashlib
@@ -44,9 +44,9 @@ _UNREADABLE: Final = (
 
 
 def verify_pack(file: IO[bytes], keys: PublicKeys) -> Document:
-    """Verify a pack and return its manifest. Raises BrokenExport, which names the file.
+    """Verify a pack and return its manifest.
 
-    Reads files in pieces, except documents.
+    Reads files in pieces, except documents. Raises BrokenExport, which names the file.
     """
     try:
         with ZipFile(file) as archive:

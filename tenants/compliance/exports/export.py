@@ -8,7 +8,7 @@ from caret.foundation.ids import TenantId
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.rows import ExportColumn, RowSource
 
-# Returns until when rows are complete, before the first is read; None: unknown.
+# Returns the time until which rows are complete, before the first is read; None: none is yet.
 CompleteUntil = Callable[[TenantId, datetime], datetime | None]
 
 

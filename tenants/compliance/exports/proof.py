@@ -1,9 +1,9 @@
 """The proof beside an exported file: a signed document that says what it is and how complete.
 
- {"kind": "caret-export-proof", "format": 1, "export_id", "tenant", "tenant_id",
-  "definition", "version", "media", "file", "since", "until", "complete_until", "generated_at",
-  "rows", "bytes", "sha256", "audit": {"before": {"sequence", "hash"}, "after": {...}},
-  "key_id", "signature"}
+    {"kind": "caret-export-proof", "format": 1, "export_id", "tenant", "tenant_id",
+     "definition", "version", "media", "file", "since", "until", "complete_until", "generated_at",
+     "rows", "bytes", "sha256", "audit": {"before": {"sequence", "hash"}, "after": {...}},
+     "key_id", "signature"}
 
 It is canonical JSON (RFC 8785) and a line feed, signed by `caret.foundation.crypto.signing`. The
 heads of the audit chain, before the first row was read and after the last, tie the file to the
@@ -32,7 +32,7 @@ from tenants.security.audit.queries import ChainHead, find_head
 class ProofStart:
     """The state before the first row is read."""
 
-    complete_until: datetime | None  # None: unknown
+    complete_until: datetime | None  # None: nothing is complete yet
     head: ChainHead
 
 

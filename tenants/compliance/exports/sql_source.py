@@ -1,6 +1,6 @@
 """Rows of one SQL query, read along its ordering key, for millions of rows.
 
- SELECT columns FROM ... WHERE ... AND (key) > (place) ORDER BY key LIMIT n
+    SELECT columns FROM ... WHERE ... AND (key) > (place) ORDER BY key LIMIT n
 
 An index covers the key, so a batch begins where the previous one ended without reading its rows
 again. No transaction is open in between, and an interrupted export continues from its last

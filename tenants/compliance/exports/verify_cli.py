@@ -39,9 +39,10 @@ def main(argv: list[str]) -> int:
 
 
 def _verify(options: argparse.Namespace, keys: PublicKeys) -> str:
-    """Verify the file and return the report. Raises BrokenExport, UnreadableInput, OSError.
+    """Verify the file and return the report.
 
-    An evidence pack is also verified from within, and needs no proof beside it.
+    An evidence pack is also verified from within, and needs no proof beside it. Raises
+    BrokenExport, UnreadableInput, OSError.
     """
     has_proof = options.proof is not None or _proof_file(options).exists()
     with open_file(options.file) as data:

@@ -73,7 +73,7 @@ class RemoveReplica:
     pool: str
     replica: str
     reason: str
-    # the replica's name, typed to confirm that the pool loses its last replica
+    # The replica's name, typed to confirm that the pool loses its last replica.
     confirmation: str = ""
 
 

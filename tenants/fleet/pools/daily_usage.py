@@ -4,9 +4,9 @@ A task counts tenant by tenant, each in its own scope, and stores the sums in Re
 read the tenants' tables. Days whose records were purged keep their counts. After a loss of Redis'
 data the counts are restored as far as the records reach.
 
- caret:pools:days              hash    day -> encoded counts by pool
- caret:pools:replica-seconds   hash    day|pool -> seconds that replicas of it were up
- caret:pools:last-full-recount       1 for a day once all days were counted
+    caret:pools:days              hash    day -> encoded counts by pool
+    caret:pools:replica-seconds   hash    day|pool -> seconds that replicas of it were up
+    caret:pools:last-full-recount       1 for a day once all days were counted
 """
 
 import re

@@ -22,9 +22,10 @@ from tenants.privacy.consent.queries import find_consents
 
 
 def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
-    """Return the tenant's present snapshot. Raises NotFound.
+    """Return the tenant's present snapshot.
 
-    Eight queries, two more with hard budgets, and two more if content may be captured.
+    Eight queries, two more with hard budgets, and two more if content may be captured. Raises
+    NotFound.
     """
     with tenant_scope(tenant_id):
         # The version is read before its contents: a commit in between gives newer contents an older

@@ -54,7 +54,7 @@ def process_leak_reports(connection: redis.Redis, *, now: datetime) -> int:
             handle_leak(read_sighting(data), now=now)
         except msgspec.DecodeError:
             logger.error("key.leak_report_invalid")
-        # ValueError: a line break in a header
+        # ValueError: a line break in a header.
         except (OSError, SMTPException, ValueError) as error:
             logger.warning("key.leak_owner_not_notified", reason=type(error).__name__)
             requeue(connection, data)

@@ -1,9 +1,11 @@
 """The key of the console's playground. Only that page receives it, and it expires after an hour.
 
-Rules: 1. A member has one key, and each start gives it a new text. Starts therefore do not fill up
-lists and snapshots, which have room for a limited number of keys. 2. A new text ends the previous
-one at once. 3. Leaving the page ends the text of that page only: a user may have two pages open. 4.
-A revoked key stays revoked; the next start creates another key.
+Rules:
+1. A member has one key, and each start gives it a new text. Starts therefore do not fill up lists
+   and snapshots, which have room for a limited number of keys.
+2. A new text ends the previous one at once.
+3. Leaving the page ends the text of that page only: a user may have two pages open.
+4. A revoked key stays revoked; the next start creates another key.
 """
 
 import uuid
@@ -35,7 +37,7 @@ from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 NAME: Final = "Playground"
-# shorter than the smallest maximum lifetime of a policy, a day
+# Shorter than the smallest maximum lifetime of a policy, a day.
 LIFETIME: Final = timedelta(hours=1)
 SCOPES: Final = frozenset({KeyScope.INLINE, KeyScope.BLOCK})  # the modes that the page requests
 

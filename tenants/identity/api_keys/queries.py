@@ -47,7 +47,7 @@ class KeyView:
     name: str
     owner_id: UserId | None  # None: a service key
     owner_email: str | None  # None: a service key or an erased user; also below
-    # for a key made by another key: the issuer of that key; None: unknown
+    # For a key made by another key: the issuer of that key; None: unknown.
     created_by_email: str | None
     issued_by_email: str | None  # the user who was shown the current text; None: unknown
     state: KeyState
@@ -123,9 +123,9 @@ def holds(*, tenant_id: TenantId, key: ParsedKey, now: datetime) -> bool:
 def page_of_keys(
     actor: Actor, found: QuerySet[ApiKey], *, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
-    """Return a page of keys, newest first. Two queries. Raises InvalidValue.
+    """Return a page of keys, newest first. Two queries.
 
-    The rows of `found` must come with owner, creator and issuer.
+    The rows of `found` must come with owner, creator and issuer. Raises InvalidValue.
     """
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):

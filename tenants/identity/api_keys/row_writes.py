@@ -77,9 +77,9 @@ def require_room(actor: Actor, now: datetime) -> None:
 
 
 def require_member(actor: Actor, owner_id: UserId | None) -> None:
-    """Check that the owner is a current member. Raises InvalidValue.
+    """Check that the owner is a current member.
 
-    The foreign key also accepts former members.
+    The foreign key also accepts former members. Raises InvalidValue.
     """
     members = Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)
     if owner_id is not None and not members.filter(user_id=owner_id).exists():

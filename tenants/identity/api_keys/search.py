@@ -32,7 +32,7 @@ class KeyConcern(StrEnum):
     """A reason to review a key."""
 
     IDLE = "idle"  # in force, but not used, created or rotated for a long time
-    # unowned: its text was shown to somebody who may no longer create keys
+    # Unowned: its text was shown to somebody who may no longer create keys.
     UNOWNED = "unattended"
     LEAKED = "leaked"  # found in public, whatever its state
 

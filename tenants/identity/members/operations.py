@@ -117,9 +117,10 @@ def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> N
 
 
 def insert_membership(*, tenant_id: TenantId, user_id: UserId, role: Role, now: datetime) -> None:
-    """Insert or reactivate a membership, inside the tenant's scope. Raises Conflict.
+    """Insert or reactivate a membership, inside the tenant's scope.
 
-    For a former member, the seat charges of the earlier membership are posted first.
+    For a former member, the seat charges of the earlier membership are posted first. Raises
+    Conflict.
     """
     being_erased = Erasure.objects.filter(tenant_id=tenant_id, user_id=user_id, finished_at=None)
     if being_erased.exists():

@@ -45,7 +45,7 @@ class SearchResult(Generic[_Found]):
 @dataclass(frozen=True, slots=True)
 class ResourceBuilders(Generic[_Row, _Found]):
     row_id: Callable[[_Row], uuid.UUID]
-    # with all attributes that filters and sorting need
+    # With all attributes that filters and sorting need.
     outline: Callable[[Sequence[_Row]], list[_Found]]
     whole: Callable[[Sequence[_Row]], list[_Found]]
 

@@ -33,7 +33,7 @@ from tenants.security.encryption.operations import DestroyedKey, shred_scope
 from tenants.security.encryption.queries import find_destruction_proofs
 
 BATCH: Final = 100  # objects in one transaction
-# after this time the worker that stored it must have been killed
+# After this time the worker that stored it must have been killed.
 MAX_UNSTORED: Final = timedelta(hours=1)
 
 # A withdrawal is obeyed even during a legal hold: content was stored by consent only.
@@ -89,7 +89,8 @@ def exclude_from_training(*, tenant_id: TenantId, user_ids: Iterable[UserId]) ->
 def erase_requested(*, tenant_id: TenantId, now: datetime, at_most: int | None = None) -> int:
     """Delete objects and rows whose erasure was requested, and return how many.
 
-    Raises what the storage raises. Deleted objects stay deleted, and the next run continues.
+    If the storage fails, deleted objects stay deleted, and the next run continues. Raises what the
+    storage raises.
     """
     num_erased = 0
     while (at_most is None or num_erased < at_most) and (ids := _some_demanded(tenant_id)):

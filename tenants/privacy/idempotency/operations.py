@@ -4,11 +4,11 @@ The caller names the request by an idempotency key. For a day the same request w
 gets the same response, and a different request with it is rejected. The request's changes and the
 stored response are committed in one transaction.
 
- caller    key      request
- user:1    "a"      POST /keys {...}   performed, and stored
- user:1    "a"      POST /keys {...}   the same response; nothing is performed
- user:1    "a"      POST /keys {!!!}   KeyReused
- user:2    "a"      POST /keys {...}   performed: each caller has its own keys
+    caller    key      request
+    user:1    "a"      POST /keys {...}   performed, and stored
+    user:1    "a"      POST /keys {...}   the same response; nothing is performed
+    user:1    "a"      POST /keys {!!!}   KeyReused
+    user:2    "a"      POST /keys {...}   performed: each caller has its own keys
 
 A legal hold keeps a response beyond its day, and its key stays in use.
 
@@ -41,7 +41,7 @@ from tenants.security.authorization.directory import list_tenants
 
 KEPT_FOR: Final = timedelta(hours=24)
 MAX_ANSWERS: Final = 10_000  # per tenant: seven a minute, all day
-# most are below 2 KiB; the removal of a member may list 100 keys
+# Most are below 2 KiB; the removal of a member may list 100 keys.
 MAX_ANSWER_BYTES: Final = 256 * 1_024
 _LOCK_BYTES: Final = 8
 
@@ -172,10 +172,10 @@ def _delete_unheld(tenant_id: TenantId, rows: QuerySet[IdempotencyRecord]) -> in
 
 
 def _require_room(request: IdempotentRequest, now: datetime) -> None:
-    """Raise ResponseNotStored when the tenant has too many records.
+    """Check the number of the tenant's records.
 
     The limit is not exact: two concurrent requests may both take the last place. Records older than
-    a day are on legal hold and do not count.
+    a day are on legal hold and do not count. Raises ResponseNotStored.
     """
     kept = IdempotencyRecord.objects.filter(
         tenant_id=request.tenant_id, created_at__gt=now - KEPT_FOR

@@ -3,8 +3,8 @@
 Each batch is a transaction and counted in it. If a purge is killed, its row says what was deleted,
 and the next run continues with the same cutoff.
 
- run           running ------------------------------> finished
-                batch, batch, ... (killed, resumed)     counted, certified, in the audit log
+    run           running ------------------------------> finished
+                  batch, batch, ... (killed, resumed)     counted, certified, in the audit log
 
 `created` is computed from the counts of two runs, so new records could hide records that vanished.
 Each run therefore ends by counting the records that are older than itself, and the next run begins

@@ -34,7 +34,7 @@ class HoldPeriod:
 class RetentionTable:
     model: type[Model]
     time_field: str
-    # None: rows belong to no user, so the hold of any user covers all of them
+    # None: rows belong to no user, so the hold of any user covers all of them.
     user_field: str | None
     # The field that orders a chain. Only the beginning of a chain may be deleted: a record that is
     # kept, because it is recent or on hold, keeps all records after it, whatever their times.

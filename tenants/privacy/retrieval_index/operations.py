@@ -24,7 +24,7 @@ from tenants.privacy.retrieval_index.embeddings import MAX_TEXTS, Embedder
 from tenants.privacy.retrieval_index.erasure import evict_least_used, lock_tenant
 from tenants.privacy.retrieval_index.queries import find_consent
 
-# precision of `used_at`, so that not every use writes the row
+# Precision of `used_at`, so that not every use writes the row.
 USED_TO_THE: Final = timedelta(days=1)
 MAX_CHUNKS_OF_SCOPE: Final = 5_000  # each query compares all of them
 

@@ -139,7 +139,7 @@ def _part(tenant_id: TenantId, after: int | None) -> _ChainSection:
         raise InvalidValue("after", "This entry does not exist.")
     last = min(end.sequence, after + MAX_ENTRIES)
     found = SignedAuditHead.objects.filter(tenant_id=tenant_id, sequence__gte=max(1, after))
-    # at the end: heads beyond it are loaded, too, because their entries were cut off
+    # At the chain's end, heads beyond it are loaded, too: they show that entries were cut off.
     if last < end.sequence:
         found = found.filter(sequence__lte=last)
     heads = {row.sequence: row for row in found.order_by("sequence")}

@@ -33,7 +33,7 @@ class KeyGrant:
     networks: tuple[str, ...]  # networks that the key may be used from; empty: any
     expires_at: datetime | None  # None: never
     issued_by: UserId | None = None  # the user who was shown the key's text; None: unknown
-    # presented with the old text of a rotated key, which stays valid for a limited time
+    # Presented with the old text of a rotated key, which stays valid for a limited time.
     is_superseded: bool = False
 
 

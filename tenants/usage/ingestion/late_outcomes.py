@@ -1,9 +1,11 @@
 """Late outcomes: outcomes reported to a gateway that does not know their completion.
 
-Rules: 1. The completion must be of the same user, or for a service key of the same key. Outcomes of
-others' completions, or of completions whose record has not arrived, are ignored. 2. Characters and
-lines are limited to those of the suggestion. 3. An outcome counts once, however it arrived: a
-client that lost its connection reports again what may not have arrived.
+Rules:
+1. The completion must be of the same user, or for a service key of the same key. Outcomes of
+   others' completions, or of completions whose record has not arrived, are ignored.
+2. Characters and lines are limited to those of the suggestion.
+3. An outcome counts once, however it arrived: a client that lost its connection reports again what
+   may not have arrived.
 """
 
 from collections.abc import Sequence

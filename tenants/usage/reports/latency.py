@@ -59,7 +59,7 @@ class LatencyRow:
 @dataclass(frozen=True, slots=True)
 class LatencyReport:
     since: (
-        # the beginning of the measured period, which may be shorter than the requested one
+        # The beginning of the measured period, which may be shorter than the requested one.
         datetime
     )
     now: Mapping[Mode, LatencyRow]

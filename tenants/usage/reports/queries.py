@@ -129,7 +129,7 @@ def report(*, actor: Actor, kind: ReportKind, asked: ReportQuery) -> Report:
             whole, hidden = _hidden_of_part(actor, asked, min_users)
         until = complete_until(actor.tenant_id)
     if whole is not None and not asked.filter.is_empty:
-        # together the groups would reveal the suppressed total
+        # Together the groups would reveal the suppressed total.
         hidden = dict.fromkeys(groups, whole)
     return Report(
         query=asked,

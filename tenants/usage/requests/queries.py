@@ -58,9 +58,9 @@ class UsageDayView:
 
 
 def recent_usage(*, actor: Actor, now: datetime) -> RecentUsage:
-    """Return the usage of the last 24 hours. Raises Forbidden.
+    """Return the usage of the last 24 hours.
 
-    Three queries over the primary key.
+    Three queries over the primary key. Raises Forbidden.
     """
     first_hour = now.replace(minute=0, second=0, microsecond=0) - RECENT + timedelta(hours=1)
     with tenant_scope(actor.tenant_id):

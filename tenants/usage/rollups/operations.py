@@ -3,7 +3,7 @@
 A day is one transaction: a worker that is killed changes nothing, and a repeated run gives the same
 result.
 
- delete the day's marks > count its marked hours > count the day from its hours > COMMIT
+    delete the day's marks > count its marked hours > count the day from its hours > COMMIT
 
 Marks are deleted first, and each statement sees what was committed before it began. A record that
 arrives meanwhile has a mark that stays.

@@ -80,7 +80,7 @@ def write_xlsx(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes])
         try:
             _fill(book, sheet, export, batches, written)
         except BaseException:
-            # otherwise the library closes this file only with the book, which it would write
+            # Otherwise the library closes this file only with the book, which it would write.
             sheet._opt_close()
             raise
         book.close()

@@ -1,8 +1,8 @@
 """The worker for export jobs: reads rows into encrypted parts, then writes the file from them.
 
- queued      each export: chain head and watermark, batch > part, batch > part ...
- building    parts > format > encrypted pieces, proof
- finished
+    queued      each export: chain head and watermark, batch > part, batch > part ...
+    building    parts > format > encrypted pieces, proof
+    finished
 
 A part and the progress it makes are committed in one transaction. If a worker is killed, only its
 current part is lost, and the next worker continues after the last one. The file is always written
@@ -60,7 +60,7 @@ from tenants.security.authorization.directory import list_tenants
 KEPT_FOR: Final = timedelta(days=7)
 MAX_ROWS: Final = 50_000_000  # of one job
 _SLICE_S: Final = 2.0  # of reading before the next tenant's turn
-# no further turn after this: the next run continues, and other tasks run in between
+# No further turn after this: the next run continues, and other tasks run in between.
 _RUN_S: Final = 5.0
 _GIVEN_UP: Final = gettext_noop(
     "The export could not be created. The operator's log has the details."

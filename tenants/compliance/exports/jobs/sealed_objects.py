@@ -1,6 +1,6 @@
 """Encrypted objects in the store `exports`: rows that were read, and pieces of the file.
 
- <tenant>/<object>        sealed with the job's own key, bound to job and object
+    <tenant>/<object>        sealed with the job's own key, bound to job and object
 
 Each object's row is written first and marked once the object is stored. After a crash the sweep
 deletes the unmarked row and its object. A job's key is shredded before its objects are deleted.

@@ -1,8 +1,8 @@
 """States of an export job and their transitions.
 
 queued --begin--> building --finish--> finished --expire--> expired
-   |                  |  `--fail----> failed
-   `------cancel------´---> cancelled
+  |                  |  `--fail----> failed
+  `------cancel------´---> cancelled
 """
 
 from enum import StrEnum
