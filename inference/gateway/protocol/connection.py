@@ -206,13 +206,9 @@ class Connection:
         places = (self._under_way, self._ended, self._accepted)
         return next((place[identifier] for place in places if identifier in place), None)
 
-    def _find_superseded(self, purpose: SupersessionKey) -> list[StreamedCompletion]:
+    def _find_superseded(self, key: SupersessionKey) -> list[StreamedCompletion]:
         """Return the completions that a new request for the same file supersedes."""
-        return [
-            running
-            for running in self._list_running()
-            if purpose.is_superseding(running.supersession_key)
-        ]
+        return [each for each in self._list_running() if key.is_superseding(each.supersession_key)]
 
     def _list_running(self) -> list[StreamedCompletion]:
         every = self._under_way.values()

@@ -92,20 +92,10 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         region=config.region,
     )
     journal = FileJournal(config.journal_dir)
-    redis = Redis.from_pool(
-        # A call beyond the limit waits for a connection; redis-py's other pool would raise at once.
-        BlockingConnectionPool.from_url(
-            config.redis_url,
-            max_connections=_MAX_REDIS_CONNECTIONS,
-            timeout=_REDIS_TIMEOUT_S,
-            socket_timeout=_REDIS_TIMEOUT_S,
-        )
-    )
+    redis = _make_redis(config.redis_url)
     engines = HttpClient(max_stall_s=config.max_engine_stall_s)
-    metrics, slowest = (
-        CompletionMetrics(num_tenants=config.metrics_max_tenants),
-        SlowestRequests(clock),
-    )
+    metrics = CompletionMetrics(num_tenants=config.metrics_max_tenants)
+    slowest = SlowestRequests(clock)
     async with (
         redis,
         redis_for_leases(config.redis_url, socket_timeout_s=_REDIS_TIMEOUT_S) as leases,
@@ -143,6 +133,17 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         ):
             with install_gc_scheduler():
                 yield plane
+
+
+def _make_redis(url: str) -> Redis:
+    # A call beyond the limit waits for a connection; redis-py's other pool would raise at once.
+    pool = BlockingConnectionPool.from_url(
+        url,
+        max_connections=_MAX_REDIS_CONNECTIONS,
+        timeout=_REDIS_TIMEOUT_S,
+        socket_timeout=_REDIS_TIMEOUT_S,
+    )
+    return Redis.from_pool(pool)
 
 
 @asynccontextmanager

@@ -42,6 +42,10 @@ async def _filtered(
         return [text async for text in texts]
 
 
+def _ending(account: RequestTrace) -> tuple[FinishReason | None, str]:
+    return account.finish_reason, account.filter_reason
+
+
 @pytest.mark.parametrize(
     ("stop", "finish"),
     [(EngineStop.STOP, FinishReason.STOP), (EngineStop.LENGTH, FinishReason.LENGTH)],
@@ -204,10 +208,7 @@ async def test_a_line_that_breaks_the_file_is_withheld() -> None:
 
     await _filtered(FakeEngine(chunks_of("f(b", "))")), account)
 
-    assert (account.finish_reason, account.filter_reason) == (
-        FinishReason.FILTERED,
-        FilterReason.SYNTAX,
-    )
+    assert _ending(account) == (FinishReason.FILTERED, FilterReason.SYNTAX)
 
 
 async def test_a_variant_may_do_without_the_parser() -> None:
@@ -291,10 +292,7 @@ async def test_a_credential_is_withheld_from_raw_prompts_and_chats(fields: dict[
     texts = await _filtered(engine, account, **fields)
 
     assert _AWS not in "".join(texts)
-    assert (account.finish_reason, account.filter_reason) == (
-        FinishReason.FILTERED,
-        FilterReason.SECRET,
-    )
+    assert _ending(account) == (FinishReason.FILTERED, FilterReason.SECRET)
     assert engine.num_open == 0
 
 
@@ -308,10 +306,7 @@ async def test_a_credential_on_a_later_line_ends_raw_prompts_and_chats(
 
     assert "".join(texts).startswith("a\n \n")
     assert _AWS not in "".join(texts)
-    assert (account.finish_reason, account.filter_reason) == (
-        FinishReason.FILTERED,
-        FilterReason.SECRET,
-    )
+    assert _ending(account) == (FinishReason.FILTERED, FilterReason.SECRET)
 
 
 @pytest.mark.parametrize("fields", _VERBATIM)
@@ -321,10 +316,7 @@ async def test_public_code_is_withheld_from_raw_prompts_and_chats(fields: dict[s
 
     await _filtered(engine, account, principal=principal, public_code=_AllPublic(), **fields)
 
-    assert (account.finish_reason, account.filter_reason) == (
-        FinishReason.FILTERED,
-        FilterReason.PUBLIC_CODE,
-    )
+    assert _ending(account) == (FinishReason.FILTERED, FilterReason.PUBLIC_CODE)
     assert (engine.num_open, engine.num_said < 200) == (0, True)
 
 
@@ -378,10 +370,7 @@ async def test_public_code_is_withheld_and_leaves_the_engine() -> None:
         engine, account, principal=principal, prefix="", mode=Mode.BLOCK, public_code=_AllPublic()
     )
 
-    assert (account.finish_reason, account.filter_reason) == (
-        FinishReason.FILTERED,
-        FilterReason.PUBLIC_CODE,
-    )
+    assert _ending(account) == (FinishReason.FILTERED, FilterReason.PUBLIC_CODE)
     assert (engine.num_open, engine.num_said < 200) == (0, True)
 
 
