@@ -1,7 +1,6 @@
 """One client's stream: its completions in flight, and how they end.
 
-Independent of Channels and of the pipeline: frames come in by `on_frame` and go out by `send`. Each
-completion is a task of its own, so that a `cancel` never waits behind one.
+Independent of Channels and the pipeline. Each completion is a task, so a `cancel` never waits.
 """
 
 import asyncio
@@ -55,8 +54,7 @@ from inference.gateway.supersession.registry import is_superseding
 MAX_UNDER_WAY: Final = 16  # on one connection; an editor has one or two
 MAX_HELD: Final = 64  # including cancelled ones that have not ended yet
 MAX_REMEMBERED: Final = 256  # ended completions whose outcome may still be reported
-# Editors report what is left of accepted text after half an hour. A typist may cause a thousand
-# requests in that time.
+# Editors report what is left of accepted text half an hour, or a thousand requests, later.
 MAX_ACCEPTED: Final = 128
 
 Send = Callable[[ServerFrame], Awaitable[None]]
@@ -132,10 +130,7 @@ class Connection:
         self._pace = TypingPace(backend.clock)
 
     async def on_frame(self, text: str | None) -> None:
-        """Handle a frame (None: a binary one). Answer an invalid frame with an error frame.
-
-        Raises ClientDisconnected.
-        """
+        """Answer an invalid frame (None: binary) with an error frame. Raises ClientDisconnected."""
         try:
             if text is None:
                 raise InvalidFrame("binary_frame", "Frames are JSON text.")
@@ -226,8 +221,8 @@ class Connection:
         try:
             await self._backend.serve(arrival, exchange)
         finally:
-            # A cancelled task keeps its frames alive, and they hold the customer's text. Drop the
-            # task here, and the path, which outcomes do not need.
+            # A cancelled task keeps its frames, with customers' text. Outcomes do not need the
+            # path.
             exchange.task = None
             exchange.supersession_key = _NO_PURPOSE
             del self._under_way[exchange.id]
@@ -350,10 +345,7 @@ def _draft(frame: CompleteFrame) -> UnvalidatedRequest:
 
 
 def _opened(frame: FileOpenedFrame) -> UnvalidatedRequest:
-    """Build a request with the cursor in the middle of the file.
-
-    The prompt's beginning depends on the length of the text, hardly on the position of the cursor.
-    """
+    """Put the cursor in the middle: the prompt's beginning hardly depends on its position."""
     middle = frame.text.rfind("\n", 0, len(frame.text) // 2) + 1
     return UnvalidatedRequest(
         mode="inline",
