@@ -1,6 +1,6 @@
-"""The API as its OpenAPI document describes it: what all endpoints have in common is said here.
+"""The OpenAPI document of the API: description, errors and headers that all endpoints share.
 
-An operation has an id `group.command`, such as `keys.create`; the command line is made of them.
+Operation IDs are `group.command`, such as `keys.create`. The command line is generated from them.
 """
 
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
 DESCRIPTION: Final = """\
-Everything that an administrator does in the console, for automation.
+Automates everything that administrators can do in the console.
 
-Lists come in pages: give `next_cursor` back as `cursor`. What is refused is a problem document
-(RFC 9457) whose `code` does not change. A POST with an `Idempotency-Key` header is done once, and
-answered again for a day to who may do the same; while the first is under way the second is refused
-(409, `idempotency_in_progress`). Answers to GET have an `ETag`. 600 requests a minute and caller.
+Lists are paginated: pass `next_cursor` as `cursor`. Errors are problem documents
+(RFC 9457) with a stable `code`. A POST with an `Idempotency-Key` header runs once. For a day, a
+retry by an authorized caller gets the same response. A retry while the first request runs fails
+(409, `idempotency_in_progress`). GET responses have an `ETag`. The limit is 600 requests a minute.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _ErrorResponse:
-    """A kind of problem that many operations answer with."""
+    """An error response that many operations share."""
 
     name: str
     when: str
@@ -33,32 +33,32 @@ class _ErrorResponse:
 
 _REFUSALS: Final = {
     400: _ErrorResponse(
-        "BadJson", "The body is no JSON.", "invalid_json", "Cannot parse request body"
+        "BadJson", "The body is not valid JSON.", "invalid_json", "Cannot parse request body"
     ),
     401: _ErrorResponse(
         "NotSignedIn",
-        "Nobody is signed in, and no key was given.",
+        "The request has neither a session nor a key.",
         "unauthenticated",
         "Sign in first.",
     ),
     403: _ErrorResponse(
         "Forbidden",
-        "The role or the key's scopes may not, or the form's token is missing.",
+        "The role or the key's scopes do not allow it, or the CSRF token is missing.",
         "forbidden",
         "The role developer may not do this (keys.create).",
     ),
     404: _ErrorResponse(
-        "NotFound", "There is no such thing.", "not_found", "There is no such key."
+        "NotFound", "The resource does not exist.", "not_found", "There is no such key."
     ),
     409: _ErrorResponse(
         "Conflict",
-        "It is not in a state in which this can be done, or somebody else was first.",
+        "The state of the resource does not allow it, or another change came first.",
         "conflict",
         "Version 7 is in force, not 6.",
     ),
     412: _ErrorResponse(
         "Outdated",
-        "If-Match names another version than the one in force.",
+        "`If-Match` names a version that is not in force.",
         "version_conflict",
         "Version 7 is in force, not 6.",
     ),
@@ -67,13 +67,13 @@ _REFUSALS: Final = {
     ),
     422: _ErrorResponse(
         "Invalid",
-        "A value is malformed; `field` names it.",
+        "A value is invalid; `field` names it.",
         "invalid",
         "Write a whole number from 1 to 10000.",
     ),
     429: _ErrorResponse(
         "TooManyRequests",
-        "Too many requests; `Retry-After` says for how many seconds.",
+        "Too many requests; `Retry-After` gives the seconds to wait.",
         "too_many_requests",
         "At most 600 requests a minute. Wait 12 s.",
     ),
@@ -86,11 +86,11 @@ _PROBLEM_SCHEMA: Final[dict[str, Any]] = {
         "type": {"type": "string"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
-        "code": {"type": "string", "description": "Does not change."},
-        "detail": {"type": "string", "description": "For people."},
-        "field": {"type": "string", "description": "Of the request."},
-        "version_in_force": {"type": "integer", "description": "Where another one was to go."},
-        "version_replaced": {"type": ["integer", "null"], "description": "The one to go."},
+        "code": {"type": "string", "description": "Stable error code."},
+        "detail": {"type": "string", "description": "Message for people."},
+        "field": {"type": "string", "description": "Field of the request."},
+        "version_in_force": {"type": "integer", "description": "The current version."},
+        "version_replaced": {"type": ["integer", "null"], "description": "The version to replace."},
     },
 }
 _IDEMPOTENCY_KEY: Final = {
@@ -98,7 +98,7 @@ _IDEMPOTENCY_KEY: Final = {
     "name": "Idempotency-Key",
     "required": False,
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
-    "description": "The caller's own word for this request, which is then done once.",
+    "description": "A key that the caller chooses; the request then runs only once.",
     "example": "8c1f6c1e-3b0e-4f6e-9c55-6a2d7a0f3b61",
 }
 
@@ -108,14 +108,14 @@ _IF_MATCH: Final = {
     "name": "If-Match",
     "required": False,
     "schema": {"type": "string", "maxLength": 32},
-    "description": "The ETag of the version that is to be replaced.",
+    "description": "The ETag of the version to replace.",
     "example": '"v7"',
 }
 
 
 _DONE_ANEW: Final = "x-done-anew"
-# For `openapi_extra`: a POST that changes nothing, answers with a file, or asks somebody outside.
-# It takes no Idempotency-Key: done twice is as well.
+# For `openapi_extra` of a POST that changes nothing, returns a file or waits for another system. It
+# takes no Idempotency-Key: running it twice does no harm.
 DONE_ANEW: Final = {_DONE_ANEW: True}
 
 
@@ -124,7 +124,7 @@ def is_done_anew(operation: Operation) -> bool:
 
 
 class CaretApi(NinjaAPI):
-    """django-ninja's, with short operation ids and a whole description."""
+    """django-ninja's API class, with short operation IDs and complete descriptions."""
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         group = (operation.tags or ["api"])[0]
@@ -144,7 +144,7 @@ class CaretApi(NinjaAPI):
 
 
 def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
-    """Adds what every operation may answer, and takes."""
+    """Add the error responses and headers that every operation shares."""
     if method == "post" and _DONE_ANEW not in operation:
         operation["parameters"] = [*operation.get("parameters", []), _IDEMPOTENCY_KEY]
     if "x-replaces-version" in operation:
