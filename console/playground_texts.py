@@ -1,5 +1,4 @@
-"""What the playground's script says. It knows names and codes; the words are here, as they are
-translated here."""
+"""The texts of the playground's script. They are here so that they can be translated."""
 
 from typing import Any, Final
 
@@ -20,7 +19,7 @@ _FINISHES: Final = {
     "filtered": _("What the model wrote was withheld."),
     "error": _("It failed."),
 }
-# Why the filter ended it, or withheld it.
+# Reasons why the filter truncated or withheld text.
 _CUTS: Final = {
     "line_end": _("Here one line was wanted, and the line was whole."),
     "block_end": _("The next line would have left the block."),
