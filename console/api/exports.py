@@ -80,10 +80,7 @@ class SignedUrlResponse(ResponseSchema):
 
 
 @router.get(
-    "/definitions",
-    response=DefinitionList,
-    summary="List the definitions of exports.",
-    openapi_extra=_EXPORT,
+    "/definitions", response=DefinitionList, summary="List exportable data.", openapi_extra=_EXPORT
 )
 def definitions(request: AuthenticatedRequest) -> dict[str, list[DefinitionView]]:
     return {"rows": queries.list_definitions(actor=actor_of(request))}
