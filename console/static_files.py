@@ -59,7 +59,7 @@ class StaticFiles:
     """ASGI middleware: answers GET and HEAD of known paths, passes on everything else."""
 
     def __init__(self, application: Application, load_files: Callable[[], Files]) -> None:
-        """`load_files` is called for each request and must cache its result."""
+        """Store `load_files`, which is called for each request and must cache its result."""
         self._application = application
         self._load_files = load_files
 

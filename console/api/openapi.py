@@ -17,7 +17,8 @@ Automates everything that administrators can do in the console.
 Lists are paginated: pass `next_cursor` as `cursor`. Errors are problem documents
 (RFC 9457) with a stable `code`. A POST with an `Idempotency-Key` header runs once. For a day, a
 retry by an authorized caller gets the same response. A retry while the first request runs fails
-(409, `idempotency_in_progress`). GET responses have an `ETag`. The limit is 600 requests a minute.
+(409, `idempotency_in_progress`). GET responses have an `ETag`. Each caller may send 600 requests a
+minute.
 """
 
 

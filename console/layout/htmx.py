@@ -33,7 +33,7 @@ def render_page(
 
 
 def is_htmx_fragment(request: HttpRequest) -> bool:
-    """Return False also if htmx wants a whole page: for hx-boost, or to restore its history."""
+    """Return whether htmx requests a fragment, not a page (hx-boost, history restoration)."""
     details = getattr(request, "htmx", None)  # set by HtmxMiddleware
     if not isinstance(details, HtmxDetails):
         return False

@@ -92,10 +92,10 @@ class LiveBroadcaster(Generic[_Reading]):
             del self._looked[subject]
 
     async def _keep_reading(self, actor: Actor, looked: _Subscription[_Reading]) -> None:
-        """Read with the first viewer's permissions, because all viewers of a subject may see the
-        same.
+        """Read with the permissions of the first viewer.
 
-        Runs until it is cancelled, when the last viewer has left.
+        All viewers of a subject may see the same. Runs until it is cancelled, when the last viewer
+        has left.
         """
         while True:
             try:

@@ -1,6 +1,6 @@
 """Step-up of an operator before changes that affect customers: an authenticator code.
 
-A code is valid for further changes within ten minutes.
+After a code, further changes need none for ten minutes.
 """
 
 import redis

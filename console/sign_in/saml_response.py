@@ -59,7 +59,7 @@ _NAMES: Final = (
 
 class InvalidSamlResponse(Exception):
     def __init__(self, reason: str, detail: str = "") -> None:
-        """`reason`: one of a fixed set, for the audit log.
+        """Keep a `reason` of a fixed set for the audit log.
 
         `detail` may quote the response. It is for the process log only.
         """

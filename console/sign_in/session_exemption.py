@@ -14,7 +14,7 @@ _MENDING_S: Final = 3600
 
 @contextmanager
 def exempt_session(request: HttpRequest, tenant_id: TenantId, email: str) -> Iterator[str | None]:
-    """Yield the session's key. If the change ends the session, extend it by an hour instead."""
+    """Yield the session's key. If the change would end the session, keep it for one more hour."""
     before = find_owning_tenant(email)
     yield request.session.session_key
     if tenant_id in (before, find_owning_tenant(email)):

@@ -13,7 +13,7 @@ from console.usage_filters.filter_form import UsageFilters
 class CompleteFigures(Protocol):
     @property
     def complete_until(self) -> datetime | None:
-        """None: nothing was counted yet."""
+        """The end of the complete figures; None if nothing was counted yet."""
 
     @property
     def min_users(self) -> int:

@@ -28,7 +28,7 @@ class EntrySide:
 
     @property
     def debit_micros(self) -> int | None:
-        """None: a credit"""
+        """The amount of a debit; None for a credit."""
         return self.entry.amount_micros if self.entry.amount_micros > 0 else None
 
     @property
