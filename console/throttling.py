@@ -127,7 +127,7 @@ def is_known_network(*, account: str, address: str) -> bool:
 
 
 def count_request_of_network(*, address: str, what: str = "sign-in") -> AttemptThrottled | None:
-    """Count a request that guesses at no account, such as `what`, in that kind's own counter.
+    """Count a request that guesses at no account. Each `what` has its own counter.
 
     Returns None within the limits. Raises redis.RedisError.
     """

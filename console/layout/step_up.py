@@ -6,7 +6,7 @@
     def delete(request, member, team_id): ...
 
 GET requests are guarded too, so that nobody fills in a form in vain. If the authentication expires
-before a form is submitted, the form is stored, and submitted after the step-up.
+before a form is submitted, the form is stored, and resumed after the step-up.
 """
 
 import time

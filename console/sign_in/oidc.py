@@ -142,7 +142,7 @@ def authorization_url(
 ) -> str:
     """Return the provider's sign-in URL and store the request in the session.
 
-    The stored request prevents that another session's response is accepted. `again` forces a new
+    Only the session that stored the request can use its response. `again` forces a new
     authentication of a user who is signed in at the provider. Raises OAuth2Error.
     """
     provider = get_adapter().get_provider(request, tenant_id)

@@ -12,7 +12,7 @@ from tenants.policy.document import MAX_BURST, MAX_KEY_DAYS, MAX_PER_MINUTE
 
 ALL: Final = "all"
 ONLY: Final = "only"
-# A first bound for each field; policies have their own, smaller bounds.
+# A first bound for each field; policies have their own bounds.
 MAX_TEXT_CHARS: Final = 64_000
 _ROWS: Final = 4
 _MAX_DIGITS: Final = 9

@@ -138,7 +138,7 @@ def layer(request: HttpRequest, member: CurrentMember, kind: str, subject_id: UU
 def review(
     request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID
 ) -> HttpResponse:
-    """GET reviews the removal of the override; POST saves the reviewed override."""
+    """Review the removal of the override (GET), or save the reviewed override (POST)."""
     held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
     if request.method == "GET":
         return _reviewed(request, member, held, PolicyOverride())

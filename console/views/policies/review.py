@@ -52,7 +52,7 @@ class ReasonForm(forms.Form):
 @member_required
 @permission_required(Permission.WRITE_POLICY)
 def review(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """GET reviews an earlier version as the draft; POST contains a draft."""
+    """Review an earlier version (GET) or the submitted draft (POST), and save it."""
     if request.method == "GET":
         return shown(request, member, _going_back(request, member))
     draft = read_draft(request.POST)

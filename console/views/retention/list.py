@@ -82,7 +82,7 @@ def classes(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.WRITE_RETENTION)
 @step_up_required
 def edit(request: HttpRequest, member: CurrentMember, data_class: str) -> HttpResponse:
-    """GET with `days` previews the deletion; POST saves the days."""
+    """Show the form. GET with `days` previews the deletion; POST saves the days."""
     which = _class_of(data_class)
     if request.method == "POST":
         return _saved(request, member, which)
