@@ -1,1 +1,1 @@
-"""The web console and the REST API: HTTP to `tenants`' operations and queries, and back."""
+"""The web console and the REST API: the HTTP side of `tenants`' operations and queries."""

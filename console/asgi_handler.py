@@ -1,4 +1,4 @@
-"""Django's handler, for which a head that cannot be read is the client's mistake."""
+"""Django's ASGI handler, which answers unreadable headers with 400 instead of 500."""
 
 from collections.abc import Mapping
 from typing import IO, Any, Final
@@ -15,9 +15,12 @@ class Handler(ASGIHandler):
     def create_request(
         self, scope: Mapping[str, Any], body_file: IO[bytes]
     ) -> tuple[ASGIRequest, None] | tuple[None, HttpResponseBase]:
-        """Before any middleware, which therefore cannot do it. Django answers what is no UTF-8, and
-        lets go what its reading of `Content-Type` and Python's codecs say of a charset otherwise:
-        `charset*=nope''x` (ValueError), `charset*=idna''..` (UnicodeError, which is one)."""
+        """Return the request, or a 400 response for headers that cannot be read.
+
+        No middleware can do this, because none runs before it. Django answers invalid UTF-8 itself.
+        It does not catch the errors of Python's codecs for other charsets in `Content-Type`:
+        `charset*=nope''x` (ValueError), `charset*=idna''..` (UnicodeError, a subclass).
+        """
         try:
             return super().create_request(scope, body_file)
         except ValueError:

@@ -1,7 +1,7 @@
-"""The console's own static files, addressed by their content, so that browsers cache them forever.
+"""The console's static files. Their URLs contain a digest, so browsers cache them forever.
 
-They are read once at start: a handful of small files needs no collecting step. In `make dev` they
-are read again when one of them changes.
+The few small files are read once at start, without a collecting step. `make dev` reads them again
+when one changes.
 """
 
 import hashlib
@@ -17,14 +17,17 @@ from console.operator_admin.static_files import operator_files
 from console.static_files import StaticFile, static_file, version_of
 
 _FOLDER: Final = Path(__file__).parent / "static"
-# Files that packages bring.
+# Files of installed packages.
 _PACKAGED: Final = {
     "htmx.js": Path(django_htmx.__file__).parent / "static" / "django_htmx" / "htmx-2.min.js",
 }
 
 
 def asset_url(name: str) -> str:
-    """Raises KeyError for a file that does not exist, so that a page with a dead link fails."""
+    """Return the URL of a file.
+
+    Raises KeyError for a missing file, so that no page has a dead link.
+    """
     return _urls(version_of(_FOLDER))[name]
 
 

@@ -1,6 +1,6 @@
-"""Why a delivery failed, in the reader's language: what is kept is ours, and English.
+"""Translation of delivery errors, which the database stores in English.
 
-It answered with the status 503.  ->  Das Ziel hat mit dem Status 503 geantwortet.
+It answered with the status 503. -> Das Ziel hat mit dem Status 503 geantwortet.
 """
 
 import re
@@ -10,13 +10,13 @@ from django.utils.translation import gettext, gettext_noop
 
 from tenants.compliance.audit_sinks.delivery import ANSWERED
 
-_VALUE: Final = re.compile(r"%\\\((\w+)\\\)s")  # of a wording that was made literal
+_VALUE: Final = re.compile(r"%\\\((\w+)\\\)s")  # a placeholder, after re.escape
 _WITH_VALUES: Final = (
     ANSWERED,
     gettext_noop("The endpoint did not respond (%(error)s)."),
     gettext_noop("The mail server rejected the message (%(error)s)."),
 )
-# Errors of caret.foundation.egress.http_client, which has no catalogue of translations.
+# Errors of caret.foundation.egress.http_client, which has no translation catalogue.
 OF_EXCHANGES: Final = (
     gettext_noop("The request timed out."),
     gettext_noop("The response was too large."),
@@ -28,7 +28,7 @@ OF_EXCHANGES: Final = (
 
 
 def translate_delivery_error(error: str) -> str:
-    """Empty where nothing failed. What is in no catalogue is told as it is."""
+    """Return the translated error, or "" for no error. Unknown errors stay as they are."""
     for wording, pattern in _PATTERNS:
         if match := pattern.fullmatch(error):
             return gettext(wording) % match.groupdict()

@@ -1,6 +1,6 @@
-"""What to set in an editor or a program so that it completes by a gateway.
+"""Settings that connect editors and programs to a gateway.
 
-`platform/docs/clients.md` has all that was tried; these are the ones that people start with.
+`platform/docs/clients.md` lists every tested client. These are the most common ones.
 """
 
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from django.conf import settings
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-# In place of a key, where none is known.
+# Stands for the API key when none is known.
 PLACEHOLDER: Final = "cpk_..."
 
 
 @dataclass(frozen=True, slots=True)
 class Editor:
-    code: str  # in addresses
+    code: str  # used in URLs
     name: str | Promise
-    place: str | Promise  # where the settings are written
-    text: str  # URL and KEY stand for the gateway's address and the key
+    place: str | Promise  # file or window of the settings
+    text: str  # with URL and KEY for the gateway's URL and the API key
 
 
 _CONTINUE: Final = """\

@@ -1,4 +1,4 @@
-"""What operations refuse, in the reader's language. Programs are told in English."""
+"""Operations' errors in the reader's language. Programs get them in English."""
 
 from django.utils.translation import gettext
 
@@ -7,6 +7,6 @@ from tenants.base.errors import DomainError
 
 
 def translate_error(error: DomainError | BadSignature) -> str:
-    """For a page. A wording that is in no catalogue is told as it is."""
+    """Return the translated message for a page. Unknown messages stay as they are."""
     wording = gettext(error.wording)
     return wording.format(**error.values) if error.values else wording

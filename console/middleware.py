@@ -1,4 +1,4 @@
-"""What each answer of the console carries, and how each request is to be written."""
+"""Middleware of the console: response headers, and rules for requests."""
 
 import codecs
 from collections.abc import Callable
@@ -30,11 +30,11 @@ class ContentSecurityPolicy:
 
 
 class NoStore:
-    """No browser and no proxy stores an answer: after a user has signed out, a shared computer's
-    back button and disk show nothing. Only answers that are marked public may be stored: files
-    that are the same for everybody, with a digest in their address, and public keys.
+    """Forbids browsers and proxies to store responses, whatever views and libraries set.
 
-    Whatever else a view or a library says of caching is replaced.
+    After a sign-out, a shared computer's back button and disk must show nothing. Only responses
+    marked public may be stored: public keys, and files with a digest in their URL, which are the
+    same for everybody.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -48,8 +48,11 @@ class NoStore:
 
 
 class SessionNotes:
-    """Note for the server that a request came with a signed-in session, so that its connection is
-    not counted as unauthenticated. No query: a session that no view has read counts as none."""
+    """Tells the server that a request has a signed-in session.
+
+    Its connection then does not count as unauthenticated. This makes no query: a session that no
+    view has read counts as none.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -63,8 +66,10 @@ class SessionNotes:
 
 
 class RedisErrorMiddleware:
-    """Or else it is said that it does not. Pages of allauth's count tries and used codes there:
-    who cannot count lets nobody in."""
+    """Answers 503 if Redis is unreachable.
+
+    allauth's pages count attempts and used codes there: if they cannot count, nobody may sign in.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -80,14 +85,17 @@ class RedisErrorMiddleware:
 
 
 class Utf8OnlyMiddleware:
-    """Django reads forms and addresses by whatever codec a request names, and Python has some that
-    make what is no text (unicode_escape: halves of surrogate pairs) or none at all (zlib)."""
+    """Rejects requests in other encodings than UTF-8.
+
+    Django decodes forms and URLs with any codec that the request names. Some of Python's codecs
+    return no valid text (unicode_escape: unpaired surrogates) or no text at all (zlib).
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        # None: it names none, or one that nobody knows.
+        # None: the request names no encoding, or an unknown one.
         if request.encoding is not None and codecs.lookup(request.encoding).name != "utf-8":
             raise BadRequest("Requests must be encoded in UTF-8.")
         return self._get_response(request)

@@ -1,4 +1,4 @@
-"""Money as people read it: by the rules of their language, from whole micros and never floats."""
+"""Money in the format of the reader's language, calculated from integer micros, never floats."""
 
 from decimal import Decimal
 from typing import Final
@@ -19,17 +19,17 @@ _TINY_MICROS: Final = MICROS // 10
 
 
 def amount(micros: int, currency: str) -> str:
-    """In whole cents, a half away from zero: €1,234.50."""
+    """Return the amount in whole cents, rounded half away from zero: €1,234.50."""
     return _written(Decimal(to_cents(micros)) / 100, currency, _CENTS)
 
 
 def of_budget(micros: int, limit_micros: int, currency: str) -> str:
-    """What is spent or left of a tiny budget is no whole cents: €0.0053 of €0.01."""
+    """Return an amount of a budget; tiny budgets show fractions of cents: €0.0053 of €0.01."""
     return (exact if limit_micros < _TINY_MICROS else amount)(micros, currency)
 
 
 def exact(micros: int, currency: str) -> str:
-    """With as many decimals as it has, two at least: €0.0375."""
+    """Return the amount with all its decimals, at least two: €0.0375."""
     value = Decimal(micros) / MICROS
     exponent = value.normalize().as_tuple().exponent
     assert isinstance(exponent, int), "a number"

@@ -1,5 +1,7 @@
-"""Requests that wait for what a tenant has named (an identity provider, a sink, a domain's DNS)
-hold but a few of the console's places: see caret.asgi, which has 64."""
+"""A limit for requests that wait for systems of a tenant: identity provider, sink or DNS.
+
+Such requests may occupy only a few of the console's 64 request slots (caret.asgi).
+"""
 
 from typing import Final
 

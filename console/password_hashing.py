@@ -1,4 +1,4 @@
-"""Checks passwords, only a few at once: each takes 100 MiB and a core's time, by intention."""
+"""Password checks, a few at a time: each one takes 100 MiB and a core by design."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
     from tenants.models import User
 
-MAX_CHECKS: Final = 4  # at once, in this process
+MAX_CHECKS: Final = 4  # concurrent, per process
 MAX_WAIT_S: Final = 2.0
-# For the page of who finds no place.
+# For the page of a user who gets no slot.
 BUSY: Final = gettext_noop("Too many people are signing in right now. Try again in a few seconds.")
 _places: Final = BoundedSemaphore(MAX_CHECKS)
 
 
 class TooManyHashes(Exception):
-    """No place became free in time."""
+    """No hashing slot became free in time."""
 
 
 @contextmanager
 def hashing_slot() -> Iterator[None]:
-    """Raises Busy."""
+    """Hold one of the MAX_CHECKS slots. Raises TooManyHashes."""
     if not _places.acquire(timeout=MAX_WAIT_S):
         raise TooManyHashes
     try:
@@ -39,8 +39,11 @@ def hashing_slot() -> Iterator[None]:
 
 
 def check_password(request: HttpRequest, *, email: str, password: str) -> User | None:
-    """The user; None when the two do not belong together. Raises Busy."""
-    if "\0" in email:  # nobody's, and Postgres would not even look
+    """Return the user, or None if e-mail address and password do not match.
+
+    Raises TooManyHashes.
+    """
+    if "\0" in email:  # no account has it, and Postgres rejects it
         return None
     with hashing_slot():
         return authenticate(request, username=email, password=password)

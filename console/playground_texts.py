@@ -1,5 +1,4 @@
-"""What the playground's script says. It knows names and codes; the words are here, as they are
-translated here."""
+"""The texts of the playground's script. They are here so that they can be translated."""
 
 from typing import Any, Final
 
@@ -20,7 +19,7 @@ _FINISHES: Final = {
     "filtered": _("A filter removed the completion."),
     "error": _("The request failed."),
 }
-# Why the filter ended it, or withheld it.
+# Reasons why the filter truncated or withheld text.
 _CUTS: Final = {
     "line_end": _("A single-line completion ends at the end of the line."),
     "block_end": _("The next line would have left the block."),

@@ -1,4 +1,4 @@
-"""How long the console takes for what it is asked, for Prometheus: by area, never by whose."""
+"""Prometheus metrics of the console's response times, by area, never by user or tenant."""
 
 import time
 from collections.abc import Callable
@@ -10,16 +10,16 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from caret.foundation.web import connections
 from console.sign_in.operator_cookies import is_operator_path
 
-# Around what a page is to take: 300 ms, and what makes people ask again: 2 s.
+# Buckets around the target for pages, 300 ms, and the wait after which users retry, 2 s.
 _BOUNDS_S: Final = (0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0)
 _AREAS: Final = {"/api/": "api", "/scim/": "scim"}
 registry: Final = CollectorRegistry()
 _requests = Counter(
-    "caret_console_requests", "Answered, by kinds of status.", ["area", "status"], registry=registry
+    "caret_console_requests", "Requests, by status class.", ["area", "status"], registry=registry
 )
 _seconds = Histogram(
     "caret_console_request_seconds",
-    "From a request to its answer's first byte.",
+    "Time from a request to the first byte of its response.",
     ["area"],
     buckets=_BOUNDS_S,
     registry=registry,
@@ -29,7 +29,7 @@ for _metric in connections.METRICS:
 
 
 class RequestMetricsMiddleware:
-    """The outermost middleware: what others refuse counts, too."""
+    """The outermost middleware, so that it counts the errors of other middleware too."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response

@@ -1,7 +1,7 @@
-"""Static files: served from memory, before Django, to be cached by browsers without limit.
+"""Static files served from memory, before Django, which browsers cache without limit.
 
-They need no thread and no place among the requests that run, so that a client which does not read
-one keeps nobody else waiting. Each is compressed once and sent so to clients that accept gzip.
+They need no thread and no request slot, so a slow client keeps nobody else waiting. Each file is
+compressed once, for clients that accept gzip.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from django.conf import settings
 from caret.foundation.web.body_limit import Application, Receive, Send
 
 _ACCEPTS_GZIP: Final = re.compile(rb"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
-# Small against what a connection buffers anyway, for clients that do not read.
+# Small compared with a connection's buffers, for clients that read slowly.
 _CHUNK_BYTES: Final = 16 * 1024
 _HEADERS: Final = [
     # The path contains a digest of the content.
@@ -33,7 +33,7 @@ _HEADERS: Final = [
 class StaticFile:
     content_type: str
     content: bytes = field(repr=False)
-    compressed: bytes | None = field(repr=False)  # None: no smaller, as of fonts
+    compressed: bytes | None = field(repr=False)  # None: not smaller, e.g. fonts
 
 
 def static_file(name: str, content: bytes) -> StaticFile:
@@ -49,10 +49,7 @@ Files: TypeAlias = Mapping[str, StaticFile]  # by path
 
 
 def version_of(folder: Path) -> int:
-    """Return a number that changes with the folder's files, in `make dev` only.
-
-    Elsewhere it is always 0, and the files are read once.
-    """
+    """Return a number that changes with the folder's files; 0 outside of `make dev`."""
     if not settings.RELOAD:
         return 0
     return max(path.stat().st_mtime_ns for path in (folder, *folder.iterdir()))
@@ -62,7 +59,7 @@ class StaticFiles:
     """ASGI middleware: answers GET and HEAD of known paths, passes on everything else."""
 
     def __init__(self, application: Application, load_files: Callable[[], Files]) -> None:
-        """`load_files` is called with each request, and keeps what it has loaded."""
+        """Store `load_files`, which is called for each request and must cache its result."""
         self._application = application
         self._load_files = load_files
 
@@ -99,4 +96,4 @@ async def _send_file(file: StaticFile, scope: dict[str, Any], send: Send) -> Non
         part = content[start : start + _CHUNK_BYTES]
         more = start + _CHUNK_BYTES < len(content)
         await send({"type": "http.response.body", "body": part, "more_body": more})
-        await asyncio.sleep(0)  # other connections have their turn between two parts
+        await asyncio.sleep(0)  # let other connections run between two chunks

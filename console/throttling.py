@@ -1,13 +1,13 @@
-"""Limits how often passwords and codes can be guessed: for each account and for each network.
+"""Limits on guesses of passwords and codes, for each account and each network.
 
-Counters are kept in Redis and changed by one script, so the limits hold across all console
-processes and for parallel requests. A counter starts with its first attempt and expires after its
-window, whatever happens meanwhile: nobody waits longer than MAX_WAIT_S. Accounts are counted by the
+Counters are in Redis and changed by one script, so the limits hold across all console processes and
+for parallel requests. A counter starts with its first attempt and expires after its window,
+whatever happens meanwhile: nobody waits longer than MAX_WAIT_S. Accounts are identified by the
 address that was typed, so unknown addresses are throttled like known ones.
 
-A browser or a network that has signed in to the account before has a counter of its own
-(console.sign_in.devices), so other people's attempts do not lock the account's owner out. See
-ADR 0101.
+A browser or network that has signed in to the account before has its own counter
+(console.sign_in.devices), so other people's attempts do not lock out the account's owner. See ADR
+101.
 """
 
 import hashlib
@@ -23,8 +23,8 @@ from tenants.base.redis_connection import connect
 
 WINDOW_S: Final = 60  # of the limits for one network
 MAX_TRIES: Final = 5  # for one account from one network
-MAX_TRIES_OF_NETWORK: Final = 30  # for all accounts; an office signs in from one address
-MAX_STARTS: Final = 6  # of the playground by one person
+MAX_TRIES_OF_NETWORK: Final = 30  # for all accounts; an office shares one address
+MAX_STARTS: Final = 6  # starts of the playground by one user
 MAX_WAIT_S: Final = 15 * 60  # the window of the limits for one account
 _COUNT_SCRIPT: Final = """
 for i, key in ipairs(KEYS) do
@@ -34,7 +34,7 @@ for i, key in ipairs(KEYS) do
 end
 return {0, 0}
 """
-# A counter that has expired stays away: DECR would make one that never expires.
+# Only positive counters: DECR would recreate an expired one without expiry.
 _UNCOUNT_SCRIPT: Final = """
 for _, key in ipairs(KEYS) do
   if tonumber(redis.call('GET', key) or '0') > 0 then redis.call('DECR', key) end
@@ -45,7 +45,7 @@ end
 class Secret(StrEnum):
     """The kind of secret that an attempt guesses."""
 
-    PASSWORD = "password"  # noqa: S105  # a kind of secret, none itself
+    PASSWORD = "password"  # noqa: S105  # a kind of secret, not a secret
     STEP_UP_PASSWORD = "step-up"  # noqa: S105
     # Not PASSWORD: at the public sign-in page anybody can type "operator:HANDLE" as an address.
     OPERATOR_PASSWORD = "operator"  # noqa: S105
@@ -53,8 +53,8 @@ class Secret(StrEnum):
 
 
 KNOWN_NETWORK_S: Final = 30 * 24 * 3600  # after the last sign-in from it
-# For one account within MAX_WAIT_S: from all unknown places together, and from each known one.
-# Three of a million codes are right at any time.
+# Limits for one account within MAX_WAIT_S: one for all unknown devices and networks together, and
+# one for each known one. At any time, three of a million codes are valid.
 MAX_ATTEMPTS: Final = {
     Secret.PASSWORD: 10,
     Secret.STEP_UP_PASSWORD: 10,
@@ -68,16 +68,16 @@ class SecretAttempt:
     """A guess at a secret of an account."""
 
     secret: Secret
-    account: str  # an e-mail address, or operator:HANDLE; there need be no such account
-    address: str  # of the network
-    device: str | None  # a browser that has signed in to the account before; None: an unknown one
-    is_known_network: bool  # somebody has signed in to the account from it
+    account: str  # an e-mail address, or operator:HANDLE; the account need not exist
+    address: str  # the client's IP address
+    device: str | None  # ID of a browser that signed in to the account before; None: unknown
+    is_known_network: bool  # somebody signed in to the account from this network
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptThrottled:
     wait_s: int  # at least 1, at most MAX_WAIT_S
-    is_by_network: bool  # else by account
+    is_by_network: bool  # false: by account
 
     @property
     def message(self) -> str:
@@ -99,38 +99,43 @@ class _AttemptCounter:
 
 
 def count_attempt(attempt: SecretAttempt) -> AttemptThrottled | None:
-    """Count it, before the secret is checked. None: it is within the limits.
+    """Count an attempt before the secret is checked. Return None if it is within the limits.
 
-    Raises redis.RedisError: nobody is let in while attempts cannot be counted.
+    Raises redis.RedisError: nobody may sign in while attempts cannot be counted.
     """
     return _count(_counters(attempt))
 
 
 def forgive_attempt(attempt: SecretAttempt) -> None:
-    """Take a guess that was right, or was not checked, off the account's counters. The network's
-    stays: one right password buys no guesses at other accounts. Raises redis.RedisError."""
+    """Uncount an attempt that was right or was not checked, except at the network's counter.
+
+    Otherwise one right password would allow more guesses at other accounts. Raises
+    redis.RedisError.
+    """
     names = [counter.name for counter in _counters(attempt) if not counter.is_of_network]
     connect().eval(_UNCOUNT_SCRIPT, len(names), *names)
 
 
 def remember_network(*, account: str, address: str) -> None:
-    """For somebody who has signed in, with all factors. Raises redis.RedisError."""
+    """Remember the network of a user who signed in with all factors. Raises redis.RedisError."""
     connect().set(_name_of_known_network(account, address), 1, ex=KNOWN_NETWORK_S)
 
 
 def is_known_network(*, account: str, address: str) -> bool:
-    """Raises redis.RedisError."""
+    """Return whether somebody signed in to the account from there. Raises redis.RedisError."""
     return bool(connect().exists(_name_of_known_network(account, address)))
 
 
 def count_request_of_network(*, address: str, what: str = "sign-in") -> AttemptThrottled | None:
-    """As `count_attempt`, for requests that guess at no account; each `what` counts for itself.
-    Raises redis.RedisError."""
+    """Count a request that guesses at no account. Each `what` has its own counter.
+
+    Returns None within the limits. Raises redis.RedisError.
+    """
     return _count([_network_counter(address, what)])
 
 
 def take_start_of_playground(*, user_id: str) -> bool:
-    """False: too many starts. Raises redis.RedisError."""
+    """Count a start of the playground. Return False after too many. Raises redis.RedisError."""
     return (
         _count([_AttemptCounter(f"caret:throttle:playground:{user_id}", MAX_STARTS, WINDOW_S)])
         is None
@@ -173,10 +178,10 @@ def _network_counter(address: str, what: str) -> _AttemptCounter:
 
 
 def _network(address: str) -> str:
-    """An IPv6 customer has 2^64 addresses: they count as one."""
+    """Return the network of an address. IPv6 customers have 2^64 addresses, which count as one."""
     try:
         parsed = ipaddress.ip_address(address)
-    except ValueError:  # a Unix socket's peer has none
+    except ValueError:  # the peer of a Unix socket has none
         return _digest(address)
     if parsed.version == 4:
         return str(parsed)
@@ -186,5 +191,5 @@ def _network(address: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """Redis holds no addresses of people."""
+    """Hash the text, so that Redis contains no personal addresses."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

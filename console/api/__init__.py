@@ -1,5 +1,5 @@
-"""The REST API: django-ninja's, for the session of somebody who is signed in.
+"""The REST API, built with django-ninja, for service keys and for members' console sessions.
 
-One router a module; shapes stand beside the endpoints that take or give them. Permissions are
-enforced by operations and queries; an endpoint names them in its OpenAPI as `x-permissions`.
+Each module has one router. Schemas are next to the endpoints that use them. Operations and queries
+enforce the permissions; endpoints only document them in OpenAPI as `x-permissions`.
 """

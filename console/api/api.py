@@ -1,4 +1,4 @@
-"""The REST API, which automation shares with the console; all that is refused is a problem."""
+"""The REST API's root: routers, authentication, and error handlers that answer with problems."""
 
 from collections.abc import Callable
 from typing import Final
@@ -54,7 +54,7 @@ def _build() -> CaretApi:
         description=DESCRIPTION,
         urls_namespace="api",
         auth=[KeyAuth(), MemberAuth()],
-        docs_url=None,  # it would load scripts from elsewhere
+        docs_url=None,  # the page would load scripts from another origin
         openapi_url="openapi.json",
     )
     api.add_decorator(idempotent, mode="view")
@@ -111,7 +111,7 @@ def _too_large(_request: HttpRequest, _error: RequestDataTooBig) -> HttpResponse
 
 
 def _malformed(_request: HttpRequest, error: ValidationError) -> HttpResponse:
-    """Names the first field that is wrong, and why; never what was sent."""
+    """Name the first invalid field and the reason, but never repeat the input."""
     first = error.errors[0]
     place = ".".join(str(part) for part in first["loc"][1:] if part != "asked")
     return problem_response(Problem(422, "invalid", first["msg"], place or None))

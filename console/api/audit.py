@@ -1,4 +1,4 @@
-"""The audit trail over REST."""
+"""The audit log over REST."""
 
 import uuid
 from datetime import datetime
@@ -20,22 +20,22 @@ router = Router(tags=["audit"])
 
 
 class AuditEntryResponse(ResponseSchema):
-    sequence: int  # from 1, without gaps
+    sequence: int  # starts at 1, without gaps
     id: uuid.UUID
     at: datetime
     actor_kind: ActorKind
     actor_id: uuid.UUID | None  # null: not a person
     actor_email: str | None
-    actor_key: str | None  # lookup id; null: no key was used
+    actor_key: str | None  # lookup ID; null: no key was used
     action: str
     target: str
-    before: Any  # null: there was nothing, or it was only looked at
+    before: Any  # null: it did not exist, or was only read
     after: Any
     address: str | None  # null: not over the network
     request_id: str
     reason: str
     previous_hash: str
-    hash: str  # platform/docs/audit.md says of what
+    hash: str  # its input is described in platform/docs/audit.md
 
 
 class EntryList(PageResponse):
@@ -44,17 +44,17 @@ class EntryList(PageResponse):
 
 class AuditQuery(PageQuery):
     action: Annotated[str, Field(max_length=60)] | None = None
-    # A user's id, a key's lookup id (scim:... for a token of SCIM), or "platform".
+    # A user's ID, a key's lookup ID (scim:... for a SCIM token), or "platform".
     actor: Annotated[str, Field(max_length=40)] | None = None
     target: Annotated[str, Field(max_length=200)] | None = None
     since: AwareDatetime | None = None
-    until: AwareDatetime | None = None  # the first moment that is not asked for
+    until: AwareDatetime | None = None  # exclusive
 
 
 @router.get(
     "",
     response=EntryList,
-    summary="The audit trail; that you looked becomes an entry of it.",
+    summary="List entries of the audit log. Reading it is itself recorded as an entry.",
     openapi_extra=documents_permissions(Permission.READ_AUDIT),
 )
 def list_all(request: AuthenticatedRequest, asked: Query[AuditQuery]) -> Page[AuditEntryView]:

@@ -1,4 +1,4 @@
-"""Where the audit trail is pushed to, over REST."""
+"""Audit sinks over REST: webhooks and syslog servers that receive the audit log."""
 
 import uuid
 from datetime import datetime
@@ -35,15 +35,15 @@ class SinkResponse(ResponseSchema):
     id: uuid.UUID
     kind: SinkKind
     name: str
-    origin: str  # scheme, host and port of its address
+    origin: str  # scheme, host and port of the address
     created_at: datetime
-    delivered_sequence: int  # of the last entry that it has
-    num_waiting: int  # entries that it has not got yet
+    delivered_sequence: int  # sequence of the last entry delivered
+    num_waiting: int  # number of entries not delivered yet
     delivered_at: datetime | None  # null: nothing was delivered yet
-    failed_since: datetime | None  # null: the last attempt went well
-    last_error: str  # "": the last attempt went well
-    num_failures: int  # since it last went well
-    next_attempt_at: datetime | None  # null: at once
+    failed_since: datetime | None  # null: the last attempt succeeded
+    last_error: str  # "": the last attempt succeeded
+    num_failures: int  # since the last success
+    next_attempt_at: datetime | None  # null: immediately
 
 
 class SinkPage(PageResponse):
@@ -54,14 +54,14 @@ class CreateSink(
     RequestSchema,
     json_schema_extra={"example": {"name": "Splunk", "address": "https://siem.example/hook"}},
 ):
-    name: str  # 1 to 120 characters, one sink's only
+    name: str  # 1 to 120 characters, unique among sinks
     address: str  # https://..., or syslog+tls://host:port
-    # The first entry that it gets. Null: what comes from now on.
+    # The first entry to deliver. Null: only new entries.
     from_sequence: Annotated[int, Field(ge=1, le=_MAX_SEQUENCE)] | None = None
 
 
 class CreatedSinkResponse(ResponseSchema):
-    secret: str | None  # signs the webhook's messages; shown this once; null: syslog has none
+    secret: str | None  # signs webhook messages; returned only once; null: a syslog sink
     sink: SinkResponse
 
 
@@ -71,13 +71,13 @@ class ReplaySink(RequestSchema, json_schema_extra={"example": {"from_sequence": 
 
 class SinkTestResult(ResponseSchema):
     delivered: bool
-    error: str  # "": it went well
+    error: str  # "": it succeeded
 
 
 @router.get(
     "",
     response=SinkPage,
-    summary="List where the audit trail is pushed to, and how that goes.",
+    summary="List audit sinks with the state of their deliveries.",
     openapi_extra=documents_permissions(Permission.READ_AUDIT),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[SinkView]:
@@ -87,7 +87,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Sink
 @router.post(
     "",
     response={201: CreatedSinkResponse},
-    summary="Push the audit trail to a webhook or a syslog server.",
+    summary="Create an audit sink: a webhook or a syslog server.",
     openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS),
 )
 def create(request: AuthenticatedRequest, asked: CreateSink) -> Status[object]:
@@ -98,7 +98,7 @@ def create(request: AuthenticatedRequest, asked: CreateSink) -> Status[object]:
 @router.post(
     "/{sink_id}/test",
     response=SinkTestResult,
-    summary="Send a message that is no entry, and say what came of it.",
+    summary="Send a test message to an audit sink and return the result.",
     openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS) | DONE_ANEW,
 )
 def test(request: AuthenticatedRequest, sink_id: uuid.UUID) -> TestResult:
@@ -110,7 +110,7 @@ def test(request: AuthenticatedRequest, sink_id: uuid.UUID) -> TestResult:
 @router.post(
     "/{sink_id}/replay",
     response=SinkResponse,
-    summary="Push the entries from a number on once more.",
+    summary="Deliver all entries again, starting with a sequence number.",
     openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS),
 )
 def replay(request: AuthenticatedRequest, sink_id: uuid.UUID, asked: ReplaySink) -> SinkView:
@@ -125,7 +125,7 @@ def replay(request: AuthenticatedRequest, sink_id: uuid.UUID, asked: ReplaySink)
 @router.post(
     "/{sink_id}/retry",
     response=SinkResponse,
-    summary="Try a sink that fails at once, instead of at its next attempt.",
+    summary="Retry a failing audit sink now instead of at its next attempt.",
     openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS),
 )
 def retry(request: AuthenticatedRequest, sink_id: uuid.UUID) -> SinkView:
@@ -135,7 +135,7 @@ def retry(request: AuthenticatedRequest, sink_id: uuid.UUID) -> SinkView:
 @router.delete(
     "/{sink_id}",
     response={204: None},
-    summary="Push nothing more to it.",
+    summary="Delete an audit sink; nothing more is delivered to it.",
     openapi_extra=documents_permissions(Permission.WRITE_AUDIT_SINKS),
 )
 def delete(request: AuthenticatedRequest, sink_id: uuid.UUID) -> Status[None]:

@@ -1,5 +1,7 @@
-"""Who calls the API: a service key as bearer, or a member by the session of the console, with its
-CSRF token. Who shows a key is that key, whatever session his browser has."""
+"""Authentication of API callers: a service key as bearer token, or a member's console session.
+
+A session also needs its CSRF token. If a request has a bearer token, its session is ignored.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,26 +26,25 @@ NO_SECOND_FACTOR: Final = Problem(
     "second_factor_required",
     "Your tenant requires two-factor authentication. Set it up in the console.",
 )
-_CALLER: Final = "_caret_caller"  # of a request: who was found to call, by require_authentication
+_CALLER: Final = "_caret_caller"  # request attribute: the caller found by require_authentication
 NO_TENANT: Final = Problem(403, "no_active_tenant", "You are not a member of any tenant.")
 
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """Who has shown a service key."""
+    """A caller with a service key."""
 
     actor: Actor
 
 
 class AuthenticatedRequest(HttpRequest):
-    """A request that has passed KeyAuth or MemberAuth."""
+    """A request that passed KeyAuth or MemberAuth."""
 
     auth: CurrentMember | Bearer
 
 
 class KeyAuth(HttpBearer):
-    """`Authorization: Bearer cpk_svc_...`: no session is looked at or made, so no token is asked
-    for."""
+    """`Authorization: Bearer cpk_svc_...`. It uses no session, so it needs no CSRF token."""
 
     def __call__(self, request: HttpRequest) -> Bearer | None:
         known = vars(request).get(_CALLER)
@@ -53,7 +54,7 @@ class KeyAuth(HttpBearer):
         return self.authenticate(request, text.strip()) if scheme.lower() == "bearer" else None
 
     def authenticate(self, request: HttpRequest, token: str) -> Bearer:
-        """Raises Unauthenticated, ProblemRaised."""
+        """Return the key's caller. Raises Unauthenticated, ProblemRaised."""
         address = client_address(request)
         actor = authenticate_key(text=token, address=address, now=timezone.now())
         note_credential(request)
@@ -62,13 +63,13 @@ class KeyAuth(HttpBearer):
 
 
 class MemberAuth(SessionAuth):
-    """django-ninja's, with the member in place of the user."""
+    """django-ninja's session authentication, with the member instead of the user."""
 
     def __call__(self, request: HttpRequest) -> Any | None:
         known = vars(request).get(_CALLER)
         if isinstance(known, CurrentMember):
             return known
-        # Before the token is looked for in it: nothing this large is read.
+        # Before the CSRF check, which would read the whole body.
         if int(request.headers.get("Content-Length") or 0) > _max_body_bytes():
             raise ProblemRaised(TOO_LARGE)
         return super().__call__(request)
@@ -86,9 +87,9 @@ class MemberAuth(SessionAuth):
 
 
 def require_authentication(request: HttpRequest) -> Actor:
-    """Before the endpoint asks who calls, which then finds it answered.
+    """Authenticate before the endpoint does, which then reuses the result.
 
-    Raises what the endpoint would: AuthenticationError, HttpError, Unauthenticated, ProblemRaised.
+    Raises the endpoint's errors: AuthenticationError, HttpError, Unauthenticated, ProblemRaised.
     """
     found = KeyAuth()(request) or MemberAuth()(request)
     if found is None:
@@ -102,8 +103,10 @@ def actor_of(request: AuthenticatedRequest) -> Actor:
 
 
 def documents_permissions(*permissions: Permission) -> dict[str, Any]:
-    """For the OpenAPI document: any one of `permissions` opens the endpoint. It is the operations
-    and queries that enforce them; a test tries each endpoint with each role."""
+    """Document that any one of `permissions` gives access to the endpoint.
+
+    Operations and queries enforce the permissions. A test tries each endpoint with each role.
+    """
     return {"x-permissions": sorted(permissions)}
 
 

@@ -1,19 +1,20 @@
-"""What all shapes of the API have in common."""
+"""Base classes of the API's request and response schemas."""
 
 from ninja import Schema
 from pydantic import ConfigDict
 
 
 class RequestSchema(Schema):
-    """A request's body or query: an unknown field is an error, not a silent nothing.
+    """A request's body or query. Unknown fields are errors instead of being ignored.
 
-    A body's class gives an example: `class RevokeKey(Body, json_schema_extra={"example": ...})`.
+    The schema of a body gives an example:
+    `class RevokeKey(RequestSchema, json_schema_extra={"example": ...})`.
     """
 
     model_config = ConfigDict(extra="forbid")
 
 
 class ResponseSchema(Schema):
-    """Read from the attributes of what a query or operation returns."""
+    """A response, read from the attributes of the result of a query or an operation."""
 
     model_config = ConfigDict(from_attributes=True)

@@ -1,5 +1,7 @@
-"""Budgets over REST. A change names the `version` that it replaces: of two at once the second is
-told."""
+"""Budgets over REST, with optimistic locking.
+
+A change names the `version` that it replaces. If two changes collide, the second gets a conflict.
+"""
 
 import datetime
 import uuid
@@ -41,8 +43,8 @@ class AlertDeliveryResponse(ResponseSchema):
     channel: str  # mail or webhook
     address: str
     attempts: int
-    delivered_at: datetime.datetime | None  # null: not yet, or never
-    next_at: datetime.datetime | None  # null: it is not tried again
+    delivered_at: datetime.datetime | None  # null: not delivered
+    next_at: datetime.datetime | None  # null: no further attempt
     last_error: str  # "": none
 
 
@@ -57,7 +59,7 @@ class AlertResponse(ResponseSchema):
 class BudgetResponse(ResponseSchema):
     id: uuid.UUID
     scope: BudgetScope
-    holder_id: uuid.UUID | None  # the team or the user; null: all of the tenant
+    holder_id: uuid.UUID | None  # ID of the team or user; null: the whole tenant
     holder_name: str | None
     limit_micros: int
     currency: Currency
@@ -65,8 +67,8 @@ class BudgetResponse(ResponseSchema):
     webhook_url: str  # "": alerts by mail only
     version: int
     created_at: datetime.datetime
-    month: datetime.date  # the present one (UTC), named by its first day
-    spent_micros: int  # of it, as far as it is rated
+    month: datetime.date  # the current UTC month, given by its first day
+    spent_micros: int  # in this month, as far as usage is priced
     alerts: list[AlertResponse]  # of this month
 
 
@@ -80,8 +82,8 @@ class CreateBudget(
     scope: BudgetScope
     team_id: uuid.UUID | None = None
     user_id: uuid.UUID | None = None
-    limit_micros: _LimitMicros  # of a month
-    is_hard: bool = True  # false: alerts only
+    limit_micros: _LimitMicros  # a month
+    is_hard: bool = True  # false: the budget only sends alerts
     webhook_url: _Address = ""
 
 
@@ -91,7 +93,7 @@ class ChangeBudget(
     limit_micros: _LimitMicros
     is_hard: bool = True
     webhook_url: _Address = ""
-    version: _Version  # that this one is to replace
+    version: _Version  # the version to replace
 
 
 class VersionBody(RequestSchema):
@@ -99,13 +101,13 @@ class VersionBody(RequestSchema):
 
 
 class WebhookSecret(ResponseSchema):
-    secret: str  # of the Standard Webhooks specification
+    secret: str  # as in the Standard Webhooks specification
 
 
 @router.get(
     "",
     response=BudgetPage,
-    summary="List budgets, with what is spent of them and who was told.",
+    summary="List budgets with their spending and alerts.",
     openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[BudgetView]:
@@ -117,7 +119,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Budg
 @router.post(
     "",
     response={201: BudgetResponse},
-    summary="Set a budget of the tenant, a team or a user; gateways enforce a hard one at once.",
+    summary="Create a budget of the tenant, a team or a user; hard budgets apply at once.",
     openapi_extra=documents_permissions(Permission.WRITE_BUDGETS),
 )
 def create(request: AuthenticatedRequest, asked: CreateBudget) -> Status[object]:
@@ -133,7 +135,7 @@ def create(request: AuthenticatedRequest, asked: CreateBudget) -> Status[object]
 @router.get(
     "/{budget_id}",
     response=BudgetResponse,
-    summary="One budget.",
+    summary="Get a budget.",
     openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
 def find(request: AuthenticatedRequest, budget_id: uuid.UUID) -> BudgetView:
@@ -174,7 +176,7 @@ def delete(
 @router.get(
     "/{budget_id}/webhook-secret",
     response=WebhookSecret,
-    summary="By which the receiver of a budget's webhook verifies it.",
+    summary="Get the secret that verifies messages to a budget's webhook.",
     openapi_extra=documents_permissions(Permission.WRITE_BUDGETS),
 )
 def webhook_secret(request: AuthenticatedRequest, budget_id: uuid.UUID) -> dict[str, str]:
@@ -183,7 +185,7 @@ def webhook_secret(request: AuthenticatedRequest, budget_id: uuid.UUID) -> dict[
 
 
 def _holder(asked: CreateBudget) -> BudgetTarget:
-    """Raises Invalid where the scope and what is named do not fit."""
+    """Return the target of the budget. Raises InvalidValue if its ID does not fit the scope."""
     named = {BudgetScope.TEAM: asked.team_id, BudgetScope.USER: asked.user_id}
     for scope, field in ((BudgetScope.TEAM, "team_id"), (BudgetScope.USER, "user_id")):
         if (named[scope] is not None) != (asked.scope is scope):

@@ -1,4 +1,4 @@
-"""Consent over REST: one's own, and the receipts."""
+"""Consent over REST: the caller's own consent, and consent receipts."""
 
 from datetime import datetime
 from typing import Annotated, Final
@@ -36,16 +36,16 @@ class WordingAnswer(ResponseSchema):
 
 
 class OwnConsentAnswer(ResponseSchema):
-    allowance: ConsentAnswer  # what the tenant lets one agree to
+    allowance: ConsentAnswer  # the most that the tenant's policy allows
     given: ConsentAnswer
-    retention_days: int | None  # null: nothing is kept
-    wordings: list[WordingAnswer]  # in force
+    retention_days: int | None  # null: nothing is stored
+    wordings: list[WordingAnswer]  # the current wordings
 
 
 class SetConsent(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     telemetry: bool
     training: bool = False
-    # The versions of the wordings that one has read: of each kind that one agrees to.
+    # Versions of the wordings that the user has read, one for each kind agreed to.
     wordings: list[Annotated[str, Field(max_length=40)]] = Field(default=[], max_length=10)
 
 
@@ -56,8 +56,8 @@ class ReceiptAnswer(ResponseSchema):
     is_given: bool
     wording: str
     wording_sha256: str
-    actor_email: str | None  # null: the platform's operator
-    policy_version: int | None  # null: not by a policy
+    actor_email: str | None  # null: an operator
+    policy_version: int | None  # null: not caused by a policy
     address: str | None
     created_at: datetime
 
@@ -69,7 +69,7 @@ class ReceiptList(PageResponse):
 @router.get(
     "",
     response=OwnConsentAnswer,
-    summary="One's own consent, and the wordings that it is about.",
+    summary="Get your own consent and the current wordings.",
     openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
 )
 def get(request: AuthenticatedRequest) -> OwnConsentAnswer:
@@ -79,7 +79,7 @@ def get(request: AuthenticatedRequest) -> OwnConsentAnswer:
 @router.put(
     "",
     response=OwnConsentAnswer,
-    summary="Agree to content being kept, or to that and training; or withdraw either.",
+    summary="Set your own consent to content capture and to training.",
     openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
 )
 def put(request: AuthenticatedRequest, asked: SetConsent) -> OwnConsentAnswer:
@@ -90,7 +90,7 @@ def put(request: AuthenticatedRequest, asked: SetConsent) -> OwnConsentAnswer:
 @router.delete(
     "",
     response=OwnConsentAnswer,
-    summary="Withdraw all of one's own consent; what was kept is erased.",
+    summary="Withdraw all of your own consent; captured content is erased.",
     openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
 )
 def delete(request: AuthenticatedRequest) -> OwnConsentAnswer:
@@ -100,7 +100,7 @@ def delete(request: AuthenticatedRequest) -> OwnConsentAnswer:
 @router.get(
     "/receipts",
     response=ReceiptList,
-    summary="List receipts of consent: all of the tenant's, or one's own.",
+    summary="List consent receipts: the tenant's, or only your own.",
     openapi_extra=documents_permissions(Permission.READ_CONSENT, Permission.MANAGE_OWN_CONSENT),
 )
 def receipts(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Receipt]:

@@ -1,4 +1,4 @@
-"""What is held about one person, over REST, and that it goes."""
+"""Data subject requests over REST: export and erasure of one person's data."""
 
 import datetime
 import uuid
@@ -29,7 +29,7 @@ from tenants.compliance.data_subjects.operations import ErasureRequest, demand_e
 from tenants.compliance.data_subjects.queries import ErasureView, list_erasures
 
 router = Router(tags=["data subjects"])
-# Some seconds of work, and mostly 10 MB; who has left more behind is the operator's command's.
+# Some seconds of work and usually 10 MB. Larger bundles need the operator's command.
 BOUNDS = BundleLimits(max_rows=100_000, max_bytes=256 << 20)
 
 
@@ -41,7 +41,7 @@ class ReasonBody(
 
 @router.post(
     "/me/bundle",
-    summary="All that is held about you here: NDJSON in a ZIP, with a signed manifest.",
+    summary="Download all data about you: NDJSON files in a ZIP with a signed manifest.",
     openapi_extra=documents_permissions(Permission.EXPORT_OWN_DATA) | DONE_ANEW,
 )
 def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
@@ -50,7 +50,7 @@ def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
 
 @router.post(
     "/{user_id}/bundle",
-    summary="All that is held about a member, past or present: a ZIP, with a reason.",
+    summary="Download all data about a current or former member as a ZIP; needs a reason.",
     openapi_extra=documents_permissions(Permission.EXPORT_DATA_SUBJECTS) | DONE_ANEW,
 )
 def bundle(
@@ -65,12 +65,12 @@ class ErasureRequested(ResponseSchema):
 
 class ErasureResponse(ResponseSchema):
     id: uuid.UUID
-    user_id: uuid.UUID | None  # null: all of the tenant
+    user_id: uuid.UUID | None  # null: the whole tenant
     reason: str
-    rows: dict[str, int]  # that went so far, by table
-    held_by: list[uuid.UUID]  # legal holds that kept something, as of its end
+    rows: dict[str, int]  # deleted so far, by table
+    held_by: list[uuid.UUID]  # legal holds that kept rows, known at the end
     requested_at: datetime.datetime
-    finished_at: datetime.datetime | None  # null: under way
+    finished_at: datetime.datetime | None  # null: in progress
 
 
 class ErasureList(PageResponse):
@@ -80,7 +80,7 @@ class ErasureList(PageResponse):
 @router.post(
     "/{user_id}/erasure",
     response={202: ErasureRequested},
-    summary="Erase a member, past or present: his keys at once, all else within minutes.",
+    summary="Erase a current or former member: keys at once, other data within minutes.",
     openapi_extra=documents_permissions(Permission.ERASE_DATA_SUBJECTS),
 )
 def erase(request: AuthenticatedRequest, user_id: uuid.UUID, asked: ReasonBody) -> Status[object]:
@@ -92,7 +92,7 @@ def erase(request: AuthenticatedRequest, user_id: uuid.UUID, asked: ReasonBody) 
 @router.get(
     "/erasures",
     response=ErasureList,
-    summary="Erasures, and how far they are; their certificates are among those of retention.",
+    summary="List erasures and their progress; certificates are listed under retention.",
     openapi_extra=documents_permissions(Permission.READ_RETENTION),
 )
 def erasures(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[ErasureView]:
@@ -100,7 +100,7 @@ def erasures(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Eras
 
 
 def _bundle(request: AuthenticatedRequest, asked: BundleRequest) -> StreamingHttpResponse:
-    """Raises ProblemRaised, and as write_bundle."""
+    """Return the ZIP as a download. Raises ProblemRaised and the errors of write_bundle."""
     actor = actor_of(request)
 
     def write(out: IO[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Exports over REST: asked for, watched, cancelled, and fetched by a link."""
+"""Exports over REST: request, list, cancel and download them."""
 
 import datetime
 import uuid
@@ -37,12 +37,12 @@ class ExportDefinition(ResponseSchema):
     name: str
     version: int
     title: str
-    is_of_period: bool  # else it says what there is when it is read
-    columns: list[str]  # none: of an evidence pack, which has files
+    is_of_period: bool  # false: it contains the state at the time of the export
+    columns: list[str]  # empty for an evidence pack, which consists of files
 
 
 class DefinitionList(ResponseSchema):
-    rows: list[ExportDefinition]  # of what the caller may export
+    rows: list[ExportDefinition]  # only definitions that the caller may export
 
 
 class ExportResponse(ResponseSchema):
@@ -52,13 +52,13 @@ class ExportResponse(ResponseSchema):
     since: datetime.datetime
     until: datetime.datetime
     state: JobState
-    error: str  # of a failed one why; ""
+    error: str  # reason of a failure, else ""
     rows_done: int
-    rows_expected: int | None  # null: not known before they are read
+    rows_expected: int | None  # null: not known yet
     created_at: datetime.datetime
     finished_at: datetime.datetime | None
-    expires_at: datetime.datetime | None  # of the file; null: there is none yet
-    name: str  # of the file; ""
+    expires_at: datetime.datetime | None  # when the file is deleted; null: no file yet
+    name: str  # file name, or ""
     num_bytes: int
 
 
@@ -68,26 +68,26 @@ class ExportList(PageResponse):
 
 class RequestExport(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     definition: Annotated[str, Field(max_length=60)]
-    format: Literal["csv", "ndjson", "parquet", "xlsx", "zip"] = "csv"  # of an evidence pack zip
+    format: Literal["csv", "ndjson", "parquet", "xlsx", "zip"] = "csv"  # zip: evidence packs only
     since: AwareDatetime
-    until: AwareDatetime  # not part of it
+    until: AwareDatetime  # exclusive
 
 
 class SignedUrlResponse(ResponseSchema):
-    url: str  # as the console is reached
-    path: str  # of the same, below the console's address
+    url: str  # under the public address of the console
+    path: str  # the same, relative to the console's address
     expires_at: datetime.datetime
 
 
 @router.get(
-    "/definitions", response=DefinitionList, summary="What can be exported.", openapi_extra=_EXPORT
+    "/definitions", response=DefinitionList, summary="List exportable data.", openapi_extra=_EXPORT
 )
 def definitions(request: AuthenticatedRequest) -> dict[str, list[DefinitionView]]:
     return {"rows": queries.list_definitions(actor=actor_of(request))}
 
 
 @router.get(
-    "", response=ExportList, summary="Exports, and how far they have come.", openapi_extra=_EXPORT
+    "", response=ExportList, summary="List exports and their progress.", openapi_extra=_EXPORT
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[BuildView]:
     return queries.list_builds(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
@@ -96,7 +96,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Buil
 @router.post(
     "",
     response={202: ExportResponse},
-    summary="Ask for an export; it is built in the background.",
+    summary="Request an export; it is built in the background.",
     openapi_extra=_EXPORT,
 )
 def create(request: AuthenticatedRequest, asked: RequestExport) -> Status[BuildView]:
@@ -105,7 +105,9 @@ def create(request: AuthenticatedRequest, asked: RequestExport) -> Status[BuildV
     return Status(202, found)
 
 
-@router.get("/{export_id}", response=ExportResponse, summary="One export.", openapi_extra=_EXPORT)
+@router.get(
+    "/{export_id}", response=ExportResponse, summary="Get an export.", openapi_extra=_EXPORT
+)
 def get(request: AuthenticatedRequest, export_id: uuid.UUID) -> BuildView:
     return queries.find_build(actor=actor_of(request), build_id=export_id)
 
@@ -113,7 +115,7 @@ def get(request: AuthenticatedRequest, export_id: uuid.UUID) -> BuildView:
 @router.get(
     "/{export_id}/proof",
     response={200: None},
-    summary="The signed proof of a finished export, to lie beside its file.",
+    summary="Download the signed proof of a finished export, to store with its file.",
     openapi_extra=_EXPORT,
 )
 def proof(request: AuthenticatedRequest, export_id: uuid.UUID) -> Any:
@@ -128,7 +130,7 @@ def proof(request: AuthenticatedRequest, export_id: uuid.UUID) -> Any:
 @router.post(
     "/{export_id}/link",
     response={201: SignedUrlResponse},
-    summary="A link to the file, good for ten minutes for whoever has it.",
+    summary="Create a link to the file; anybody with the link can use it for ten minutes.",
     openapi_extra=_EXPORT,
 )
 def link(request: AuthenticatedRequest, export_id: uuid.UUID) -> Status[dict[str, object]]:
@@ -143,7 +145,7 @@ def link(request: AuthenticatedRequest, export_id: uuid.UUID) -> Status[dict[str
 @router.post(
     "/{export_id}/cancel",
     response=ExportResponse,
-    summary="Cancel an export that is under way.",
+    summary="Cancel an export that is not finished.",
     openapi_extra=_EXPORT,
 )
 def cancel(request: AuthenticatedRequest, export_id: uuid.UUID) -> BuildView:

@@ -1,11 +1,11 @@
-"""Requests that may be sent again: `Idempotency-Key` on what makes something, ETags on what reads.
+"""Safe retries: the `Idempotency-Key` header for POST requests, ETags for GET requests.
 
-A POST with an Idempotency-Key (1 to 255 visible characters) is done once: sent again within a day
-it gets the answer of the first time, and `Idempotent-Replayed: true`. What was refused is not kept,
-so that a mended request may take the same key. Source: draft-ietf-httpapi-idempotency-key-header.
+A POST with an Idempotency-Key (1 to 255 visible characters) runs once. A retry within a day gets
+the first response and `Idempotent-Replayed: true`. Error responses are not stored, so a corrected
+request may use the same key. Source: draft-ietf-httpapi-idempotency-key-header.
 
-The request is one transaction, so nothing in it may wait for anybody outside: mail goes out once it
-is committed, and what asks others and waits for them is DONE_ANEW.
+The request is one transaction, so nothing in it may wait for other systems. Mail is sent after the
+commit, and endpoints that wait for other systems are marked DONE_ANEW.
 """
 
 import re
@@ -43,7 +43,7 @@ _REFUSALS: Final = (DomainError, ProblemRaised, HttpError, AuthenticationError, 
 
 
 def idempotent(run: MethodType) -> Callable[..., HttpResponse]:
-    """For django-ninja's `add_decorator(..., mode="view")`, which gives an operation's `run`."""
+    """Wrap an operation's `run`, for django-ninja's `add_decorator(..., mode="view")`."""
     operation = run.__self__
     assert isinstance(operation, Operation)
     is_once, api = not is_done_anew(operation), _api_of(operation)
@@ -72,8 +72,11 @@ def _api_of(operation: Operation) -> NinjaAPI:
 
 
 def _named(request: HttpRequest, key: str) -> IdempotentRequest:
-    """Raises what refuses the caller, or his word; with all of the body read, so that no
-    transaction waits for who sends it."""
+    """Authenticate the caller and check the key.
+
+    The body is read completely first, so that no transaction waits for a slow client. Raises the
+    errors of require_authentication, InvalidValue.
+    """
     actor = require_authentication(request)
     if _KEY.fullmatch(key) is None:
         raise InvalidValue(_HEADER, "An Idempotency-Key has 1 to 255 visible characters.")
@@ -113,8 +116,11 @@ def _replayed(found: StoredResponse) -> HttpResponse:
 
 
 def _conditional(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """Add an ETag; answer 304 to callers that have it already. `console.middleware.NoStore` keeps
-    caches from storing it: clients remember ETags by themselves."""
+    """Add an ETag, and answer 304 if the caller already has this version.
+
+    `console.middleware.NoStore` forbids caches to store the response. Clients remember ETags on
+    their own.
+    """
     if response.streaming or response.status_code >= _FIRST_REFUSAL:
         return response
     answered = ConditionalGetMiddleware(lambda _: response)(request)

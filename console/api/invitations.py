@@ -1,5 +1,8 @@
-"""Invitations over REST. Their tokens go out by mail and are in no answer: who could read one here
-could become somebody else."""
+"""Invitations over REST.
+
+Tokens are sent by mail and are in no response: a caller who could read a token could accept the
+invitation in place of its recipient.
+"""
 
 import uuid
 from datetime import datetime
@@ -35,7 +38,7 @@ class InvitationResponse(ResponseSchema):
     invited_by_email: str | None  # null: the platform itself
     created_at: datetime
     expires_at: datetime
-    mailed_at: datetime | None  # null: not yet, or it could not be; then invite again
+    mailed_at: datetime | None  # null: not yet, or it failed; then invite again
 
 
 class InvitationPage(PageResponse):
@@ -64,7 +67,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Invi
 @router.post(
     "",
     response={201: InvitationResponse},
-    summary="Invite somebody by mail, in place of an earlier invitation of that address.",
+    summary="Invite a person by mail; replaces an earlier invitation of the same address.",
     openapi_extra=documents_permissions(Permission.WRITE_MEMBERS),
 )
 def create(request: AuthenticatedRequest, asked: InviteRequest) -> Status[object]:
@@ -82,7 +85,7 @@ def create(request: AuthenticatedRequest, asked: InviteRequest) -> Status[object
 @router.post(
     "/{invitation_id}/revoke",
     response=InvitationResponse,
-    summary="Take an invitation back.",
+    summary="Revoke an invitation.",
     openapi_extra=documents_permissions(Permission.WRITE_MEMBERS),
 )
 def revoke(request: AuthenticatedRequest, invitation_id: uuid.UUID) -> InvitationView:

@@ -1,4 +1,7 @@
-"""Invoices over REST: as JSON and as PDF, made of the ledger and the same bytes each time."""
+"""Invoices over REST, as JSON and PDF.
+
+They are generated from the ledger, always with equal bytes.
+"""
 
 import datetime
 from typing import Annotated, Any
@@ -22,13 +25,13 @@ _Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 class InvoiceResponse(ResponseSchema):
-    number: int  # in the addresses here
-    name: str  # as it stands on the document
+    number: int  # identifies the document in this API
+    name: str  # as printed on the document
     kind: DocumentKind
-    month: datetime.date  # that it is about, by its first day
-    corrects: int | None  # the invoice's number; null: it is one
+    month: datetime.date  # the billed month, given by its first day
+    corrects: int | None  # number of the corrected invoice; null: it is an invoice
     currency: Currency
-    total_micros: int  # of a credit note below 0
+    total_micros: int  # negative for a credit note
     issued_on: datetime.date
     due_on: datetime.date
     sha256: str  # of the JSON document
@@ -68,20 +71,20 @@ class InvoiceHeaderResponse(ResponseSchema):
 class InvoiceLineResponse(ResponseSchema):
     code: str
     description: str
-    used_in: datetime.date  # a month; an earlier one's records came late
+    used_in: datetime.date  # month of use; an earlier month means late usage records
     quantity: int
     unit: str
     price_micros: int
-    price_for: Annotated[int, Field(ge=1)]  # so many of the unit
+    price_for: Annotated[int, Field(ge=1)]  # price_micros is the price of this many units
     amount_cents: int
 
 
 class InvoiceDocumentResponse(ResponseSchema):
-    """Written with its keys in order and without blanks: its SHA-256 is the list's."""
+    """The issued document: canonical JSON, sorted keys, no spaces. The list has its SHA-256."""
 
     document_schema: Annotated[int, Field(alias="schema")]
     head: InvoiceHeaderResponse
-    period_from: datetime.date  # half-open, UTC
+    period_from: datetime.date  # half-open interval, UTC
     period_until: datetime.date
     lines: list[InvoiceLineResponse]
     subtotal_cents: int
@@ -103,7 +106,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Invo
 @router.get(
     "/{number}",
     response=InvoiceDocumentResponse,
-    summary="An invoice as JSON, byte for byte as it was issued.",
+    summary="Get an invoice as JSON, byte for byte as issued.",
     openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
 def find(request: AuthenticatedRequest, number: _Number) -> Any:
@@ -114,7 +117,7 @@ def find(request: AuthenticatedRequest, number: _Number) -> Any:
 @router.get(
     "/{number}/pdf",
     response={200: None},
-    summary="An invoice as PDF.",
+    summary="Get an invoice as PDF.",
     openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
 def pdf(request: AuthenticatedRequest, number: _Number) -> Any:

@@ -55,17 +55,17 @@ class KeyResponse(ResponseSchema):
     kind: KeyKind
     name: str
     owner_email: str | None  # null: a service key
-    created_by_email: str | None  # of a key that a key made, whose that one was; null: not known
-    issued_by_email: str | None  # who was shown its present text; null: not known
+    created_by_email: str | None  # of the creating key's owner, if a key created it; null: unknown
+    issued_by_email: str | None  # the user who was shown the current text; null: unknown
     state: KeyState
     created_at: datetime
     expires_at: datetime | None  # null: never
     revoked_at: datetime | None
     last_used_at: datetime | None  # to the minute
-    scopes: list[str]  # in order
-    networks: list[str]  # from which it may be used; empty: from anywhere
-    issued_at: datetime  # of its present text
-    previous_ends_at: datetime | None  # until then the text before is good; null: there is none
+    scopes: list[str]  # sorted
+    networks: list[str]  # networks that may use the key; empty: all
+    issued_at: datetime  # of the current text
+    previous_ends_at: datetime | None  # the previous text works until then; null: there is none
 
     @staticmethod
     def resolve_scopes(view: KeyView) -> list[str]:
@@ -83,14 +83,14 @@ class IdleQuery(PageQuery):
 class CreateKey(RequestSchema, json_schema_extra={"example": _NEW_EXAMPLE}):
     name: str
     kind: KeyKind = KeyKind.DEVELOPER
-    owner_email: str | None = None  # a member's; null: a service key
+    owner_email: str | None = None  # of a member; null: a service key
     expires_at: AwareDatetime | None = None  # null: never
     scopes: Scopes = sorted(DEFAULT_SCOPES)
     networks: Networks = Field(default_factory=list)
 
 
 class CreatedKeyResponse(ResponseSchema):
-    text: str  # shown this once
+    text: str  # returned only once
     key: KeyResponse
 
 
@@ -99,16 +99,16 @@ class RevokeKey(RequestSchema, json_schema_extra={"example": {"reason": "The lap
 
 
 class RotateKey(RequestSchema, json_schema_extra={"example": {"overlap_hours": 24}}):
-    # For which the old text stays good.
+    # Hours during which the previous text still works.
     overlap_hours: Annotated[int, Field(ge=0, le=_MAX_OVERLAP_HOURS)] = 24
-    expires_at: AwareDatetime | None = None  # null: when it would have expired anyway
+    expires_at: AwareDatetime | None = None  # null: keep the current expiry
     reason: Reason = ""
 
 
 @router.get(
     "",
     response=KeyList,
-    summary="List API keys: all of the tenant's, or one's own.",
+    summary="List API keys: the tenant's, or only your own.",
     openapi_extra=documents_permissions(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyView]:
@@ -120,7 +120,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyV
 @router.get(
     "/idle",
     response=KeyList,
-    summary="List keys in force that nobody has used for so many days.",
+    summary="List active API keys that were not used for a number of days.",
     openapi_extra=documents_permissions(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
 )
 def idle(request: AuthenticatedRequest, asked: Query[IdleQuery]) -> Page[KeyView]:
@@ -136,7 +136,7 @@ def idle(request: AuthenticatedRequest, asked: Query[IdleQuery]) -> Page[KeyView
 @router.get(
     "/unattended",
     response=KeyList,
-    summary="List keys in force that somebody was shown who may make none any more.",
+    summary="List unowned keys: active, but shown to a user who may no longer create keys.",
     openapi_extra=documents_permissions(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
 )
 def unattended(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyView]:
@@ -148,12 +148,12 @@ def unattended(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Ke
 @router.post(
     "",
     response={201: CreatedKeyResponse},
-    summary="Make an API key; its text is in this answer only.",
+    summary="Create an API key; only this response contains its text.",
     openapi_extra=documents_permissions(Permission.CREATE_KEYS),
 )
 def create(request: AuthenticatedRequest, asked: CreateKey) -> Status[object]:
     actor = actor_of(request)
-    actor.require(Permission.CREATE_KEYS)  # before the owner's address can be asked about
+    actor.require(Permission.CREATE_KEYS)  # first: others cannot probe for members
     new = KeyRequest(
         kind=asked.kind,
         owner_id=None if asked.owner_email is None else _owner(actor, asked.owner_email),
@@ -168,7 +168,7 @@ def create(request: AuthenticatedRequest, asked: CreateKey) -> Status[object]:
 @router.post(
     "/{lookup_id}/revoke",
     response=KeyResponse,
-    summary="Revoke an API key; gateways refuse it within a second.",
+    summary="Revoke an API key; gateways reject it within a second.",
     openapi_extra=documents_permissions(Permission.REVOKE_KEYS),
 )
 def revoke(
@@ -185,7 +185,7 @@ def revoke(
 @router.post(
     "/{lookup_id}/rotate",
     response=CreatedKeyResponse,
-    summary="Give an API key a new text; the old one stays good for a while.",
+    summary="Rotate an API key: it gets a new text, and the previous one works for a while.",
     openapi_extra=documents_permissions(Permission.CREATE_KEYS),
 )
 def rotate(request: AuthenticatedRequest, lookup_id: str, asked: RotateKey | None = None) -> object:

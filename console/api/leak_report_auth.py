@@ -1,10 +1,10 @@
-"""Who may report leaked keys: secret scanners that know the operator's secret, and GitHub, whose
-secret scanning signs what it sends.
+"""Authentication of leak reports: a shared secret for scanners, a signature for GitHub.
 
-CARET_LEAK_REPORT_SECRET is the secret, sent as `Authorization: Bearer`. The file that
-CARET_GITHUB_SECRET_SCANNING_KEYS names holds GitHub's public keys, as
-https://api.github.com/meta/public_keys/secret_scanning returns them: nothing is fetched while a
-report waits. If neither is set, nobody may send reports.
+Secret scanners send CARET_LEAK_REPORT_SECRET as `Authorization: Bearer`. GitHub signs its reports.
+The file named by CARET_GITHUB_SECRET_SCANNING_KEYS contains GitHub's public keys, as
+https://api.github.com/meta/public_keys/secret_scanning returns them, so no report waits for a
+download. If neither setting is set, all reports are refused.
+
 Source: GitHub's secret scanning partner programme, "Implement signature verification".
 """
 
@@ -42,7 +42,10 @@ class _PublicKeys(msgspec.Struct, frozen=True):
 
 
 def has_report_secret(request: HttpRequest) -> bool | None:
-    """For django-ninja's `auth`: None refuses. Raises ProblemRaised for who asks too often."""
+    """Check the shared secret, for django-ninja's `auth`: None refuses.
+
+    Raises ProblemRaised if the caller sends too many requests.
+    """
     take_request(f"leaks:{client_address(request)}")
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
     secret = settings.LEAK_REPORT_SECRET or ""
@@ -51,7 +54,10 @@ def has_report_secret(request: HttpRequest) -> bool | None:
 
 
 def is_signed_by_github(request: HttpRequest) -> bool | None:
-    """As knows_secret, by the signature of the whole body."""
+    """Check GitHub's signature of the whole body, for django-ninja's `auth`: None refuses.
+
+    Raises ProblemRaised if the caller sends too many requests.
+    """
     take_request(f"leaks:{client_address(request)}")
     if settings.GITHUB_SCANNING_KEYS is None:
         return None
@@ -71,7 +77,10 @@ def _is_signed(key: EllipticCurvePublicKey, signature: str, body: bytes) -> bool
 
 @lru_cache(maxsize=4)
 def _keys(path: Path) -> dict[str, EllipticCurvePublicKey]:
-    """Raises BadSetting. Read once: new keys need a restart."""
+    """Return GitHub's keys by ID.
+
+    They are read once: new keys need a restart. Raises BadSetting.
+    """
     try:
         listed = msgspec.json.decode(path.read_bytes(), type=_PublicKeys).public_keys
         keys = {each.key_identifier: load_pem_public_key(each.key.encode()) for each in listed}

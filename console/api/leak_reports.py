@@ -1,7 +1,7 @@
-"""Leaked keys, as secret scanners report them.
+"""Reports of leaked keys, sent by secret scanners.
 
-The answer is the same whether a key is known or not, and comes as fast: a scanner, or who has
-stolen its secret, learns nothing from it.
+Response and timing are the same for known and unknown keys: neither a scanner nor a thief of its
+secret learns which keys exist.
 """
 
 from typing import Annotated, Any, Final
@@ -37,15 +37,15 @@ _FOUND_EXAMPLE: Final = {
 
 
 class LeakReportRequest(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
-    # In which keys are looked for.
+    # Texts to search for keys.
     texts: Annotated[
         list[Annotated[str, Field(max_length=MAX_CHARS)]], Field(min_length=1, max_length=MAX_TEXTS)
     ]
-    place: Annotated[str, Field(max_length=2_000)] = ""  # where they were found
+    place: Annotated[str, Field(max_length=2_000)] = ""  # where the texts were found
 
 
 class GitHubLeak(Schema, json_schema_extra={"example": _FOUND_EXAMPLE}):
-    """As GitHub writes it; what else it says is passed over."""
+    """One leak in GitHub's format. Other fields are ignored."""
 
     token: Annotated[str, Field(max_length=MAX_CHARS)]
     url: Annotated[str, Field(max_length=2_000)] = ""
@@ -62,7 +62,7 @@ class LeakReportReceived(ResponseSchema):
     "",
     auth=has_report_secret,
     response={202: LeakReportReceived},
-    summary="Report texts with leaked keys, which are revoked and their owners told.",
+    summary="Report texts with leaked keys; they are revoked and their owners notified.",
     openapi_extra=_FOR_REPORTERS,
 )
 def report(request: AuthenticatedRequest, asked: LeakReportRequest) -> Status[LeakReportReceived]:
@@ -74,7 +74,7 @@ def report(request: AuthenticatedRequest, asked: LeakReportRequest) -> Status[Le
     "/github",
     auth=is_signed_by_github,
     response={202: LeakReportReceived},
-    summary="The same for GitHub's secret scanning.",
+    summary="Report leaked keys in the format of GitHub's secret scanning.",
     openapi_extra=_FOR_REPORTERS,
 )
 def report_from_github(
@@ -86,7 +86,7 @@ def report_from_github(
 
 
 def _keep(sightings: list[LeakReport]) -> None:
-    """Raises ProblemRaised, Conflict."""
+    """Queue the reports. Raises ProblemRaised, Conflict."""
     try:
         enqueue(connect(), sightings)
     except redis.RedisError as error:

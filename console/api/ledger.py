@@ -1,4 +1,4 @@
-"""The ledger over REST: what was booked, and nothing that changes it."""
+"""The ledger over REST, read-only."""
 
 import datetime
 import uuid
@@ -19,10 +19,10 @@ router = Router(tags=["ledger"])
 
 class LedgerEntryResponse(ResponseSchema):
     account: str
-    amount_micros: int  # above 0: debit, below 0: credit; of a transaction together 0
-    line: str  # what was used, e.g. fast.prompt or seats; "": the other side
+    amount_micros: int  # debit above 0, credit below 0; a transaction's sum is 0
+    line: str  # the product, e.g. fast.prompt or seats; "": the other side
     quantity: int
-    price_micros: int  # for a million tokens, or a seat's month
+    price_micros: int  # of a million tokens, or of a seat for a month
 
 
 class TransactionResponse(ResponseSchema):
@@ -30,8 +30,8 @@ class TransactionResponse(ResponseSchema):
     source_kind: str  # usage, seats, credit, invoice or credit_note
     source_id: str
     currency: Currency
-    day: datetime.date  # of what was used (UTC)
-    month: datetime.date  # in which it is billed, by its first day
+    day: datetime.date  # day of use (UTC)
+    month: datetime.date  # the billing month, given by its first day
     memo: str
     created_at: datetime.datetime
     entries: list[LedgerEntryResponse]
@@ -42,16 +42,16 @@ class LedgerPage(PageResponse):
 
 
 class LedgerQuery(PageQuery):
-    month: datetime.date | None = None  # by its first day; null: all
-    account: LedgerAccountCode | None = None  # one of whose entries is on it; null: all
-    first: datetime.date | None = None  # days of what was used, both included; null: all
+    month: datetime.date | None = None  # given by its first day; null: all
+    account: LedgerAccountCode | None = None  # transactions with an entry on it; null: all
+    first: datetime.date | None = None  # days of use, both inclusive; null: all
     last: datetime.date | None = None
 
 
 @router.get(
     "",
     response=LedgerPage,
-    summary="The ledger's transactions with their entries.",
+    summary="List the ledger's transactions with their entries.",
     openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
 def list_all(request: AuthenticatedRequest, asked: Query[LedgerQuery]) -> Page[TransactionView]:

@@ -1,4 +1,4 @@
-"""Members, and the tenant that they belong to, over REST."""
+"""Members and their tenant over REST."""
 
 import uuid
 from dataclasses import asdict
@@ -34,8 +34,8 @@ class TenantResponse(ResponseSchema):
     slug: str
     name: str
     status: TenantStatus
-    region: str  # where its data is kept
-    isolation: Isolation  # of the prefix cache, as the policy has it
+    region: str  # where its data is stored
+    isolation: Isolation  # of the prefix cache, by the policy
     created_at: datetime
 
 
@@ -44,11 +44,11 @@ class MemberResponse(ResponseSchema):
     email: str
     name: str
     role: Role
-    created_at: datetime  # member since
+    created_at: datetime  # of the membership
 
 
 class UnownedKey(ResponseSchema):
-    """A key that goes on, though somebody who may make none any more was shown its text."""
+    """An active key whose text was shown to a user who may no longer create keys."""
 
     lookup_id: str
     kind: KeyKind
@@ -56,16 +56,16 @@ class UnownedKey(ResponseSchema):
 
 
 class UnownedKeys(ResponseSchema):
-    keys: list[UnownedKey]  # newest first, 100 at most
+    keys: list[UnownedKey]  # newest first, at most 100
     total: int
 
 
 class MembershipChangeResponse(MemberResponse):
-    left_keys: UnownedKeys  # that the new role may not make
+    left_keys: UnownedKeys  # keys that the new role may not create
 
 
 class RemovedMember(ResponseSchema):
-    left_keys: UnownedKeys  # a member's own are revoked, and not among them
+    left_keys: UnownedKeys  # without the member's own keys, which are revoked
 
 
 class MemberPage(PageResponse):
@@ -73,7 +73,7 @@ class MemberPage(PageResponse):
 
 
 class PagedMembers(PageQuery):
-    team_id: uuid.UUID | None = None  # those of one team only
+    team_id: uuid.UUID | None = None  # only members of this team
 
 
 class ChangeMember(RequestSchema, json_schema_extra={"example": {"role": "auditor"}}):
@@ -90,7 +90,7 @@ class RemoveMember(
 @tenant_router.get(
     "",
     response=TenantResponse,
-    summary="The tenant: its status, region and isolation.",
+    summary="Get the tenant's status, region and isolation.",
     openapi_extra=documents_permissions(Permission.READ_TENANT),
 )
 def get(request: AuthenticatedRequest) -> TenantView:
@@ -112,7 +112,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PagedMembers]) -> Page[M
 @router.get(
     "/{user_id}",
     response=MemberResponse,
-    summary="One member.",
+    summary="Get a member.",
     openapi_extra=documents_permissions(Permission.READ_MEMBERS),
 )
 def find(request: AuthenticatedRequest, user_id: uuid.UUID) -> MemberRow:
@@ -122,7 +122,7 @@ def find(request: AuthenticatedRequest, user_id: uuid.UUID) -> MemberRow:
 @router.patch(
     "/{user_id}",
     response=MembershipChangeResponse,
-    summary="Give a member another role. Only an owner makes owners.",
+    summary="Change a member's role; only owners can make owners.",
     openapi_extra=documents_permissions(Permission.WRITE_MEMBERS),
 )
 def change(
@@ -141,7 +141,7 @@ def change(
 @router.post(
     "/{user_id}/remove",
     response=RemovedMember,
-    summary="End a membership; its keys are refused within a second. Anybody may leave.",
+    summary="Remove a member, or leave; gateways reject the member's keys within a second.",
     openapi_extra=documents_permissions(Permission.WRITE_MEMBERS),
 )
 def remove(

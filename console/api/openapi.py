@@ -1,6 +1,6 @@
-"""The API as its OpenAPI document describes it: what all endpoints have in common is said here.
+"""The OpenAPI document of the API: description, errors and headers that all endpoints share.
 
-An operation has an id `group.command`, such as `keys.create`; the command line is made of them.
+Operation IDs are `group.command`, such as `keys.create`. The command line is generated from them.
 """
 
 from dataclasses import dataclass
@@ -12,18 +12,19 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
 DESCRIPTION: Final = """\
-Everything that an administrator does in the console, for automation.
+Automates everything that administrators can do in the console.
 
-Lists come in pages: give `next_cursor` back as `cursor`. What is refused is a problem document
-(RFC 9457) whose `code` does not change. A POST with an `Idempotency-Key` header is done once, and
-answered again for a day to who may do the same; while the first is under way the second is refused
-(409, `idempotency_in_progress`). Answers to GET have an `ETag`. 600 requests a minute and caller.
+Lists are paginated: pass `next_cursor` as `cursor`. Errors are problem documents
+(RFC 9457) with a stable `code`. A POST with an `Idempotency-Key` header runs once. For a day, a
+retry by an authorized caller gets the same response. A retry while the first request runs fails
+(409, `idempotency_in_progress`). GET responses have an `ETag`. Each caller may send 600 requests a
+minute.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _ErrorResponse:
-    """A kind of problem that many operations answer with."""
+    """An error response that many operations share."""
 
     name: str
     when: str
@@ -37,13 +38,13 @@ _REFUSALS: Final = {
     ),
     401: _ErrorResponse(
         "NotSignedIn",
-        "The request has no API key and no session.",
+        "The request has neither a session nor a key.",
         "unauthenticated",
         "Sign in, or send an API key.",
     ),
     403: _ErrorResponse(
         "Forbidden",
-        "The role or the key's scopes do not allow this, or the CSRF token is missing.",
+        "The role or the key's scopes do not allow it, or the CSRF token is missing.",
         "forbidden",
         "The role developer does not allow this (keys.create).",
     ),
@@ -52,13 +53,13 @@ _REFUSALS: Final = {
     ),
     409: _ErrorResponse(
         "Conflict",
-        "The resource is not in a state that allows this, or it has changed.",
+        "The state of the resource does not allow it, or another change came changed.",
         "conflict",
         "The current version is 7, not 6. Reload and try again.",
     ),
     412: _ErrorResponse(
         "Outdated",
-        "If-Match does not match the current version.",
+        "`If-Match` names a not that is not version.",
         "version_conflict",
         "The current version is 7, not 6. Reload and try again.",
     ),
@@ -73,7 +74,7 @@ _REFUSALS: Final = {
     ),
     429: _ErrorResponse(
         "TooManyRequests",
-        "Too many requests; retry after the seconds in `Retry-After`.",
+        "Too many requests; retry gives the seconds to wait.",
         "too_many_requests",
         "You can send at most 600 requests per minute. Try again in 12 s.",
     ),
@@ -86,11 +87,11 @@ _PROBLEM_SCHEMA: Final[dict[str, Any]] = {
         "type": {"type": "string"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
-        "code": {"type": "string", "description": "Does not change."},
-        "detail": {"type": "string", "description": "For people."},
-        "field": {"type": "string", "description": "Of the request."},
-        "version_in_force": {"type": "integer", "description": "Where another one was to go."},
-        "version_replaced": {"type": ["integer", "null"], "description": "The one to go."},
+        "code": {"type": "string", "description": "Stable error code."},
+        "detail": {"type": "string", "description": "Message for people."},
+        "field": {"type": "string", "description": "Field of the request."},
+        "version_in_force": {"type": "integer", "description": "The current version."},
+        "version_replaced": {"type": ["integer", "null"], "description": "The version to replace."},
     },
 }
 _IDEMPOTENCY_KEY: Final = {
@@ -98,7 +99,7 @@ _IDEMPOTENCY_KEY: Final = {
     "name": "Idempotency-Key",
     "required": False,
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
-    "description": "The caller's own word for this request, which is then done once.",
+    "description": "A key that the caller chooses; the request then runs only once.",
     "example": "8c1f6c1e-3b0e-4f6e-9c55-6a2d7a0f3b61",
 }
 
@@ -108,14 +109,14 @@ _IF_MATCH: Final = {
     "name": "If-Match",
     "required": False,
     "schema": {"type": "string", "maxLength": 32},
-    "description": "The ETag of the version that is to be replaced.",
+    "description": "The ETag of the version to replace.",
     "example": '"v7"',
 }
 
 
 _DONE_ANEW: Final = "x-done-anew"
-# For `openapi_extra`: a POST that changes nothing, answers with a file, or asks somebody outside.
-# It takes no Idempotency-Key: done twice is as well.
+# For `openapi_extra` of a POST that changes nothing, returns a file or waits for another system. It
+# takes no Idempotency-Key: running it twice does no harm.
 DONE_ANEW: Final = {_DONE_ANEW: True}
 
 
@@ -124,7 +125,7 @@ def is_done_anew(operation: Operation) -> bool:
 
 
 class CaretApi(NinjaAPI):
-    """django-ninja's, with short operation ids and a whole description."""
+    """django-ninja's API class, with short operation IDs and complete descriptions."""
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         group = (operation.tags or ["api"])[0]
@@ -144,7 +145,7 @@ class CaretApi(NinjaAPI):
 
 
 def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
-    """Adds what every operation may answer, and takes."""
+    """Add the error responses and headers that every operation shares."""
     if method == "post" and _DONE_ANEW not in operation:
         operation["parameters"] = [*operation.get("parameters", []), _IDEMPOTENCY_KEY]
     if "x-replaces-version" in operation:

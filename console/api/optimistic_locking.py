@@ -1,6 +1,8 @@
-"""Two administrators at once: `If-Match`, or `replaces` in the body, names the version that a
-change is to replace. With another one in force the second is told both: 412 to the header, 409 to
-the body."""
+"""Optimistic locking: `If-Match`, or `replaces` in the body, names the version to replace.
+
+If another version is in force, the error contains both versions: 412 for the header, 409 for the
+body.
+"""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ from tenants.base.errors import VersionConflict
 
 _TAG: Final = re.compile(r'"v(\d{1,9})"')
 _ANY: Final = "*"
-# For the OpenAPI document (see description).
+# For `openapi_extra`: the operation accepts If-Match.
 REPLACES: Final = {"x-replaces-version": True}
 
 
@@ -24,7 +26,10 @@ def make_etag(version: int) -> str:
 
 @contextmanager
 def version_to_replace(request: HttpRequest, replaces: int | None) -> Iterator[int | None]:
-    """Gives the version to replace. Raises ProblemRaised for an If-Match that does not."""
+    """Yield the version to replace; None replaces any version.
+
+    Raises ProblemRaised for an If-Match that is malformed or names another version.
+    """
     header = request.headers.get("If-Match")
     if header is None or header.strip() == _ANY:
         yield replaces

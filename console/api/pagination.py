@@ -1,4 +1,4 @@
-"""What endpoints that list have in common: `limit` and `cursor` in, `next_cursor` out."""
+"""The schemas of paginated lists: `limit` and `cursor` in, `next_cursor` out."""
 
 from typing import Annotated, Final
 
@@ -11,13 +11,13 @@ _MAX_CURSOR_CHARS: Final = 64
 
 
 class PageQuery(RequestSchema):
-    """The query of a list. Leave `cursor` out for the first page."""
+    """The query of a list. Omit `cursor` for the first page."""
 
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 50
     cursor: Annotated[str, Field(max_length=_MAX_CURSOR_CHARS)] | None = None
 
 
 class PageResponse(ResponseSchema):
-    """Base of a list's answer, whose rows stand in `rows`."""
+    """Base of a list's response, whose subclasses define `rows`."""
 
     next_cursor: str | None  # null: this is the last page

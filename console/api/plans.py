@@ -1,4 +1,4 @@
-"""The platform's price list over REST."""
+"""The price list of the platform over REST."""
 
 import datetime
 
@@ -15,7 +15,7 @@ router = Router(tags=["plans"])
 
 
 class TierPricesResponse(ResponseSchema):
-    """Micros (millionths of the currency's unit) for a million tokens."""
+    """Prices in micros (millionths of the currency unit) per million tokens."""
 
     prompt: int
     cached_prompt: int
@@ -32,7 +32,7 @@ class PlanResponse(ResponseSchema):
     slug: str
     name: str
     currency: Currency
-    prices: list[PlanPriceResponse]  # by effective_on; one is in force until the next
+    prices: list[PlanPriceResponse]  # sorted by effective_on; each applies until the next
 
 
 class PlansResponse(ResponseSchema):
@@ -42,7 +42,7 @@ class PlansResponse(ResponseSchema):
 @router.get(
     "",
     response=PlansResponse,
-    summary="The plans and their prices, past ones and those to come.",
+    summary="List plans with their past, current and future prices.",
     openapi_extra=documents_permissions(Permission.READ_BILLING),
 )
 def list_all(request: AuthenticatedRequest) -> dict[str, list[PlanView]]:

@@ -30,7 +30,7 @@ class PolicyResponse(ResponseSchema):
     version: int
     policy: dict[str, Any]  # caret.contracts.policy.TenantPolicy
     author_email: str | None  # null: the platform itself, or a key
-    author_key: str  # lookup id; "": no key
+    author_key: str  # lookup ID; "": no key
     reason: str
     created_at: datetime
 
@@ -40,16 +40,16 @@ class PolicyPage(PageResponse):
 
 
 class SetPolicy(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
-    policy: dict[str, Any]  # as `Policy.policy`
+    policy: dict[str, Any]  # as in `PolicyResponse.policy`
     reason: str
-    # The version that this one is to replace; another one in force is a conflict. Null: any.
+    # The version to replace; if another one is in force, that is a conflict. Null: any.
     replaces: Annotated[int, Field(ge=1)] | None = None
 
 
 @router.get(
     "",
     response=PolicyResponse,
-    summary="The policy in force.",
+    summary="Get the policy in force.",
     openapi_extra=documents_permissions(Permission.READ_POLICY),
 )
 def get(request: AuthenticatedRequest, response: HttpResponse) -> PolicyResponse:
@@ -61,7 +61,7 @@ def get(request: AuthenticatedRequest, response: HttpResponse) -> PolicyResponse
 @router.get(
     "/versions",
     response=PolicyPage,
-    summary="List what was in force, who said so and why.",
+    summary="List the policy's versions with their authors and reasons.",
     openapi_extra=documents_permissions(Permission.READ_POLICY),
 )
 def versions(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str, object]:
@@ -72,7 +72,7 @@ def versions(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str,
 @router.put(
     "",
     response=PolicyResponse,
-    summary="Put a new version of the policy in force, with a reason.",
+    summary="Replace the policy with a new version; needs a reason.",
     openapi_extra=documents_permissions(Permission.WRITE_POLICY) | REPLACES,
 )
 def put(request: AuthenticatedRequest, asked: SetPolicy, response: HttpResponse) -> PolicyResponse:

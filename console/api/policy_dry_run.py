@@ -1,4 +1,4 @@
-"""What a policy would change, why something is refused, and what was, over REST."""
+"""Dry runs of policies over REST, explanations of refusals, and counts of past refusals."""
 
 import datetime
 from typing import Annotated, Any, Final
@@ -21,8 +21,8 @@ from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
 
 router = Router(tags=["policy"])
 
-_MAX_SHOWN: Final = 200  # members
-_MAX_NAME_CHARS: Final = 512  # as gateways take it
+_MAX_SHOWN: Final = 200  # number of members
+_MAX_NAME_CHARS: Final = 512  # as in gateways
 _PREVIEW_EXAMPLE: Final = {"policy": write_policy(DEFAULT_POLICY)}
 _LAYER_EXAMPLE: Final = {"layer": {"features": ["inline"]}}
 
@@ -35,28 +35,28 @@ class GlobResponse(ResponseSchema):
 class DryRunResponse(ResponseSchema):
     num_members: int
     num_affected: int
-    affected: list[str]  # e-mail addresses, the first 200; none for who may not see members
-    fields: dict[str, int]  # of the policy -> members for whom it changes
-    features_lost: dict[Feature, int]  # -> members
+    affected: list[str]  # e-mail addresses, at most 200; empty if the caller may not read members
+    fields: dict[str, int]  # field of the policy -> number of affected members
+    features_lost: dict[Feature, int]  # -> number of members
     features_gained: dict[Feature, int]
     globs_added: list[GlobResponse]
     globs_removed: list[GlobResponse]
-    keys_beyond_lifetime: int  # in force, good for longer than a new text would be
+    keys_beyond_lifetime: int  # active keys that last longer than the new maximum
     keys_to_be_revoked: int  # as idle, within the hour
 
 
 class PreviewPolicy(RequestSchema, json_schema_extra={"example": _PREVIEW_EXAMPLE}):
-    policy: dict[str, Any]  # as it would be put
+    policy: dict[str, Any]  # the proposed policy
 
 
 class PreviewLayer(RequestSchema, json_schema_extra={"example": _LAYER_EXAMPLE}):
-    layer: dict[str, Any]  # as it would be put
+    layer: dict[str, Any]  # the proposed policy override
 
 
 class AccessQueryParams(RequestSchema):
-    """The query of an explanation."""
+    """The request to explain."""
 
-    user_email: Annotated[str, Field(max_length=254)] | None = None  # null: oneself
+    user_email: Annotated[str, Field(max_length=254)] | None = None  # null: the caller
     mode: Mode = Mode.INLINE
     repository: Annotated[str, Field(max_length=_MAX_NAME_CHARS)] = ""
     path: Annotated[str, Field(max_length=_MAX_NAME_CHARS)] = ""
@@ -64,16 +64,16 @@ class AccessQueryParams(RequestSchema):
 
 class BlockingRuleResponse(ResponseSchema):
     layer: str  # "tenant", "team:<name>", "user:<e-mail address>"
-    field: str  # of the policy or the layer
-    code: str  # as gateways refuse
+    field: str  # of the policy or the policy override
+    code: str  # error code of gateways
     detail: str
 
 
 class AccessExplanationResponse(ResponseSchema):
     is_allowed: bool
-    rules: list[BlockingRuleResponse]  # against it, the tenant's first
-    may_retrieve: bool  # what was indexed of the repository
-    policy: dict[str, Any]  # as it holds for the user
+    rules: list[BlockingRuleResponse]  # rules that forbid it, the tenant's first
+    may_retrieve: bool  # from the index of the repository
+    policy: dict[str, Any]  # the user's effective policy
 
 
 class DenialResponse(ResponseSchema):
@@ -96,7 +96,7 @@ class DryRunRange(RequestSchema):
 @router.post(
     "/preview",
     response=DryRunResponse,
-    summary="What a new policy would change, and for whom; nothing is saved.",
+    summary="Preview the effect of a new policy and the members affected; saves nothing.",
     openapi_extra=documents_permissions(Permission.WRITE_POLICY) | DONE_ANEW,
 )
 def preview(request: AuthenticatedRequest, asked: PreviewPolicy) -> DryRunResponse:
@@ -107,7 +107,7 @@ def preview(request: AuthenticatedRequest, asked: PreviewPolicy) -> DryRunRespon
 @router.post(
     "/layers/{kind}/{subject_id}/preview",
     response=DryRunResponse,
-    summary="What saying something of a team or user would change; nothing is saved.",
+    summary="Preview the effect of a policy override of a team or user; saves nothing.",
     openapi_extra=documents_permissions(Permission.WRITE_POLICY) | DONE_ANEW,
 )
 def preview_of_layer(
@@ -120,7 +120,7 @@ def preview_of_layer(
 @router.get(
     "/explain",
     response=AccessExplanationResponse,
-    summary="Why a request is refused: which rule of which layer is against it.",
+    summary="Explain why a request is refused: the rules of the policy that forbid it.",
     openapi_extra=documents_permissions(Permission.READ_POLICY),
 )
 def explain(
@@ -142,7 +142,7 @@ def explain(
 @router.get(
     "/denials",
     response=DenialListResponse,
-    summary="How often policies have refused or withheld, by reason; no paths.",
+    summary="Count refusals by policies, grouped by reason; contains no paths.",
     openapi_extra=documents_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
 )
 def denials(request: AuthenticatedRequest, span: Query[DryRunRange]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What is said of teams and users beyond the tenant's policy, over REST."""
+"""Policy overrides of teams and users over REST."""
 
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -40,13 +40,13 @@ _EXAMPLE: Final = {
 class PolicyOverrideResponse(ResponseSchema):
     kind: SubjectKind
     id: UUID  # of the team or the user
-    name: str  # the team's, or the user's e-mail address
-    version: int  # 0: nothing was ever said
-    layer: dict[str, Any]  # caret.contracts.policy.PolicyLayer; what is not there is not said
-    author_email: str | None  # null: no person
-    author_key: str  # lookup id; "": no key
+    name: str  # of the team, or the user's e-mail address
+    version: int  # 0: no override was ever set
+    layer: dict[str, Any]  # caret.contracts.policy.PolicyLayer; missing fields restrict nothing
+    author_email: str | None  # null: not a person
+    author_key: str  # lookup ID; "": no key
     reason: str
-    created_at: datetime | None  # null: nothing was ever said
+    created_at: datetime | None  # null: no override was ever set
 
 
 class LayerPage(PageResponse):
@@ -54,9 +54,9 @@ class LayerPage(PageResponse):
 
 
 class SetLayer(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
-    layer: dict[str, Any]  # as `Layer.layer`; {} lifts what was said
+    layer: dict[str, Any]  # as in `PolicyOverrideResponse.layer`; {} removes the override
     reason: str
-    # The version that this one is to replace, 0 where there is none; another one is a conflict.
+    # The version to replace, 0 if there is none; if another one is in force, that is a conflict.
     # Null: any.
     replaces: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
 
@@ -64,7 +64,7 @@ class SetLayer(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
 @router.get(
     "",
     response=LayerPage,
-    summary="List what is said of teams and users.",
+    summary="List policy overrides of teams and users.",
     openapi_extra=documents_permissions(Permission.READ_OVERRIDES),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str, object]:
@@ -75,7 +75,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str,
 @router.get(
     "/{kind}/{subject_id}",
     response=PolicyOverrideResponse,
-    summary="What is said of one team or user.",
+    summary="Get the policy override of a team or user.",
     openapi_extra=documents_permissions(Permission.READ_OVERRIDES),
 )
 def get(
@@ -89,7 +89,7 @@ def get(
 @router.put(
     "/{kind}/{subject_id}",
     response=PolicyOverrideResponse,
-    summary="Say something of a team or user; it narrows the tenant's policy.",
+    summary="Set the policy override of a team or user; it further restricts the policy.",
     openapi_extra=documents_permissions(Permission.WRITE_POLICY) | REPLACES,
 )
 def put(

@@ -1,4 +1,4 @@
-"""Errors as problem documents (RFC 9457), each with a `code` that does not change."""
+"""Errors as problem documents (RFC 9457), each with a stable `code`."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -23,9 +23,9 @@ class Problem:
     status: int
     code: str
     detail: str
-    field: str | None = None  # of the request; None: not about one
-    retry_after_s: int | None = None  # None: it would be the same later
-    versions: tuple[int, int | None] | None = None  # in force, and replaced; None: not about any
+    field: str | None = None  # of the request; None: no particular field
+    retry_after_s: int | None = None  # None: a retry would fail again
+    versions: tuple[int, int | None] | None = None  # current, to replace; None: unrelated
 
     @property
     def title(self) -> str:
@@ -36,7 +36,7 @@ UNAVAILABLE: Final = Problem(503, "unavailable", "Try again in a minute.", retry
 
 
 class ProblemRaised(Exception):
-    """A problem of the request itself, before any operation was asked."""
+    """A problem of the request itself, found before any operation runs."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.code)

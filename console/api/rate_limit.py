@@ -1,7 +1,7 @@
-"""How often one caller may ask the API: so many requests a minute, counted in Redis.
+"""Rate limit of the API for each caller, counted in Redis.
 
-Who cannot count lets everybody in: the limit protects the console's database from programs that run
-wild, and a Redis that is away is no reason to lock administrators out.
+If Redis is unreachable, all requests pass. The limit protects the console's database from runaway
+programs, and a Redis outage is no reason to lock administrators out.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ _log = structlog.get_logger()
 
 
 def take_request(caller: str) -> None:
-    """Raises ProblemRaised when there have been too many."""
+    """Count a request. Raises ProblemRaised if the caller sent too many."""
     name = f"caret:throttle:api:{caller}"
     try:
         pipeline = connect().pipeline(transaction=True)

@@ -1,4 +1,4 @@
-"""Reports over REST: usage and quality of a period, by groups."""
+"""Reports over REST: usage and quality of a period, in groups."""
 
 import datetime
 from dataclasses import asdict
@@ -35,41 +35,41 @@ _MAX_PRICE: Final = 10**12
 
 
 class ReportPeriod(RequestSchema):
-    """Days in UTC."""
+    """A period of UTC days."""
 
-    start: datetime.date | None = None  # null: the first of the running month
-    end: datetime.date | None = None  # not part of it; null: tomorrow
-    group_by: GroupBy | None = None  # null: the total only
+    start: datetime.date | None = None  # null: the first day of the current month
+    end: datetime.date | None = None  # exclusive; null: tomorrow
+    group_by: GroupBy | None = None  # null: only the total
 
 
 class QualityPeriod(ReportPeriod):
-    # Of a million tokens, in micros of a currency: for the cost of a thousand accepted tokens.
+    # Prices per million tokens in micros of a currency, for the cost of 1,000 accepted tokens.
     prompt_price_micros: Annotated[int, Field(ge=0, le=_MAX_PRICE)] | None = None
     generated_price_micros: Annotated[int, Field(ge=0, le=_MAX_PRICE)] | None = None
 
 
 class ReportRowResponse(ResponseSchema):
-    key: str  # a day, a team's id, a name; "": not known, or no team
+    key: str  # a day, a team's ID, a name; "": unknown, or no team
     label: str
-    users: int | None  # people who were active; null: suppressed
+    users: int | None  # number of active users; null: suppressed
     counts: dict[str, int] | None  # null: suppressed
-    suppressed: str | None  # why; null: it is shown
+    suppressed: str | None  # the reason; null: not suppressed
 
 
 class QualityRowResponse(ReportRowResponse):
-    metrics: dict[str, float | None] | None  # null: suppressed; of one metric: nothing to divide by
+    metrics: dict[str, float | None] | None  # null: suppressed; a metric: divisor is 0
 
 
 class ReportResponse(ResponseSchema):
     start: datetime.date
     end: datetime.date
     group_by: GroupBy | None
-    # What gateways had delivered of the time before is counted; null: nothing is yet.
+    # Usage before this time is complete, as far as gateways delivered it; null: there is none yet.
     complete_until: datetime.datetime | None
     generated_at: datetime.datetime
     definition_version: int
-    min_users: int  # groups of fewer people are suppressed
-    sources: dict[str, str]  # who has observed each count
+    min_users: int  # groups with fewer users are suppressed
+    sources: dict[str, str]  # the component that observes each count
 
 
 class UsageReportResponse(ReportResponse):
@@ -80,7 +80,7 @@ class UsageReportResponse(ReportResponse):
 class MetricDefinitionResponse(ResponseSchema):
     name: str
     definition: str
-    source: str  # who has observed it
+    source: str  # the component that observes it
     unit: str
 
 
@@ -105,7 +105,7 @@ class SetReportSettings(
 @router.get(
     "/usage",
     response=UsageReportResponse,
-    summary="Usage of a period: all of the tenant's, or one's own.",
+    summary="Report the usage of a period: the tenant's, or only your own.",
     openapi_extra=documents_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
 )
 def usage(request: AuthenticatedRequest, period: Query[ReportPeriod]) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def usage(request: AuthenticatedRequest, period: Query[ReportPeriod]) -> dict[st
 @router.get(
     "/quality",
     response=QualityReportResponse,
-    summary="Quality of a period, each metric with its definition: the tenant's, or one's own.",
+    summary="Report the quality of a period with its metrics: the tenant's, or only your own.",
     openapi_extra=documents_permissions(Permission.READ_QUALITY, Permission.READ_OWN_QUALITY),
 )
 def quality(request: AuthenticatedRequest, period: Query[QualityPeriod]) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def quality(request: AuthenticatedRequest, period: Query[QualityPeriod]) -> dict
 @router.put(
     "/settings",
     response=ReportSettings,
-    summary="Say how many people a group must have to be shown.",
+    summary="Set the minimum number of users of groups in reports.",
     openapi_extra=documents_permissions(Permission.WRITE_POLICY),
 )
 def configure(request: AuthenticatedRequest, asked: SetReportSettings) -> dict[str, int]:

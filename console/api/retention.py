@@ -1,4 +1,4 @@
-"""Retention over REST: days by class of data, legal holds, purges, deletion certificates."""
+"""Retention over REST: days of each data class, legal holds, purges, deletion certificates."""
 
 import datetime
 import uuid
@@ -30,7 +30,7 @@ class RetentionRunResponse(ResponseSchema):
     rule_version: int | None  # null: there was no rule yet
     cutoff: datetime.datetime
     opening: int  # opening + created - deleted = closing
-    created: int | None  # null: it runs, or waits to be resumed
+    created: int | None  # null: the purge is running or waits to resume
     deleted: int
     closing: int | None
     held: int | None
@@ -49,14 +49,14 @@ class DataClassResponse(ResponseSchema):
     min_days: int
     max_days: int
     is_overridable: bool
-    version: int  # of the tenant's rule, which may say that the default holds; 0: it has none
+    version: int  # of the tenant's rule, which may set the default; 0: no rule
     author_email: str | None  # null: the default, or the platform itself
     reason: str
-    records: int | None  # null: no rows of the tenant's own
+    records: int | None  # null: the tenant has no rows of this class
     oldest_at: datetime.datetime | None
-    due: int  # goes with the next purge
-    held: int  # old enough to go, and on hold
-    overdue: int  # should be gone; 0 is the aim
+    due: int  # rows that the next purge deletes
+    held: int  # rows due but on legal hold
+    overdue: int  # rows that should be deleted already; normally 0
     last_run: RetentionRunResponse | None
 
 
@@ -74,7 +74,7 @@ class SetDays(
     json_schema_extra={"example": {"days": 120, "reason": "Contract, annex 2."}},
 ):
     reason: Annotated[str, Field(max_length=1_000)]
-    # The version that this one is to replace, 0 for the default; null: any.
+    # The version to replace, 0 for the default; null: any.
     replaces: Annotated[int, Field(ge=0)] | None = None
 
 
@@ -82,7 +82,7 @@ class PreviewAnswer(ResponseSchema):
     days: int
     records: int
     would_delete: int
-    would_hold: int  # on hold
+    would_hold: int  # on legal hold
     oldest_at: datetime.datetime | None
 
 
@@ -93,12 +93,12 @@ class RunList(PageResponse):
 class LegalHoldResponse(ResponseSchema):
     id: uuid.UUID
     name: str
-    user_id: uuid.UUID | None  # null: everybody's
-    since: datetime.datetime | None  # of the data; null: no bound
+    user_id: uuid.UUID | None  # null: data of all users
+    since: datetime.datetime | None  # bounds of the data's time; null: unbounded
     until: datetime.datetime | None
     reason: str
     created_at: datetime.datetime
-    released_at: datetime.datetime | None  # null: in force
+    released_at: datetime.datetime | None  # null: active
 
 
 class HoldList(PageResponse):
@@ -115,8 +115,8 @@ _EXAMPLE = {
 class PlaceHold(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     name: Annotated[str, Field(min_length=1, max_length=operations.MAX_NAME_CHARS)]
     reason: Annotated[str, Field(max_length=1_000)]
-    user_id: uuid.UUID | None = None  # null: everybody's
-    since: AwareDatetime | None = None  # of the data; null: no bound
+    user_id: uuid.UUID | None = None  # null: data of all users
+    since: AwareDatetime | None = None  # bounds of the data's time; null: unbounded
     until: AwareDatetime | None = None
 
 
@@ -132,9 +132,9 @@ class ReleaseHold(
 
 class ErasureCertificateResponse(ResponseSchema):
     id: uuid.UUID
-    number: int  # from 1, without gaps
+    number: int  # starts at 1, without gaps
     created_at: datetime.datetime
-    document: str  # canonical JSON; `manage.py verify_certificate` wants just this
+    document: str  # canonical JSON, the input of `manage.py verify_certificate`
 
 
 class CertificateList(PageResponse):
@@ -144,7 +144,7 @@ class CertificateList(PageResponse):
 @router.get(
     "",
     response=RetentionReportResponse,
-    summary="What is kept, for how long and why.",
+    summary="Report which data is stored, for how long and why.",
     openapi_extra=_READ,
 )
 def list_all(request: AuthenticatedRequest) -> dict[str, object]:
@@ -154,13 +154,13 @@ def list_all(request: AuthenticatedRequest) -> dict[str, object]:
 
 
 @router.get(
-    "/runs", response=RunList, summary="Purges, and what they deleted.", openapi_extra=_READ
+    "/runs", response=RunList, summary="List purges with their results.", openapi_extra=_READ
 )
 def list_runs(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[RunView]:
     return queries.list_runs(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
-@router.get("/holds", response=HoldList, summary="Legal holds.", openapi_extra=_READ)
+@router.get("/holds", response=HoldList, summary="List legal holds.", openapi_extra=_READ)
 def list_holds(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[HoldView]:
     return queries.list_holds(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
@@ -168,7 +168,7 @@ def list_holds(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Ho
 @router.post(
     "/holds",
     response={201: PlacedHold},
-    summary="Place a legal hold: nothing that it names is purged.",
+    summary="Place a legal hold; the data that it covers is not purged.",
     openapi_extra=documents_permissions(Permission.WRITE_LEGAL_HOLDS),
 )
 def place_hold(request: AuthenticatedRequest, asked: PlaceHold) -> Status[object]:
@@ -195,7 +195,7 @@ def release_hold(
 @router.get(
     "/certificates",
     response=CertificateList,
-    summary="Deletion certificates.",
+    summary="List deletion certificates.",
     openapi_extra=_READ,
 )
 def list_certificates(
@@ -206,7 +206,7 @@ def list_certificates(
 
 @router.get(
     "/certificates/{certificate_id}",
-    summary="A deletion certificate as a file that verifies offline.",
+    summary="Download a deletion certificate; it can be verified offline.",
     openapi_extra=_READ,
 )
 def get_certificate(request: AuthenticatedRequest, certificate_id: uuid.UUID) -> HttpResponse:
@@ -220,7 +220,7 @@ def get_certificate(request: AuthenticatedRequest, certificate_id: uuid.UUID) ->
 @router.get(
     "/{data_class}/preview",
     response=PreviewAnswer,
-    summary="What so many days would delete.",
+    summary="Preview the rows that a retention period would delete.",
     openapi_extra=_READ,
 )
 def preview(
@@ -234,7 +234,7 @@ def preview(
 @router.put(
     "/{data_class}",
     response=DataClassResponse,
-    summary="Set the days of a class of data, with a reason.",
+    summary="Set the retention period of a data class; needs a reason.",
     openapi_extra=documents_permissions(Permission.WRITE_RETENTION),
 )
 def put(request: AuthenticatedRequest, data_class: DataClass, asked: SetDays) -> dict[str, object]:

@@ -1,6 +1,6 @@
-"""Domains, and what an identity provider may tell us by SCIM, over REST.
+"""Sign-in settings over REST: domains, identity providers, SCIM tokens and groups.
 
-Each write here decides in the end who signs in as whom, the owner included: owners alone may.
+Each write here can decide who signs in as which user, owners included. So only owners may write.
 """
 
 import uuid
@@ -48,13 +48,13 @@ scim = Router(tags=["scim"])
 class DomainResponse(ResponseSchema):
     id: uuid.UUID
     name: str
-    txt_record: str  # what a TXT record of the domain must be
+    txt_record: str  # required TXT record of the domain
     created_at: datetime
-    verified_at: datetime | None  # null: claimed only
+    verified_at: datetime | None  # null: claimed, not verified
 
 
 class DomainList(ResponseSchema):
-    rows: list[DomainResponse]  # by name
+    rows: list[DomainResponse]  # sorted by name
 
 
 class ClaimDomain(RequestSchema, json_schema_extra={"example": {"name": "example.com"}}):
@@ -65,7 +65,7 @@ class ScimTokenResponse(ResponseSchema):
     id: uuid.UUID
     name: str
     created_at: datetime
-    revoked_at: datetime | None  # null: in force
+    revoked_at: datetime | None  # null: active
     last_used_at: datetime | None  # to the minute
 
 
@@ -78,18 +78,18 @@ class CreateScimToken(RequestSchema, json_schema_extra={"example": {"name": "Ent
 
 
 class CreatedScimTokenResponse(ResponseSchema):
-    text: str  # shown this once
+    text: str  # returned only once
     token: ScimTokenResponse
 
 
 class ScimGroupResponse(ResponseSchema):
-    id: uuid.UUID  # of the team, too
+    id: uuid.UUID  # also the ID of its team
     name: str
-    role: Role | None  # what it makes of its members; null: it says nothing of that
+    role: Role | None  # role of its members; null: the group does not set roles
 
 
 class ScimGroupList(ResponseSchema):
-    rows: list[ScimGroupResponse]  # by name
+    rows: list[ScimGroupResponse]  # sorted by name
 
 
 class SetGroupRole(RequestSchema, json_schema_extra={"example": {"role": "auditor"}}):
@@ -98,16 +98,16 @@ class SetGroupRole(RequestSchema, json_schema_extra={"example": {"role": "audito
 
 class IdentityProviderResponse(ResponseSchema):
     protocol: Literal["oidc", "saml"]
-    issuer: str  # SAML: the entity id
+    issuer: str  # for SAML the entity ID
     client_id: str | None  # null: SAML has none
-    sso_url: str | None  # null: OpenID Connect asks for it each time
-    fingerprints: list[str]  # of the certificates that sign, SHA-256 in hex; OpenID Connect: none
+    sso_url: str | None  # null: OpenID Connect discovers it at each sign-in
+    fingerprints: list[str]  # SHA-256 in hex of SAML signing certificates; OpenID Connect: empty
     created_at: datetime
 
 
 class SignIn(ResponseSchema):
     is_mfa_required: bool
-    provider: IdentityProviderResponse | None  # null: people sign in by their passwords
+    provider: IdentityProviderResponse | None  # null: users sign in with passwords
 
 
 class SetSecondFactor(RequestSchema, json_schema_extra={"example": {"required": True}}):
@@ -124,25 +124,25 @@ class SetProvider(
         }
     },
 ):
-    issuer: str  # below it stands .well-known/openid-configuration
+    issuer: str  # base address of .well-known/openid-configuration
     client_id: str
-    client_secret: str  # kept sealed, in no answer
+    client_secret: str  # stored encrypted, never returned
 
 
 class SetSamlProvider(
     RequestSchema,
     json_schema_extra={"example": {"metadata_url": "https://login.example.com/saml.xml"}},
 ):
-    """One of the two."""
+    """The provider's SAML metadata. Give exactly one of the fields."""
 
     metadata: str | None = None  # XML
-    metadata_url: str | None = None  # fetched now and never again
+    metadata_url: str | None = None  # fetched once, now
 
 
 @sign_in.get(
     "",
     response=SignIn,
-    summary="How people sign in.",
+    summary="Get the sign-in settings.",
     openapi_extra=documents_permissions(Permission.READ_SIGN_IN_SETTINGS),
 )
 def get_sign_in(request: AuthenticatedRequest) -> SignInRules:
@@ -152,7 +152,7 @@ def get_sign_in(request: AuthenticatedRequest) -> SignInRules:
 @sign_in.put(
     "/second-factor",
     response=SignIn,
-    summary="Say whether who signs in by a password needs a second factor.",
+    summary="Set whether users who sign in with a password need a second factor.",
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def set_second_factor(request: AuthenticatedRequest, asked: SetSecondFactor) -> SignInRules:
@@ -164,7 +164,7 @@ def set_second_factor(request: AuthenticatedRequest, asked: SetSecondFactor) -> 
 @sign_in.put(
     "/provider",
     response=SignIn,
-    summary="Set the identity provider; no password works for its domains from then on.",
+    summary="Set the OpenID Connect provider; passwords stop working for its domains.",
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def put_provider(request: AuthenticatedRequest, asked: SetProvider) -> SignInRules:
@@ -178,7 +178,7 @@ def put_provider(request: AuthenticatedRequest, asked: SetProvider) -> SignInRul
 @sign_in.put(
     "/provider/saml",
     response=SignIn,
-    summary="Set the identity provider by its SAML metadata, as text or where they are.",
+    summary="Set the SAML identity provider by its metadata, as text or as a URL.",
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def put_saml_provider(request: AuthenticatedRequest, asked: SetSamlProvider) -> SignInRules:
@@ -198,7 +198,7 @@ def put_saml_provider(request: AuthenticatedRequest, asked: SetSamlProvider) -> 
 @sign_in.delete(
     "/provider",
     response=SignIn,
-    summary="Take the identity provider away; passwords work again.",
+    summary="Remove the identity provider; passwords work again.",
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def delete_provider(request: AuthenticatedRequest) -> SignInRules:
@@ -209,7 +209,7 @@ def delete_provider(request: AuthenticatedRequest) -> SignInRules:
 @domains.get(
     "",
     response=DomainList,
-    summary="List domains of e-mail addresses, claimed and verified.",
+    summary="List claimed and verified e-mail domains.",
     openapi_extra=documents_permissions(Permission.READ_SIGN_IN_SETTINGS),
 )
 def list_all(request: AuthenticatedRequest) -> dict[str, list[DomainView]]:
@@ -219,7 +219,7 @@ def list_all(request: AuthenticatedRequest) -> dict[str, list[DomainView]]:
 @domains.post(
     "",
     response={201: DomainResponse},
-    summary="Claim a domain; put its TXT record into the DNS, then have it verified.",
+    summary="Claim a domain; publish its TXT record in the DNS, then verify the domain.",
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def claim(request: AuthenticatedRequest, asked: ClaimDomain) -> Status[object]:
@@ -229,7 +229,7 @@ def claim(request: AuthenticatedRequest, asked: ClaimDomain) -> Status[object]:
 @domains.post(
     "/{domain_id}/verify",
     response=DomainResponse,
-    summary="Have the DNS asked for a domain's TXT record.",
+    summary="Verify a domain by looking up its TXT record in the DNS.",
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS) | DONE_ANEW,
 )
 def verify(request: AuthenticatedRequest, domain_id: uuid.UUID) -> DomainView:
@@ -247,7 +247,7 @@ def verify(request: AuthenticatedRequest, domain_id: uuid.UUID) -> DomainView:
 @domains.delete(
     "/{domain_id}",
     response={204: None},
-    summary="Give a domain up.",
+    summary="Release a domain.",
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def release(request: AuthenticatedRequest, domain_id: uuid.UUID) -> Status[None]:
@@ -261,7 +261,7 @@ def release(request: AuthenticatedRequest, domain_id: uuid.UUID) -> Status[None]
 @scim.get(
     "/tokens",
     response=ScimTokenList,
-    summary="List the tokens of identity providers.",
+    summary="List SCIM tokens.",
     openapi_extra=documents_permissions(Permission.READ_SIGN_IN_SETTINGS),
 )
 def list_tokens(request: AuthenticatedRequest) -> dict[str, list[ScimTokenView]]:
@@ -271,7 +271,7 @@ def list_tokens(request: AuthenticatedRequest) -> dict[str, list[ScimTokenView]]
 @scim.post(
     "/tokens",
     response={201: CreatedScimTokenResponse},
-    summary="Make a token for an identity provider; its text is in this answer only.",
+    summary="Create a SCIM token; only this response contains its text.",
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def create_token(request: AuthenticatedRequest, asked: CreateScimToken) -> Status[object]:
@@ -282,7 +282,7 @@ def create_token(request: AuthenticatedRequest, asked: CreateScimToken) -> Statu
 @scim.post(
     "/tokens/{token_id}/revoke",
     response=ScimTokenResponse,
-    summary="Revoke a token of an identity provider; it opens nothing from then on.",
+    summary="Revoke a SCIM token.",
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def revoke_token(request: AuthenticatedRequest, token_id: uuid.UUID) -> ScimTokenView:
@@ -292,7 +292,7 @@ def revoke_token(request: AuthenticatedRequest, token_id: uuid.UUID) -> ScimToke
 @scim.get(
     "/groups",
     response=ScimGroupList,
-    summary="List an identity provider's groups, and what they make of their members.",
+    summary="List the identity provider's groups with the roles of their members.",
     openapi_extra=documents_permissions(Permission.READ_SIGN_IN_SETTINGS),
 )
 def list_groups(request: AuthenticatedRequest) -> dict[str, list[GroupRole]]:
@@ -302,7 +302,7 @@ def list_groups(request: AuthenticatedRequest) -> dict[str, list[GroupRole]]:
 @scim.put(
     "/groups/{group_id}/role",
     response=SetGroupRole,
-    summary="Say what a group makes of its members: any role but owner, or null for nothing.",
+    summary="Set the role of a group's members: any role but owner, or null for none.",
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def set_role(
@@ -316,7 +316,7 @@ def set_role(
 
 @contextmanager
 def _spared(request: AuthenticatedRequest) -> Iterator[str | None]:
-    """The key of the session that changes how people sign in, if it is one."""
+    """Keep the session of the changing administrator. Yield its key; None for a service key."""
     if isinstance(request.auth, Bearer):
         yield None
         return

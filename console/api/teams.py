@@ -36,13 +36,13 @@ class TeamPage(PageResponse):
 
 
 class NamedTeam(RequestSchema, json_schema_extra={"example": {"name": "Platform"}}):
-    name: str  # 1 to 120 characters, one team's only
+    name: str  # 1 to 120 characters, unique among teams
 
 
 @router.get(
     "",
     response=TeamPage,
-    summary="List teams; their members are at /members?team_id=.",
+    summary="List teams; get their members from /members?team_id=.",
     openapi_extra=documents_permissions(Permission.READ_TEAMS),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[TeamView]:
@@ -52,7 +52,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Team
 @router.post(
     "",
     response={201: TeamResponse},
-    summary="Make a team.",
+    summary="Create a team.",
     openapi_extra=documents_permissions(Permission.WRITE_TEAMS),
 )
 def create(request: AuthenticatedRequest, asked: NamedTeam) -> Status[object]:
@@ -63,7 +63,7 @@ def create(request: AuthenticatedRequest, asked: NamedTeam) -> Status[object]:
 @router.get(
     "/{team_id}",
     response=TeamResponse,
-    summary="One team.",
+    summary="Get a team.",
     openapi_extra=documents_permissions(Permission.READ_TEAMS),
 )
 def find(request: AuthenticatedRequest, team_id: uuid.UUID) -> TeamView:
@@ -96,7 +96,7 @@ def delete(request: AuthenticatedRequest, team_id: uuid.UUID) -> Status[None]:
 @router.put(
     "/{team_id}/members/{user_id}",
     response=TeamResponse,
-    summary="Put a member into a team.",
+    summary="Add a member to a team.",
     openapi_extra=documents_permissions(Permission.WRITE_TEAMS),
 )
 def put_member(request: AuthenticatedRequest, team_id: uuid.UUID, user_id: uuid.UUID) -> TeamView:
@@ -111,7 +111,7 @@ def put_member(request: AuthenticatedRequest, team_id: uuid.UUID, user_id: uuid.
 @router.delete(
     "/{team_id}/members/{user_id}",
     response=TeamResponse,
-    summary="Take a member out of a team.",
+    summary="Remove a member from a team.",
     openapi_extra=documents_permissions(Permission.WRITE_TEAMS),
 )
 def delete_member(

@@ -1,5 +1,7 @@
-"""A file that is made for one answer: in memory while it is small, else on disk, where nobody else
-finds it; sent in pieces, and gone with the answer."""
+"""Responses with a temporary file: in memory while small, else on disk without a name.
+
+The file is sent in chunks and deleted with the response.
+"""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from tempfile import SpooledTemporaryFile
@@ -16,8 +18,11 @@ _PIECE_BYTES: Final = 1 << 16
 def temp_file_response(
     request: HttpRequest, write: Callable[[IO[bytes]], object], *, name: str, content_type: str
 ) -> StreamingHttpResponse:
-    """Raises what writing it raises, and OSError where there is no room."""
-    file: IO[bytes] = SpooledTemporaryFile(max_size=HELD_BYTES)  # noqa: SIM115  # closed by the answer
+    """Return a download of the file that `write` fills.
+
+    Raises the errors of `write`, and OSError if the disk is full.
+    """
+    file: IO[bytes] = SpooledTemporaryFile(max_size=HELD_BYTES)  # noqa: SIM115  # response closes
     try:
         write(file)
         num_bytes = file.tell()
@@ -33,14 +38,14 @@ def temp_file_response(
 
 
 def _answer(request: HttpRequest, file: IO[bytes]) -> StreamingHttpResponse:
-    """Of its server's kind: Django would hold all of the other's in memory."""
+    """Return the response for the server's kind: Django would buffer the other kind completely."""
     if isinstance(request, ASGIRequest):
         return StreamingHttpResponse(_AsyncPieces(file))
     return StreamingHttpResponse(_FileChunks(file))
 
 
 class _OpenFile:
-    """Django closes it with the response, also when the client has left before the first piece."""
+    """Closed by Django with the response, even if the client leaves before the first chunk."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -55,7 +60,7 @@ class _FileChunks(_OpenFile):
             while piece := self._file.read(_PIECE_BYTES):
                 yield piece
         finally:
-            self.close()  # not every WSGI server closes what it has read
+            self.close()  # not every WSGI server closes a finished iterator
 
 
 class _AsyncPieces(_OpenFile):
@@ -64,4 +69,4 @@ class _AsyncPieces(_OpenFile):
             while piece := await sync_to_async(self._file.read)(_PIECE_BYTES):
                 yield piece
         finally:
-            self.close()  # a client that leaves cancels us here
+            self.close()  # a client that leaves cancels the task here

@@ -1,4 +1,4 @@
-"""The addresses of the API."""
+"""The URLs of the API."""
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import path, re_path

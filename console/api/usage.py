@@ -24,16 +24,16 @@ router = Router(tags=["usage"])
 class UsageDayResponse(ResponseSchema):
     day: datetime.date  # UTC
     requests: int
-    completed: int  # ended by the model or at max_tokens
+    completed: int  # stopped by the model or at max_tokens
     errors: int
     prompt_tokens: int
-    prompt_tokens_with_cache_info: int  # of requests whose engine told how many of them were cached
-    cached_tokens: int  # of those
+    prompt_tokens_with_cache_info: int  # of requests whose engine reported its cached tokens
+    cached_tokens: int  # of those tokens
     generated_tokens: int
 
 
 class UsageResponse(ResponseSchema):
-    days: list[UsageDayResponse]  # oldest first, the last one is running
+    days: list[UsageDayResponse]  # oldest first; the last one is not over
     generated_at: datetime.datetime
 
 
@@ -42,7 +42,7 @@ class StageTimingResponse(ResponseSchema):
     began_ms: float  # since the request was received
     took_ms: float
     budget_ms: float | None  # null: it has none
-    ended_here: bool  # the completion went no further
+    ended_here: bool  # the completion ended in this stage
 
 
 class ExplainedRequest(ResponseSchema):
@@ -54,15 +54,15 @@ class ExplainedRequest(ResponseSchema):
     pool: str
     replica: str
     prompt_tokens: int
-    cached_tokens: int | None  # null: the engine did not tell
+    cached_tokens: int | None  # null: the engine did not report it
     generated_tokens: int
-    num_in_flight_at_replica: int | None  # other requests of the gateway that were there
+    num_in_flight_at_replica: int | None  # other requests of the same gateway; null: unknown
     first_token_ms: float | None  # null: no text was sent
     total_ms: float
     target_ms: float  # for the first token
     is_slow: bool
-    stages: list[StageTimingResponse]  # in their order, as far as it came
-    verdicts: list[str]  # what weighs most first
+    stages: list[StageTimingResponse]  # in order, up to the last one reached
+    verdicts: list[str]  # most important first
 
 
 class DayRange(RequestSchema):
@@ -72,7 +72,7 @@ class DayRange(RequestSchema):
 @router.get(
     "",
     response=UsageResponse,
-    summary="Requests and tokens by day: all of the tenant's, or one's own.",
+    summary="List requests and tokens by day: the tenant's, or only your own.",
     openapi_extra=documents_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
 )
 def get(request: AuthenticatedRequest, span: Query[DayRange]) -> dict[str, object]:
@@ -84,7 +84,7 @@ def get(request: AuthenticatedRequest, span: Query[DayRange]) -> dict[str, objec
 @router.get(
     "/requests/{request_id}",
     response=ExplainedRequest,
-    summary="One request's stages, and in words what made it slow or ended it.",
+    summary="Explain a request: its stages, and why it was slow or failed.",
     openapi_extra=documents_permissions(Permission.READ_USAGE, Permission.READ_OWN_USAGE),
 )
 def get_request(request: AuthenticatedRequest, request_id: uuid.UUID) -> dict[str, object]:

@@ -1,8 +1,7 @@
-"""Values over time, as columns on top of each other or as lines, with what is said of them.
+"""Charts of values over time, as stacked columns or lines, with their data table.
 
-A picture is WIDTH x HEIGHT, from the top left, and is stretched to its place: nothing round is in
-it. Words stand beside it, as they must not be stretched. A browser's script draws another picture
-of the rows, which can be pointed at.
+The drawing is WIDTH x HEIGHT, with its origin at the top left. The browser stretches it, so it
+contains nothing round and no text. A script draws an interactive version from the same rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,27 +15,27 @@ from console.charts.scale import Scale, scale_of
 WIDTH: Final = 1000
 HEIGHT: Final = 200
 _MAX_GAP: Final = 6.0
-_MIN_HEIGHT: Final = 1.5  # a single request beside many is still seen
+_MIN_HEIGHT: Final = 1.5  # keeps a single request visible beside many
 _NUM_LABELS: Final = 5
 _NOT_TOLD: Final = "–"
 
-Value = float | None  # None: there is none, or it is not told
+Value = float | None  # None: missing or suppressed
 Write = Callable[[float], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """How values are written."""
+    """The format of values."""
 
-    name: str  # for the script: count, share, or a currency's code
-    short: Write  # beside an axis
+    name: str  # for the script: count, share, or a currency code
+    short: Write  # for the axis
     exact: Write
 
 
 @dataclass(frozen=True, slots=True)
 class Time:
     label: str
-    day: date | None = None  # None: no day of UTC, and nothing that can be asked about alone
+    day: date | None = None  # None: not a UTC day, so it cannot be a filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class ChartShape:
-    kind: int  # the place of its series, from 1: a colour and a pattern
+    kind: int  # index of its series from 1: color and pattern
     x: float
     y: float
     width: float
@@ -56,7 +55,7 @@ class ChartShape:
 
 @dataclass(frozen=True, slots=True)
 class ChartColumn:
-    """What stands at one time: its parts, and a place as high as the picture to point at."""
+    """The shapes at one time, with a hover area of the full height."""
 
     x: float
     width: float
@@ -79,8 +78,8 @@ class ChartCell:
 @dataclass(frozen=True, slots=True)
 class ChartTableRow:
     time: Time
-    cells: tuple[ChartCell, ...]  # as the series
-    total: str  # "": they do not add up, or there is one
+    cells: tuple[ChartCell, ...]  # in the order of the series
+    total: str  # "": sums make no sense, or there is one series
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +88,12 @@ class Chart:
     unit: str
     columns: tuple[ChartColumn, ...]
     lines: tuple[ChartLine, ...]
-    rules: tuple[float, ...]  # the heights of ticks
+    rules: tuple[float, ...]  # y positions of the ticks
     ticks: tuple[str, ...]  # from the top
-    labels: tuple[str, ...]  # of times, about as far from each other as each from the next
+    labels: tuple[str, ...]  # of the times, evenly spaced
     legend: tuple[tuple[int, str], ...]
     head: tuple[str, ...]
-    rows: tuple[ChartTableRow, ...]  # as a table: of each time its values
+    rows: tuple[ChartTableRow, ...]  # data table: the values of each time
 
     width: int = WIDTH
     height: int = HEIGHT
@@ -109,7 +108,7 @@ class Chart:
 
 
 def bars(title: str, times: Sequence[Time], series: Sequence[Series], unit: Unit) -> Chart:
-    """The first series stands below."""
+    """Return a chart of stacked columns, with the first series at the bottom."""
     sums = [sum(value or 0 for value in at) for at in _by_time(series)]
     scale = scale_of(sums)
     return _chart(title, times, series, unit, scale, is_lines=False)
@@ -123,7 +122,7 @@ def lines(
     *,
     at_most: float | None = None,
 ) -> Chart:
-    """Where a value is missing its line has a gap."""
+    """Return a chart of lines, with gaps where values are missing."""
     scale = scale_of((value for each in series for value in each.values), at_most=at_most)
     return _chart(title, times, series, unit, scale, is_lines=True)
 
@@ -208,7 +207,7 @@ def _parts(
 
 
 def _path(values: Sequence[Value], step: float, scale: Scale) -> str:
-    """Through the middle of each time; a value without neighbours is a short line."""
+    """Return the SVG path through the middle of each time. A value alone is a short line."""
     said: list[str] = []
     for (_, before), (place, value) in pairwise(enumerate([None, *values], -1)):
         if value is None:
@@ -221,9 +220,8 @@ def _path(values: Sequence[Value], step: float, scale: Scale) -> str:
 
 
 def _labels(times: Sequence[str]) -> tuple[str, ...]:
-    """The first, the last, and what lies between, as evenly as times are; all of them where there
-    are few."""
+    """Return the first and last label and evenly spaced ones between; all if there are few."""
     num = min(_NUM_LABELS, len(times))
-    if num < 2:  # nothing lies between
+    if num < 2:  # nothing is between
         return tuple(times)
     return tuple(times[round(place * (len(times) - 1) / (num - 1))] for place in range(num))

@@ -1,4 +1,4 @@
-"""From values to heights, and the round numbers beside them."""
+"""Conversion of values to heights, with rounded tick values."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,24 +6,24 @@ from math import ceil, floor, log10
 from typing import Final
 
 _STEPS: Final = (1, 2, 2.5, 5, 10)
-_NOTHING: Final = 1e-9  # so little is not seen, and smaller floats have no logarithm of a share
-_NUM_TICKS: Final = 4  # at most, beside 0
+_NOTHING: Final = 1e-9  # invisible; for much smaller floats the logarithm of a tick fails
+_NUM_TICKS: Final = 4  # at most, besides 0
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """From 0; ticks are as far from each other as each from the next."""
+    """A scale from 0 with evenly spaced ticks."""
 
     top: float
     ticks: tuple[float, ...]  # ascending, from 0 to `top`
 
     def to_share(self, value: float) -> float:
-        """0 to 1."""
+        """Return the height as a share of the chart, 0 to 1."""
         return min(1.0, max(0.0, value / self.top))
 
 
 def scale_of(values: Iterable[float | None], *, at_most: float | None = None) -> Scale:
-    """`at_most`: what no value can exceed, as 1 of a share."""
+    """Return the scale of the values. `at_most` is their natural maximum, such as 1 for shares."""
     highest = max((value for value in values if value and value > _NOTHING), default=1.0)
     step = _step(highest / _NUM_TICKS)
     num = max(1, ceil(round(highest / step, 9)))
@@ -33,6 +33,6 @@ def scale_of(values: Iterable[float | None], *, at_most: float | None = None) ->
 
 
 def _step(least: float) -> float:
-    """The next round number."""
+    """Return the next round number."""
     power = 10.0 ** floor(log10(least))
     return next(power * step for step in _STEPS if power * step >= least * (1 - 1e-9))

@@ -1,1 +1,1 @@
-"""How dates and numbers are written, where Django's own way could be misread (11/12/2026)."""
+"""Date and number formats, in place of Django's formats that can be misread (11/12/2026)."""

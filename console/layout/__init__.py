@@ -1,1 +1,1 @@
-"""What surrounds every page: navigation, search, preferences, and how parts of pages are sent."""
+"""The frame of every page: navigation, search, preferences, and rendering of page fragments."""

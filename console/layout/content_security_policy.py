@@ -1,9 +1,10 @@
-"""The content security policy of the pages."""
+"""The Content-Security-Policy header of the pages."""
 
 from typing import Final
 
-# Nothing from elsewhere, nothing inline. The console works without its scripts, except for
-# passkeys, which browsers give to scripts alone, the playground and charts that live.
+# Pages load nothing from other origins and contain nothing inline. The console works without its
+# scripts, except for passkeys (browsers offer them only to scripts), the playground and live
+# charts.
 _DIRECTIVES: Final = [
     "default-src 'none'",
     "script-src 'self'",
@@ -19,12 +20,12 @@ _DIRECTIVES: Final = [
 POLICY: Final = "; ".join(_DIRECTIVES)
 
 
-# The operators' pages have a typeface.
+# The operator pages use a web font.
 OPERATORS_POLICY: Final = "; ".join([*_DIRECTIVES, "font-src 'self'"])
 
 
 def policy_with(*, style_nonce: str, connects_to: str) -> str:
-    """For a page whose script makes styles, and speaks to another origin."""
+    """Return the policy of a page whose script adds styles and connects to another origin."""
     more = {
         "style-src 'self'": f"style-src 'self' 'nonce-{style_nonce}'",
         "connect-src 'self'": f"connect-src 'self' {connects_to}",

@@ -1,7 +1,7 @@
-"""A list as a file of comma-separated values: what the page shows, by the same query.
+"""Lists as CSV files: the same rows as the page shows, from the same query.
 
-A file that does not hold all of it says so in its last lines. A question that cannot be understood
-is refused: a page shows what is wrong beside what it shows instead, a file could not.
+If rows are left out, the last lines of the file say so. Invalid filters are an error: a page can
+show a message beside its default rows, but a file cannot.
 """
 
 import csv
@@ -18,14 +18,14 @@ from tenants.base.pagination import MAX_PAGE, Page
 from tenants.compliance.exports.formats.cells import escape_formula
 from tenants.compliance.exports.rows import ColumnType, Value
 
-MAX_ROWS: Final = 10_000  # some megabytes; beyond that the exports are for it
+MAX_ROWS: Final = 10_000  # a few megabytes; longer lists are for exports
 _Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True, slots=True)
 class CsvRows(Generic[_Row]):
     rows: list[_Row]
-    is_cut: bool  # there are more
+    is_cut: bool  # there are more rows
 
 
 def csv_response(
@@ -35,8 +35,11 @@ def csv_response(
     *,
     notes: Sequence[str],
 ) -> HttpResponse:
-    """`name`: the file's, without its ending. Nothing in it is a formula to a spreadsheet.
-    `notes`: what the page says beside its rows, where they are cut; a line each."""
+    """Return the rows as a CSV attachment. Cells never start a spreadsheet formula.
+
+    `name` is the file name without its extension. Each of `notes` becomes a line after the rows,
+    such as the note about rows that were left out.
+    """
     text = StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(header)
@@ -48,14 +51,14 @@ def csv_response(
 
 
 def csv_error(*asked: forms.Form) -> HttpResponse:
-    """What is wrong with the address, by parameter."""
+    """Return status 400 with the errors of the query parameters, one parameter a line."""
     wrong = [(name, said) for form in asked for name, said in form.errors.items()]
     lines = [f"{name}: {' '.join(map(str, said))}\n" for name, said in wrong]
     return HttpResponse("".join(lines), status=400, content_type="text/plain; charset=utf-8")
 
 
 def collect_rows(page_after: Callable[[str | None], Page[_Row]]) -> CsvRows[_Row]:
-    """Page by page, MAX_ROWS at most."""
+    """Return the rows of all pages, at most MAX_ROWS."""
     rows: list[_Row] = []
     cursor: str | None = None
     for _ in range(MAX_ROWS // MAX_PAGE):
@@ -77,7 +80,7 @@ def notes_of(listed: CsvRows[_Row]) -> list[str]:
 
 
 def _spelt(value: Value) -> Value:
-    """As in exports."""
+    """Return the value as exports write it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return escape_formula(ColumnType.TEXT, value)

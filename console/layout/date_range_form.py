@@ -1,4 +1,4 @@
-"""Periods as people write them: first and last day, in the zone in which they see times."""
+"""Form fields for date ranges: first and last day, in the time zone of the user's preferences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DayField(forms.DateField):
-    """`type=date`, whose value browsers send as 2026-11-22 whatever they show."""
+    """An `<input type=date>`. Browsers submit it as 2026-11-22 in every locale."""
 
     def __init__(self, *, label: str | _StrPromise, required: bool = False) -> None:
         widget = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
@@ -25,8 +25,8 @@ class DayField(forms.DateField):
             required=required,
             widget=widget,
             input_formats=["%Y-%m-%d"],
-            # As tenants.base.time_bounds bounds what is asked: years beyond are no moments in every
-            # zone.
+            # The bounds of tenants.base.time_bounds: outside of them a day has no start in some
+            # time zones.
             validators=[MinValueValidator(date(1970, 1, 2)), MaxValueValidator(date(2199, 12, 30))],
         )
 
@@ -48,7 +48,7 @@ def begin_of(day: date | None) -> datetime | None:
 
 
 def end_of(day: date | None) -> datetime | None:
-    """The first moment after it. None too for the last day that there is."""
+    """Return the first moment after the day; None for no day or for `date.max`."""
     if day is None or day == date.max:
         return None
     return begin_of(day + timedelta(days=1))

@@ -1,4 +1,4 @@
-"""Two states of something as lines: what went, what came. For people; nothing is parsed from it."""
+"""The difference between two JSON values as lines for people. Nothing parses these lines."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ class DiffLine:
 
 
 def diff_lines(before: Any, after: Any) -> list[DiffLine]:
-    """By path, in its order; what is the same in both is left out."""
+    """Return the removed and added lines, sorted by path. Equal values are left out."""
     old, new = dict(_flat(before)), dict(_flat(after))
     lines = []
     for path in sorted({**old, **new}):

@@ -1,7 +1,7 @@
-"""Forms that make one thing each: a reload of the page that shows it must not make another.
+"""Single-use form tokens: a page reload must not create the same thing twice.
 
-A form's token is signed, and kept nowhere: each tab has its own. That one was used is kept in Redis
-for as long as it would be good.
+A token is signed and not stored, so each browser tab has its own. Redis remembers a used token for
+as long as it would be valid.
 """
 
 import secrets
@@ -13,17 +13,19 @@ from django.http import HttpRequest
 from tenants.base.redis_connection import connect
 
 FIELD: Final = "form_token"
-_GOOD_S: Final = 24 * 3600  # a tab stays open over night
+_GOOD_S: Final = 24 * 3600  # a tab may stay open overnight
 
 
 def issue_form_token(request: HttpRequest, what: str) -> str:
-    """A token for the form's FIELD, good once, for whoever is signed in."""
+    """Return a single-use token for FIELD, valid only for the signed-in user."""
     return _signer(request, what).sign(secrets.token_urlsafe(12))
 
 
 def consume_form_token(request: HttpRequest, what: str) -> bool:
-    """False for a form that was used already, is a day old, or another's. Raises
-    redis.RedisError."""
+    """Use up the form's token. Return False if it was used, has expired or belongs to another user.
+
+    Raises redis.RedisError.
+    """
     try:
         token = _signer(request, what).unsign(request.POST.get(FIELD, ""), max_age=_GOOD_S)
     except signing.BadSignature:

@@ -1,4 +1,4 @@
-"""Pages and parts of them: the same view answers a browser with the page and htmx with the part."""
+"""Pages and their fragments: one view sends the page to browsers and the fragment to htmx."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,10 @@ def render_page(
     part: str | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """`part`: the template that `page` includes, sent alone to who asks by htmx for it."""
+    """Render `page`, or only `part` if htmx requested the fragment.
+
+    `part` is a template that `page` includes.
+    """
     is_part = part is not None and is_htmx_fragment(request)
     template = part if is_part and part is not None else page
     response = render(request, template, {"member": member, **context}, status=status)
@@ -30,7 +33,7 @@ def render_page(
 
 
 def is_htmx_fragment(request: HttpRequest) -> bool:
-    """Not where htmx itself asks for the whole page (hx-boost, or what it lacks in its history)."""
+    """Return whether htmx requests a fragment, not a page (hx-boost, history restoration)."""
     details = getattr(request, "htmx", None)  # set by HtmxMiddleware
     if not isinstance(details, HtmxDetails):
         return False

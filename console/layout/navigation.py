@@ -1,7 +1,7 @@
-"""Where one can go: one table, read by the sidebar, the search and tests.
+"""The navigation of the console: one table, read by the sidebar, the search and tests.
 
-An item belongs to an area; a page's URL name is its area's (`keys`) or begins with it (`keys-new`),
-so that the sidebar knows where one is. What a role may not see is not shown.
+The URL name of a page is its area (`keys`) or begins with it (`keys-new`). The sidebar marks the
+current area by this. Users see only the items that their role may open.
 """
 
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ _QUALITY: Final = (_P.READ_QUALITY, _P.READ_OWN_QUALITY)
 
 @dataclass(frozen=True, slots=True)
 class NavigationItem:
-    area: str  # the URL name of its first page, and its icon's
+    area: str  # the URL name of its first page, and the name of its icon
     title: str | Promise
-    needs: tuple[Permission, ...]  # any of them; none: for everybody
-    words: str | Promise = ""  # further ones by which it is found
+    needs: tuple[Permission, ...]  # any of them is enough; empty: open to everybody
+    words: str | Promise = ""  # more search terms
 
 
 @dataclass(frozen=True, slots=True)
 class NavigationSection:
-    title: str | Promise  # "": it stands first and has none
+    title: str | Promise  # "": the first section, which has no title
     items: tuple[NavigationItem, ...]
 
 
@@ -50,7 +50,7 @@ class NavigationGroup:
     links: list[NavigationLink]
 
 
-# One line per item, so that two changes rarely collide.
+# One line per item, so that two changes rarely conflict.
 _Item: Final = NavigationItem
 SECTIONS: Final = (
     NavigationSection(
@@ -143,7 +143,7 @@ SECTIONS: Final = (
         ),
     ),
 )  # fmt: skip
-# In the account's menu.
+# Items of the account menu.
 OWN: Final = (
     NavigationItem("own", _("Your data"), _EVERYBODY, _("consent privacy export")),
     NavigationItem(
@@ -153,7 +153,7 @@ OWN: Final = (
 
 
 def groups(request: HttpRequest, actor: Actor) -> list[NavigationGroup]:
-    """The sidebar's, without sections of which nothing is shown."""
+    """Return the groups of the sidebar, without empty ones."""
     found = [
         NavigationGroup(str(section.title), _links(request, actor, section.items))
         for section in SECTIONS

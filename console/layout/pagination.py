@@ -1,4 +1,4 @@
-"""Long lists: filters and the place in the list live in the address, so that it can be sent on."""
+"""Pagination of long lists. Filters and cursor are in the URL, so that it can be shared."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,15 +12,18 @@ from tenants.base.pagination import Page
 
 @dataclass(frozen=True, slots=True)
 class PageLinks:
-    """From one page of a list to the others."""
+    """Links from one page of a list to the others."""
 
-    older_url: str  # "": this is the last one
-    newest_url: str  # "": this is the first one
-    file_url: str  # of all of it, as the filter has it; "": there is none
+    older_url: str  # "": this is the last page
+    newest_url: str  # "": this is the first page
+    file_url: str  # CSV file of all filtered rows; "": there is none
 
 
 def page_links(request: HttpRequest, page: Page[Any], *, has_file: bool = False) -> PageLinks:
-    """The view reads `cursor` from the query, and asks `wants_file` where it has one."""
+    """Return the links of a page whose view reads `cursor` from the query.
+
+    `has_file`: the view also answers `wants_csv`.
+    """
     rest = {name: value for name, value in request.GET.items() if name != "cursor" and value}
     newest = f"{request.path}?{urlencode(rest)}" if rest else request.path
     older = ""
@@ -35,6 +38,6 @@ def wants_csv(request: HttpRequest) -> bool:
 
 
 def page_url(name: str, **query: str) -> str:
-    """A console page's, with what is asked of it; empty values are left out."""
+    """Return the URL of a console page with its query. Empty values are left out."""
     asked = urlencode({key: value for key, value in query.items() if value})
     return f"{reverse(f'console:{name}')}?{asked}" if asked else reverse(f"console:{name}")

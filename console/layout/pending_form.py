@@ -1,7 +1,8 @@
-"""A form whose sender has to show first who he is: kept meanwhile, then carried on with.
+"""A form that is stored while its sender reauthenticates, and is then submitted again.
 
-Sealed, since it may hold a secret, for its sender at his tenant. One a person, the newest: who has
-shown who he is is not asked for minutes, whatever his other tabs send.
+It may contain a secret, so it is encrypted and bound to its sender and their tenant. Only the
+newest form of a user is stored: after reauthenticating, the user is not asked again for minutes,
+whatever their other tabs submit.
 """
 
 import secrets
@@ -15,18 +16,21 @@ from caret.foundation.crypto.key_derivation import derive_key
 from tenants.base.redis_connection import connect
 from tenants.security.authorization.actor import Actor
 
-_KEPT_S: Final = 600  # somebody types his password and finds his telephone
-# An identity provider's metadata, the longest text of a form, have 200 thousand characters at most.
+_KEPT_S: Final = 600  # enough to type a password and find a phone
+# The longest text of a form is an identity provider's metadata: 200,000 characters at most.
 _MAX_BYTES: Final = 256 * 1024
 
 
 class PendingForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    path: str  # of ours, with its query
+    path: str  # a path of the console, with its query
     fields: dict[str, list[str]]
 
 
 def store_pending_form(actor: Actor, form: PendingForm) -> str:
-    """The token under which it is found; what is too long is not kept. Raises redis.RedisError."""
+    """Store the form and return its token. A form over _MAX_BYTES is not stored.
+
+    Raises redis.RedisError.
+    """
     token, text = secrets.token_urlsafe(16), msgspec.json.encode(form)
     if len(text) <= _MAX_BYTES:
         sealed = seal(_key(), text, bound_to=_bound_to(actor, token))
@@ -35,7 +39,10 @@ def store_pending_form(actor: Actor, form: PendingForm) -> str:
 
 
 def find_pending_form(actor: Actor, token: str) -> PendingForm | None:
-    """None: it was not kept, is gone, or is another's. Raises redis.RedisError."""
+    """Return the form; None if it was not stored, has expired or belongs to another user.
+
+    Raises redis.RedisError.
+    """
     sealed = connect().get(_name(actor))
     if not isinstance(sealed, bytes):
         return None

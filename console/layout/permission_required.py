@@ -1,8 +1,8 @@
-"""A page for who may: asked before anything else, confirming who is there included.
+"""Pages for users with a permission. The permission is checked before the step-up:
 
-@for_members
-@allowed(Permission.WRITE_AUDIT_SINKS)
-@confirmed
+@member_required
+@permission_required(Permission.WRITE_AUDIT_SINKS)
+@step_up_required
 def delete(request, member, sink_id): ...
 """
 
@@ -20,7 +20,7 @@ _View = Callable[Concatenate[HttpRequest, CurrentMember, P], HttpResponse]
 
 
 def permission_required(permission: Permission) -> Callable[[_View[P]], _View[P]]:
-    """For views within `for_members`, which answers what is refused and what is not there."""
+    """Guard a view within `member_required`, which turns errors into error pages."""
 
     def guard(view: _View[P]) -> _View[P]:
         @wraps(view)

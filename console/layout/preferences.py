@@ -1,8 +1,8 @@
-"""How somebody wants to see the console: language, time zone, light or dark.
+"""Display preferences of the console: language, time zone, light or dark theme.
 
-Kept in cookies of the browser, so that a page knows them without a query and before anybody is
-signed in; none of them says who somebody is. The browser's zone is noted by a script at the first
-visit; without one, times are shown in UTC until the zone is chosen.
+They are cookies, so that a page needs no query for them and they work before sign-in. None of them
+identifies a user. A script stores the browser's time zone at the first visit. Without it, times are
+in UTC until the user chooses a zone.
 """
 
 import zoneinfo
@@ -29,13 +29,13 @@ THEMES: Final[dict[str, Promise]] = {
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    language: str  # of settings.LANGUAGES
+    language: str  # one of settings.LANGUAGES
     zone: str  # an IANA name
-    theme: str  # of THEMES
+    theme: str  # one of THEMES
 
 
 class PreferencesMiddleware:
-    """Middleware, after Django's for the language."""
+    """Activates the time zone. It comes after Django's LocaleMiddleware."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -69,7 +69,7 @@ def keep(response: HttpResponse, wanted: Preferences) -> None:
 
 @cache
 def list_time_zones() -> frozenset[str]:
-    """Those that have a place or are UTC; not the many old names for the same."""
+    """Return UTC and the zones of the continents, without the many deprecated aliases."""
     return frozenset(
         name
         for name in zoneinfo.available_timezones()

@@ -1,5 +1,7 @@
-"""The order of a list, as its address says it: `?sort=name`, and `?sort=-name` for the other way
-round. A bad one is the list's own: an old link still shows something."""
+"""Sort order of a list in its URL: `?sort=name`, or `?sort=-name` for descending.
+
+An invalid order falls back to the list's default, so that old links still work.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,11 +22,11 @@ class TableSorting(Generic[_Order]):
 
 @dataclass(frozen=True, slots=True)
 class SortableHeading:
-    """A column's."""
+    """The heading of a sortable column."""
 
     title: str
-    url: str  # of the list sorted by it, the other way round where it is already
-    sorted: str  # as aria-sort says it; "": the list is not sorted by it
+    url: str  # sorts the list by this column; if it already is, reverses it
+    sorted: str  # value of aria-sort; "": the list is not sorted by this column
 
 
 def read_sorting(request: HttpRequest, default: TableSorting[_Order]) -> TableSorting[_Order]:
@@ -39,7 +41,7 @@ def read_sorting(request: HttpRequest, default: TableSorting[_Order]) -> TableSo
 def headings(
     request: HttpRequest, sorting: TableSorting[_Order], titles: Mapping[_Order, str | Promise]
 ) -> dict[str, SortableHeading]:
-    """By the order's value."""
+    """Return the headings by the order's value."""
     found = {}
     for order, title in titles.items():
         is_sorted, down = order is sorting.order, sorting.is_descending
@@ -50,7 +52,10 @@ def headings(
 
 
 def with_query(request: HttpRequest, **values: str | None) -> str:
-    """This page with other values in its query; None takes one away, and the place goes."""
+    """Return the URL of this page with changed query values, and without its cursor.
+
+    None removes a value.
+    """
     query = request.GET.copy()
     query.pop("cursor", None)
     for name, value in values.items():

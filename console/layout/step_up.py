@@ -1,13 +1,12 @@
-"""Destroying and opening things asks who is there once more: whoever showed it a while ago shows it
-again first.
+"""Step-up authentication before sensitive actions, unless the user authenticated recently:
 
-    @for_members
-    @allowed(Permission.WRITE_TEAMS)
-    @confirmed
+    @member_required
+    @permission_required(Permission.WRITE_TEAMS)
+    @step_up_required
     def delete(request, member, team_id): ...
 
-The question comes on GET, too, so that nobody fills a form in vain. A form that comes too late for
-its sender to be believed is kept while he is asked, and then carried on with.
+GET requests are guarded too, so that nobody fills in a form in vain. If the authentication expires
+before a form is submitted, the form is stored, and resumed after the step-up.
 """
 
 import time
@@ -32,7 +31,7 @@ _View = Callable[Concatenate[HttpRequest, CurrentMember, P], HttpResponse]
 
 
 def step_up_required(view: _View[P]) -> _View[P]:
-    """For views within `for_members`, below `allowed`."""
+    """Guard a view within `member_required`, below `permission_required`."""
 
     @wraps(view)
     def guarded(
@@ -45,8 +44,11 @@ def step_up_required(view: _View[P]) -> _View[P]:
 
 
 def step_up_url(request: HttpRequest, member: CurrentMember) -> HttpResponse | None:
-    """None: he has shown who he is within settings.ACCOUNT_REAUTHENTICATION_TIMEOUT. For views that
-    destroy only what some of their forms say. Raises redis.RedisError."""
+    """Return the redirect to the step-up; None if the user authenticated recently.
+
+    Recently: within settings.ACCOUNT_REAUTHENTICATION_TIMEOUT. Views call this where only some of
+    their forms are sensitive. Raises redis.RedisError.
+    """
     if _is_fresh(request):
         return None
     target = request.get_full_path() if request.method == "GET" else _kept(request, member)
@@ -54,22 +56,28 @@ def step_up_url(request: HttpRequest, member: CurrentMember) -> HttpResponse | N
 
 
 def _kept(request: HttpRequest, member: CurrentMember) -> str:
-    """Where the form is carried on with."""
+    """Store the submitted form and return the URL that resumes it."""
     fields = {name: texts for name, texts in request.POST.lists() if name != _CSRF_FIELD}
     token = store_pending_form(member.actor, PendingForm(request.get_full_path(), fields))
     return reverse("console:go-on", args=[token])
 
 
 def _is_fresh(request: HttpRequest) -> bool:
-    """Signing in counts as well as confirming. allauth's own question counts a confirmation only,
-    and lets everybody through who has neither password nor second factor here."""
+    """Return whether the user signed in or reauthenticated recently.
+
+    allauth's own check ignores sign-ins. It also lets every user pass who has neither a password
+    nor a second factor here.
+    """
     shown = [record["at"] for record in get_authentication_records(request, request.user)]
     last_s = max([*shown, signed_in_at_s(request)])
     return bool(time.time() - last_s < app_settings.REAUTHENTICATION_TIMEOUT)
 
 
 def _way(request: HttpRequest) -> str:
-    """Who came by an identity provider has no password here: he signs in there again."""
+    """Return the step-up page.
+
+    Users of an identity provider have no password here: they sign in again.
+    """
     if provider_of(request) is not None:
         return reverse("console:sign-in-again")
     return reverse("account_reauthenticate")

@@ -1,9 +1,9 @@
-"""What happened, said once on the next page, with the way back where there is one."""
+"""Messages that the next page shows once, with an undo button where undoing is possible."""
 
 from django.contrib import messages
 from django.http import HttpRequest
 
 
 def toast(request: HttpRequest, text: str, *, undo_url: str = "") -> None:
-    """`undo_url` is posted to by the toast's button."""
+    """Show `text` on the next page. The toast's undo button posts to `undo_url`."""
     messages.success(request, text, extra_tags=undo_url)

@@ -1,8 +1,9 @@
-"""Wakes open sockets whose access may have changed: a session has ended, or a membership, a role, a
-policy or a tenant's status has changed.
+"""Notifies open sockets when their access may have changed.
 
-One listener of the process, as long as a socket is open. Published messages can be missed, so after
-each new connection to Redis all sockets check, and without Redis they check now and then
+Causes are the end of a session, and changes of a membership, a role, a policy or a tenant's status.
+
+The process has one listener while any socket is open. Published messages can be missed. So all
+sockets check again after each new connection to Redis, and without Redis they check periodically
 (console.live_metrics.consumer.CHECK_EVERY_S).
 """
 
@@ -21,21 +22,23 @@ from caret.contracts.snapshot import CHANGED
 from tenants.identity.members.access_changes import ACCESS_CHANGED
 
 _RETRY_S: Final = 1.0
-_PING_EVERY_S: Final = 15  # notices a connection that is cut silently
+_PING_EVERY_S: Final = 15  # detects a connection that was cut silently
 _TIMEOUT_S: Final = 2.0
 logger = structlog.get_logger(__name__)
 
 
 class AccessFeed:
     def __init__(self) -> None:
-        # By session's key, user's ID or tenant's ID.
+        # Keys are session keys, user IDs and tenant IDs.
         self._watchers: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
         self._listener: asyncio.Task[None] | None = None
 
     @contextmanager
     def watch(self, *ids: str) -> Iterator[asyncio.Event]:
-        """Yield an event that is set with each change of one of these. It is set to begin with: a
-        change before now was not heard."""
+        """Yield an event that is set at each change of one of the IDs.
+
+        It is set at the start, because changes before the subscription were missed.
+        """
         changed = asyncio.Event()
         changed.set()
         for each in ids:
@@ -57,7 +60,7 @@ class AccessFeed:
             self._listener = None
 
     async def _listen(self) -> None:
-        """Until it is cancelled; Redis may go away and come back."""
+        """Listen until cancelled, and reconnect when Redis was unreachable."""
         while True:
             try:
                 async with Redis.from_url(
@@ -71,7 +74,7 @@ class AccessFeed:
             await asyncio.sleep(_RETRY_S)
 
     async def _follow(self, connection: Redis) -> None:
-        """Raises RedisError, OSError."""
+        """Set the events of published changes. Raises RedisError, OSError."""
         async with connection.pubsub() as pubsub:
             await pubsub.subscribe(ACCESS_CHANGED, CHANGED)
             while True:

@@ -1,4 +1,4 @@
-"""Who opens a socket: by the session's cookie, from the console's own pages, as pages judge it."""
+"""Authentication of sockets: by the session cookie, from our own pages, with the pages' rules."""
 
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -32,7 +32,7 @@ class Viewer:
 def authenticate_viewer(scope: dict[str, Any]) -> Viewer | None:
     """Return None if the user may not see live numbers or the origin is foreign.
 
-    Runs three queries on each call, so that an ended session or membership counts at once.
+    Makes three queries on each call, so that an ended session or membership takes effect at once.
     """
     request = _request_of(scope)
     if not _is_own_page(request):
@@ -61,7 +61,7 @@ def _request_of(scope: dict[str, Any]) -> ASGIRequest:
 
 
 def _is_own_page(request: ASGIRequest) -> bool:
-    """Browsers say which page opens a socket, and send the session's cookie for anybody's."""
+    """Check the Origin header: browsers send the session cookie for sockets of any page."""
     origin = request.META.get("HTTP_ORIGIN")
     try:
         own = f"{request.scheme}://{request.get_host()}"

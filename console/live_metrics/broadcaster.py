@@ -1,4 +1,4 @@
-"""What is read once for all who look at it, every two seconds while anybody does."""
+"""Reads figures once for all their viewers, every two seconds while there are any."""
 
 import asyncio
 from collections import Counter
@@ -15,24 +15,24 @@ from tenants.base.permissions import Permission
 from tenants.security.authorization.actor import Actor
 
 EVERY_S: Final = 2.0
-MAX_OF_TENANT: Final = 20  # sockets; pages beyond them show what they were sent with
-MAX_OF_PERSON: Final = 5  # of those: some tabs, and places for colleagues
-MAX_IN_ALL: Final = 500  # of this process
+MAX_OF_TENANT: Final = 20  # number of sockets; further pages keep their first figures
+MAX_OF_PERSON: Final = 5  # of those, so that colleagues get sockets too
+MAX_IN_ALL: Final = 500  # in this process
 logger = structlog.get_logger(__name__)
 
-# A tenant's, or one person's own.
+# All of a tenant, or one user's own usage.
 _Subject = tuple[TenantId, UserId | None]
 _Reading = TypeVar("_Reading")
 _Counted = TypeVar("_Counted", bound=Hashable)
 
 
 class TooManyViewers(Exception):
-    """Too many look already."""
+    """Too many sockets are open."""
 
 
 @dataclass(slots=True, eq=False)
 class _Subscription(Generic[_Reading]):
-    """What somebody looks at."""
+    """The shared figures of one subject."""
 
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     latest: _Reading | None = None
@@ -55,7 +55,10 @@ class LiveBroadcaster(Generic[_Reading]):
 
     @contextmanager
     def subscribe(self, actor: Actor) -> Iterator[AsyncIterator[_Reading]]:
-        """Each new reading, the newest where some were missed. Raises Full."""
+        """Yield an iterator of new readings; a slow viewer skips to the newest.
+
+        Raises TooManyViewers.
+        """
         subject, person = _subject_of(actor), (actor.tenant_id, actor.user_id)
         self._require_capacity(person)
         self._of_tenant[actor.tenant_id] += 1
@@ -72,7 +75,7 @@ class LiveBroadcaster(Generic[_Reading]):
             self._unsubscribe(subject, looked)
 
     def _require_capacity(self, person: _Subject) -> None:
-        """Raises Full."""
+        """Raises TooManyViewers if a limit is reached."""
         is_full = (
             self._of_person[person] >= MAX_OF_PERSON
             or self._of_tenant[person[0]] >= MAX_OF_TENANT
@@ -89,17 +92,20 @@ class LiveBroadcaster(Generic[_Reading]):
             del self._looked[subject]
 
     async def _poll_forever(self, actor: Actor, looked: _Subscription[_Reading]) -> None:
-        """As the first who looked: the others may see the same. Until it is cancelled, when nobody
-        is left."""
+        """Read with the permissions of the first viewer.
+
+        All viewers of a subject may see the same. Runs until it is cancelled, when the last viewer
+        has left.
+        """
         while True:
             try:
                 latest = await self._read(actor)
-            # The page keeps what it has, and the next may be read.
+            # The page keeps its figures, and the next reading may succeed.
             except DatabaseError as error:
                 logger.warning(
                     "live.not_read", tenant_id=actor.tenant_id, error=type(error).__name__
                 )
-            except Exception:  # of ours: nobody else would ever see it, and all would wait for ever
+            except Exception:  # a bug: without the log, viewers would wait forever
                 logger.exception("live.not_read", tenant_id=actor.tenant_id)
             else:
                 async with looked.changed:

@@ -1,4 +1,4 @@
-"""`/live`: a WebSocket that sends the numbers of the last minute as the page shows them.
+"""`/live`: a WebSocket that sends the last minute's figures as the page shows them.
 
 handshake > authenticate > send every two seconds, check again after each change > close
 """
@@ -25,12 +25,12 @@ from console.usage_filters.last_minute import format_last_minute
 from tenants.security.authorization.actor import Actor
 from tenants.usage.requests.last_minute import LastMinute, read_last_minute
 
-ENDED: Final = 4401  # live.js knows it: asking again would not help
+ENDED: Final = 4401  # live.js knows it: reconnecting would not help
 BUSY: Final = 1013  # try again later
-CHECK_EVERY_S: Final = 60.0  # where no change is told: Redis may be away
-_REST_S: Final = 0.3  # between two checks, of a tenant that changes all the time
+CHECK_EVERY_S: Final = 60.0  # if a change was missed: Redis may be unreachable
+_REST_S: Final = 0.3  # between two checks, if a tenant changes constantly
 _MAX_SEND_S: Final = 5.0
-# Each holds a connection to Postgres while it asks.
+# Each thread holds a connection to Postgres during its queries.
 _THREADS: Final = ThreadPoolExecutor(4, thread_name_prefix="live")
 Message = dict[str, Any]
 _P = ParamSpec("_P")
@@ -42,8 +42,10 @@ async def _read(actor: Actor) -> LastMinute:
 
 
 def _in_a_thread(ask: Callable[_P, _ResultT]) -> Callable[_P, Awaitable[_ResultT]]:
-    """Of our own, beside those of pages: by itself, asgiref has one thread for all sockets, and one
-    slow statement would hold up everybody's."""
+    """Run queries in our own threads, separate from those of pages.
+
+    asgiref's default is one thread for all sockets, so a slow query would delay all of them.
+    """
     # Channels has no types.
     asked: Callable[_P, Awaitable[_ResultT]] = database_sync_to_async(
         ask, thread_sensitive=False, executor=_THREADS
@@ -52,8 +54,8 @@ def _in_a_thread(ask: Callable[_P, _ResultT]) -> Callable[_P, Awaitable[_ResultT
 
 
 class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no types
-    board: LiveBroadcaster[LastMinute] = LiveBroadcaster(_read)  # of the process
-    feed = AccessFeed()  # of the process
+    board: LiveBroadcaster[LastMinute] = LiveBroadcaster(_read)  # one for the process
+    feed = AccessFeed()  # one for the process
 
     def __init__(self) -> None:
         self._serving: asyncio.Task[None] | None = None
@@ -68,7 +70,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
         self._serving = asyncio.create_task(self._serve(viewer))
 
     async def websocket_receive(self, _message: Message) -> None:
-        """Nothing is asked of us here."""
+        """Ignore the message: clients have nothing to send."""
 
     async def websocket_disconnect(self, _message: Message) -> None:
         if self._serving is not None:
@@ -86,15 +88,14 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
         except (TooManyViewers, DatabaseFailed):
             await self._close(BUSY)
         except (OSError, RuntimeError, TimeoutError):
-            return  # the socket is gone, or its client does not read
+            return  # the socket is closed, or its client does not read
 
     async def _send_readings(self, readings: AsyncIterator[LastMinute], viewer: Viewer) -> None:
         async for minute in readings:
             await self._send(_text(minute, viewer))
 
     async def _until_ended(self, changed: asyncio.Event, viewer: Viewer) -> None:
-        """Return once the session no longer opens what it opened; the page comes back for what it
-        opens now."""
+        """Return when the session has lost or changed its access. The page then reconnects."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(CHECK_EVERY_S):
@@ -119,7 +120,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
 
 
 async def _first_of(*works: Coroutine[Any, Any, None]) -> None:
-    """Wait until one of them returns or raises, and end the others. Raises what it raised."""
+    """Wait until one of them returns or raises, and cancel the others. Raises its exception."""
     tasks = [asyncio.create_task(work) for work in works]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,1 +1,1 @@
-"""Pages of the platform's operators: on Django's admin site, behind a door of their own."""
+"""The pages of the platform's operators, on Django's admin site with a separate sign-in."""

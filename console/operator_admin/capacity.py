@@ -1,4 +1,4 @@
-"""The capacity planner: figures that are given or measured, what they take, and the cliff."""
+"""The capacity planner: measured or entered figures, required capacity, overload point."""
 
 import json
 import math
@@ -39,7 +39,7 @@ _FIELDS: Final = {
     "acceptance": gettext_lazy("Share of tokens that are accepted (0 to 1)"),
     "dollars_per_gpu_hour": gettext_lazy("Price per replica hour"),
 }
-# What a load is taken to be where nothing is measured and none is given: one request a second.
+# The load if none is measured or entered: one request a second.
 _SOME_LOAD: Final = 1.0
 _WARM_TOKENS: Final = CapacityInputs.__dataclass_fields__["warm_tokens"].default
 _MANY: Final = 1_000.0
@@ -49,9 +49,9 @@ _MANY: Final = 1_000.0
 class CapacityField:
     name: str
     label: str
-    given: str  # as it was typed; "": it was not
-    otherwise: str  # what holds without it
-    is_measured: bool  # what holds without it
+    given: str  # as typed; "": nothing
+    otherwise: str  # the value without input
+    is_measured: bool  # applies to `otherwise`
     error: str
 
 
@@ -80,13 +80,13 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "plan": plan,
         **({} if plan is None or picture is None else _drawn(plan, picture)),
     }
-    # What was measured may be more than the model's defaults can bear: nobody's mistake.
+    # Measured figures can exceed the model's defaults, which is not the user's error.
     is_wrong = bool(errors) and bool(given or any(errors))
     return page(request, "capacity.html", context, status=400 if is_wrong else 200)
 
 
 def _given(request: HttpRequest) -> tuple[dict[str, float], dict[str, str]]:
-    """Numbers, and what is wrong with the others, by field."""
+    """Return the valid numbers, and the error messages of the other fields."""
     given: dict[str, float] = {}
     errors: dict[str, str] = {}
     for name in _FIELDS:
@@ -104,9 +104,9 @@ def _given(request: HttpRequest) -> tuple[dict[str, float], dict[str, str]]:
 
 
 def _figures(found: dict[str, float], queue: str) -> CapacityInputs:
-    """Raises InvalidInput."""
+    """Return the planner's inputs. Raises InvalidInput."""
     numbers: dict[str, Any] = {"requests_per_s": _SOME_LOAD, **found}
-    # A default that is more than the whole of the prompts that were measured would be refused.
+    # The default must not exceed the measured size of whole prompts.
     numbers.setdefault(
         "warm_tokens", min(_WARM_TOKENS, numbers.get("context_tokens", _WARM_TOKENS))
     )
@@ -117,7 +117,7 @@ def _figures(found: dict[str, float], queue: str) -> CapacityInputs:
 
 
 def _placed(message: str) -> dict[str, str]:
-    """At the field that the text names, or at the form."""
+    """Return the message for the field that it names, or else for the whole form."""
     name = message.split(" ", 1)[0]
     return {name if name in _FIELDS else "": message}
 
@@ -138,7 +138,7 @@ def _field(
 
 
 def _digits(value: float) -> int:
-    """Enough to tell shares apart, none where nobody reads them."""
+    """Return enough decimals to distinguish shares, and none for whole or large numbers."""
     return 0 if value == int(value) or value >= _MANY else 3
 
 
@@ -149,7 +149,7 @@ def _default(name: str) -> float | None:
 
 def _drawn(plan: CapacityPlan, picture: Drawing) -> dict[str, Any]:
     return {
-        # Our own drawing: numbers and our own words, escaped as they are written.
+        # The SVG contains only numbers and our own texts, escaped when it is drawn.
         "svg": mark_safe(picture.svg),  # noqa: S308
         "curve": json.dumps(_curve(picture), separators=(",", ":")),
         "picture": picture,
@@ -179,7 +179,7 @@ def _words(num_replicas: int) -> PlotLabels:
 
 
 def _curve(picture: Drawing) -> list[list[float | None]]:
-    """Hit rate, p50, p95 and p99 in milliseconds; null: overloaded."""
+    """Return hit rate, p50, p95 and p99 in ms for each point; null: overloaded."""
     return [
         [
             round(at.hit_rate, 5),

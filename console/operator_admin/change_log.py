@@ -1,4 +1,4 @@
-"""What operators changed lately: drains and additions, as one list."""
+"""The operators' recent changes, drains and added replicas, in one list."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,12 +15,12 @@ class ChangeLogEntry:
     at: datetime
     replica: str
     what: str  # in the reader's language
-    operator: str  # his handle
+    operator: str  # handle of the operator
     reason: str
 
 
 def changes_of(drains: DrainState | None, additions: AddedReplicas | None) -> list[ChangeLogEntry]:
-    """Newest first, MAX_SHOWN at most. None: Redis does not say."""
+    """Return the changes newest first, at most MAX_SHOWN. None: Redis is unreachable."""
     drained = (
         ChangeLogEntry(
             each.at,

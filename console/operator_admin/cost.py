@@ -1,4 +1,4 @@
-"""What a thousand accepted tokens cost, by pool and in all, over a week, a month and a quarter."""
+"""The cost of 1,000 accepted tokens, by pool and in total, for a week, a month and a quarter."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -33,7 +33,7 @@ class CostPeriod:
     num_days: int
     url: str
     is_selected: bool
-    per_1000: float | None  # in all; None: nothing was accepted
+    per_1000: float | None  # total; None: no accepted tokens
 
 
 @require_GET
@@ -64,7 +64,7 @@ def cost(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """Money in whole units of the currency, whichever it is."""
+    """A row with amounts in whole units of the currency."""
 
     row: CostRow
     cost: float
@@ -77,7 +77,7 @@ def _shown(row: CostRow) -> ShownRow:
 
 
 def _costs(price: float) -> dict[int, Cost]:
-    """By the number of days. Raises redis.RedisError."""
+    """Return the costs by number of days. Raises redis.RedisError."""
     store, now = connect(), timezone.now()
     seconds_a_day = replica_seconds_a_day(read_installation(now=now))
     return {
@@ -106,7 +106,7 @@ def _num_days(text: str) -> int:
 
 
 def _price(text: str) -> tuple[float, str]:
-    """Of a replica's hour, and what is wrong with the text; the setting's for nothing."""
+    """Return the price of a replica's hour and an error message; the setting's price if empty."""
     default: float = settings.REPLICA_HOUR_CENTS / 100
     if not text.strip():
         return default, ""

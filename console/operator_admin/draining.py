@@ -1,5 +1,8 @@
-"""Draining a replica and bringing it back: a reason, a code of the operator's app, and the
-replica's name where nothing would be left of a pool."""
+"""Draining a replica and restoring it.
+
+Both need a reason and a code of the operator's authenticator app. If a pool would lose its last
+replica, the replica's name must be typed too.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -37,7 +40,7 @@ _CONFLICT: Final = 409
 
 @dataclass(frozen=True, slots=True)
 class _DrainStep:
-    """What the page is about."""
+    """The change that the page is about."""
 
     replica: str
     is_drained: bool
@@ -58,7 +61,7 @@ def drain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpRes
 @require_http_methods(["GET", "POST"])
 @operator_required
 def restore(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
-    # Not asked of gateways: also one that none of them knows any more is to be brought back.
+    # Gateways are not asked: a replica that none of them knows must be restorable too.
     return _answer(request, operator, _DrainStep(replica, is_drained=False, members={}))
 
 
@@ -116,7 +119,7 @@ def _form(
 
 
 def _emptied(step: _DrainStep) -> list[str]:
-    """The pools that would have no replica left."""
+    """Return the pools that would have no replica left."""
     if not step.is_drained:
         return []
     try:

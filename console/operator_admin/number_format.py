@@ -1,4 +1,4 @@
-"""Numbers and reasons as the operators' pages write them."""
+"""Numbers and rejection reasons on the operators' pages."""
 
 from typing import Final
 
@@ -23,12 +23,12 @@ _WHY_REFUSED: Final = {
 
 
 def written(value: float, digits: int) -> str:
-    """In the reader's language; rounded first, as Django's own cuts off what is too much."""
+    """Return the number in the reader's format. It is rounded first, because Django truncates."""
     return number_format(round(value, digits), digits, force_grouping=True)
 
 
 def why_refused(refused: RejectedReplica) -> str:
     words = _WHY_REFUSED.get(refused.reason)
-    if words is None:  # a newer gateway's
+    if words is None:  # from a newer gateway
         return refused.reason
     return str(words) % {"found": refused.found, "wanted": refused.wanted}

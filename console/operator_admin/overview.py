@@ -1,4 +1,4 @@
-"""The installation at a glance: the five figures in the order in which who is on call looks."""
+"""The state of the installation: five figures in the order of an on-call check."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -33,7 +33,7 @@ def overview(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 
 
 def of_installation(installation: InstallationStatus) -> dict[str, Any]:
-    """What each page that shows figures of gateways says of where they come from."""
+    """Return the common context of pages with gateways' figures: their source and age."""
     window_s = installation.recent.window_s
     return {
         "installation": installation,
@@ -43,7 +43,7 @@ def of_installation(installation: InstallationStatus) -> dict[str, Any]:
 
 
 def known_drains() -> DrainState | None:
-    """None: Redis does not say."""
+    """Return the drains; None if Redis is unreachable."""
     try:
         return read_drains(connect())
     except DomainError:

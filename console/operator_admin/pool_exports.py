@@ -1,4 +1,4 @@
-"""The tables of the page of pools as files: each of all pools."""
+"""The tables of the pools' page as CSV files, each with all pools."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,10 @@ from tenants.fleet.pools.pool_status import RejectedReplica, ReplicaStatus
 def file_of(
     request: HttpRequest, installation: InstallationStatus, changes: Sequence[ChangeLogEntry] | None
 ) -> HttpResponse:
-    """`of` in the address says which; the replicas otherwise. `changes`: None: not known."""
+    """Return the file that the parameter `of` names, by default the replicas.
+
+    `changes` is None if Redis is unreachable.
+    """
     if request.GET.get("of") == "changes":
         return _changes(changes)
     if request.GET.get("of") == "first-tokens":
@@ -26,7 +29,7 @@ def file_of(
 
 
 def _replicas(installation: InstallationStatus) -> HttpResponse:
-    """Those that are left out, too."""
+    """Return all replicas, including rejected ones."""
     header = (
         *(
             "pool",
@@ -62,7 +65,7 @@ def _left_out(refused: RejectedReplica) -> tuple[Value, ...]:
 
 
 def _state(replica: ReplicaStatus) -> str:
-    """As the page's badge has it; whether it is drained stands beside it."""
+    """Return the state as the page's badge shows it. Draining is a separate column."""
     if replica.num_gateways_open:
         return "circuit breaker open"
     if replica.is_up is False:

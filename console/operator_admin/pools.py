@@ -1,4 +1,4 @@
-"""Pools and their replicas: what they do, how well they are, and what may be done with them."""
+"""Pools and their replicas: load, health and actions."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -52,7 +52,7 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "pools": [(pool, _added_to(pool, additions)) for pool in installation.pools],
         "changes": changes,
         "waiting": _waiting(additions, installation.pools),
-        # Drained, and in no gateway's catalogue: to be returned all the same.
+        # Drained replicas that no gateway lists. They must be restorable too.
         "strangers": [
             change
             for name, change in (drains.drained if drains else {}).items()
@@ -64,7 +64,7 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 
 
 def _known_additions() -> AddedReplicas | None:
-    """None: Redis does not say."""
+    """Return the added replicas; None if Redis is unreachable."""
     try:
         return read_additions(connect())
     except DomainError:
@@ -79,7 +79,7 @@ def _added_to(pool: PoolStatus, additions: AddedReplicas | None) -> frozenset[st
 def _waiting(
     additions: AddedReplicas | None, pools: Iterable[PoolStatus]
 ) -> list[AddedReplicaRecord]:
-    """What operators have added and no gateway says anything of: not yet, or nobody answers."""
+    """Return added replicas that no gateway reports: it has not seen them, or none answers."""
     told = {
         (pool.name, name)
         for pool in pools

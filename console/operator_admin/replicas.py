@@ -1,5 +1,8 @@
-"""Adding a replica to a pool, and taking out one that was added: a reason and a code of the
-operator's app; the replica's name where nothing would be left of the pool."""
+"""Adding a replica to a pool, and removing an added one.
+
+Both need a reason and a code of the operator's authenticator app. If a removal would leave the pool
+empty, the replica's name must be typed too.
+"""
 
 from typing import Any, Final
 
@@ -67,7 +70,7 @@ def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse
 @require_http_methods(["GET", "POST"])
 @operator_required
 def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str) -> HttpResponse:
-    # Not asked of gateways: also what none of them knows, or all refuse, is to be taken out.
+    # Gateways are not asked: replicas that they do not know or reject must be removable too.
     if not operator.can_change:
         raise PermissionDenied
     known, old = _known(), _old(request, pool, replica)
@@ -90,12 +93,12 @@ def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str
 
 
 def _old(request: HttpRequest, pool: str, replica: str) -> RemoveReplica:
-    """Raises Http404 when nobody has added it."""
+    """Return the removal. Raises Http404 if no operator added this replica."""
     try:
         if (pool, replica) not in read_additions(connect()).held:
             raise Http404
     except DomainError:
-        pass  # Redis is away: the form is shown, and says so when it is sent
+        pass  # Redis is unreachable: the form reports it when submitted
     return RemoveReplica(
         pool, replica, request.POST.get("reason", ""), request.POST.get("confirmation", "")
     )

@@ -1,4 +1,4 @@
-"""Which operator is signed in, and for which tenants he has said why he looks."""
+"""The signed-in operator, and the reasons they gave for access to tenants."""
 
 import time
 from typing import Any, Final, cast
@@ -16,11 +16,11 @@ CONFIRMED_S: Final = 600
 _OPERATOR: Final = "operator"
 _LOOKS: Final = "looks"
 _CONFIRMED: Final = "confirmed_until"
-_FOUND: Final = "caret_operator"  # of this request, looked up once
+_FOUND: Final = "caret_operator"  # request attribute: caches the lookup
 
 
 def start_session(request: HttpRequest, operator: OperatorView) -> None:
-    request.session.flush()  # whoever knew the session from before knows nothing of this one
+    request.session.flush()  # a session ID known from before must not become the operator's
     request.session[_OPERATOR] = {
         "id": str(operator.id),
         "fingerprint": operator.fingerprint,
@@ -34,7 +34,7 @@ def end_session(request: HttpRequest) -> None:
 
 
 def operator_of(request: HttpRequest) -> OperatorView | None:
-    """None: nobody is signed in here. One query a request: who was disabled is out at once."""
+    """Return the operator, or None. Makes one query a request: disabling takes effect at once."""
     if _FOUND not in request.__dict__:
         request.__dict__[_FOUND] = _find(request)
     return cast("OperatorView | None", request.__dict__[_FOUND])
@@ -47,13 +47,13 @@ def record_access_reason(request: HttpRequest, tenant_id: TenantId, reason: str)
 
 
 def access_reason(request: HttpRequest, tenant_id: TenantId) -> str | None:
-    """None: he has said none, or not within the hour."""
+    """Return the reason; None if the operator gave none within the last hour."""
     found = _looks(request).get(tenant_id)
     return None if found is None else str(found[0])
 
 
 def note_confirmed(request: HttpRequest) -> None:
-    """He has just shown a code of his app once more."""
+    """Remember that the operator has just entered a code of their authenticator app."""
     request.session[_CONFIRMED] = time.time() + CONFIRMED_S
 
 
@@ -63,7 +63,7 @@ def is_confirmed(request: HttpRequest) -> bool:
 
 
 def _looks(request: HttpRequest) -> dict[str, list[Any]]:
-    """Those that are in force."""
+    """Return the reasons that have not expired."""
     held = request.session.get(_LOOKS, {})
     return {tenant: look for tenant, look in held.items() if look[1] > time.time()}
 
@@ -72,5 +72,5 @@ def _find(request: HttpRequest) -> OperatorView | None:
     held = request.session.get(_OPERATOR) if is_operator_path(request) else None
     if held is None or held["until"] < time.time():
         return None
-    request.session.modified = True  # saved anew: it ends so long after its last use
+    request.session.modified = True  # saves the session, which restarts its idle timeout
     return find_operator(operator_id=held["id"], fingerprint=held["fingerprint"])

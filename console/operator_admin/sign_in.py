@@ -1,4 +1,4 @@
-"""Operators sign in: handle, password and a code of their app, all three at once."""
+"""The operators' sign-in: handle, password and authenticator code in one step."""
 
 from http import HTTPStatus
 from typing import Final
@@ -46,7 +46,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 
 def _tried(request: HttpRequest) -> HttpResponse:
-    """Raises redis.RedisError, Busy."""
+    """Process the form. Raises redis.RedisError, TooManyHashes."""
     handle, address = request.POST.get("handle", "").strip(), client_address(request)
     account = f"operator:{handle}"
     attempt = attempt_at(request, Secret.OPERATOR_PASSWORD, account)

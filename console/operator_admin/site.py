@@ -1,7 +1,7 @@
-"""The operators' site: Django's admin in unfold's dress, with no model registered.
+"""The operators' site: Django's admin with unfold's theme, without registered models.
 
-Django's own pages of it are not mounted (see `urls`): whatever would read or write a table without
-a reason, an audit entry and a tenant's scope does not exist here.
+Django's own pages are not mounted (see `urls`). They would read and write tables without a reason,
+an audit entry and a tenant's scope.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class AdminNavigationItem:
     is_current: bool
 
 
-# The address of each, and those of the pages that belong to it.
+# URL names of the pages, each with the pages that belong to it.
 _NAVIGATION: Final = (
     (gettext_lazy("Overview"), "index", frozenset[str]()),
     (gettext_lazy("Pools"), "pools", frozenset({"drain", "return", "add", "remove"})),
@@ -71,12 +71,12 @@ def _navigation(request: HttpRequest) -> list[AdminNavigationItem]:
 def operator_required(
     view: Callable[Concatenate[HttpRequest, OperatorView, P], HttpResponse],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
-    """A page behind the site's own gate; it is given who asks."""
+    """Require a signed-in operator and pass them to the view."""
 
     @wraps(view)
     def inside(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         operator = operator_of(request)
-        assert operator is not None  # the gate has looked
+        assert operator is not None  # admin_view has checked it
         return view(request, operator, *args, **kwargs)
 
     return cast(

@@ -20,8 +20,8 @@ from tenants.fleet.pools.slow_requests import SlowRequest, list_slow_requests
 from tenants.usage.requests.finding import Finding
 from tenants.usage.requests.latency_explanation import LatencyStage
 
-WIDTH: Final = 1_000.0  # of a waterfall, in its own units
-_MIN_BAR: Final = 4.0  # what is too short to see has a hair's breadth
+WIDTH: Final = 1_000.0  # of a waterfall, in SVG units
+_MIN_BAR: Final = 4.0  # keeps very short stages visible
 _STAGES: Final = {"authenticate": gettext_lazy("receive, authenticate")}
 
 
@@ -50,13 +50,13 @@ class SlowRow:
     target_ms: float
     times_target: float
     prompt_tokens: int
-    cached_tokens: int | None  # None: the engine did not tell
+    cached_tokens: int | None  # None: the engine did not report it
     generated_tokens: int
     num_in_flight_at_replica: int | None
     total_ms: float
-    target_x: float  # where the target lies in the waterfall
+    target_x: float  # position of the target in the waterfall
     bars: list[StageBar]
-    verdict: Finding  # what weighs most
+    verdict: Finding  # the most important finding
     others: tuple[Finding, ...]
 
 
@@ -88,7 +88,7 @@ def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 
 
 def _file(rows: list[SlowRow], *, num_silent: int) -> HttpResponse:
-    """Without the times of stages: each request has others."""
+    """Return the rows as CSV, without stages, because they differ between requests."""
     header = (
         *("request_id", "tenant_id", "occurred_at", "mode", "pool", "replica", "finish"),
         *("first_token_ms", "target_ms", "total_ms"),

@@ -1,4 +1,4 @@
-"""Static files of the operators' pages: unfold's style and our own files, under one digest."""
+"""Static files of the operators' pages: unfold's stylesheet and our own files, under one digest."""
 
 import hashlib
 from collections.abc import Mapping
@@ -14,13 +14,16 @@ from console.static_files import StaticFile, static_file, version_of
 
 _UNFOLD: Final = Path(unfold.__file__).parent / "static" / "unfold"
 _OURS: Final = Path(__file__).parents[1] / "static" / "operators"
-# None of unfold's scripts: they evaluate texts, which would cost the policy its point (ADR 0072).
-# Nor its typeface, of which a page would fetch 340 KB before it looks as it is meant to.
+# Without unfold's scripts: they evaluate strings, which the content security policy must forbid
+# (ADR 0072). Without its font, 340 KB that a page would load before it renders properly.
 _OF_UNFOLD: Final = ("css/styles.css",)
 
 
 def url_of(name: str) -> str:
-    """Raises KeyError for a file that does not exist, so that a page with a dead link fails."""
+    """Return the URL of a file.
+
+    Raises KeyError for a missing file, so that no page has a dead link.
+    """
     version = version_of(_OURS)
     assert _contents(version)[name]
     return f"{reverse('operators:index')}assets/{_digest(version)}/{name}"
@@ -52,8 +55,10 @@ def _digest(version: int) -> str:
 
 
 def _colors() -> str:
-    """Unfold writes its palette into each page; here it is a file, so that no page has inline
-    style. And the system's typeface, as the console has it."""
+    """Return unfold's palette and the system font as a stylesheet.
+
+    Unfold writes its palette into each page. The file avoids inline styles.
+    """
     lines = [
         f"  --color-{name}-{weight}: {value};"
         for name, weights in get_config()["COLORS"].items()

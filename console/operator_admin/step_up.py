@@ -1,5 +1,7 @@
-"""An operator who changes what customers rely on shows a code of their app first, once in ten
-minutes."""
+"""Step-up of an operator before changes that affect customers: an authenticator code.
+
+After a code, further changes need none for ten minutes.
+"""
 
 import redis
 from django.http import HttpRequest
@@ -13,7 +15,7 @@ from tenants.fleet.operators.accounts import OperatorView, verify_code
 
 
 def check_code(request: HttpRequest, operator: OperatorView) -> str | None:
-    """What is wrong with the code; None: nothing, or none is needed again so soon."""
+    """Check the submitted code. Return an error message; None if it is right or not needed."""
     if session.is_confirmed(request):
         return None
     try:

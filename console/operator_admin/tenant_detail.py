@@ -1,4 +1,4 @@
-"""One tenant, as operators see it: a reason first, then how it is set up and what may change."""
+"""One tenant for operators: they give a reason first, then see its setup and can change it."""
 
 from datetime import date, timedelta
 from types import MappingProxyType
@@ -106,8 +106,10 @@ def change(
 def _asked_first(
     request: HttpRequest, operator: OperatorView, tenant_id: TenantId, what: str
 ) -> HttpResponse | None:
-    """A code of his app, with the form kept in the page; None: he has shown one, or would be
-    refused anyway."""
+    """Ask for a code of the operator's authenticator app; the page keeps the form.
+
+    Returns None if the operator has confirmed already, or if the change would be refused anyway.
+    """
     if not (operator.can_change and request.POST.get("reason", "").strip()):
         return None
     wrong = check_code(request, operator)
@@ -129,7 +131,7 @@ def _asked_first(
 
 
 def _change(what: str, request: HttpRequest, actor: Actor) -> None:
-    """Raises Refused."""
+    """Apply the change. Raises DomainError."""
     form, now = request.POST, timezone.now()
     reason = form.get("reason", "")
     if what == "status":
@@ -203,7 +205,7 @@ def _actor(request: HttpRequest, operator: OperatorView, tenant_id: TenantId) ->
 
 
 def _status(text: str) -> TenantStatus:
-    """Raises Invalid."""
+    """Return the status. Raises InvalidValue."""
     try:
         return TenantStatus(text)
     except ValueError as error:
@@ -211,7 +213,7 @@ def _status(text: str) -> TenantStatus:
 
 
 def _date(text: str) -> date:
-    """Raises Invalid."""
+    """Return the date. Raises InvalidValue."""
     try:
         return date.fromisoformat(text)
     except ValueError as error:
@@ -219,7 +221,7 @@ def _date(text: str) -> date:
 
 
 def _count(name: str, request: HttpRequest) -> int | None:
-    """None, no limit, for nothing. Raises Invalid."""
+    """Return the limit; None, no limit, if empty. Raises InvalidValue."""
     text = request.POST.get(name, "").strip()
     if not text:
         return None

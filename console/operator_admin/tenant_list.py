@@ -1,4 +1,4 @@
-"""The directory of tenants: where operators begin."""
+"""The directory of tenants, the start page for operators' work on tenants."""
 
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ def directory(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         return _file(collect_rows(page_after))
     try:
         found = page_after(request.GET.get("cursor") or None, PAGE_ROWS)
-    except InvalidValue:  # a cursor that is none of ours: the first page
+    except InvalidValue:  # an invalid cursor: show the first page
         found = page_after(None, PAGE_ROWS)
     context = {
         "title": gettext("Tenants"),
@@ -43,7 +43,7 @@ def directory(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 
 
 def _table(found: Page[TenantDirectoryRow]) -> dict[str, Any]:
-    """As unfold's component draws it."""
+    """Return the table in the format of unfold's component."""
     return {
         "headers": [
             gettext("Tenant"),

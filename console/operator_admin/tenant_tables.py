@@ -1,4 +1,4 @@
-"""What operators see of a tenant, as unfold's table component draws it."""
+"""The tables of a tenant's page, in the format of unfold's component."""
 
 from datetime import datetime
 from typing import Any

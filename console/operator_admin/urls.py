@@ -1,5 +1,8 @@
-"""The addresses of the operators' pages, in place of all that Django's admin would have: its app
-namespace, for its gate, and our own instance's."""
+"""The URLs of the operators' pages, instead of those of Django's admin.
+
+The app namespace is that of Django's admin, for its permission check. The instance namespace is our
+own.
+"""
 
 from typing import Final
 

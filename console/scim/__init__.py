@@ -1,1 +1,1 @@
-"""SCIM 2.0 over HTTP, for identity providers; what it does is in tenants.identity.scim."""
+"""SCIM 2.0 over HTTP, for identity providers. tenants.identity.scim implements the operations."""

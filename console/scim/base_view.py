@@ -1,4 +1,4 @@
-"""What each endpoint of SCIM has in common: its bearer, its errors, its entity tags."""
+"""The common parts of all SCIM endpoints: bearer token, errors, entity tags."""
 
 import json
 from collections.abc import Callable
@@ -37,8 +37,8 @@ from tenants.identity.scim.resources import POLICY
 from tenants.identity.scim.tokens import bearer_of
 from tenants.security.authorization.actor import Actor
 
-# Writes of one tenant wait for one another, and some requests compute for seconds: they hold but a
-# few of the console's 64 places.
+# Writes of one tenant wait for each other, and some requests compute for seconds. They may occupy
+# only a few of the console's 64 request slots.
 PLACES: Final = Bulkhead(max_each=4, max_all=32)
 MEDIA_TYPE: Final = "application/scim+json"
 View = Callable[..., HttpResponse]
@@ -51,9 +51,9 @@ _REFUSALS: Final[dict[type[DomainError], type[SCIMException]]] = {
 
 
 def scim_endpoint(**methods: View) -> View:
-    """One address: a view for each method, which is given the request and the bearer."""
+    """Return the view of one URL. The method views get the request and the bearer's actor."""
 
-    @csrf_exempt  # a bearer token is sent by nobody's browser unasked
+    @csrf_exempt  # browsers never send a bearer token on their own
     def answered(request: HttpRequest, **kwargs: Any) -> HttpResponse:
         try:
             return _seen(request, methods, kwargs)
@@ -74,7 +74,7 @@ def scim_endpoint(**methods: View) -> View:
 
 
 def _seen(request: HttpRequest, methods: dict[str, View], named: dict[str, Any]) -> HttpResponse:
-    """Raises BulkheadFull, and what views and operations raise."""
+    """Answer the request. Raises BulkheadFull and the errors of views and operations."""
     with POLICY:
         actor = _bearer(request)
         view = methods.get((request.method or "").lower())
@@ -85,7 +85,7 @@ def _seen(request: HttpRequest, methods: dict[str, View], named: dict[str, Any])
 
 
 def body_of(request: HttpRequest) -> dict[str, Any]:
-    """Raises InvalidSyntaxException."""
+    """Return the JSON object of the body. Raises InvalidSyntaxException."""
     try:
         body = json.loads(request.body)
     except (ValueError, RecursionError) as error:
@@ -115,7 +115,7 @@ def answer_json(document: dict[str, Any], *, status: int = 200) -> HttpResponse:
 
 
 def precondition_of(request: HttpRequest) -> Callable[[Resource[Any]], None]:
-    """Refuses what is another version than `If-Match` names."""
+    """Return a check that raises PreconditionFailedException for versions not in `If-Match`."""
     wanted = request.headers.get("If-Match")
 
     def check(held: Resource[Any]) -> None:
@@ -128,13 +128,13 @@ def precondition_of(request: HttpRequest) -> Callable[[Resource[Any]], None]:
 
 
 def is_known(request: HttpRequest, resource: Resource[Any]) -> bool:
-    """Whether the client holds this very version, by `If-None-Match`."""
+    """Return whether the client already has this version, by `If-None-Match`."""
     tags = [tag.strip() for tag in request.headers.get("If-None-Match", "").split(",")]
     return resource.meta is not None and resource.meta.version in tags
 
 
 def _bearer(request: HttpRequest) -> Actor:
-    """Raises UnauthorizedException, ProblemRaised."""
+    """Return the bearer's actor. Raises UnauthorizedException, ProblemRaised."""
     scheme, _, text = request.headers.get("Authorization", "").partition(" ")
     actor = None
     if scheme.lower() == "bearer":

@@ -1,4 +1,4 @@
-"""What this service provider says of itself."""
+"""The discovery endpoints: service provider configuration, schemas and resource types."""
 
 from typing import Any, Final
 
@@ -49,7 +49,7 @@ PROVIDER: Final = ScimProvider(
             AuthenticationScheme(
                 type=AuthenticationScheme.Type("oauthbearertoken"),
                 name="Bearer token",
-                description="A token that an owner makes in the console.",
+                description="A SCIM token that an owner creates in the console.",
                 primary=True,
             )
         ],
@@ -80,7 +80,7 @@ def resource_type(request: HttpRequest, actor: Actor, name: str) -> HttpResponse
 
 
 def _one(found: tuple[Any, ...], attribute: str, name: str) -> Resource[Any]:
-    """Raises NotFoundException."""
+    """Return the resource with this name. Raises NotFoundException."""
     for resource in found:
         if str(getattr(resource, attribute)).lower() == name.lower():
             assert isinstance(resource, Resource)

@@ -1,4 +1,4 @@
-"""Users and groups over SCIM: the same six verbs for both."""
+"""SCIM users and groups: the same six operations for both."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,8 +34,8 @@ from tenants.identity.scim.search import SearchResult
 from tenants.security.authorization.actor import Actor
 
 MAX_FILTER_CHARS: Final = 1_000
-MAX_OPERATIONS: Final = 100  # of one PATCH
-MAX_VALUES: Final = 1_100  # in all its operations, these among them
+MAX_OPERATIONS: Final = 100  # in one PATCH
+MAX_VALUES: Final = 1_100  # values and operations of one PATCH together
 _Kind = TypeVar("_Kind", bound=Resource[Any])
 
 
@@ -44,7 +44,7 @@ class ScimResourceType(Generic[_Kind]):
     """A SCIM resource type, with the operations of tenants.identity.scim that serve it."""
 
     model: type[_Kind]
-    id_name: str  # as operations and queries call it
+    id_name: str  # parameter name in operations and queries
     find: Callable[..., _Kind]
     list_all: Callable[..., SearchResult[_Kind]]
     create: Callable[..., _Kind]
@@ -143,13 +143,16 @@ def resource_view(kind: ScimResourceType[Any]) -> View:
 
 
 def _check_filter(request: HttpRequest) -> None:
-    """Raises InvalidFilterException."""
+    """Raises InvalidFilterException for a filter that is too long."""
     if len(request.GET.get("filter", "")) > MAX_FILTER_CHARS:
         raise InvalidFilterException(detail=f"At most {MAX_FILTER_CHARS} characters.")
 
 
 def _with_few_operations(body: dict[str, Any]) -> dict[str, Any]:
-    """What is added is compared with all that is there. Raises InvalidValueException."""
+    """Return the body unless it is too large: added values are compared with all existing ones.
+
+    Raises InvalidValueException.
+    """
     found = next((value for name, value in body.items() if name.lower() == "operations"), None)
     if isinstance(found, list) and len(found) > MAX_OPERATIONS:
         raise InvalidValueException(detail=f"At most {MAX_OPERATIONS} operations.")
@@ -159,7 +162,7 @@ def _with_few_operations(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _num_values(part: object) -> int:
-    """Of all lists in it."""
+    """Return the number of values in all nested lists."""
     if isinstance(part, list):
         return len(part) + sum(map(_num_values, part))
     return sum(map(_num_values, part.values())) if isinstance(part, dict) else 0

@@ -1,4 +1,4 @@
-"""The addresses of SCIM."""
+"""The URLs of SCIM."""
 
 from typing import NoReturn
 

@@ -1,1 +1,1 @@
-"""Signing in, as django-allauth does it: what we say to it, and the addresses of its pages."""
+"""Signing in through django-allauth: our adapters, forms and views, and the URLs of its pages."""

@@ -1,4 +1,4 @@
-"""What django-allauth asks of us about accounts."""
+"""django-allauth's hooks for accounts."""
 
 from typing import Any, Final, Protocol
 
@@ -14,9 +14,9 @@ from console.sign_in.next_page import is_own_path
 from console.sign_in.session import set_session_provider
 from tenants.identity.sso.queries import provider_for
 
-# Among what a sign-in carries along: the tenant whose identity provider has let somebody in.
+# A sign-in's `signal_kwargs`: the tenant whose identity provider authenticated the user,
 PROVIDER_TENANT: Final = "provider_tenant"
-# ... and when he showed it who he is: Arrival.signed_in_at_s.
+# and the time of that authentication: SsoLogin.signed_in_at_s.
 PROVIDER_SIGNED_IN_AT: Final = "provider_signed_in_at_s"
 
 
@@ -26,7 +26,7 @@ class _SocialUser(Protocol):
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        return False  # people are invited, or come by their identity provider
+        return False  # users are invited, or provisioned by their identity provider
 
     def get_client_ip(self, request: HttpRequest) -> str:
         return client_address(request)
@@ -35,7 +35,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         return is_own_path(url)
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> Any:
-        """Raises Busy."""
+        """Check the credentials in a hashing slot. Raises TooManyHashes."""
         with hashing_slot():
             return super().authenticate(request, **credentials)
 
@@ -47,8 +47,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         signal_kwargs: dict[str, Any] | None,
         **kwargs: Any,
     ) -> HttpResponse:
-        """Where every sign-in ends, however many pages it took. Whose the address is counts now,
-        not when it began."""
+        """Complete a sign-in, the last step of every flow.
+
+        The domain's owner is looked up now: it may have changed since the sign-in began.
+        """
         carried = signal_kwargs or {}
         by = carried.get(PROVIDER_TENANT)
         wanted = provider_for(user.email)
@@ -63,7 +65,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         return response
 
     def add_message(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
-        """Ours are on the pages themselves."""
+        """Add nothing: our pages show their own messages."""
 
     def send_notification_mail(self, *args: Any, **kwargs: Any) -> None:
-        """Ours say what was done (tenants.identity.sso.mfa_events)."""
+        """Send nothing: tenants.identity.sso.mfa_events sends our own notifications."""

@@ -1,7 +1,7 @@
-"""django-allauth's forms for codes of a second factor, which take each code once.
+"""django-allauth's forms for second-factor codes, which accept each code once.
 
-django-allauth remembers a used code for one step of 30 s, but a code is valid for as many steps as
-MFA_TOTP_TOLERANCE allows before and after its own.
+django-allauth remembers a used code for one step of 30 s. But a code is valid for as many steps
+before and after its own as MFA_TOTP_TOLERANCE allows.
 """
 
 from typing import Final
@@ -18,8 +18,8 @@ _VALID_S: Final = (2 * settings.MFA_TOTP_TOLERANCE + 1) * _STEP_S
 
 class _SingleUseCode:
     def clean_code(self) -> str:
-        """Raises ValidationError."""
-        code: str = super().clean_code()  # type: ignore[misc]  # of a form of django-allauth
+        """Return the code, and mark it as used. Raises ValidationError."""
+        code: str = super().clean_code()  # type: ignore[misc]  # the method of allauth's form
         user_id = self.user.pk  # type: ignore[attr-defined]
         key = f"second-factor-code/{user_id}/{normalize_user_code(code)}"
         if not cache.add(key, "used", timeout=_VALID_S):

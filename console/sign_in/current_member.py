@@ -1,4 +1,4 @@
-"""Who is signed in, and for which of his tenants he works now."""
+"""The signed-in user and the tenant that they currently work in."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,14 +30,17 @@ class CurrentMember:
     name: str
     actor: Actor
     tenant: MembershipRow
-    # One that the tenant wants of this session: he may do nothing but set it up, or give it.
+    # The tenant requires a second factor that this session lacks: the user may only set it up or
+    # use it.
     is_mfa_missing: bool
-    other_tenants: list[MembershipRow]  # by name
+    other_tenants: list[MembershipRow]  # sorted by name
 
 
 def find_member(request: HttpRequest) -> CurrentMember | None:
-    """None for somebody who is not signed in or belongs to no tenant. One query, made each time: a
-    membership that ended has ended."""
+    """Return the current member; None if nobody is signed in or the user belongs to no tenant.
+
+    Makes one query in each request, so that an ended membership takes effect at once.
+    """
     user = request.user
     if not user.is_authenticated:
         return None
@@ -62,21 +65,24 @@ def find_member(request: HttpRequest) -> CurrentMember | None:
 
 
 def _memberships(request: HttpRequest) -> list[MembershipRow]:
-    """By name. A session that a tenant's identity provider began is that tenant's alone."""
+    """Return the memberships that the session may use, by name.
+
+    A session started by a tenant's identity provider is limited to that tenant.
+    """
     rows = find_memberships(user_id=UserId(str(request.user.pk)))
     by_provider_of = provider_of(request)
     return [row for row in rows if by_provider_of in (None, row.tenant_id)]
 
 
 def _lacks_second_factor(request: HttpRequest, tenant: MembershipRow) -> bool:
-    """Who came by the tenant's identity provider was asked there."""
+    """Return False for users of the tenant's identity provider, which checks them itself."""
     if not tenant.is_mfa_required or provider_of(request) is not None:
         return False
     return not has_verified_mfa(request)
 
 
 def set_session_tenant(request: HttpRequest, tenant_id: TenantId) -> bool:
-    """False, and nothing changes, when the user does not belong to it, or his session may not."""
+    """Choose the session's tenant. Return False if the user or their session may not use it."""
     if tenant_id not in {row.tenant_id for row in _memberships(request)}:
         return False
     request.session[_SESSION_TENANT] = tenant_id
@@ -84,15 +90,17 @@ def set_session_tenant(request: HttpRequest, tenant_id: TenantId) -> bool:
 
 
 def client_address(request: HttpRequest) -> str:
-    """The network address; uvicorn has replaced a trusted proxy's by its client's."""
-    return str(request.META.get("REMOTE_ADDR") or "0.0.0.0")  # noqa: S104  # no binding: unknown
+    """Return the client's IP address. uvicorn has already replaced a trusted proxy's."""
+    return str(request.META.get("REMOTE_ADDR") or "0.0.0.0")  # noqa: S104  # unknown; no bind
 
 
 def member_required(
     view: Callable[Concatenate[HttpRequest, CurrentMember, P], HttpResponse],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
-    """A page that somebody must be signed in for; it is given who. What is refused, and not told by
-    the page itself, is an error's page: 403, 404, or 400 for a cursor that somebody made up."""
+    """Require a signed-in member and pass them to the view.
+
+    Errors that the view does not handle become error pages: 403, 404, or 400 for an invalid cursor.
+    """
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
@@ -106,7 +114,7 @@ def member_required(
         with _refusals_as_errors():
             return view(request, member, *args, **kwargs)
 
-    # mypy takes what `wraps` gives for a class of its own.
+    # mypy takes the result of `wraps` for a class of its own.
     return cast(Callable[Concatenate[HttpRequest, P], HttpResponse], guarded)
 
 

@@ -1,7 +1,7 @@
-"""Known places of an account: browsers by a signed cookie, networks by Redis.
+"""Known devices of an account: browsers by a signed cookie, networks by Redis.
 
-The cookie opens nothing. It gives the browser a limit of its own for wrong passwords and codes
-(console.throttling), so that other people's attempts do not lock the account's owner out. Source:
+The cookie grants no access. It gives the browser its own limit for wrong passwords and codes
+(console.throttling), so that other people's attempts do not lock out the account's owner. Source:
 OWASP, "Slow Down Online Guessing Attacks with Device Cookies".
 """
 
@@ -27,7 +27,7 @@ _PURPOSE: Final = "caret.known-device/1"
 
 
 def attempt_at(request: HttpRequest, secret: Secret, account: str) -> SecretAttempt:
-    """For counting. Raises redis.RedisError."""
+    """Return the attempt, ready for counting. Raises redis.RedisError."""
     address = client_address(request)
     device = _device_of(request, account)
     is_known = device is None and is_known_network(account=account, address=address)
@@ -35,8 +35,10 @@ def attempt_at(request: HttpRequest, secret: Secret, account: str) -> SecretAtte
 
 
 def remember_place(request: HttpRequest, response: HttpResponse, account: str) -> None:
-    """For somebody who has just signed in, with all factors. A known browser keeps its ID: a second
-    one would be a second allowance."""
+    """Remember browser and network of a user who has just signed in with all factors.
+
+    A known browser keeps its ID, because a second ID would be a second allowance.
+    """
     device = _device_of(request, account) or secrets.token_urlsafe(16)
     is_operator = is_operator_path(request)
     response.set_cookie(
@@ -50,12 +52,12 @@ def remember_place(request: HttpRequest, response: HttpResponse, account: str) -
     )
     try:
         remember_network(account=account, address=client_address(request))
-    except RedisError:  # the sign-in is done; the cookie is enough
+    except RedisError:  # the user is signed in, and the cookie is enough
         logger.warning("sign_in.network_not_remembered")
 
 
 def _device_of(request: HttpRequest, account: str) -> str | None:
-    """The browser's ID for this account; None: it has not signed in to it within LIFETIME."""
+    """Return the browser's ID for this account; None without a sign-in within LIFETIME."""
     signed = request.COOKIES.get(_cookie_name(request, account), "")
     try:
         return str(signing.loads(signed, salt=_salt(account), max_age=LIFETIME))
@@ -64,8 +66,10 @@ def _device_of(request: HttpRequest, account: str) -> str | None:
 
 
 def _cookie_name(request: HttpRequest, account: str) -> str:
-    """One cookie for each account; the name does not tell whose it is. `__Host-` wants the path /,
-    and operators' cookies are not sent to the console."""
+    """Return the name of the account's cookie, which does not reveal the account.
+
+    `__Host-` would require the path /, but operators' cookies must not be sent to the console.
+    """
     digest = salted_hmac(_PURPOSE, _normal(account), algorithm="sha256").hexdigest()[:16]
     prefix = "__Secure-" if is_operator_path(request) else "__Host-"
     return f"{prefix if settings.HTTPS else ''}caret-device-{digest}"

@@ -1,4 +1,4 @@
-"""Send requests to identity providers through caret.foundation.egress.http_client."""
+"""A requests.Session for identity providers, sent through caret.foundation.egress.http_client."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,13 +17,13 @@ from caret.foundation.egress.http_client import (
     send_request,
 )
 
-# A sign-in asks three times; Entra ID's keys, the largest known, are 20 KB.
+# A sign-in sends three requests; the largest known key set, of Entra ID, has 20 KB.
 BOUNDS: Final = ResponseLimits(total_s=5.0, max_bytes=256 * 1024)
 
 
 def guarded_session() -> requests.Session:
     session = requests.Session()
-    session.trust_env = False  # no proxy, which would go anywhere
+    session.trust_env = False  # no proxy: it could connect to any address
     session.max_redirects = 0
     session.adapters.clear()
     session.mount("https://", _EgressCheckedAdapter())
@@ -33,7 +33,7 @@ def guarded_session() -> requests.Session:
 
 class _EgressCheckedAdapter(BaseAdapter):
     def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:  # type: ignore[override]  # the arguments that we leave are bounds of its own
-        """Raises requests.ConnectionError."""
+        """Send the request within BOUNDS. Raises requests.ConnectionError."""
         asked = OutboundRequest(
             method=str(request.method),
             url=str(request.url),
@@ -47,7 +47,7 @@ class _EgressCheckedAdapter(BaseAdapter):
         return _response(request, answer)
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no connection stays open."""
 
 
 def _response(request: requests.PreparedRequest, answer: OutboundResponse) -> requests.Response:
@@ -57,13 +57,13 @@ def _response(request: requests.PreparedRequest, answer: OutboundResponse) -> re
     response.encoding = get_encoding_from_headers(response.headers)
     response.url = str(request.url)
     response.request = request
-    response._content = answer.body  # requests has no other way to say what was read already
+    response._content = answer.body  # requests has no public setter for a body
     response._content_consumed = True
     return response
 
 
 def _bytes(body: object) -> bytes | None:
-    """allauth sends forms and nothing else: no files, no streams."""
+    """Return the body as bytes. allauth sends only forms: no files, no streams."""
     assert isinstance(body, str | bytes | None)
     return body.encode() if isinstance(body, str) else body
 

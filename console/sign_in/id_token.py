@@ -1,4 +1,7 @@
-"""Verifies ID tokens of OpenID Connect (Core 1.0, 3.1.3.7). Knows neither requests nor accounts."""
+"""Verification of OpenID Connect ID tokens (Core 1.0, 3.1.3.7).
+
+Knows neither requests nor accounts.
+"""
 
 from typing import Any, Final
 
@@ -7,7 +10,7 @@ from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 
 from tenants.base.text_validation import is_storable
 
-# Asymmetric ones only: with HS256 a key that anybody can read would sign.
+# Asymmetric algorithms only: with HS256, the public key itself could sign tokens.
 ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA"),
@@ -24,17 +27,17 @@ _REASONS: Final[dict[type[jwt.PyJWTError], str]] = {
 
 
 class ProviderRefused(OAuth2Error):  # type: ignore[misc]  # allauth has no types
-    """The answer of a provider is not accepted."""
+    """A provider's response is not accepted."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
-        """`reason`: one of a fixed set, for the audit log. `detail`: for the process log only."""
+        """Keep a `reason` of a fixed set for the audit log, `detail` for the process log only."""
         super().__init__(reason)
         self.reason = reason
         self.detail = detail
 
 
 def require_algorithm(id_token: str) -> str:
-    """The one that the header names, looked at before a key is fetched. Raises ProviderRefused."""
+    """Return the header's algorithm, checked before a key is fetched. Raises ProviderRefused."""
     try:
         algorithm = jwt.get_unverified_header(id_token).get("alg")
     except jwt.PyJWTError as error:
@@ -47,7 +50,7 @@ def require_algorithm(id_token: str) -> str:
 def verified_claims(
     id_token: str, key: Any, *, algorithm: str, issuer: str, client_id: str
 ) -> dict[str, Any]:
-    """`key`: a public one. Raises ProviderRefused."""
+    """Return the claims of a valid token. `key` is a public key. Raises ProviderRefused."""
     try:
         claims: dict[str, Any] = jwt.decode(
             id_token,
@@ -64,13 +67,13 @@ def verified_claims(
         reason = _REASONS.get(type(error), "invalid_token")
         raise ProviderRefused(reason, f"{type(error).__name__}: {error}") from error
     _require_authorized_party(claims, client_id)
-    if not is_storable(str(claims["sub"])):  # allauth asks Postgres for it
+    if not is_storable(str(claims["sub"])):  # allauth looks it up in Postgres
         raise ProviderRefused("malformed", "The subject cannot be stored.")
     return claims
 
 
 def _require_authorized_party(claims: dict[str, Any], client_id: str) -> None:
-    """Raises ProviderRefused."""
+    """Require that the token was issued to this client alone. Raises ProviderRefused."""
     audiences, party = claims["aud"], claims.get("azp")
     if party is None and isinstance(audiences, list) and set(audiences) != {client_id}:
         raise ProviderRefused("missing_claim_azp")

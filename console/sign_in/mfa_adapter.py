@@ -1,4 +1,4 @@
-"""Second factors: kept sealed, and asked for where a tenant wants them."""
+"""Second factors: stored encrypted, and required where a tenant demands them."""
 
 import base64
 import io
@@ -33,22 +33,28 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth h
         return unseal(_key(), base64.b64decode(encrypted_text), bound_to=_BOUND_TO).decode()
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
-        """The host as the browser has it, one of ALLOWED_HOSTS: a passkey is bound to it."""
+        """Return the relying party: the browser's host, one of ALLOWED_HOSTS.
+
+        A passkey is bound to it.
+        """
         party: dict[str, str] = super().get_public_key_credential_rp_entity()
         return party | {"name": "Caret"}
 
-    def generate_authenticator_name(self, user: Any, type: Any) -> str:  # allauth's
+    def generate_authenticator_name(self, user: Any, type: Any) -> str:  # allauth's name for it
         return "Passkey"
 
     def build_totp_svg(self, url: str) -> str:
-        """To stand in the page itself, which loads pictures from nowhere."""
+        """Return the QR code as inline SVG, because the CSP forbids data URLs."""
         drawing = io.BytesIO()
         qrcode.make(url, image_factory=SvgPathImage, border=2).save(drawing)
         return drawing.getvalue().decode().partition("?>")[2]
 
 
 def record_new_factor(request: HttpRequest, kind: Any) -> None:
-    """The session that sets one up has shown it; the others have not, and end with the first."""
+    """Record that this session has verified the factor that it just set up.
+
+    Other sessions have not. They end when the first factor is added.
+    """
     factors = _factors_of(request)
     factor = factors.filter(type=kind).latest("id")
     record_authentication(request, request.user, "mfa", id=factor.pk, type=factor.type)
@@ -57,14 +63,14 @@ def record_new_factor(request: HttpRequest, kind: Any) -> None:
 
 
 def has_verified_mfa(request: HttpRequest) -> bool:
-    """In this very session, and whoever is signed in has one still. One query."""
+    """Return whether this session verified a second factor that still exists. Makes one query."""
     records = get_authentication_records(request, request.user)
     has_given = any(record["method"] == "mfa" for record in records)
     return has_given and _factors_of(request).exists()
 
 
 def mfa_page_url(request: HttpRequest) -> str:
-    """Where it is set up, or given by a session that began before. One query."""
+    """Return the page where the second factor is set up or verified. Makes one query."""
     kinds = set(_factors_of(request).values_list("type", flat=True))
     if not kinds:
         return reverse("mfa_index")

@@ -1,5 +1,4 @@
-"""The pages for second factors, passkeys and confirming who is there: django-allauth's views, with
-our forms, rules and limits."""
+"""django-allauth's views for second factors, passkeys and step-up, with our forms and limits."""
 
 from http import HTTPStatus
 from typing import Any, Final
@@ -39,12 +38,15 @@ class _Index(IndexView):  # type: ignore[misc]  # allauth has no types
 
 
 class _LimitsGuesses:
-    """Counts what is guessed before one of allauth's views checks it. Passkeys are not counted:
-    they cannot be guessed, and must go on working while codes are throttled."""
+    """Counts guesses before one of allauth's views checks them.
+
+    Passkeys are not counted: they cannot be guessed, and must keep working while codes are
+    throttled.
+    """
 
     secret: Secret
-    field: str  # of the form
-    attempt: SecretAttempt | None = None  # None: nothing is guessed
+    field: str  # form field that holds the guess
+    attempt: SecretAttempt | None = None  # None: the request contains no guess
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if self.field in request.POST:
@@ -61,7 +63,7 @@ class _LimitsGuesses:
         return super().form_valid(form)  # type: ignore[misc,no-any-return]  # allauth's view
 
     def refusal(self, notice: str, status: int) -> HttpResponse:
-        """The page with an empty form: one with the guess in it would check it."""
+        """Return the page with an empty form: a form bound to the guess would check it."""
         view: Any = self
         context = view.get_context_data(form=view.get_form_class()(user=self.user()), notice=notice)
         response: HttpResponse = view.render_to_response(context, status=status)
@@ -94,7 +96,7 @@ class _AddPasskey(views.AddWebAuthnView):  # type: ignore[misc]  # allauth has n
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
         options = context["js_data"]["creation_options"]["publicKey"]
-        # A key that can know its user signs in alone; one that cannot is a second factor.
+        # A passkey that verifies its user can sign in alone. Others are only a second factor.
         selection = {"residentKey": "preferred", "userVerification": "preferred"}
         question = {"publicKey": {**options, "authenticatorSelection": selection}}
         return {**context, **kwargs, "question": question}

@@ -1,6 +1,7 @@
-"""The `next` parameter: which page opens once a user has signed in or confirmed their identity.
+"""The `next` parameter: the page that opens after sign-in or reauthentication.
 
-Every page that takes one asks here, django-allauth's pages included (`AccountAdapter.is_safe_url`).
+Every page that accepts `next` checks it here, including django-allauth's pages
+(`AccountAdapter.is_safe_url`).
 """
 
 from typing import Final
@@ -9,11 +10,11 @@ from urllib.parse import unquote
 from django.http import HttpRequest
 
 FIRST_PAGE: Final = "/"
-MAX_CHARS: Final = 2_048  # the session of a sign-in by an identity provider keeps it
+MAX_CHARS: Final = 2_048  # an SSO sign-in stores it in the session
 
 
 def next_page(request: HttpRequest) -> str:
-    """Return `next` of the form or the address, or the first page if it is no path of ours."""
+    """Return `next` of the form or the URL, or the first page if it is not a path of this site."""
     text = request.POST.get("next") or request.GET.get("next") or FIRST_PAGE
     return text if is_own_path(text) else FIRST_PAGE
 

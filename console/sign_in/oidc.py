@@ -1,8 +1,8 @@
-"""Signing in by a tenant's own identity provider, over OpenID Connect.
+"""Sign-in through a tenant's own identity provider, over OpenID Connect.
 
-django-allauth speaks the protocol; who is let in is decided here, by the address alone: only one of
-a domain that was verified for the very tenant whose provider asserts it. Nothing else is kept: no
-token, no account of the provider's.
+django-allauth implements the protocol. This module decides by the e-mail address alone: its domain
+must be verified for the tenant whose provider asserts it. No token and no provider account is
+stored.
 """
 
 import time
@@ -35,14 +35,14 @@ from console.sign_in.id_token import ProviderRefused, require_algorithm, verifie
 from console.sign_in.sso_login import FAILED, SsoLogin, complete_sso_login, login_error, refuse
 from tenants.identity.sso.queries import OpenIdProvider, find_provider
 
-_ASKED_AGAIN_AT: Final = "asked_again_at_s"  # in what allauth keeps of a question
-# OpenID Connect Core, 3.1.2.1: either asks again, and by `max_age` the token says when.
+_ASKED_AGAIN_AT: Final = "asked_again_at_s"  # key in the state that allauth stores for a request
+# OpenID Connect Core, 3.1.2.1: both force a new authentication; `max_age` also requests its time.
 _AGAIN: Final = MappingProxyType({"prompt": "login", "max_age": "0"})
-# What allauth raises for a provider that does not answer, or not as it should.
+# Exceptions of allauth for a provider that does not respond, or responds wrongly.
 _UNSOUND: Final = (
     *(requests.RequestException, LookupError, TypeError, ValueError),
     *(AttributeError, RecursionError, OverflowError),
-    ImproperlyConfigured,  # a subject that its column, of which we use nothing, would not hold
+    ImproperlyConfigured,  # a subject too long for its column, which we do not use
 )
 
 
@@ -50,7 +50,7 @@ class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc
     def list_apps(
         self, request: HttpRequest, provider: str | None = None, client_id: str | None = None
     ) -> list[SocialApp]:
-        """The one of the tenant that `provider` names; never all."""
+        """Return only the app of the tenant that `provider` names, never all apps."""
         tenant_id = _tenant_id(provider or "")
         found = None if tenant_id is None else find_provider(tenant_id)
         if not isinstance(found, OpenIdProvider) or client_id not in (None, found.client_id):
@@ -71,7 +71,7 @@ class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc
         ]
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
-        return False  # who is let in is let in by pre_social_login
+        return False  # pre_social_login decides
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         raise ImmediateHttpResponse(_let_in(request, sociallogin))
@@ -86,7 +86,7 @@ class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc
 
 
 class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # no types
-    """As allauth has it, and the ID token's signature is looked at even where TLS may do."""
+    """allauth's adapter, but it always verifies the ID token's signature, not only without TLS."""
 
     def get_client(self, request: HttpRequest, app: SocialApp) -> Any:
         with _sound():
@@ -105,9 +105,12 @@ class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # 
             return super().complete_login(*args, **kwargs)
 
     def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
-        """Not by allauth's jwtkit.verify_and_decode: that keeps each token's `jti` in Redis, of
-        whatever length and for as long as the provider likes. Our question's state, PKCE and the
-        code that is good once leave nothing to replay. Raises OAuth2Error."""
+        """Verify the ID token without allauth's jwtkit.verify_and_decode.
+
+        That function stores each token's `jti` in Redis, with a length and lifetime that the
+        provider chooses. State, PKCE and the single-use code already prevent replays. Raises
+        OAuth2Error.
+        """
         algorithm = require_algorithm(id_token)
         _, key = jwtkit.fetch_key(id_token, self.openid_config["jwks_uri"], jwtkit.lookup_kid_jwk)
         return verified_claims(
@@ -120,7 +123,7 @@ class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # 
 
 
 def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Where identity providers send people back to."""
+    """Handle the redirect from an identity provider."""
     try:
         view = OAuth2CallbackView.adapter_view(StrictOpenIDConnect(request, provider_id))
         with OUTWARD.acquire(provider_id):
@@ -129,7 +132,7 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
         raise Http404 from error
     except BulkheadFull:
         return login_error(request, BUSY, 503)
-    except OAuth2Error as error:  # before allauth has begun to catch it
+    except OAuth2Error as error:  # raised before allauth starts to catch it
         return _refused(request, provider_id, error)
     return response
 
@@ -137,9 +140,11 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
 def authorization_url(
     request: HttpRequest, tenant_id: TenantId, target: str, *, again: bool = False
 ) -> str:
-    """Where the tenant's people sign in; the session remembers what was asked, so that no answer
-    to somebody else's question is taken. `again`: also who is signed in there. Raises
-    OAuth2Error."""
+    """Return the provider's sign-in URL and store the request in the session.
+
+    Only the session that stored the request can use its response. `again` forces a new
+    authentication of a user who is signed in at the provider. Raises OAuth2Error.
+    """
     provider = get_adapter().get_provider(request, tenant_id)
     asked_again_at_s = int(time.time()) if again else None
     with _sound():
@@ -155,7 +160,7 @@ def authorization_url(
 
 @contextmanager
 def _sound() -> Iterator[None]:
-    """Raises OAuth2Error for whatever a provider's answers make allauth raise."""
+    """Turn every exception that a provider's response causes in allauth into OAuth2Error."""
     try:
         yield
     except _UNSOUND as error:
@@ -163,14 +168,14 @@ def _sound() -> Iterator[None]:
 
 
 def _unasked(request: HttpRequest) -> ProviderRefused:
-    """Why there is neither a code nor an exception."""
+    """Return the reason for a response that has neither a code nor an exception."""
     if request.GET.get("error") == "access_denied":
         return ProviderRefused("access_denied")
     return ProviderRefused("provider_error" if "error" in request.GET else "unsolicited")
 
 
 def _refused(request: HttpRequest, provider_id: str, error: Exception) -> HttpResponse:
-    """allauth raises OAuth2Error itself where a provider takes no code, say."""
+    """Refuse the sign-in. allauth itself raises OAuth2Error, for example for a rejected code."""
     tenant_id = _tenant_id(provider_id)
     assert tenant_id is not None  # it has a provider
     refused = error if isinstance(error, ProviderRefused) else None
@@ -189,7 +194,7 @@ def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
         message = gettext("Your identity provider has not verified your e-mail address.")
         return refuse(request, tenant_id, "address_not_verified", message=message)
     asked = sociallogin.state.get("data") or {}
-    if _ASKED_AGAIN_AT not in asked:  # by a release before this one: nothing says what for
+    if _ASKED_AGAIN_AT not in asked:  # an older release sent this request: its purpose is unknown
         return _ask_anew(request, tenant_id, sociallogin.get_redirect_url(request))
     arrival = SsoLogin(
         tenant_id=tenant_id,
@@ -203,7 +208,7 @@ def _let_in(request: HttpRequest, sociallogin: SocialLogin) -> HttpResponse:
 
 
 def _ask_anew(request: HttpRequest, tenant_id: TenantId, target: str | None) -> HttpResponse:
-    """Whoever is signed in here came to confirm who he is."""
+    """Send the request again. A user who is signed in here came to reauthenticate."""
     try:
         url = authorization_url(
             request, tenant_id, target or "/", again=request.user.is_authenticated
@@ -215,11 +220,14 @@ def _ask_anew(request: HttpRequest, tenant_id: TenantId, target: str | None) -> 
 
 def _signed_in_at_s(claims: dict[str, Any]) -> int | None:
     said = claims.get("auth_time")
-    return said if type(said) is int else None  # True is an int, too
+    return said if type(said) is int else None  # bool is a subclass of int
 
 
 def _is_verified(claims: dict[str, Any]) -> bool:
-    """Providers that verify each address say nothing of it; some write the truth as a text."""
+    """Return whether the address is verified.
+
+    Providers that verify each address omit the claim. Some send "true" as a string.
+    """
     said = claims.get("email_verified", True)
     return said is True or said == "true"
 

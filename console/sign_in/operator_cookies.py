@@ -1,8 +1,7 @@
-"""The operators' pages have cookies of their own: a session of theirs opens nothing of the console,
-and one of the console's opens nothing of theirs.
+"""Separate cookies for the operator pages: operator and console sessions are never interchangeable.
 
-Django's middleware knows one name for each cookie. Below the operators' path it is shown their
-cookies by those names, and what it sets is sent by theirs.
+Django's middleware knows one name for each cookie. Below the operators' path, requests and
+responses are rewritten: Django sees its own names, the browser sees the operators' names.
 """
 
 from collections.abc import Callable
@@ -22,8 +21,8 @@ def is_operator_path(request: HttpRequest) -> bool:
 
 
 def cookie_names() -> dict[str, str]:
-    """Django's name of a cookie -> the one that it has here."""
-    # Not __Host-, which wants the path /: these are not sent to the console at all.
+    """Return the operators' cookie name for each of Django's names."""
+    # Not `__Host-`, which requires the path /: these cookies must never be sent to the console.
     prefix = "__Secure-" if settings.HTTPS else ""
     return {
         settings.SESSION_COOKIE_NAME: prefix + _SESSION,

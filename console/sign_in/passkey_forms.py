@@ -1,8 +1,8 @@
-"""What browsers answer about passkeys, looked at before django-allauth takes it.
+"""Validation of browsers' passkey responses, before django-allauth processes them.
 
-It believes an answer's form: what is none of the standard's shape would end in an error of ours,
-and all that the browser sent would be stored. Here an answer is bounded, parsed, and reduced to
-what is used.
+django-allauth trusts the shape of a response. A malformed response would cause a server error, and
+everything in it would be stored. These forms limit the size, parse the response and reduce it to
+the fields in use.
 """
 
 from collections.abc import Mapping
@@ -24,17 +24,17 @@ from django.utils.translation import gettext_lazy as _
 from fido2.cose import CoseKey
 from fido2.webauthn import AuthenticationResponse, RegistrationResponse
 
-MAX_PASSKEYS: Final = 20  # of one person
-_MAX_ANSWER_CHARS: Final = 16_384  # they are of 1 to 3 thousand
+MAX_PASSKEYS: Final = 20  # per user
+_MAX_ANSWER_CHARS: Final = 16_384  # real ones have 1,000 to 3,000
 _MAX_NAME_CHARS: Final = 60
 _NOT_UNDERSTOOD: Final = _("Your browser sent an unexpected response. Try again.")
 _NOT_A_PASSKEY: Final = _("This passkey does not belong to your account.")
-# What the parts of a parser raise for bytes of another shape.
+# Exceptions of the parser for malformed bytes.
 _MALFORMED: Final = (ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError)
 
 
 class _AnswerField(forms.JSONField):
-    """A JSON object of bounded size. Raises ValidationError."""
+    """A JSON object of limited size. Raises ValidationError."""
 
     widget = forms.HiddenInput
 
@@ -43,7 +43,7 @@ class _AnswerField(forms.JSONField):
             raise ValidationError(_NOT_UNDERSTOOD)
         try:
             answer = super().to_python(value)
-        except (RecursionError, ValueError) as error:  # brackets in brackets, numbers without end
+        except (RecursionError, ValueError) as error:  # deeply nested brackets, very long numbers
             raise ValidationError(_NOT_UNDERSTOOD) from error
         if answer is not None and not isinstance(answer, dict):
             raise ValidationError(_NOT_UNDERSTOOD)
@@ -53,7 +53,7 @@ class _AnswerField(forms.JSONField):
 class AddPasskey(AddWebAuthnForm):  # type: ignore[misc]  # allauth has no types
     name = forms.CharField(required=False, max_length=_MAX_NAME_CHARS)
     credential = _AnswerField()
-    passwordless = None  # each may sign in alone that knows its user: nobody is asked
+    passwordless = None  # no such checkbox: any passkey that verifies its user may sign in alone
 
     def clean_credential(self) -> dict[str, Any]:
         owned = Authenticator.objects.filter(user=self.user, type=Authenticator.Type.WEBAUTHN)
@@ -68,13 +68,13 @@ class RenamePasskey(EditWebAuthnForm):  # type: ignore[misc]  # allauth has no t
 
 
 class _CheckedPasskeyForm:
-    """Before a form of allauth's that takes an assertion."""
+    """Checks an assertion before allauth's form does."""
 
     answer: AuthenticationResponse
 
     def clean_credential(self) -> Authenticator:
         self.answer = _authentication(self.cleaned_data["credential"])  # type: ignore[attr-defined]
-        return super().clean_credential()  # type: ignore[misc]  # allauth's form comes after
+        return super().clean_credential()  # type: ignore[misc]  # allauth's form comes next
 
 
 class SecondFactorByPasskey(_CheckedPasskeyForm, AuthenticateWebAuthnForm):  # type: ignore[misc]  # no types
@@ -93,15 +93,15 @@ class SignInByPasskey(_CheckedPasskeyForm, LoginWebAuthnForm):  # type: ignore[m
             authenticator = super().clean_credential()
         except ValidationError as error:
             raise ValidationError(_NOT_A_PASSKEY) from error
-        # Looked at here too: the question may have been a second factor's, which wants no more than
-        # somebody's touch, and would do for one who has found a key without a PIN.
+        # Checked here too: the challenge may be of the second-factor page, which requires only a
+        # touch. Somebody who found a security key without a PIN could use that to sign in.
         if not self.answer.response.authenticator_data.is_user_verified():
             raise ValidationError(_NOT_A_PASSKEY)
         return authenticator
 
 
 def _authentication(answer: Mapping[str, Any]) -> AuthenticationResponse:
-    """Raises ValidationError."""
+    """Return the parsed assertion. Raises ValidationError."""
     try:
         parsed = AuthenticationResponse.from_dict(answer)
         answer["response"].get("userHandle")
@@ -111,9 +111,9 @@ def _authentication(answer: Mapping[str, Any]) -> AuthenticationResponse:
 
 
 def _registration(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of it: the key, and whether the authenticator knows whose it is.
+    """Return the fields to store: the key, and whether the passkey is discoverable.
 
-    Raises ValidationError, for a key of a kind that we cannot verify too.
+    Raises ValidationError, also for a key type that we cannot verify.
     """
     try:
         parsed = RegistrationResponse.from_dict(answer)
@@ -134,9 +134,10 @@ def _registration(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _can_verify(key: CoseKey) -> bool:
-    """Tried here, so that signing in by it cannot fail for another reason than its signature.
+    """Return whether we can verify signatures of this key.
 
-    Raises what a malformed key does, of `_MALFORMED`.
+    Tried at registration, so that a later sign-in can fail only because of its signature. Raises
+    one of `_MALFORMED` for a malformed key.
     """
     if key.ALGORITHM not in CoseKey.supported_algorithms():
         return False

@@ -1,9 +1,9 @@
-"""Signing in by a tenant's own identity provider, over SAML 2.0.
+"""Sign-in through a tenant's own identity provider, over SAML 2.0.
 
-A question goes out by a redirect and is remembered in the session. The answer is posted by another
-site's page, without the session's cookie: it is verified, what it proves is kept for a moment under
-a ticket, and the browser is sent on with that, now with its cookie. Only the session that asked is
-let in, once.
+The request is a redirect, and the session remembers it. The provider's page posts the response from
+another site, so it arrives without the session cookie. The response is verified, and its assertion
+is stored briefly under a ticket. The browser is redirected with the ticket, now with its cookie.
+Only the session that sent the request can sign in, once.
 """
 
 import hashlib
@@ -38,13 +38,13 @@ from console.sign_in.sso_login import SsoLogin, complete_sso_login, login_error,
 from tenants.base.redis_connection import connect
 from tenants.identity.sso.queries import SamlProvider, find_provider
 
-_QUESTION: Final = "saml-question"  # in the session
-_MAX_ANSWER_S: Final = 600  # somebody types his password and finds his telephone
+_QUESTION: Final = "saml-question"  # session key of the pending request
+_MAX_ANSWER_S: Final = 600  # enough to type a password and find a phone
 _TICKET_S: Final = 60
-# An address, a name and two ids. The answer may be sixty times as long, and Redis is everybody's.
+# An address, a name and two IDs. A response can be 60 times as long, and all tenants share Redis.
 _MAX_KEPT_BYTES: Final = 4096
-_SEEN_S: Final = 3600  # longer than a question is open: its answer is taken once even so
-# Verifying costs milliseconds of a core, asked for by anybody.
+_SEEN_S: Final = 3600  # longer than a request is open, so that its response is accepted once
+# Verification costs milliseconds of CPU, and anybody can request it.
 _VERIFYING: Final = Bulkhead(max_each=4, max_all=16)
 _METADATA: Final = (
     '<?xml version="1.0"?>\n'
@@ -61,8 +61,10 @@ _METADATA: Final = (
 def authn_request_url(
     request: HttpRequest, provider: SamlProvider, target: str, *, again: bool = False
 ) -> str:
-    """Where the tenant's people sign in; `again`: also who is signed in there. The session
-    remembers the question."""
+    """Return the provider's sign-in URL and store the request in the session.
+
+    `again` forces a new authentication of a user who is signed in at the provider.
+    """
     us = _us(provider.tenant_id)
     auth = OneLogin_Saml2_Auth(request_data(us), settings_for(provider, us))
     url = str(auth.login(return_to="", force_authn=again))
@@ -76,10 +78,10 @@ def authn_request_url(
     return url
 
 
-@csrf_exempt  # posted by the provider's page; the question's id stands in for the token
+@csrf_exempt  # the provider's page posts it; the request ID replaces the CSRF token
 @require_POST
 def consume(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
-    """Where identity providers have answers posted to."""
+    """Handle the response that an identity provider's page posts."""
     provider = find_provider(TenantId(str(tenant_id)))
     if not isinstance(provider, SamlProvider):
         raise Http404
@@ -94,7 +96,7 @@ def consume(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
         return login_error(request, BUSY, 503)
     done = reverse("saml_done", args=[tenant_id])
     response = redirect(f"{done}?ticket={ticket}")
-    response.status_code = 303  # a GET, for which browsers send the session's cookie
+    response.status_code = 303  # 303 makes browsers send a GET with the session cookie
     return response
 
 
@@ -115,7 +117,7 @@ def finish(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     if asserted is None or not is_answer:
         return refuse(request, tenant, "unsolicited")
     del request.session[_QUESTION]
-    if not question.keys() >= {"asked_at", "again", "target"}:  # by a release before this one
+    if not question.keys() >= {"asked_at", "again", "target"}:  # an older release sent this request
         return _ask_anew(request, tenant, question.get("target", "/"))
     if time.time() - question["asked_at"] > _MAX_ANSWER_S:
         return refuse(request, tenant, "too_late")
@@ -131,7 +133,7 @@ def finish(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
 
 
 def _ask_anew(request: HttpRequest, tenant_id: TenantId, target: str) -> HttpResponse:
-    """Whoever is signed in here came to confirm who he is."""
+    """Send the request again. A user who is signed in here came to reauthenticate."""
     provider = find_provider(tenant_id)
     if not isinstance(provider, SamlProvider):
         raise Http404
@@ -142,7 +144,7 @@ def _ask_anew(request: HttpRequest, tenant_id: TenantId, target: str) -> HttpRes
 
 @require_GET
 def metadata(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
-    """What a provider is told about us; the same for a tenant that does not exist."""
+    """Return our service provider metadata. A tenant that does not exist gets the same."""
     us = _us(TenantId(str(tenant_id)))
     text = _METADATA.format(entity_id=quoteattr(us.entity_id), acs_url=quoteattr(us.acs_url))
     return HttpResponse(text, content_type="application/samlmetadata+xml")
@@ -157,7 +159,10 @@ def _us(tenant_id: TenantId) -> ServiceProvider:
 
 
 def _ticket_for(tenant_id: TenantId, asserted: SamlAssertion) -> str:
-    """Raises InvalidSamlResponse for what was seen before or is too long, redis.RedisError."""
+    """Store the assertion and return its ticket.
+
+    Raises InvalidSamlResponse for a replayed or too long assertion, redis.RedisError.
+    """
     kept = msgspec.json.encode(asserted)
     if len(kept) > _MAX_KEPT_BYTES:
         raise InvalidSamlResponse("too_long")
@@ -170,7 +175,7 @@ def _ticket_for(tenant_id: TenantId, asserted: SamlAssertion) -> str:
 
 
 def _asserted_under(tenant_id: TenantId, ticket: str) -> SamlAssertion | None:
-    """Once. Raises redis.RedisError."""
+    """Return the assertion of a ticket and delete it. Raises redis.RedisError."""
     kept = connect().getdel(_name(tenant_id, ticket))
     return None if kept is None else msgspec.json.decode(kept, type=SamlAssertion)
 

@@ -1,9 +1,9 @@
-"""Reads a SAML identity provider's answer and verifies it.
+"""Parsing and verification of a SAML identity provider's response.
 
-python3-saml verifies signatures and times. It lets pass what the standard lets an answer leave out
-(audience, recipient, destination, which question it answers), and has libxmlsec run what a
-signature names before that is verified. So here each is demanded, and signatures are held to one
-plain form:
+python3-saml verifies signatures and times. It accepts responses without the parts that the standard
+makes optional (audience, recipient, destination, the request's ID). It also lets libxmlsec process
+what a signature references before the reference is checked. So this module requires each part, and
+allows signatures of one plain form only:
 
     samlp:Response > one saml:Assertion > ds:Signature over just that, enveloped, exclusive
 
@@ -24,7 +24,7 @@ from onelogin.saml2.xml_utils import OneLogin_Saml2_XML as Xml
 
 from tenants.identity.sso.queries import SamlProvider
 
-MAX_RESPONSE_CHARS: Final = 256 * 1024  # with many groups they are of 30 thousand
+MAX_RESPONSE_CHARS: Final = 256 * 1024  # with many groups, responses have about 30,000
 _DS: Final = "http://www.w3.org/2000/09/xmldsig#"
 _EXCLUSIVE: Final = "http://www.w3.org/2001/10/xml-exc-c14n#"
 _ENVELOPED: Final = f"{_DS}enveloped-signature"
@@ -42,7 +42,7 @@ _BEARER: Final = "urn:oasis:names:tc:SAML:2.0:cm:bearer"
 _POST: Final = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST"
 _EMAIL_FORMAT: Final = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress"
 _CLAIMS: Final = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims"
-# As providers name them; the first that is there counts.
+# Attribute names of known providers; the first one present is used.
 _EMAILS: Final = (
     f"{_CLAIMS}/emailaddress",
     "urn:oid:0.9.2342.19200300.100.1.3",
@@ -59,8 +59,10 @@ _NAMES: Final = (
 
 class InvalidSamlResponse(Exception):
     def __init__(self, reason: str, detail: str = "") -> None:
-        """`reason`: one of a fixed set, for the audit log. `detail`: may quote the answer, for the
-        process log only."""
+        """Keep a `reason` of a fixed set for the audit log.
+
+        `detail` may quote the response. It is for the process log only.
+        """
         super().__init__(reason)
         self.reason = reason
         self.detail = detail
@@ -71,7 +73,7 @@ _LIBRARY_REASONS: Final = {
     for name, code in vars(OneLogin_Saml2_ValidationError).items()
     if isinstance(code, int)
 }
-# What python3-saml, lxml and the parsers of times raise for an answer of another shape.
+# Exceptions of python3-saml, lxml and the time parsers for malformed responses.
 _MALFORMED: Final = (
     *(OneLogin_Saml2_Error, SyntaxError, ValueError, TypeError, LookupError),
     *(AttributeError, AssertionError, ArithmeticError, RecursionError),
@@ -80,23 +82,23 @@ _MALFORMED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ServiceProvider:
-    """What we are to a tenant's provider."""
+    """Our identity towards a tenant's provider."""
 
     entity_id: str
-    acs_url: str  # answers come here, and to no other address
+    acs_url: str  # the only address that responses may be sent to
 
 
 @dataclass(frozen=True, slots=True)
 class SamlAssertion:
     assertion_id: str
     in_response_to: str
-    email: str  # of whatever domain
-    name: str  # empty: not said
-    signed_in_at_s: int  # since 1970, by the provider's clock; how long ago is for others to judge
+    email: str  # of any domain
+    name: str  # empty: not provided
+    signed_in_at_s: int  # Unix time by the provider's clock; the caller checks its age
 
 
 def read_response(encoded: str, provider: SamlProvider, us: ServiceProvider) -> SamlAssertion:
-    """`encoded`: base64, as posted. Raises InvalidSamlResponse."""
+    """Return the verified assertion. `encoded` is base64, as posted. Raises InvalidSamlResponse."""
     try:
         return _read(encoded, provider, us)
     except OneLogin_Saml2_ValidationError as error:
@@ -123,7 +125,7 @@ def _read(encoded: str, provider: SamlProvider, us: ServiceProvider) -> SamlAsse
 
 
 def settings_for(provider: SamlProvider, us: ServiceProvider) -> dict[str, Any]:
-    """python3-saml's."""
+    """Return the settings of python3-saml."""
     return {
         "strict": True,
         "sp": {
@@ -139,7 +141,7 @@ def settings_for(provider: SamlProvider, us: ServiceProvider) -> dict[str, Any]:
         "security": {
             "wantAssertionsSigned": True,
             "wantAttributeStatement": False,
-            "wantNameId": False,  # an e-mail attribute will do
+            "wantNameId": False,  # an e-mail attribute is enough
             "requestedAuthnContext": False,
             "rejectDeprecatedAlgorithm": True,
             "allowRepeatAttributeName": True,  # Keycloak sends one `Role` for each role
@@ -149,7 +151,7 @@ def settings_for(provider: SamlProvider, us: ServiceProvider) -> dict[str, Any]:
 
 
 def request_data(us: ServiceProvider) -> dict[str, str]:
-    """The request as our settings have it: its Host anybody can write."""
+    """Return python3-saml's request data from our settings: clients can forge the Host header."""
     parts = urlsplit(us.acs_url)
     https = "on" if parts.scheme == "https" else "off"
     return {
@@ -161,7 +163,7 @@ def request_data(us: ServiceProvider) -> dict[str, str]:
 
 
 def _parsed(encoded: str) -> Any:
-    """Raises InvalidSamlResponse."""
+    """Return the XML document. Raises InvalidSamlResponse."""
     if len(encoded) > MAX_RESPONSE_CHARS:
         raise InvalidSamlResponse("too_long")
     try:
@@ -171,7 +173,7 @@ def _parsed(encoded: str) -> Any:
 
 
 def _require_plain_form(document: Any) -> Any:
-    """The one assertion, whose signature is sound in form. Raises InvalidSamlResponse."""
+    """Return the only assertion; its signature has the plain form. Raises InvalidSamlResponse."""
     ids = document.xpath("//@ID")
     if len(ids) != len(set(ids)):
         raise InvalidSamlResponse("repeated_id")
@@ -208,7 +210,7 @@ def _algorithms(signature: Any, path: str) -> list[str]:
 
 
 def _verified(encoded: str, provider: SamlProvider, us: ServiceProvider) -> Any:
-    """Return python3-saml's response, verified.
+    """Return python3-saml's verified response.
 
     Raises InvalidSamlResponse, OneLogin_Saml2_ValidationError, _MALFORMED.
     """
@@ -218,13 +220,16 @@ def _verified(encoded: str, provider: SamlProvider, us: ServiceProvider) -> Any:
         response.is_valid(request_data(us), raise_exceptions=True)
     except OneLogin_Saml2_ValidationError:
         raise
-    except Exception as error:  # it raises the bare class for malformed times
+    except Exception as error:  # it raises a bare Exception for malformed times
         raise InvalidSamlResponse("malformed", f"{type(error).__name__}: {error}") from error
     return response
 
 
 def _require_addressed(response: Any, assertion: Any, us: ServiceProvider) -> str:
-    """To us alone, in answer to a question, whose id is returned. Raises InvalidSamlResponse."""
+    """Require a response to one of our requests, addressed only to us; return the request's ID.
+
+    Raises InvalidSamlResponse.
+    """
     question = str(response.document.get("InResponseTo") or "")
     if not question:
         raise InvalidSamlResponse("unsolicited")
@@ -247,7 +252,7 @@ def _require_addressed(response: Any, assertion: Any, us: ServiceProvider) -> st
 
 
 def _signed_in_at_s(assertion: Any) -> int:
-    """Raises InvalidSamlResponse."""
+    """Return the time of authentication in Unix seconds. Raises InvalidSamlResponse."""
     instants = [node.get("AuthnInstant") for node in Xml.query(assertion, "./saml:AuthnStatement")]
     if len(instants) != 1 or instants[0] is None:
         raise InvalidSamlResponse("no_sign_in_time")
@@ -255,12 +260,12 @@ def _signed_in_at_s(assertion: Any) -> int:
         at = datetime.fromisoformat(instants[0])
     except ValueError as error:
         raise InvalidSamlResponse("no_sign_in_time") from error
-    # SAML core, 1.3.3: times have no zone, or UTC's.
+    # SAML core, 1.3.3: times have no zone, or UTC.
     return int(at.replace(tzinfo=at.tzinfo or UTC).timestamp())
 
 
 def _email(name_id: dict[str, Any], attributes: dict[str, list[Any]]) -> str:
-    """Raises InvalidSamlResponse."""
+    """Return the e-mail address of the attributes or the name ID. Raises InvalidSamlResponse."""
     told = _first(attributes, _EMAILS)
     if told is None and name_id.get("Format") == _EMAIL_FORMAT:
         told = name_id["Value"]
@@ -270,7 +275,7 @@ def _email(name_id: dict[str, Any], attributes: dict[str, list[Any]]) -> str:
 
 
 def _first(attributes: dict[str, list[Any]], names: tuple[str, ...]) -> str | None:
-    """Return the text of an attribute with one value; a repeated value counts once."""
+    """Return the text of the first attribute with one value. A repeated equal value counts once."""
     for name in names:
         values = attributes.get(name, [])
         if values and isinstance(values[0], str) and all(value == values[0] for value in values):

@@ -1,7 +1,7 @@
-"""What a session remembers of how it began.
+"""The facts that a session remembers about its sign-in.
 
-One that a tenant's identity provider has begun is that tenant's alone: what one tenant asserts is
-worth nothing to another (ADR 0061).
+A session started by a tenant's identity provider is limited to that tenant: one tenant's assertions
+mean nothing to another (ADR 0061).
 """
 
 import time
@@ -19,7 +19,7 @@ _BY_PROVIDER_AT: Final = "signed-in-by-provider-at"
 
 
 def provider_of(request: HttpRequest) -> TenantId | None:
-    """The tenant whose provider began the session; None: a password did."""
+    """Return the tenant whose provider started the session; None if a password or passkey did."""
     tenant_id = request.session.get(_BY_PROVIDER)
     return None if tenant_id is None else TenantId(tenant_id)
 
@@ -27,22 +27,22 @@ def provider_of(request: HttpRequest) -> TenantId | None:
 def set_session_provider(
     request: HttpRequest, tenant_id: TenantId | None, signed_in_at_s: int | None
 ) -> None:
-    """`signed_in_at_s`: as in `Arrival`."""
+    """Remember the provider of the sign-in. `signed_in_at_s`: see `SsoLogin`."""
     if tenant_id is None:
         request.session.pop(_BY_PROVIDER, None)
     else:
         request.session[_BY_PROVIDER] = tenant_id
-        # A provider that writes the future would make its people fresh until then.
+        # A time in the future would count as a recent authentication until then.
         request.session[_BY_PROVIDER_AT] = min(signed_in_at_s or 0, int(time.time()))
 
 
 def signed_in_at_s(request: HttpRequest) -> int:
-    """When he showed a provider who he is, in seconds since 1970; 0: none says."""
+    """Return the Unix time of the authentication at the provider; 0 if unknown."""
     return int(request.session.get(_BY_PROVIDER_AT, 0))
 
 
 def password_session_required(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """For pages on what opens the account everywhere: no provider's matter."""
+    """Guard pages for account-wide credentials, which provider sessions must not change."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:

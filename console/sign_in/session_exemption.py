@@ -1,4 +1,4 @@
-"""Sparing the session of whoever changes how people sign in: a mistake can be mended by it."""
+"""Keeps the session of an administrator who changes sign-in settings: they can undo a mistake."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ _MENDING_S: Final = 3600
 
 @contextmanager
 def exempt_session(request: HttpRequest, tenant_id: TenantId, email: str) -> Iterator[str | None]:
-    """Its key. Where the change would have ended the session, it goes on for an hour."""
+    """Yield the session's key. If the change would end the session, keep it for one more hour."""
     before = find_owning_tenant(email)
     yield request.session.session_key
     if tenant_id in (before, find_owning_tenant(email)):

@@ -1,11 +1,11 @@
-"""Sessions in the database, found by a hash and sealed: a copy of the tables signs nobody in.
+"""Encrypted sessions in the database, found by a hash: a copy of the tables signs nobody in.
 
 The browser's cookie holds a random token. `session_key`, which Django and django-allauth store and
-compare, is the token's hash. Only `SessionStore.from_token` takes tokens: a `session_key` that is
-presented as a cookie is hashed once more and finds nothing.
+compare, is the token's hash. Only `SessionStore.from_token` takes tokens: a `session_key` presented
+as a cookie is hashed again and finds nothing.
 
-What a session remembers may be a secret (an invitation's token, a second factor that is being set
-up), so it is sealed, for its session alone.
+Session data may contain secrets (an invitation's token, a second factor during its setup). It is
+therefore encrypted and bound to its session.
 """
 
 import hashlib
@@ -22,14 +22,16 @@ from caret.foundation.crypto.aead import DecryptionFailed, seal, unseal
 from caret.foundation.crypto.key_derivation import derive_key
 from tenants.identity.members.access_changes import announce
 
-# The tables have room for 40 characters: these are 240 of SHA-256's 256 bits.
+# The tables have room for 40 characters, which hold 240 of the 256 bits of SHA-256.
 _KEY_BYTES: Final = 30
 _TOKEN_BYTES: Final = 32
 
 
 class SessionKey(str):
-    """The stored session key. It keeps the token that it was derived from, so that another
-    `SessionStore` of this key, such as django-allauth makes within a request, can set the cookie.
+    """The stored session key, which remembers the token that it was derived from.
+
+    django-allauth creates further `SessionStore` objects with this key during a request. They need
+    the token to set the cookie.
     """
 
     __slots__ = ("token",)
@@ -47,7 +49,7 @@ class SessionKey(str):
 class SessionStore(db.SessionStore):
     @classmethod
     def from_token(cls, token: str | None) -> Self:
-        """Return the session of a cookie; an empty one for a cookie that opens none."""
+        """Return the session of a cookie; an empty session for an unknown cookie."""
         return cls(SessionKey.of_token(token) if token else None)
 
     @property
@@ -64,7 +66,7 @@ class SessionStore(db.SessionStore):
         return b64encode(seal(_sealing_key(), text, bound_to=self._bound_to())).decode()
 
     def decode(self, session_data: bytes | str) -> dict[str, Any]:
-        """Return nothing for what another key has sealed, or none: the session has ended."""
+        """Return no data if another key encrypted it or it is malformed: the session has ended."""
         try:
             text = unseal(_sealing_key(), b64decode(session_data), bound_to=self._bound_to())
         except (DecryptionFailed, ValueError):
@@ -83,7 +85,7 @@ class SessionStore(db.SessionStore):
 
 
 class HashedSessions(SessionMiddleware):
-    """As Django's own, with a token in the cookie in place of the session's key."""
+    """Django's session middleware, with a token in the cookie instead of the session key."""
 
     def process_request(self, request: HttpRequest) -> None:
         token = request.COOKIES.get(settings.SESSION_COOKIE_NAME)

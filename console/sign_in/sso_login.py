@@ -1,7 +1,7 @@
-"""Where sign-ins by identity providers end, whatever they speak.
+"""The last step of every sign-in through an identity provider, whatever the protocol.
 
-Who is signed in already, and is asked to show once more who he is, has to have signed in there
-since: a provider that answers out of a session of its own has asked nobody.
+A signed-in user who must reauthenticate needs a new authentication at the provider: a provider that
+answers from its own session has not checked the user again.
 """
 
 from dataclasses import dataclass, field
@@ -45,15 +45,15 @@ FAILED: Final = gettext_noop(
 
 @dataclass(frozen=True, slots=True)
 class SsoLogin:
-    """Whom a tenant's identity provider has let in."""
+    """A user whom a tenant's identity provider authenticated."""
 
     tenant_id: TenantId
     email: str = field(repr=False)
     name: str = field(repr=False)
-    target: str | None  # where he wanted to be; None: nowhere in particular
-    # When he showed the provider who he is, by its clock, since 1970; None: it does not say.
+    target: str | None  # the page that the user wanted; None: no particular page
+    # Unix time of the authentication, by the provider's clock; None: the provider does not say.
     signed_in_at_s: int | None
-    # When it was asked to have him show it once more, since 1970; None: it was not.
+    # Unix time of our request for a new authentication; None: we did not request one.
     asked_again_at_s: int | None
 
 
@@ -89,7 +89,7 @@ def complete_sso_login(request: HttpRequest, arrival: SsoLogin) -> HttpResponse:
 def _why_not_confirmed(
     request: HttpRequest, arrival: SsoLogin, asked_at_s: int, user_id: UserId
 ) -> str | None:
-    """Of _NOT_CONFIRMED. None: he has shown who he is."""
+    """Return a key of _NOT_CONFIRMED; None if the user has reauthenticated."""
     if str(request.user.pk) != str(user_id):
         return "another_person"
     if (arrival.signed_in_at_s or 0) < asked_at_s - _CLOCKS_DIFFER_S:
@@ -112,8 +112,11 @@ def refuse(
     message: str = FAILED,
     detail: str = "",
 ) -> HttpResponse:
-    """Refuse what the tenant's identity provider answers. `reason`: one of a fixed set, for the
-    audit log; `detail`: may quote the answer, for the process log only."""
+    """Refuse the response of a tenant's identity provider.
+
+    `reason` is one of a fixed set, for the audit log. `detail` may quote the response. It is for
+    the process log only.
+    """
     _note_refusal(request, tenant_id, reason, detail)
     return login_error(request, message)
 

@@ -1,4 +1,4 @@
-"""`{{ record.language|named:"language" }}`: what people call it."""
+"""`{{ record.language|named:"language" }}`: the display name of a language or an editor."""
 
 from typing import Final
 

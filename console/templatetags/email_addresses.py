@@ -1,4 +1,4 @@
-"""`{{ row.email|breakable }}`: an address that does not fit breaks where people would break it."""
+"""`{{ row.email|breakable }}`: an e-mail address that may wrap at a readable place."""
 
 from typing import Final
 
@@ -11,5 +11,5 @@ register: Final = template.Library()
 
 @register.filter
 def breakable(text: str) -> SafeString:
-    """After its @, if it has one."""
+    """Return the escaped text, which may wrap after its @."""
     return mark_safe(conditional_escape(text).replace("@", "@<wbr>"))  # noqa: S308  # escaped above

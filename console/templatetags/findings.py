@@ -1,4 +1,4 @@
-"""`{{ verdict|told }}`: a sentence about a request, in the reader's language."""
+"""`{{ verdict|translate_finding }}`: a sentence about a request, in the reader's language."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What base.html asks about the request: navigation and preferences."""
+"""Tags of base.html: navigation and preferences of the request."""
 
 from django import template
 from django.http import HttpRequest

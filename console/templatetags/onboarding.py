@@ -1,5 +1,7 @@
 """`{% shows_first_steps request member as is_shown %}`: for the overview, without a query.
-Whoever has done all steps, or put them away, has it in a cookie."""
+
+A cookie remembers that a user has completed or dismissed the steps.
+"""
 
 from django import template
 from django.http import HttpRequest

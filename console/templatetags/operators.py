@@ -1,5 +1,4 @@
-"""`{% operators_asset NAME %}`: the address of a file of the operators' pages; and how they write
-shares, times and what is not known."""
+"""`{% operators_asset NAME %}`: the URL of an operators' file; and filters for their figures."""
 
 from typing import Final
 
@@ -21,13 +20,13 @@ def operators_asset(name: str) -> str:
 
 @register.filter
 def percent(value: float | None) -> str:
-    """0.934 -> 93.4%, in the reader's language."""
+    """Return 0.934 as 93.4%, in the reader's format."""
     return UNKNOWN if value is None else share(value)
 
 
 @register.filter
 def whole_percent(share: float) -> int:
-    """Of a meter, which is full at 100."""
+    """Return the fill level of a meter, 0 to 100."""
     return max(0, min(100, round(share * 100)))
 
 
@@ -46,7 +45,7 @@ def count(value: float | None, digits: int = 0) -> str:
 
 @register.filter
 def unlocalized(value: float) -> str:
-    """For a script: a point in every language."""
+    """Return the number for a script: with a decimal point in every language."""
     return f"{value:g}"
 
 

@@ -1,5 +1,4 @@
-"""`{{ row.reason|said_reason }}`: why somebody changed a policy, in the reader's language
-where it is Caret that says so."""
+"""`{{ row.reason|said_reason }}`: the reason of a policy change; translated if Caret wrote it."""
 
 from django import template
 

@@ -1,1 +1,1 @@
-"""What pages about usage share: which part of which time is asked about, and numbers as text."""
+"""The common parts of usage pages: period and filters of the URL, and numbers as text."""

@@ -1,8 +1,8 @@
-"""What languages and editors are called: requests name them as programs do.
+"""Display names of languages and editors, which requests name by identifiers.
 
     named("language", "csharp")  ->  C#            named("editor", "vscode")  ->  VS Code
 
-Files and addresses keep the programs' names.
+Files and URLs keep the identifiers.
 """
 
 from typing import Final
@@ -89,7 +89,7 @@ _LANGUAGES: Final = {
     "xquery": "XQuery",
     "zsh": "Zsh",
 }
-# The same under other names: told apart, as the numbers of each are its own.
+# Other identifiers of the same languages. They stay separate, because each has its own numbers.
 _ALIASES: Final = {
     "c#": "csharp",
     "c++": "cpp",
@@ -128,8 +128,7 @@ _TABLES: Final = {"language": _LANGUAGES, "editor": _EDITORS}
 
 
 def named(kind: str, value: str) -> str:
-    """As people write it, of the kinds that have such names; others (models, variants) are told as
-    they are."""
+    """Return the display name. Kinds without display names (models, variants) are unchanged."""
     table = _TABLES.get(kind)
     if table is None:
         return value

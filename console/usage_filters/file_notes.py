@@ -1,4 +1,4 @@
-"""What a page says beside its figures, as the last lines of its file."""
+"""The notes beside a page's figures, as the last lines of its CSV file."""
 
 from datetime import datetime
 from typing import Protocol
@@ -13,15 +13,15 @@ from console.usage_filters.filter_form import UsageFilters
 class CompleteFigures(Protocol):
     @property
     def complete_until(self) -> datetime | None:
-        """None: nothing was counted yet."""
+        """The end of the complete figures; None if nothing was counted yet."""
 
     @property
     def min_users(self) -> int:
-        """Groups of fewer are not shown; 1: it is one's own."""
+        """Smaller groups are suppressed; 1: the user's own figures."""
 
 
 def notes_of_figures(question: UsageFilters, found: CompleteFigures) -> list[str]:
-    """A file's hours have their zone, its days have none."""
+    """Return the notes. Hours contain their time zone; days do not, so a note names it."""
     notes = [_complete(found.complete_until)]
     if not question.is_hourly:
         notes.append(gettext("Dates are in UTC and inclusive."))

@@ -1,9 +1,9 @@
-"""Which time, and which part of the usage, a page's address asks about.
+"""The period and the filters in a usage page's URL.
 
     ?range=7d&language=python          ?range=custom&start=2026-11-01&end=2026-11-15
 
-A day's hours are those of the clock; longer times are whole days in UTC, as roll-ups, reports and
-exports have them, the last of them is part of it.
+The 24 hours are clock hours. Longer periods are whole UTC days, as in rollups, reports and exports,
+and include their last day.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ RANGES: Final[Mapping[str, str | Promise]] = {
 }
 _DEFAULT: Final = "7d"
 _MAX_NAME: Final = 100
-UNKNOWN: Final = "-"  # in an address: what the client did not tell, which is an empty text
+UNKNOWN: Final = "-"  # in URLs: the client sent no value, stored as ""
 _LABELS: Final[Mapping[str, str | Promise]] = {
     "language": _("Language"),
     "editor": _("Editor"),
@@ -70,7 +70,7 @@ class UsageFilterForm(forms.Form):
             self.add_error("end", _("The end is before the start."))
         elif (end - start).days >= MAX_DAYS:
             self.add_error("end", _("Choose a period of up to one year."))
-        elif not 1900 <= start.year <= 9000 or end.year > 9000:  # far from where dates end
+        elif not 1900 <= start.year <= 9000 or end.year > 9000:  # far from the first and last date
             self.add_error("start", _("There is no data for this period."))
 
 
@@ -97,12 +97,12 @@ class RangeLink:
 
 @dataclass(frozen=True, slots=True)
 class UsageFilters:
-    """What the address says, understood."""
+    """The parsed and checked parameters of the URL."""
 
     form: UsageFilterForm
     report_query: ReportQuery
     range: str
-    parameters: Mapping[str, str]  # of the address, those that say something
+    parameters: Mapping[str, str]  # the parameters that are set
 
     @property
     def is_invalid(self) -> bool:
@@ -118,7 +118,7 @@ class UsageFilters:
 
     @property
     def query(self) -> str:
-        """For links to other pages about the same."""
+        """Return the parameters for links to other pages with the same filters."""
         return urlencode(self.parameters)
 
     @property
@@ -171,7 +171,10 @@ class UsageFilters:
 
 
 def read_usage_filters(request: HttpRequest, *, now: datetime) -> UsageFilters:
-    """A question that is no good is one about the last days; its form says what is wrong."""
+    """Return the filters of the URL, or the default period if they are invalid.
+
+    The form then contains the errors.
+    """
     form = UsageFilterForm(request.GET)
     is_good = form.is_valid()
     said = form.cleaned_data if is_good else {}

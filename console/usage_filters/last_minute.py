@@ -1,4 +1,4 @@
-"""The last minute as text, for the page and for its live numbers."""
+"""The figures of the last minute as text, for the page and its live updates."""
 
 from typing import TypedDict
 
@@ -17,7 +17,7 @@ class LastMinuteText(TypedDict, total=False):
     p50: str
     p99: str
     cached: str
-    accepted: str  # missing for who may not see quality; – : by too few people
+    accepted: str  # missing if quality is not visible; "–": suppressed
     at: str
 
 

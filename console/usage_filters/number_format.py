@@ -1,4 +1,4 @@
-"""Numbers as people read them, in the language of the request."""
+"""Numbers in the format of the request's language."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,12 +9,12 @@ from django.utils.translation import gettext, pgettext
 from console.charts.chart import Unit
 
 _MANY: Final = 10_000
-_NOTEWORTHY: Final = 0.0005  # less than what is shown is no change
+_NOTEWORTHY: Final = 0.0005  # smaller changes would round to zero
 
 
 @dataclass(frozen=True, slots=True)
 class FigureChange:
-    """Since the period before."""
+    """The change from the previous period."""
 
     text: str
     icon: str  # rise | fall | same
@@ -22,7 +22,7 @@ class FigureChange:
 
 
 def number(value: float, num_decimals: int) -> str:
-    """Rounded: number_format cuts off."""
+    """Return the rounded number. number_format alone would truncate it."""
     rounded = round(value, num_decimals)
     return number_format(rounded, decimal_pos=num_decimals, use_l10n=True, force_grouping=True)
 
@@ -32,16 +32,16 @@ def count(value: float) -> str:
 
 
 def short_count(value: float) -> str:
-    """For axes: 12k, 3.4M."""
+    """Return the number for axes: 12k, 3.4M."""
     for size, letter in ((1_000_000, "M"), (1_000, "k")):
         if value >= size:
-            whole = (value * 10 / size) % 10 < 0.5  # no tenth to be shown
+            whole = (value * 10 / size) % 10 < 0.5  # no decimal to show
             return f"{number(value / size, 0 if whole else 1)}{letter}"
     return number(value, 0 if value == int(value) else 1)
 
 
 def percent(amount: object) -> str:
-    """12.5%, or in German 12,5 %."""
+    """Return 12.5%, or in German 12,5 %."""
     # Translators: in German "%(amount)s %%", with a no-break space.
     return pgettext("a percentage", "%(amount)s%%") % {"amount": amount}
 
@@ -51,7 +51,7 @@ def share(value: float) -> str:
 
 
 def axis_share(value: float) -> str:
-    amount = round(value * 100, 6)  # .3 * 100 is not quite 30
+    amount = round(value * 100, 6)  # .3 * 100 is not exactly 30
     return percent(number(amount, 0 if amount == int(amount) else 1))
 
 
@@ -70,8 +70,10 @@ def one_decimal(value: float) -> str:
 def change(
     now: float | None, before: float | None, *, is_share: bool = False, better: str = ""
 ) -> FigureChange | None:
-    """`better`: "more" or "less" is; "": neither. Of shares in percentage points. None: there is
-    nothing to compare with."""
+    """Return the change; None without a previous value. Shares change in percentage points.
+
+    `better` is "more", "less", or "" for neither.
+    """
     if now is None or before is None or (not is_share and not before):
         return None
     difference = now - before if is_share else now / before - 1

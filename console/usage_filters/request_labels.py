@@ -1,4 +1,4 @@
-"""What stages, triggers and protocols of a request are called: records name them as programs do."""
+"""Display names of stages, triggers and protocols, which records name by identifiers."""
 
 from collections.abc import Mapping
 from typing import Final

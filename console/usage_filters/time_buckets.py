@@ -1,4 +1,4 @@
-"""The times of a chart: each hour or day of what is asked about, those without usage, too."""
+"""The time axis of a chart: each hour or day of the period, also those without usage."""
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
@@ -20,7 +20,7 @@ def moments(question: UsageFilters) -> list[datetime]:
 
 
 def times(question: UsageFilters) -> list[Time]:
-    """Hours as the reader's clock has them, days as in UTC."""
+    """Return the labels: hours in the reader's time zone, days in UTC."""
     if question.is_hourly:
         local = map(timezone.localtime, moments(question))
         return [Time(date_format(at, "TIME_FORMAT")) for at in local]
@@ -30,7 +30,7 @@ def times(question: UsageFilters) -> list[Time]:
 def values(
     question: UsageFilters, rows: Iterable[ReportRow], of: Callable[[UsageCounters], Value]
 ) -> list[Value]:
-    """None where it is suppressed; what is not there is nothing."""
+    """Return the values over time. None: suppressed. Hours and days without usage count as zero."""
     by_key = {row.key: row.counts for row in rows}
     nothing = UsageCounters()
     found = (by_key.get(time_key(question.report_query, at), nothing) for at in moments(question))

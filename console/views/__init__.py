@@ -1,1 +1,1 @@
-"""One module a page."""
+"""The console's pages, one module for each page."""

@@ -1,7 +1,7 @@
-"""Accepting an invitation: by who is signed in, or by who gets an account with it.
+"""Accepting an invitation, as a signed-in user or with a new account.
 
-The mail's link carries the token once: it is moved into the session, so that it stands in no
-address that a browser keeps or sends on.
+The mail's link contains the token. It is moved into the session once, so that no URL that a browser
+stores or sends on contains it.
 """
 
 from typing import Final
@@ -35,14 +35,14 @@ from tenants.identity.members.operations import create_user
 from tenants.identity.sso.queries import provider_for
 from tenants.security.authorization.directory import find_user
 
-_SESSION_TOKEN: Final = "invitation"  # noqa: S105  # the name of a place, no token
+_SESSION_TOKEN: Final = "invitation"  # noqa: S105  # a session key, not a token
 MAX_NAME_CHARS: Final = 120
 UNAVAILABLE: Final = gettext_noop("This is not possible right now: Redis does not respond.")
 
 
 @require_GET
 def open_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Keeps nothing of a token that opens nothing: anybody can send any number of them."""
+    """Move the token into the session. An invalid token is not stored: anybody can send many."""
     try:
         throttled = count_request_of_network(address=client_address(request), what="invitation")
         if throttled is not None:
@@ -83,7 +83,7 @@ def _stage(request: HttpRequest, invited: OpenInvitation) -> str:
         if request.user.get_username() != invited.email:
             return "other"
         return "accept" if _may_open(request, invited) else "elsewhere"
-    # With an identity provider there is an account after the first sign-in, and no password ever.
+    # Users of an identity provider get their account at the first sign-in, and never a password.
     email = invited.email
     is_new = find_user(email=email) is None and provider_for(email) is None
     return "register" if is_new else "sign-in"
@@ -94,7 +94,10 @@ def _may_open(request: HttpRequest, invited: OpenInvitation) -> bool:
 
 
 def _joined(request: HttpRequest, token: str, invited: OpenInvitation) -> HttpResponse:
-    """Raises Refused, Busy."""
+    """Add the guest to the tenant.
+
+    Raises DomainError, TooManyHashes.
+    """
     if not _may_open(request, invited):
         raise Forbidden("Your identity provider can sign you in only to its own tenant.")
     if request.user.is_authenticated:
@@ -113,7 +116,7 @@ def _joined(request: HttpRequest, token: str, invited: OpenInvitation) -> HttpRe
 
 
 def _registered(request: HttpRequest, token: str, email: str) -> TenantId:
-    """The account comes with the membership or not at all. Raises Refused, Busy."""
+    """Create account and membership in one transaction. Raises DomainError, TooManyHashes."""
     if provider_for(email) is not None:
         raise Forbidden("Sign in through your identity provider first.")
     password = request.POST.get("password", "")
@@ -128,7 +131,7 @@ def _registered(request: HttpRequest, token: str, email: str) -> TenantId:
             guest=_guest(request, user_id), text=token, now=timezone.now()
         )
     user = check_password(request, email=email, password=password)
-    assert user is not None  # made a moment ago with this password
+    assert user is not None  # created a moment ago with this password
     perform_login(request, user, email_verification="none")
     return tenant_id
 

@@ -1,4 +1,4 @@
-"""The addresses of django-allauth's pages, by the names that it knows them by."""
+"""URLs of django-allauth's pages, under the names that django-allauth uses."""
 
 from allauth.mfa.recovery_codes.views import download_recovery_codes, view_recovery_codes
 from allauth.usersessions.views import list_usersessions
@@ -9,7 +9,7 @@ from console.sign_in.oidc import callback
 from console.sign_in.session import password_session_required
 from console.views import sign_in
 
-# What opens the account everywhere is no provider's matter.
+# Account-wide credentials, which sessions of identity providers must not change.
 _OWN = {
     "confirm": (mfa_views.confirm_by_password, "account_reauthenticate"),
     "confirm/code": (mfa_views.confirm_by_code, "mfa_reauthenticate"),

@@ -1,4 +1,4 @@
-"""What goes wrong, as a page for people and as a problem document for programs."""
+"""Error pages for people and problem documents for programs."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from console.api.problems import Problem, problem_response
 
 _API: Final = "/api/"
 _RETRY_AFTER_S: Final = 5
-# For people; programs read the standard's own words.
+# For people; programs get the standard titles.
 _TITLES: Final = {
     400: _("Bad request"),
     403: _("Not allowed"),

@@ -1,7 +1,7 @@
-"""An export's file, to whoever shows a link that is good: no session, no key.
+"""Download of an export's file by a signed URL, without session or key.
 
-Pieces are opened one at a time, each in a moment of the database's: a client that reads slowly
-holds one piece in memory and a place among the requests, and both for MAX_S at most.
+Chunks are read one at a time, each with a short database access. A slow client holds one chunk in
+memory and one request slot, both for at most MAX_S.
 """
 
 import threading
@@ -26,7 +26,7 @@ from tenants.base.errors import NotFound
 from tenants.compliance.exports.jobs.download import Download, find_link, open_download
 
 MAX_S: Final = 900.0
-MAX_AT_ONCE: Final = 2  # of one tenant, in this process
+MAX_AT_ONCE: Final = 2  # per tenant, in this process
 _BUSY: Final = Problem(
     429,
     "too_many_requests",
@@ -36,11 +36,11 @@ _BUSY: Final = Problem(
 
 
 class _ClientTooSlow(Exception):
-    """The client gets less than was promised, and sees it by the length."""
+    """Closes the connection early. The client notices by the missing bytes."""
 
 
 class _RunningDownloads:
-    """How many downloads of each tenant are on their way."""
+    """The number of running downloads of each tenant."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -74,8 +74,11 @@ def export_file(request: HttpRequest, token: str) -> HttpResponseBase:
 
 
 def _begin(request: HttpRequest, token: str) -> StreamingHttpResponse:
-    """In the trail is only what is given: there is a place for it before it is opened. Raises
-    NotFound, ProblemRaised."""
+    """Start the download. Raises NotFound, ProblemRaised.
+
+    The download slot is acquired first: opening the download writes an audit entry, which must
+    exist only for files that are really sent.
+    """
     now = timezone.now()
     link = find_link(token=token, now=now)
     take_request(f"export-file:{link.tenant_id}")
@@ -101,13 +104,13 @@ def _answer(request: HttpRequest, found: Download) -> StreamingHttpResponse:
 
 def _refusal(problem: Problem) -> HttpResponseBase:
     response = problem_response(problem)
-    # Django logs the address of what is refused, and a link that is good would stand in the log.
+    # Django would log the URL of an error, and the log would then contain a valid signed URL.
     vars(response)["_has_been_logged"] = True
     return response
 
 
 class _DownloadBody:
-    """Django closes it with the response, also when the client has left before the first piece."""
+    """Closed by Django with the response, even if the client leaves before the first chunk."""
 
     def __init__(self, found: Download) -> None:
         self._pieces = found.read_pieces()
@@ -121,8 +124,11 @@ class _DownloadBody:
             running.release_slot(self._tenant_id)
 
     def _read_next(self) -> bytes | None:
-        """Leaves no connection behind: the next piece may be asked for in minutes. None: it was the
-        last. Raises _TooSlow."""
+        """Return the next chunk, or None after the last. Raises _ClientTooSlow.
+
+        The database connection is closed, because the next chunk may be requested only minutes
+        later.
+        """
         if monotonic() > self._over_at_s:
             raise _ClientTooSlow
         try:
@@ -144,4 +150,4 @@ class _AsyncBody(_DownloadBody):
             while (piece := await sync_to_async(self._read_next)()) is not None:
                 yield piece
         finally:
-            self.close()  # a client that leaves cancels us here
+            self.close()  # a client that leaves cancels the task here

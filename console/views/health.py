@@ -1,4 +1,4 @@
-"""Whether this process answers. Asks nobody else: a console restarted does not mend Postgres."""
+"""The health check of this process. It checks nothing else: a restart would not repair Postgres."""
 
 from django.http import HttpRequest, HttpResponse
 

@@ -1,7 +1,7 @@
-"""Signing in by a passkey alone.
+"""Sign-in with a passkey alone.
 
-Not for people whom an identity provider lets in: they would come in by a passkey after their
-company has let them go.
+Users of an identity provider cannot use it: they could still sign in after their company has
+removed them from the provider.
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ BY_PROVIDER_ONLY: Final = gettext_noop(
 
 @require_http_methods(["GET", "POST"])
 def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
-    """The sign-in page's button leads here, and then what the browser has answered."""
+    """Handle the POST of the sign-in page's button, and then the browser's response."""
     target = next_page(request)
     if request.user.is_authenticated:
         return redirect(target)

@@ -1,7 +1,7 @@
-"""A real editor that is suggested to by the gateway, with the numbers of each request.
+"""The playground: a real editor with suggestions from the gateway and each request's numbers.
 
-The page's script speaks to the gateway as an editor does, with a key of its own: given to it in the
-answer to a POST, and in no page, address, storage or log.
+The page's script talks to the gateway like an editor, with its own key. The key is only in the
+response to a POST, never in a page, URL, browser storage or log.
 """
 
 import secrets
@@ -35,7 +35,7 @@ _CURL: Final = """\
 curl {url}/v1/completions \\
   -H "Authorization: Bearer $CARET_API_KEY" -H "Content-Type: application/json" \\
   -d '{{"prompt": "def mean(values):\\n    return ", "suffix": "\\n", "max_tokens": 32}}'"""
-# By the names that the gateway knows.
+# By the gateway's language identifiers.
 LANGUAGES: Final = {
     "python": "Python",
     "javascript": "JavaScript",
@@ -67,7 +67,7 @@ def playground(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "texts": TEXTS,
     }
     response = render(request, "console/playground.html", context)
-    # CodeMirror brings its styles in an element that it makes; they are this answer's alone.
+    # CodeMirror adds a style element. The nonce allows it for this response only.
     response["Content-Security-Policy"] = policy_with(style_nonce=nonce, connects_to=_origin(url))
     return response
 
@@ -76,7 +76,7 @@ def playground(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.USE_PLAYGROUND)
 def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Each start makes a text and publishes a snapshot: a few a minute are enough for a person."""
+    """Create the playground's key. Limited, because each start also publishes a snapshot."""
     try:
         if not take_start_of_playground(user_id=str(member.actor.user_id)):
             return _refused(
@@ -100,7 +100,7 @@ def end(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def stream_url(gateway_url: str) -> str:
-    """http becomes ws, https wss."""
+    """Return the stream's URL: http becomes ws, https becomes wss."""
     return gateway_url.replace("http", "ws", 1).rstrip("/") + _STREAM
 
 

@@ -1,5 +1,7 @@
-"""Finding a page, a key, a member or a team by its name: what Ctrl+K asks, and a page of its own
-without scripts."""
+"""Search for pages, keys, members and teams by name.
+
+Ctrl+K uses it; it also works without scripts.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +21,7 @@ from tenants.identity.teams.search import TeamFilter, find_teams
 from tenants.security.authorization.actor import Actor
 
 _MAX_WORDS: Final = 8
-_MIN_CHARS: Final = 2  # of which things are looked for
+_MIN_CHARS: Final = 2  # shorter texts find only pages
 _MAX_THINGS: Final = 5  # of each kind
 
 
@@ -41,14 +43,14 @@ def search(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _is_meant(link: NavigationLink, asked: str) -> bool:
-    """Each word asked for begins one of the link's."""
+    """Return whether each search word begins a word of the link."""
     known = f"{link.title} {link.words}".casefold().split()
     words = asked.casefold().split()[:_MAX_WORDS]
     return all(any(name.startswith(word) for name in known) for word in words)
 
 
 def _things(actor: Actor, asked: str) -> list[SearchHit]:
-    """Those that the actor may see. Three queries at most."""
+    """Return the hits that the actor may see. Makes at most three queries."""
     if len(asked) < _MIN_CHARS:
         return []
     return [*_members(actor, asked), *_teams(actor, asked), *_keys(actor, asked)]

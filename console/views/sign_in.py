@@ -1,4 +1,4 @@
-"""Signing in and out, and choosing a tenant."""
+"""Sign-in, sign-out, and the choice of a tenant."""
 
 from http import HTTPStatus
 from typing import Final
@@ -63,7 +63,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 
 def _tried(request: HttpRequest, target: str) -> HttpResponse:
-    """Raises redis.RedisError, Busy."""
+    """Process the form. Raises redis.RedisError, TooManyHashes."""
     email, password = request.POST.get("email", ""), request.POST.get("password", "")
     provider = provider_for(email)
     if provider is not None or "single" in request.POST:
@@ -79,16 +79,18 @@ def _tried(request: HttpRequest, target: str) -> HttpResponse:
     if user is None:
         return sign_in_page(request, target, WRONG, 400)
     forgive_attempt(attempt)
-    # allauth's only function that takes a password checked by somebody else: it asks for the second
-    # factor, if there is one, and signs in then.
+    # allauth's only function for a password that other code has checked. It requires the second
+    # factor, if there is one, before the sign-in.
     login = Login(user=user, redirect_url=target, email_verification="none")
     response: HttpResponse = perform_password_login(request, {"email": user.email}, login)
     return response
 
 
 def _single_sign_on(request: HttpRequest, provider: Provider | None, target: str) -> HttpResponse:
-    """No password is checked, so wrong ones do not keep anybody from their provider. Raises
-    redis.RedisError."""
+    """Redirect to the identity provider. Raises redis.RedisError.
+
+    No password is checked, so wrong passwords do not block users of a provider.
+    """
     throttled = count_request_of_network(address=client_address(request))
     if throttled is not None:
         return throttled_page(request, target, throttled)
@@ -114,8 +116,10 @@ def switch_tenant(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def to_provider(
     request: HttpRequest, provider: Provider, target: str, *, again: bool = False
 ) -> HttpResponse:
-    """By way of a page: a form's answer may not lead elsewhere (Content-Security-Policy).
-    `again`: also who is signed in there."""
+    """Lead to the identity provider, by an extra page: the CSP forbids form redirects elsewhere.
+
+    `again` forces a new authentication of a user who is signed in there.
+    """
     try:
         with OUTWARD.acquire(provider.tenant_id):
             url = _way_in(request, provider, target, again=again)
@@ -127,7 +131,7 @@ def to_provider(
 
 
 def _way_in(request: HttpRequest, provider: Provider, target: str, *, again: bool) -> str:
-    """Raises OAuth2Error."""
+    """Return the provider's sign-in URL. Raises OAuth2Error."""
     if isinstance(provider, SamlProvider):
         return authn_request_url(request, provider, target, again=again)
     return authorization_url(request, provider.tenant_id, target, again=again)

@@ -1,4 +1,4 @@
-"""The public keys that verify what this installation signs, for anybody."""
+"""The public keys that verify this installation's signatures, without sign-in."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe

@@ -1,4 +1,4 @@
-"""Whether a document is as it was signed, as pages say it."""
+"""The result of a document's verification, for pages."""
 
 import json
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
-    kind: str  # of document
+    kind: str  # kind of document
     facts: list[tuple[str, str]]
-    reason: str = ""  # it is not good; "": it is
+    reason: str = ""  # reason of the failure; "": valid
 
     @property
     def is_good(self) -> bool:
@@ -17,7 +17,7 @@ class VerificationResult:
 
 
 def signed_fields(document: dict[str, Any]) -> list[tuple[str, str]]:
-    """As they were signed: names and values are the document's own."""
+    """Return the signed fields, with the names and values of the document."""
     return [
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         for name, value in sorted(document.items())

@@ -1,4 +1,4 @@
-"""As Django asks for them."""
+"""The formats, under the names that Django looks up."""
 
 from typing import Final
 

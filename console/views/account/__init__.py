@@ -1,1 +1,1 @@
-"""Pages about oneself."""
+"""Pages about the user's own account."""

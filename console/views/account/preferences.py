@@ -1,4 +1,4 @@
-"""Language, time zone, light or dark."""
+"""The page of display preferences: language, time zone, theme."""
 
 from typing import Final
 

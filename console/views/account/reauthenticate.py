@@ -1,4 +1,4 @@
-"""Confirming who is there, for whom an identity provider has signed in: he goes there once more."""
+"""Reauthentication of users of an identity provider: they sign in there again."""
 
 from urllib.parse import urlencode
 
@@ -25,6 +25,6 @@ def sign_in_again(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     provider = provider_for(member.email)
     if provider is not None and provider.tenant_id == provider_of(request):
         return to_provider(request, provider, target, again=True)
-    # By now another says who he is, or a password does.
+    # The domain now belongs to another provider, or to none: start a new sign-in.
     logout(request)
     return redirect(f"{reverse('console:sign-in')}?{urlencode({'next': target})}")

@@ -1,4 +1,4 @@
-"""Carrying on with what somebody sent before he was asked who he is."""
+"""Resuming a form that was stored while its sender reauthenticated."""
 
 from typing import Final
 

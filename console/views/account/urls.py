@@ -1,4 +1,4 @@
-"""Addresses of what belongs to every page, and to oneself."""
+"""URLs of the search and of the user's own account."""
 
 from django.urls import URLPattern, path
 

@@ -1,1 +1,1 @@
-"""The audit trail: search, before and after, and whether it is whole."""
+"""The audit log: search, changes of each entry, verification."""

@@ -1,4 +1,4 @@
-"""The trail itself, newest first. That somebody looked becomes an entry of it."""
+"""The entries of the audit log, newest first. Reading them is itself recorded as an entry."""
 
 import uuid
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class AuditEntryRow:
     who: str
     changes: list[DiffLine]
     action_url: str
-    actor_url: str  # "": nobody to ask for
+    actor_url: str  # "": no filter for this actor
     target_url: str
 
 
@@ -65,7 +65,7 @@ def entries(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def _found(
     request: HttpRequest, member: CurrentMember, form: AuditFilterForm
 ) -> Page[AuditEntryView]:
-    """Raises Invalid."""
+    """Return a page of entries that match the form. Raises InvalidValue."""
     if not form.is_valid():
         raise InvalidValue("filter", "This cannot be filtered.")
     return list_entries(
@@ -88,8 +88,11 @@ def _asked(member: CurrentMember, cleaned: dict[str, Any]) -> AuditFilter:
 
 
 def _actor(member: CurrentMember, text: str) -> str | None:
-    """An address stands for the member whose it is; one that none has stands for nobody, so that
-    nobody learns here who else has an account on the platform."""
+    """Return the actor to filter by; an e-mail address means the member with it.
+
+    An address of no member matches nothing, so that nobody can find out who else has an account on
+    the platform.
+    """
     if "@" not in text:
         return text or None
     found = find_member_by_email(actor=member.actor, email=text)

@@ -1,4 +1,4 @@
-"""Addresses of the audit trail's pages."""
+"""URLs of the audit log's pages."""
 
 from django.urls import URLPattern, path
 

@@ -1,4 +1,4 @@
-"""Is the trail whole? Asked here of this installation; offline, of nobody."""
+"""The verification of the audit log, with this installation's keys. It also works offline."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ _PAGE: Final = "console/audit/check.html"
 
 
 class _AskedForm(forms.Form):
-    after = forms.IntegerField(required=False)  # None: the newest
+    after = forms.IntegerField(required=False)  # None: the newest entries
 
 
 @require_http_methods(["GET", "POST"])

@@ -1,1 +1,1 @@
-"""Where the audit log is pushed to: webhooks and syslog servers."""
+"""Audit sinks: webhooks and syslog servers that receive the audit log."""

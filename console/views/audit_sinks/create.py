@@ -1,4 +1,4 @@
-"""A new sink. A webhook's secret is shown once, here."""
+"""Creation of an audit sink. A webhook's secret is shown only once, here."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""One sink: how it is doing, a test, once more from an entry on, no more."""
+"""One audit sink: its state, a test message, replay, deletion."""
 
 from typing import Final
 from uuid import UUID

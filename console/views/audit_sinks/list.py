@@ -1,4 +1,4 @@
-"""The list of sinks, and how each is doing."""
+"""The list of audit sinks with their states."""
 
 from typing import Final
 
@@ -32,7 +32,7 @@ def sinks(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         return _file(collect_rows(page_after))
     try:
         page = page_after(request.GET.get("cursor") or None, _LIMIT)
-    except InvalidValue:  # a cursor that is none
+    except InvalidValue:  # an invalid cursor
         return redirect("console:sinks")
     context = {
         "rows": [row_of(sink) for sink in page.rows],
@@ -43,7 +43,7 @@ def sinks(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _file(found: CsvRows[SinkView]) -> HttpResponse:
-    """Addresses without what may be a secret in them, as on the page."""
+    """Return the sinks as CSV. As on the page, addresses omit the parts that may be secret."""
     header = (
         *("name", "kind", "origin", "delivered_sequence", "waiting"),
         *("delivered_at", "failed_since", "created_at"),

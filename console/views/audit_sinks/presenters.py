@@ -1,4 +1,4 @@
-"""Sinks as pages show them."""
+"""Presentation of audit sinks."""
 
 from dataclasses import dataclass
 
@@ -14,9 +14,9 @@ from tenants.compliance.audit_sinks.queries import SinkView
 class SinkRow:
     sink: SinkView
     kind_name: str | Promise
-    kind: str  # of the component `state`
+    kind: str  # kind of the component `state`
     state: Promise
-    error: str  # what went wrong last; "": nothing did
+    error: str  # the last error; "": none
 
 
 def row_of(sink: SinkView) -> SinkRow:

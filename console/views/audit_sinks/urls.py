@@ -1,4 +1,4 @@
-"""Addresses of the sinks' pages."""
+"""URLs of the audit sinks' pages."""
 
 from django.urls import URLPattern, path
 

@@ -1,1 +1,1 @@
-"""What is paid: the plan, this month so far, the ledger, invoices, to whom they are made out."""
+"""Billing: the plan, the current month, the ledger, invoices, the billing profile."""

@@ -1,4 +1,4 @@
-"""To whom invoices are made out, and by whom they are issued."""
+"""The billing profile: the recipient of invoices and their issuer."""
 
 from typing import Final
 
@@ -95,7 +95,7 @@ def _initial(member: CurrentMember) -> dict[str, str]:
 
 
 def _changed(member: CurrentMember, form: CustomerForm) -> bool:
-    """False: the form says why."""
+    """Change the customer. Return False if the form has an error."""
     try:
         change_customer(actor=member.actor, customer=form.to_customer(), now=timezone.now())
     except InvalidValue as error:

@@ -1,4 +1,4 @@
-"""What was spent over time."""
+"""The chart of spending over time."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""An invoice's document as a page shows it: in the reader's language, with the same figures."""
+"""Presentation of invoices in the reader's language, with the issued figures."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -24,7 +24,7 @@ class ShownLine:
     name: str
     used_in: date
     quantity: int
-    is_tokens: bool  # priced by the million
+    is_tokens: bool  # priced per million
     is_seats: bool  # priced by the month, counted by the day
     price_micros: int
     amount_micros: int
@@ -37,14 +37,14 @@ class InvoicePage:
     month: date
     issued_on: date
     due_on: date
-    first: date  # of the period, both included
+    first: date  # first and last day of the period, both inclusive
     last: date
     lines: tuple[ShownLine, ...]
     subtotal_micros: int
-    credit_micros: int  # used up
+    credit_micros: int  # credit used by this invoice
     tax_micros: int
     total_micros: int
-    tax_percent: str  # 19 or 7.7
+    tax_percent: str  # such as 19 or 7.7
     corrected_micros: int  # by credit notes, before tax
 
 
@@ -82,6 +82,6 @@ def _line(line: InvoiceLine) -> ShownLine:
 
 
 def percent_of(tax: InvoiceTax) -> str:
-    """19, 7.7"""
+    """Return the tax rate in percent, such as 19 or 7.7."""
     whole, rest = divmod(tax.basis_points, 100)
     return number_format(f"{whole}.{rest:02}".rstrip("0").rstrip("."), use_l10n=True)

@@ -1,4 +1,4 @@
-"""Invoices and credit notes: the list, each of them, and its files."""
+"""Invoices and credit notes: the list, the documents and their files."""
 
 import hashlib
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def invoices(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     cursor = request.GET.get("cursor") or None
     try:
         page = page_of_invoices(actor=member.actor, limit=_LIMIT, cursor=cursor)
-    except InvalidValue:  # a cursor that is none
+    except InvalidValue:  # an invalid cursor
         return redirect("console:billing-invoices")
     context = {
         "rows": page.rows,
@@ -45,7 +45,7 @@ def invoices(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _reproducible(view: _View) -> _View:
-    """A document that the ledger does not give as it was issued is told, and not shown."""
+    """Show an error page if the ledger no longer reproduces the document as it was issued."""
 
     @wraps(view)
     def guarded(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""The ledger: each transaction with both of its sides."""
+"""The ledger: transactions with all their entries."""
 
 from typing import Any, Final
 
@@ -76,14 +76,14 @@ def ledger(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def _found(
     member: CurrentMember, form: LedgerFilterForm, cursor: str | None, limit: int
 ) -> Page[TransactionView]:
-    """Raises Invalid."""
+    """Return a page of transactions that match the form. Raises InvalidValue."""
     if not form.is_valid():
         raise InvalidValue("filter", "This cannot be filtered.")
     return page_of_ledger(actor=member.actor, limit=limit, cursor=cursor, asked=form.to_filter())
 
 
 def _file(found: CsvRows[TransactionView]) -> HttpResponse:
-    """A row for each side; debits are above 0."""
+    """Return the entries as CSV, one row each. Debits are above 0."""
     header = (
         *("day", "month", "transaction", "title", "account", "for", "quantity", "price_micros"),
         *("amount_micros", "currency", "booked_at"),

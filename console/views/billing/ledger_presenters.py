@@ -1,4 +1,4 @@
-"""Transactions of the ledger as pages show them."""
+"""Presentation of the ledger's transactions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.operations import SourceKind
 from tenants.billing.ledger.queries import LedgerEntryView, TransactionView
 
-# The day stands beside it; what was issued says its own number, and a correction its reason.
+# The page shows the day beside it. Documents have their number as title, corrections their reason.
 _TITLES: Final[dict[str, Promise]] = {
     SourceKind.USAGE: _("Tokens"),
     SourceKind.SEATS: _("Seats"),
@@ -24,11 +24,11 @@ _TITLES: Final[dict[str, Promise]] = {
 class EntrySide:
     entry: LedgerEntryView
     account: str
-    what: str  # that was used; "": the other side
+    what: str  # product that was used; "": the other side
 
     @property
     def debit_micros(self) -> int | None:
-        """None: it stands on the other side."""
+        """The amount of a debit; None for a credit."""
         return self.entry.amount_micros if self.entry.amount_micros > 0 else None
 
     @property
@@ -40,9 +40,9 @@ class EntrySide:
 class TransactionRow:
     transaction: TransactionView
     title: str
-    amount_micros: int  # of each of its sides
+    amount_micros: int  # total of the debits, which equals the credits
     sides: tuple[EntrySide, ...]
-    document: int | None  # the number of an invoice or a credit note; None: it is of neither
+    document: int | None  # number of the invoice or credit note; None: neither
 
 
 def row_of(

@@ -1,4 +1,4 @@
-"""The plan in force, this month so far, what is left of budgets, and what was spent over time."""
+"""The plan in force, the current month, the nearest budgets, and spending over time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,18 +33,18 @@ from tenants.billing.spending.queries import SpendingOverview, read_spending_ove
 
 _PAGE: Final = "console/billing/account.html"
 _PART: Final = "console/billing/_spent.html"
-_NUM_BUDGETS: Final = 5  # the list has all
+_NUM_BUDGETS: Final = 5  # the budgets' page lists all
 
 
 @dataclass(frozen=True, slots=True)
 class BillingPeriod:
     title: Promise
-    first: Callable[[date], date]  # from today
+    first: Callable[[date], date]  # first day, calculated from today
     is_by_month: bool = False
 
 
 def _a_year_before(day: date) -> date:
-    """Twelve months, this one included."""
+    """Return the first day of twelve months that end with this one."""
     return next_month(month_of(day).replace(year=day.year - 1))
 
 

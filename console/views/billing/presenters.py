@@ -1,4 +1,4 @@
-"""What an account's pages show of it."""
+"""Presentation of prices, usage and spending."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -27,14 +27,14 @@ _KINDS: Final[dict[PricedTokenKind, Promise]] = {
 @dataclass(frozen=True, slots=True)
 class PriceRow:
     tier: Promise
-    prompt: int  # micros for a million
+    prompt: int  # micros per million tokens
     cached_prompt: int
     generated: int
 
 
 @dataclass(frozen=True, slots=True)
 class SpendRow:
-    """Of a day or a month."""
+    """Spending of a day or a month."""
 
     begins_on: date
     seats_micros: int
@@ -48,7 +48,7 @@ class SpendRow:
 
 @dataclass(frozen=True, slots=True)
 class UsedRow:
-    """What a line of this month has come to."""
+    """Usage and cost of one ledger line in this month."""
 
     line: str
     name: str
@@ -66,7 +66,7 @@ def price_rows(price: PlanPrice) -> list[PriceRow]:
 
 
 def name_of(line: str) -> str:
-    """Of what is counted and priced on its own."""
+    """Return the name of a ledger line, which is counted and priced separately."""
     known = LINES.get(line)
     if known is None:
         return str(_("Seats")) if line == SEATS else line
@@ -74,7 +74,7 @@ def name_of(line: str) -> str:
 
 
 def used_rows(days: Iterable[DayLine], month: date) -> list[UsedRow]:
-    """Seats first, then tokens by tier and kind."""
+    """Return the rows of a month: seats first, then tokens by tier and kind."""
     quantities: defaultdict[str, int] = defaultdict(int)
     amounts: defaultdict[str, int] = defaultdict(int)
     for each in days:
@@ -89,7 +89,7 @@ def used_rows(days: Iterable[DayLine], month: date) -> list[UsedRow]:
 
 
 def spent_by_day(days: Iterable[DayLine], first: date, last: date) -> list[SpendRow]:
-    """Each day from `first` to `last`, those without anything too."""
+    """Return a row for each day from `first` to `last`, also for days without spending."""
     sums = _sums((each.day, each) for each in days)
     num_days = (last - first).days + 1
     return [_spent(first + number * ONE_DAY, sums) for number in range(num_days)]
@@ -106,7 +106,7 @@ _Sums = dict[tuple[date, str], int]
 
 
 def _sums(dated: Iterable[tuple[date, DayLine]]) -> _Sums:
-    """By when, and a tier or seats."""
+    """Return the sums by start date and by tier or seats."""
     sums: defaultdict[tuple[date, str], int] = defaultdict(int)
     for begins_on, each in dated:
         sums[begins_on, each.line.partition(".")[0]] += each.amount_micros

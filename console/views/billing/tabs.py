@@ -1,4 +1,4 @@
-"""The pages of the area, as tabs; who may see one may see all."""
+"""The pages of billing as tabs. A user who may see one may see all."""
 
 from typing import Final
 

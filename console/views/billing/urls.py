@@ -1,4 +1,4 @@
-"""Addresses of the pages about what is paid."""
+"""URLs of the billing pages."""
 
 from django.urls import URLPattern, path
 

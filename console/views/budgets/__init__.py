@@ -1,1 +1,1 @@
-"""Budgets: how much of each is spent, who was told, and their limits."""
+"""Budgets: their limits, spending and alerts."""

@@ -1,4 +1,4 @@
-"""A new budget."""
+"""Creation of a budget."""
 
 from typing import Final
 
@@ -32,7 +32,7 @@ _INITIAL: Final = {"scope": BudgetScope.TENANT.value, "is_hard": True}
 @permission_required(Permission.WRITE_BUDGETS)
 def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     currency = read_currency(actor=member.actor)
-    # The newest teams; of more than there are here the API makes budgets.
+    # The newest teams; for others, the API can create budgets.
     teams = page_of_teams(actor=member.actor, limit=MAX_PAGE, cursor=None).rows
     if request.method == "GET":
         form = NewForm(initial=_INITIAL, teams=teams)

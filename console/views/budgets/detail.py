@@ -1,4 +1,4 @@
-"""One budget: what is spent, who was told, its terms, its webhook's secret, no more."""
+"""One budget: spending, alerts, terms, webhook secret, deletion."""
 
 from typing import Any, Final
 from uuid import UUID
@@ -73,7 +73,7 @@ def undo(
 @member_required
 @permission_required(Permission.WRITE_BUDGETS)
 def secret(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
-    """Asked for by POST: that somebody looked is an entry of the audit log."""
+    """Show the secret. It needs a POST because the audit log records the access."""
     found = find_webhook_secret(actor=member.actor, budget_id=budget_id, now=timezone.now())
     return _shown(request, member, budget_id, secret=found)
 
@@ -99,7 +99,7 @@ def delete(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
 
 
 def _version(request: HttpRequest) -> int:
-    """That the author has seen; 0, which none has, for what is no number."""
+    """Return the version that the user has seen; 0, which matches no budget, if it is no number."""
     try:
         version: int = forms.IntegerField().clean(request.POST.get("version", ""))
     except ValidationError:
@@ -108,7 +108,7 @@ def _version(request: HttpRequest) -> int:
 
 
 def _changed(member: CurrentMember, budget_id: UUID, form: ChangeForm) -> BudgetView | None:
-    """None: the form says why."""
+    """Change the budget. Return None if the form has an error."""
     try:
         return change_budget(
             actor=member.actor,

@@ -1,4 +1,4 @@
-"""What a form says of a budget: in units of money, which are micros behind it."""
+"""Forms of budgets. Users enter currency units, which are stored in micros."""
 
 import re
 from collections.abc import Iterable
@@ -19,8 +19,8 @@ from tenants.billing.budgets.queries import BudgetView
 from tenants.identity.teams.queries import TeamView
 from tenants.security.authorization.directory import find_user
 
-_DECIMALS: Final = 6  # of a unit: micros
-# By the operations' name of what is wrong.
+_DECIMALS: Final = 6  # digits after the point: micros
+# Field names of errors of the operations -> form fields.
 FIELDS: Final = {"limit_micros": "limit", "team_id": "team", "user_id": "person"}
 _SCOPES: Final = [
     (BudgetScope.TENANT.value, _("Whole tenant")),
@@ -30,9 +30,11 @@ _SCOPES: Final = [
 
 
 class AmountField(forms.DecimalField):
-    """As its reader writes it, groups of thousands too: Django takes those out only where it writes
-    them everywhere. What is no group is refused: 1,5 is no 15, and 0.375 in German neither 375 nor
-    three eighths."""
+    """A decimal number in the reader's format, also with thousands separators.
+
+    Django removes separators only in locales where it writes them everywhere. Misplaced separators
+    are errors: 1,5 must not become 15. In German, 0.375 means neither 375 nor three eighths.
+    """
 
     def to_python(self, value: Any) -> Any:
         separator = get_format("THOUSAND_SEPARATOR")
@@ -76,7 +78,7 @@ class TermsForm(forms.Form):
 
 
 class ChangeForm(TermsForm):
-    # That the author has seen: of two changes at once the second is told.
+    # The version that the user has seen: of two concurrent changes, the second gets an error.
     version = forms.IntegerField(min_value=1, max_value=2**31 - 1, widget=forms.HiddenInput)
 
 
@@ -92,7 +94,7 @@ class NewForm(TermsForm):
         field.choices = [("", "–"), *((str(each.id), each.name) for each in teams)]
 
     def to_target(self) -> BudgetTarget:
-        """What is named for another scope than the chosen one says nothing. Raises Invalid."""
+        """Return the budget's target, without fields of other scopes. Raises InvalidValue."""
         cleaned: dict[str, Any] = self.cleaned_data
         scope = BudgetScope(cleaned["scope"])
         if scope is BudgetScope.TENANT:
@@ -110,7 +112,7 @@ class NewForm(TermsForm):
 def initial_of(budget: BudgetView) -> dict[str, Any]:
     limit = Decimal(budget.limit_micros) / MICROS
     return {
-        # With cents: 500.00 and not 500.
+        # With cents: 500.00, not 500.
         "limit": max(limit, limit.quantize(Decimal("0.01")), key=_num_decimals),
         "is_hard": budget.is_hard,
         "webhook_url": budget.webhook_url,

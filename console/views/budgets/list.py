@@ -1,4 +1,4 @@
-"""The list of budgets, with what is spent of each."""
+"""The list of budgets with their spending."""
 
 from typing import Any, Final
 
@@ -33,7 +33,7 @@ def budgets(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         return _file(collect_rows(page_after))
     try:
         page = page_after(request.GET.get("cursor") or None, _LIMIT)
-    except InvalidValue:  # a cursor that is none
+    except InvalidValue:  # an invalid cursor
         return redirect("console:budgets")
     context: dict[str, Any] = {
         "rows": [(present_budget(each, each.currency), each) for each in page.rows],

@@ -1,4 +1,4 @@
-"""Budgets as pages show them."""
+"""Presentation of budgets and their alerts."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -21,16 +21,16 @@ _NEAR: Final = THRESHOLDS[-2]
 
 @dataclass(frozen=True, slots=True)
 class BudgetBar:
-    """What is spent of a budget."""
+    """The spending of a budget."""
 
     budget_id: UUID
     whose: str
     scope: Promise
     limit: str
     spent: str
-    left: str  # never below 0
-    percent: int  # rounded down; may be above 100
-    kind: str  # of the component `state`
+    left: str  # never negative
+    percent: int  # rounded down; may exceed 100
+    kind: str  # kind of the component `state`
     state: Promise
     is_hard: bool
     is_exhausted: bool
@@ -88,19 +88,19 @@ def _whose(scope: BudgetScope, holder_name: str | None) -> str:
 class SentAlert:
     delivery: DeliveryView
     is_webhook: bool
-    kind: str  # of the component `state`
+    kind: str  # kind of the component `state`
     state: Promise
-    error: str  # what went wrong last; "": nothing did
+    error: str  # the last error; "": none
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """One of those at which somebody is told."""
+    """A threshold that triggers alerts."""
 
     percent: int
     alert: AlertView | None  # None: not reached this month
     sent: tuple[SentAlert, ...]
-    is_in_next: bool  # passed at once with a higher one, whose message says it
+    is_in_next: bool  # passed together with a higher threshold, whose alert covers it
 
 
 def alert_rows(budget: BudgetView) -> list[Threshold]:

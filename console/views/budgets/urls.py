@@ -1,4 +1,4 @@
-"""Addresses of the budgets' pages."""
+"""URLs of the budgets' pages."""
 
 from django.urls import URLPattern, path
 

@@ -1,1 +1,1 @@
-"""What engines keep of a tenant's prompts: how often it is hit, and how it is forgotten."""
+"""The prefix cache of a tenant: its hits and its purge."""

@@ -1,4 +1,4 @@
-"""The tenant's namespace, and its hits over time and by language."""
+"""The tenant's cache namespace, and its hits over time and by language."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,4 +1,4 @@
-"""Has the engines' caches forgotten: asked first, by who has just shown who he is."""
+"""The purge of the tenant's prefix cache, after a confirmation and a step-up."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Addresses of the cache."""
+"""URLs of the prefix cache's pages."""
 
 from django.urls import URLPattern, path
 

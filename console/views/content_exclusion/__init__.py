@@ -1,1 +1,1 @@
-"""Pages about paths that are never sent: written, tried, and what was refused lately."""
+"""Content exclusion: the rules, their test, and recent refusals."""

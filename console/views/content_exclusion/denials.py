@@ -1,4 +1,4 @@
-"""What policies have refused or withheld lately: counts and reasons, never content."""
+"""Recent refusals by policies: counts and reasons, never content."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ from tenants.base.permissions import Permission
 from tenants.identity.members.queries import emails_of
 from tenants.policy.denials import DenialReport, count_denials
 
-_SPANS: Final = (7, 30, 90)  # days
-MAX_SHOWN: Final = 100  # rows
+_SPANS: Final = (7, 30, 90)  # in days
+MAX_SHOWN: Final = 100  # number of rows
 REASONS: Final = {
     "feature_disabled": _("Mode not allowed"),
     "model_not_allowed": _("Model not allowed"),
@@ -63,7 +63,7 @@ def _choices() -> list[tuple[str, str]]:
 class SpanForm(forms.Form):
     days = forms.ChoiceField(
         label=_("Period"),
-        choices=_choices,  # in the language of the reader, not of the first one
+        choices=_choices,  # a callable, so that each request gets its own language
         required=False,
     )
 
@@ -143,7 +143,7 @@ def _sorted(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list[De
 
 
 def _file(rows: list[DenialRow], *, are_all: bool) -> HttpResponse:
-    """All rows, not only those that a page has room for."""
+    """Return all rows as CSV, also those that do not fit on the page."""
     header = ("reason", "mode", "user", "count", "last_seen_at")
     cells = [(row.reason, row.mode, row.who, row.num, row.last_at) for row in rows]
     return csv_response(

@@ -1,4 +1,4 @@
-"""Content exclusion: the editor with its tester, which works on text that is not saved, too."""
+"""The editor of content exclusion, with a tester that also works on unsaved text."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -46,13 +46,13 @@ class ExclusionForm(PlaceForm):
 class PathTest:
     repository: str
     path: str
-    globs: list[tuple[str, str]]  # repository and pattern of each that excludes it; empty: none
+    globs: list[tuple[str, str]]  # repository and pattern of each match; empty: not excluded
 
 
 @dataclass(frozen=True, slots=True)
 class ExclusionEditor:
     form: ExclusionForm
-    replaces: int  # the version that its author has seen
+    replaces: int  # the version that the user has seen
     tested: PathTest | None = None
 
 
@@ -68,7 +68,7 @@ def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
 @require_http_methods(["GET", "POST"])
 @member_required
 def exclusion(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """POST's `step` is `test`, `review`, or `edit` for a draft that comes back from its review."""
+    """Show or process the editor. `step`: `test`, `review`, or `edit` for a draft under review."""
     held = get_policy(actor=member.actor)
     if request.method == "GET":
         return _read(request, member, held)
@@ -82,7 +82,7 @@ def exclusion(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _read(request: HttpRequest, member: CurrentMember, held: PolicyInForce) -> HttpResponse:
-    """As it is in force; and tried, where the address names a path."""
+    """Show the rules in force. If the URL names a path, test it."""
     in_force = held.policy.content_exclusion
     asked = PlaceForm(request.GET)
     tested = _tested(asked, in_force) if "path" in request.GET and asked.is_valid() else None
@@ -109,7 +109,7 @@ def _written(request: HttpRequest, member: CurrentMember, held: PolicyInForce) -
 
 
 def _exclusions(form: ExclusionForm) -> dict[str, tuple[str, ...]] | None:
-    """None: the form says why."""
+    """Return the entered rules; None if the form has an error."""
     if not form.is_valid():
         return None
     try:

@@ -1,4 +1,4 @@
-"""Addresses of content exclusion."""
+"""URLs of content exclusion."""
 
 from django.urls import URLPattern, path
 

@@ -1,1 +1,1 @@
-"""Experiments: variants side by side, and how sure the differences are."""
+"""Experiments: a comparison of their variants, with confidence intervals."""

@@ -1,4 +1,4 @@
-"""Each experiment's variants, what they came to, and how far they are from the control."""
+"""The variants of each experiment, with their metrics and their differences from the control."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _PART: Final = "console/experiments/_experiments.html"
 
 @dataclass(frozen=True, slots=True)
 class ExperimentMetric:
-    name: str  # of Measured
+    name: str  # attribute of VariantMetrics
     title: str | Promise
     better: str  # more | less
     is_share: bool
@@ -47,8 +47,8 @@ class ExperimentCell:
     title: str
     value: str
     interval: str
-    difference: str  # from the control's; "": it is the control, or nothing is known
-    kind: str  # of c-state: good | bad | off
+    difference: str  # from the control; "": this is the control, or unknown
+    kind: str  # kind of c-state: good | bad | off
     verdict: str
 
 

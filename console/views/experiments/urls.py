@@ -1,4 +1,4 @@
-"""The experiments' address."""
+"""The URL of the experiments."""
 
 from django.urls import URLPattern, path
 

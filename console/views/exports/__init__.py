@@ -1,1 +1,1 @@
-"""Exports: asked for, watched, fetched with their proofs."""
+"""Exports: request, progress, download, proof and verification."""

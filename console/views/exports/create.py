@@ -1,4 +1,4 @@
-"""Asking for an export."""
+"""The request for an export."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, time, timedelta
@@ -44,7 +44,7 @@ class NewExport(DateRangeForm):
         field = self.fields["definition"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [(each.name, gettext(each.title)) for each in known]
-        # A pack has one form: what is chosen there says nothing.
+        # An evidence pack has only one format: the field is ignored.
         self.fields["format"].required = self.data.get("definition") != PACK
 
     def to_request(self) -> ExportRequest:
@@ -93,7 +93,7 @@ def _shown(
 
 
 def _initial(request: HttpRequest) -> dict[str, object]:
-    """The month before this one: what is complete. Or what the page that leads here shows."""
+    """Return the days of the page that links here, or the previous month, which is complete."""
     last = timezone.now().astimezone(UTC).date().replace(day=1) - timedelta(days=1)
     return {
         "definition": request.GET.get("definition", ""),

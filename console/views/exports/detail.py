@@ -1,4 +1,4 @@
-"""One export: how far it is, its file, its proof."""
+"""One export: its progress, file and proof."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -30,7 +30,7 @@ _PART: Final = "console/exports/_export.html"
 
 
 def _in_conflict_told(view: _View[P]) -> _View[P]:
-    """What cannot be now is said on the export's page."""
+    """Show a Conflict as a message on the export's page."""
 
     @wraps(view)
     def guarded(
@@ -76,7 +76,7 @@ def proof(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpR
 @permission_required(Permission.EXPORT)
 @_in_conflict_told
 def fetch(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpResponse:
-    """By a link that is good for some minutes, as programs get it."""
+    """Redirect to a signed URL that is valid for some minutes, as for API users."""
     link = create_signed_url(actor=member.actor, build_id=export_id, now=timezone.now())
     return redirect("console:export-file", link.token)
 

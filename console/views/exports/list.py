@@ -1,4 +1,4 @@
-"""The list of exports. While one is under way, the list asks for itself again."""
+"""The list of exports. It reloads itself while an export is being built."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""Exports as pages show them."""
+"""Presentation of exports."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -33,17 +33,17 @@ class ExportRow:
     build: BuildView
     title: str
     media: str
-    kind: str  # of the component `state`
+    kind: str  # kind of the component `state`
     state: Promise
     is_under_way: bool
     is_ready: bool
-    percent: int | None  # None: not under way, or not known how much there is
-    last: datetime  # a moment of its last day
-    command: str  # that verifies the file
+    percent: int | None  # None: not being built, or total unknown
+    last: datetime  # a time on the last day
+    command: str  # verifies the file
 
 
 def row_of(build: BuildView, titles: dict[str, str]) -> ExportRow:
-    """`titles` by definition; one that is no more keeps its name."""
+    """Return the row. `titles` is by definition; a removed definition is shown by its name."""
     kind, state = _STATES[build.state]
     return ExportRow(
         build=build,
@@ -60,7 +60,7 @@ def row_of(build: BuildView, titles: dict[str, str]) -> ExportRow:
 
 
 def _percent(build: BuildView) -> int | None:
-    """Never 100 before it is finished: what is left is to seal and to sign."""
+    """Return the progress, below 100 until encryption and signature are done."""
     if build.state not in UNDER_WAY or not build.rows_expected:
         return None
     return min(99, 100 * build.rows_done // build.rows_expected)

@@ -1,4 +1,4 @@
-"""Addresses of the exports' pages."""
+"""URLs of the exports' pages."""
 
 from django.urls import URLPattern, path
 

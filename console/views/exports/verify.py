@@ -1,4 +1,4 @@
-"""Whether an export is as it was signed: what `manage.py verify_export` says offline."""
+"""The verification of an export, with the same result as `manage.py verify_export` offline."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ExportForm(forms.Form):
 @member_required
 @permission_required(Permission.EXPORT)
 def verify(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """By the public keys alone; nothing is kept of the files."""
+    """Verify the files by the public keys alone. The files are not stored."""
     is_sent = request.method == "POST"
     form = ExportForm(request.POST, request.FILES) if is_sent else ExportForm()
     verdict = _verdict(form) if is_sent and form.is_valid() else None
@@ -76,7 +76,7 @@ def _verdict(form: ExportForm) -> VerificationResult:
 
 
 def _verified(file: IO[bytes], proof: bytes | None, keys: PublicKeys) -> Document:
-    """A pack proves itself, and each file in it. Raises Broken."""
+    """Return the signed document. An evidence pack also proves its files. Raises BrokenExport."""
     if proof is None:
         return verify_pack(file, keys)
     document = verify_export(file, proof, keys)

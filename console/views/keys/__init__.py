@@ -1,1 +1,1 @@
-"""API keys: listed, made, looked at, rotated, revoked."""
+"""API keys: list, creation, details, rotation, revocation."""

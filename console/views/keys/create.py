@@ -1,4 +1,4 @@
-"""Making a key, which is shown once."""
+"""Creation of an API key, whose text is shown only once."""
 
 from typing import Final
 
@@ -68,7 +68,7 @@ def _shown(
 
 
 def _created(member: CurrentMember, form: NewKeyForm) -> CreatedKey | None:
-    """None: the form says why."""
+    """Create the key. Return None if the form has an error."""
     now = timezone.now()
     if not form.is_valid():
         return None
@@ -91,7 +91,7 @@ def _created(member: CurrentMember, form: NewKeyForm) -> CreatedKey | None:
 
 
 def _owner(member: CurrentMember, form: NewKeyForm) -> UserId:
-    """Raises Invalid."""
+    """Return the key's owner. Raises InvalidValue."""
     owner = find_member_by_email(actor=member.actor, email=form.cleaned_data["owner"])
     if owner is None:
         raise InvalidValue("owner", "No member has this e-mail address.")

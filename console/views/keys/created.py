@@ -1,4 +1,4 @@
-"""A key's text, shown this once, with the settings of editors that use it."""
+"""The page with an API key's text, shown once, and the editor settings that use it."""
 
 from django.http import HttpRequest, HttpResponse
 
@@ -13,7 +13,7 @@ from tenants.identity.api_keys.scopes import MODES
 def show_once(
     request: HttpRequest, member: CurrentMember, created: CreatedKey, *, is_new: bool = True
 ) -> HttpResponse:
-    """`is_new`: not rotated."""
+    """Show the text. `is_new` is False after a rotation."""
     completes = any(scope in MODES for scope in created.key.scopes)
     context = {
         "text": created.text,

@@ -1,4 +1,4 @@
-"""One key: what it is good for, who made it, who holds it, when it was used."""
+"""One API key: its scopes, creator, owner and last use."""
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
@@ -33,7 +33,7 @@ def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResp
 
 
 def key_or_404(member: CurrentMember, lookup_id: str) -> KeyView:
-    """Another tenant's, another's, and none are the same."""
+    """Return the key; answer 404 alike for unknown keys and keys that the member may not see."""
     try:
         return find_key(actor=member.actor, lookup_id=LookupId(lookup_id), now=timezone.now())
     except Forbidden as error:

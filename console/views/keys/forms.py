@@ -1,4 +1,4 @@
-"""The forms of making and rotating a key: lifetimes are those that the policy allows."""
+"""The forms to create and rotate an API key, with the lifetimes that the policy allows."""
 
 from datetime import datetime, time, timedelta
 from typing import Any, Final
@@ -20,13 +20,13 @@ ON_A_DAY: Final = "day"
 KEEP: Final = "keep"
 _DAYS: Final = (1, 7, 30, 90, 180, 365)
 _DEFAULT_DAYS: Final = 90
-_MAX_YEAR: Final = 9_000  # far from where dates end, in every time zone
+_MAX_YEAR: Final = 9_000  # far from the last date, in every time zone
 _MAX_NETWORKS_CHARS: Final = 2_000
 _OVERLAPS_H: Final = (0, 1, 24, 72, MAX_OVERLAP // timedelta(hours=1))
 
 
 class KeyLifetime(forms.Form):
-    """Base of both."""
+    """The lifetime fields of both forms."""
 
     lifetime = forms.ChoiceField(label=_("Expires"))
     day = forms.DateField(
@@ -46,7 +46,7 @@ class KeyLifetime(forms.Form):
         return self.cleaned_data
 
     def expires_at(self, now: datetime) -> datetime | None:
-        """A day ends where the reader is. None: never."""
+        """Return the expiry; a day ends in the reader's time zone. None: never."""
         lifetime = self.cleaned_data["lifetime"]
         if lifetime == NEVER:
             return None
@@ -110,13 +110,16 @@ class NewKeyForm(KeyLifetime):
         return self.cleaned_data
 
     def limit_lifetime(self, max_days: int | None) -> None:
-        """`max_days`: the policy's; None: no bound."""
+        """Offer the lifetimes of the policy. `max_days` None: unlimited."""
         endless = [(NEVER, gettext("Never"))] if max_days is None else []
         default = _DEFAULT_DAYS if max_days is None else min(_DEFAULT_DAYS, max_days)
         self.set_choices([*_lifetimes(max_days), *endless], str(default))
 
     def wanted_scopes(self) -> frozenset[KeyScope]:
-        """Of the API's, which other kinds are not shown, a service key's alone."""
+        """Return the chosen scopes.
+
+        Only service keys have API scopes; other kinds do not show them.
+        """
         named = list(self.cleaned_data.get("modes", ()))
         if self._is_service():
             named += self.cleaned_data.get("scopes", ())
@@ -143,11 +146,11 @@ class RotateKeyForm(KeyLifetime):
         overlap.choices = [(str(hours), _for(hours)) for hours in _OVERLAPS_H]
 
     def limit_lifetime(self, max_days: int | None) -> None:
-        """Never is not among them: to the operation, nothing is as before."""
+        """Offer the lifetimes except "never": for the operation, None keeps the current expiry."""
         self.set_choices([(KEEP, gettext("Unchanged")), *_lifetimes(max_days)], KEEP)
 
     def new_expiry(self, now: datetime) -> datetime | None:
-        """None: as before."""
+        """Return the new expiry; None keeps the current one."""
         return None if self.cleaned_data["lifetime"] == KEEP else self.expires_at(now)
 
 

@@ -1,4 +1,4 @@
-"""What the policy says of keys: how long they may live, and when idle ones are revoked."""
+"""The policy's rules for API keys: maximum lifetime, and revocation of idle keys."""
 
 from typing import Final
 
@@ -74,7 +74,7 @@ def _initial(held: PolicyInForce) -> dict[str, object]:
 
 
 def _set(member: CurrentMember, held: PolicyInForce, form: RulesForm) -> bool:
-    """False: the form says why."""
+    """Save the rules. Return False if the form has an error."""
     document = write_policy(held.policy) | {name: form.cleaned_data[name] for name in _FIELDS}
     try:
         set_policy(

@@ -1,4 +1,4 @@
-"""The list of keys: all of the tenant's, or one's own."""
+"""The list of API keys: the tenant's, or only the user's own."""
 
 from typing import Final
 
@@ -58,7 +58,7 @@ class FindKeys(forms.Form):
 
 
 class _LookForm(forms.Form):
-    """What the tabs choose."""
+    """The parameter of the tabs."""
 
     look = forms.ChoiceField(choices=[(each.value, "") for each in KeyConcern], required=False)
 
@@ -105,7 +105,7 @@ def keys(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _wanted(form: FindKeys, look: _LookForm, sorting: TableSorting[KeyOrder]) -> KeyFilter:
-    """What cannot be read is passed over: a link may be older than we are."""
+    """Return the filter without invalid values: a link may come from an older release."""
     form.is_valid()
     look.is_valid()
     kind, state = form.cleaned_data.get("kind"), form.cleaned_data.get("state")

@@ -1,4 +1,4 @@
-"""Keys as the pages show them."""
+"""Presentation of API keys."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -55,10 +55,10 @@ _TONES: Final = {KeyState.ACTIVE: "good", KeyState.EXPIRED: "off", KeyState.REVO
 @dataclass(frozen=True, slots=True)
 class KeyLine:
     key: KeyView
-    prefix: str  # as the key begins
+    prefix: str  # the start of the key's text
     kind_name: str
     state_name: str
-    tone: str  # of <c-state>
+    tone: str  # tone of <c-state>
     is_active: bool
     is_leaked: bool
     can_rotate: bool
@@ -68,7 +68,7 @@ class KeyLine:
 @dataclass(frozen=True, slots=True)
 class ScopeLine:
     name: str
-    code: str  # as the API writes it
+    code: str  # as in the API
 
 
 def key_lines(actor: Actor, keys: list[KeyView]) -> list[KeyLine]:
@@ -94,7 +94,7 @@ def key_line(actor: Actor, key: KeyView) -> KeyLine:
 
 
 def scope_lines(scopes: frozenset[KeyScope]) -> list[ScopeLine]:
-    """Kinds of completion first."""
+    """Return the scopes as lines, completion modes first."""
     names = MODE_NAMES | API_NAMES
     listed = sorted(stored(scopes), key=lambda code: (KeyScope(code) not in MODES, code))
     return [ScopeLine(str(names[KeyScope(code)]), code) for code in listed]

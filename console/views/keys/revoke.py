@@ -1,4 +1,4 @@
-"""Revoking a key, which is asked about first."""
+"""Revocation of an API key, after a confirmation."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect

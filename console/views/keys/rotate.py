@@ -1,4 +1,4 @@
-"""Giving a key a new text; the old one stays good for a while."""
+"""Rotation of an API key: it gets a new text, and the previous one works for a while."""
 
 from datetime import timedelta
 from typing import Final
@@ -73,7 +73,7 @@ def _shown(
 
 
 def _rotated(member: CurrentMember, key: KeyView, form: RotateKeyForm) -> CreatedKey | None:
-    """None: the form says why."""
+    """Rotate the key. Return None if the form has an error."""
     now = timezone.now()
     if not form.is_valid():
         return None

@@ -1,4 +1,4 @@
-"""Addresses of keys."""
+"""URLs of the API keys' pages."""
 
 from django.urls import URLPattern, path
 

@@ -1,4 +1,4 @@
-"""One member: what he may do, his teams, keys and consent; another role; his leaving."""
+"""One member: role, teams, keys and consent; change of role; removal."""
 
 import uuid
 from typing import Any, Final
@@ -131,12 +131,12 @@ def remove(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> H
 
 
 def _said(request: HttpRequest) -> Any:
-    """The form; or what a button that undoes a change says in its address."""
+    """Return the form's data, or for an undo button the role in its URL."""
     return {"role": request.GET["to"]} if "to" in request.GET else request.POST
 
 
 def _changed(request: HttpRequest, member: CurrentMember, found: MemberRow, form: RoleForm) -> bool:
-    """False: the form says why."""
+    """Change the role. Return False if the form has an error."""
     try:
         changed = change_role(
             actor=member.actor,

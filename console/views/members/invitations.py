@@ -1,4 +1,4 @@
-"""Inviting by mail, who was invited, sending a mail again, taking an invitation back."""
+"""Invitations: list, creation, sending again, revocation."""
 
 import uuid
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ from tenants.identity.invitations.queries import (
 )
 
 _PAGE_ROWS: Final = 25
-_POWERFUL: Final = frozenset({Role.OWNER, Role.ADMINISTRATOR})  # whoever makes one confirms it
+_POWERFUL: Final = frozenset({Role.OWNER, Role.ADMINISTRATOR})  # inviting to these: step-up
 _TONES: Final = {InvitationState.OPEN: "busy", InvitationState.ACCEPTED: "good"}
 
 
@@ -67,7 +67,7 @@ class InvitationRow:
     invitation: InvitationView
     role_name: str
     state_name: str
-    tone: str  # of <c-state>
+    tone: str  # tone of <c-state>
     can_send: bool
     can_revoke: bool
 
@@ -128,7 +128,7 @@ def invite_somebody(request: HttpRequest, member: CurrentMember) -> HttpResponse
 def send_again(
     request: HttpRequest, member: CurrentMember, invitation_id: uuid.UUID
 ) -> HttpResponse:
-    """A new one in place of the old, whose link works no more."""
+    """Replace the invitation by a new one. The old link stops working."""
     held = find_invitation(actor=member.actor, invitation_id=invitation_id, now=timezone.now())
     if held.role in _POWERFUL and (way := step_up_url(request, member)) is not None:
         return way
@@ -151,7 +151,7 @@ def revoke(request: HttpRequest, member: CurrentMember, invitation_id: uuid.UUID
 
 
 def _invite(request: HttpRequest, member: CurrentMember, email: str, role: Role) -> None:
-    """Raises Conflict, Forbidden, Invalid, LimitReached."""
+    """Invite by mail. Raises Conflict, Forbidden, InvalidValue, LimitReached."""
     made = create_invitation(
         actor=member.actor,
         email=email,

@@ -41,7 +41,7 @@ class FindMembers(forms.Form):
 @dataclass(frozen=True, slots=True)
 class MemberListRow:
     row: MemberDirectoryRow
-    name: str  # the address, where there is none
+    name: str  # or the address if there is none
     role_name: str
     teams: str
     ways: str
@@ -82,7 +82,7 @@ def members(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _wanted(form: FindMembers, sorting: TableSorting[MemberOrder]) -> MemberFilter:
-    """What cannot be read is passed over: a link may be older than we are."""
+    """Return the filter without invalid values: a link may come from an older release."""
     form.is_valid()
     role = form.cleaned_data.get("role")
     return MemberFilter(

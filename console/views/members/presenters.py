@@ -1,4 +1,4 @@
-"""Roles, ways of signing in and states, as pages name them."""
+"""Display names of roles, sign-in methods and invitation states."""
 
 from typing import Final
 
@@ -39,7 +39,7 @@ STATE_NAMES: Final[dict[InvitationState, Promise]] = {
 
 
 def role_choices(actor: Actor) -> list[tuple[str, str]]:
-    """Those that the actor may give; developers first, as most people are."""
+    """Return the roles that the actor may assign. Developers, the most common role, come first."""
     may_make_owners = actor.has_permission(Permission.WRITE_OWNERS)
     roles = [role for role in reversed(Role) if role is not Role.OWNER or may_make_owners]
     return [(role.value, f"{ROLE_NAMES[role]} · {ROLE_LEADS[role]}") for role in roles]

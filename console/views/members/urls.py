@@ -1,4 +1,4 @@
-"""Addresses of members."""
+"""URLs of the members' pages."""
 
 from django.urls import URLPattern, path
 

@@ -1,1 +1,1 @@
-"""Pages about what is held about oneself: consent, all of it as a file, one's policy."""
+"""The user's own data: consent, download, effective policy."""

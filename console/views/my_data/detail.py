@@ -1,4 +1,4 @@
-"""One's own consent, with the wording it is given to and the receipts it leaves; and one's data."""
+"""The user's own consent with its wordings and receipts, and the download of their data."""
 
 from dataclasses import dataclass
 from typing import IO, Any, Final, cast
@@ -45,14 +45,14 @@ TITLES: Final[dict[ConsentKind, Promise]] = {
 
 @dataclass(frozen=True, slots=True)
 class ConsentQuestion:
-    """What one is asked, and has answered."""
+    """A consent question and the user's answer."""
 
     kind: ConsentKind
     title: str
     wording: ConsentText
     is_given: bool
     is_allowed: bool  # by the tenant
-    is_content_capture_missing: bool  # which training wants first
+    is_content_capture_missing: bool  # training requires consent to content capture first
 
 
 @require_GET
@@ -85,7 +85,7 @@ def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @require_POST
 @member_required
 def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
-    """Names the wordings that the page has shown."""
+    """Give consent to the wordings that the page showed."""
     which = _kind(kind)
     given = get_own_consent(actor=member.actor).given
     is_training = which is ConsentKind.TRAINING
@@ -108,7 +108,7 @@ def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpRespons
 @require_http_methods(["GET", "POST"])
 @member_required
 def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
-    """Asks once, and nothing else: withdrawing is to be as easy as agreeing."""
+    """Withdraw after one question: withdrawing must be as easy as agreeing."""
     which = _kind(kind)
     given = get_own_consent(actor=member.actor).given
     if request.method == "GET":
@@ -135,7 +135,7 @@ def bundle(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
     name = f"caret-data-subject-{asked.user_id}.zip"
     try:
-        # Streamed: what is between us and the browser takes either kind.
+        # Streamed; middleware and server accept both response types.
         return cast(
             HttpResponse,
             temp_file_response(request, write, name=name, content_type="application/zip"),

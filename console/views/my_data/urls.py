@@ -1,4 +1,4 @@
-"""Addresses of the pages about oneself."""
+"""URLs of the user's own data."""
 
 from django.urls import URLPattern, path
 

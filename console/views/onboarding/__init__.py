@@ -1,1 +1,1 @@
-"""First steps: from signing in to a completion in one's editor."""
+"""Onboarding: the first steps from sign-in to a completion in the user's editor."""

@@ -1,4 +1,4 @@
-"""The page of first steps, which somebody may put away."""
+"""The page of the first steps, which users can dismiss."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.onboarding.steps import onboarding_steps
 
-# Kept in the browser, as preferences are: it says nothing of who somebody is.
+# Stored in the browser like preferences. It does not identify the user.
 PUT_AWAY_COOKIE: Final = "caret-start"
 _YEAR_S: Final = 365 * 24 * 3600
 

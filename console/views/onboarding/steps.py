@@ -1,4 +1,4 @@
-"""The steps, by what a role may do, and which of them facts show to be done."""
+"""The onboarding steps for the permissions of a role, and their completion."""
 
 from dataclasses import dataclass
 
@@ -15,13 +15,13 @@ from tenants.security.authorization.actor import Actor
 class SetupStep:
     title: str
     text: str
-    url_name: str  # where it is done
+    url_name: str  # page where the step is done
     button: str
     is_done: bool
 
 
 def onboarding_steps(actor: Actor) -> list[SetupStep]:
-    """In the order in which they are taken. Three queries at most."""
+    """Return the steps in their order. Makes at most three queries."""
     return [*_completing(actor), *_settling(actor)]
 
 

@@ -1,4 +1,4 @@
-"""Addresses of first steps."""
+"""URLs of the onboarding pages."""
 
 from django.urls import URLPattern, path
 

@@ -1,1 +1,1 @@
-"""The first page: five figures, usage over time, where it comes from, what it costs."""
+"""The first page: five figures, usage over time, its sources and costs."""

@@ -1,4 +1,4 @@
-"""What was asked, suggested and accepted over time."""
+"""Charts of requests, suggestions and acceptance over time."""
 
 from django.utils.translation import gettext
 
@@ -13,7 +13,7 @@ from tenants.usage.reports.queries import GroupBy
 
 
 def requests_chart(question: UsageFilters, found: Overview) -> Chart:
-    """Suggestions stand at the bottom: what is above them was asked for in vain."""
+    """Return the chart with suggestions at the bottom and requests without suggestion above."""
     rows = found.by[GroupBy.DAY]
     series = [
         Series(gettext("Suggestions"), values(question, rows, lambda counts: counts.suggestions)),
@@ -24,7 +24,7 @@ def requests_chart(question: UsageFilters, found: Overview) -> Chart:
 
 
 def accepted_chart(question: UsageFilters, found: Overview) -> Chart | None:
-    """None for who may not see quality."""
+    """Return the chart; None if the user may not see quality."""
     if found.quality is None or found.quality.counts is None:
         return None
     rows = found.by[GroupBy.DAY]

@@ -1,4 +1,4 @@
-"""The overview of a time and a part of the usage, as its address says."""
+"""The overview of the period and filters in its URL."""
 
 from typing import Any, Final
 
@@ -42,7 +42,7 @@ def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _shown(member: CurrentMember, question: UsageFilters, found: Overview) -> dict[str, Any]:
-    """Nothing where there were no requests at all, or where none may be told."""
+    """Return the figures; nothing if there were no requests or all are suppressed."""
     if found.total.counts is None or not found.total.counts.requests:
         return {}
     return {

@@ -1,4 +1,4 @@
-"""The five figures, in their order: first token, cancellation, cache, acceptance, engines' load."""
+"""The five figures in order: first token, cancellation, cache, acceptance, engine load."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -39,13 +39,13 @@ SOURCES: Final[dict[CounterOrigin, str | Promise]] = {
 @dataclass(frozen=True, slots=True)
 class OverviewFigure:
     label: str
-    value: str  # "": there is none
+    value: str  # "": unknown
     change: FigureChange | None
     definition: str
     source: str
-    url: str  # of the rows behind it
+    url: str  # the requests behind the figure
     tone: str = ""  # good | bad | ""
-    beside: str = ""  # what it is to be compared with
+    beside: str = ""  # for comparison, such as the target
 
 
 @dataclass(frozen=True, slots=True)

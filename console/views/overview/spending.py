@@ -1,4 +1,4 @@
-"""What the running month has cost, against the tenant's budget."""
+"""The current month's spending compared with the tenant's budget."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ from tenants.usage.reports.overview import Overview
 @dataclass(frozen=True, slots=True)
 class SpendLine:
     spent: str
-    limit: str  # "": there is no budget
+    limit: str  # "": no budget
     share: str
-    percent: int  # of the limit, 100 at most
+    percent: int  # of the limit, at most 100
     tone: str  # "" | warn | bad
     is_hard: bool
 
@@ -36,5 +36,5 @@ def spend_line(found: Overview) -> SpendLine | None:
 
 
 def _tone(part: float) -> str:
-    """As the budgets' alerts: from 80 percent, and when it is spent."""
+    """Return the tone. The limits are those of budget alerts: 80 percent and 100 percent."""
     return "bad" if part >= 1 else ("warn" if part >= 0.8 else "")

@@ -1,4 +1,4 @@
-"""Where the requests come from: the largest languages, editors and models."""
+"""The languages, editors and models with the most requests."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -26,20 +26,20 @@ _TITLES: Final[dict[GroupBy, str | Promise]] = {
 @dataclass(frozen=True, slots=True)
 class TopLine:
     name: str
-    url: str  # the same page, of it alone
+    url: str  # this page, filtered by the group
     requests: int
     requests_text: str
-    acceptance: str  # "": nobody told, or the reader may not see it
+    acceptance: str  # "": not reported, or not visible to the user
 
 
 @dataclass(frozen=True, slots=True)
 class TopList:
     title: str
     lines: list[TopLine]
-    most: int  # requests of the first
+    most: int  # requests of the first line
     num_more: int
-    num_hidden: int  # too small to be shown
-    url: str  # all of them
+    num_hidden: int  # suppressed because the groups are too small
+    url: str  # the list of all groups
 
 
 def tops(question: UsageFilters, found: Overview) -> list[TopList]:

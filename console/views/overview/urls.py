@@ -1,4 +1,4 @@
-"""The overview's address."""
+"""The URL of the overview."""
 
 from django.urls import URLPattern, path
 

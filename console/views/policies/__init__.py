@@ -1,7 +1,7 @@
-"""Pages about policies: in force, changed, by team and user, explained.
+"""Policies: view, change, overrides of teams and users, explanation.
 
-presenters.py            name, meaning and value of each field in words
-diff.py                  two policies side by side
+presenters.py            titles, meanings and values of the fields
+diff.py                  compares two policies
 forms.py                 converts a policy to form fields and back
 override_forms.py        the same for the override of a team or user
 review.py                shows the effect of a change, asks for a reason, saves

@@ -55,7 +55,7 @@ def in_force(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.WRITE_POLICY)
 def edit(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """A draft that comes back from its review is edited on."""
+    """Edit the policy in force, or continue with a draft that returns from its review."""
     if request.method == "GET":
         held = get_policy(actor=member.actor)
         draft = PolicyDraft(held.policy, held.version)
@@ -102,7 +102,7 @@ def history(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @require_GET
 @member_required
 def version(request: HttpRequest, member: CurrentMember, version: int) -> HttpResponse:
-    """As it was, and how it differs from another: the one before, unless `with` names one."""
+    """Show a version and its changes from the one before, or from the version in `with`."""
     found = find_version(actor=member.actor, version=version)
     other = whole_number(request.GET.get("with", ""))
     other = version - 1 if other is None else other

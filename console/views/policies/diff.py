@@ -1,4 +1,4 @@
-"""Two policies side by side, and one as a page shows it."""
+"""Differences of two policies, and the values of one policy."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from tenants.policy.three_way_merge import changed_fields
 
 @dataclass(frozen=True, slots=True)
 class FieldValue:
-    """A field, as it is."""
+    """A field with its value."""
 
     name: str
     title: str
@@ -28,7 +28,7 @@ class ValueGroup:
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A field, as it was and will be."""
+    """A changed field."""
 
     title: str
     removed: list[str]

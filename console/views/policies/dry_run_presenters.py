@@ -1,4 +1,4 @@
-"""What a dry run found, as the page says it."""
+"""Presentation of a dry run."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,14 +13,14 @@ MAX_SHOWN: Final = 50  # members, patterns
 @dataclass(frozen=True, slots=True)
 class ItemCount:
     title: str
-    num: int  # members
+    num: int  # number of members
 
 
 @dataclass(frozen=True, slots=True)
 class DryRunSummary:
     num_members: int
     num_affected: int
-    affected: list[str]  # the first; empty for who may not see members
+    affected: list[str]  # the first ones; empty if the user may not see members
     num_hidden: int
     lost: list[ItemCount]
     gained: list[ItemCount]

@@ -1,4 +1,4 @@
-"""What holds for somebody, and why a path is or is not sent for him."""
+"""The effective policy of a user, and the explanation whether a path is sent for them."""
 
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ _MAX_EMAIL_CHARS: Final = 254
 
 
 class WhoForm(forms.Form):
-    """Nobody: oneself."""
+    """The user to explain; empty means the signed-in user."""
 
     user_email = forms.CharField(
         label=_("Member's e-mail address"),

@@ -1,4 +1,4 @@
-"""Fields that forms of policies and of layers have in common, and their values as JSON."""
+"""The common fields of policy and override forms, and their conversion to JSON."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -12,14 +12,14 @@ from tenants.policy.document import MAX_BURST, MAX_KEY_DAYS, MAX_PER_MINUTE
 
 ALL: Final = "all"
 ONLY: Final = "only"
-# Bounds what a field takes before anything is checked; policies have bounds of their own.
+# A first bound for each field; policies have their own bounds.
 MAX_TEXT_CHARS: Final = 64_000
 _ROWS: Final = 4
 _MAX_DIGITS: Final = 9
 
 
 def lines_field(label: Any, hint: Any = "", *, rows: int = _ROWS) -> forms.CharField:
-    """One name or pattern a line."""
+    """Return a field with one name or pattern on each line."""
     attributes = {"class": "mono", "rows": rows, "spellcheck": "false", "autocapitalize": "off"}
     return forms.CharField(
         label=label,
@@ -59,7 +59,7 @@ def yes_field(label: Any, hint: Any = "") -> forms.BooleanField:
 
 
 def whole_number(text: str) -> int | None:
-    """As a page of ours writes one; None: this is none."""
+    """Return the number that one of our pages wrote; None if the text is no such number."""
     is_one = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
     return int(text) if is_one else None
 
@@ -73,7 +73,7 @@ def text_of(names: Iterable[str] | None) -> str:
 
 
 def names_of(cleaned: Mapping[str, Any], name: str) -> list[str] | None:
-    """None: all."""
+    """Return the chosen names; None for all."""
     return lines_of(cleaned[name]) if cleaned[f"{name}_which"] == ONLY else None
 
 
@@ -89,7 +89,7 @@ def initial_rate(name: str, rate: RateLimit | None) -> dict[str, int | None]:
 
 
 def rate_of(cleaned: Mapping[str, Any], name: str) -> dict[str, int] | None:
-    """None: no limit. Raises Invalid for half of one."""
+    """Return the rate; None for no limit. Raises InvalidValue if one of the numbers is missing."""
     per_minute, burst = cleaned[f"{name}_per_minute"], cleaned[f"{name}_burst"]
     if per_minute is None and burst is None:
         return None
@@ -100,7 +100,7 @@ def rate_of(cleaned: Mapping[str, Any], name: str) -> dict[str, int] | None:
 
 
 def add_refusal(form: forms.Form, error: InvalidValue) -> None:
-    """Beside its field, where the form has it; `limits.user.burst` is its `limits_user_burst`."""
+    """Add the error to its field if the form has it: `limits.user.burst` is `limits_user_burst`."""
     name = error.field.replace(".", "_")
     while name and name not in form.fields:
         name = name.rpartition("_")[0]

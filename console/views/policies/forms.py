@@ -1,5 +1,7 @@
-"""A policy as fields of a form, and back. Content exclusion has a page of its own: what a policy
-says of it is left as it is."""
+"""Conversion of a policy to form fields and back.
+
+Content exclusion has its own page, so this form leaves it unchanged.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -149,7 +151,7 @@ class PolicyForm(forms.Form):
 class FieldGroup:
     title: str
     lead: str
-    rows: list[list[BoundField]]  # those of one row stand side by side
+    rows: list[list[BoundField]]  # the fields of one row are side by side
 
 
 def groups_of(form: PolicyForm) -> Iterator[FieldGroup]:
@@ -180,7 +182,7 @@ def initial_of(policy: TenantPolicy) -> dict[str, Any]:
 
 
 def policy_of(cleaned: dict[str, Any], *, base: TenantPolicy) -> TenantPolicy:
-    """What the fields say, and of the rest what `base` says. Raises Invalid."""
+    """Return `base` changed by the form's fields. Raises InvalidValue."""
     document = write_policy(base) | {name: cleaned[name] for name in _AS_THEY_ARE}
     document |= {
         "features": cleaned["features"],

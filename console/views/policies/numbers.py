@@ -1,4 +1,4 @@
-"""Numbers in words' company, as the reader's language groups them."""
+"""Numbers within texts, grouped for the reader's language."""
 
 from django.utils.formats import number_format
 

@@ -1,4 +1,4 @@
-"""What is said of a team or a user, as fields of a form, and back."""
+"""Conversion of a policy override to form fields and back."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -81,7 +81,7 @@ def initial_of(layer: PolicyOverride) -> dict[str, Any]:
 
 
 def layer_of(cleaned: dict[str, Any]) -> PolicyOverride:
-    """Raises Invalid."""
+    """Return the override of the form's fields. Raises InvalidValue."""
     document = {
         **{name: cleaned[name] for name in _AS_THEY_ARE},
         "features": cleaned["features"] if cleaned["features_which"] == ONLY else None,

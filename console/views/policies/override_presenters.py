@@ -1,4 +1,4 @@
-"""What is said of a team or a user, in words: only what is said."""
+"""Presentation of policy overrides: only the fields that they set."""
 
 from django.utils.translation import gettext
 
@@ -14,7 +14,7 @@ from console.views.policies.presenters import (
 
 
 def layer_lines(layer: PolicyOverride) -> dict[str, list[str]]:
-    """By title; what is not said is not there."""
+    """Return the lines of each field that is set, by title."""
     features = None if layer.features is None else feature_lines(layer.features)
     lines = {
         gettext("Allowed completion modes"): features,

@@ -1,4 +1,4 @@
-"""What is said of teams and users beyond the tenant's policy: listed, written, lifted."""
+"""Policy overrides of teams and users: list, edit, remove, undo."""
 
 import json
 from typing import Any, Final
@@ -54,7 +54,7 @@ _MAX_EMAIL_CHARS: Final = 254
 
 
 class SubjectForm(forms.Form):
-    """A team, or a user."""
+    """A team or a user."""
 
     team = forms.ChoiceField(label=_("Team"), required=False)
     user_email = forms.CharField(
@@ -95,7 +95,7 @@ def layers(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.WRITE_POLICY)
 def choose(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Of whom something is to be said."""
+    """Choose the team or user of a new override."""
     form = SubjectForm(request.POST if request.method == "POST" else None)
     teams = page_of_teams(actor=member.actor, limit=MAX_PAGE, cursor=None).rows
     choices = [("", gettext("None")), *((str(team.id), team.name) for team in teams)]
@@ -114,7 +114,7 @@ def choose(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.WRITE_POLICY)
 def layer(request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID) -> HttpResponse:
-    """Written; a POST is checked and goes on to the review."""
+    """Edit the override. A valid POST continues with its review."""
     held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
     if request.method == "GET":
         return _edited(request, member, held, LayerForm(initial=initial_of(held.layer)))
@@ -138,7 +138,7 @@ def layer(request: HttpRequest, member: CurrentMember, kind: str, subject_id: UU
 def review(
     request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID
 ) -> HttpResponse:
-    """GET reviews that nothing is said any more; POST saves what was reviewed."""
+    """Review the removal of the override (GET), or save the reviewed override (POST)."""
     held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
     if request.method == "GET":
         return _reviewed(request, member, held, PolicyOverride())
@@ -177,7 +177,7 @@ def review(
 def undo(
     request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID, version: int
 ) -> HttpResponse:
-    """Says again what was said before this version, while it is in force."""
+    """Restore the override before this version, if this version is still in force."""
     held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
     if version != held.version or version == 0:
         said = gettext("Not undone: someone has changed this override since.")
@@ -195,7 +195,7 @@ def undo(
             replaces=version,
             now=timezone.now(),
         )
-    except Conflict as error:  # Outdated among them
+    except Conflict as error:  # includes VersionConflict
         messages.error(request, translate_error(error))
     else:
         toast(request, gettext("Change undone. Gateways apply it within a second."))
@@ -210,7 +210,7 @@ def _way_if_grave(
 
 
 def _file(found: CsvRows[OverrideInForce]) -> HttpResponse:
-    """What is said as its JSON, which the API takes."""
+    """Return the overrides as CSV, with the JSON documents that the API accepts."""
     header = ("kind", "name", "version", "override", "author", "reason", "created_at")
     rows = [
         (
@@ -223,7 +223,7 @@ def _file(found: CsvRows[OverrideInForce]) -> HttpResponse:
 
 
 def _chosen(member: CurrentMember, form: SubjectForm) -> OverrideSubject | None:
-    """None: the form says why."""
+    """Return the chosen team or user; None if the form has an error."""
     team, email = form.cleaned_data["team"], form.cleaned_data["user_email"]
     if bool(team) == bool(email):
         form.add_error("team", gettext("Choose a team or enter a member."))
@@ -245,7 +245,7 @@ def _subject(kind: str, subject_id: UUID) -> OverrideSubject:
 
 
 def _replaces(request: HttpRequest, held: OverrideInForce) -> int:
-    """The version that the author has seen; where a page says none, he sees the one in force."""
+    """Return the version that the user has seen; by default the one in force."""
     replaces = whole_number(request.POST.get("replaces", ""))
     return held.version if replaces is None else replaces
 
@@ -273,7 +273,10 @@ def _reviewed(
     said: PolicyOverride,
     form: ReasonForm | None = None,
 ) -> HttpResponse:
-    """The second of two is told, and shown what is in force now beside what he wants."""
+    """Show the review.
+
+    After a concurrent change, show the current override beside the wanted one.
+    """
     found = preview_layer(actor=member.actor, subject=held.subject, document=write_layer(said))
     is_outdated = _replaces(request, held) != held.version
     is_wrong = form is not None and bool(form.errors)

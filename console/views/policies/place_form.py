@@ -1,11 +1,11 @@
-"""Where a file is: what exclusion is asked about."""
+"""The form fields for a file, which content exclusion is checked for."""
 
 from typing import Final
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-_MAX_NAME_CHARS: Final = 512  # as gateways take it
+_MAX_NAME_CHARS: Final = 512  # as in gateways
 AS_TYPED: Final = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}
 
 

@@ -1,4 +1,4 @@
-"""A policy that is about to be put in force. It travels with the pages, and is kept nowhere."""
+"""A policy draft, which travels with the forms and is not stored."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from tenants.policy.queries import PolicyInForce, find_version
 from tenants.policy.three_way_merge import MergeResult, merge_policies
 from tenants.security.authorization.actor import Actor
 
-# The page from which it comes, to which one goes back: URL names of pages that take a draft.
+# The page where a draft starts -> the page that edits it. Both are URL names.
 ORIGINS: Final = {
     "policies": "policies-edit",
     "exclusion": "exclusion",
@@ -24,8 +24,8 @@ ORIGINS: Final = {
 @dataclass(frozen=True, slots=True)
 class PolicyDraft:
     policy: TenantPolicy
-    replaces: int  # the version from which it was made
-    origin: str = "policies"  # of ORIGINS
+    replaces: int  # the version on which the draft is based
+    origin: str = "policies"  # one of ORIGINS
 
     @property
     def document(self) -> str:
@@ -38,15 +38,15 @@ class PolicyDraft:
 
 @dataclass(frozen=True, slots=True)
 class ConcurrentChange:
-    """Somebody else has saved since."""
+    """A new version that somebody saved after the draft was started."""
 
-    seen: PolicyInForce  # from which the draft was made
+    seen: PolicyInForce  # the draft is based on it
     held: PolicyInForce
     merged: MergeResult
 
 
 def read_draft(posted: Mapping[str, Any]) -> PolicyDraft:
-    """Raises Invalid for what no page of ours has sent."""
+    """Return the draft of a form. Raises InvalidValue if none of our pages sent it."""
     origin = str(posted.get("origin", "policies"))
     replaces = whole_number(str(posted.get("replaces", "")))
     if origin not in ORIGINS or not replaces:
@@ -55,7 +55,7 @@ def read_draft(posted: Mapping[str, Any]) -> PolicyDraft:
 
 
 def read_json(text: str) -> object:
-    """Raises Invalid."""
+    """Return the parsed JSON. Raises InvalidValue."""
     try:
         found: object = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -66,7 +66,10 @@ def read_json(text: str) -> object:
 def find_meanwhile(
     actor: Actor, draft: PolicyDraft, held: PolicyInForce
 ) -> ConcurrentChange | None:
-    """None: nobody has. Raises NotFound for a version that never was."""
+    """Return the concurrent change, if any.
+
+    Raises NotFound if the draft's version does not exist.
+    """
     if draft.replaces == held.version:
         return None
     if draft.replaces > held.version:

@@ -1,4 +1,4 @@
-"""What each field of a policy is called, what it means, and its value in words."""
+"""The title, meaning and formatted value of each policy field."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -32,10 +32,10 @@ _TIERS: Final[dict[str, Promise]] = {"fast": _("Fast"), "quality": _("Quality")}
 
 @dataclass(frozen=True, slots=True)
 class PolicyField:
-    name: str  # of TenantPolicy
+    name: str  # field of TenantPolicy
     title: str | Promise
     meaning: str | Promise
-    lines: Callable[[TenantPolicy], list[str]]  # the value, a line for each part of it
+    lines: Callable[[TenantPolicy], list[str]]  # formats the value, one line for each part
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def feature_lines(features: Iterable[str]) -> list[str]:
 
 
 def exclusion_lines(exclusion: dict[str, tuple[str, ...]]) -> list[str]:
-    """Every repository first."""
+    """Return the patterns as lines. Those for every repository come first."""
     names = sorted(exclusion, key=lambda each: (each != "*", each))
     return [f'"{name}": "{glob}"' for name in names for glob in exclusion[name]]
 

@@ -1,4 +1,4 @@
-"""What a new version would change, and for whom; then the reason, and saving it."""
+"""The review of a policy draft: its effect, the reason, saving."""
 
 from typing import Any, Final
 
@@ -52,7 +52,7 @@ class ReasonForm(forms.Form):
 @member_required
 @permission_required(Permission.WRITE_POLICY)
 def review(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """GET names an earlier version to go back to; POST brings a draft."""
+    """Review an earlier version (GET) or the submitted draft (POST), and save it."""
     if request.method == "GET":
         return shown(request, member, _going_back(request, member))
     draft = read_draft(request.POST)
@@ -68,7 +68,7 @@ def review(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.WRITE_POLICY)
 def undo(request: HttpRequest, member: CurrentMember, version: int) -> HttpResponse:
-    """Puts the one before in force again, while this one is."""
+    """Restore the version before this one, if this one is still in force."""
     before = find_version(actor=member.actor, version=version - 1)
     if (way := _way_if_grave(request, member, PolicyDraft(before.policy, version))) is not None:
         return way
@@ -144,14 +144,14 @@ def _way_if_grave(
     request: HttpRequest, member: CurrentMember, draft: PolicyDraft
 ) -> HttpResponse | None:
     held = get_policy(actor=member.actor)
-    # Versions only go up: a draft that is outdated here is refused by `set_policy`, too.
+    # Versions only increase, so `set_policy` also rejects a draft that is outdated here.
     if held.version != draft.replaces or not is_destructive(held=held.policy, wanted=draft.policy):
         return None
     return step_up_url(request, member)
 
 
 def _going_back(request: HttpRequest, member: CurrentMember) -> PolicyDraft:
-    """Raises NotFound."""
+    """Return the earlier version as a draft. Raises NotFound."""
     version = whole_number(request.GET.get("from", ""))
     earlier = find_version(actor=member.actor, version=version or 0)
     return PolicyDraft(earlier.policy, get_policy(actor=member.actor).version)

@@ -1,4 +1,4 @@
-"""Reasons that Caret itself gives: kept in one language, and said in the reader's."""
+"""Reasons that Caret itself generates: stored in English, shown in the reader's language."""
 
 import re
 from typing import Final

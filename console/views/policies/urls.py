@@ -1,4 +1,4 @@
-"""Addresses of the policy's pages."""
+"""URLs of the policy's pages."""
 
 from django.urls import URLPattern, path
 

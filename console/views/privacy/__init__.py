@@ -1,1 +1,1 @@
-"""Pages about consent, and about people who ask what is held of them or that it goes."""
+"""Privacy: consent, and data subject requests to export or erase."""

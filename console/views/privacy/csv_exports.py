@@ -1,4 +1,4 @@
-"""The lists of privacy as files."""
+"""The privacy lists as CSV files."""
 
 from django.http import HttpResponse
 

@@ -1,4 +1,4 @@
-"""Somebody asks what is held of him, or that it goes."""
+"""Data subject requests: export or erasure of a person's data."""
 
 from typing import IO, Final, cast
 from uuid import UUID
@@ -94,7 +94,7 @@ def bundle(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRe
 
     name = f"caret-data-subject-{user_id}.zip"
     try:
-        # Streamed: what is between us and the browser takes either kind.
+        # Streamed; middleware and server accept both response types.
         return cast(
             HttpResponse,
             temp_file_response(request, write, name=name, content_type="application/zip"),
@@ -131,7 +131,7 @@ def erase(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRes
 
 
 def _is_demanded(member: CurrentMember, user_id: UserId, form: ErasureForm) -> bool:
-    """False: the form says why."""
+    """Request the erasure. Return False if the form has an error."""
     demand = ErasureRequest(user_id, form.cleaned_data["reason"])
     try:
         demand_erasure(actor=member.actor, demand=demand, now=timezone.now())

@@ -1,4 +1,4 @@
-"""Who has agreed to what, by which receipts, and what the end of it has erased."""
+"""Consent of the members, consent receipts, withdrawals and erasures."""
 
 from typing import Any, Final
 

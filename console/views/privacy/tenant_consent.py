@@ -1,4 +1,4 @@
-"""What the tenant lets its users agree to: the first of the two keys, by way of a review."""
+"""The content capture that the tenant allows its users to consent to; saved after a review."""
 
 from typing import Any
 
@@ -78,7 +78,7 @@ def _reviewed(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _policy(cleaned: dict[str, Any], seen: TenantPolicy) -> TenantPolicy:
-    """Raises Invalid, also for a wording that is not the one in force any more."""
+    """Return the new policy. Raises InvalidValue, also for an outdated wording."""
     telemetry = None
     if cleaned["telemetry"]:
         require_current("telemetry.wording", asked=cleaned["wording"], current=TENANT_CONSENT_TEXT)

@@ -1,4 +1,4 @@
-"""Addresses of privacy."""
+"""URLs of the privacy pages."""
 
 from django.urls import URLPattern, path
 

@@ -1,1 +1,1 @@
-"""Pages about how long data is kept: by class, legal holds, certificates of deletion."""
+"""Retention: days of each data class, legal holds, deletion certificates."""

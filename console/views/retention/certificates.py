@@ -1,4 +1,4 @@
-"""Purges and the certificates that they leave; and whether a document is as it was signed."""
+"""Purges and their certificates, and the verification of signed documents."""
 
 import io
 import json
@@ -38,7 +38,7 @@ from tenants.privacy.retention.queries import (
 from tenants.privacy.retention.verification import verify_certificate
 
 _ROWS: Final = 25
-# A request has so many at most; the rest is what a form puts around a file.
+# The limit of a request, less the other parts of the form.
 _MAX_FILE_BYTES: Final = settings.DATA_UPLOAD_MAX_MEMORY_SIZE - 16_384
 _ZIP: Final = b"PK\x03\x04"
 
@@ -55,12 +55,12 @@ class FileForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class CertificateRow:
-    """A certificate, as a list shows it."""
+    """A certificate as a row of the list."""
 
     id: UUID
     number: int
     created_at: Any
-    title: str  # of what went
+    title: str  # title of the deleted data
     method: str
 
 
@@ -122,7 +122,7 @@ def certificate_file(
 @member_required
 @permission_required(Permission.READ_RETENTION)
 def verify(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """By the public keys alone, as anybody does it offline; nothing is kept of the file."""
+    """Verify a file by the public keys alone, as it works offline. The file is not stored."""
     is_sent = request.method == "POST"
     form = FileForm(request.POST, request.FILES) if is_sent else FileForm()
     verdict = _verdict(form) if is_sent and form.is_valid() else None
@@ -132,7 +132,7 @@ def verify(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 
 def _verdict(form: FileForm) -> VerificationResult | None:
-    """None: the form says why there is none."""
+    """Return the result; None if the form has an error."""
     file: UploadedFile[bytes] = form.cleaned_data["document"]
     if (file.size or 0) > _MAX_FILE_BYTES:
         form.add_error("document", gettext("This file is too large. Verify it offline."))

@@ -1,4 +1,4 @@
-"""Legal holds: what they name is not purged until they are released."""
+"""Legal holds: the data that they cover is not purged until they are released."""
 
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final
@@ -104,7 +104,7 @@ def place(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.WRITE_LEGAL_HOLDS)
 @step_up_required
 def release(request: HttpRequest, member: CurrentMember, hold_id: UUID) -> HttpResponse:
-    """What is due goes with the next purge."""
+    """Release the hold. The next purge deletes the data that is due."""
     hold = find_hold(actor=member.actor, hold_id=hold_id)
     form = ReasonForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
@@ -130,7 +130,7 @@ def release(request: HttpRequest, member: CurrentMember, hold_id: UUID) -> HttpR
 
 
 def _new(form: HoldForm) -> NewHold:
-    """Raises Invalid."""
+    """Return the new hold of the form. Raises InvalidValue."""
     asked = form.cleaned_data
     return NewHold(
         name=asked["name"],
@@ -142,8 +142,10 @@ def _new(form: HoldForm) -> NewHold:
 
 
 def _user_id(email: str) -> UUID | None:
-    """None: everybody. Whoever is no member is told alike, known elsewhere or not. Raises
-    Invalid."""
+    """Return the member's ID; None for everybody. Raises InvalidValue.
+
+    The error is the same for unknown addresses and for users of other tenants.
+    """
     if not email:
         return None
     try:
@@ -160,7 +162,7 @@ def _next(day: date) -> date:
 
 
 def _begin_of(day: date | None) -> datetime | None:
-    """In the reader's time zone."""
+    """Return the start of the day in the reader's time zone."""
     return None if day is None else timezone.make_aware(datetime.combine(day, time.min))
 
 

@@ -1,4 +1,4 @@
-"""Each class of data: why and for how long it is kept, and what another number would delete."""
+"""The retention of each data class, its purpose, and the effect of another period."""
 
 from typing import Any, Final
 
@@ -82,7 +82,7 @@ def classes(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.WRITE_RETENTION)
 @step_up_required
 def edit(request: HttpRequest, member: CurrentMember, data_class: str) -> HttpResponse:
-    """GET with `days` counts what they would delete; POST saves them."""
+    """Show the form. GET with `days` previews the deletion; POST saves the days."""
     which = _class_of(data_class)
     if request.method == "POST":
         return _saved(request, member, which)
@@ -154,7 +154,7 @@ def _shown(
     save: SaveForm | None,
     status: int = 200,
 ) -> HttpResponse:
-    """Each time by the version in force now: a second saving replaces what it has shown."""
+    """Show the form with the version in force now, which a second save then replaces."""
     now = timezone.now()
     rule = find_rule(actor=member.actor, data_class=which)
     days = form.cleaned_data["days"] if form.is_bound and form.is_valid() else None

@@ -1,4 +1,4 @@
-"""Addresses of retention."""
+"""URLs of the retention pages."""
 
 from django.urls import URLPattern, path
 

@@ -1,1 +1,1 @@
-"""How people sign in: domains, identity provider, second factor, SCIM."""
+"""Sign-in settings: domains, identity provider, second factor, SCIM."""

@@ -1,4 +1,4 @@
-"""The page itself, second factors, and what groups make of their members."""
+"""The page of sign-in settings, second factors, and roles of SCIM groups."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""Claiming a domain, having it verified by the DNS, giving it up."""
+"""Domains: claim, verification by DNS, release."""
 
 import uuid
 

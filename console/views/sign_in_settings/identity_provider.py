@@ -1,4 +1,4 @@
-"""Setting the identity provider, by OpenID Connect or SAML, and dropping it."""
+"""Setting and removing the identity provider, for OpenID Connect or SAML."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -142,7 +142,7 @@ def _answer(
 def _put(
     request: HttpRequest, member: CurrentMember, form: forms.Form, put: Callable[[str | None], None]
 ) -> bool:
-    """False: the form says why."""
+    """Save the provider. Return False if the form has an error."""
     try:
         with exempt_session(request, member.actor.tenant_id, member.email) as session:
             put(session)

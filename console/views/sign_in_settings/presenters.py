@@ -1,4 +1,4 @@
-"""The page of sign-in, which its forms lead back to."""
+"""The page of sign-in settings, which its forms return to."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -41,10 +41,10 @@ class TokenForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class ServiceProviderInfo:
-    """What a provider has to be told of us."""
+    """The service provider data to enter at the identity provider."""
 
     redirect_url: str  # OpenID Connect
-    entity_id: str  # SAML; its metadata are there, too
+    entity_id: str  # SAML; also the URL of our metadata
     acs_url: str
     scim_url: str
     sign_in_url: str
@@ -64,7 +64,7 @@ def service_provider_info(member: CurrentMember) -> ServiceProviderInfo:
 def access_page(
     request: HttpRequest, member: CurrentMember, *, status: int = 200, **forms_shown: Any
 ) -> HttpResponse:
-    """`forms_shown`: domain_form or token_form, with what was typed and what is wrong."""
+    """Show the page. `forms_shown`: domain_form or token_form with its input and errors."""
     actor = member.actor
     tokens = list_scim_tokens(actor=actor)
     context = {

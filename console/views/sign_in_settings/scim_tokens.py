@@ -1,4 +1,4 @@
-"""Tokens by which an identity provider speaks to us: made, shown once, revoked."""
+"""SCIM tokens for identity providers: creation, one-time display, revocation."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""Addresses of sign-in's settings."""
+"""URLs of the sign-in settings."""
 
 from django.urls import URLPattern, path
 

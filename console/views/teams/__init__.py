@@ -1,1 +1,1 @@
-"""Teams and who is in them."""
+"""Teams and their members."""

@@ -1,4 +1,4 @@
-"""One team: its members put in and taken out, another name, its end."""
+"""One team: adding and removing members, renaming, deletion."""
 
 import uuid
 from typing import Any, Final
@@ -85,7 +85,7 @@ def add(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> Http
 def undo_remove_member(
     request: HttpRequest, member: CurrentMember, team_id: uuid.UUID, user_id: uuid.UUID
 ) -> HttpResponse:
-    """What the button undoes that took him out."""
+    """Add a member again, as the undo button of their removal."""
     held = find_team(actor=member.actor, team_id=team_id)
     try:
         add_team_member(
@@ -136,7 +136,7 @@ def rename(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> H
 @member_required
 @permission_required(Permission.WRITE_TEAMS)
 def undo_rename(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
-    """`from` and `to`: what it is called still, and was before."""
+    """Rename the team back. `from` is its current name, `to` the name before."""
     names = {each: request.GET.get(each, "") for each in ("from", "to")}
     try:
         rename_team(
@@ -171,7 +171,7 @@ def delete(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> H
 
 
 def _renamed(member: CurrentMember, held: TeamView, form: TeamForm) -> bool:
-    """False: the form says why."""
+    """Rename the team. Return False if the form has an error."""
     try:
         rename_team(
             actor=member.actor,
@@ -194,7 +194,7 @@ def _tell_renamed(request: HttpRequest, team_id: uuid.UUID, *, before: str, afte
 def _page(
     request: HttpRequest, member: CurrentMember, held: TeamView, form: AddForm, status: int = 200
 ) -> HttpResponse:
-    """Billing people see teams, and nobody's name."""
+    """Show the team. The billing role sees teams, but no names of members."""
     actor = member.actor
     reads_members = actor.has_permission(Permission.READ_MEMBERS)
     by_scim = is_managed_by_scim(actor=actor, team_id=held.id)

@@ -1,4 +1,4 @@
-"""The list of teams, and making one."""
+"""The list of teams, and the creation of a team."""
 
 from typing import Final
 

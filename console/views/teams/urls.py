@@ -1,4 +1,4 @@
-"""Addresses of teams."""
+"""URLs of the teams' pages."""
 
 from django.urls import URLPattern, path
 

@@ -1,1 +1,1 @@
-"""Usage and quality by groups, the requests behind them, and each request's stages."""
+"""Usage and quality in groups, the list of requests, and each request's stages."""

@@ -1,4 +1,4 @@
-"""A report as a table: which columns it has, of which numbers, and what is said of each."""
+"""The columns of the usage and quality reports, with their definitions and sources."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ Of = Callable[[UsageCounters], float | None]
 
 @dataclass(frozen=True, slots=True)
 class ReportColumn:
-    name: str  # in files
+    name: str  # column name in CSV files
     title: str | Promise
     definition: str | Promise
     source: CounterOrigin
@@ -37,10 +37,10 @@ class ReportColumn:
 @dataclass(frozen=True, slots=True)
 class ReportTableRow:
     label: str
-    url: str  # the rows behind it; "": there are none to be shown
+    url: str  # the requests behind the row; "": none to list
     users: str
-    cells: list[tuple[str | Promise, str]]  # the column's title and the value
-    why_hidden: str  # "": it is shown
+    cells: list[tuple[str | Promise, str]]  # column title and value
+    why_hidden: str  # "": not suppressed
 
 
 def _cached(counts: UsageCounters) -> float | None:

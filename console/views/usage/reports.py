@@ -1,4 +1,4 @@
-"""Usage and quality of a time, by one kind of group, as a table, over time and as a file."""
+"""Usage and quality of a period in groups, as a table, as charts and as a file."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -120,7 +120,7 @@ def _groups(
 
 
 def _in_order(found: Report, group_by: GroupBy) -> list[ReportRow]:
-    """Newest first, or the largest; what is not shown comes last."""
+    """Return days newest first, other groups largest first. Suppressed rows come last."""
     if group_by is GroupBy.DAY:
         return sorted(found.rows, key=lambda row: row.key, reverse=True)
     return sorted(found.rows, key=lambda row: -row.counts.requests if row.counts else 1)
@@ -156,7 +156,7 @@ def _rows_behind(question: UsageFilters, group_by: GroupBy | None, row: ReportRo
     more = {} if group_by is None else {group_by.value: row.key}
     if group_by is GroupBy.DAY:
         more = {"range": "custom", "start": row.key, "end": row.key}
-        if question.is_hourly:  # an hour of the clock, which is of no day but its own
+        if question.is_hourly:  # the row is one hour, not a day
             more = {"hour": row.key}
     return f"{reverse('console:usage-requests')}?{question.with_filter(**more)}"
 

@@ -1,4 +1,4 @@
-"""One request: its stages against their budgets, and in words what made it slow or ended it."""
+"""One request: its stages against their budgets, and the reasons why it was slow or failed."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -21,7 +21,7 @@ from tenants.usage.requests.lookup import find_request
 
 _PAGE: Final = "console/usage/request.html"
 WIDTH: Final = 1000
-_MIN_WIDTH: Final = 3.0  # what is too short to see has a hair's breadth
+_MIN_WIDTH: Final = 3.0  # keeps very short stages visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class StageLine:
     budget: str  # "": it has none
     is_over: bool
     ended_here: bool
-    x: float  # of WIDTH
+    x: float  # in units of WIDTH
     width: float
 
 

@@ -1,4 +1,4 @@
-"""The requests behind the numbers: kinds, times and counts, never who asked and never text."""
+"""The list of requests: kinds, times and counts, never users or text."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -78,12 +78,12 @@ class ListForm(forms.Form):
     order = forms.ChoiceField(
         choices=[("", ""), *((o.value, "") for o in RequestSort)], required=False
     )
-    # That begins then, in place of the time that is asked about otherwise.
+    # The start of an hour, which replaces the filter's period.
     hour = forms.DateTimeField(required=False)
 
     def clean_hour(self) -> datetime | None:
         hour: datetime | None = self.cleaned_data["hour"]
-        if hour is not None and not 1900 <= hour.year <= 9000:  # far from where dates end
+        if hour is not None and not 1900 <= hour.year <= 9000:  # far from the first and last date
             raise forms.ValidationError(gettext("There is no data for this period."))
         return hour
 
@@ -93,7 +93,7 @@ class RequestListRow:
     row: RequestRow
     url: str
     mode: str
-    state: str  # of c-state
+    state: str  # kind of c-state
     finish: str
     first_token: str  # "": no text was sent
     is_slow: bool
@@ -122,7 +122,7 @@ def requests(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             cursor=request.GET.get("cursor"),
             now=now,
         )
-    except InvalidValue:  # of the cursor: nobody types one
+    except InvalidValue:  # an invalid cursor, which no user types
         listed, is_good = _NOTHING, False
     page = listed.page
     choices, teams = read_filter_options(
@@ -134,7 +134,7 @@ def requests(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "is_later": wanted.since > wanted.starts_at,
         "is_of_few": listed.is_of_few,
         "is_an_hour": said.get("hour") is not None,
-        # As it was asked for: another filter is of the same hour.
+        # As it was requested, so that other filters keep the hour.
         "hour": request.GET.get("hour", "") if said.get("hour") else "",
         "is_cut": wanted.order is not RequestSort.NEWEST and len(page.rows) == _SHOWN,
         "filters": [*_own_filters(said), *question.list_filters(choices, teams)],
@@ -220,7 +220,7 @@ _FIELDS: Final = tuple(RequestRow.__dataclass_fields__)
 
 
 def _file(member: CurrentMember, wanted: RequestFilter, now: datetime) -> HttpResponse:
-    """All that the page shows part by part; of another order, as much as there is of it."""
+    """Return the list as CSV: all pages if sorted by time, otherwise only the first."""
 
     def page_after(cursor: str | None) -> Page[RequestRow]:
         listed = page_of_requests(

@@ -1,4 +1,4 @@
-"""The pages of the area, those that somebody may see, about the same time and part."""
+"""The pages of usage that the user may see, as tabs with the same period and filters."""
 
 from django.urls import reverse
 from django.utils.translation import gettext

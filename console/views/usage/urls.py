@@ -1,4 +1,4 @@
-"""Addresses of usage and quality."""
+"""URLs of the usage and quality pages."""
 
 from django.urls import URLPattern, path
 
