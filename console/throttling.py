@@ -7,7 +7,7 @@ address that was typed, so unknown addresses are throttled like known ones.
 
 A browser or network that has signed in to the account before has its own counter
 (console.sign_in.devices), so other people's attempts do not lock out the account's owner. See ADR
-101.
+0101.
 """
 
 import hashlib

@@ -38,7 +38,7 @@ _REFUSALS: Final = {
     ),
     401: _ErrorResponse(
         "NotSignedIn",
-        "The request has neither a session nor a key.",
+        "The request has neither an API key nor a session.",
         "unauthenticated",
         "Sign in, or send an API key.",
     ),
@@ -53,13 +53,13 @@ _REFUSALS: Final = {
     ),
     409: _ErrorResponse(
         "Conflict",
-        "The state of the resource does not allow it, or another change came changed.",
+        "The resource is not in a state that allows this, or it has changed.",
         "conflict",
         "The current version is 7, not 6. Reload and try again.",
     ),
     412: _ErrorResponse(
         "Outdated",
-        "`If-Match` names a not that is not version.",
+        "`If-Match` does not name the current version.",
         "version_conflict",
         "The current version is 7, not 6. Reload and try again.",
     ),
@@ -74,7 +74,7 @@ _REFUSALS: Final = {
     ),
     429: _ErrorResponse(
         "TooManyRequests",
-        "Too many requests; retry gives the seconds to wait.",
+        "Too many requests; `Retry-After` gives the seconds to wait.",
         "too_many_requests",
         "You can send at most 600 requests per minute. Try again in 12 s.",
     ),

@@ -24,8 +24,8 @@ from console.usage_filters.time_buckets import times, values
 from console.views.overview.presenters import cached
 from tenants.base.permissions import Permission
 from tenants.policy.queries import read_namespace
-from tenants.usage.reports.breakdown import UsageFigures, read_figures
 from tenants.usage.reports.counters import UsageCounters
+from tenants.usage.reports.figures import UsageFigures, read_figures
 from tenants.usage.reports.queries import GroupBy, ReportKind, ReportRow
 
 _PAGE: Final = "console/cache/cache.html"

@@ -13,26 +13,16 @@ from typing import Final
 from django.db import connection
 from django.db.models import QuerySet
 
-from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import UsageDay, UsageHour
-from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.counters import COUNTER_NAMES, UsageCounters
-from tenants.usage.reports.filter_options import FilterOptions, choices_of, names_of_teams
 from tenants.usage.reports.queries import (
     GroupBy,
-    ReportKind,
     ReportQuery,
     ReportRow,
-    check,
-    is_limited_to_own,
-    min_group_size,
     people,
-    rollups_for,
     time_key,
 )
-from tenants.usage.reports.suppressed_figures import find_suppressed
 from tenants.usage.reports.suppression import Suppression, find_suppressed_groups
-from tenants.usage.rollups.operations import complete_until
 
 _COLUMN: Final = {
     GroupBy.DAY: "starts_at",
@@ -133,45 +123,3 @@ def _statement(inner: str, by: Sequence[GroupBy], names: Sequence[str]) -> str:
 
 
 _NOTHING: Final = GroupCounters(UsageCounters(), frozenset())
-
-
-@dataclass(frozen=True, slots=True)
-class UsageFigures:
-    is_own: bool
-    total: ReportRow
-    by: Mapping[GroupBy, list[ReportRow]]
-    complete_until: datetime | None
-    min_users: int
-    choices: FilterOptions
-    teams: Mapping[str, str]  # names by ID
-
-
-def read_figures(
-    *,
-    actor: Actor,
-    kind: ReportKind,
-    asked: ReportQuery,
-    by: Sequence[GroupBy],
-    names: Sequence[str],
-) -> UsageFigures:
-    """Return the figures. `names` are the requested counters. Up to eight queries.
-
-    Raises Forbidden, InvalidValue.
-    """
-    is_own = is_limited_to_own(actor, kind)
-    check(asked)
-    with tenant_scope(actor.tenant_id):
-        found = compute_breakdown(rollups_for(actor, asked, is_own=is_own), asked, by, names=names)
-        min_users = 1 if is_own else min_group_size(actor)
-        hidden = find_suppressed(actor, kind, asked, found, min_users=min_users)
-        until = complete_until(actor.tenant_id)
-        choices, teams = choices_of(actor, asked, is_own=is_own), names_of_teams(actor)
-    return UsageFigures(
-        is_own=is_own,
-        total=row_of("", found.every, hidden.whole),
-        by={each: rows_of(found.by.get(each, {}), hidden.groups.get(each, {})) for each in by},
-        complete_until=until,
-        min_users=min_users,
-        choices=choices,
-        teams=teams,
-    )
