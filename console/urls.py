@@ -5,11 +5,10 @@ from django.urls import path
 from console.views import (
     accept_invitation,
     export_download,
-    health,
     passkey_sign_in,
     playground,
     sign_in,
-    signing_keys,
+    system,
 )
 from console.views.account import urls as account
 from console.views.audit import urls as audit
@@ -64,6 +63,6 @@ urlpatterns = [
     path("playground/start", playground.start, name="playground-start"),
     path("playground/end", playground.end, name="playground-end"),
     path("exports/file/<token>", export_download.export_file, name="export-file"),
-    path("healthz", health.healthz, name="healthz"),
-    path(".well-known/caret-signing-keys.json", signing_keys.public_keys, name="signing-keys"),
+    path("healthz", system.healthz, name="healthz"),
+    path(".well-known/caret-signing-keys.json", system.public_keys, name="signing-keys"),
 ]

@@ -1,19 +1,31 @@
 """Reauthentication of users of an identity provider: they sign in there again."""
 
+from typing import Final
 from urllib.parse import urlencode
 
 from django.contrib.auth import logout
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods
 
 from console.layout.htmx import render_page
+from console.layout.pending_form import find_pending_form
 from console.sign_in.current_member import CurrentMember, member_required
 from console.sign_in.next_page import next_page
 from console.sign_in.session import provider_of
 from console.views.sign_in import to_provider
 from tenants.identity.sso.queries import provider_for
+
+_PAGE: Final = "console/account/go_on.html"
+_GONE: Final = 410
+
+
+@require_GET
+@member_required
+def resume(request: HttpRequest, member: CurrentMember, token: str) -> HttpResponse:
+    form = find_pending_form(member.actor, token)
+    return render_page(request, member, _PAGE, {"form": form}, status=200 if form else _GONE)
 
 
 @require_http_methods(["GET", "POST"])

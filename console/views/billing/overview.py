@@ -16,12 +16,12 @@ from console.layout.pagination import page_url
 from console.layout.permission_required import permission_required
 from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.billing.charts import spent_chart
 from console.views.billing.presenters import (
     SpendRow,
     price_rows,
     spent_by_day,
     spent_by_month,
+    spent_chart,
     used_rows,
 )
 from console.views.billing.tabs import tabs

@@ -1,16 +1,21 @@
 """Presentation of prices, usage and spending."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
+from django.utils.formats import date_format
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Tier
+from console.charts.chart import Chart, Series, Time, Unit, bars
+from console.money_format import amount
 from tenants.base.billing_periods import ONE_DAY, month_of, next_month
+from tenants.base.money import MICROS, Currency
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.billing.pricing import LINES, PricedTokenKind
 from tenants.billing.rating.seats import LINE as SEATS
@@ -120,3 +125,21 @@ def _spent(begins_on: date, sums: _Sums) -> SpendRow:
         fast_micros=sums.get((begins_on, Tier.FAST.value), 0),
         quality_micros=sums.get((begins_on, Tier.QUALITY.value), 0),
     )
+
+
+def spent_chart(spent: Sequence[SpendRow], currency: Currency, *, is_by_month: bool) -> Chart:
+    name = "YEAR_MONTH_FORMAT" if is_by_month else "MONTH_DAY_FORMAT"
+    series = [
+        Series(gettext("Seats"), [each.seats_micros / MICROS for each in spent]),
+        Series(gettext("Fast tier"), [each.fast_micros / MICROS for each in spent]),
+        Series(gettext("Quality tier"), [each.quality_micros / MICROS for each in spent]),
+    ]
+    times = [Time(date_format(each.begins_on, name)) for each in spent]
+    return bars(gettext("Spent over time"), times, series, _unit(currency))
+
+
+def _unit(currency: Currency) -> Unit:
+    def write(value: float) -> str:
+        return amount(round(value * MICROS), currency)
+
+    return Unit(currency.value, write, write)

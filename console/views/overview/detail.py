@@ -11,8 +11,7 @@ from console.layout.htmx import render_page
 from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.filter_form import UsageFilters, read_usage_filters
 from console.usage_filters.last_minute import format_last_minute
-from console.views.overview.charts import accepted_chart, requests_chart
-from console.views.overview.presenters import figures, speed_lines
+from console.views.overview.presenters import accepted_chart, figures, requests_chart, speed_lines
 from console.views.overview.spending import spend_line
 from console.views.overview.top_lists import tops
 from tenants.usage.reports.overview import Overview

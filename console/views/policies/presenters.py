@@ -4,13 +4,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from django.utils.formats import number_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Isolation, PolicyLimits, RateLimit, Telemetry, TenantPolicy
-from console.views.policies.numbers import shown_number
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
+
+
+def shown_number(number: int) -> str:
+    return str(number_format(number, use_l10n=True, force_grouping=True))
+
 
 MODES: Final[dict[str, Promise]] = {
     "inline": _("Inline suggestions"),

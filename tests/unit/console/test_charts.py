@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.charts.chart import HEIGHT, WIDTH, Chart, Series, Time, Unit, bars, lines
-from console.charts.scale import scale_of
+from console.charts.chart import HEIGHT, WIDTH, Chart, Series, Time, Unit, bars, lines, scale_of
 
 _VALUES = st.lists(st.none() | st.floats(0, 1e12), min_size=1, max_size=60)
 

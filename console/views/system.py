@@ -1,10 +1,15 @@
-"""The public keys that verify this installation's signatures, without sign-in."""
+"""The health check and the public signing keys, for programs."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from caret.foundation.crypto.signing import write_public_keys
 from tenants.base.signing_keys import signing_keys
+
+
+def healthz(request: HttpRequest) -> HttpResponse:
+    # Nothing else is checked: a restart would not repair Postgres.
+    return HttpResponse("ok\n", content_type="text/plain")
 
 
 @require_safe
