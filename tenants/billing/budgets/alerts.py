@@ -85,6 +85,6 @@ def _recipients(budget: Budget) -> list[str]:
     paying = members.filter(role__in=[Role.OWNER, Role.BILLING])
     found = set(paying.values_list("user__email", flat=True))
     if budget.scope == BudgetScope.USER and budget.holder_id is not None:
-        himself = members.filter(user_id=budget.holder_id)
-        found |= set(himself.values_list("user__email", flat=True))
+        own = members.filter(user_id=budget.holder_id)
+        found |= set(own.values_list("user__email", flat=True))
     return sorted(found)
