@@ -60,7 +60,7 @@ def test_everybody_has_the_page_and_finds_what_is_his(
 
     page = answer.content.decode()
     assert answer.status_code == 200
-    assert ("Receipts" in page) is role_has_permission(role, Permission.MANAGE_OWN_CONSENT)
+    assert ("Consent receipts" in page) is role_has_permission(role, Permission.MANAGE_OWN_CONSENT)
     assert ("data/bundle" in page) is role_has_permission(role, Permission.EXPORT_OWN_DATA)
     assert ("/policies/effective" in page) is role_has_permission(role, Permission.READ_POLICY)
 

@@ -89,7 +89,7 @@ def test_consent_is_counted_and_listed_by_member(willing: Company, alice: Client
     receipts = alice.get("/privacy/receipts").content.decode()
 
     assert "Users can consent" in overview
-    assert "Caret may keep content of my completions" in overview
+    assert "I allow Caret to store content of my completions" in overview
     assert members.count("Consented") == 1
     assert breakable(willing.developer.email) in members
     assert receipts.count('data-label="Answer"') == 3

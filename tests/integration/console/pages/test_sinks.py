@@ -159,7 +159,7 @@ def test_deleting_asks_who_is_there(
     ("remembered", "way"),
     [
         ({"account_authentication_methods": [{"method": "password", "at": 1_000}]}, "confirm"),
-        ({"signed-in-by-provider-at": 1_000}, "sign-in-again"),
+        ({"signed-in-by-provider-at": 1_000}, "reauthenticate"),
         ({"signed-in-by-provider-at": 2_000_000_000}, None),
     ],
 )

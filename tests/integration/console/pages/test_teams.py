@@ -151,7 +151,7 @@ def test_a_team_is_made_renamed_and_deleted(company: Company, client: Client) ->
 
     assert "Team Anvil created" in made.content.decode()
     assert renamed == ["Bellows"]
-    assert "Bellows is deleted" in done
+    assert "Bellows deleted" in done
     assert names(company) == []
 
 
