@@ -92,7 +92,7 @@ def _spent_over_time(found: SpendingOverview, chosen: str, first: date) -> dict[
         "chart": spent_chart(spent, found.currency, is_by_month=_SPANS[chosen].is_by_month),
         "spent_micros": sum(each.micros for each in spent),
         "spans": [
-            Tab(page_url("billing", span=name), str(span.title), name == chosen)
+            Tab(str(span.title), page_url("billing", span=name), name == chosen)
             for name, span in _SPANS.items()
         ],
     }

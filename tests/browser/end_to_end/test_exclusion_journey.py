@@ -58,7 +58,7 @@ def test_who_only_reads_the_rules_tries_them(tabs: Tabs, company: Company) -> No
 def tried(page: Page, path: str) -> str:
     page.get_by_label("Repository").fill("payments")
     page.get_by_label("File path").fill(path)
-    with page.expect_response("**/exclusion*"):
+    with page.expect_response("**/content-exclusion*"):
         page.get_by_role("button", name="Test", exact=True).click()
     expect(page.locator("#tested .note")).to_be_visible()
     return page.locator("#tested").inner_text()
