@@ -9,7 +9,6 @@ import os
 import django
 import pytest
 from django.apps import apps
-from django.contrib.auth.hashers import Argon2PasswordHasher
 from django.db import DEFAULT_DB_ALIAS, connections
 from pytest_django.plugin import blocking_manager_key
 
@@ -28,6 +27,4 @@ def pytest_configure(config: pytest.Config) -> None:
     del os.environ["DJANGO_SETTINGS_MODULE"]
     # A response that a test closes would close the connection, which later tests use again.
     connections.settings[DEFAULT_DB_ALIAS]["CONN_MAX_AGE"] = None
-    # A hash takes 0.1 s with Django's cost. Real processes, as in tests/functional, pay that.
-    Argon2PasswordHasher.time_cost, Argon2PasswordHasher.memory_cost = 1, 64
     config.stash[blocking_manager_key].block()

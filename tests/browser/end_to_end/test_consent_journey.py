@@ -59,7 +59,7 @@ def test_what_was_kept_by_consent_goes_with_it_and_leaves_a_certificate(
 
 def allow(page: Page) -> None:
     page.goto("/privacy")
-    page.get_by_role("link", name="Edit").click()
+    page.get_by_role("link", name="Change settings").click()
     page.get_by_label("Allow content capture").check()
     page.get_by_label("Retention period in days").fill("30")
     page.get_by_role("button", name="Review changes").click()

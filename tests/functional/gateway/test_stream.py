@@ -97,7 +97,7 @@ async def test_completions_for_two_files_run_side_by_side(site: Site, long_frame
         both = [{**frame, "id": name, "path": f"{name}.py"} for name in ("a", "b")]
         await asyncio.gather(*(stream.send(frame) for frame in both))
         answers: list[Frame] = []
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while sum(answer["type"] == "done" for answer in answers) < 2:
                 answers.append(await stream.receive())
 
