@@ -186,7 +186,7 @@ def test_while_all_places_for_checks_are_taken_one_is_told_to_try_again(cast: Ca
 
     assert response.status_code == 503
     assert response["Retry-After"] == "5"
-    assert b"try again" in response.content
+    assert b"Try again in a few seconds" in response.content
     assert try_to(client, cast.acme.developer) == 302
 
 

@@ -65,7 +65,7 @@ def test_what_was_lost_is_there_again(
             AuditEntry.objects.count()
 
     assert "0 keys were destroyed again, 0 erasures" in told
-    assert re.search(r"last audit entry \(\d{4}-\d\d-\d\d \d\d:\d\d UTC\) is lost, legal", told)
+    assert re.search(r"last audit entry \(\d{4}-\d\d-\d\d \d\d:\d\d UTC\) are lost, legal", told)
     assert SECRET in contents[0].decode()
     assert powers == []
     assert num_sessions == 0

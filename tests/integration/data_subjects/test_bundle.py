@@ -267,7 +267,7 @@ def test_the_command_writes_what_the_other_command_verifies(acme: Traced, tmp_pa
 
 
 def test_the_command_says_whom_it_does_not_know(acme: Traced, tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="nobody"):
+    with pytest.raises(CommandError, match="No user"):
         call_command(
             "export_data_subject", acme.company.slug, "x@y.z", reason="x", out=tmp_path / "a"
         )

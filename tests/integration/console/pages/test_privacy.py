@@ -92,7 +92,7 @@ def test_consent_is_counted_and_listed_by_member(willing: Company, alice: Client
     assert "I allow Caret to store content of my completions" in overview
     assert members.count("Consented") == 1
     assert breakable(willing.developer.email) in members
-    assert receipts.count('data-label="Answer"') == 3
+    assert receipts.count('data-label="Decision"') == 3
 
 
 def test_the_tenants_switch_goes_by_a_review_and_leaves_a_receipt(
