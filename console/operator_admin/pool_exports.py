@@ -69,8 +69,8 @@ def _state(replica: ReplicaStatus) -> str:
     if replica.num_gateways_open:
         return "circuit breaker open"
     if replica.is_up is False:
-        return "tells nothing"
-    return "late" if replica.num_gateways_ejected else "well"
+        return "no metrics"
+    return "ejected" if replica.num_gateways_ejected else "healthy"
 
 
 def _first_tokens(installation: InstallationStatus) -> HttpResponse:

@@ -89,7 +89,7 @@ def test_the_five_figures_stand_in_the_order_of_who_is_on_call(gateway: Gateway)
 
     titles = ("First token, p99", "Cancelled", "Prefix-cache hit rate", "Accepted", "Load")
     assert all(text.index(one) < text.index(two) for one, two in pairwise(titles))
-    assert "KV cache at most 62.5%, 4 waiting" in text  # two replicas, which are one engine
+    assert "KV cache up to 62.5%, 4 waiting" in text  # two replicas, which are one engine
     assert re.search(r"fim [\d.]+ ms (within|over) 150 ms", text)
     assert f"{gateway.metrics} answers" in text
 
@@ -102,7 +102,7 @@ def test_pools_and_replicas_are_told_as_the_gateway_tells_them(gateway: Gateway)
     for pool in ("demo-fast fast · demo", "demo-quality quality · demo"):
         assert pool in text
     for replica in gateway.replicas:
-        assert f"{replica} well 0 3 2 62.5% 92.5%" in text
+        assert f"{replica} healthy 0 3 2 62.5% 92.5%" in text
     assert "No replicas were drained, added or removed yet." in text
 
 

@@ -63,8 +63,8 @@ def test_what_is_left_out_is_in_it_and_says_why(gateway: Gateway) -> None:
     ("fields", "state"),
     [
         ({"num_gateways_open": 1, "is_up": False}, "circuit breaker open"),
-        ({"is_up": False, "num_gateways_late": 1}, "no metrics"),
-        ({"num_gateways_late": 1}, "ejected"),
+        ({"is_up": False, "num_gateways_ejected": 1}, "no metrics"),
+        ({"num_gateways_ejected": 1}, "ejected"),
         ({"is_drained": True}, "healthy"),
     ],
 )
