@@ -91,7 +91,7 @@ def test_the_five_figures_stand_in_the_order_of_who_is_on_call(gateway: Gateway)
     assert all(text.index(one) < text.index(two) for one, two in pairwise(titles))
     assert "KV cache up to 62.5%, 4 waiting" in text  # two replicas, which are one engine
     assert re.search(r"fim [\d.]+ ms (within|over) 150 ms", text)
-    assert f"{gateway.metrics} answers" in text
+    assert f"{gateway.metrics} responding" in text
 
 
 def test_pools_and_replicas_are_told_as_the_gateway_tells_them(gateway: Gateway) -> None:
