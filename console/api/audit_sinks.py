@@ -21,9 +21,9 @@ from tenants.compliance.audit_sinks.operations import (
     TestResult,
     create_sink,
     delete_sink,
+    probe_sink,
     replay_sink,
     retry_sink,
-    test_sink,
 )
 from tenants.compliance.audit_sinks.queries import SinkView, list_sinks
 
@@ -104,7 +104,7 @@ def create(request: AuthenticatedRequest, asked: CreateSink) -> Status[object]:
 def test(request: AuthenticatedRequest, sink_id: uuid.UUID) -> TestResult:
     actor = actor_of(request)
     with OUTWARD.acquire(actor.tenant_id):
-        return test_sink(actor=actor, sink_id=sink_id, clock=timezone.now)
+        return probe_sink(actor=actor, sink_id=sink_id, clock=timezone.now)
 
 
 @router.post(

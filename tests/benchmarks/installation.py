@@ -48,6 +48,8 @@ _PEPPER: Final = "key-pepper/1"
 UNSHED: Final = {
     f"CARET_FIRST_TOKEN_TARGET_{mode}_MS": "600000" for mode in ("INLINE", "FIM", "BLOCK", "CHAT")
 }
+# An engine on two busy cores may prefill 4,000 tokens for longer than the default of 10 s.
+_PATIENT: Final = {"CARET_MAX_ENGINE_STALL_S": "25"}
 # The environment of the user's shell may describe another installation.
 _FOREIGN: Final = ("DATABASE_URL", "REDIS_URL", "CARET_OWNER_DATABASE_URL", "CARET_ROOT_SECRET")
 
@@ -169,6 +171,7 @@ def gateway_part(
     )
     environment = (
         UNSHED
+        | _PATIENT
         | home.environment
         | {
             "CARET_POOLS_FILE": str(home.paths.pools),

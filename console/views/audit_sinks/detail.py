@@ -25,7 +25,7 @@ from console.sign_in.current_member import CurrentMember, member_required
 from console.views.audit_sinks.presenters import row_of
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
-from tenants.compliance.audit_sinks.operations import delete_sink, replay_sink, test_sink
+from tenants.compliance.audit_sinks.operations import delete_sink, probe_sink, replay_sink
 from tenants.compliance.audit_sinks.queries import get_sink
 
 _PAGE: Final = "console/sinks/sink.html"
@@ -48,7 +48,7 @@ def sink(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResp
 def test(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
     try:
         with OUTWARD.acquire(member.actor.tenant_id):
-            tried = test_sink(actor=member.actor, sink_id=sink_id, clock=timezone.now)
+            tried = probe_sink(actor=member.actor, sink_id=sink_id, clock=timezone.now)
     except BulkheadFull:
         messages.warning(request, BUSY)
         return redirect("console:sinks-sink", sink_id)

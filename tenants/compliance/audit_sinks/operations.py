@@ -137,7 +137,7 @@ def delete_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> None:
         _record(actor, row, "deleted", (_facts(row), None), now)
 
 
-def test_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) -> TestResult:
+def probe_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) -> TestResult:
     """Send a test message, and return the result. Takes up to a few seconds.
 
     After a success the sink no longer waits. Raises Forbidden, NotFound.

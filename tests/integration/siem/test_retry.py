@@ -7,7 +7,7 @@ import pytest
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, NotFound
 from tenants.compliance.audit_sinks.delivery_worker import deliver_due
-from tenants.compliance.audit_sinks.operations import retry_sink, test_sink
+from tenants.compliance.audit_sinks.operations import probe_sink, retry_sink
 from tenants.compliance.audit_sinks.queries import SinkView
 from tenants.models import AuditEntry, AuditSink
 from tests.fakes.siem_servers import Hook
@@ -36,7 +36,7 @@ def entries(company: Company, action: str) -> list[AuditEntry]:
 def test_a_test_that_arrives_ends_its_wait(
     company: Company, hook: Hook, clock: Clock, failing: SinkView
 ) -> None:
-    tried = test_sink(actor=company.administrator.actor, sink_id=failing.id, clock=clock)
+    tried = probe_sink(actor=company.administrator.actor, sink_id=failing.id, clock=clock)
     deliver_due(clock=clock)
 
     assert tried.delivered
@@ -48,7 +48,7 @@ def test_a_test_that_does_not_arrive_ends_none(
 ) -> None:
     hook.statuses = [500]
 
-    test_sink(actor=company.administrator.actor, sink_id=failing.id, clock=clock)
+    probe_sink(actor=company.administrator.actor, sink_id=failing.id, clock=clock)
 
     assert state(company).next_attempt_at == clock.now + timedelta(hours=1)
 
@@ -94,7 +94,7 @@ def test_one_that_does_not_fail_is_left_as_it_is(
         AuditSink.objects.update(next_attempt_at=rest)
 
     retry_sink(actor=company.administrator.actor, sink_id=sink.id, now=clock())
-    test_sink(actor=company.administrator.actor, sink_id=sink.id, clock=clock)
+    probe_sink(actor=company.administrator.actor, sink_id=sink.id, clock=clock)
 
     assert state(company).next_attempt_at == rest
     assert entries(company, "audit_sink.retried") == []

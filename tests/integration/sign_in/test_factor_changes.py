@@ -95,7 +95,7 @@ CHANGES: dict[Callable[[Person], None], Noted] = {
         "second_factor.renewed",
         {"factor": "recovery_codes"},
         {"factor": "recovery_codes"},
-        "new recovery codes",
+        "New recovery codes",
     ),
     add_passkey: ("second_factor.added", None, {"factor": "passkey"}, "passkey was added"),
     remove_passkey: ("second_factor.removed", {"factor": "passkey"}, None, "passkey was removed"),

@@ -254,7 +254,7 @@ def test_an_administrator_sets_no_provider(company: Company, provider: OpenIdPro
     """An administrator could otherwise sign in as the owner."""
     alice = make_colleague(company, Role.ADMINISTRATOR)
 
-    with pytest.raises(Forbidden, match=r"access\.write"):
+    with pytest.raises(Forbidden, match=r"sign_in_settings\.write"):
         set_provider(
             actor=alice.actor,
             new=OidcProviderConfig(provider.issuer, CLIENT_ID, CLIENT_SECRET),

@@ -106,7 +106,7 @@ def test_what_is_nobodys_own_domain_is_refused(company: Company, text: str) -> N
 def test_an_administrator_claims_none(company: Company, name: str) -> None:
     alice = make_colleague(company, Role.ADMINISTRATOR)
 
-    with pytest.raises(Forbidden, match=r"access\.write"):
+    with pytest.raises(Forbidden, match=r"sign_in_settings\.write"):
         claim_domain(actor=alice.actor, name=name, now=timezone.now())
 
 
