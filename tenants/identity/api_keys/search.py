@@ -62,7 +62,7 @@ _PLACES: Final = MappingProxyType(
 class KeyFilter:
     """A filter of keys. None and "": not filtered.
 
-    Playground keys are left out, unless `of_playground` is set or leaked keys are requested.
+    Playground keys are left out, unless `is_playground` is set or leaked keys are requested.
     """
 
     text: str = ""  # part of the name or of the owner's address, or the beginning of the lookup ID

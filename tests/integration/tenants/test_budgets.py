@@ -234,7 +234,8 @@ def test_who_pays_is_told_once_at_each_threshold(company: Company) -> None:
         deliver_due_alerts(company.tenant_id, now=NOW)
 
     subjects = [message.subject for message in mail.outbox if "olga@" in message.to[0]]
-    assert [subject.partition(" of ")[0] for subject in subjects] == ["50%", "100%"]
+    parts = [subject.partition(": ")[2].partition(" of ")[0] for subject in subjects]
+    assert parts == ["50%", "100%"]
     assert {message.to[0].partition("@")[0] for message in mail.outbox} == {"olga", "bill"}
     with tenant_scope(company.tenant_id):
         assert sorted(BudgetAlert.objects.values_list("percent", flat=True)) == [50, 80, 100]

@@ -231,5 +231,5 @@ def test_a_demonstration_tenant_with_real_people_is_refused() -> None:
 
 
 def test_a_tenant_that_there_is_not_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="no tenant"):
+    with pytest.raises(CommandError, match="tenant"):
         fill("umbrella")

@@ -220,7 +220,7 @@ def test_a_cancelled_build_stops_and_goes(company: Company) -> None:
     sweep_tenant(tenant_id=company.tenant_id, now=later())
     with tenant_scope(company.tenant_id):
         assert not objects.exists()
-    with pytest.raises(Conflict, match="cancelled already"):
+    with pytest.raises(Conflict, match="already cancelled"):
         cancel_export(actor=company.administrator.actor, build_id=build_id, now=timezone.now())
 
 
@@ -298,7 +298,7 @@ def test_a_tenant_has_bounds_and_they_are_its_own(
     ask_for(other)
     monkeypatch.setattr(operations, "MAX_STORED_BYTES", 1)
     build_all(company)
-    with pytest.raises(Conflict, match="kept"):
+    with pytest.raises(Conflict, match="stored exports"):
         records(company)
 
 

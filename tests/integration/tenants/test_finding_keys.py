@@ -92,7 +92,7 @@ def test_keys_of_the_playground_are_found_where_they_are_asked_for(company: Comp
     create_playground_key(actor=company.developer.actor, now=timezone.now())
 
     assert names(company.developer.actor) == ["Anvil"]
-    assert names(company.developer.actor, of_playground=True) == ["Playground"]
+    assert names(company.developer.actor, is_playground=True) == ["Playground"]
 
 
 def test_one_of_the_playground_that_leaked_is_among_those_that_did(company: Company) -> None:

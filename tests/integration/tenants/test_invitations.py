@@ -257,7 +257,7 @@ def test_the_mail_holds_the_link_and_its_subject_stays_one_line(company: Company
     assert send_mail("x@y.example", token, tenant_name="Acme\r\nBcc: all@y.example")
 
     (sent,) = mail.outbox
-    assert sent.subject == "Join Acme Bcc: all@y.example in Caret"
+    assert sent.subject == "Invitation to join Acme Bcc: all@y.example in Caret"
     assert sent.recipients() == ["x@y.example"]
     assert f"https://caret.example/invitation/{token.text}" in sent.body
 

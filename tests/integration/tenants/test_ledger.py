@@ -198,7 +198,7 @@ def test_a_first_plan_begins_no_month_before_its_tenant() -> None:
     first = month_of(now.date())
 
     for day in (date(1970, 1, 1), first - timedelta(days=1)):
-        with pytest.raises(InvalidValue, match=f"from {first} on"):
+        with pytest.raises(InvalidValue, match=f"Choose {first} or later"):
             subscribe(actor=company.platform, plan=plan, starts_on=day, now=now)
 
     subscribe(actor=company.platform, plan=plan, starts_on=first, now=now)
