@@ -105,7 +105,7 @@ def test_replacing_a_version_that_is_gone_is_a_conflict(company: Company) -> Non
     actor, now = company.platform, timezone.now()
     set_policy(actor=actor, document=only(), reason="first", now=now, replaces=1)
 
-    with pytest.raises(Conflict, match="Version 2"):
+    with pytest.raises(Conflict, match="current version is 2"):
         set_policy(actor=actor, document=only(Mode.FIM), reason="late", now=now, replaces=1)
 
     assert get_policy(actor=company.administrator.actor).version == 2

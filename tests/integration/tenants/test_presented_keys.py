@@ -57,7 +57,7 @@ def test_a_key_is_its_tenants_and_nobodys(company: Company) -> None:
 def test_what_a_key_has_no_scope_for_is_refused_by_its_scopes(company: Company) -> None:
     actor = present(make_service_key(company, KeyScope.USAGE_READ).text)
 
-    with pytest.raises(Forbidden, match=r"scopes .*keys\.create"):
+    with pytest.raises(Forbidden, match=r"scope .*keys\.create"):
         actor.require(Permission.CREATE_KEYS)
     with pytest.raises(Forbidden):
         actor.require_platform()
