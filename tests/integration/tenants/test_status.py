@@ -82,7 +82,7 @@ def test_the_neighbour_is_left_as_he_is(acme: Company) -> None:
 def test_a_change_to_what_it_is_already_is_no_change(acme: Company) -> None:
     before = published(acme)
 
-    with pytest.raises(CommandError, match="active already"):
+    with pytest.raises(CommandError, match="already active"):
         run(acme.slug, "--activate")
 
     assert published(acme) == before
