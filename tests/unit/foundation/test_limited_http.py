@@ -3,11 +3,12 @@
 import asyncio
 import gc
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from caret.foundation.web.connections import REFUSED
-from caret.foundation.web.limited_http import LimitedHttp
+from caret.foundation.web.limited_http import MAX_PIPELINED_STARTS, LimitedHttp
 from tests.unit.foundation.limited_server import (
     ENDLESS,
     GET,
@@ -168,6 +169,40 @@ async def test_a_bad_request_does_not_touch_the_response_to_an_earlier_one(
         received = await client.rest()
         assert received[:15] in (OK, b"")
         assert b"HTTP/1.1 4" not in received.partition(b"\r\n\r\n")[2][:ENDLESS]
+
+
+async def test_pipelined_requests_of_many_clients_begin_a_few_at_a_time() -> None:
+    num_clients = 20
+    async with serving() as server:
+        for _ in range(num_clients):
+            await (await server.connect()).send(b"GET /wait HTTP/1.1\r\n\r\n" + GET * 2)
+            await server.app.arrivals.get()
+        server.app.may_answer.set()
+
+        begun = [num_clients]
+        while begun[-1] < 3 * num_clients:
+            await asyncio.sleep(0)
+            begun.append(server.app.num_requests)
+
+        assert max(after - before for before, after in pairwise(begun)) <= MAX_PIPELINED_STARTS
+
+
+async def test_a_pipelined_request_of_a_client_that_has_left_does_not_begin() -> None:
+    num_clients = 20
+    async with serving() as server:
+        clients = [await server.connect() for _ in range(num_clients)]
+        for client in clients:
+            await client.send(b"GET /wait HTTP/1.1\r\n\r\n" + GET)
+            await server.app.arrivals.get()
+        server.app.may_answer.set()
+        for client in clients:
+            client.writer.transport.abort()
+        other = await server.connect()
+        await other.send(GET * 2)
+        await other.response()
+        await other.response()
+
+        assert server.app.num_requests < 2 * num_clients
 
 
 async def test_a_websocket_does_not_begin_before_an_earlier_response_has_ended() -> None:

@@ -1,6 +1,7 @@
 """Closed connections: one is reported at once, many are spread; none is lost or reordered."""
 
 import asyncio
+from functools import partial
 
 from caret.foundation.web.connection_draining import MAX_PER_TURN, PacedExecutor
 from tests.fakes.polling import until
@@ -59,3 +60,17 @@ async def test_after_a_rest_a_single_end_is_told_at_once_again() -> None:
     turns.schedule(lambda: told.append(-1))
 
     assert told[-1] == -1
+
+
+async def test_dropped_work_is_not_done() -> None:
+    told: list[int] = []
+    executor = PacedExecutor(1)
+    works = [partial(told.append, number) for number in range(3)]
+    for work in works:
+        executor.schedule(work)
+
+    executor.drop(works[1])
+    executor.drop(works[0])  # done already
+
+    await until(lambda: len(told) == 2)
+    assert told == [0, 2]

@@ -9,7 +9,7 @@ and closes it. So a completion in flight can finish; uvicorn would cut it off.
 """
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, cast
@@ -24,24 +24,30 @@ TURN_S: Final = 0.004
 class PacedExecutor:
     """Runs a few callbacks at once, the rest a few at a time and in order."""
 
-    def __init__(self) -> None:
-        self._waiting: deque[Callable[[], None]] = deque()
-        self._num_left = MAX_PER_TURN
+    def __init__(self, max_per_turn: int = MAX_PER_TURN) -> None:
+        self._max_per_turn = max_per_turn
+        self._waiting: OrderedDict[Callable[[], None], None] = OrderedDict()
+        self._num_left = max_per_turn
         self._next: asyncio.TimerHandle | None = None
 
     def schedule(self, work: Callable[[], None]) -> None:
-        self._waiting.append(work)
+        self._waiting[work] = None
         self._work()
+
+    def drop(self, work: Callable[[], None]) -> None:
+        """Remove a waiting callback. Does nothing if the callback has run."""
+        self._waiting.pop(work, None)
 
     def _work(self) -> None:
         while self._waiting and self._num_left:
             self._num_left -= 1
-            self._waiting.popleft()()
-        if self._next is None and self._num_left < MAX_PER_TURN:
+            work, _ = self._waiting.popitem(last=False)
+            work()
+        if self._next is None and self._num_left < self._max_per_turn:
             self._next = asyncio.get_running_loop().call_later(TURN_S, self._run_turn)
 
     def _run_turn(self) -> None:
-        self._next, self._num_left = None, MAX_PER_TURN
+        self._next, self._num_left = None, self._max_per_turn
         self._work()
 
 
