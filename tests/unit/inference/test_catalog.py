@@ -134,7 +134,7 @@ def _suffix(more: str) -> str:
 BAD_FILES = {
     "suffix decoding as vLLM has it": (
         _with('{ url = "http://10.0.0.9:8000", speculation = "suffix" }') + QUALITY,
-        "quick: suffix decoding keeps a tree",
+        "quick: suffix decoding shares a tree",
     ),
     "suffix decoding with a memory": (
         _with(_suffix("suffix_decoding_max_cached_requests = 1")) + QUALITY,

@@ -68,7 +68,7 @@ async def test_a_port_in_use_is_said_and_the_gateway_goes_on() -> None:
 
     (line,) = logs
     assert (line["event"], line["port"]) == ("metrics.not_served", port)
-    assert "give this one its own" in line["reason"]
+    assert "use another port" in line["reason"]
 
 
 async def test_the_loop_is_free_between_families() -> None:

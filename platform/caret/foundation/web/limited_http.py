@@ -36,7 +36,7 @@ _LINGER_S: Final = 1.0
 _MAX_LINGER_BYTES: Final = 1024 * 1024
 _MAX_PIPELINED: Final = 16
 # In one turn of PacedExecutor (4 ms), over all connections. Otherwise 200 clients that each send 10
-# requests in one packet delay all other clients. Editors, browsers and proxies do not pipeline.
+# requests in one packet delay all other clients.
 MAX_PIPELINED_STARTS: Final = 2
 # Memory for a client that does not read, besides one chunk of its response.
 _WRITE_BUFFER_BYTES: Final = 16 * 1024
