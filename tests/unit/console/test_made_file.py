@@ -1,15 +1,25 @@
 """A file made for one response is sent in pieces, and deleted with the response."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO
 
 import pytest
+from django.core.signals import request_finished
+from django.db import close_old_connections
 from django.http import HttpRequest, StreamingHttpResponse
 from django.test import AsyncRequestFactory, RequestFactory
 
 from console.api.temp_file_response import HELD_BYTES, temp_file_response
 
 DATA = bytes(range(256)) * (HELD_BYTES // 200)  # more than is kept in memory
+
+
+@pytest.fixture(autouse=True)
+def _no_database() -> Iterator[None]:
+    """Close responses without touching a connection that a database test left open."""
+    request_finished.disconnect(close_old_connections)
+    yield
+    request_finished.connect(close_old_connections)
 
 
 class Made:
