@@ -45,7 +45,7 @@ FAILED: Final = gettext_noop(
 
 @dataclass(frozen=True, slots=True)
 class SsoLogin:
-    """A user whom a tenant's identity provider authenticated."""
+    """A user, authenticated by a tenant's identity provider."""
 
     tenant_id: TenantId
     email: str = field(repr=False)

@@ -79,5 +79,5 @@ class SlowestRequestsJournal:
 
 
 def _anonymize(record: CompletionRecord) -> CompletionRecord:
-    """Remove user and key: operators need to know what was slow, not for whom."""
+    """Remove the user and the key: operators need neither to explain a slow request."""
     return replace(record, user_id=None, key_id=KeyId(""))

@@ -31,7 +31,7 @@ class IdentityProvider(models.Model):
     class Meta:
         db_table = "tenants_identity_provider"
         constraints: ClassVar = [
-            # One per tenant: with two it would be unclear which one signs in whom.
+            # One per tenant: with two, a user could have two accounts.
             models.UniqueConstraint(fields=["tenant"], name="identity_provider_tenant"),
             RowSecurity(name="identity_provider_security"),
         ]

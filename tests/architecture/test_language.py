@@ -127,7 +127,7 @@ def _modules() -> tuple[tuple[str, ast.Module], ...]:
 
 @cache
 def _texts() -> tuple[tuple[str, str], ...]:
-    """What people read and write: code, templates and documents, but no history."""
+    """Return the code, templates and documents by path, without the changelog."""
     paths = [REPOSITORY / path for path, _ in _modules()]
     paths += (REPOSITORY / "console" / "templates").rglob("*.html")
     paths += [path for path in _DOCS.rglob("*.md") if path.name != "CHANGELOG.md"]

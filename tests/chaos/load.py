@@ -17,7 +17,7 @@ from tests.chaos.clients import Load, Party
 from tests.chaos.companies import new_asker
 from tests.chaos.environment import World
 
-_MAX_RATE_EACH: Final = 40.0  # for a company's five users, whom policies allow 20 a second each
+_MAX_RATE_EACH: Final = 40.0  # for a company's five users; the policy allows each 20 a second
 _QUIET_SHARE: Final = 0.1
 _MIN_QUIET_RATE: Final = 2.0
 _SETTLE_S: Final = 30.0

@@ -1,4 +1,4 @@
-"""Operations on a tenant's sign-in settings. Owners only: they decide who can sign in as whom."""
+"""Operations on a tenant's sign-in settings. Only owners may change them."""
 
 import uuid
 from collections.abc import Callable
@@ -178,7 +178,7 @@ def require_second_factor(*, actor: Actor, required: bool, now: datetime) -> Sig
 
 
 def provision_user(*, tenant_id: TenantId, email: str, name: str, now: datetime) -> UserId:
-    """Return the account of a user whom the identity provider signed in; create it if missing.
+    """Return the account of a user of the identity provider; create it if missing.
 
     Raises Forbidden if the address is not of a domain that the tenant has verified, or the tenant
     is closed.

@@ -1,4 +1,4 @@
-"""From the login that `make up` prints to the first accepted suggestion."""
+"""The first run: sign in with the printed login and accept a suggestion."""
 
 import pytest
 from playwright.sync_api import expect

@@ -1,4 +1,4 @@
-"""Manual changes to users whom the identity provider has provisioned: the last change wins."""
+"""Manual changes to provisioned users: the last change wins."""
 
 import secrets
 

@@ -52,7 +52,7 @@ NAMED_GO = quote('displayName eq "Go people"')
 
 @pytest.fixture(scope="module")
 def people(services: Services, django_db_blocker: DjangoDbBlocker) -> Provider:
-    """Make a provider with users whom these tests only search."""
+    """Make a provider with users. Tests search them and change nothing."""
     with django_db_blocker.unblock():
         provider = provider_of(make_company("searched", {Role.OWNER: "olga"}))
         ada = {"value": "Ada@acme.example", "type": "work", "primary": True}

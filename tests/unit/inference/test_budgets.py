@@ -1,4 +1,4 @@
-"""The users to whom a budget applies, in the current format and in the previous one."""
+"""The users of a budget, in the current format and in the previous one."""
 
 from uuid import UUID
 
