@@ -10,7 +10,8 @@ import uvicorn
 from uvicorn.protocols.utils import ClientDisconnected
 
 from caret.foundation.web.connections import authenticate_connection
-from caret.foundation.web.limited_http import LimitedHttp, ServerConfig
+from caret.foundation.web.limited_http import ServerConfig
+from caret.foundation.web.new_connection import NewConnection
 from caret.foundation.web.server import LimitedWebSocket
 from caret.foundation.web.server_limits import ServerLimits
 
@@ -164,7 +165,7 @@ async def serving(
         app,
         limits=limits,
         port=0,
-        http=LimitedHttp,
+        http=NewConnection,
         ws=LimitedWebSocket,
         lifespan="off",
         log_config=None,

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from caret.foundation.web.connections import REFUSED
-from caret.foundation.web.limited_http import MAX_PIPELINED_STARTS, LimitedHttp
+from caret.foundation.web.limited_http import MAX_PACED_STARTS, MAX_PIPELINED_STARTS, LimitedHttp
 from tests.unit.foundation.limited_server import (
     ENDLESS,
     GET,
@@ -318,3 +318,64 @@ async def test_a_refusal_is_counted_by_its_reason() -> None:
         await client.rest()
 
     assert refused("too_many_headers") == before + 1
+
+
+# --- connections before their first request
+
+
+def parsers() -> int:
+    gc.collect()
+    return sum(type(each) is LimitedHttp for each in gc.get_objects())
+
+
+async def test_a_connection_that_sends_nothing_has_no_parser() -> None:
+    async with serving() as server:
+        before = parsers()
+        await asyncio.gather(*(server.connect() for _ in range(20)))
+        client = await server.connect()
+
+        await client.send(GET)
+        await client.response()
+
+        assert parsers() == before + 1
+
+
+@pytest.mark.parametrize("first", [GET[:10], GET * 10], ids=["incomplete headers", "many requests"])
+async def test_a_single_request_does_not_wait_for_the_connections_before_it(first: bytes) -> None:
+    async with serving() as server:
+        before = parsers()
+        others = [await server.connect() for _ in range(MAX_PACED_STARTS * 5)]
+        client = await server.connect()
+        for other in others:
+            other.writer.write(first)
+        client.writer.write(GET)
+
+        response = await client.response()
+
+        assert response.startswith(OK)
+        assert parsers() <= before + MAX_PACED_STARTS * 3
+
+
+async def test_all_incomplete_connections_are_served_in_the_end() -> None:
+    async with serving() as server:
+        clients = [await server.connect() for _ in range(MAX_PACED_STARTS * 3)]
+        for client in clients:
+            client.writer.write(GET[:10])
+        await asyncio.sleep(0.01)
+        for client in clients:
+            client.writer.write(GET[10:])
+
+        assert {await client.status() for client in clients} == {b"200"}
+
+
+async def test_the_time_for_headers_begins_when_the_connection_opens() -> None:
+    async with serving(replace(LIMITS, header_timeout_s=SOON_S * 2)) as server:
+        client = await server.connect()
+        loop = asyncio.get_running_loop()
+        opened = loop.time()
+        await asyncio.sleep(SOON_S * 1.5)
+
+        await client.send(GET[:10])
+
+        assert await client.status() == b"408"
+        assert loop.time() - opened < SOON_S * 3

@@ -11,6 +11,7 @@ request counts for the address that the proxy forwards.
 """
 
 from collections.abc import Callable, MutableMapping
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Final
 
@@ -199,6 +200,7 @@ class Connections:
         return () if slot.is_request else (self._authenticated,)
 
 
+@lru_cache(maxsize=4096)
 def network_of(address: str) -> str:
     """Return an IPv4 address unchanged, and the /64 network of an IPv6 address.
 

@@ -20,6 +20,7 @@ import uvicorn
 from uvicorn._types import ASGI3Application
 from uvicorn.middleware.proxy_headers import _TrustedHosts
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
 
 from caret.foundation.web.connection_draining import PacedExecutor
 from caret.foundation.web.connections import (
@@ -38,6 +39,9 @@ _MAX_PIPELINED: Final = 16
 # In one turn of PacedExecutor (4 ms), over all connections. Otherwise 200 clients that each send 10
 # requests in one packet delay all other clients.
 MAX_PIPELINED_STARTS: Final = 2
+# Connections whose first bytes are not the headers of one request, in one turn. Each costs at least
+# 0.1 ms.
+MAX_PACED_STARTS: Final = 10
 # Memory for a client that does not read, besides one chunk of its response.
 _WRITE_BUFFER_BYTES: Final = 16 * 1024
 _SOCKET_BUFFER_BYTES: Final = 128 * 1024  # of the kernel, which doubles it
@@ -54,6 +58,7 @@ class ServerConfig(uvicorn.Config):
         self.limits = limits
         self.client_connections = Connections(limits)
         self.pipelined_starts = PacedExecutor(MAX_PIPELINED_STARTS)
+        self.paced_starts = PacedExecutor(MAX_PACED_STARTS)
         self.trusted_proxies = _TrustedHosts(proxies)
 
 
@@ -84,10 +89,24 @@ class LimitedHttp(HttpToolsProtocol):
     config: ServerConfig
     transport: CoalescingTransport
 
-    def __init__(self, config: ServerConfig, *arguments: Any, **options: Any) -> None:
-        super().__init__(config, *arguments, **options)
+    def __init__(
+        self,
+        config: ServerConfig,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop,
+        *,
+        slot: ConnectionSlot,
+        headers_due_at: float,
+    ) -> None:
+        """`headers_due_at`: when the first request's headers must be complete, by the loop's clock.
+
+        The slot is the connection's, and is released when the connection ends.
+        """
+        super().__init__(config, server_state, app_state, _loop)
         self._limits = config.limits
-        self._slot: ConnectionSlot | None = None  # of the connection
+        self._slot = slot
+        self._headers_due_at = headers_due_at
         self._request_slot: ConnectionSlot | None = None  # of a request through a trusted proxy
         self._stopped_by: _LimitExceeded | None = None
         self._is_refused = self._is_upgraded = False
@@ -108,16 +127,6 @@ class LimitedHttp(HttpToolsProtocol):
     # --- the connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        peer = transport.get_extra_info("peername")
-        address = str(peer[0]) if isinstance(peer, tuple) else None
-        if address is not None and address in self.config.trusted_proxies:
-            address = None
-        try:
-            # Not a method of this object, which ends when the connection becomes a WebSocket.
-            self._slot = self.config.client_connections.admit(address, transport.abort)
-        except TooManyConnections:
-            transport.abort()
-            return
         transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES)
         sock = transport.get_extra_info("socket")
         # Otherwise the kernel buffers megabytes for each client that does not read, and copying
@@ -128,11 +137,9 @@ class LimitedHttp(HttpToolsProtocol):
         )
         super().connection_made(gathering)
         self._send_deadline = SendDeadline(self.transport, self._limits.send_timeout_s)
-        self._start_deadline(self._limits.header_timeout_s, self._on_headers_late)
+        self._deadline = self.loop.call_at(self._headers_due_at, self._on_headers_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._slot is None:
-            return  # not admitted
         if self._paced_start is not None:
             self.config.pipelined_starts.drop(self._paced_start)
             self._paced_start = None  # break the reference cycle with this object
@@ -235,7 +242,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     def _admit_request(self) -> None:
         """Count the request in the limits; stop the parser if one is reached."""
-        if self._slot is not None and self._slot.address is None:
+        if self._slot.address is None:
             self._request_slot = self._forwarded_slot()
         self.scope["state"]["slot"] = self._request_slot or self._slot
 
@@ -262,7 +269,7 @@ class LimitedHttp(HttpToolsProtocol):
         if self._request_slot is not None:
             self._request_slot.release()
             self._request_slot = None
-        if self._slot is not None and not self.pipeline:
+        if not self.pipeline:
             self._slot.end_request()
         self._is_next_pipelined = bool(self.pipeline)
         super().on_response_complete()

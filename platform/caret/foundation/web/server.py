@@ -13,7 +13,8 @@ from websockets.http11 import Request
 
 from caret.foundation.environment import env_list
 from caret.foundation.web.connection_draining import DrainingWebSocketProtocol
-from caret.foundation.web.limited_http import LimitedHttp, SendDeadline, ServerConfig
+from caret.foundation.web.limited_http import SendDeadline, ServerConfig
+from caret.foundation.web.new_connection import NewConnection
 from caret.foundation.web.server_limits import ServerLimits, raise_file_limit
 from caret.foundation.web.write_coalescing import CoalescingTransport
 
@@ -66,7 +67,7 @@ def run_server(application: str, *, host: str, port: int, **options: Any) -> Non
         host=host,
         port=port,
         loop="uvloop",
-        http=LimitedHttp,
+        http=NewConnection,
         ws=LimitedWebSocket,
         ws_per_message_deflate=False,  # costs milliseconds of CPU to save kilobytes on a LAN
         timeout_keep_alive=int(limits.keep_alive_s),
