@@ -39,7 +39,7 @@ class VerifiedDomain(models.Model):
         constraints: ClassVar = [
             Grants(
                 name="captured_domain_grants",
-                reason="says by an address which tenant to sign in to, before one is chosen",
+                reason="finds the tenant to sign in to by an e-mail address, before a tenant is known",
                 privileges=("SELECT", "INSERT", "DELETE"),
             )
         ]
