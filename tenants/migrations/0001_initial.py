@@ -111,7 +111,7 @@ class Migration(migrations.Migration):
                     caret.foundation.postgres.row_security.Grants(
                         name="tenant_grants",
                         privileges=("SELECT", "INSERT", "UPDATE"),
-                        reason="the directory of tenants is read before a tenant is known; no customer content",
+                        reason="the list of tenants is read before a tenant is known; no customer content",
                     )
                 ],
             },

@@ -39,7 +39,7 @@ class VerifiedDomain(models.Model):
         constraints: ClassVar = [
             Grants(
                 name="captured_domain_grants",
-                reason="finds the tenant to sign in to by an e-mail address, before a tenant is known",
+                reason="finds the tenant of an e-mail address at sign-in, before it is known",
                 privileges=("SELECT", "INSERT", "DELETE"),
             )
         ]
