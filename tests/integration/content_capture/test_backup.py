@@ -178,7 +178,7 @@ def test_nothing_is_restored_while_the_application_has_another_database(
         connection = connections["default"]
         connection.close()
         connection.settings_dict["NAME"] = DATABASE
-        with pytest.raises(CommandError, match="different databases"):
+        with pytest.raises(CommandError, match="another database"):
             restore(backup)
 
 
@@ -239,14 +239,14 @@ def test_backups_are_their_owners_alone_and_replace_nothing(backup: tuple[Path, 
 
 
 def test_data_and_keys_lie_apart(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="another folder"):
+    with pytest.raises(CommandError, match="a folder elsewhere"):
         back_up((tmp_path / "data", tmp_path / "keys"))
 
 
 def test_nothing_is_restored_over_what_is_there(backup: tuple[Path, Path]) -> None:
     back_up(backup)
 
-    with pytest.raises(CommandError, match="not empty"):
+    with pytest.raises(CommandError, match="into an empty one"):
         restore(backup)
 
 

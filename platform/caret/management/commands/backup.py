@@ -23,7 +23,7 @@ class Command(NoSystemChecksCommand):
         data, keys = options["data"].resolve(), options["keys"].resolve()
         if data.parent == keys.parent:
             raise CommandError(
-                "Write --keys to another folder: both files together decrypt all data."
+                "Write --keys to a folder elsewhere: both files together decrypt all data."
             )
         server = backup_server(settings.EMBEDDED)
         try:

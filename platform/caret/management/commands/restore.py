@@ -29,9 +29,9 @@ _NOT_DESTROYED: Final = (
     " `manage.py replay_erasures`."
 )
 _NOT_HELD: Final = (
-    "All changes after the backup's last audit entry ({since}) are lost, including changes of legal"
-    " holds. Place or release these holds again before you start the worker: it deletes data that"
-    " no hold protects."
+    "All changes after the backup's last audit entry ({since}) are lost, legal holds included."
+    " Place or release those holds again before you start the worker: it deletes data that no hold"
+    " protects."
 )
 _NOTHING: Final = "none"
 
@@ -70,13 +70,13 @@ def _require_usable(server: Server) -> None:
     Raises CommandError.
     """
     if not is_empty(server):
-        raise CommandError("The database is not empty. Create an empty one, and restore into it.")
+        raise CommandError("The database is not empty. Restore into an empty one.")
     with connections["default"].cursor() as cursor:
         cursor.execute(WHICH_DATABASE)
         ours = cursor.fetchone()
     if which_database(server) != ours:
         raise CommandError(
-            "DATABASE_URL and CARET_BACKUP_DATABASE_URL name different databases. Set both to the"
+            "DATABASE_URL names another database than CARET_BACKUP_DATABASE_URL. Set both to the"
             " one that you restore."
         )
     try:
