@@ -134,7 +134,7 @@ def _invoice(options: dict[str, Any]) -> str:
 def _credit_note(options: dict[str, Any]) -> str:
     cents, rest = divmod(options["amount"], MICROS_PER_CENT)
     if rest:
-        raise InvalidValue("amount", "Enter at most two decimals.")
+        raise InvalidValue("amount", "Enter whole cents.")
     note = issue_credit_note(
         actor=_actor(options),
         number=options["number"],
