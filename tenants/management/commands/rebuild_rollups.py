@@ -44,7 +44,7 @@ class Command(NoSystemChecksCommand):
         except DomainError as error:
             raise CommandError(error.message) from error
         days = roll_up(tenant_id=tenant_id, arrived_until=arrived_until)
-        self.stdout.write(f"{options['slug']}: {days} days counted again.")
+        self.stdout.write(f"{options['slug']}: {days} days counted anew.")
 
 
 def _day(text: str) -> datetime:

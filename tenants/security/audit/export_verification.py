@@ -74,7 +74,7 @@ def verify_export(export: IO[bytes], keys: PublicKeys) -> VerifiedExport:
         document = _parse(line, expected)
         _CHECKS.get(str(document.get("kind")), _check_nothing)(reading, document)
     if export.read(1):
-        raise VerificationFailed(f"line {reading.line + 1}: there is data after the trailer")
+        raise VerificationFailed(f"line {reading.line + 1}: there is data after the end")
     return VerifiedExport(header, reading.num_heads, header["key_id"])
 
 

@@ -381,7 +381,7 @@ def test_an_operator_has_a_period_counted_anew(company: Company) -> None:
     )
 
     assert only(company).requests == 1
-    assert "1 days counted again" in output.getvalue()
+    assert "1 days counted anew" in output.getvalue()
 
 
 @pytest.mark.parametrize(

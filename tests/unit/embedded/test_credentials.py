@@ -71,5 +71,5 @@ def test_the_redis_address_is_a_socket_with_a_password(paths: EmbeddedPaths) -> 
 def test_a_socket_folder_that_somebody_else_put_there_is_refused(paths: EmbeddedPaths) -> None:
     paths.sockets.symlink_to(paths.sockets.parent)
 
-    with pytest.raises(StartupError, match="not a folder that you own"):
+    with pytest.raises(StartupError, match="not a folder of yours"):
         write_credentials(paths)
