@@ -44,8 +44,8 @@ from tenants.security.authorization.actor import system_actor
 _README: Final = """\
 Evidence of the tenant {slug} ({tenant_id}), from {since} to {until} (UTC, end excluded).
 
-Get the installation's public keys from its operator, and not from the source of this file. The keys
-in this file show only which keys were in use. To verify every file, you need only Caret's source:
+Get the installation's public keys from its operator, over another channel than this file. The keys
+in this ZIP show only which keys were in use. To verify every file, you need only Caret's sources:
 
     manage.py verify_export THIS.zip --public-key KEYS
 
