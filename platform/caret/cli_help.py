@@ -63,7 +63,7 @@ def overview() -> str:
     for title, commands in GROUPS.items():
         lines += [title, *(f"  {name:<{_NAME_WIDTH}}{duty}" for name, duty in commands.items()), ""]
     lines += [
-        "`COMMAND --help` explains a command; `help --commands` lists Django's commands too.",
+        "`COMMAND --help` explains a command. `help --commands` also lists Django's.",
         "",
     ]
     return "\n".join(lines)
