@@ -32,7 +32,7 @@ def exact(micros: int, currency: str) -> str:
     """Return the amount with all its decimals, at least two: €0.0375."""
     value = Decimal(micros) / MICROS
     exponent = value.normalize().as_tuple().exponent
-    assert isinstance(exponent, int), "a number"
+    assert isinstance(exponent, int), "the value is finite"
     return _written(value, currency, max(_CENTS, -exponent))
 
 

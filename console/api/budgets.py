@@ -189,5 +189,7 @@ def _holder(asked: CreateBudget) -> BudgetTarget:
     named = {BudgetScope.TEAM: asked.team_id, BudgetScope.USER: asked.user_id}
     for scope, field in ((BudgetScope.TEAM, "team_id"), (BudgetScope.USER, "user_id")):
         if (named[scope] is not None) != (asked.scope is scope):
-            raise InvalidValue(field, f"Name it where the scope is {scope.value}, and only there.")
+            raise InvalidValue(
+                field, f"Set this only if the scope is {scope.value}; then it is required."
+            )
     return BudgetTarget(asked.scope, named.get(asked.scope))

@@ -79,7 +79,7 @@ def _named(request: HttpRequest, key: str) -> IdempotentRequest:
     """
     actor = require_authentication(request)
     if _KEY.fullmatch(key) is None:
-        raise InvalidValue(_HEADER, "An Idempotency-Key has 1 to 255 visible characters.")
+        raise InvalidValue(_HEADER, "An Idempotency-Key must have 1 to 255 visible characters.")
     return IdempotentRequest(
         tenant_id=actor.tenant_id,
         caller=actor.rate_limit_key,

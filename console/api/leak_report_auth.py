@@ -86,6 +86,6 @@ def _keys(path: Path) -> dict[str, EllipticCurvePublicKey]:
         keys = {each.key_identifier: load_pem_public_key(each.key.encode()) for each in listed}
     except (OSError, ValueError, msgspec.MsgspecError) as error:
         raise BadSetting(
-            f"CARET_GITHUB_SECRET_SCANNING_KEYS: {path} holds no public keys."
+            f"CARET_GITHUB_SECRET_SCANNING_KEYS: {path} contains no public keys."
         ) from error
     return {name: key for name, key in keys.items() if isinstance(key, EllipticCurvePublicKey)}

@@ -66,7 +66,9 @@ def scim_endpoint(**methods: View) -> View:
         except ValidationError as error:
             return _error(Error.from_validation_error(error.errors()[0]))
         except RequestDataTooBig:
-            return _error(PayloadTooLargeException(detail="The body may have 1 MiB.").to_error())
+            return _error(
+                PayloadTooLargeException(detail="The body must have at most 1 MiB.").to_error()
+            )
         except ProblemRaised as error:
             return _error(Error(status=error.problem.status, detail=error.problem.detail))
 
@@ -79,7 +81,7 @@ def _seen(request: HttpRequest, methods: dict[str, View], named: dict[str, Any])
         actor = _bearer(request)
         view = methods.get((request.method or "").lower())
         if view is None:
-            return _error(Error(status=405, detail="Not here."))
+            return _error(Error(status=405, detail="This method is not allowed here."))
         with PLACES.acquire(actor.tenant_id):
             return view(request, actor, **named)
 
@@ -89,9 +91,9 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
     try:
         body = json.loads(request.body)
     except (ValueError, RecursionError) as error:
-        raise InvalidSyntaxException(detail="The body is no JSON.") from error
+        raise InvalidSyntaxException(detail="The body is not JSON.") from error
     if not isinstance(body, dict):
-        raise InvalidSyntaxException(detail="The body is no JSON object.")
+        raise InvalidSyntaxException(detail="The body is not a JSON object.")
     return body
 
 

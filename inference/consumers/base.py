@@ -6,7 +6,7 @@ from typing import Any, Final
 from channels.consumer import AsyncConsumer, get_handler_name
 from channels.exceptions import StopConsumer
 
-MAX_READ_CHARS: Final = 256  # of a header; the rest says nothing new
+MAX_READ_CHARS: Final = 256  # of a header; the rest is ignored
 
 # The first match names the editor. Forks come before the editors that they are based on.
 _SIGNS: Final = (

@@ -134,7 +134,7 @@ class HttpConsumer(DataPlaneConsumer):
     def _buffer_body(self, part: bytes) -> None:
         """Keep a part of the body. Raises CompletionError."""
         if len(self._body) + len(part) > self.max_body_bytes:
-            message = f"A body may have {self.max_body_bytes} bytes."
+            message = f"A body must have at most {self.max_body_bytes} bytes."
             raise BadRequest("too_large", message, http_status=413)
         self.reserve_body(len(part))
         self._body += part

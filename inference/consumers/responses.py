@@ -1,7 +1,7 @@
 """Response writers for all dialects: streamed or in one piece.
 
 The JSON is compact: some plugins search the raw body. Streams have no comments, and no event
-without a choice unless requested: some clients take either for the end.
+without a choice unless requested: some clients take either as the end of the stream.
 """
 
 from collections.abc import Callable, Sequence

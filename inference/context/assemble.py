@@ -48,7 +48,7 @@ def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt
                 is_single_line=False,
                 segments=(Segment(SegmentKind.RAW, len(token_ids)),),
             )
-    raise BadRequest("prompt_too_long", f"A raw prompt may have {total} tokens.")
+    raise BadRequest("prompt_too_long", f"A raw prompt must have at most {total} tokens.")
 
 
 def _raw_token_ids(writer: PromptWriter, request: CompletionRequest, total: int) -> list[int]:

@@ -61,7 +61,9 @@ def check_filters(variants: Iterable[Variant]) -> None:
     for variant in variants:
         if variant.filter not in (None, *FILTERS):
             known = ", ".join(FILTERS)
-            raise BadSetting(f"{variant.name}: the filter is {variant.filter!r}; it is {known}.")
+            raise BadSetting(
+                f"{variant.name}: the filter is {variant.filter!r}; it must be {known}."
+            )
 
 
 def filter(

@@ -7,8 +7,10 @@ text that was shown is never revoked. A completion ends
 - before a line that repeats the first line of the suffix;
 - before a line, or the first of up to four lines, that would occur a third time in a row;
 - where a line becomes repetitive;
-- before a character that could not be decoded (U+FFFD), usually an incomplete one. White space and
-  a repetition of the rest of the cursor's line are held, and dropped at the end.
+- before a character that could not be decoded (U+FFFD), usually an incomplete one.
+
+White space is held, and so is a repetition of the rest of the cursor's line. Both are dropped at
+the end of the completion.
 """
 
 import re
@@ -108,8 +110,8 @@ class TruncationContext:
     next_line: str
 
 
-# Whether a line continues the block despite its indentation. Arguments: the text before it, the
-# line.
+# Returns whether a line continues the block despite its indentation. Arguments: the text before
+# the line, the line.
 CanContinue = Callable[[str, str], bool]
 
 
@@ -273,6 +275,8 @@ def _num_unopened(text: str) -> int:
 
 
 class SuffixOverlap:
+    """Finds the longest beginning of a text that a growing text ends with (Knuth-Morris-Pratt)."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         # For each beginning of the text, the length of its longest end that is also a beginning.

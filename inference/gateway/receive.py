@@ -35,7 +35,7 @@ def check_prompt(prompt: str) -> None:
     The code of BadRequest is `too_large`. Raises BadRequest.
     """
     if len(prompt) > MAX_PROMPT_CHARS:
-        raise _too_large(f"prompt may have {MAX_PROMPT_CHARS} characters.")
+        raise _too_large(f"prompt must have at most {MAX_PROMPT_CHARS} characters.")
 
 
 def receive(arrival: IncomingRequest) -> CompletionRequest:
@@ -101,22 +101,22 @@ def _max_tokens(asked: int | None, mode: Mode) -> int:
 
 def _check_sizes(draft: UnvalidatedRequest) -> None:
     if max(len(draft.prefix), len(draft.suffix)) > MAX_TEXT_CHARS:
-        raise _too_large(f"prefix and suffix may have {MAX_TEXT_CHARS} characters each.")
+        raise _too_large(f"prefix and suffix must have at most {MAX_TEXT_CHARS} characters each.")
     if len(draft.messages) > MAX_MESSAGES:
-        raise _too_large(f"messages may have {MAX_MESSAGES} entries.")
+        raise _too_large(f"messages must have at most {MAX_MESSAGES} entries.")
     if sum(len(message.text) for message in draft.messages) > MAX_TEXT_CHARS:
-        raise _too_large(f"messages may have {MAX_TEXT_CHARS} characters together.")
+        raise _too_large(f"messages must have at most {MAX_TEXT_CHARS} characters together.")
     if len(draft.files) > MAX_FILES:
-        raise _too_large(f"files may have {MAX_FILES} entries.")
+        raise _too_large(f"files must have at most {MAX_FILES} entries.")
     if sum(len(file.text) for file in draft.files) > MAX_FILES_CHARS:
-        raise _too_large(f"files may have {MAX_FILES_CHARS} characters together.")
+        raise _too_large(f"files must have at most {MAX_FILES_CHARS} characters together.")
     names = (draft.path, draft.repository, *(file.path for file in draft.files))
     if max(map(len, names)) > MAX_NAME_CHARS:
-        raise _too_large(f"paths and names may have {MAX_NAME_CHARS} characters.")
+        raise _too_large(f"paths and names must have at most {MAX_NAME_CHARS} characters.")
     if len(draft.stop) > MAX_STOPS or not all(0 < len(s) <= MAX_STOP_CHARS for s in draft.stop):
         raise BadRequest(
             "invalid_field",
-            f"stop takes up to {MAX_STOPS} strings of 1 to {MAX_STOP_CHARS} characters.",
+            f"stop must have at most {MAX_STOPS} strings of 1 to {MAX_STOP_CHARS} characters.",
         )
 
 

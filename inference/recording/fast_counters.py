@@ -1,8 +1,8 @@
 """Counters and histograms that cost a quarter of a microsecond, exported as Prometheus families.
 
 Those of prometheus_client take a lock and a microsecond or more, and a completion updates fifteen.
-One event loop uses these. Whoever adds a label must limit its values: each combination is a line
-(for histograms one per bound) for the life of the process.
+One event loop uses these. A label must have a limited number of values: each combination is one
+line (in histograms one for each bound) for the life of the process.
 """
 
 from bisect import bisect_left

@@ -73,9 +73,13 @@ class GatewayMetrics:
             "caret_connected_clients", "Connections, and HTTP completions in flight.", watchers
         )
         if (age_s := self.authority.age_s) is not None:
-            yield _one("caret_snapshot_age_seconds", "Since the comparison with Redis.", age_s)
+            yield _one(
+                "caret_snapshot_age_seconds", "Time since the last comparison with Redis.", age_s
+            )
         segments = self.journal.num_waiting_segments
-        yield _one("caret_journal_segments", "Segments that Redis does not have.", segments)
+        yield _one(
+            "caret_journal_segments", "Journal segments that are not yet in Redis.", segments
+        )
         unwritten = self.journal.num_unwritten
         yield _one(
             "caret_journal_unwritten_records", "Records that the disk could not take.", unwritten
@@ -124,7 +128,7 @@ class GatewayMetrics:
     def _collect_replicas(self) -> Iterator[Metric]:
         under_way = GaugeMetricFamily(
             "caret_replica_requests_in_flight",
-            "Requests of this gateway in flight there.",
+            "Requests of this gateway in flight at this replica.",
             labels=["replica"],
         )
         circuits = GaugeMetricFamily(

@@ -1,7 +1,7 @@
 """The worker's Celery application: `celery -A caret.celery worker --beat`.
 
-The table below routes every task to a queue. The worker does not start with a database role that
-row-level security does not bind, nor without the root keys.
+The table below routes every task to a queue. The worker refuses to start with a database role that
+bypasses row-level security, or without the root keys.
 """
 
 import logging
@@ -65,7 +65,8 @@ app.conf.task_routes = {
     "tenants.tasks.count_pool_days": {"queue": "metrics"},
 }
 app.conf.task_create_missing_queues = False
-# Kept in memory: intervals this short need no file, for which two beats could conflict.
+# The schedule is kept in memory: intervals this short need no file, and two beats could conflict
+# over one.
 app.conf.beat_scheduler = "caret.foundation.celery_scheduler:ClockJumpSafeScheduler"
 app.conf.beat_schedule = {
     # A tick that no worker has run expires: the next tick replaces it.
@@ -266,6 +267,6 @@ def _tell(**_: Any) -> None:
 
     registry = CollectorRegistry()
     watch = WorkerMetricsCollector(connect(), queues=[queue.name for queue in app.conf.task_queues])
-    # No description: Redis need not be available at start.
+    # The collector describes no metrics, so Redis need not be available at start.
     registry.register(watch)
     serve_metrics(registry)

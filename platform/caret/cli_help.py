@@ -10,7 +10,7 @@ _NAME_WIDTH: Final = 24
 GROUPS: Final[dict[str, dict[str, str]]] = {
     "Start here": {
         "up": "start all of Caret on this machine",
-        "down": "stop what `up` has started",
+        "down": "stop everything that `up` started",
         "complete": "print one completion of a file",
         "seed_demo_data": "fill the demonstration tenants with past usage",
         "capacity": "estimate the GPUs a load needs, and their cost",
@@ -18,19 +18,19 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "Processes of an installation": {
         "gateway": "serve completions to editors",
         "console": "serve web pages and the REST API",
-        "relay": "connect a region without a control plane",
+        "relay": "connect another region to the home region",
         "probe": "request completions and measure them",
         "migrate": "update the database schema",
-        "create_partitions": "create coming months of the usage tables",
+        "create_partitions": "create the usage tables of the next months",
     },
     "Tenants and operators": {
         "manage_tenant": "suspend, activate or close a tenant",
         "manage_operator": "manage the operators' accounts",
-        "billing": "plans, prices, subscriptions, credits, invoices",
+        "billing": "manage plans, prices, subscriptions, invoices",
         "reconcile_stripe": "compare a month of the ledger with Stripe",
         "create_demo_tenants": "create the demonstration tenants, as `up` does",
     },
-    "What happened": {
+    "Reports and diagnosis": {
         "explain_request": "show where a completion spent its time",
         "rebuild_rollups": "aggregate usage again from its records",
         "recount_pool_usage": "count usage by pool and day now",
@@ -38,7 +38,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "export_audit_log": "export the audit log as signed lines",
         "export_training_data": "export content that users consented to train on",
     },
-    "Proofs, checked offline": {
+    "Verification without a network": {
         "show_signing_keys": "print the public keys; keep a copy elsewhere",
         "verify_audit": "verify an exported audit log",
         "verify_export": "verify an export or an evidence pack",
@@ -63,7 +63,7 @@ def overview() -> str:
     for title, commands in GROUPS.items():
         lines += [title, *(f"  {name:<{_NAME_WIDTH}}{duty}" for name, duty in commands.items()), ""]
     lines += [
-        "`manage.py COMMAND --help` explains one; `help --commands` lists Django's, too.",
+        "`COMMAND --help` explains a command. `help --commands` also lists Django's.",
         "",
     ]
     return "\n".join(lines)

@@ -34,8 +34,8 @@ def find_suitable_python() -> None:
         if shutil.which(name):
             os.execvp(name, [name, *sys.argv])  # noqa: S606  # the same program, no shell wanted
     raise Refusal(
-        f"Caret needs Python 3.11 or 3.12; this is {platform.python_version()}, and neither"
-        " python3.11 nor python3.12 is on the path.",
+        f"Caret needs Python 3.11 or 3.12. This is {platform.python_version()}, and neither"
+        " python3.11 nor python3.12 is on the PATH. Install one of them.",
         BAD_SETTING,
     )
 
@@ -48,12 +48,12 @@ def check_processor(*, runs_engine: bool) -> None:
     machine = platform.machine()
     if sys.platform != "linux" or machine not in ("x86_64", "aarch64"):
         raise Refusal(
-            f"Caret runs on Linux on x86_64 or aarch64; this is {sys.platform} on {machine}.",
+            f"Caret needs Linux on x86_64 or aarch64. This is {sys.platform} on {machine}.",
             MISSING_FEATURE,
         )
     if runs_engine and machine == "x86_64" and not has_avx2():
         raise Refusal(
-            "This processor has no AVX2, which the engine for machines without a GPU needs.",
+            "This processor has no AVX2. The engine for machines without a GPU needs it.",
             MISSING_FEATURE,
         )
 
@@ -69,7 +69,7 @@ def check_venv_module() -> None:
         import venv  # noqa: F401
     except ImportError:
         raise Refusal(
-            "This Python cannot make virtual environments: its venv or ensurepip module is missing."
+            "This Python cannot create environments: its module venv or ensurepip is missing."
             " On Debian and Ubuntu: apt install python3-venv",
             MISSING_FEATURE,
         ) from None

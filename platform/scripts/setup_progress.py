@@ -49,28 +49,28 @@ def explain(title: str, status: int, output: str, *, log: Path) -> Refusal:
     """Return the reason why a step failed, based on its exit status and output."""
     if "No space left on device" in output:
         return Refusal(
-            f"The disk became full at {title}. Free some room, then run it again.", NO_DISK_SPACE
+            f"The disk is full: {title} failed. Free some space, and run it again.", NO_DISK_SPACE
         )
     if UNREACHABLE.search(output):
         return Refusal(
             f"The installation failed at {title}: the package index cannot be reached. Check the"
-            f" network, or name a folder of wheels: PIP_FIND_LINKS=FOLDER. All of it: {log}.",
+            f" network, or name a folder of wheels: PIP_FIND_LINKS=FOLDER. Log: {log}",
             FAILED,
             output=output,
         )
     if status == -signal.SIGKILL:
         return Refusal(
-            f"The installation was ended at {title}: it was killed, or wrote nothing for"
-            f" {MAX_SILENCE_S / 60:.0f} minutes. All of it: {log}. The next run goes on from here.",
+            f"The installation stopped at {title}: it was killed, or wrote nothing for"
+            f" {MAX_SILENCE_S / 60:.0f} minutes. Run it again to continue. Log: {log}",
             FAILED,
             output=output,
         )
     reasons = re.findall(r"^error: (.*)$", output, re.MULTILINE | re.IGNORECASE)
-    reason = f" The reason given: {reasons[0]}." if reasons else ""
-    hint = " A folder with its wheel helps: PIP_FIND_LINKS=FOLDER." if "by uv" in title else ""
+    reason = f" Reason: {reasons[0]}." if reasons else ""
+    hint = " To use a folder with its wheel, set PIP_FIND_LINKS=FOLDER." if "by uv" in title else ""
     return Refusal(
         f"The installation failed at {title} (exit status {status}).{reason}{hint}"
-        f" All of it: {log}. The next run goes on from here.",
+        f" Run it again to continue. Log: {log}",
         FAILED,
         output=output,
     )

@@ -146,7 +146,7 @@ def _make_teams(owner: Actor, now: datetime) -> dict[str, UUID]:
 
 
 def _let_in(company: DemoCompany, person: DemoUser, now: datetime) -> None:
-    """Let a user in by an invitation that is accepted within minutes."""
+    """Add a user by an invitation that the user accepts within minutes."""
     stage, mailed = company.stage, list[TenantToken]()
 
     def deliver(_: str, token: TenantToken) -> bool:

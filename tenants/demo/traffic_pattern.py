@@ -1,4 +1,4 @@
-"""Traffic patterns: when developers work, and how the quarter develops. Pure."""
+"""Traffic patterns: when developers work, and how the load changes over the period. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ class TrafficLevel:
 
     @property
     def slowness(self) -> float:
-        """The factor of all latencies. It falls as engines move closer."""
+        """The factor of all latencies. It falls during the period, as if engines moved closer."""
         return (7.0 if self.is_bad else 1.0) * (1.25 - 0.35 * self.share)
 
     @property
     def hit_rate(self) -> float:
-        """The share of prompt tokens in the prefix cache, which grows as layouts improve."""
+        """The share of prompt tokens in the prefix cache. It grows during the period."""
         return 0.25 if self.is_bad else 0.58 + 0.36 * min(1.0, self.share * 1.4)
 
 

@@ -74,7 +74,7 @@ class Migration(migrations.Migration):
                     caret.foundation.postgres.row_security.Grants(
                         name="user_grants",
                         privileges=("SELECT", "INSERT", "UPDATE"),
-                        reason="signing in comes before a tenant is chosen",
+                        reason="users sign in before a tenant is known",
                     ),
                 ],
             },
@@ -111,7 +111,7 @@ class Migration(migrations.Migration):
                     caret.foundation.postgres.row_security.Grants(
                         name="tenant_grants",
                         privileges=("SELECT", "INSERT", "UPDATE"),
-                        reason="the directory is read before a tenant is chosen; no customer content",
+                        reason="the list of tenants is read before a tenant is known; no customer content",
                     )
                 ],
             },

@@ -302,7 +302,7 @@ class Migration(migrations.Migration):
             constraint=caret.foundation.postgres.row_security.Grants(
                 name="plan_grants",
                 privileges=("SELECT", "INSERT"),
-                reason="the platform's price list; no tenant's",
+                reason="the platform's price list belongs to no tenant",
             ),
         ),
         migrations.AddConstraint(
@@ -376,7 +376,7 @@ class Migration(migrations.Migration):
             constraint=caret.foundation.postgres.row_security.Grants(
                 name="price_version_grants",
                 privileges=("SELECT", "INSERT"),
-                reason="the platform's price list; no tenant's",
+                reason="the platform's price list belongs to no tenant",
             ),
         ),
         migrations.AddConstraint(

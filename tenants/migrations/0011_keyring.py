@@ -38,7 +38,7 @@ class Migration(migrations.Migration):
                     caret.foundation.postgres.row_security.Grants(
                         name="root_key_use_grants",
                         privileges=("SELECT", "INSERT", "UPDATE"),
-                        reason="a process looks at its start, before a tenant is chosen, whether it has the root keys; no customer content",
+                        reason="at startup, before a tenant is known, a process checks that it has the root keys; no customer content",
                     )
                 ],
             },

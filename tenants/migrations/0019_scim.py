@@ -70,7 +70,7 @@ class Migration(migrations.Migration):
                     caret.foundation.postgres.row_security.Grants(
                         name="captured_domain_grants",
                         privileges=("SELECT", "INSERT", "DELETE"),
-                        reason="says by an address which tenant to sign in to, before one is chosen",
+                        reason="finds the tenant of an e-mail address at sign-in, before it is known",
                     )
                 ],
             },

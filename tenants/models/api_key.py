@@ -80,7 +80,7 @@ class ApiKey(models.Model):
 
 
 def idle_among(keys: QuerySet[ApiKey], *, unused_for: timedelta, now: datetime) -> QuerySet[ApiKey]:
-    """Return the active keys that were neither created, rotated nor used for so long."""
+    """Return the active keys that were not created, rotated or used within `unused_for`."""
     # Postgres' GREATEST ignores nulls.
     touched = Greatest("created_at", "issued_at", "last_used_at")
     return (

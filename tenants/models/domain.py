@@ -39,7 +39,7 @@ class VerifiedDomain(models.Model):
         constraints: ClassVar = [
             Grants(
                 name="captured_domain_grants",
-                reason="says by an address which tenant to sign in to, before one is chosen",
+                reason="finds the tenant of an e-mail address at sign-in, before it is known",
                 privileges=("SELECT", "INSERT", "DELETE"),
             )
         ]

@@ -29,8 +29,8 @@ class RootKeyUse(models.Model):
         constraints: ClassVar = [
             Grants(
                 name="root_key_use_grants",
-                reason="a process looks at its start, before a tenant is chosen, whether it has the"
-                " root keys; no customer content",
+                reason="at startup, before a tenant is known, a process checks that it has the root"
+                " keys; no customer content",
                 privileges=_CHANGED_NEVER_DELETED,
             )
         ]

@@ -19,7 +19,7 @@ class Plan(models.Model):
         constraints: ClassVar = [
             Grants(
                 name="plan_grants",
-                reason="the platform's price list; no tenant's",
+                reason="the platform's price list belongs to no tenant",
                 privileges=APPEND_ONLY,
             )
         ]
@@ -46,7 +46,7 @@ class PriceVersion(models.Model):
             ),
             Grants(
                 name="price_version_grants",
-                reason="the platform's price list; no tenant's",
+                reason="the platform's price list belongs to no tenant",
                 privileges=APPEND_ONLY,
             ),
         ]

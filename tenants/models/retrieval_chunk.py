@@ -21,7 +21,7 @@ class RetrievalChunk(models.Model):
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
     id = models.UUIDField(editable=False)
-    # In strict isolation the user, or "key:" and the service key, who alone finds it; "": the whole
+    # In strict isolation only this user, or this service key ("key:"), finds it; "": the whole
     # tenant.
     holder = models.TextField()
     # 16 bytes each, of: holder and repository; those and the path; those, the text and the

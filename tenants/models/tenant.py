@@ -33,7 +33,7 @@ class Tenant(models.Model):
         constraints: ClassVar = [
             Grants(
                 name="tenant_grants",
-                reason="the directory is read before a tenant is chosen; no customer content",
+                reason="the list of tenants is read before a tenant is known; no customer content",
                 privileges=("SELECT", "INSERT", "UPDATE"),
             )
         ]

@@ -34,7 +34,7 @@ class User(AbstractBaseUser):
             ),
             Grants(
                 name="user_grants",
-                reason="signing in comes before a tenant is chosen",
+                reason="users sign in before a tenant is known",
                 privileges=("SELECT", "INSERT", "UPDATE"),
             ),
         ]

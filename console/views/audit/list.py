@@ -67,7 +67,7 @@ def _found(
 ) -> Page[AuditEntryView]:
     """Return a page of entries that match the form. Raises InvalidValue."""
     if not form.is_valid():
-        raise InvalidValue("filter", "This cannot be filtered.")
+        raise InvalidValue("filter", "This filter is not valid.")
     return list_entries(
         actor=member.actor,
         asked=_asked(member, form.cleaned_data),

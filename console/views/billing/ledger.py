@@ -78,7 +78,7 @@ def _found(
 ) -> Page[TransactionView]:
     """Return a page of transactions that match the form. Raises InvalidValue."""
     if not form.is_valid():
-        raise InvalidValue("filter", "This cannot be filtered.")
+        raise InvalidValue("filter", "This filter is not valid.")
     return page_of_ledger(actor=member.actor, limit=limit, cursor=cursor, asked=form.to_filter())
 
 

@@ -59,7 +59,7 @@ def yes_field(label: Any, hint: Any = "") -> forms.BooleanField:
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number that one of our pages wrote; None if the text is no such number."""
+    """Parse a number that one of our pages wrote; None: the text is not a number."""
     is_one = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
     return int(text) if is_one else None
 

@@ -122,7 +122,7 @@ def certificate_file(
 @member_required
 @permission_required(Permission.READ_RETENTION)
 def verify(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    """Verify a file by the public keys alone, as it works offline. The file is not stored."""
+    """Verify a file with the public keys alone, as one can offline. The file is not stored."""
     is_sent = request.method == "POST"
     form = FileForm(request.POST, request.FILES) if is_sent else FileForm()
     verdict = _verdict(form) if is_sent and form.is_valid() else None

@@ -168,7 +168,7 @@ def _shortened(turns: list[_Turn], excess: int) -> list[_Turn]:
         return turns[:num_system] + _from_the_user_on(turns[num_system + 1 :])
     newest = turns[-1]
     if not newest.token_ids:
-        raise BadRequest("prompt_too_long", "The system messages leave no room.")
+        raise BadRequest("prompt_too_long", "The system messages fill the whole token budget.")
     return [*turns[:-1], _Turn(newest.message, newest.token_ids[excess:])]
 
 

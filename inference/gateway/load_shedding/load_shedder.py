@@ -30,7 +30,7 @@ from inference.gateway.load_shedding.rolling_quantiles import RollingQuantiles
 _FLOOR_PER_REPLICA: Final = 2
 _LOOK_EVERY_S: Final = 0.002
 _REFUSED_RATIO: Final = 2.0  # the ratio that counts when an engine's queue is full
-_GUARD: Final = 0.99
+_GUARD: Final = 0.99  # the quantile of first tokens that is compared with the target
 _MIN_SLOT_S: Final = 0.25  # minimum time in which first tokens are counted
 _NUM_SLOTS: Final = 20
 _FEW_FIRST_TOKENS: Final = 5
@@ -213,8 +213,7 @@ class LoadShedder:
     def admit(self, pool: str, request: CompletionRequest, account: RequestTrace) -> Iterator[None]:
         """Hold the request's place in the pool until the block ends.
 
-        CompletionDropped (shed) means that the pool has no room for this kind of request. Raises
-        CompletionDropped.
+        Raises CompletionDropped (shed) if the pool has no room for this kind of request.
         """
         load = self._pools[pool]
         now_s = self._clock.monotonic_s()

@@ -133,7 +133,7 @@ class Connection:
         """Answer an invalid frame (None: binary) with an error frame. Raises ClientDisconnected."""
         try:
             if text is None:
-                raise InvalidFrame("binary_frame", "Frames are JSON text.")
+                raise InvalidFrame("binary_frame", "Frames must be JSON text.")
             frame = decode_frame(text)
         except InvalidFrame as error:
             await self._send_error(error.id, error)
@@ -214,7 +214,8 @@ class Connection:
         num_running = len(self._list_running()) - num_leaving
         if num_running >= MAX_UNDER_WAY or len(self._under_way) >= MAX_HELD:
             raise TooManyRequests(
-                "too_many_requests", f"{MAX_UNDER_WAY} completions are in flight here."
+                "too_many_requests",
+                f"{MAX_UNDER_WAY} completions are already in flight on this connection.",
             )
 
     async def _run_completion(self, exchange: StreamedCompletion, arrival: IncomingRequest) -> None:

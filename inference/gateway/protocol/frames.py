@@ -189,7 +189,7 @@ def decode_frame(text: str) -> ClientFrame:
     Raises InvalidFrame.
     """
     if len(text) > MAX_FRAME_CHARS:
-        raise InvalidFrame("too_large", f"A frame may have {MAX_FRAME_CHARS} characters.")
+        raise InvalidFrame("too_large", f"A frame must have at most {MAX_FRAME_CHARS} characters.")
     try:
         frame: ClientFrame = _decode(text)
     except msgspec.ValidationError as error:

@@ -63,7 +63,7 @@ def count_outcome(suggestion: SuggestionRecord, told: OutcomeReport) -> OutcomeC
     key = (told.event, span_s)
     most = MAX_PARTS if told.event is OutcomeEvent.PARTIALLY_ACCEPTED else 1
     if suggestion.reported_events[key] >= most:
-        raise InvalidFrame("duplicate_outcome", "This was reported before.")
+        raise InvalidFrame("duplicate_outcome", "This outcome was already reported.")
     suggestion.reported_events[key] += 1
     return OutcomeCounts(
         chars=_at_most(suggestion.num_chars, told.chars),
@@ -85,7 +85,8 @@ def validate_report(told: OutcomeReport) -> int | None:
             )
     if (told.event is OutcomeEvent.PERSISTED) != (told.edited_ratio is not None):
         raise InvalidFrame(
-            "invalid_field", "edited_ratio is for persisted only, and required there."
+            "invalid_field",
+            "edited_ratio is required for persisted, and not allowed for other events.",
         )
     if told.edited_ratio is not None and not 0 <= told.edited_ratio <= 1:
         raise InvalidFrame("invalid_field", "edited_ratio must be from 0 to 1.")

@@ -13,7 +13,9 @@ def answer_policy_query(principal: Principal, repository: str) -> PolicyFrame:
     The code of InvalidFrame is `too_large`. Raises InvalidFrame.
     """
     if len(repository) > MAX_NAME_CHARS:
-        raise InvalidFrame("too_large", f"repository may have {MAX_NAME_CHARS} characters.")
+        raise InvalidFrame(
+            "too_large", f"repository must have at most {MAX_NAME_CHARS} characters."
+        )
     policy = principal.snapshot.policy
     exclusion = policy.content_exclusion
     names = exclusion_names(exclusion, repository)

@@ -37,9 +37,11 @@ class TypingPace:
 
 def _checked(chars: Mapping[str, int]) -> dict[str, int]:
     if len(chars) > MAX_LANGUAGES:
-        raise InvalidFrame("invalid_field", f"chars may have {MAX_LANGUAGES} languages.")
+        raise InvalidFrame("invalid_field", f"chars must have at most {MAX_LANGUAGES} languages.")
     if any(not 0 <= count <= MAX_CHARS for count in chars.values()):
-        raise InvalidFrame("invalid_field", f"chars counts from 0 to {MAX_CHARS} in each language.")
+        raise InvalidFrame(
+            "invalid_field", f"chars must be from 0 to {MAX_CHARS} for each language."
+        )
     lower: dict[str, int] = {}
     for language, count in chars.items():
         name = language.lower()

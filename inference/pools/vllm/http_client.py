@@ -1,8 +1,8 @@
 """An HTTP/1.1 client for engines: `POST`s of JSON over reused connections.
 
 It is our own because the hot path pays for it at every token (ADR 0039 has the figures). It
-supports no redirects, cookies, proxies, compression or HTTP/2. An engine that needs them has a
-router.
+supports no redirects, cookies, proxies, compression or HTTP/2. An engine that needs them must be
+behind a router.
 """
 
 import asyncio

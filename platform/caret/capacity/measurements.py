@@ -93,7 +93,7 @@ def totals(texts: Iterable[str]) -> Totals:
                     # Integers for mypy's Counter; the values are floats.
                     summed[sample.name] += sample.value  # type: ignore[assignment]
     except ValueError as error:
-        raise InvalidInput("What answers there are no Prometheus metrics.") from error
+        raise InvalidInput("The response contains no Prometheus metrics.") from error
     return summed
 
 

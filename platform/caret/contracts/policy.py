@@ -83,9 +83,9 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     isolation: Isolation
     limits: PolicyLimits = PolicyLimits()
     # Globs of repository names whose files may be indexed for retrieval. They are stored encrypted
-    # for as long as a glob allows it. None by default.
+    # for as long as a glob allows it. Empty: nothing is indexed.
     retrieval: tuple[str, ...] = ()
-    has_experiments: bool = True  # never with customers' data
+    has_experiments: bool = True  # requests may take part in the operator's experiments
     has_secret_filter: bool = True  # withholds completions that look like credentials
     has_public_code_filter: bool = False  # found in the operator's index
     telemetry: Telemetry | None = None  # None: no content is captured, even with users' consent
@@ -93,8 +93,8 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     max_key_lifetime_days: int | None = None
     # Keys unused for this many days are revoked; None: never.
     revoke_idle_keys_after_days: int | None = None
-    models: frozenset[str] | None = None  # models that may complete, by name; None: all
-    regions: frozenset[str] | None = None  # regions whose gateways may complete; None: all
+    models: frozenset[str] | None = None  # allowed models, by name; None: all
+    regions: frozenset[str] | None = None  # regions of allowed gateways; None: all
     # Data class -> days of retention; for other classes the platform's retention applies.
     retention_days: dict[str, int] = {}
     is_mfa_required: bool = False  # for everybody who signs in
@@ -109,8 +109,8 @@ class PolicyOverride(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     """
 
     features: frozenset[Feature] | None = None  # features that stay on; None: all
-    models: frozenset[str] | None = None  # models that may complete; None: all
-    regions: frozenset[str] | None = None  # regions whose gateways may complete; None: all
+    models: frozenset[str] | None = None  # allowed models, by name; None: all
+    regions: frozenset[str] | None = None  # regions of allowed gateways; None: all
     content_exclusion: dict[str, tuple[str, ...]] = {}  # in addition to the tenant's
     has_secret_filter: bool = False
     has_public_code_filter: bool = False

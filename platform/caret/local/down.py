@@ -41,7 +41,8 @@ def _stop(pid: int, paths: EmbeddedPaths) -> None:
     while supervisor_pid(paths) is not None or _is_living(pid):
         if time.monotonic() - began_s > _TIMEOUT_S:
             raise StartupError(
-                f"The supervisor (process {pid}) has not ended after {_TIMEOUT_S:.0f} s."
+                f"The supervisor (process {pid}) has not ended after {_TIMEOUT_S:.0f} s. Wait, or"
+                " end the process."
             )
         time.sleep(_POLL_S)
     _say(f"Caret has stopped, after {time.monotonic() - began_s:.1f} s.")

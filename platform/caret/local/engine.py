@@ -189,7 +189,7 @@ def _model(path: str) -> LocalModel:
         # Its prefixes and middles were tokenized separately (see its model card).
         return LocalModel(path=path, served_name="demo", has_token_healing=False)
     if path.startswith(("/", ".", "~")) and not Path(path).expanduser().is_dir():
-        raise BadSetting(f"CARET_MODEL is {path!r}, but there is no such folder.")
+        raise BadSetting(f"CARET_MODEL is {path!r}, but this folder does not exist.")
     folder = Path(path).expanduser()
     if folder.is_dir():
         return LocalModel(path=str(folder.resolve()), served_name=folder.resolve().name)

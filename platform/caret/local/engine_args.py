@@ -53,9 +53,13 @@ def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
     try:
         settings = _read(arguments)
     except ValueError as error:
-        raise BadSetting("CARET_ENGINE_ARGS: an engine setting is not valid JSON.") from error
+        raise BadSetting(
+            "CARET_ENGINE_ARGS: the value of an argument is not valid JSON."
+        ) from error
     if _FILE in settings:
-        raise BadSetting("CARET_ENGINE_ARGS: write the arguments themselves instead of --config.")
+        raise BadSetting(
+            "CARET_ENGINE_ARGS: --config is not allowed. List the arguments themselves."
+        )
     stated = _speculation(settings)
     try:
         require_isolated_cache(

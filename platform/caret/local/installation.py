@@ -63,7 +63,7 @@ class Installation:
     ) -> None:
         try:
             self._settings.paths.up_file.unlink(missing_ok=True)
-            with self.progress.show_step("Stop", "every part, the databases last"):
+            with self.progress.show_step("Stop", "all processes, databases last"):
                 self._supervisor.stop()
         finally:
             self._watchdog.__exit__(kind, error, traceback)

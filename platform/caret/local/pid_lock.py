@@ -27,7 +27,7 @@ class HomeLock:
         descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o600)
         if not _try_lock_for_a_while(descriptor):
             os.close(descriptor)
-            raise HomeInUse(f"Another supervisor uses {self._file.parent}.")
+            raise HomeInUse(f"Caret already runs in {self._file.parent}. Stop it with `make down`.")
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
         self._descriptor = descriptor
@@ -83,4 +83,4 @@ def _await_pid(descriptor: int) -> int:
         if text.isdigit():
             return int(text)
         time.sleep(_PAUSE_S)
-    raise HomeInUse("CARET_HOME is locked, but the supervisor has not written its PID.")
+    raise HomeInUse("Another supervisor is starting in CARET_HOME. Wait, and try again.")

@@ -74,7 +74,7 @@ def read_pools(file: Path) -> list[LocalPool]:
             for entry in entries
         ]
     except (OSError, KeyError, TypeError, tomllib.TOMLDecodeError) as error:
-        raise BadSetting(f"CARET_POOLS_FILE: {file} is not a pool catalogue: {error}.") from error
+        raise BadSetting(f"CARET_POOLS_FILE: {file} is not a valid pools file: {error}.") from error
 
 
 def _url(replica: str | dict[str, str]) -> str:

@@ -80,7 +80,7 @@ def choose_account() -> PostgresUser:
             return account
     raise MissingFeature(
         "Postgres refuses to run as root, and this machine allows neither user namespaces (unshare)"
-        " nor a change of user (setpriv): start Caret as an ordinary user."
+        " nor a change of user (setpriv). Start Caret as an ordinary user."
     )
 
 

@@ -141,7 +141,7 @@ class Supervisor:
         if delay_s is None:
             raise PartFailed(
                 f"{part.name} ended {MAX_DEATHS + 1} times within {WINDOW_S:.0f} s (last status"
-                f" {status}); Caret gives up. Its log: {part.child.spec.log_file}",
+                f" {status}); Caret stops. Its log: {part.child.spec.log_file}",
                 log_tail=tail(part.child.spec.log_file),
             )
         self._tell(f"{part.name} ended with status {status}; it is started again.")

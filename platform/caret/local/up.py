@@ -31,7 +31,7 @@ def require_room(folder: Path, *, min_free_bytes: int = MIN_FREE_BYTES) -> None:
     free_bytes = shutil.disk_usage(folder).free
     if free_bytes < min_free_bytes:
         raise NoDiskSpace(
-            f"The disk of {folder} has {free_bytes // 2**20} MB free; Caret needs"
+            f"The disk with {folder} has {free_bytes // 2**20} MB free; Caret needs"
             f" {min_free_bytes // 2**20} MB. Free some, or set CARET_HOME to another disk."
         )
 
@@ -86,7 +86,7 @@ def _start(installation: Installation, *, settings: UpSettings) -> None:
     say("")
     installation.start()
     say("")
-    say(f"  Caret runs, after {time.monotonic() - began_s:.1f} s.")
+    say(f"  Caret is ready, after {time.monotonic() - began_s:.1f} s.")
     print_summary(installation.describe(), say=say)
     stream_smoke_test(environment=installation.environment, say=say)
 

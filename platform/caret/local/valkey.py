@@ -114,6 +114,6 @@ def _program() -> str:
         if binary.exists():
             return str(binary)
     raise MissingFeature(
-        "Embedded Valkey is not installed: run platform/scripts/setup, or set your own Redis"
+        "Embedded Valkey is not installed. Run platform/scripts/setup, or set your own Redis"
         " in REDIS_URL."
     )

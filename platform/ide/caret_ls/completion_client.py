@@ -144,7 +144,7 @@ class CompletionClient:
         raise RequestEnded("offline")
 
     def _record_slow_answer(self, flight: InFlightRequest, began_s: float) -> None:
-        """Learn from a cancelled request, which tells at least that the response took longer."""
+        """Learn from a cancelled request: its response would have taken at least this long."""
         waited_ms = (self._learns.clock.monotonic_s() - began_s) * 1000
         if not flight.is_prefetch and waited_ms > USUAL_ANSWER_MS:
             self._learns.pace.on_answer(waited_ms)

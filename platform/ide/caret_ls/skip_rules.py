@@ -90,7 +90,7 @@ def _by_text(place: CompletionContext, rules: SkipRules) -> SkipReason | None:
         return SkipReason.BLANK_FILE
     if before.rstrip().endswith((";", "}")) and not after.strip():
         return SkipReason.STATEMENT_ENDED
-    # After the cursor, only characters that editors add by themselves, or that end a line.
+    # After the cursor there may be only characters that editors add, or that end a line.
     if after.strip(" \t)]}>\"'`;:,"):
         return SkipReason.MID_LINE
     return _by_region(region_at(place.language, place.prefix), rules)

@@ -118,7 +118,7 @@ def _views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[Budge
     price = read_price_book(tenant_id).price_on(utc_day(now))
     spent, names = read_month(tenant_id, month), _names(tenant_id, rows)
     alerts, currency = _alerts(tenant_id, [row.id for row in rows], month), find_currency(tenant_id)
-    assert currency is not None or not rows, "a budget is made for a tenant with a plan"
+    assert currency is not None or not rows, "only tenants with a plan have budgets"
     return [
         BudgetView(
             id=row.id,

@@ -93,7 +93,7 @@ def _rename_late_of(tenant_id: TenantId, now: datetime) -> None:
 
 def _rename_late(row: Erasure, now: datetime) -> None:
     tenant_id = TenantId(str(row.tenant_id))
-    assert row.user_id is not None, "it is a person's"
+    assert row.user_id is not None, "this is the erasure of a user"
     with tenant_scope(tenant_id):
         _lock(tenant_id)
         # A user who returned since is an ordinary member.
@@ -140,7 +140,7 @@ def _users_of(row: Erasure) -> list[uuid.UUID]:
 
 def _erase_person(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
     tenant_id = TenantId(str(row.tenant_id))
-    assert row.secret is not None, "it is under way"
+    assert row.secret is not None, "the erasure is in progress"
     pseudonym = pseudonymization.pseudonym(bytes(row.secret), user_id)
     with tenant_scope(tenant_id):
         months = pseudonymization.months_of(tenant_id, now=now)

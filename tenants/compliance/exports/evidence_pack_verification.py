@@ -66,7 +66,7 @@ def _read_manifest(archive: ZipFile, keys: PublicKeys) -> Document:
         text = file.read(_MAX_DOCUMENT_BYTES)
     manifest = json.loads(text)
     if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
-        raise BrokenExport("the pack: its manifest is none of an evidence pack")
+        raise BrokenExport("the pack: its manifest is not that of an evidence pack")
     try:
         verify_document(keys, manifest, purpose=PURPOSE)
     except BadSignature as error:

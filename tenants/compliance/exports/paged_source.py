@@ -55,7 +55,7 @@ class ListedRows:
     rows: Callable[[RowQuery], Sequence[Row]]
 
     def read(self, asked: RowQuery, *, after: str | None) -> RowBatch:
-        assert after is None, "there is one batch"
+        assert after is None, "there is only one batch"
         return RowBatch(self.rows(asked), None)
 
     def count(self, _asked: RowQuery) -> int | None:

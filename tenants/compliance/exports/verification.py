@@ -53,29 +53,27 @@ def require_same(document: Document, *, num_bytes: int, sha256: str) -> None:
     """Compare a file's size and digest with a verified proof. Raises BrokenExport."""
     if num_bytes != document["bytes"]:
         raise BrokenExport(
-            f"the data: it has {num_bytes} bytes, its proof says {document['bytes']}"
+            f"the data: it has {num_bytes} bytes, but its proof says {document['bytes']}"
         )
     if sha256 != document["sha256"]:
-        raise BrokenExport(
-            "the data: it was changed; its SHA-256 is not the one that its proof says"
-        )
+        raise BrokenExport("the data: it was changed; its SHA-256 differs from that in its proof")
 
 
 def _parse(proof: bytes) -> Document:
     if len(proof) > _MAX_PROOF_BYTES:
-        raise BrokenExport("the proof: it is too long to be one")
+        raise BrokenExport("the proof: it is too long")
     try:
         document = json.loads(proof)
         if isinstance(document, dict) and canonicalize(document) + b"\n" == proof:
             return _of_kind(document)
     except (ValueError, RecursionError):
         pass
-    raise BrokenExport("the proof: it is not spelt as proofs are; it was changed or cut off")
+    raise BrokenExport("the proof: it is not in canonical form; it was changed or cut off")
 
 
 def _of_kind(document: Document) -> Document:
     if document.get("kind") != KIND:
-        raise BrokenExport("the proof: it is none of an export")
+        raise BrokenExport("the proof: it is not the proof of an export")
     return document
 
 

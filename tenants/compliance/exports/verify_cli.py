@@ -20,7 +20,7 @@ from tenants.compliance.exports.evidence_pack_verification import verify_pack
 from tenants.compliance.exports.verification import PROOF_SUFFIX, BrokenExport, verify_export
 
 PACK: Final = "evidence_pack"
-_NO_PROOF: Final = "There is no proof of the ZIP itself beside it: what is inside was verified.\n"
+_NO_PROOF: Final = "There is no proof beside the ZIP, so only its content was verified.\n"
 
 
 def main(argv: list[str]) -> int:
@@ -61,9 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         f" wrong with it or with its proof. {EXIT_CODES}",
     )
     parser.add_argument("file", type=Path, metavar="FILE")
-    parser.add_argument(
-        "--proof", type=Path, metavar="FILE", help=f"FILE{PROOF_SUFFIX} when left out"
-    )
+    parser.add_argument("--proof", type=Path, metavar="FILE", help=f"default: FILE{PROOF_SUFFIX}")
     add_public_key(parser)
     return parser
 
@@ -75,12 +73,12 @@ def _proof_file(options: argparse.Namespace) -> Path:
 
 def _say(document: dict[str, Any]) -> str:
     since, until = document["since"], document["until"]
-    period = "as it was then" if since is None else f"from {since} to {until}"
+    period = "without a period" if since is None else f"from {since} to {until}"
     return (
         f"OK: {document['definition']} version {document['version']}, {document['rows']} rows, of"
         f" the tenant {document['tenant']} ({document['tenant_id']}), {period};"
         f" complete until {document['complete_until'] or 'no time yet'}.\n"
-        f"Made {document['generated_at']}, signed by the key {document['key_id']}.\n"
+        f"Created {document['generated_at']}, signed by the key {document['key_id']}.\n"
     )
 
 

@@ -44,7 +44,7 @@ class FleetStateStore:
             version, held, latest = cast(Any, pipeline.execute())
         except redis.RedisError as error:
             raise RedisUnavailable(
-                "Redis does not answer: what gateways know is not known."
+                "Redis is not available, so the state of the gateways is unknown."
             ) from error
         return FleetState(
             version=(version or b"0").decode("utf-8", "replace"),
@@ -62,7 +62,7 @@ class FleetStateStore:
             done = connection.eval(CHANGE_SCRIPT, len(keys), *keys, *arguments)
         except redis.RedisError as error:
             raise RedisUnavailable(
-                "Redis does not answer: nothing is changed, or nobody knows."
+                "Redis did not respond, so the change may not be saved. Reload to check."
             ) from error
         if not done:
             raise Conflict("Another operator changed this at the same time. Reload and try again.")

@@ -68,4 +68,4 @@ def _reading(address: str) -> Scrape:
     except RequestFailed as error:
         return Scrape(address, None, str(error))
     except ValueError:
-        return Scrape(address, None, "What answers there are no metrics.")
+        return Scrape(address, None, "The response contains no metrics.")

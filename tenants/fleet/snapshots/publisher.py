@@ -140,7 +140,7 @@ def _repair(tenant_id: TenantId, repair: SnapshotRepair, now: datetime) -> bool:
     try:
         publish(tenant_id=tenant_id, now=now)
     except DomainError as error:
-        # Its rows give no valid snapshot. The other tenants go on.
+        # Its rows give no valid snapshot. Other tenants are still published.
         logger.error("snapshot.build_failed", tenant_id=tenant_id, reason=error.message)
         return False
     logger.info("snapshot.republished", tenant_id=tenant_id, reason=repair.reason.value)

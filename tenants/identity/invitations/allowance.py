@@ -70,7 +70,7 @@ def _sent(tenant_id: TenantId, now: datetime) -> QuerySet[Invitation]:
 
 
 def _free_at(sent: QuerySet[Invitation], limit: int) -> datetime:
-    """Return when the oldest of the `limit` newest leaves the period. So many must exist."""
+    """Return when the oldest of the `limit` newest leaves the period. Needs at least `limit`."""
     times = sent.order_by("-created_at").values_list("created_at", flat=True)
     return list(times[:limit])[-1] + _PERIOD
 

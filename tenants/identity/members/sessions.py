@@ -17,7 +17,7 @@ from tenants.models import Membership
 def end_sessions(*, user_id: UserId) -> None:
     """End a user's sessions, unless the user is a member of another tenant.
 
-    Sessions that go on show nothing of this tenant.
+    Sessions that continue show nothing of this tenant.
     """
     named = uuid.UUID(user_id)
     with user_scope(user_id):
@@ -30,7 +30,7 @@ def end_sessions(*, user_id: UserId) -> None:
 def end_sessions_at(*, domains: Iterable[str], spared: str | None) -> None:
     """End the sessions of all users of the domains, in all tenants. Four queries.
 
-    `spared` is the key of one session that goes on.
+    `spared` is the key of one session that continues.
     """
     theirs = Q(pk__in=[])
     for name in domains:

@@ -236,6 +236,6 @@ def _record(
             None if before is None else {"role": before.value},
             None if after is None else {"role": after.value},
         ),
-        reason="Removed through SCIM.",
+        reason="Changed through SCIM.",
         now=now,
     )

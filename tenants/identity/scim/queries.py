@@ -262,7 +262,7 @@ def _with_meta(resource: _Found, kind: str, location: str, row: ScimUser | ScimG
 
 
 def _versioned(resource: _Found, document: object) -> _Found:
-    assert resource.meta is not None, "it is made with it"
+    assert resource.meta is not None, "each resource is built with its meta"
     resource.meta.version = etag_of(json.dumps(document, sort_keys=True))
     return resource
 

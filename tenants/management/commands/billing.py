@@ -28,7 +28,9 @@ from tenants.security.authorization.directory import find_tenant
 
 
 class Command(NoSystemChecksCommand):
-    help = "Plans, prices, subscriptions, credits and invoices; see platform/docs/billing.md."
+    help = (
+        "Manage plans, prices, subscriptions, credits and invoices. See platform/docs/billing.md."
+    )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="what", required=True)
@@ -39,24 +41,29 @@ class Command(NoSystemChecksCommand):
         price = commands.add_parser("price", help="add a price that starts on a day")
         price.add_argument("plan")
         price.add_argument("--from", dest="day", required=True, type=date.fromisoformat)
-        price.add_argument("--seat", required=True, type=_money, help="per month, e.g. 19.00")
+        price.add_argument("--seat", required=True, type=_money, help="price per month, e.g. 19.00")
         price.add_argument(
-            "--tiers", required=True, type=Path, help="JSON: tier -> prices of a million tokens"
+            "--tiers",
+            required=True,
+            type=Path,
+            help="JSON file: tier -> prices of a million tokens",
         )
         subscription = commands.add_parser("subscribe", help="subscribe a tenant to a plan")
         subscription.add_argument("tenant")
         subscription.add_argument("plan")
         subscription.add_argument("--from", dest="day", required=True, type=date.fromisoformat)
-        profile = commands.add_parser("profile", help="set the customer on invoices")
+        profile = commands.add_parser("profile", help="set the recipient and the tax of invoices")
         profile.add_argument("tenant")
-        profile.add_argument("--file", required=True, type=Path, help="JSON: customer and tax")
+        profile.add_argument("--file", required=True, type=Path, help="JSON file: customer and tax")
         credit = commands.add_parser("credit", help="grant a credit to a tenant")
         credit.add_argument("tenant")
         credit.add_argument("amount", type=_money)
         credit.add_argument("--reason", required=True)
         invoice = commands.add_parser("invoice", help="issue the invoices due now")
         invoice.add_argument("tenant")
-        note = commands.add_parser("credit-note", help="credit a part of an invoice, before tax")
+        note = commands.add_parser(
+            "credit-note", help="issue a credit note for an amount of an invoice, before tax"
+        )
         note.add_argument("tenant")
         note.add_argument("number", type=int)
         note.add_argument("amount", type=_money)
@@ -70,7 +77,7 @@ class Command(NoSystemChecksCommand):
         except DomainError as error:
             raise CommandError(error.message) from error
         except (OSError, ValueError) as error:
-            raise CommandError(f"The file cannot be read: {error}") from error
+            raise CommandError(f"Cannot read the file: {error}") from error
         self.stdout.write(told)
 
 
@@ -89,14 +96,14 @@ def _price(options: dict[str, Any]) -> str:
     }
     new = NewPrice(options["day"], options["seat"], tiers)
     add_price(plan=options["plan"], new=new, now=timezone.now())
-    return f"The price is in force from {options['day']} 00:00 UTC."
+    return f"The price applies from {options['day']}, 00:00 UTC."
 
 
 def _subscribe(options: dict[str, Any]) -> str:
     subscribe(
         actor=_actor(options), plan=options["plan"], starts_on=options["day"], now=timezone.now()
     )
-    return f"{options['tenant']} has the plan {options['plan']} from {options['day']} 00:00 UTC."
+    return f"{options['tenant']} has the plan {options['plan']} from {options['day']}, 00:00 UTC."
 
 
 def _profile(options: dict[str, Any]) -> str:
@@ -104,7 +111,7 @@ def _profile(options: dict[str, Any]) -> str:
     customer = msgspec.convert(written["customer"], InvoiceParty)
     tax = msgspec.convert(written.get("tax", {"name": "", "basis_points": 0}), InvoiceTax)
     set_profile(actor=_actor(options), customer=customer, tax=tax, now=timezone.now())
-    return f"The next invoice of {options['tenant']} is for {customer.name}."
+    return f"Future invoices of {options['tenant']} are addressed to {customer.name}."
 
 
 def _credit(options: dict[str, Any]) -> str:
@@ -121,7 +128,7 @@ def _invoice(options: dict[str, Any]) -> str:
     tenant_id, now = _actor(options).tenant_id, safe_billing_time(timezone.now())
     rate_tenant(tenant_id, now=now)
     issued = issue_due(tenant_id, now=now)
-    return f"Issued: {', '.join(issued)}." if issued else "Nothing is due."
+    return f"Issued: {', '.join(issued)}." if issued else "No invoice is due."
 
 
 def _credit_note(options: dict[str, Any]) -> str:

@@ -12,11 +12,11 @@ from tenants.demo.tenants import ensure_demonstration, read_state, write_state
 
 
 class Command(NoSystemChecksCommand):
-    help = "Creates missing demonstration tenants, and prints how to sign in."
+    help = "Create missing demonstration tenants, and print their credentials as JSON."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "--state", type=Path, required=True, help="file that stores the secrets"
+            "--state", type=Path, required=True, help="file that stores their secrets"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -13,7 +13,7 @@ from tenants.models.usage import PARTITIONED_TABLES
 
 
 class Command(NoSystemChecksCommand):
-    help = "Creates the monthly partitions of the usage tables, as the tables' owner."
+    help = "Create the monthly partitions of the usage tables, as the tables' owner."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--months", type=int, default=3, help="how many months ahead")
@@ -26,4 +26,4 @@ class Command(NoSystemChecksCommand):
             for offset in range(-options["past"], options["months"] + 1):
                 month = this_month.plus_months(offset)
                 if ensure_month(connections[OWNER_ALIAS], table, month):
-                    self.stdout.write(f"{table}: made {month.year}-{month.number:02}")
+                    self.stdout.write(f"{table}: created {month.year}-{month.number:02}")

@@ -16,16 +16,18 @@ from tenants.security.authorization.directory import find_tenant
 
 
 class Command(NoSystemChecksCommand):
-    help = "Destroys a closed tenant's keys, then purges its data. Run it again after a crash."
+    help = "Destroy a closed tenant's keys, then delete its data. After a crash, run it again."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("tenant", metavar="TENANT", help="its slug")
-        parser.add_argument("--confirm", required=True, metavar="TENANT", help="the slug again")
-        parser.add_argument("--reason", required=True, help="for the audit log")
+        parser.add_argument("tenant", metavar="TENANT", help="slug of the tenant")
+        parser.add_argument(
+            "--confirm", required=True, metavar="TENANT", help="the slug again, to confirm"
+        )
+        parser.add_argument("--reason", required=True, help="reason for the audit log")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["confirm"] != options["tenant"]:
-            raise CommandError("--confirm names another tenant: nothing was done.")
+            raise CommandError("Nothing was erased: --confirm must repeat the tenant's slug.")
         tenant_id = find_tenant(slug=options["tenant"])
         if tenant_id is None:
             raise CommandError(f"There is no tenant {options['tenant']}.")
@@ -37,5 +39,7 @@ class Command(NoSystemChecksCommand):
         except DomainError as error:
             raise CommandError(error.message) from error
         if not run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=now):
-            raise CommandError("New records keep arriving; the worker erases the rest.")
-        self.stdout.write(f"Shredded; its certificate is in the tenant's list ({erasure_id}).")
+            raise CommandError(
+                "Not everything is erased: new records keep arriving. The worker erases the rest."
+            )
+        self.stdout.write(f"Erased. The tenant's erasure {erasure_id} has a deletion certificate.")

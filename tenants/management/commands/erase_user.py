@@ -16,12 +16,12 @@ from tenants.security.authorization.directory import find_tenant
 
 
 class Command(NoSystemChecksCommand):
-    help = "Destroys a user's keys in a tenant, then erases the user. Run it again after a crash."
+    help = "Destroy a user's keys in a tenant, then erase the user. After a crash, run it again."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("tenant", metavar="TENANT", help="its slug")
+        parser.add_argument("tenant", metavar="TENANT", help="slug of the tenant")
         parser.add_argument("person", metavar="PERSON", help="an e-mail address or a user ID")
-        parser.add_argument("--reason", required=True, help="for the audit log")
+        parser.add_argument("--reason", required=True, help="reason for the audit log")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant_id = find_tenant(slug=options["tenant"])
@@ -37,5 +37,7 @@ class Command(NoSystemChecksCommand):
         except DomainError as error:
             raise CommandError(error.message) from error
         if not run_erasure(tenant_id=tenant_id, erasure_id=erasure_id, now=now):
-            raise CommandError("New records keep arriving; the worker erases the rest.")
-        self.stdout.write(f"Erased; its certificate is in the tenant's list ({erasure_id}).")
+            raise CommandError(
+                "Not everything is erased: new records keep arriving. The worker erases the rest."
+            )
+        self.stdout.write(f"Erased. The tenant's erasure {erasure_id} has a deletion certificate.")

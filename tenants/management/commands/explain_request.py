@@ -19,13 +19,13 @@ from tenants.usage.requests.waterfall import lines
 
 
 class Command(NoSystemChecksCommand):
-    help = "Shows the stages of a completion, and explains why it was slow or ended."
+    help = "Show the stages of a completion, and why it was slow or ended."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("request_id", type=_request_id, metavar="REQUEST_ID")
         parser.add_argument("--tenant", metavar="SLUG", help="search this tenant only")
-        parser.add_argument("--reason", default="", help="for the tenant's audit log")
-        parser.add_argument("--json", action="store_true", help="print one JSON line instead")
+        parser.add_argument("--reason", default="", help="reason for the tenant's audit log")
+        parser.add_argument("--json", action="store_true", help="print one line of JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

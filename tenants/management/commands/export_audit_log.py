@@ -22,16 +22,16 @@ from tenants.security.authorization.directory import find_tenant
 
 
 class Command(NoSystemChecksCommand):
-    help = "Writes a tenant's audit log as signed NDJSON, which `verify_audit` verifies offline."
+    help = "Write a tenant's audit log as signed NDJSON, which `verify_audit` verifies offline."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("tenant", metavar="TENANT", help="its slug")
+        parser.add_argument("tenant", metavar="TENANT", help="slug of the tenant")
         parser.add_argument(
             "--from", dest="since", type=_moment, help="start of the period, in UTC"
         )
-        parser.add_argument("--to", dest="until", type=_moment, help="end, exclusive")
+        parser.add_argument("--to", dest="until", type=_moment, help="end of the period, exclusive")
         parser.add_argument("--out", type=Path, required=True, metavar="FILE")
-        parser.add_argument("--reason", default="", help="for the audit log")
+        parser.add_argument("--reason", default="", help="reason for the audit log")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant_id = find_tenant(slug=options["tenant"])
@@ -44,7 +44,7 @@ class Command(NoSystemChecksCommand):
         except DomainError as error:
             raise CommandError(error.message) from error
         except OSError as error:
-            raise CommandError(f"It cannot be written: {error.strerror}.") from error
+            raise CommandError(f"Cannot write {options['out']}: {error.strerror}.") from error
         self.stdout.write(f"{span.num_entries} entries; the chain ends at {span.head.sequence}.")
 
 

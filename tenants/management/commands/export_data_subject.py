@@ -22,12 +22,12 @@ from tenants.security.encryption.errors import EncryptionFailed
 
 
 class Command(NoSystemChecksCommand):
-    help = "Writes all personal data of a user in a tenant: NDJSON in a ZIP, signed."
+    help = "Write all personal data of a user in a tenant to a signed ZIP of NDJSON files."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("tenant", metavar="TENANT", help="its slug")
+        parser.add_argument("tenant", metavar="TENANT", help="slug of the tenant")
         parser.add_argument("person", metavar="PERSON", help="an e-mail address or a user ID")
-        parser.add_argument("--reason", required=True, help="for the audit log")
+        parser.add_argument("--reason", required=True, help="reason for the audit log")
         parser.add_argument("--out", type=Path, required=True, metavar="FILE")
 
     def handle(self, *args: Any, **options: Any) -> None:

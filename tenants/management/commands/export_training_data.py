@@ -18,10 +18,10 @@ from tenants.security.encryption.errors import EncryptionFailed
 
 
 class Command(NoSystemChecksCommand):
-    help = "Writes the content that may train models, by consent, as NDJSON."
+    help = "Write the captured content whose users consent to training, as NDJSON."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("tenant", metavar="TENANT", help="its slug")
+        parser.add_argument("tenant", metavar="TENANT", help="slug of the tenant")
         parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="a new file")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -31,12 +31,16 @@ _EXPORTS = {export.name: export for export in EXPORTS}
 
 
 class Command(NoSystemChecksCommand):
-    help = "Writes a tenant's usage: a row for each request, or for each day and group."
+    help = "Write a tenant's usage: one row for each request, or for each day and group."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("slug")
-        parser.add_argument("--from", dest="start", type=_day, required=True, help="a day, in UTC")
-        parser.add_argument("--to", dest="end", type=_day, required=True, help="the day after it")
+        parser.add_argument(
+            "--from", dest="start", type=_day, required=True, help="first day, in UTC"
+        )
+        parser.add_argument(
+            "--to", dest="end", type=_day, required=True, help="day after the last one"
+        )
         parser.add_argument("--what", choices=sorted(_EXPORTS), default=USAGE_RECORDS.name)
         parser.add_argument("--format", choices=sorted(FORMATS), default="csv")
         parser.add_argument("--out", type=Path, required=True, metavar="FILE")
@@ -52,7 +56,7 @@ class Command(NoSystemChecksCommand):
         except DomainError as error:
             raise CommandError(error.message) from error
         except OSError as error:
-            raise CommandError(f"It cannot be written: {error.strerror}.") from error
+            raise CommandError(f"Cannot write {options['out']}: {error.strerror}.") from error
         self.stdout.write(f"{written.rows} rows, SHA-256 {written.sha256}")
 
 

@@ -22,12 +22,14 @@ from tenants.fleet.operators.accounts import (
 
 
 class Command(NoSystemChecksCommand):
-    help = "Creates, resets, disables and lists accounts of the platform's operators."
+    help = "Create, reset, disable and list the accounts of operators."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         what = parser.add_subparsers(dest="what", required=True)
-        create = what.add_parser("create", help="show its password and second factor once")
-        create.add_argument("handle", help="the name in tenants' audit logs")
+        create = what.add_parser(
+            "create", help="create an account; shows its password and second factor once"
+        )
+        create.add_argument("handle", help="name of the account; tenants' audit logs show it")
         create.add_argument("--name", required=True)
         create.add_argument(
             "--role",
@@ -35,10 +37,14 @@ class Command(NoSystemChecksCommand):
             default=OperatorRole.SUPPORT.value,
             help="support is read-only; manager changes plan, status, region and limits",
         )
-        renew = what.add_parser("renew", help="set a new password and factor; enable")
+        renew = what.add_parser(
+            "renew", help="set a new password and second factor; enables the account"
+        )
         renew.add_argument("handle")
-        what.add_parser("disable", help="end all sessions at once").add_argument("handle")
-        what.add_parser("list")
+        what.add_parser(
+            "disable", help="disable an account and end its sessions at once"
+        ).add_argument("handle")
+        what.add_parser("list", help="list all accounts")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

@@ -22,24 +22,24 @@ from tenants.security.authorization.directory import find_tenant
 
 
 class Command(NoSystemChecksCommand):
-    help = "Suspends, activates or closes a tenant, or purges its cache."
+    help = "Suspend, activate or close a tenant, purge its cache, or remove its identity provider."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("slug")
         what = parser.add_mutually_exclusive_group(required=True)
-        what.add_argument("--suspend", action="store_true", help="reject its keys")
-        what.add_argument("--activate", action="store_true", help="accept its keys again")
+        what.add_argument("--suspend", action="store_true", help="reject its API keys")
+        what.add_argument("--activate", action="store_true", help="accept its API keys again")
         what.add_argument(
-            "--begin-closing", action="store_true", help="allow only export and erasure"
+            "--begin-closing", action="store_true", help="allow only reading, export and erasure"
         )
-        what.add_argument("--close", action="store_true", help="end sign-in for good")
+        what.add_argument("--close", action="store_true", help="end sign-in; cannot be undone")
         what.add_argument("--purge-cache", action="store_true", help="purge its prefix cache")
         what.add_argument(
             "--drop-identity-provider",
             action="store_true",
-            help="let its users sign in with passwords again if they are locked out",
+            help="remove its identity provider, so that users can sign in with passwords",
         )
-        parser.add_argument("--reason", default="", help="for the audit log")
+        parser.add_argument("--reason", default="", help="reason for the audit log")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant_id = find_tenant(slug=options["slug"])
@@ -64,12 +64,14 @@ def _do(actor: Actor, options: dict[str, Any]) -> str:
     slug, reason, now = options["slug"], options["reason"], timezone.now()
     if options["purge_cache"]:
         epoch = purge_cache(actor=actor, reason=reason, now=now)
-        return f"{slug} begins cache epoch {epoch}; nothing cached before is used again."
+        return (
+            f"{slug} begins cache epoch {epoch}. Earlier prefix cache entries are no longer used."
+        )
     if options["drop_identity_provider"]:
         return _drop_identity_provider(actor, reason, now)
     status = next(status for option, status in _STATUSES.items() if options[option])
     set_status(actor=actor, status=status, reason=reason, now=now)
-    return f"{slug} is {status.value}; gateways act on it within a second."
+    return f"{slug} is {status.value}. Gateways apply this within a second."
 
 
 def _drop_identity_provider(actor: Actor, reason: str, now: datetime) -> str:
@@ -78,4 +80,4 @@ def _drop_identity_provider(actor: Actor, reason: str, now: datetime) -> str:
     if held is None:
         raise NotFound("This tenant has no identity provider.")
     remove_provider(actor=actor, reason=reason, now=now)
-    return f"{held.issuer} lets nobody in any more; users sign in with their passwords."
+    return f"Removed {held.issuer}. Users sign in with their passwords again."

@@ -19,7 +19,7 @@ _FORM: Final = "a day, such as 2026-11-01"
 
 class Command(NoSystemChecksCommand):
     help = (
-        "Counts hours and days again from usage records and outcomes. Hours whose records were"
+        "Count hours and days again from usage records and outcomes. Hours whose records were"
         " purged keep their counts."
     )
 
@@ -36,7 +36,7 @@ class Command(NoSystemChecksCommand):
             raise CommandError(f"There is no tenant {options['slug']}.")
         first, end = options["first"], options["end"]
         if not 0 < (end - first).days <= MAX_DAYS:
-            raise CommandError(f"The period has 1 to {MAX_DAYS} days.")
+            raise CommandError(f"The period must have 1 to {MAX_DAYS} days; --to is exclusive.")
         stream = UsageStream(connect(), consumer="roll-up")
         arrived_until = stream.find_arrived_until(now=timezone.now())
         try:

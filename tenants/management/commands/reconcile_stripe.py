@@ -20,15 +20,15 @@ _COLUMNS = "{:<24} {:<36} {:>16} {:>16} {:>16} {:>8} {:>6}"
 
 
 class Command(NoSystemChecksCommand):
-    help = "Compares a month's tokens in the ledger with Stripe's meters."
+    help = "Compare a month's tokens in the ledger with Stripe's meters."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--month", required=True, type=_month, help="2026-10")
-        parser.add_argument("--tenant", help="only this one")
+        parser.add_argument("--month", required=True, type=_month, help="such as 2026-10")
+        parser.add_argument("--tenant", help="slug; default: all tenants")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.STRIPE_KEY is None:
-            raise CommandError("CARET_STRIPE_KEY is not set.")
+            raise CommandError("Set CARET_STRIPE_KEY: there is no Stripe account to compare with.")
         tenants = list_tenants()
         if options["tenant"] is not None and options["tenant"] not in tenants:
             raise CommandError(f"There is no tenant {options['tenant']}.")
@@ -48,7 +48,7 @@ class Command(NoSystemChecksCommand):
                 row = (each.booked, each.sent, each.stripe_quantity, each.waiting, each.stuck)
                 self.stdout.write(_COLUMNS.format(slug, each.event_name, *row))
         if num_uneven:
-            raise CommandError(f"{num_uneven} meters differ.")
+            raise CommandError(f"{num_uneven} meters differ from the ledger: see the table.")
         self.stdout.write("Ledger and Stripe agree.")
 
 
@@ -56,4 +56,4 @@ def _month(text: str) -> date:
     try:
         return date.fromisoformat(f"{text}-01")
     except ValueError:
-        raise argparse.ArgumentTypeError("Write a month such as 2026-10.") from None
+        raise argparse.ArgumentTypeError("write a month such as 2026-10") from None

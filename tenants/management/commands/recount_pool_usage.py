@@ -11,7 +11,7 @@ from tenants.fleet.pools.daily_usage import MAX_DAYS, count_days
 
 class Command(NoSystemChecksCommand):
     help = (
-        "Counts the pools' usage over all tenants, for the operators' cost figures. A task does"
+        "Count the pools' usage over all tenants, for the operators' cost figures. A task does"
         " so every few minutes, and for all days once a day; this command does it at once."
     )
 

@@ -21,17 +21,17 @@ from tenants.security.encryption.rotation import retire_root_keys, rotate_tenant
 
 class Command(NoSystemChecksCommand):
     help = (
-        "Wraps tenant keys with the first of CARET_ROOT_KEYS, and data keys with the tenant key"
-        " in force. Needs no downtime. If it ends early, run it again to continue."
+        "Wrap tenant keys with the first of CARET_ROOT_KEYS, and data keys with the current"
+        " tenant key. This needs no downtime. If it ends early, run it again to continue."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--tenant", metavar="SLUG", help="this tenant only")
+        parser.add_argument("--tenant", metavar="SLUG", help="rotate only this tenant's keys")
         parser.add_argument(
             "--replace-older-than",
             type=int,
             metavar="DAYS",
-            help="first replace tenant keys of this age by new ones; 0: all",
+            help="first replace tenant keys that are older; 0: all of them",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -43,9 +43,14 @@ class Command(NoSystemChecksCommand):
             if not self._rotate(slug, tenant_id, now=now, older_than=older_than)
         ]
         for root_key_id in retire_root_keys(now=now):
-            self.stdout.write(f"{root_key_id} wraps nothing any more: you can remove it.")
+            self.stdout.write(
+                f"{root_key_id} wraps no key any more: remove it from CARET_ROOT_KEYS."
+            )
         if failed:
-            raise CommandError(f"{len(failed)} tenants are unchanged: {', '.join(failed)}.")
+            raise CommandError(
+                f"The keys of {len(failed)} tenants were not rotated: {', '.join(failed)}."
+                " See the errors above."
+            )
 
     def _rotate(
         self, slug: str, tenant_id: TenantId, *, now: datetime, older_than: datetime | None
@@ -56,7 +61,9 @@ class Command(NoSystemChecksCommand):
             self.stderr.write(f"{slug}: {error}")
             return False
         except DecryptionFailed:
-            self.stderr.write(f"{slug}: a wrapped key was changed or moved and cannot be opened.")
+            self.stderr.write(
+                f"{slug}: a wrapped key was changed or moved, and cannot be decrypted."
+            )
             return False
         self.stdout.write(
             f"{slug}: {done.tenant_keys} tenant keys rewrapped, {done.new_tenant_keys} new,"
@@ -69,7 +76,7 @@ def _older_than(days: int | None, now: datetime) -> datetime | None:
     if days is None:
         return None
     if not 0 <= days <= 36_500:
-        raise CommandError("--replace-older-than takes a number of days from 0 to 36500.")
+        raise CommandError("--replace-older-than must be a number of days from 0 to 36500.")
     return now - timedelta(days=days)
 
 

@@ -17,17 +17,17 @@ _DAYS_IN_MONTH: Final = 28  # minimum
 
 class Command(NoSystemChecksCommand):
     help = (
-        "Seeds the demonstration tenants with generated data, once: users, usage, invoices,"
-        " policies and evidence, for every page of the console. It changes no other tenant."
+        "Fill the demonstration tenants once with generated users, usage, invoices, policies and"
+        " evidence, so that every page of the console has data. Other tenants do not change."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--slug", action="append", help=f"default: {' and '.join(NAMES)}")
         parser.add_argument("--days", type=int, default=92)
         parser.add_argument("--people", type=int, default=40)
-        parser.add_argument("--seed", type=int, default=1, help="a different seed, different data")
+        parser.add_argument("--seed", type=int, default=1, help="seed of the random data")
         parser.add_argument(
-            "--again", action="store_true", help="skip a tenant that is seeded, and continue"
+            "--again", action="store_true", help="skip tenants that are already filled"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -8,7 +8,7 @@ from tenants.base.signing_keys import signing_keys
 
 
 class Command(NoSystemChecksCommand):
-    help = "Prints the installation's public keys as JSON; store them outside the installation."
+    help = "Print the installation's public keys as JSON. Store them outside the installation."
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.stdout.write(write_public_keys(signing_keys().public_keys()), ending="")

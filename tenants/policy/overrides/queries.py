@@ -80,7 +80,7 @@ def page_of_layers(*, actor: Actor, limit: int, cursor: str | None) -> Page[Over
 
 
 def _place(found: OverrideInForce) -> PagePosition:
-    assert found.created_at is not None, "what is in force was said once"
+    assert found.created_at is not None, "an override in force was created once"
     return PagePosition(found.created_at, found.subject.id)
 
 

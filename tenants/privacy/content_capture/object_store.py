@@ -20,7 +20,7 @@ STORAGE: Final = "telemetry"
 def put(tenant_id: TenantId, object_id: UUID, sealed: bytes) -> None:
     name = _name(tenant_id, object_id)
     saved = _storage().save(name, ContentFile(sealed))
-    assert saved == name, "object ids are random: a name is never taken"
+    assert saved == name, "object IDs are random: no name exists twice"
 
 
 def get_object(tenant_id: TenantId, object_id: UUID) -> bytes:

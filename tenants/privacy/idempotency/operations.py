@@ -99,7 +99,7 @@ def find_response(request: IdempotentRequest, *, now: datetime) -> StoredRespons
     tenant's scope. Raises KeyReused, RequestInProgress, ResponseNotStored.
     """
     if not _is_locked(request):
-        raise RequestInProgress("The same request is being done. Ask again in a moment.")
+        raise RequestInProgress("The same request is in progress. Try again in a moment.")
     row = (
         IdempotencyRecord.objects.filter(
             tenant_id=request.tenant_id, caller=request.caller, key_digest=request.key_digest
@@ -115,8 +115,8 @@ def find_response(request: IdempotentRequest, *, now: datetime) -> StoredRespons
         return None
     if bytes(row.request_digest) != request.digest:
         raise KeyReused(
-            "This Idempotency-Key stands for another request, or you may do other things than"
-            " then. Take a new one."
+            "This Idempotency-Key was used for another request, or your permissions have changed"
+            " since. Use a new key."
         )
     body = unseal(_sealing_key(), bytes(row.sealed_body), bound_to=_place(request, row.id))
     return StoredResponse(row.status, body)
@@ -129,7 +129,7 @@ def store_response(request: IdempotentRequest, answer: StoredResponse, *, now: d
     """
     if len(answer.body) > MAX_ANSWER_BYTES:
         raise ResponseNotStored(
-            "The answer is too large to be kept. Ask without an Idempotency-Key."
+            "The response is too large to store. Send the request without an Idempotency-Key."
         )
     row_id = uuid.uuid4()
     IdempotencyRecord.objects.create(
@@ -162,7 +162,7 @@ def _forget(row: IdempotencyRecord) -> None:
     if not _delete_unheld(
         tenant_id, IdempotencyRecord.objects.filter(tenant_id=tenant_id, id=row.id)
     ):
-        raise KeyReused("This Idempotency-Key stands for an earlier request. Take a new one.")
+        raise KeyReused("This Idempotency-Key was used for an earlier request. Use a new key.")
 
 
 def _delete_unheld(tenant_id: TenantId, rows: QuerySet[IdempotencyRecord]) -> int:
@@ -182,8 +182,8 @@ def _require_room(request: IdempotentRequest, now: datetime) -> None:
     ).count()
     if kept >= MAX_ANSWERS:
         raise ResponseNotStored(
-            f"{MAX_ANSWERS} answers are kept already, each for a day. Ask without an"
-            " Idempotency-Key."
+            f"{MAX_ANSWERS} responses are already stored, each for a day. Send the request without"
+            " an Idempotency-Key."
         )
 
 

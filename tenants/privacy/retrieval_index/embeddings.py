@@ -64,7 +64,7 @@ class EmbeddingEngine:
         try:
             entries = msgspec.json.decode(answer, type=_EmbeddingResponse).data
         except (msgspec.MsgspecError, UnicodeError) as error:
-            raise EmbeddingFailed("not an answer") from error
+            raise EmbeddingFailed("the response is malformed") from error
         vectors = [entry.embedding for entry in sorted(entries, key=lambda entry: entry.index)]
         if len(vectors) != len(texts) or not all(map(_is_sound, vectors)):
             raise EmbeddingFailed(f"not {EMBEDDING_DIMENSIONS} numbers for each text")

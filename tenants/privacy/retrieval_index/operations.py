@@ -101,7 +101,7 @@ def _texts_by_digest(place: _IndexedFile, text: str, *, model: str) -> dict[byte
 
 
 def _embed(embedder: Embedder, path: str, texts: Sequence[str]) -> list[list[float]]:
-    """Embed each text below its path, which says much about the contents."""
+    """Embed each text with its path above it, because a path tells much about a file."""
     vectors: list[list[float]] = []
     for start in range(0, len(texts), MAX_TEXTS):
         batch = texts[start : start + MAX_TEXTS]

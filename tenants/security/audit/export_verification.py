@@ -74,7 +74,7 @@ def verify_export(export: IO[bytes], keys: PublicKeys) -> VerifiedExport:
         document = _parse(line, expected)
         _CHECKS.get(str(document.get("kind")), _check_nothing)(reading, document)
     if export.read(1):
-        raise VerificationFailed(f"line {reading.line + 1}: there is something after the end")
+        raise VerificationFailed(f"line {reading.line + 1}: there is data after the end")
     return VerifiedExport(header, reading.num_heads, header["key_id"])
 
 
@@ -86,9 +86,7 @@ def _parse(line: bytes, where: str) -> Document:
             return document
     except (ValueError, RecursionError):
         pass
-    raise VerificationFailed(
-        f"{where}: this is no line as exports have them; it was changed or cut off"
-    )
+    raise VerificationFailed(f"{where}: it is not in canonical form; it was changed or cut off")
 
 
 def _check_header(header: Document, keys: PublicKeys) -> Document:
@@ -105,7 +103,7 @@ def _check_entry(reading: _VerificationState, entry: Document) -> None:
     expected = reading.sequence + 1
     where = f"line {reading.line}, entry {expected}"
     if entry.get("hash") != hash_document(entry).hex():
-        raise VerificationFailed(f"{where}: what it says does not have its hash; it was changed")
+        raise VerificationFailed(f"{where}: its content does not match its hash; it was changed")
     sequence = entry.get("sequence")
     if sequence != expected:
         raise VerificationFailed(f"{where}: it is missing; entry {sequence} is in its place")
@@ -113,7 +111,7 @@ def _check_entry(reading: _VerificationState, entry: Document) -> None:
         raise VerificationFailed(f"{where}: it is another tenant's")
     if entry.get("previous_hash") != reading.hash:
         raise VerificationFailed(
-            f"{where}: it does not follow from entry {reading.sequence}; one was replaced"
+            f"{where}: it does not follow from entry {reading.sequence}; one of them was replaced"
         )
     if expected == reading.header["last_sequence"] and entry["hash"] != reading.header["last_hash"]:
         raise VerificationFailed(f"{where}: the header names another hash for it; it was replaced")
@@ -146,7 +144,7 @@ def _check_trailer(reading: _VerificationState, trailer: Document) -> None:
         raise VerificationFailed(f"{where}: {_truncated(reading)}")
     if trailer.get("sha256") != reading.digest or trailer.get("rows") != header["rows"]:
         raise VerificationFailed(
-            f"{where}: it was made for another content; lines were changed or removed"
+            f"{where}: its SHA-256 does not match the content; lines were changed or removed"
         )
     try:
         verify_document(reading.keys, trailer, purpose=TRAILER_PURPOSE)

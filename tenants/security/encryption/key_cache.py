@@ -1,7 +1,7 @@
-"""Cache of unwrapped tenant keys of this process for a minute: a KMS takes 10 to 50 ms each.
+"""The process's cache of unwrapped tenant keys, for a minute: a KMS takes 10 to 50 ms for each.
 
-A cached key opens nothing alone. It unwraps a data key, whose row is read from the database each
-time and is empty once the key was shredded.
+A cached key decrypts no content. It only unwraps a data key, whose row is read from the database
+each time and is empty once the key was shredded.
 """
 
 import time

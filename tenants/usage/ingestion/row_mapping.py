@@ -87,7 +87,7 @@ def _check_values(record: Record) -> None:
         if isinstance(value, str) and (len(value) > _MAX_TEXT_CHARS or "\0" in value):
             raise UnstorableRecord(f"{name}: too long or not text")
         if isinstance(value, int | float) and not 0 <= value < math.inf:
-            raise UnstorableRecord(f"{name}: negative or no number")
+            raise UnstorableRecord(f"{name}: negative, or not a number")
         if isinstance(value, int) and name != "occurred_at_ms" and value > _MAX_INTEGER:
             raise UnstorableRecord(f"{name}: too large")
 
@@ -100,9 +100,11 @@ def _check_persistence(record: OutcomeRecord | LateOutcomeRecord) -> None:
     if is_persisted != (record.span_s in SPANS_S) or is_persisted != (
         record.edited_ratio is not None
     ):
-        raise UnstorableRecord("span_s, edited_ratio: of persisted, and of nothing else")
+        raise UnstorableRecord(
+            "span_s, edited_ratio: required for persisted, not allowed otherwise"
+        )
     if record.edited_ratio is not None and record.edited_ratio > 1:
-        raise UnstorableRecord("edited_ratio: more than all of it")
+        raise UnstorableRecord("edited_ratio: above 1")
 
 
 def _row(record: Record) -> Row | LateOutcome:

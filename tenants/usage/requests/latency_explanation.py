@@ -42,7 +42,7 @@ class LatencyStage:
 class LatencyExplanation:
     stages: tuple[LatencyStage, ...]  # the stages that were reached, in order
     target_ms: float  # for the first token of this mode
-    is_slow: bool  # the first token came later, or had not come by then
+    is_slow: bool  # the first token came later than the target, or never
     verdicts: tuple[Finding, ...]  # most important first
 
 

@@ -19,11 +19,11 @@ _SHOWN = {
     "3. Cache hits",
     "5. Engines in use",
     "Stages, p99",
-    "Requests by how they end",
-    "Replicas that answer",
-    "Tokens",
-    "Clients",
-    "Loop lag p99",
+    "Requests by finish reason",
+    "Available replicas",
+    "Tokens per second",
+    "Connected clients",
+    "Event loop lag, p99",
 }
 
 

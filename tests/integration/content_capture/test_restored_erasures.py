@@ -70,8 +70,8 @@ def test_who_was_erased_since_is_erased_again_and_the_neighbour_is_not(
             erased = [str(row.user_id) for row in erasures if row.finished_at is not None]
         emails = dict(User.objects.values_list("id", "email"))
 
-    assert "1 erasures demanded again" in told
-    assert "0 erasures demanded again" in again
+    assert "1 erasures were requested again" in told
+    assert "0 erasures were requested again" in again
     assert ended is not None
     assert erased == [alice.user_id, ada.user_id]
     assert ada.email not in emails.values()

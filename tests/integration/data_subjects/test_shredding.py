@@ -141,7 +141,7 @@ def test_what_is_not_closed_confirmed_or_free_is_refused(acme: Traced, folder: P
         set_statuses(acme, status)
     with pytest.raises(CommandError, match="closed"):
         shred(acme)
-    with pytest.raises(CommandError, match="another"):
+    with pytest.raises(CommandError, match="must repeat"):
         call_command("erase_tenant", slug, confirm="globex", reason="x")
     set_statuses(acme, TenantStatus.CLOSED)
     with pytest.raises(CommandError, match="hold"):

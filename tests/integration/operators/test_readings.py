@@ -36,7 +36,7 @@ def _slow_head() -> Iterable[bytes]:
 BAD: dict[str, tuple[Callable[[], Iterable[bytes]], str]] = {
     "a trickle": (_trickle, "The request timed out."),
     "a head without an end": (_slow_head, "The request timed out."),
-    "another page": (lambda: [HEAD, b"<html>{{{ }}} x\n"], "What answers there are no metrics."),
+    "another page": (lambda: [HEAD, b"<html>{{{ }}} x\n"], "The response contains no metrics."),
     "an error": (lambda: [b"HTTP/1.1 503 No\r\n\r\n"], "The gateway responded with status 503."),
     "too much": (
         lambda: [HEAD, *itertools.repeat(b"#" * 65_536, BOUNDS.max_bytes // 65_536 + 2)],

@@ -42,7 +42,7 @@ def test_an_operator_does_all_of_it_on_the_command_line(tmp_path: Path) -> None:
     assert "Issued: OPERATED-" in command(
         "credit-note", company.slug, "1", "0.05", "--reason", "An outage."
     )
-    assert "Nothing is due." in command("invoice", company.slug)
+    assert "No invoice is due." in command("invoice", company.slug)
     document = find_invoice(actor=company.platform, number=1).document
     assert (document.head.customer.name, document.total_cents) == ("Operated Ltd", 80)
 

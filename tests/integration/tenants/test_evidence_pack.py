@@ -91,7 +91,7 @@ def test_without_its_proof_what_is_inside_is_verified(
     alone = Path(shutil.copy(pack, tmp_path))
 
     assert main([str(alone), "--public-key", keys_of(pack)]) == OK
-    assert "no proof of the ZIP itself" in capsys.readouterr().out
+    assert "no proof beside the ZIP" in capsys.readouterr().out
 
 
 def test_its_files_verify_one_by_one(pack: Path, tmp_path: Path) -> None:

@@ -362,5 +362,5 @@ def test_the_report_fails_when_something_differs(
 def test_the_report_says_what_it_lacks(settings: LazySettings, key: str | None) -> None:
     settings.STRIPE_KEY = key
 
-    with pytest.raises(CommandError, match="not set" if key is None else "no tenant"):
+    with pytest.raises(CommandError, match="CARET_STRIPE_KEY" if key is None else "no tenant"):
         call_command("reconcile_stripe", "--month=2026-10", tenant="nobody", stdout=StringIO())

@@ -90,7 +90,7 @@ def test_a_changed_entry_is_named() -> None:
     changed = [*LINES]
     changed[5] = changed[5].replace(b"laptop", b"tablet")
 
-    assert "line 6, entry 5: what it says does not have its hash" in broken(joined(changed))
+    assert "line 6, entry 5: its content does not match its hash" in broken(joined(changed))
 
 
 def test_an_entry_that_was_changed_with_its_hash_is_named_by_the_next() -> None:
@@ -267,7 +267,7 @@ def test_the_command_names_the_first_bad_entry(folder: Path) -> None:
     [
         (("export.ndjson", "--public-key", "none.json"), "public keys cannot be read"),
         (("nothing", "--public-key", "keys.json"), "nothing cannot be read"),
-        (("export.ndjson", "--public-key", "export.ndjson"), "no file of public keys"),
+        (("export.ndjson", "--public-key", "export.ndjson"), "not a file of public keys"),
     ],
 )
 def test_the_command_says_what_it_lacks(

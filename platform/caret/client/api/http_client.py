@@ -74,7 +74,7 @@ class Caller:
             except httpx.HTTPError as error:
                 if is_last or not asked.is_repeatable:
                     raise ServerUnreachable(
-                        f"{self._client.base_url} does not answer: {error}"
+                        f"{self._client.base_url} does not respond: {error}"
                     ) from error
             else:
                 if response.status_code not in _AGAIN or is_last or not asked.is_repeatable:
@@ -95,7 +95,7 @@ class Caller:
                     response.read()
                 yield from _accepted(response).iter_bytes(_PIECE_BYTES)
         except httpx.HTTPError as error:
-            raise ServerUnreachable(f"{self._client.base_url} does not answer: {error}") from error
+            raise ServerUnreachable(f"{self._client.base_url} does not respond: {error}") from error
 
     def wait_before_retry(self, seconds: float) -> None:
         self._sleep(seconds)

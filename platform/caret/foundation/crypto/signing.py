@@ -153,7 +153,7 @@ def read_public_keys(text: bytes) -> PublicKeys:
         keys = msgspec.json.decode(text, type=PublicKeys)
         sound = all(_is_sound(key) for key in keys.keys)
     except (msgspec.MsgspecError, ValueError) as error:
-        raise BadPublicKeys(f"This is no file of public keys: {error}") from None
+        raise BadPublicKeys(f"This is not a file of public keys: {error}") from None
     if not keys.keys or not sound:
         raise BadPublicKeys("This file holds no Ed25519 key, or one whose id is not its own.")
     return keys

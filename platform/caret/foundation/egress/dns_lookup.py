@@ -41,4 +41,4 @@ def _resolve(host: str, port: int, family: socket.AddressFamily) -> list[Address
     try:
         return list(socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM))
     except UnicodeError as error:  # an empty label, or one that is too long
-        raise socket.gaierror(socket.EAI_NONAME, "this is no name") from error
+        raise socket.gaierror(socket.EAI_NONAME, "this is not a host name") from error

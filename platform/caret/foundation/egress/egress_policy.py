@@ -39,7 +39,7 @@ class Egress:
         """
         if not is_allowed(info[4][0], self._networks, is_encrypted=self._is_encrypted):
             self.has_refused = True
-            raise AddressNotAllowed("this address may not be connected to")
+            raise AddressNotAllowed("connections to this address are not allowed")
         opened = socket.socket(info[0], info[1], info[2])
         opened.setblocking(False)
         return opened

@@ -35,7 +35,7 @@ def require_rls_bound_role() -> None:
     """
     if powers := find_rls_bypasses(connections["default"]):
         raise RoleBypassesRls(
-            f"DATABASE_URL names a role that could pass row-level security: {'; '.join(powers)}. "
+            f"DATABASE_URL names a role that can bypass row-level security: {'; '.join(powers)}. "
             "Use a role without these powers, such as caret_app."
         )
 

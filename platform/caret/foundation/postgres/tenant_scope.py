@@ -61,7 +61,7 @@ def current_tenant() -> TenantId | None:
 def _scope(setting: str, variable: ContextVar[str | None], value: str) -> Iterator[None]:
     held = variable.get()
     if held not in (None, value):
-        raise ScopeConflict(f"{setting} is set for somebody else in this transaction.")
+        raise ScopeConflict(f"{setting} already has another value in this transaction.")
     nested = connection.in_atomic_block
     with transaction.atomic():
         # Set even if we already have it: a copied context may run on another connection.

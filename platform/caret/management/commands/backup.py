@@ -22,11 +22,15 @@ class Command(NoSystemChecksCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         data, keys = options["data"].resolve(), options["keys"].resolve()
         if data.parent == keys.parent:
-            raise CommandError("Write the keys to a folder elsewhere: both files decrypt all data.")
+            raise CommandError(
+                "Write --keys to a folder elsewhere: both files together decrypt all data."
+            )
         server = backup_server(settings.EMBEDDED)
         try:
             dump_data(server, data)
             dump_keys(server, keys)
         except (DumpFailed, OSError) as error:
             raise CommandError(f"No backup was made: {error}") from error
-        self.stdout.write(f"{data}: {data.stat().st_size:,} bytes\n{keys}: keep it elsewhere")
+        self.stdout.write(
+            f"{data}: {data.stat().st_size:,} bytes\n{keys}: store this file in another place"
+        )

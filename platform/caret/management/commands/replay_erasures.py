@@ -12,7 +12,9 @@ from tenants.security.encryption.destroyed_keys import replay_destruction
 
 
 class Command(NoSystemChecksCommand):
-    help = "Repeat, before anything is started, the erasures that a restored backup has undone."
+    help = (
+        "Repeat the erasures that a restored backup has undone. Run it before you start anything."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()
@@ -22,5 +24,5 @@ class Command(NoSystemChecksCommand):
         except WrongStore as error:
             raise CommandError(str(error)) from error
         self.stdout.write(
-            f"{num_keys} keys were destroyed again, {num_erasures} erasures demanded again."
+            f"{num_keys} keys were destroyed again, {num_erasures} erasures were requested again."
         )

@@ -24,13 +24,14 @@ from caret.local.backup_target import backup_server
 from tenants.base.tombstones import WrongStore, require_store
 
 _NOT_DESTROYED: Final = (
-    "Restored, but keys and people erased since the backup may exist again ({error}). Before"
-    " you start anything: `manage.py migrate --database owner`, then `manage.py replay_erasures`."
+    "Restored, but keys and users that were erased since the backup may exist again ({error})."
+    " Before you start anything, run `manage.py migrate --database owner`, then"
+    " `manage.py replay_erasures`."
 )
 _NOT_HELD: Final = (
-    "Changes after the backup's last audit entry ({since}) are lost, legal holds included. Find out"
-    " which were placed or released since then, and repeat that before you start the worker: it"
-    " purges all data without a hold."
+    "All changes after the backup's last audit entry ({since}) are lost, legal holds included."
+    " Place or release those holds again before you start the worker: it deletes data that no hold"
+    " protects."
 )
 _NOTHING: Final = "none"
 
@@ -40,7 +41,9 @@ class Command(NoSystemChecksCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--data", type=Path, required=True)
-        parser.add_argument("--keys", type=Path, help="without them, no encrypted data can be read")
+        parser.add_argument(
+            "--keys", type=Path, help="file of the keys; without it, no encrypted data is readable"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         server = backup_server(settings.EMBEDDED)
@@ -67,14 +70,14 @@ def _require_usable(server: Server) -> None:
     Raises CommandError.
     """
     if not is_empty(server):
-        raise CommandError("The database is not empty: restore into an empty one.")
+        raise CommandError("The database is not empty. Restore into an empty one.")
     with connections["default"].cursor() as cursor:
         cursor.execute(WHICH_DATABASE)
         ours = cursor.fetchone()
     if which_database(server) != ours:
         raise CommandError(
-            "DATABASE_URL names another database than CARET_BACKUP_DATABASE_URL: keys would be"
-            " destroyed in the wrong one."
+            "DATABASE_URL names another database than CARET_BACKUP_DATABASE_URL. Set both to the"
+            " one that you restore."
         )
     try:
         require_store()

@@ -42,15 +42,15 @@ from tenants.security.audit.hash_chain import timestamp
 from tenants.security.authorization.actor import system_actor
 
 _README: Final = """\
-Evidence of the tenant {slug} ({tenant_id}), from {since} to {until} (UTC, the end not included).
+Evidence of the tenant {slug} ({tenant_id}), from {since} to {until} (UTC, end excluded).
 
-Get the installation's public keys from its operator, by another way than this file came; those in
-here show only which keys were in use. Then, with Caret's source and nothing else:
+Get the installation's public keys from its operator, over another channel than this file. The keys
+in this ZIP show only which keys were in use. To verify every file, you need only Caret's sources:
 
     manage.py verify_export THIS.zip --public-key KEYS
 
-says whether every file is as it was signed. It wants the proof of the ZIP beside it
-(THIS.zip{suffix}); without one it verifies what is inside. Single files:
+Put the proof of the ZIP (THIS.zip{suffix}) beside it. Without the proof, this command verifies only
+the content of the ZIP. To verify single files:
 
     manage.py verify_export usage_days.csv --public-key KEYS
     manage.py verify_audit {trail} --public-key KEYS
@@ -156,7 +156,7 @@ def _readme(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], 
 
 
 def _line(export: Export) -> str:
-    when = "" if export.is_of_period else " (as it was when it was read)"
+    when = "" if export.is_of_period else " (the state when it was read)"
     return f"{export.name}.csv: {export.title}{when}."
 
 

@@ -55,7 +55,7 @@ def put(claim: JobClaim, data: bytes, *, member: int | None, number: int) -> UUI
         )
     name = _name(claim.tenant_id, object_id)
     saved = _storage().save(name, ContentFile(sealed))
-    assert saved == name, "object ids are random: a name is never taken"
+    assert saved == name, "object IDs are random: no name exists twice"
     return object_id
 
 
