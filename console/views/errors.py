@@ -47,7 +47,7 @@ def failed(request: HttpRequest) -> HttpResponse:
         request,
         Problem(
             500,
-            "internal",
+            "internal_error",
             gettext_noop("The error is on our side. Try again in a moment."),
         ),
     )

@@ -29,8 +29,8 @@ PREFETCH_AFTER_S: Final = 0.4
 _MAX_TRIES: Final = 2  # a joined request may end with another text
 _REASONS: Final = {
     "shed": SkipReason.OVERLOADED,
-    "budget": SkipReason.OVER_BUDGET,
     "budget_exceeded": SkipReason.OVER_BUDGET,
+    "token_quota_exceeded": SkipReason.OVER_BUDGET,
     "path_excluded": SkipReason.EXCLUDED,
     "path_required": SkipReason.EXCLUDED,
     "feature_disabled": SkipReason.MODE_OFF,
@@ -39,7 +39,7 @@ _REASONS: Final = {
     "cancelled": SkipReason.NEWER_KEYSTROKE,
     "rate_limited": SkipReason.OVERLOADED,
     "too_many_requests": SkipReason.OVERLOADED,
-    "deadline": SkipReason.OVERLOADED,
+    "deadline_exceeded": SkipReason.OVERLOADED,
 }
 
 
