@@ -10,7 +10,7 @@ from pydantic import Field
 
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.pagination import PageQuery, PageResponse
+from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.privacy.consent.consent import UserConsent
@@ -63,7 +63,7 @@ class ReceiptAnswer(ResponseSchema):
 
 
 class ReceiptList(PageResponse):
-    rows: list[ReceiptAnswer]  # newest first
+    items: Items[ReceiptAnswer]  # newest first
 
 
 @router.get(

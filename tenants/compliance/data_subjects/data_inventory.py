@@ -138,7 +138,7 @@ SOURCES: Final = (
     InventoryEntry("month_spend", MonthSpend, _by_text("holder")),
     InventoryEntry("budgets", Budget, _by("holder_id"), frozenset({"webhook_url"})),
     InventoryEntry("budget_alerts", AlertDelivery, lambda subject: Q(address=subject.email)),
-    InventoryEntry("policy_layers", PolicyOverrideVersion, _by("subject_id", "author_id")),
+    InventoryEntry("policy_overrides", PolicyOverrideVersion, _by("subject_id", "author_id")),
     # The policy is the tenant's data. Only the authorship is the user's.
     InventoryEntry("policy_versions", PolicyVersion, _by("author_id"), frozenset({"document"})),
     InventoryEntry("retention_rules", RetentionRule, _by("author_id")),

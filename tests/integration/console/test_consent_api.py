@@ -59,7 +59,7 @@ def test_one_agrees_and_withdraws(ada: Client) -> None:
 
     assert agreed == {"telemetry": True, "training": False}
     assert withdrawn == {"telemetry": False, "training": False}
-    assert [each["is_given"] for each in ada.get(f"{ADDRESS}/receipts").json()["rows"]] == [
+    assert [each["is_given"] for each in ada.get(f"{ADDRESS}/receipts").json()["items"]] == [
         False,
         True,
     ]
@@ -98,5 +98,5 @@ def test_receipts_come_in_pages(ada: Client) -> None:
     first = ada.get(f"{ADDRESS}/receipts?limit=3").json()
     rest = ada.get(f"{ADDRESS}/receipts?limit=3&cursor={first['next_cursor']}").json()
 
-    ids = [each["id"] for each in (*first["rows"], *rest["rows"])]
-    assert (len(first["rows"]), len(set(ids)), rest["next_cursor"]) == (3, 4, None)
+    ids = [each["id"] for each in (*first["items"], *rest["items"])]
+    assert (len(first["items"]), len(set(ids)), rest["next_cursor"]) == (3, 4, None)

@@ -228,7 +228,7 @@ def test_who_makes_the_change_has_an_hour_to_mend_it(
     browser, other = signed_in(without), signed_in(without)
 
     set_up = browser.client.put(
-        "/api/v1/sign-in/provider",
+        "/api/v1/sign-in-settings/provider",
         {"issuer": provider.issuer, **PROVIDER},
         content_type="application/json",
     )
@@ -244,7 +244,7 @@ def test_who_is_not_bound_by_it_keeps_his_session(provider: OpenIdProvider) -> N
     browser = signed_in(unbound)
 
     browser.client.put(
-        "/api/v1/sign-in/provider",
+        "/api/v1/sign-in-settings/provider",
         {"issuer": provider.issuer, **PROVIDER},
         content_type="application/json",
     )

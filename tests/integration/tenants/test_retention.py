@@ -273,10 +273,14 @@ def test_what_is_fixed_cannot_be_set(company: Company, data_class: DataClass) ->
 
 
 def test_a_rule_that_somebody_changed_meanwhile_is_a_conflict(company: Company) -> None:
-    set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=NOW, replaces=0)
+    set_rule(
+        actor=owner(company), data_class=USAGE, days=90, reason="x", now=NOW, expected_version=0
+    )
 
     with pytest.raises(Conflict):
-        set_rule(actor=owner(company), data_class=USAGE, days=80, reason="x", now=NOW, replaces=0)
+        set_rule(
+            actor=owner(company), data_class=USAGE, days=80, reason="x", now=NOW, expected_version=0
+        )
 
 
 def test_a_change_says_why(company: Company) -> None:
