@@ -27,9 +27,7 @@ from tenants.security.authorization.directory import MemberRow, find_membership
 @dataclass(frozen=True, slots=True)
 class MembershipChange:
     member: MemberRow
-    unowned_keys: (
-        KeySummary  # shown to the member, who may no longer create keys
-    )
+    unowned_keys: KeySummary  # shown to the member, who may no longer create keys
 
 
 def change_role(

@@ -204,10 +204,10 @@ class CompletionProvider:
         policy = self._knows.policies.get(file.repository_name, now_s)
         return SkipRules(
             is_paused=self._knows.board.is_paused,
-            languages_off=frozenset(self.settings.languages_off),
-            excluded=(*policy.excluded, *self.settings.excluded),
-            in_comments=self.settings.in_comments,
-            in_strings=self.settings.in_strings,
+            disabled_languages=frozenset(self.settings.disabled_languages),
+            excluded=(*policy.excluded, *self.settings.excluded_globs),
+            complete_in_comments=self.settings.complete_in_comments,
+            complete_in_strings=self.settings.complete_in_strings,
             is_allowed=policy.is_allowed,
         )
 
