@@ -32,7 +32,7 @@ app.conf.task_queues = [
     Queue(name)  # type: ignore[no-untyped-call]
     for name in (
         *("ingest", "snapshots", "retrieval", "billing"),
-        *("audit", "metrics", "telemetry", "retention", "exports"),
+        *("audit", "metrics", "content", "retention", "exports"),
     )
 ]
 app.conf.task_default_queue = "snapshots"
@@ -55,8 +55,8 @@ app.conf.task_routes = {
     "tenants.tasks.deliver_budget_alerts": {"queue": "billing"},
     "tenants.tasks.deliver_audit_entries": {"queue": "audit"},
     "tenants.tasks.issue_invoices": {"queue": "billing"},
-    "tenants.tasks.ingest_content": {"queue": "telemetry"},
-    "tenants.tasks.clean_up_content": {"queue": "telemetry"},
+    "tenants.tasks.ingest_content": {"queue": "content"},
+    "tenants.tasks.clean_up_content": {"queue": "content"},
     "tenants.tasks.report_to_stripe": {"queue": "billing"},
     "tenants.tasks.run_export_jobs": {"queue": "exports"},
     "tenants.tasks.clean_up_exports": {"queue": "exports"},

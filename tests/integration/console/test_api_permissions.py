@@ -188,7 +188,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "keys"): {"name": "CI", "kind": "svc"},
     ("POST", "audit/sinks/{sink_id}/replay"): {"from_sequence": 1},
     ("POST", "keys/{lookup_id}/revoke"): {"reason": "lost"},
-    ("PUT", "consent"): {"telemetry": False},
+    ("PUT", "consent"): {"content_capture": False},
     ("POST", "data-subjects/{user_id}/bundle"): {"reason": "letter"},
     ("POST", "data-subjects/{user_id}/erasure"): {"reason": "letter"},
     ("POST", "retention/holds"): {"name": "matter", "reason": "letter"},

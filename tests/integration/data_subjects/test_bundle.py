@@ -53,7 +53,7 @@ def test_a_bundle_has_a_row_of_every_kind(acme: Traced) -> None:
     assert empty == rare | {
         "erasures",
         "retention_rules",
-        "telemetry_erasures",
+        "content_erasures",
         "sessions",
         "second_factors",
     }
