@@ -63,7 +63,7 @@ class PolicyLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ContentCapturePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The tenant's permission for content capture, to which each user may consent."""
 
-    wording: str  # version of the text that the tenant has agreed to, e.g. "tenant-1"
+    consent_text: str  # version of the text that the tenant has agreed to, e.g. "tenant-1"
     retention_days: int  # at least 1; captured content is erased afterwards
     training: bool = False  # users may also consent to training on it
 
