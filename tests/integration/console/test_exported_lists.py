@@ -99,7 +99,7 @@ def add_receipt(company: Company) -> None:
             tenant_id=company.tenant_id,
             number=ConsentReceipt.objects.filter(tenant_id=company.tenant_id).count() + 1,
             user_id=company.developer.user_id,
-            kind=Wording.TELEMETRY,
+            kind=Wording.CONTENT_CAPTURE,
             is_given=False,
             wording="user-1",
             wording_sha256="00",

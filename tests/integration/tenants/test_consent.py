@@ -229,7 +229,7 @@ def test_the_tenants_no_to_training_leaves_telemetry(willing: Company) -> None:
 
 def test_a_policy_by_another_wording_is_refused(acme: Company) -> None:
     with pytest.raises(InvalidValue, match=TENANT_CONSENT_TEXT) as caught:
-        allow(acme, wording="tenant-0")
+        allow(acme, consent_text="tenant-0")
 
     assert caught.value.field == "content_capture.consent_text"
     assert receipts(acme) == []
