@@ -66,7 +66,8 @@ class EngineError(CompletionError):
 class PromptRefused(EngineError):
     """The engine rejects the prompt or its parameters.
 
-    Operators are not alerted: alerts count the codes `engine_...`, `deadline` and `internal`.
+    Operators are not alerted: alerts count the codes `engine_...`, `deadline_exceeded` and
+    `internal_error`.
     """
 
     http_status = 400
@@ -82,6 +83,6 @@ class CompletionDropped(Exception):
     """
 
     def __init__(self, finish: FinishReason) -> None:
-        """`finish`: SHED, SUPERSEDED, FILTERED or BUDGET."""
+        """`finish`: SHED, SUPERSEDED, FILTERED or BUDGET_EXCEEDED."""
         super().__init__(finish.value)
         self.finish: Final = finish

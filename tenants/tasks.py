@@ -23,8 +23,7 @@ from tenants.billing.rating import operations
 from tenants.billing.stripe.client import HttpStripe
 from tenants.billing.stripe.operations import report_all
 from tenants.compliance.audit_sinks import delivery_worker
-from tenants.compliance.data_subjects import erasure_tombstones as erasures_noted
-from tenants.compliance.data_subjects import erasure_worker
+from tenants.compliance.data_subjects import erasure_tombstones, erasure_worker
 from tenants.compliance.exports.jobs import cleanup as jobs_cleanup
 from tenants.compliance.exports.jobs import run as jobs_run
 from tenants.compliance.exports.jobs.claim import JobLane
@@ -33,8 +32,8 @@ from tenants.fleet.snapshots import publisher
 from tenants.identity.api_keys import leak_response
 from tenants.identity.api_keys import operations as api_keys
 from tenants.identity.members import sessions
-from tenants.privacy.content_capture import erasure as telemetry_erasure
-from tenants.privacy.content_capture import ingestion as telemetry_ingest
+from tenants.privacy.content_capture import erasure as content_erasure
+from tenants.privacy.content_capture import ingestion as content_ingestion
 from tenants.privacy.idempotency import operations as idempotency
 from tenants.privacy.retention import purge
 from tenants.privacy.retrieval_index import erasure, worker
@@ -59,25 +58,25 @@ def republish_snapshots() -> None:
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def forget_answers() -> None:
+def delete_expired_idempotency_records() -> None:
     idempotency.delete_expired(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def erase_subjects() -> None:
+def run_due_erasures() -> None:
     with redis_lock(connect(), "erasures") as is_alone:
         if is_alone:
             erasure_worker.run_due_erasures(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def rename_late_records() -> None:
+def pseudonymize_late_records() -> None:
     erasure_worker.pseudonymize_late_records(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def forget_expired_sessions() -> None:
-    sessions.forget_expired_sessions(now=timezone.now())
+def delete_expired_sessions() -> None:
+    sessions.delete_expired_sessions(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -86,14 +85,14 @@ def purge_due() -> None:
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def note_destroyed_keys() -> None:
+def write_missing_tombstones() -> None:
     tombstones.initialize_store()
     destroyed_keys.write_missing(now=timezone.now())
-    erasures_noted.note_missed(now=timezone.now())
+    erasure_tombstones.note_missed(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def serve_retrieval() -> None:
+def run_retrieval_worker() -> None:
     if settings.RETRIEVAL:
         worker.run_worker(
             worker.WorkerContext(
@@ -106,7 +105,7 @@ def serve_retrieval() -> None:
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def sweep_retrieval() -> None:
+def clean_up_retrieval_index() -> None:
     erasure.sweep(now=timezone.now())
 
 
@@ -132,7 +131,7 @@ def deliver_budget_alerts() -> None:
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def end_leaked_keys() -> None:
+def process_leak_reports() -> None:
     leak_response.process_leak_reports(connect(), now=timezone.now())
 
 
@@ -142,7 +141,7 @@ def revoke_idle_keys() -> None:
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def push_audit() -> None:
+def deliver_audit_entries() -> None:
     with redis_lock(connect(), "audit-push") as is_alone:
         if is_alone:
             delivery_worker.deliver_due(clock=timezone.now)
@@ -154,32 +153,32 @@ def issue_invoices() -> None:
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def ingest_telemetry() -> None:
+def ingest_content() -> None:
     sealer = ContentSealer(settings.ROOT_SECRET)
-    telemetry_ingest.ingest(connect(), sealer, now=timezone.now())
+    content_ingestion.ingest(connect(), sealer, now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def sweep_telemetry() -> None:
-    telemetry_erasure.sweep(now=timezone.now())
+def clean_up_content() -> None:
+    content_erasure.sweep(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def build_exports() -> None:
+def run_export_jobs() -> None:
     with redis_lock(connect(), "exports") as is_alone:
         if is_alone:
             jobs_run.build_due(clock=timezone.now)
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def write_long_exports() -> None:
+def run_long_export_jobs() -> None:
     with redis_lock(connect(), "long-exports") as is_alone:
         if is_alone:
             jobs_run.build_due(clock=timezone.now, lane=JobLane.LONG)
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def sweep_exports() -> None:
+def clean_up_exports() -> None:
     jobs_cleanup.sweep(now=timezone.now())
 
 
@@ -191,7 +190,7 @@ def report_to_stripe() -> None:
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def read_gateways() -> None:
+def scrape_gateways() -> None:
     now = timezone.now()
     found = installation_status.read_installation(now=now)
     recent_scrapes.keep(connect(), found.readings, now_s=now.timestamp())
@@ -199,7 +198,7 @@ def read_gateways() -> None:
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def count_pool_days() -> None:
+def count_pool_usage() -> None:
     with redis_lock(connect(), "pool-days") as is_alone:
         if is_alone:
             daily_usage.count_recent_days(connect(), now=timezone.now())

@@ -69,16 +69,16 @@ def _build() -> CaretApi:
         ("invitations", invitations.router),
         ("invoices", invoices.router),
         ("keys", keys.router),
-        ("leaks", leak_reports.router),
+        ("leak-reports", leak_reports.router),
         ("ledger", ledger.router),
         ("members", members.router),
         ("plans", plans.router),
         ("policy", policy.router),
         ("policy", policy_dry_run.router),
-        ("policy/layers", policy_overrides.router),
+        ("policy/overrides", policy_overrides.router),
         ("reports", reports.router),
         ("scim", sign_in_settings.scim),
-        ("sign-in", sign_in_settings.sign_in),
+        ("sign-in-settings", sign_in_settings.sign_in),
         ("retention", retention.router),
         ("teams", teams.router),
         ("tenant", members.tenant_router),
@@ -114,11 +114,11 @@ def _malformed(_request: HttpRequest, error: ValidationError) -> HttpResponse:
     """Name the first invalid field and the reason, but never repeat the input."""
     first = error.errors[0]
     place = ".".join(str(part) for part in first["loc"][1:] if part != "asked")
-    return problem_response(Problem(422, "invalid", first["msg"], place or None))
+    return problem_response(Problem(422, "validation_failed", first["msg"], place or None))
 
 
 def _http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
-    code = _HTTP_CODES.get(error.status_code, "refused")
+    code = _HTTP_CODES.get(error.status_code, "error")
     return problem_response(Problem(error.status_code, code, str(error)))
 
 

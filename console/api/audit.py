@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field
 
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import ResponseSchema
-from console.api.pagination import PageQuery, PageResponse
+from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.security.audit.queries import AuditEntryView, AuditFilter, list_entries
@@ -39,7 +39,7 @@ class AuditEntryResponse(ResponseSchema):
 
 
 class EntryList(PageResponse):
-    rows: list[AuditEntryResponse]  # newest first
+    items: Items[AuditEntryResponse]  # newest first
 
 
 class AuditQuery(PageQuery):

@@ -11,7 +11,7 @@ from pydantic import Field
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.openapi import DONE_ANEW
-from console.api.pagination import PageQuery, PageResponse
+from console.api.pagination import Items, PageQuery, PageResponse
 from console.outbound_limit import OUTWARD
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
@@ -47,7 +47,7 @@ class SinkResponse(ResponseSchema):
 
 
 class SinkPage(PageResponse):
-    rows: list[SinkResponse]  # newest first
+    items: Items[SinkResponse]  # newest first
 
 
 class CreateSink(

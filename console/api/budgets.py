@@ -14,7 +14,7 @@ from pydantic import Field
 from caret.contracts.pricing import BudgetScope
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.pagination import PageQuery, PageResponse
+from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.errors import InvalidValue
 from tenants.base.money import Currency
 from tenants.base.pagination import Page
@@ -73,7 +73,7 @@ class BudgetResponse(ResponseSchema):
 
 
 class BudgetPage(PageResponse):
-    rows: list[BudgetResponse]  # newest first
+    items: Items[BudgetResponse]  # newest first
 
 
 class CreateBudget(

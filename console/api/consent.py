@@ -10,7 +10,7 @@ from pydantic import Field
 
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.pagination import PageQuery, PageResponse
+from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.privacy.consent.consent import UserConsent
@@ -20,15 +20,15 @@ from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdr
 
 router = Router(tags=["consent"])
 
-_EXAMPLE: Final = {"telemetry": False, "training": False, "wordings": []}
+_EXAMPLE: Final = {"content_capture": False, "training": False, "consent_texts": []}
 
 
 class ConsentAnswer(ResponseSchema):
-    telemetry: bool
+    content_capture: bool
     training: bool
 
 
-class WordingAnswer(ResponseSchema):
+class ConsentTextAnswer(ResponseSchema):
     kind: ConsentKind
     version: str
     text: str
@@ -39,14 +39,14 @@ class OwnConsentAnswer(ResponseSchema):
     allowance: ConsentAnswer  # the most that the tenant's policy allows
     given: ConsentAnswer
     retention_days: int | None  # null: nothing is stored
-    wordings: list[WordingAnswer]  # the current wordings
+    consent_texts: list[ConsentTextAnswer]  # the current consent texts
 
 
 class SetConsent(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
-    telemetry: bool
+    content_capture: bool
     training: bool = False
-    # Versions of the wordings that the user has read, one for each kind agreed to.
-    wordings: list[Annotated[str, Field(max_length=40)]] = Field(default=[], max_length=10)
+    # Versions of the consent texts that the user has read, one for each kind agreed to.
+    consent_texts: list[Annotated[str, Field(max_length=40)]] = Field(default=[], max_length=10)
 
 
 class ReceiptAnswer(ResponseSchema):
@@ -63,13 +63,13 @@ class ReceiptAnswer(ResponseSchema):
 
 
 class ReceiptList(PageResponse):
-    rows: list[ReceiptAnswer]  # newest first
+    items: Items[ReceiptAnswer]  # newest first
 
 
 @router.get(
     "",
     response=OwnConsentAnswer,
-    summary="Get your own consent and the current wordings.",
+    summary="Get your own consent and the current consent texts.",
     openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
 )
 def get(request: AuthenticatedRequest) -> OwnConsentAnswer:
@@ -83,7 +83,9 @@ def get(request: AuthenticatedRequest) -> OwnConsentAnswer:
     openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
 )
 def put(request: AuthenticatedRequest, asked: SetConsent) -> OwnConsentAnswer:
-    choice = ConsentChoice(UserConsent(asked.telemetry, asked.training), frozenset(asked.wordings))
+    choice = ConsentChoice(
+        UserConsent(asked.content_capture, asked.training), frozenset(asked.consent_texts)
+    )
     return _answer(set_consent(actor=actor_of(request), choice=choice, now=timezone.now()))
 
 
@@ -112,10 +114,10 @@ def _answer(own: OwnConsent) -> OwnConsentAnswer:
         allowance=ConsentAnswer.model_validate(own.allowance),
         given=ConsentAnswer.model_validate(own.given),
         retention_days=own.retention_days,
-        wordings=[_wording(kind, version) for kind, version in USER_WORDINGS.items()],
+        consent_texts=[_consent_text(kind, version) for kind, version in USER_WORDINGS.items()],
     )
 
 
-def _wording(kind: ConsentKind, version: str) -> WordingAnswer:
+def _consent_text(kind: ConsentKind, version: str) -> ConsentTextAnswer:
     found = get_consent_text(version)
-    return WordingAnswer(kind=kind, version=version, text=found.text, sha256=found.sha256)
+    return ConsentTextAnswer(kind=kind, version=version, text=found.text, sha256=found.sha256)

@@ -14,7 +14,7 @@ from caret.foundation.ids import UserId
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.openapi import DONE_ANEW
-from console.api.pagination import PageQuery, PageResponse
+from console.api.pagination import Items, PageQuery, PageResponse
 from console.api.problems import UNAVAILABLE, ProblemRaised
 from console.api.temp_file_response import temp_file_response
 from tenants.base.pagination import Page
@@ -74,7 +74,7 @@ class ErasureResponse(ResponseSchema):
 
 
 class ErasureList(PageResponse):
-    rows: list[ErasureResponse]  # newest first
+    items: Items[ErasureResponse]  # newest first
 
 
 @router.post(

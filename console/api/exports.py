@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, Field
 
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.pagination import PageQuery, PageResponse
+from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.errors import Conflict
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
@@ -42,7 +42,7 @@ class ExportDefinition(ResponseSchema):
 
 
 class DefinitionList(ResponseSchema):
-    rows: list[ExportDefinition]  # only definitions that the caller may export
+    items: Items[ExportDefinition]  # only definitions that the caller may export
 
 
 class ExportResponse(ResponseSchema):
@@ -63,7 +63,7 @@ class ExportResponse(ResponseSchema):
 
 
 class ExportList(PageResponse):
-    rows: list[ExportResponse]  # newest first
+    items: Items[ExportResponse]  # newest first
 
 
 class RequestExport(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
@@ -83,7 +83,7 @@ class SignedUrlResponse(ResponseSchema):
     "/definitions", response=DefinitionList, summary="List exportable data.", openapi_extra=_EXPORT
 )
 def definitions(request: AuthenticatedRequest) -> dict[str, list[DefinitionView]]:
-    return {"rows": queries.list_definitions(actor=actor_of(request))}
+    return {"items": queries.list_definitions(actor=actor_of(request))}
 
 
 @router.get(

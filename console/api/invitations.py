@@ -15,7 +15,7 @@ from pydantic import Field
 
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.pagination import PageQuery, PageResponse
+from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission, Role
 from tenants.identity.invitations.email import send_invitation
@@ -42,7 +42,7 @@ class InvitationResponse(ResponseSchema):
 
 
 class InvitationPage(PageResponse):
-    rows: list[InvitationResponse]  # newest first
+    items: Items[InvitationResponse]  # newest first
 
 
 class InviteRequest(

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import ResponseSchema
-from console.api.pagination import PageQuery, PageResponse
+from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.money import Currency
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
@@ -38,7 +38,7 @@ class InvoiceResponse(ResponseSchema):
 
 
 class InvoicePageResponse(PageResponse):
-    rows: list[InvoiceResponse]  # newest first
+    items: Items[InvoiceResponse]  # newest first
 
 
 class InvoicePartyResponse(ResponseSchema):

@@ -11,7 +11,7 @@ from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import LookupId, UserId
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.pagination import PageQuery, PageResponse
+from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.errors import InvalidValue
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
@@ -30,7 +30,7 @@ from tenants.identity.api_keys.queries import (
     list_keys,
 )
 from tenants.identity.api_keys.scopes import DEFAULT_SCOPES, KeyScope, stored
-from tenants.identity.api_keys.unowned import list_unattended_keys
+from tenants.identity.api_keys.unowned import list_unowned_keys
 from tenants.identity.api_keys.validation import MAX_NETWORKS, KeyRequest
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import list_members
@@ -73,7 +73,7 @@ class KeyResponse(ResponseSchema):
 
 
 class KeyList(PageResponse):
-    rows: list[KeyResponse]  # newest first
+    items: Items[KeyResponse]  # newest first
 
 
 class IdleQuery(PageQuery):
@@ -134,13 +134,13 @@ def idle(request: AuthenticatedRequest, asked: Query[IdleQuery]) -> Page[KeyView
 
 
 @router.get(
-    "/unattended",
+    "/unowned",
     response=KeyList,
     summary="List unowned keys: active, but shown to a user who may no longer create keys.",
     openapi_extra=documents_permissions(Permission.READ_KEYS, Permission.READ_OWN_KEYS),
 )
-def unattended(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyView]:
-    return list_unattended_keys(
+def unowned(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[KeyView]:
+    return list_unowned_keys(
         actor=actor_of(request), limit=page.limit, cursor=page.cursor, now=timezone.now()
     )
 

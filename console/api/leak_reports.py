@@ -19,7 +19,7 @@ from console.api.problems import UNAVAILABLE, ProblemRaised
 from tenants.base.redis_connection import connect
 from tenants.identity.api_keys.leak_reports import LeakReport, enqueue, find_keys_in
 
-router = Router(tags=["leaks"])
+router = Router(tags=["leak_reports"])
 
 MAX_TEXTS: Final = 100
 MAX_CHARS: Final = 10_000

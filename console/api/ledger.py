@@ -7,7 +7,7 @@ from ninja import Query, Router
 
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import ResponseSchema
-from console.api.pagination import PageQuery, PageResponse
+from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.money import Currency
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
@@ -38,7 +38,7 @@ class TransactionResponse(ResponseSchema):
 
 
 class LedgerPage(PageResponse):
-    rows: list[TransactionResponse]  # newest first
+    items: Items[TransactionResponse]  # newest first
 
 
 class LedgerQuery(PageQuery):

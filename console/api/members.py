@@ -15,7 +15,7 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import UserId
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.pagination import PageQuery, PageResponse
+from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission, Role
 from tenants.base.text_validation import MAX_REASON_CHARS
@@ -61,15 +61,15 @@ class UnownedKeys(ResponseSchema):
 
 
 class MembershipChangeResponse(MemberResponse):
-    left_keys: UnownedKeys  # keys that the new role may not create
+    unowned_keys: UnownedKeys  # keys that the new role may not create
 
 
 class RemovedMember(ResponseSchema):
-    left_keys: UnownedKeys  # without the member's own keys, which are revoked
+    unowned_keys: UnownedKeys  # without the member's own keys, which are revoked
 
 
 class MemberPage(PageResponse):
-    rows: list[MemberResponse]  # newest first
+    items: Items[MemberResponse]  # newest first
 
 
 class PagedMembers(PageQuery):
@@ -135,7 +135,7 @@ def change(
         reason=asked.reason,
         now=timezone.now(),
     )
-    return asdict(changed.member) | {"left_keys": changed.left_keys}
+    return asdict(changed.member) | {"unowned_keys": changed.unowned_keys}
 
 
 @router.post(
@@ -147,10 +147,10 @@ def change(
 def remove(
     request: AuthenticatedRequest, user_id: uuid.UUID, asked: RemoveMember | None = None
 ) -> dict[str, KeySummary]:
-    left_keys = remove_member(
+    unowned_keys = remove_member(
         actor=actor_of(request),
         user_id=UserId(str(user_id)),
         reason=asked.reason if asked else "",
         now=timezone.now(),
     )
-    return {"left_keys": left_keys}
+    return {"unowned_keys": unowned_keys}

@@ -58,7 +58,7 @@ _REFUSALS: Final = {
         "The current version is 7, not 6. Reload and try again.",
     ),
     412: _ErrorResponse(
-        "Outdated",
+        "VersionConflict",
         "`If-Match` does not name the current version.",
         "version_conflict",
         "The current version is 7, not 6. Reload and try again.",
@@ -67,9 +67,9 @@ _REFUSALS: Final = {
         "TooLarge", "The body is too large.", "too_large", "The body must not exceed 1 MiB."
     ),
     422: _ErrorResponse(
-        "Invalid",
+        "ValidationFailed",
         "A value is invalid; `field` names it.",
-        "invalid",
+        "validation_failed",
         "Enter a whole number from 1 to 10000.",
     ),
     429: _ErrorResponse(
@@ -148,7 +148,7 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     """Add the error responses and headers that every operation shares."""
     if method == "post" and _DONE_ANEW not in operation:
         operation["parameters"] = [*operation.get("parameters", []), _IDEMPOTENCY_KEY]
-    if "x-replaces-version" in operation:
+    if "x-expected-version" in operation:
         operation["parameters"] = [*operation.get("parameters", []), _IF_MATCH]
     for status, refusal in _REFUSALS.items():
         if _may_answer(status, path, operation):
@@ -162,7 +162,7 @@ def _may_answer(status: int, path: str, operation: dict[str, Any]) -> bool:
     if status == 403:
         return "security" in operation
     if status == 412:
-        return "x-replaces-version" in operation
+        return "x-expected-version" in operation
     if status == 404:
         return "{" in path
     if status == 409 and _IDEMPOTENCY_KEY in operation.get("parameters", []):

@@ -1,4 +1,4 @@
-"""Optimistic locking: `If-Match`, or `replaces` in the body, names the version to replace.
+"""Optimistic locking: `If-Match`, or `expected_version` in the body, names the version to replace.
 
 If another version is in force, the error contains both versions: 412 for the header, 409 for the
 body.
@@ -17,7 +17,7 @@ from tenants.base.errors import VersionConflict
 _TAG: Final = re.compile(r'"v(\d{1,9})"')
 _ANY: Final = "*"
 # For `openapi_extra`: the operation accepts If-Match.
-REPLACES: Final = {"x-replaces-version": True}
+ACCEPTS_IF_MATCH: Final = {"x-expected-version": True}
 
 
 def make_etag(version: int) -> str:
@@ -25,14 +25,16 @@ def make_etag(version: int) -> str:
 
 
 @contextmanager
-def version_to_replace(request: HttpRequest, replaces: int | None) -> Iterator[int | None]:
-    """Yield the version to replace; None replaces any version.
+def check_expected_version(
+    request: HttpRequest, expected_version: int | None
+) -> Iterator[int | None]:
+    """Yield the version to replace; None means any version.
 
     Raises ProblemRaised for an If-Match that is malformed or names another version.
     """
     header = request.headers.get("If-Match")
     if header is None or header.strip() == _ANY:
-        yield replaces
+        yield expected_version
         return
     match = _TAG.fullmatch(header.strip())
     if match is None:

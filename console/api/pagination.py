@@ -1,13 +1,16 @@
 """The schemas of paginated lists: `limit` and `cursor` in, `next_cursor` out."""
 
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from console.api.base_schema import RequestSchema, ResponseSchema
 from tenants.base.pagination import MAX_PAGE
 
 _MAX_CURSOR_CHARS: Final = 64
+_Item = TypeVar("_Item")
+# The `items` of a list are the `rows` of the query behind it.
+Items = Annotated[list[_Item], Field(validation_alias=AliasChoices("items", "rows"))]
 
 
 class PageQuery(RequestSchema):
@@ -18,6 +21,6 @@ class PageQuery(RequestSchema):
 
 
 class PageResponse(ResponseSchema):
-    """Base of a list's response, whose subclasses define `rows`."""
+    """Base of a list's response, whose subclasses define `items`."""
 
     next_cursor: str | None  # null: this is the last page

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.optimistic_locking import REPLACES, make_etag, version_to_replace
-from console.api.pagination import PageQuery, PageResponse
+from console.api.optimistic_locking import ACCEPTS_IF_MATCH, check_expected_version, make_etag
+from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.permissions import Permission
 from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tenants.policy.operations import set_policy
@@ -22,7 +22,7 @@ router = Router(tags=["policy"])
 _EXAMPLE: Final = {
     "policy": write_policy(DEFAULT_POLICY),
     "reason": "Exclude key files.",
-    "replaces": 1,
+    "expected_version": 1,
 }
 
 
@@ -36,14 +36,14 @@ class PolicyResponse(ResponseSchema):
 
 
 class PolicyPage(PageResponse):
-    rows: list[PolicyResponse]  # newest first
+    items: Items[PolicyResponse]  # newest first
 
 
 class SetPolicy(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
     policy: dict[str, Any]  # as in `PolicyResponse.policy`
     reason: str
     # The version to replace; if another one is in force, that is a conflict. Null: any.
-    replaces: Annotated[int, Field(ge=1)] | None = None
+    expected_version: Annotated[int, Field(ge=1)] | None = None
 
 
 @router.get(
@@ -66,22 +66,22 @@ def get(request: AuthenticatedRequest, response: HttpResponse) -> PolicyResponse
 )
 def versions(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str, object]:
     found = page_of_versions(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
-    return {"rows": [_policy(row) for row in found.rows], "next_cursor": found.next_cursor}
+    return {"items": [_policy(row) for row in found.rows], "next_cursor": found.next_cursor}
 
 
 @router.put(
     "",
     response=PolicyResponse,
     summary="Replace the policy with a new version; needs a reason.",
-    openapi_extra=documents_permissions(Permission.WRITE_POLICY) | REPLACES,
+    openapi_extra=documents_permissions(Permission.WRITE_POLICY) | ACCEPTS_IF_MATCH,
 )
 def put(request: AuthenticatedRequest, asked: SetPolicy, response: HttpResponse) -> PolicyResponse:
-    with version_to_replace(request, asked.replaces) as replaces:
+    with check_expected_version(request, asked.expected_version) as expected_version:
         found = set_policy(
             actor=actor_of(request),
             document=asked.policy,
             reason=asked.reason,
-            replaces=replaces,
+            expected_version=expected_version,
             now=timezone.now(),
         )
     response["ETag"] = make_etag(found.version)

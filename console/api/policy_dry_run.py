@@ -24,7 +24,7 @@ router = Router(tags=["policy"])
 _MAX_SHOWN: Final = 200  # number of members
 _MAX_NAME_CHARS: Final = 512  # as in gateways
 _PREVIEW_EXAMPLE: Final = {"policy": write_policy(DEFAULT_POLICY)}
-_LAYER_EXAMPLE: Final = {"layer": {"features": ["inline"]}}
+_OVERRIDE_EXAMPLE: Final = {"override": {"features": ["inline"]}}
 
 
 class GlobResponse(ResponseSchema):
@@ -49,8 +49,8 @@ class PreviewPolicy(RequestSchema, json_schema_extra={"example": _PREVIEW_EXAMPL
     policy: dict[str, Any]  # the proposed policy
 
 
-class PreviewLayer(RequestSchema, json_schema_extra={"example": _LAYER_EXAMPLE}):
-    layer: dict[str, Any]  # the proposed policy override
+class PreviewOverride(RequestSchema, json_schema_extra={"example": _OVERRIDE_EXAMPLE}):
+    override: dict[str, Any]  # the proposed policy override
 
 
 class AccessQueryParams(RequestSchema):
@@ -105,16 +105,18 @@ def preview(request: AuthenticatedRequest, asked: PreviewPolicy) -> DryRunRespon
 
 
 @router.post(
-    "/layers/{kind}/{subject_id}/preview",
+    "/overrides/{kind}/{subject_id}/preview",
     response=DryRunResponse,
     summary="Preview the effect of a policy override of a team or user; saves nothing.",
     openapi_extra=documents_permissions(Permission.WRITE_POLICY) | DONE_ANEW,
 )
-def preview_of_layer(
-    request: AuthenticatedRequest, kind: SubjectKind, subject_id: UUID, asked: PreviewLayer
+def preview_override(
+    request: AuthenticatedRequest, kind: SubjectKind, subject_id: UUID, asked: PreviewOverride
 ) -> DryRunResponse:
     subject = OverrideSubject(kind, subject_id)
-    return _previewed(preview_layer(actor=actor_of(request), subject=subject, document=asked.layer))
+    return _previewed(
+        preview_layer(actor=actor_of(request), subject=subject, document=asked.override)
+    )
 
 
 @router.get(

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.optimistic_locking import REPLACES, make_etag, version_to_replace
-from console.api.pagination import PageQuery, PageResponse
+from console.api.optimistic_locking import ACCEPTS_IF_MATCH, check_expected_version, make_etag
+from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.permissions import Permission
 from tenants.policy.overrides.document import write_layer
 from tenants.policy.overrides.operations import set_override
@@ -24,16 +24,16 @@ from tenants.policy.overrides.queries import (
     page_of_layers,
 )
 
-router = Router(tags=["policy_layers"])
+router = Router(tags=["policy_overrides"])
 
 _EXAMPLE: Final = {
-    "layer": {
+    "override": {
         "features": ["inline", "fim", "block", "docstring"],
         "content_exclusion": {"payments": ["src/keys/**"]},
         "has_public_code_filter": True,
     },
     "reason": "Contractors do not chat.",
-    "replaces": 0,
+    "expected_version": 0,
 }
 
 
@@ -42,34 +42,34 @@ class PolicyOverrideResponse(ResponseSchema):
     id: UUID  # of the team or the user
     name: str  # of the team, or the user's e-mail address
     version: int  # 0: no override was ever set
-    layer: dict[str, Any]  # caret.contracts.policy.PolicyLayer; missing fields restrict nothing
+    override: dict[str, Any]  # caret.contracts.policy.PolicyLayer; missing fields restrict nothing
     author_email: str | None  # null: not a person
     author_key: str  # lookup ID; "": no key
     reason: str
     created_at: datetime | None  # null: no override was ever set
 
 
-class LayerPage(PageResponse):
-    rows: list[PolicyOverrideResponse]  # newest first
+class PolicyOverridePage(PageResponse):
+    items: Items[PolicyOverrideResponse]  # newest first
 
 
-class SetLayer(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
-    layer: dict[str, Any]  # as in `PolicyOverrideResponse.layer`; {} removes the override
+class SetPolicyOverride(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
+    override: dict[str, Any]  # as in `PolicyOverrideResponse.override`; {} removes the override
     reason: str
     # The version to replace, 0 if there is none; if another one is in force, that is a conflict.
     # Null: any.
-    replaces: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    expected_version: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
 
 
 @router.get(
     "",
-    response=LayerPage,
+    response=PolicyOverridePage,
     summary="List policy overrides of teams and users.",
     openapi_extra=documents_permissions(Permission.READ_OVERRIDES),
 )
 def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str, object]:
     found = page_of_layers(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
-    return {"rows": [_layer(row) for row in found.rows], "next_cursor": found.next_cursor}
+    return {"items": [_build_response(row) for row in found.rows], "next_cursor": found.next_cursor}
 
 
 @router.get(
@@ -83,42 +83,42 @@ def get(
 ) -> PolicyOverrideResponse:
     found = find_override(actor=actor_of(request), subject=OverrideSubject(kind, subject_id))
     response["ETag"] = make_etag(found.version)
-    return _layer(found)
+    return _build_response(found)
 
 
 @router.put(
     "/{kind}/{subject_id}",
     response=PolicyOverrideResponse,
     summary="Set the policy override of a team or user; it further restricts the policy.",
-    openapi_extra=documents_permissions(Permission.WRITE_POLICY) | REPLACES,
+    openapi_extra=documents_permissions(Permission.WRITE_POLICY) | ACCEPTS_IF_MATCH,
 )
 def put(
     request: AuthenticatedRequest,
     kind: SubjectKind,
     subject_id: UUID,
-    asked: SetLayer,
+    asked: SetPolicyOverride,
     response: HttpResponse,
 ) -> PolicyOverrideResponse:
-    with version_to_replace(request, asked.replaces) as replaces:
+    with check_expected_version(request, asked.expected_version) as expected_version:
         found = set_override(
             actor=actor_of(request),
             subject=OverrideSubject(kind, subject_id),
-            document=asked.layer,
+            document=asked.override,
             reason=asked.reason,
-            replaces=replaces,
+            expected_version=expected_version,
             now=timezone.now(),
         )
     response["ETag"] = make_etag(found.version)
-    return _layer(found)
+    return _build_response(found)
 
 
-def _layer(found: OverrideInForce) -> PolicyOverrideResponse:
+def _build_response(found: OverrideInForce) -> PolicyOverrideResponse:
     return PolicyOverrideResponse(
         kind=found.subject.kind,
         id=found.subject.id,
         name=found.name,
         version=found.version,
-        layer=write_layer(found.layer),
+        override=write_layer(found.layer),
         author_email=found.author_email,
         author_key=found.author_key,
         reason=found.reason,

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
+from console.api.pagination import Items
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.usage.reports.counters import SOURCES, UsageCounters
@@ -73,7 +74,7 @@ class ReportResponse(ResponseSchema):
 
 
 class UsageReportResponse(ReportResponse):
-    rows: list[ReportRowResponse]
+    items: Items[ReportRowResponse]
     total: ReportRowResponse
 
 
@@ -85,7 +86,7 @@ class MetricDefinitionResponse(ResponseSchema):
 
 
 class QualityReportResponse(ReportResponse):
-    rows: list[QualityRowResponse]
+    items: Items[QualityRowResponse]
     total: QualityRowResponse
     definitions: list[MetricDefinitionResponse]
 
@@ -113,7 +114,7 @@ def usage(request: AuthenticatedRequest, period: Query[ReportPeriod]) -> dict[st
     found = report(actor=actor_of(request), kind=ReportKind.USAGE, asked=_asked(period, now))
     return {
         **_head(found, now),
-        "rows": [_row(row) for row in found.rows],
+        "items": [_row(row) for row in found.rows],
         "total": _row(found.total),
     }
 
@@ -130,7 +131,7 @@ def quality(request: AuthenticatedRequest, period: Query[QualityPeriod]) -> dict
     found = report(actor=actor_of(request), kind=ReportKind.QUALITY, asked=_asked(period, now))
     return {
         **_head(found, now),
-        "rows": [_row(row) | _metrics(row, metrics) for row in found.rows],
+        "items": [_row(row) | _metrics(row, metrics) for row in found.rows],
         "total": _row(found.total) | _metrics(found.total, metrics),
         "definitions": metrics,
     }

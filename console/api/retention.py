@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, Field
 
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.pagination import PageQuery, PageResponse
+from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.policy.data_classes import DataClass
@@ -75,7 +75,7 @@ class SetDays(
 ):
     reason: Annotated[str, Field(max_length=1_000)]
     # The version to replace, 0 for the default; null: any.
-    replaces: Annotated[int, Field(ge=0)] | None = None
+    expected_version: Annotated[int, Field(ge=0)] | None = None
 
 
 class PreviewAnswer(ResponseSchema):
@@ -87,7 +87,7 @@ class PreviewAnswer(ResponseSchema):
 
 
 class RunList(PageResponse):
-    rows: list[RetentionRunResponse]  # newest first
+    items: Items[RetentionRunResponse]  # newest first
 
 
 class LegalHoldResponse(ResponseSchema):
@@ -102,7 +102,7 @@ class LegalHoldResponse(ResponseSchema):
 
 
 class HoldList(PageResponse):
-    rows: list[LegalHoldResponse]  # newest first
+    items: Items[LegalHoldResponse]  # newest first
 
 
 _EXAMPLE = {
@@ -138,7 +138,7 @@ class ErasureCertificateResponse(ResponseSchema):
 
 
 class CertificateList(PageResponse):
-    rows: list[ErasureCertificateResponse]  # newest first
+    items: Items[ErasureCertificateResponse]  # newest first
 
 
 @router.get(
@@ -244,7 +244,7 @@ def put(request: AuthenticatedRequest, data_class: DataClass, asked: SetDays) ->
         data_class=data_class,
         days=asked.days,
         reason=asked.reason,
-        replaces=asked.replaces,
+        expected_version=asked.expected_version,
         now=now,
     )
     found = queries.report(actor=actor, now=now)

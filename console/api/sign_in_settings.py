@@ -15,6 +15,7 @@ from ninja import Router, Status
 from console.api.authentication import AuthenticatedRequest, Bearer, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.openapi import DONE_ANEW
+from console.api.pagination import Items
 from console.outbound_limit import OUTWARD
 from console.sign_in.session_exemption import exempt_session
 from tenants.base.permissions import Permission, Role
@@ -40,7 +41,7 @@ from tenants.identity.sso.operations import (
 )
 from tenants.identity.sso.queries import SignInRules, get_rules
 
-sign_in = Router(tags=["sign_in"])
+sign_in = Router(tags=["sign_in_settings"])
 domains = Router(tags=["domains"])
 scim = Router(tags=["scim"])
 
@@ -54,7 +55,7 @@ class DomainResponse(ResponseSchema):
 
 
 class DomainList(ResponseSchema):
-    rows: list[DomainResponse]  # sorted by name
+    items: Items[DomainResponse]  # sorted by name
 
 
 class ClaimDomain(RequestSchema, json_schema_extra={"example": {"name": "example.com"}}):
@@ -70,7 +71,7 @@ class ScimTokenResponse(ResponseSchema):
 
 
 class ScimTokenList(ResponseSchema):
-    rows: list[ScimTokenResponse]  # newest first
+    items: Items[ScimTokenResponse]  # newest first
 
 
 class CreateScimToken(RequestSchema, json_schema_extra={"example": {"name": "Entra ID"}}):
@@ -89,7 +90,7 @@ class ScimGroupResponse(ResponseSchema):
 
 
 class ScimGroupList(ResponseSchema):
-    rows: list[ScimGroupResponse]  # sorted by name
+    items: Items[ScimGroupResponse]  # sorted by name
 
 
 class SetGroupRole(RequestSchema, json_schema_extra={"example": {"role": "auditor"}}):
@@ -213,7 +214,7 @@ def delete_provider(request: AuthenticatedRequest) -> SignInRules:
     openapi_extra=documents_permissions(Permission.READ_SIGN_IN_SETTINGS),
 )
 def list_all(request: AuthenticatedRequest) -> dict[str, list[DomainView]]:
-    return {"rows": list_domains(actor=actor_of(request))}
+    return {"items": list_domains(actor=actor_of(request))}
 
 
 @domains.post(
@@ -265,7 +266,7 @@ def release(request: AuthenticatedRequest, domain_id: uuid.UUID) -> Status[None]
     openapi_extra=documents_permissions(Permission.READ_SIGN_IN_SETTINGS),
 )
 def list_tokens(request: AuthenticatedRequest) -> dict[str, list[ScimTokenView]]:
-    return {"rows": list_scim_tokens(actor=actor_of(request))}
+    return {"items": list_scim_tokens(actor=actor_of(request))}
 
 
 @scim.post(
@@ -296,7 +297,7 @@ def revoke_token(request: AuthenticatedRequest, token_id: uuid.UUID) -> ScimToke
     openapi_extra=documents_permissions(Permission.READ_SIGN_IN_SETTINGS),
 )
 def list_groups(request: AuthenticatedRequest) -> dict[str, list[GroupRole]]:
-    return {"rows": list_group_roles(actor=actor_of(request))}
+    return {"items": list_group_roles(actor=actor_of(request))}
 
 
 @scim.put(

@@ -9,7 +9,7 @@ from ninja import Query, Router, Status
 from caret.foundation.ids import UserId
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
-from console.api.pagination import PageQuery, PageResponse
+from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.identity.teams.operations import (
@@ -32,7 +32,7 @@ class TeamResponse(ResponseSchema):
 
 
 class TeamPage(PageResponse):
-    rows: list[TeamResponse]  # newest first
+    items: Items[TeamResponse]  # newest first
 
 
 class NamedTeam(RequestSchema, json_schema_extra={"example": {"name": "Platform"}}):

@@ -3,7 +3,7 @@
 export const NUMBERS = [
   ["first_token_ms", "ms"],
   ["total_ms", "ms"],
-  ["queue_ms", "ms"],
+  ["time_to_engine_ms", "ms"],
   ["assemble_ms", "ms"],
   ["engine_ms", "ms"],
   ["prompt_tokens", "count"],
@@ -25,10 +25,10 @@ export function explained(frame, text, texts) {
     return { outcome: "refused", sentences: [known || frame.message, ...wait(frame, texts)] };
   }
   const cut = frame.meta.filter_reason;
-  const sentences = [texts.finish[frame.finish] || frame.finish];
+  const sentences = [texts.finish[frame.finish_reason] || frame.finish_reason];
   if (cut) sentences.push(texts.cut[cut] || cut);
-  const isNothing = frame.finish === "filtered" || text === "";
-  if (isNothing && frame.finish === "stop" && !cut) sentences[0] = texts.empty;
+  const isNothing = frame.finish_reason === "filtered" || text === "";
+  if (isNothing && frame.finish_reason === "stop" && !cut) sentences[0] = texts.empty;
   return { outcome: isNothing ? "nothing" : "shown", sentences };
 }
 

@@ -191,9 +191,9 @@ class Playground {
   _ended(frame) {
     const asked = this._asked.get(frame.id);
     this._asked.delete(frame.id);
-    if (frame.finish === "filtered" || frame.type === "error") this._dropIf(frame.id);
+    if (frame.finish_reason === "filtered" || frame.type === "error") this._dropIf(frame.id);
     // One that a newer request made needless is no news; nor is what answers a frame of another kind.
-    if (asked !== undefined && frame.finish !== "superseded" && frame.finish !== "cancelled") {
+    if (asked !== undefined && frame.finish_reason !== "superseded" && frame.finish_reason !== "cancelled") {
       this._announce(this._results.add(frame, asked.text), asked);
     }
     if (endsSession(frame)) this._connection.stop("key");

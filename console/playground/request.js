@@ -16,6 +16,6 @@ export function completeFrame({ id, mode, language, files, active, cursor, trigg
       .filter((file, place) => place !== active && file.text.trim() !== "")
       .map((file) => ({ path: file.path, text: file.text, edited_at: file.editedAt })),
     trigger,
-    explain: true,
+    include_prompt_segments: true,
   };
 }

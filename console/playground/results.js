@@ -25,7 +25,7 @@ export class Results {
     this._num += 1;
     this._showOutcome(found);
     this._showNumbers(frame.meta);
-    this._showPrompt(frame.meta && frame.meta.explanation);
+    this._showPrompt(frame.meta && frame.meta.prompt_segments);
     this._addLine(frame, found);
     return found;
   }
@@ -52,15 +52,15 @@ export class Results {
     return kind === "ms" ? `${this._tenths.format(value)} ms` : this._whole.format(value);
   }
 
-  _showPrompt(explanation) {
-    const segments = explanation ? explanation.segments : [];
+  _showPrompt(prompt) {
+    const segments = prompt ? prompt.segments : [];
     this._page.prompt.hidden = segments.length === 0;
     if (segments.length === 0) return;
     this._page.bar.replaceChildren(...drawn(segments));
     const isTold = segments.every((segment) => segment.cached_tokens !== null);
     this._page.cached.textContent = isTold ? this._texts.cached : this._texts.cachedUntold;
     this._page.legend.replaceChildren(...totals(segments).map((total) => this._legend(total)));
-    this._page.files.textContent = this._files(explanation);
+    this._page.files.textContent = this._files(prompt);
   }
 
   _legend({ kind, tokens, cached }) {

@@ -47,7 +47,7 @@ def failed(request: HttpRequest) -> HttpResponse:
         request,
         Problem(
             500,
-            "internal",
+            "internal_error",
             gettext_noop("The error is on our side. Try again in a moment."),
         ),
     )
@@ -60,7 +60,7 @@ def unavailable(request: HttpRequest) -> HttpResponse:
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
     detail = gettext_noop("This form has expired. Go back, reload the page and try again.")
-    return _answer(request, Problem(403, "csrf", detail))
+    return _answer(request, Problem(403, "csrf_failed", detail))
 
 
 def _answer(request: HttpRequest, problem: Problem) -> HttpResponse:

@@ -42,7 +42,7 @@ class Principal:
     @property
     def is_content_captured(self) -> bool:
         """True if both the credential and the policy consent to storing content."""
-        return self.credential.keeps_content and self.snapshot.policy.telemetry is not None
+        return self.credential.keeps_content and self.snapshot.policy.content_capture is not None
 
     @property
     def owner(self) -> str:

@@ -179,7 +179,7 @@ class HttpConsumer(DataPlaneConsumer):
         except Exception as defect:  # noqa: BLE001  # the edge: without a response the client waits
             log.error("http.internal_error", path=self.scope["path"], **describe(defect))
             with suppress(ClientDisconnected):
-                await self.send_error(CompletionError("internal", "Something went wrong."))
+                await self.send_error(CompletionError("internal_error", "Something went wrong."))
         finally:
             self._reading.cancel()
 

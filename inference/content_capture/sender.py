@@ -77,7 +77,7 @@ class ContentSender:
                 await asyncio.sleep(GATHER_S)
                 await self.send_pending()
             except (RedisError, OSError, TimeoutError) as error:
-                log.warning("telemetry.unreachable", error=type(error).__name__)
+                log.warning("content.redis_unreachable", error=type(error).__name__)
                 self._outbox.clear()
                 await asyncio.sleep(_PAUSE_S)
 

@@ -10,7 +10,7 @@ class FilterReason(StrEnum):
     REPEATS_SUFFIX = "repeats_suffix"  # repeats the text after the cursor
     REPETITION = "repetition"  # repeats the same text a third time
     HEALING_MISMATCH = "healing_mismatch"  # does not continue the word that is being typed
-    INCOMPLETE_CHARACTER = "garbled"  # an incomplete character
+    INCOMPLETE_CHARACTER = "incomplete_character"  # an incomplete character
     BLANK = "blank"  # white space only
     SYNTAX = "syntax"  # the following text would have made the file more invalid
     SECRET = "secret"  # noqa: S105  # a reason, not a password

@@ -36,7 +36,7 @@ async def stream(client: ResponseWriter, account: RequestTrace) -> AsyncIterator
         raise
     except Exception:
         await _tell(
-            client.write_error(CompletionError("internal", "Something went wrong."), account)
+            client.write_error(CompletionError("internal_error", "Something went wrong."), account)
         )
         raise
     else:

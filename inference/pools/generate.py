@@ -65,7 +65,7 @@ async def generate(
 def _find_overdue(account: RequestTrace) -> CompletionError:
     if account.client_wait_s > MAX_SEND_S:
         return BadRequest("too_slow", "The response was read too slowly.", http_status=408)
-    return EngineError("deadline", "The completion took too long.", http_status=504)
+    return EngineError("deadline_exceeded", "The completion took too long.", http_status=504)
 
 
 async def _chunks(

@@ -40,7 +40,7 @@ class CompletionMetrics:
         self._completions = FastCounters(
             "caret_completions",
             "Completions that have ended, including rejected ones.",
-            ["mode", "trigger", "finish", "error"],
+            ["mode", "trigger", "finish_reason", "error"],
         )
         self._first_token = FastHistograms(
             "caret_first_token_seconds",
@@ -155,7 +155,7 @@ class _TenantLabels:
         self._labelled: set[str] = set()
         self._unlabelled: Counter[str] = Counter()
         self._completions = FastCounters(
-            "caret_tenant_completions", "Completions of a tenant.", ["tenant", "finish"]
+            "caret_tenant_completions", "Completions of a tenant.", ["tenant", "finish_reason"]
         )
         self._tokens = FastCounters(
             "caret_tenant_tokens", "Tokens of a tenant, prompts and completions.", ["tenant"]

@@ -49,7 +49,7 @@ def record(recorder: Recorder, arrival: IncomingRequest) -> Iterator[RequestTrac
     try:
         yield account
     except Exception:
-        account.fail(CompletionError("internal", ""))
+        account.fail(CompletionError("internal_error", ""))
         raise
     finally:
         account.finish(FinishReason.CANCELLED)

@@ -32,37 +32,37 @@ app.conf.task_queues = [
     Queue(name)  # type: ignore[no-untyped-call]
     for name in (
         *("ingest", "snapshots", "retrieval", "billing"),
-        *("audit", "metrics", "telemetry", "retention", "exports"),
+        *("audit", "metrics", "content", "retention", "exports"),
     )
 ]
 app.conf.task_default_queue = "snapshots"
 app.conf.task_routes = {
-    "tenants.tasks.end_leaked_keys": {"queue": "snapshots"},
-    "tenants.tasks.erase_subjects": {"queue": "retention"},
-    "tenants.tasks.forget_answers": {"queue": "snapshots"},
-    "tenants.tasks.forget_expired_sessions": {"queue": "retention"},
+    "tenants.tasks.process_leak_reports": {"queue": "snapshots"},
+    "tenants.tasks.run_due_erasures": {"queue": "retention"},
+    "tenants.tasks.delete_expired_idempotency_records": {"queue": "snapshots"},
+    "tenants.tasks.delete_expired_sessions": {"queue": "retention"},
     "tenants.tasks.ingest_usage": {"queue": "ingest"},
-    "tenants.tasks.note_destroyed_keys": {"queue": "retention"},
+    "tenants.tasks.write_missing_tombstones": {"queue": "retention"},
     "tenants.tasks.purge_due": {"queue": "retention"},
-    "tenants.tasks.rename_late_records": {"queue": "retention"},
+    "tenants.tasks.pseudonymize_late_records": {"queue": "retention"},
     "tenants.tasks.republish_snapshots": {"queue": "snapshots"},
     "tenants.tasks.revoke_idle_keys": {"queue": "snapshots"},
-    "tenants.tasks.serve_retrieval": {"queue": "retrieval"},
-    "tenants.tasks.sweep_retrieval": {"queue": "retrieval"},
+    "tenants.tasks.run_retrieval_worker": {"queue": "retrieval"},
+    "tenants.tasks.clean_up_retrieval_index": {"queue": "retrieval"},
     "tenants.tasks.rate_usage": {"queue": "billing"},
     "tenants.tasks.sign_audit_heads": {"queue": "audit"},
     "tenants.tasks.roll_up_usage": {"queue": "metrics"},
     "tenants.tasks.deliver_budget_alerts": {"queue": "billing"},
-    "tenants.tasks.push_audit": {"queue": "audit"},
+    "tenants.tasks.deliver_audit_entries": {"queue": "audit"},
     "tenants.tasks.issue_invoices": {"queue": "billing"},
-    "tenants.tasks.ingest_telemetry": {"queue": "telemetry"},
-    "tenants.tasks.sweep_telemetry": {"queue": "telemetry"},
+    "tenants.tasks.ingest_content": {"queue": "content"},
+    "tenants.tasks.clean_up_content": {"queue": "content"},
     "tenants.tasks.report_to_stripe": {"queue": "billing"},
-    "tenants.tasks.build_exports": {"queue": "exports"},
-    "tenants.tasks.sweep_exports": {"queue": "exports"},
-    "tenants.tasks.write_long_exports": {"queue": "exports"},
-    "tenants.tasks.read_gateways": {"queue": "metrics"},
-    "tenants.tasks.count_pool_days": {"queue": "metrics"},
+    "tenants.tasks.run_export_jobs": {"queue": "exports"},
+    "tenants.tasks.clean_up_exports": {"queue": "exports"},
+    "tenants.tasks.run_long_export_jobs": {"queue": "exports"},
+    "tenants.tasks.scrape_gateways": {"queue": "metrics"},
+    "tenants.tasks.count_pool_usage": {"queue": "metrics"},
 }
 app.conf.task_create_missing_queues = False
 # The schedule is kept in memory: intervals this short need no file, and two beats could conflict
@@ -80,13 +80,13 @@ app.conf.beat_schedule = {
         "schedule": 5.0,
         "options": {"expires": 10.0},
     },
-    "serve-retrieval": {
-        "task": "tenants.tasks.serve_retrieval",
+    "run-retrieval-worker": {
+        "task": "tenants.tasks.run_retrieval_worker",
         "schedule": 1.0,
         "options": {"expires": 2.0},
     },
-    "end-leaked-keys": {
-        "task": "tenants.tasks.end_leaked_keys",
+    "process-leak-reports": {
+        "task": "tenants.tasks.process_leak_reports",
         "schedule": 5.0,
         "options": {"expires": 10.0},
     },
@@ -95,24 +95,24 @@ app.conf.beat_schedule = {
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
-    "ingest-telemetry": {
-        "task": "tenants.tasks.ingest_telemetry",
+    "ingest-content": {
+        "task": "tenants.tasks.ingest_content",
         "schedule": 2.0,
         "options": {"expires": 4.0},
     },
     # Withdrawn content is unreadable at once; this task deletes its objects.
-    "sweep-telemetry": {
-        "task": "tenants.tasks.sweep_telemetry",
+    "clean-up-content": {
+        "task": "tenants.tasks.clean_up_content",
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
-    "forget-answers": {
-        "task": "tenants.tasks.forget_answers",
+    "delete-expired-idempotency-records": {
+        "task": "tenants.tasks.delete_expired_idempotency_records",
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
-    "forget-expired-sessions": {
-        "task": "tenants.tasks.forget_expired_sessions",
+    "delete-expired-sessions": {
+        "task": "tenants.tasks.delete_expired_sessions",
         "schedule": 24 * 3600.0,
         "options": {"expires": 24 * 3600.0},
     },
@@ -123,25 +123,25 @@ app.conf.beat_schedule = {
         "options": {"expires": 6 * 3600.0},
     },
     # Keys are destroyed with the request; this task deletes the rows.
-    "erase-subjects": {
-        "task": "tenants.tasks.erase_subjects",
+    "run-due-erasures": {
+        "task": "tenants.tasks.run_due_erasures",
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
     # Records of erased people: a disconnected gateway delivers its journal when it is back.
-    "rename-late-records": {
-        "task": "tenants.tasks.rename_late_records",
+    "pseudonymize-late-records": {
+        "task": "tenants.tasks.pseudonymize_late_records",
         "schedule": 6 * 3600.0,
         "options": {"expires": 6 * 3600.0},
     },
     # Keys are recorded when destroyed, erasures when requested; this task records missed ones.
-    "note-destroyed-keys": {
-        "task": "tenants.tasks.note_destroyed_keys",
+    "write-missing-tombstones": {
+        "task": "tenants.tasks.write_missing_tombstones",
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
-    "sweep-retrieval": {
-        "task": "tenants.tasks.sweep_retrieval",
+    "clean-up-retrieval-index": {
+        "task": "tenants.tasks.clean_up_retrieval_index",
         "schedule": 900.0,
         "options": {"expires": 900.0},
     },
@@ -177,34 +177,34 @@ app.conf.beat_schedule = {
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
-    "build-exports": {
-        "task": "tenants.tasks.build_exports",
+    "run-export-jobs": {
+        "task": "tenants.tasks.run_export_jobs",
         "schedule": 2.0,
         "options": {"expires": 4.0},
     },
-    "write-long-exports": {
-        "task": "tenants.tasks.write_long_exports",
+    "run-long-export-jobs": {
+        "task": "tenants.tasks.run_long_export_jobs",
         "schedule": 2.0,
         "options": {"expires": 4.0},
     },
-    "sweep-exports": {
-        "task": "tenants.tasks.sweep_exports",
+    "clean-up-exports": {
+        "task": "tenants.tasks.clean_up_exports",
         "schedule": 300.0,
         "options": {"expires": 300.0},
     },
-    "read-gateways": {
-        "task": "tenants.tasks.read_gateways",
+    "scrape-gateways": {
+        "task": "tenants.tasks.scrape_gateways",
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
     # Outcomes arrive up to half an hour late, and records of a disconnected gateway even later.
-    "count-pool-days": {
-        "task": "tenants.tasks.count_pool_days",
+    "count-pool-usage": {
+        "task": "tenants.tasks.count_pool_usage",
         "schedule": 300.0,
         "options": {"expires": 300.0},
     },
-    "push-audit": {
-        "task": "tenants.tasks.push_audit",
+    "deliver-audit-entries": {
+        "task": "tenants.tasks.deliver_audit_entries",
         "schedule": 5.0,
         "options": {"expires": 5.0},
     },

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop
 
 
 class DomainError(Exception):
-    code = "refused"
+    code = "error"
 
     def __init__(self, message: str, /, **values: object) -> None:
         """Format `message`, an English text with a field in braces for each of `values`.
@@ -43,7 +43,7 @@ class NotFound(DomainError):
 
 
 class InvalidValue(DomainError):
-    code = "invalid"
+    code = "validation_failed"
 
     def __init__(self, field: str, message: str, /, **values: object) -> None:
         super().__init__(message, **values)

@@ -6,7 +6,7 @@ from typing import Final
 
 class OperatorRole(StrEnum):
     SUPPORT = "support"  # read-only; needs a reason to view a tenant
-    ADMIN = "manager"  # also changes plan, status, region, limits and replicas
+    ADMIN = "admin"  # also changes plan, status, region, limits and replicas
 
 
 WRITE_ROLES: Final = frozenset({OperatorRole.ADMIN})

@@ -68,7 +68,7 @@ def _willing(company: DemoCompany) -> list[DemoUser]:
 
 
 def _agreeing(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:
-    consent = UserConsent(telemetry=True, training=len(person.character.name) % 2 == 0)
+    consent = UserConsent(content_capture=True, training=len(person.character.name) % 2 == 0)
 
     def agree(now: datetime) -> None:
         set_consent(

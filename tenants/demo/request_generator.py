@@ -26,7 +26,13 @@ _REPLICAS: Final = {
 _GATEWAY_MS: Final = 3.0  # from the request to the call of the engine
 _CUTS: Final = ("", "", "", "line_end", "block_end", "repeats_suffix", "syntax", "blank_line")
 _WITHHELD: Final = ("syntax", "syntax", "repetition", "secret", "public_code")
-_ERRORS: Final = ("path_excluded", "path_excluded", "feature_disabled", "rate_limited", "internal")
+_ERRORS: Final = (
+    "path_excluded",
+    "path_excluded",
+    "feature_disabled",
+    "rate_limited",
+    "internal_error",
+)
 _CHARS_A_TOKEN: Final = 3.4
 
 
@@ -65,7 +71,7 @@ _ENDINGS: Final = (
 )
 _USUAL: Final = (61.0, 6.0, 17.0, 11.0, 3.0, 0.3, 0.8)
 _OVERLOADED: Final = (24.0, 3.0, 21.0, 14.0, 2.0, 32.0, 4.0)
-_UNSERVED: Final = frozenset({FinishReason.SHED, FinishReason.ERROR, FinishReason.BUDGET})
+_UNSERVED: Final = frozenset({FinishReason.SHED, FinishReason.ERROR, FinishReason.BUDGET_EXCEEDED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,7 @@ def request_of(
 
 def _finish(coder: DemoDeveloper, season: TrafficLevel, random: Random) -> FinishReason:
     if coder.is_cut_off:
-        return FinishReason.BUDGET
+        return FinishReason.BUDGET_EXCEEDED
     (finish,) = random.choices(_ENDINGS, _OVERLOADED if season.is_bad else _USUAL)
     return finish
 

@@ -27,7 +27,7 @@ from tenants.security.authorization.directory import MemberRow, find_membership
 @dataclass(frozen=True, slots=True)
 class MembershipChange:
     member: MemberRow
-    left_keys: KeySummary  # unowned keys: keys that the member was shown and may no longer create
+    unowned_keys: KeySummary  # shown to the member, who may no longer create keys
 
 
 def change_role(
@@ -65,9 +65,9 @@ def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) 
     with tenant_scope(actor.tenant_id):
         held = _hold(actor, user_id, wanted=None)
         end_membership(actor=actor, user_id=user_id, now=now)
-        left_keys = find_keys_shown_to(actor=actor, user_id=user_id, now=now)
+        unowned_keys = find_keys_shown_to(actor=actor, user_id=user_id, now=now)
         _record(actor, "member.removed", user_id, (held, None), reason, now)
-    return left_keys
+    return unowned_keys
 
 
 def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:

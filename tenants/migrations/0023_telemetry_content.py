@@ -9,7 +9,7 @@ import caret.foundation.ids
 import caret.foundation.postgres.row_security
 
 BIND_ERASURE = """
-ALTER TABLE tenants_content_object ADD CONSTRAINT tenants_telemetry_object_erasure
+ALTER TABLE tenants_content_object ADD CONSTRAINT tenants_content_object_erasure
     FOREIGN KEY (tenant_id, erasure_id) REFERENCES tenants_content_erasure (tenant_id, id);
 """
 
@@ -66,7 +66,7 @@ class Migration(migrations.Migration):
                 "db_table": "tenants_content_erasure",
                 "constraints": [
                     caret.foundation.postgres.row_security.RowSecurity(
-                        name="telemetry_erasure_tenant",
+                        name="content_erasure_tenant",
                         privileges=("SELECT", "INSERT", "UPDATE"),
                         user_column=None,
                     )
@@ -122,17 +122,17 @@ class Migration(migrations.Migration):
             options={
                 "db_table": "tenants_content_object",
                 "indexes": [
-                    models.Index(fields=["tenant", "user"], name="telemetry_object_user"),
-                    models.Index(fields=["tenant", "created_at"], name="telemetry_object_age"),
+                    models.Index(fields=["tenant", "user"], name="content_object_user"),
+                    models.Index(fields=["tenant", "created_at"], name="content_object_age"),
                     models.Index(
                         condition=models.Q(("erasure_id__isnull", False)),
                         fields=["tenant", "erasure_id"],
-                        name="telemetry_object_erased",
+                        name="content_object_erased",
                     ),
                 ],
                 "constraints": [
                     caret.foundation.postgres.row_security.RowSecurity(
-                        name="telemetry_object_tenant",
+                        name="content_object_tenant",
                         privileges=("SELECT", "INSERT", "UPDATE", "DELETE"),
                         user_column=None,
                     )
@@ -141,6 +141,6 @@ class Migration(migrations.Migration):
         ),
         migrations.RunSQL(
             BIND_ERASURE,
-            "ALTER TABLE tenants_content_object DROP CONSTRAINT tenants_telemetry_object_erasure",
+            "ALTER TABLE tenants_content_object DROP CONSTRAINT tenants_content_object_erasure",
         ),
     ]

@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
                 (
                     "role",
                     models.CharField(
-                        choices=[("support", "SUPPORT"), ("manager", "ADMIN")], max_length=12
+                        choices=[("support", "SUPPORT"), ("admin", "ADMIN")], max_length=12
                     ),
                 ),
                 ("password", models.CharField(max_length=128)),

@@ -32,7 +32,7 @@ class ContentErasure(models.Model):
     class Meta:
         db_table = "tenants_content_erasure"
         constraints: ClassVar = [
-            RowSecurity(name="telemetry_erasure_tenant", privileges=("SELECT", "INSERT", "UPDATE"))
+            RowSecurity(name="content_erasure_tenant", privileges=("SELECT", "INSERT", "UPDATE"))
         ]
 
     def __str__(self) -> str:
@@ -56,17 +56,17 @@ class ContentObject(models.Model):
 
     class Meta:
         db_table = "tenants_content_object"
-        constraints: ClassVar = [RowSecurity(name="telemetry_object_tenant")]
+        constraints: ClassVar = [RowSecurity(name="content_object_tenant")]
         indexes: ClassVar = [
             # Reader: erasure of a user's objects.
-            models.Index(fields=["tenant", "user"], name="telemetry_object_user"),
+            models.Index(fields=["tenant", "user"], name="content_object_user"),
             # Reader: the sweep for the end of retention.
-            models.Index(fields=["tenant", "created_at"], name="telemetry_object_age"),
+            models.Index(fields=["tenant", "created_at"], name="content_object_age"),
             # Reader: erasure of marked objects.
             models.Index(
                 fields=["tenant", "erasure_id"],
                 condition=models.Q(erasure_id__isnull=False),
-                name="telemetry_object_erased",
+                name="content_object_erased",
             ),
         ]
 

@@ -68,7 +68,7 @@ DATA_CLASSES: Final = MappingProxyType(
             max_days=3_653,
             surface="Postgres",
         ),
-        # The telemetry policy sets their days; withdrawn consent erases at once.
+        # The policy for content capture sets their days; withdrawn consent erases at once.
         DataClass.CONTENT: DataClassTerms(
             title=gettext_noop("Captured content"),
             purpose=gettext_noop(

@@ -69,11 +69,14 @@ def is_destructive(*, held: TenantPolicy, wanted: TenantPolicy) -> bool:
 
 
 def _shrinks_content(held: TenantPolicy, wanted: TenantPolicy) -> bool:
-    if held.telemetry is None:
+    if held.content_capture is None:
         return False
-    if wanted.telemetry is None or wanted.telemetry.retention_days < held.telemetry.retention_days:
+    if (
+        wanted.content_capture is None
+        or wanted.content_capture.retention_days < held.content_capture.retention_days
+    ):
         return True
-    return held.telemetry.training and not wanted.telemetry.training
+    return held.content_capture.training and not wanted.content_capture.training
 
 
 def _days_of(policy: TenantPolicy, data_class: DataClass) -> int:

@@ -4,7 +4,14 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from caret.contracts.policy import Isolation, Mode, PolicyLimits, RateLimit, Telemetry, TenantPolicy
+from caret.contracts.policy import (
+    ContentCapturePolicy,
+    Isolation,
+    Mode,
+    PolicyLimits,
+    RateLimit,
+    TenantPolicy,
+)
 from tenants.base.errors import InvalidValue
 from tenants.base.text_validation import is_storable
 from tenants.policy.data_classes import DATA_CLASSES
@@ -71,8 +78,8 @@ def _check_bounds(policy: TenantPolicy) -> None:
     _check_limits(policy.limits)
     check_exclusions(policy.content_exclusion)
     _check_retrieval(policy.retrieval)
-    if policy.telemetry is not None:
-        _check_telemetry(policy.telemetry)
+    if policy.content_capture is not None:
+        _check_content_capture(policy.content_capture)
     for field in ("max_key_lifetime_days", "revoke_idle_keys_after_days"):
         check_days(field, getattr(policy, field))
     check_names("models", policy.models)
@@ -140,15 +147,19 @@ def _check_whole(field: str, number: int, at_most: int) -> None:
         )
 
 
-def _check_telemetry(telemetry: Telemetry) -> None:
-    if not 1 <= telemetry.retention_days <= MAX_RETENTION_DAYS:
+def _check_content_capture(content_capture: ContentCapturePolicy) -> None:
+    if not 1 <= content_capture.retention_days <= MAX_RETENTION_DAYS:
         raise InvalidValue(
-            "telemetry.retention_days",
+            "content_capture.retention_days",
             "Enter a whole number from 1 to {most}.",
             most=MAX_RETENTION_DAYS,
         )
-    if len(telemetry.wording) > _MAX_WORDING_CHARS or not is_storable(telemetry.wording):
-        raise InvalidValue("telemetry.wording", "Enter the version of the current consent text.")
+    if len(content_capture.consent_text) > _MAX_WORDING_CHARS or not is_storable(
+        content_capture.consent_text
+    ):
+        raise InvalidValue(
+            "content_capture.consent_text", "Enter the version of the current consent text."
+        )
 
 
 def check_exclusions(exclusion: dict[str, tuple[str, ...]]) -> None:

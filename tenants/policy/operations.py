@@ -42,11 +42,16 @@ def register_effect(effect: PolicyEffect) -> None:
 
 
 def set_policy(
-    *, actor: Actor, document: object, reason: str, now: datetime, replaces: int | None = None
+    *,
+    actor: Actor,
+    document: object,
+    reason: str,
+    now: datetime,
+    expected_version: int | None = None,
 ) -> PolicyInForce:
     """Put a new policy in force. Gateways learn it at once, and registered effects run with it.
 
-    `replaces` is the version that the author has seen; None: any version.
+    `expected_version` is the version that the author has seen; None: any version.
 
     Raises Forbidden, InvalidValue, and VersionConflict when another version is in force by now.
     """
@@ -57,8 +62,8 @@ def set_policy(
         # Locks the tenant first, so that two concurrent changes become two consecutive versions.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
         held = find_policy(tenant_id=actor.tenant_id)
-        if replaces not in (None, held.version):
-            raise VersionConflict(held=held.version, replaced=replaces)
+        if expected_version not in (None, held.version):
+            raise VersionConflict(held=held.version, replaced=expected_version)
         insert_version(actor=actor, policy=policy, version=held.version + 1, reason=reason, now=now)
         change = PolicyChange(actor, held.policy, policy, held.version + 1, now)
         for effect in _effects:

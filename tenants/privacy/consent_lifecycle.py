@@ -44,7 +44,7 @@ class ConsentChoice:
     """The consent that a user gives, and the texts that the user has read for it."""
 
     consent: UserConsent
-    wordings: frozenset[str]
+    consent_texts: frozenset[str]
 
 
 def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnConsent:
@@ -61,7 +61,7 @@ def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnCon
         mark_snapshot_stale(
             tenant_id=actor.tenant_id
         )  # locks the tenant: the policy cannot change meanwhile
-        lets = tenant_consent(find_policy(tenant_id=actor.tenant_id).policy.telemetry)
+        lets = tenant_consent(find_policy(tenant_id=actor.tenant_id).policy.content_capture)
         if effective_consent(choice.consent, lets) != choice.consent:
             raise Conflict("Your organisation does not allow this.")
         said = find_latest_statements(tenant_id=actor.tenant_id, user_id=user_id).get(user_id, [])
@@ -94,10 +94,12 @@ def record_consent_by_policy(change: PolicyChange) -> None:
     Users' consent to what it no longer allows ends. Raises InvalidValue.
     """
     actor, now = change.actor, change.now
-    before, after = change.old.telemetry, change.new.telemetry
+    before, after = change.old.content_capture, change.new.content_capture
     answers = answers_of_policy(before, after)
     if any(answer.is_given for answer in answers) and after is not None:
-        require_current("telemetry.wording", asked=after.wording, current=TENANT_CONSENT_TEXT)
+        require_current(
+            "content_capture.consent_text", asked=after.consent_text, current=TENANT_CONSENT_TEXT
+        )
     if not all(answer.is_given for answer in answers):
         lets = tenant_consent(after)
         for user_id, said in find_latest_statements(tenant_id=actor.tenant_id).items():
@@ -112,7 +114,7 @@ def _erase_what_ended(actor: Actor, answers: list[ReceiptDraft], now: datetime) 
         tenant_id=actor.tenant_id, user_ids=[each.user_id for each in ended if each.user_id]
     )
     for each in ended:
-        if each.kind is ConsentKind.TELEMETRY and each.user_id is not None:
+        if each.kind is ConsentKind.CONTENT_CAPTURE and each.user_id is not None:
             request_erasure(
                 actor=actor, user_id=each.user_id, reason=ContentErasureReason.WITHDRAWN, now=now
             )
@@ -128,13 +130,13 @@ def _person(actor: Actor) -> UserId:
 
 
 def _check(choice: ConsentChoice) -> None:
-    if choice.consent.training and not choice.consent.telemetry:
+    if choice.consent.training and not choice.consent.content_capture:
         raise InvalidValue(
             "training", "Training uses only captured content. Consent to content capture, too."
         )
     for kind, current in USER_WORDINGS.items():
-        if choice.consent.is_given(kind) and current not in choice.wordings:
-            require_current("wordings", asked="", current=current)
+        if choice.consent.is_given(kind) and current not in choice.consent_texts:
+            require_current("consent_texts", asked="", current=current)
 
 
 def _record(
@@ -151,4 +153,4 @@ def _record(
 
 
 def _facts(consent: UserConsent) -> ChangeFields:
-    return {"telemetry": consent.telemetry, "training": consent.training}
+    return {"content_capture": consent.content_capture, "training": consent.training}

@@ -122,7 +122,7 @@ class Bench:
         await stream.send({"type": "cancel", "id": str(self.num_ids)})
         while (answer := await stream.receive())["type"] != "done":
             pass
-        return began if answer["finish"] == "cancelled" else None
+        return began if answer["finish_reason"] == "cancelled" else None
 
     async def by_closed_socket(self, prefix: str) -> Moment | None:
         async with open_stream(self.running.gateway_url, self.running.acme_key) as stream:

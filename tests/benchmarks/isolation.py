@@ -63,7 +63,7 @@ class Tenant:
             cached_tokens=meta["cached_tokens"],
             client_ms=first_ms,
             # If the model wrote nothing, the engine's first token counts.
-            gateway_ms=meta["first_token_ms"] or meta["queue_ms"] + meta["engine_ms"],
+            gateway_ms=meta["first_token_ms"] or meta["time_to_engine_ms"] + meta["engine_ms"],
         )
 
 

@@ -244,7 +244,7 @@ async def _read(
         if frame["type"] == "delta":
             texts[name] = texts.get(name, "") + frame["text"]
         elif not ended[name].done():
-            ended[name].set_result(frame.get("finish") in ("stop", "length"))
+            ended[name].set_result(frame.get("finish_reason") in ("stop", "length"))
 
 
 @asynccontextmanager

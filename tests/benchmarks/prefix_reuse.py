@@ -134,7 +134,7 @@ class Gateway:
         if answer["type"] == "error":
             raise RuntimeError(f"the gateway returned error {answer['code']}")
         meta = answer["meta"]
-        self.finishes[answer["finish"]] += 1
+        self.finishes[answer["finish_reason"]] += 1
         first_ms = meta["first_token_ms"] or meta["total_ms"]
         is_superseded = pause_ms is not None and pause_ms < DEBOUNCE_MS + first_ms
         if meta["cached_tokens"] is not None and change.kind == "typing":

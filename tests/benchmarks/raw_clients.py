@@ -20,7 +20,7 @@ from tests.benchmarks.synthetic_engine import TEXTS
 _FIRST_TEXT: Final = TEXTS[0].encode()
 _CONNECT_S: Final = 30.0
 _DELTA: Final = b'{"type":"delta"'
-_ENDING: Final = re.compile(rb'^{"type":"(?:done|error)".*?"(?:finish|code)":"(\w+)"')
+_ENDING: Final = re.compile(rb'^{"type":"(?:done|error)".*?"(?:finish_reason|code)":"(\w+)"')
 _NO_MASK: Final = bytes(4)  # xor with zeros: the frame is masked, as required, and unchanged
 _TEXT_FRAME, _CLOSE_FRAME, _PING_FRAME, _PONG_FRAME = 0x1, 0x8, 0x9, 0xA
 

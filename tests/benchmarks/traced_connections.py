@@ -63,10 +63,10 @@ class WatchedLine(WebSocketLine):
         engine_ms = meta.get("engine_ms")
         return Seen(
             asked_s=self._asked_s,
-            finish=end.get("finish", "error"),
+            finish=end.get("finish_reason", "error"),
             end_ms=self._since_asked_ms(),
             first_ms=self._first_ms,
-            gateway_first_ms=None if engine_ms is None else meta["queue_ms"] + engine_ms,
+            gateway_first_ms=None if engine_ms is None else meta["time_to_engine_ms"] + engine_ms,
             gateway_total_ms=meta.get("total_ms"),
         )
 

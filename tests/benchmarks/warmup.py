@@ -77,7 +77,7 @@ async def _first_token(
 
 async def _gain(stream: CompletionStream, files: Files, samples: Samples) -> None:
     opened, unopened = files.make(), files.make()
-    await stream.send({"type": "open", "text": f"value = 1\n{SUFFIX}", **opened})
+    await stream.send({"type": "file_opened", "text": f"value = 1\n{SUFFIX}", **opened})
     await asyncio.sleep(_SETTLED_S)
     for name, context in random.sample([("opened", opened), ("not_opened", unopened)], 2):
         took_ms, meta = await _first_token(stream, context)
@@ -91,7 +91,9 @@ async def _loss(
 ) -> None:
     for name in random.sample(["idle", "warming"], 2):
         if name == "warming":
-            await stream.send({"type": "open", "text": f"value = 1\n{SUFFIX}", **files.make()})
+            await stream.send(
+                {"type": "file_opened", "text": f"value = 1\n{SUFFIX}", **files.make()}
+            )
             await asyncio.sleep(random.uniform(*_STARTED_S))
         took_ms, _ = await _first_token(stream, cached)
         samples.first_ms[name].append(took_ms)

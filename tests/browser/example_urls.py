@@ -125,7 +125,7 @@ def scim_token(scene: Scene) -> str:
 
 
 def consent_to_withdraw(scene: Scene) -> str:
-    return "/account/my-data/consent/telemetry/withdraw"
+    return "/account/my-data/consent/content_capture/withdraw"
 
 
 def person(scene: Scene) -> str:

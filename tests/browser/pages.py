@@ -87,7 +87,7 @@ ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
         example_urls.membership_of_team, "out"
     ),
     "account/my-data/bundle": lambda scene: "/account/my-data/bundle",
-    "account/my-data/consent/<kind>": lambda scene: "/account/my-data/consent/telemetry",
+    "account/my-data/consent/<kind>": lambda scene: "/account/my-data/consent/content_capture",
     "privacy/data-subjects/<uuid:user_id>/bundle": example_urls.below(
         example_urls.person, "bundle"
     ),

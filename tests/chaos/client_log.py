@@ -9,7 +9,7 @@ import msgspec
 _SHED_CODES: Final = frozenset(
     (
         "rate_limited",
-        "budget_exceeded",
+        "token_quota_exceeded",
         "too_many_requests",
         "too_many_connections",
         "revoked_api_key",
@@ -24,8 +24,9 @@ _REFUSED_BY_KEY: Final = frozenset(
 class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     at_s: float  # Unix time when it was sent
     tenant: str  # its ID
-    # "stop", "shed" ...: the gateway's `finish`, or an error frame's code. The client's own: "lost"
-    # (the stream broke), "late" (no end came in time), "unreachable" (no gateway accepted it).
+    # "stop", "shed" ...: the gateway's `finish_reason`, or an error frame's code. The client's own:
+    # "lost" (the stream broke), "late" (no end came in time), "unreachable" (not accepted by a
+    # gateway).
     ending: str
     total_ms: float
     first_ms: float | None = None  # None: no text came
@@ -40,7 +41,10 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     def is_shed(self) -> bool:
         """Return True for a rejection that no editor shows; the editor would send fewer
         requests."""
-        return self.ending in ("shed", "budget") or self.ending in _SHED_CODES | _REFUSED_BY_KEY
+        return (
+            self.ending in ("shed", "budget_exceeded")
+            or self.ending in _SHED_CODES | _REFUSED_BY_KEY
+        )
 
     @property
     def is_failed(self) -> bool:

@@ -57,7 +57,7 @@ class End(msgspec.Struct):
     """The fields of a `done` or `error` frame that are used here."""
 
     type: str
-    finish: str = ""
+    finish_reason: str = ""
     code: str = ""
     meta: dict[str, object] = {}
 
@@ -202,7 +202,7 @@ def _noted(tenant: str, at_s: float, answer: Answer, end: End | None) -> Note:
     return Note(
         at_s=at_s,
         tenant=tenant,
-        ending=answer.ending if end is None else end.finish or end.code,
+        ending=answer.ending if end is None else end.finish_reason or end.code,
         total_ms=answer.end_ms,
         first_ms=answer.first_ms,
         request_id=str(meta.get("request_id", "")),

@@ -66,7 +66,7 @@ class Editor:
         await self.connection.on_frame(json.dumps({"type": kind, "id": id, **fields}))
 
     async def opens(self, **fields: Any) -> None:
-        await self.connection.on_frame(json.dumps({"type": "open", **fields}))
+        await self.connection.on_frame(json.dumps({"type": "file_opened", **fields}))
 
     def of(self, id: str) -> list[DeltaFrame | DoneFrame | ErrorFrame]:
         named = (frame for frame in self.frames if not isinstance(frame, PolicyFrame))
@@ -77,7 +77,7 @@ class Editor:
 
     def ends(self, id: str) -> list[str]:
         ends = [frame for frame in self.of(id) if not isinstance(frame, DeltaFrame)]
-        return [end.finish if isinstance(end, DoneFrame) else end.code for end in ends]
+        return [end.finish_reason if isinstance(end, DoneFrame) else end.code for end in ends]
 
     async def waits(self, condition: Callable[[], bool]) -> None:
         await until(condition)

@@ -12,7 +12,7 @@ from console.views.keys.presenters import key_line, scope_lines
 from tenants.base.errors import Forbidden, NotFound
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.queries import KeyView, find_key
-from tenants.identity.api_keys.unowned import is_unattended
+from tenants.identity.api_keys.unowned import is_unowned
 
 
 @require_GET
@@ -25,7 +25,7 @@ def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResp
         "scopes": scope_lines(found.scopes),
         "was_rotated": found.issued_at != found.created_at,
         "has_old_text": found.previous_ends_at is not None and found.previous_ends_at > now,
-        "is_unattended": is_unattended(actor=member.actor, lookup_id=found.lookup_id, now=now),
+        "is_unowned": is_unowned(actor=member.actor, lookup_id=found.lookup_id, now=now),
         "target": f"key:{found.lookup_id}",
         "reads_audit": member.actor.has_permission(Permission.READ_AUDIT),
     }

@@ -82,7 +82,7 @@ def _set(member: CurrentMember, held: PolicyInForce, form: RulesForm) -> bool:
             document=document,
             reason=form.cleaned_data["reason"],
             now=timezone.now(),
-            replaces=form.cleaned_data["version"],
+            expected_version=form.cleaned_data["version"],
         )
     except VersionConflict:
         text = gettext("Someone changed the policy while you were editing. Reload the page.")

@@ -152,7 +152,7 @@ def _changed(request: HttpRequest, member: CurrentMember, found: MemberRow, form
     names = {"name": found.name or found.email, "role": ROLE_NAMES[changed.member.role]}
     back = reverse("console:members-role", args=[found.user_id])
     toast(request, text % names, undo_url=f"{back}?to={found.role}")
-    _tell_left(request, changed.left_keys)
+    _tell_left(request, changed.unowned_keys)
     return True
 
 

@@ -38,7 +38,7 @@ from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 
 _RECEIPTS: Final = 10
 TITLES: Final[dict[ConsentKind, Promise]] = {
-    ConsentKind.TELEMETRY: _("Content capture"),
+    ConsentKind.CONTENT_CAPTURE: _("Content capture"),
     ConsentKind.TRAINING: _("Model training"),
 }
 
@@ -90,7 +90,8 @@ def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpRespons
     given = get_own_consent(actor=member.actor).given
     is_training = which is ConsentKind.TRAINING
     wanted = UserConsent(
-        telemetry=given.telemetry or not is_training, training=given.training or is_training
+        content_capture=given.content_capture or not is_training,
+        training=given.training or is_training,
     )
     read = frozenset(request.POST.getlist("wording"))
     if not request.POST.get("agrees"):
@@ -114,10 +115,10 @@ def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResp
     if request.method == "GET":
         context = {"kind": which, "title": TITLES[which], "is_given": given.is_given(which)}
         return render_page(request, member, "console/own/withdraw.html", context)
-    keeps = given.telemetry and which is ConsentKind.TRAINING
-    wordings = frozenset({USER_WORDINGS[ConsentKind.TELEMETRY]})
+    keeps = given.content_capture and which is ConsentKind.TRAINING
+    wordings = frozenset({USER_WORDINGS[ConsentKind.CONTENT_CAPTURE]})
     choice = ConsentChoice(
-        UserConsent(telemetry=keeps, training=False), wordings if keeps else frozenset()
+        UserConsent(content_capture=keeps, training=False), wordings if keeps else frozenset()
     )
     set_consent(actor=member.actor, choice=choice, now=timezone.now())
     toast(request, _withdrawn(which))
@@ -157,7 +158,8 @@ def _asked(consent: OwnConsent) -> list[ConsentQuestion]:
             wording=get_consent_text(version),
             is_given=consent.given.is_given(kind),
             is_allowed=consent.allowance.is_given(kind),
-            is_content_capture_missing=kind is ConsentKind.TRAINING and not consent.given.telemetry,
+            is_content_capture_missing=kind is ConsentKind.TRAINING
+            and not consent.given.content_capture,
         )
         for kind, version in USER_WORDINGS.items()
     ]

@@ -12,7 +12,7 @@ from django.forms import BoundField
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from caret.contracts.policy import Telemetry, TenantPolicy, Tier
+from caret.contracts.policy import ContentCapturePolicy, TenantPolicy, Tier
 from console.views.policies.form_fields import (
     burst_field,
     days_field,
@@ -109,17 +109,17 @@ class PolicyForm(forms.Form):
     limits_tokens_per_day_quality = number_field(
         _("Quality tier: tokens per day"), MAX_TOKENS_PER_DAY
     )
-    telemetry = yes_field(
+    content_capture = yes_field(
         _("Allow content capture"),
         _("If off, nothing is stored, even if a user consents. If on, each user decides."),
     )
-    telemetry_wording = forms.CharField(
+    content_capture_consent_text = forms.CharField(
         widget=forms.HiddenInput, required=False, max_length=40, initial=TENANT_CONSENT_TEXT
     )
-    telemetry_retention_days = number_field(
+    content_capture_retention_days = number_field(
         _("Retention period in days"), MAX_RETENTION_DAYS, _("Content is erased after this period.")
     )
-    telemetry_training = yes_field(
+    content_capture_training = yes_field(
         _("Allow users to consent to model training"), _("Users are asked separately.")
     )
     isolation = forms.ChoiceField(
@@ -160,17 +160,19 @@ def groups_of(form: PolicyForm) -> Iterator[FieldGroup]:
 
 
 def initial_of(policy: TenantPolicy) -> dict[str, Any]:
-    telemetry = policy.telemetry or Telemetry(TENANT_CONSENT_TEXT, _DEFAULT_DAYS)
+    content_capture = policy.content_capture or ContentCapturePolicy(
+        TENANT_CONSENT_TEXT, _DEFAULT_DAYS
+    )
     limits = policy.limits
     values: dict[str, Any] = {
         **{name: getattr(policy, name) for name in _AS_THEY_ARE},
         "features": [mode.value for mode in policy.features],
         "retrieval": "\n".join(policy.retrieval),
         "isolation": policy.isolation.value,
-        "telemetry": policy.telemetry is not None,
-        "telemetry_wording": TENANT_CONSENT_TEXT,
-        "telemetry_retention_days": telemetry.retention_days,
-        "telemetry_training": telemetry.training,
+        "content_capture": policy.content_capture is not None,
+        "content_capture_consent_text": TENANT_CONSENT_TEXT,
+        "content_capture_retention_days": content_capture.retention_days,
+        "content_capture_training": content_capture.training,
         **initial_names("models", policy.models),
         **initial_names("regions", policy.regions),
     }
@@ -191,7 +193,7 @@ def policy_of(cleaned: dict[str, Any], *, base: TenantPolicy) -> TenantPolicy:
         "models": names_of(cleaned, "models"),
         "regions": names_of(cleaned, "regions"),
         "limits": _limits(cleaned),
-        "telemetry": _telemetry(cleaned),
+        "content_capture": _content_capture(cleaned),
         "retention_days": {
             name: days
             for name in _OWN_DAYS
@@ -209,17 +211,19 @@ def _limits(cleaned: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _telemetry(cleaned: dict[str, Any]) -> dict[str, Any] | None:
-    if not cleaned["telemetry"]:
+def _content_capture(cleaned: dict[str, Any]) -> dict[str, Any] | None:
+    if not cleaned["content_capture"]:
         return None
-    if cleaned["telemetry_retention_days"] is None:
+    if cleaned["content_capture_retention_days"] is None:
         raise InvalidValue(
-            "telemetry.retention_days", "Enter a number from 1 to {most}.", most=MAX_RETENTION_DAYS
+            "content_capture.retention_days",
+            "Enter a number from 1 to {most}.",
+            most=MAX_RETENTION_DAYS,
         )
     return {
-        "wording": cleaned["telemetry_wording"],
-        "retention_days": cleaned["telemetry_retention_days"],
-        "training": cleaned["telemetry_training"],
+        "consent_text": cleaned["content_capture_consent_text"],
+        "retention_days": cleaned["content_capture_retention_days"],
+        "training": cleaned["content_capture_training"],
     }
 
 
@@ -265,7 +269,7 @@ _GROUPS: Final[tuple[_Group, ...]] = (
     (
         _("Content capture"),
         "",
-        (("telemetry",), ("telemetry_retention_days",), ("telemetry_training",)),
+        (("content_capture",), ("content_capture_retention_days",), ("content_capture_training",)),
     ),
     (
         _("Retention periods in days"),

@@ -154,7 +154,7 @@ def review(
             subject=held.subject,
             document=write_layer(said),
             reason=form.cleaned_data["reason"],
-            replaces=_replaces(request, held),
+            expected_version=_replaces(request, held),
             now=timezone.now(),
         )
     except VersionConflict:
@@ -192,7 +192,7 @@ def undo(
             subject=held.subject,
             document=write_layer(before),
             reason=reason_of_undoing(version),
-            replaces=version,
+            expected_version=version,
             now=timezone.now(),
         )
     except Conflict as error:  # includes VersionConflict

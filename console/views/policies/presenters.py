@@ -9,7 +9,13 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from caret.contracts.policy import Isolation, PolicyLimits, RateLimit, Telemetry, TenantPolicy
+from caret.contracts.policy import (
+    ContentCapturePolicy,
+    Isolation,
+    PolicyLimits,
+    RateLimit,
+    TenantPolicy,
+)
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
 
 
@@ -100,18 +106,18 @@ def _limit_lines(limits: PolicyLimits) -> list[str]:
     return lines or [gettext("No limit")]
 
 
-def _telemetry_lines(telemetry: Telemetry | None) -> list[str]:
-    if telemetry is None:
+def _content_capture_lines(content_capture: ContentCapturePolicy | None) -> list[str]:
+    if content_capture is None:
         return [gettext("Off: nothing is stored")]
     kept = ngettext(
         "Users can consent; content is stored for %(days)s day",
         "Users can consent; content is stored for %(days)s days",
-        telemetry.retention_days,
+        content_capture.retention_days,
     )
     training = gettext("Allow users to consent to model training")
-    wording = gettext("Consent text %(version)s") % {"version": telemetry.wording}
-    lines = [kept % {"days": telemetry.retention_days}, wording]
-    return [*lines, training] if telemetry.training else lines
+    wording = gettext("Consent text %(version)s") % {"version": content_capture.consent_text}
+    lines = [kept % {"days": content_capture.retention_days}, wording]
+    return [*lines, training] if content_capture.training else lines
 
 
 def _retention_lines(days_of: dict[str, int]) -> list[str]:
@@ -216,10 +222,10 @@ SECTIONS: Final = (
         _("Content capture and retention"),
         (
             PolicyField(
-                "telemetry",
+                "content_capture",
                 _("Content capture"),
                 _("Content is stored only if the tenant allows it and the user consents."),
-                lambda policy: _telemetry_lines(policy.telemetry),
+                lambda policy: _content_capture_lines(policy.content_capture),
             ),
             PolicyField(
                 "retention_days",

@@ -77,7 +77,7 @@ def undo(request: HttpRequest, member: CurrentMember, version: int) -> HttpRespo
             actor=member.actor,
             document=write_policy(before.policy),
             reason=reason_of_undoing(version),
-            replaces=version,
+            expected_version=version,
             now=timezone.now(),
         )
     except VersionConflict:
@@ -123,7 +123,7 @@ def _saved(request: HttpRequest, member: CurrentMember, draft: PolicyDraft) -> H
             actor=member.actor,
             document=write_policy(draft.policy),
             reason=form.cleaned_data["reason"],
-            replaces=draft.replaces,
+            expected_version=draft.replaces,
             now=timezone.now(),
         )
     except InvalidValue as error:

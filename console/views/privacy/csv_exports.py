@@ -13,13 +13,13 @@ from tenants.security.authorization.directory import MemberRow
 def members_file(actor: Actor, found: CsvRows[MemberRow]) -> HttpResponse:
     consents = consents_of(actor=actor, user_ids=[row.user_id for row in found.rows])
     rows = [
-        (row.email, row.name, given.telemetry, given.training, row.created_at)
+        (row.email, row.name, given.content_capture, given.training, row.created_at)
         for row in found.rows
         for given in (consents.get(row.user_id, NO_CONSENT),)
     ]
     return csv_response(
         "consent",
-        ("email", "name", "telemetry", "training", "member_since"),
+        ("email", "name", "content_capture", "training", "member_since"),
         rows,
         notes=notes_of(found),
     )

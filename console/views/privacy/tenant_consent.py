@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from caret.contracts.policy import Telemetry, TenantPolicy
+from caret.contracts.policy import ContentCapturePolicy, TenantPolicy
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
@@ -28,7 +28,7 @@ from tenants.privacy.consent.consent_texts import (
 
 
 class AllowanceForm(forms.Form):
-    telemetry = yes_field(
+    content_capture = yes_field(
         _("Allow content capture"),
         _("If you turn this off, all users' consent ends and all captured content is erased."),
     )
@@ -43,7 +43,7 @@ class AllowanceForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         lacks_days = "retention_days" in cleaned and not cleaned["retention_days"]
-        if cleaned.get("telemetry") and lacks_days:
+        if cleaned.get("content_capture") and lacks_days:
             self.add_error("retention_days", _("Enter the number of days."))
         return cleaned
 
@@ -79,20 +79,26 @@ def _reviewed(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 def _policy(cleaned: dict[str, Any], seen: TenantPolicy) -> TenantPolicy:
     """Return the new policy. Raises InvalidValue, also for an outdated wording."""
-    telemetry = None
-    if cleaned["telemetry"]:
-        require_current("telemetry.wording", asked=cleaned["wording"], current=TENANT_CONSENT_TEXT)
-        telemetry = Telemetry(TENANT_CONSENT_TEXT, cleaned["retention_days"], cleaned["training"])
-    return read_policy(write_policy(msgspec.structs.replace(seen, telemetry=telemetry)))
+    content_capture = None
+    if cleaned["content_capture"]:
+        require_current(
+            "content_capture.consent_text", asked=cleaned["wording"], current=TENANT_CONSENT_TEXT
+        )
+        content_capture = ContentCapturePolicy(
+            TENANT_CONSENT_TEXT, cleaned["retention_days"], cleaned["training"]
+        )
+    return read_policy(write_policy(msgspec.structs.replace(seen, content_capture=content_capture)))
 
 
 def _initial(policy: TenantPolicy) -> dict[str, Any]:
-    default = Telemetry(TENANT_CONSENT_TEXT, DATA_CLASSES[DataClass.CONTENT].default_days)
-    telemetry = policy.telemetry or default
+    default = ContentCapturePolicy(
+        TENANT_CONSENT_TEXT, DATA_CLASSES[DataClass.CONTENT].default_days
+    )
+    content_capture = policy.content_capture or default
     return {
-        "telemetry": policy.telemetry is not None,
-        "retention_days": telemetry.retention_days,
-        "training": telemetry.training,
+        "content_capture": policy.content_capture is not None,
+        "retention_days": content_capture.retention_days,
+        "training": content_capture.training,
         "wording": TENANT_CONSENT_TEXT,
     }
 

@@ -100,7 +100,7 @@ def _saved(request: HttpRequest, member: CurrentMember, which: DataClass) -> Htt
             data_class=which,
             days=form.cleaned_data["days"],
             reason=save.cleaned_data["reason"],
-            replaces=save.cleaned_data["replaces"],
+            expected_version=save.cleaned_data["replaces"],
             now=timezone.now(),
         )
     except Conflict:

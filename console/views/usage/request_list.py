@@ -65,7 +65,7 @@ FINISHES: Final[dict[FinishReason, tuple[str, str | Promise]]] = {
     FinishReason.SUPERSEDED: ("off", _("superseded")),
     FinishReason.SHED: ("warn", _("shed")),
     FinishReason.FILTERED: ("warn", _("filtered")),
-    FinishReason.BUDGET: ("warn", _("budget exceeded")),
+    FinishReason.BUDGET_EXCEEDED: ("warn", _("budget exceeded")),
     FinishReason.ERROR: ("bad", _("error")),
 }
 

@@ -87,7 +87,9 @@ class StreamedCompletion:
     supersession_key: SupersessionKey
     suggestion: SuggestionRecord
     send: Send
-    is_explained: bool = False  # whether the client wants to know the prompt's composition
+    include_prompt_segments: bool = (
+        False  # whether the client wants to know the prompt's composition
+    )
     state: CompletionState = CompletionState.UNKNOWN
     task: asyncio.Task[None] | None = None
     cancelled_s: float | None = None  # monotonic; None: not cancelled
@@ -111,8 +113,8 @@ class StreamedCompletion:
         self.advance(CompletionEvent.DONE)
         account.cancelled_s = self.cancelled_s
         finish = account.finish_reason or FinishReason.STOP
-        meta = build_meta(account, is_explained=self.is_explained)
-        await self.send(DoneFrame(id=self.id, finish=finish, meta=meta))
+        meta = build_meta(account, include_prompt_segments=self.include_prompt_segments)
+        await self.send(DoneFrame(id=self.id, finish_reason=finish, meta=meta))
 
     async def write_error(self, error: CompletionError, account: RequestTrace) -> None:
         self.advance(CompletionEvent.ERROR)
@@ -188,7 +190,11 @@ class Connection:
         arrival = self._make_incoming_request(_draft(frame), trace_parent=frame.traceparent)
         suggestion = SuggestionRecord(arrival.request_id)
         exchange = StreamedCompletion(
-            frame.id, purpose, suggestion, self._send, is_explained=frame.explain
+            frame.id,
+            purpose,
+            suggestion,
+            self._send,
+            include_prompt_segments=frame.include_prompt_segments,
         )
         exchange.advance(CompletionEvent.COMPLETE)
         self._under_way[frame.id] = exchange

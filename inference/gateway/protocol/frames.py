@@ -44,10 +44,10 @@ class CompleteFrame(msgspec.Struct, frozen=True, tag="complete"):
     trigger: str = "automatic"
     # The client's own trace, a W3C header. An invalid value starts a new trace.
     traceparent: str | None = None
-    explain: bool = False  # whether `meta` includes the composition of the prompt
+    include_prompt_segments: bool = False  # whether `meta` includes the composition of the prompt
 
 
-class FileOpenedFrame(msgspec.Struct, frozen=True, tag="open"):
+class FileOpenedFrame(msgspec.Struct, frozen=True, tag="file_opened"):
     """A file was opened in the editor. The gateway does not answer."""
 
     path: str
@@ -72,7 +72,7 @@ class OutcomeFrame(msgspec.Struct, frozen=True, tag="outcome"):
     text: str | None = None  # the edited text; used only with the user's consent to store it
 
 
-class TypingFrame(msgspec.Struct, frozen=True, tag="typed"):
+class TypingFrame(msgspec.Struct, frozen=True, tag="typing"):
     """The characters typed by hand since the last such frame. Only errors are answered."""
 
     chars: dict[str, int]  # by language
@@ -100,7 +100,7 @@ class SegmentFrame(msgspec.Struct, frozen=True):
     cached_tokens: int | None  # of these; None: not reported by the engine
 
 
-class PromptExplanation(msgspec.Struct, frozen=True):
+class PromptSegments(msgspec.Struct, frozen=True):
     """The composition of the prompt: counts, never text."""
 
     segments: list[SegmentFrame]  # in the order of the prompt; empty: no prompt was assembled
@@ -120,7 +120,7 @@ class CompletionMeta(msgspec.Struct, frozen=True):
     request_id: str
     first_token_ms: float | None
     total_ms: float
-    queue_ms: float | None  # until the request went to the engine, assembly included
+    time_to_engine_ms: float | None  # until the request went to the engine, assembly included
     assemble_ms: float | None
     engine_ms: float | None  # from there to the engine's first token
     prompt_tokens: int
@@ -130,14 +130,14 @@ class CompletionMeta(msgspec.Struct, frozen=True):
     pool: str
     replica: str
     filter_reason: str  # why the filter truncated or withheld it; "": it did not
-    explanation: PromptExplanation | msgspec.UnsetType = (
+    prompt_segments: PromptSegments | msgspec.UnsetType = (
         msgspec.UNSET
-    )  # left out: the client did not request an explanation
+    )  # left out: the client did not request it
 
 
 class DoneFrame(msgspec.Struct, frozen=True, tag="done"):
     id: str
-    finish: FinishReason
+    finish_reason: FinishReason
     meta: CompletionMeta
 
 
@@ -166,7 +166,7 @@ class _AnyFrame(msgspec.Struct):
     id: str = ""
 
 
-_TYPES: Final = ("complete", "cancel", "outcome", "open", "typed", "policy")
+_TYPES: Final = ("complete", "cancel", "outcome", "file_opened", "typing", "policy")
 NAMELESS: Final = (FileOpenedFrame, TypingFrame, PolicyQueryFrame)  # they have no id
 _decode = msgspec.json.Decoder(ClientFrame).decode
 _decode_any = msgspec.json.Decoder(_AnyFrame).decode
@@ -223,12 +223,12 @@ def _explain(text: str, error: msgspec.ValidationError) -> InvalidFrame:
     return InvalidFrame("invalid_field", message, id=identifier)
 
 
-def build_meta(account: RequestTrace, *, is_explained: bool) -> CompletionMeta:
+def build_meta(account: RequestTrace, *, include_prompt_segments: bool) -> CompletionMeta:
     return CompletionMeta(
         request_id=account.arrival.request_id,
         first_token_ms=account.first_token_ms,
         total_ms=account.total_ms,
-        queue_ms=account.time_to_engine_ms,
+        time_to_engine_ms=account.time_to_engine_ms,
         assemble_ms=account.elapsed_ms(account.assembled_s),
         engine_ms=account.engine_ms,
         prompt_tokens=account.prompt_tokens,
@@ -238,14 +238,16 @@ def build_meta(account: RequestTrace, *, is_explained: bool) -> CompletionMeta:
         pool=account.pool,
         replica=account.replica,
         filter_reason=account.filter_reason,
-        explanation=_explanation(account) if is_explained else msgspec.UNSET,
+        prompt_segments=_build_prompt_segments(account)
+        if include_prompt_segments
+        else msgspec.UNSET,
     )
 
 
-def _explanation(account: RequestTrace) -> PromptExplanation:
+def _build_prompt_segments(account: RequestTrace) -> PromptSegments:
     sent = 0 if account.request is None else len(account.request.files)
     allowed = sent if account.admitted is None else len(account.admitted.request.files)
-    return PromptExplanation(
+    return PromptSegments(
         segments=_segments(account.segments, account.cached_tokens),
         files_sent=sent,
         files_excluded=sent - allowed,

@@ -89,8 +89,8 @@ def raise_budget_exhausted(request: CompletionRequest) -> NoReturn:
     """
     if request.mode is Mode.CHAT:
         message = "This month's budget is used up."
-        raise TooManyRequests("budget", message, http_status=_PAYMENT_REQUIRED)
-    raise CompletionDropped(FinishReason.BUDGET)
+        raise TooManyRequests("budget_exceeded", message, http_status=_PAYMENT_REQUIRED)
+    raise CompletionDropped(FinishReason.BUDGET_EXCEEDED)
 
 
 @lru_cache(maxsize=_MAX_RULES)

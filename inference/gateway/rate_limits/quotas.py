@@ -75,7 +75,8 @@ class Quotas:
         """Charge the request to its rate limits, token quotas and budgets, and settle on exit.
 
         May wait for Redis (see Leases). The codes of TooManyRequests are `rate_limited`,
-        `budget_exceeded` and `budget`. CompletionDropped means that a hard budget is exhausted.
+        `token_quota_exceeded` and `budget_exceeded`. CompletionDropped means that a hard budget
+        is exhausted.
         Raises TooManyRequests, CompletionDropped.
         """
         limits = principal.snapshot.policy.limits
@@ -118,7 +119,7 @@ class Quotas:
                 raise TooManyRequests("rate_limited", message, retry_after_s=over.wait_s) from None
             message = "This tenant's token quota is used up until 00:00 UTC."
             raise TooManyRequests(
-                "budget_exceeded", message, retry_after_s=self._until_midnight_s()
+                "token_quota_exceeded", message, retry_after_s=self._until_midnight_s()
             ) from None
 
     def _rate_requests(

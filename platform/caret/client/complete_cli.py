@@ -198,7 +198,7 @@ def _numbers(done: Frame) -> str:
     first = meta["first_token_ms"]
     cached = meta["cached_tokens"]
     times = (
-        f"finish {done['finish']}",
+        f"finish_reason {done['finish_reason']}",
         "no text" if first is None else f"first token {first:.1f} ms",
         f"total {meta['total_ms']:.1f} ms",
     )

@@ -16,7 +16,7 @@ from caret.foundation.clock import SystemClock
 from caret.foundation.garbage_collection import Collector, install_gc_scheduler
 from caret.foundation.parsing.grammars import load_all
 from inference.config import DataPlaneConfig
-from inference.content_capture.telemetry import ContentCapture
+from inference.content_capture.content_capture import ContentCapture
 from inference.context.prompt.chat_template import load_chat_template
 from inference.context.prompt.prompt_writer import PromptWriter, evict_expired_forever
 from inference.context.prompt.variant_options import validate_variants
@@ -184,7 +184,7 @@ def _work(
     yield "collector", _collector(plane).run
     yield "kv_events", KvEventFeeds(plane.router.pools, plane.router.index).run
     if plane.content_capture is not None:
-        yield "telemetry", plane.content_capture.sender.run
+        yield "content_capture", plane.content_capture.sender.run
     if isinstance(plane.snippets, Retrieval):
         yield "retrieval", plane.snippets.client.run
 
@@ -228,7 +228,7 @@ def _plane(
 ) -> DataPlane:
     pools = read_catalog(config.pools_file)
     speculation = SpeculationTracker(pools, VllmMetrics(links.session), clock)
-    telemetry = ContentCapture(links.redis, root_secret=config.root_secret, clock=clock)
+    content_capture = ContentCapture(links.redis, root_secret=config.root_secret, clock=clock)
     return DataPlane(
         clock=clock,
         snapshots=authority,
@@ -257,7 +257,7 @@ def _plane(
         recorder=replace(
             recorder,
             followers=(speculation,),
-            observers=(*recorder.observers, telemetry),
+            observers=(*recorder.observers, content_capture),
             models={name: pool.model for name, pool in pools.by_name.items()},
         ),
         suggestions=RecentSuggestions(clock=clock, keep=recorder.journal.append),
@@ -267,7 +267,7 @@ def _plane(
         public_code=PublicCodeIndexFile(config.public_code_file)
         if config.public_code_file
         else None,
-        content_capture=telemetry,
+        content_capture=content_capture,
     )
 
 

@@ -71,4 +71,4 @@ class ContentBatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class ContentSealer(MessageSealer):
     def __init__(self, root_secret: bytes) -> None:
-        super().__init__(root_secret, purpose="telemetry")
+        super().__init__(root_secret, purpose="content_capture")

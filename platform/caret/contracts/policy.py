@@ -60,10 +60,10 @@ class PolicyLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tokens_per_day: dict[Tier, int] = {}
 
 
-class Telemetry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ContentCapturePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The tenant's permission for content capture, to which each user may consent."""
 
-    wording: str  # version of the text that the tenant has agreed to, e.g. "tenant-1"
+    consent_text: str  # version of the text that the tenant has agreed to, e.g. "tenant-1"
     retention_days: int  # at least 1; captured content is erased afterwards
     training: bool = False  # users may also consent to training on it
 
@@ -88,7 +88,9 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     has_experiments: bool = True  # requests may take part in the operator's experiments
     has_secret_filter: bool = True  # withholds completions that look like credentials
     has_public_code_filter: bool = False  # found in the operator's index
-    telemetry: Telemetry | None = None  # None: no content is captured, even with users' consent
+    content_capture: ContentCapturePolicy | None = (
+        None  # None: no content is captured, even with users' consent
+    )
     # Days for which a key's text may be valid; None: as the creator of the key chooses.
     max_key_lifetime_days: int | None = None
     # Keys unused for this many days are revoked; None: never.

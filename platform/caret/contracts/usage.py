@@ -26,7 +26,7 @@ class FinishReason(StrEnum):
     SUPERSEDED = "superseded"  # replaced by a newer request for the same path
     SHED = "shed"  # rejected before the engine for lack of capacity
     FILTERED = "filtered"  # withheld by the filter
-    BUDGET = "budget"  # rejected before the engine because a hard budget is spent
+    BUDGET_EXCEEDED = "budget_exceeded"  # rejected before the engine because a hard budget is spent
     ERROR = "error"  # the record has the error code
 
 
@@ -125,7 +125,7 @@ class LateOutcomeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     edited_ratio: float | None
 
 
-class TypingRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="typed"):
+class TypingRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="typing"):
     """Characters typed by hand in one language since the client's last report."""
 
     typed_id: RequestId  # its own ID, so that ingestion counts it once

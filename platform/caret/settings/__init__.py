@@ -117,8 +117,8 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
     # Captured content, encrypted before it is stored.
-    "telemetry": storage_from(
-        "CARET_CONTENT_STORAGE", env_text("CARET_CONTENT_STORAGE", str(EMBEDDED.home / "telemetry"))
+    "content": storage_from(
+        "CARET_CONTENT_STORAGE", env_text("CARET_CONTENT_STORAGE", str(EMBEDDED.home / "content"))
     ),
     # Tombstones of destroyed keys and erasures. They are not in the database, because restoring it
     # would bring back an older state.

@@ -21,13 +21,13 @@ from caret_ls.suggestion_cache import SuggestionCache
 from caret_ls.workspace import OpenFile
 
 _WHOLE: Final = ("stop", "length")
-_BUDGET: Final = ("budget", "budget_exceeded")
+_BUDGET: Final = ("budget_exceeded", "token_quota_exceeded")
 # A budget may be raised even before the time that the gateway named. The user should not have to
 # restart the editor then.
 _MAX_HOLD_S: Final = 60.0
 # Nobody waits this long; the gateway itself gives up after 30 s.
 MAX_ANSWER_S: Final = 20.0
-_TOO_SLOW: Final = "deadline"  # the gateway's error code
+_TOO_SLOW: Final = "deadline_exceeded"  # the gateway's error code
 _POLICY: Final = ("path_excluded", "path_required", "feature_disabled")
 
 
@@ -139,7 +139,7 @@ class CompletionClient:
             async for answer in answers:
                 if answer["type"] == "done":
                     flight.request_id = _request_id(answer)
-                    return str(answer.get("finish"))
+                    return str(answer.get("finish_reason"))
                 flight.append(str(answer.get("text", "")))
         raise RequestEnded("offline")
 

@@ -29,8 +29,8 @@ PREFETCH_AFTER_S: Final = 0.4
 _MAX_TRIES: Final = 2  # a joined request may end with another text
 _REASONS: Final = {
     "shed": SkipReason.OVERLOADED,
-    "budget": SkipReason.OVER_BUDGET,
     "budget_exceeded": SkipReason.OVER_BUDGET,
+    "token_quota_exceeded": SkipReason.OVER_BUDGET,
     "path_excluded": SkipReason.EXCLUDED,
     "path_required": SkipReason.EXCLUDED,
     "feature_disabled": SkipReason.MODE_OFF,
@@ -39,7 +39,7 @@ _REASONS: Final = {
     "cancelled": SkipReason.NEWER_KEYSTROKE,
     "rate_limited": SkipReason.OVERLOADED,
     "too_many_requests": SkipReason.OVERLOADED,
-    "deadline": SkipReason.OVERLOADED,
+    "deadline_exceeded": SkipReason.OVERLOADED,
 }
 
 
@@ -204,10 +204,10 @@ class CompletionProvider:
         policy = self._knows.policies.get(file.repository_name, now_s)
         return SkipRules(
             is_paused=self._knows.board.is_paused,
-            languages_off=frozenset(self.settings.languages_off),
-            excluded=(*policy.excluded, *self.settings.excluded),
-            in_comments=self.settings.in_comments,
-            in_strings=self.settings.in_strings,
+            disabled_languages=frozenset(self.settings.disabled_languages),
+            excluded=(*policy.excluded, *self.settings.excluded_globs),
+            complete_in_comments=self.settings.complete_in_comments,
+            complete_in_strings=self.settings.complete_in_strings,
             is_allowed=policy.is_allowed,
         )
 

@@ -58,7 +58,7 @@ def complete(id: str, place: CompletionContext, around: RequestContext, *, trigg
 
 def opened(path: str, language: str, text: str, around: RequestContext) -> Frame:
     return {
-        "type": "open",
+        "type": "file_opened",
         "path": path[:MAX_NAME_CHARS],
         "language": language,
         "text": text,
@@ -75,7 +75,7 @@ def policy(repository: str) -> Frame:
 
 
 def typed(chars: dict[str, int]) -> Frame:
-    return {"type": "typed", "chars": chars}
+    return {"type": "typing", "chars": chars}
 
 
 def outcome(told: EditorOutcome, *, shares_text: bool) -> Frame:

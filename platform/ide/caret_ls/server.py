@@ -2,11 +2,13 @@
 
 It implements `textDocument/inlineCompletion` and these messages besides LSP:
 
-    $/caret/status      to the editor: {"status": "ready"}, see `status_board.ServerStatus`
-    $/caret/selection   from it: {"uri": ..., "hasSelection": true} if text is selected
-    $/caret/signIn      from it: {"key": "cpk_..."} from its secret storage; {"key": null} signs out
-    $/caret/whyNot      request: {"reason": "in_comment"} if nothing was suggested, else null
-    caret.accepted      command of each suggestion; the editor runs it when the user accepts
+    $/caret/status               to the editor: {"status": "ready"}, see `status_board.ServerStatus`
+    $/caret/selectionChanged     from it: {"uri": ..., "hasSelection": true} if text is selected
+    $/caret/signIn               from it: {"key": "cpk_..."} from its secret storage; {"key": null}
+                                 signs out
+    $/caret/explainNoSuggestion  request: {"reason": "in_comment"} if nothing was suggested, else
+                                 null
+    caret.suggestionAccepted     command of each suggestion; the editor runs it on acceptance
     caret.pause, caret.resume
 """
 
@@ -34,10 +36,10 @@ from caret_ls.text_document import Position
 from caret_ls.workspace import SelectedCompletion
 
 STATUS: Final = "$/caret/status"
-SELECTION: Final = "$/caret/selection"
+SELECTION_CHANGED: Final = "$/caret/selectionChanged"
 SIGN_IN: Final = "$/caret/signIn"
-WHY_NOT: Final = "$/caret/whyNot"
-ACCEPTED: Final = "caret.accepted"
+EXPLAIN_NO_SUGGESTION: Final = "$/caret/explainNoSuggestion"
+SUGGESTION_ACCEPTED: Final = "caret.suggestionAccepted"
 PAUSE: Final = "caret.pause"
 RESUME: Final = "caret.resume"
 _SECTION: Final = "caret"
@@ -187,7 +189,7 @@ def _add_files(server: CaretServer) -> None:
     def closed(params: types.DidCloseTextDocumentParams) -> None:
         server.session.close(params.text_document.uri)
 
-    @server.feature(SELECTION)
+    @server.feature(SELECTION_CHANGED)
     def selected(params: Any) -> None:
         server.session.select(params.uri, has_selection=params.hasSelection)
 
@@ -199,13 +201,13 @@ def _add_completions(server: CaretServer) -> None:
         offer = await server.session.assistant.provide(params.text_document.uri, _wish(params))
         return types.InlineCompletionList([_item(offer)] if offer else [])
 
-    @server.feature(WHY_NOT)
-    def why_not(_params: Any) -> dict[str, str | None]:
+    @server.feature(EXPLAIN_NO_SUGGESTION)
+    def explain_no_suggestion(_params: Any) -> dict[str, str | None]:
         return {"reason": server.session.assistant.last_reason}
 
 
 def _add_commands(server: CaretServer) -> None:
-    @server.command(ACCEPTED)
+    @server.command(SUGGESTION_ACCEPTED)
     def accepted(id: str) -> None:
         server.session.accept(id)
 
@@ -248,7 +250,7 @@ def _item(offer: InlineItem) -> types.InlineCompletionItem:
     return types.InlineCompletionItem(
         insert_text=offer.text,
         range=types.Range(start, end),
-        command=types.Command("Accepted", ACCEPTED, arguments=[offer.id]),
+        command=types.Command("Accepted", SUGGESTION_ACCEPTED, arguments=[offer.id]),
     )
 
 

@@ -220,7 +220,7 @@ class Session:
 
     def _can_send(self, file: OpenFile) -> bool:
         policy = self.policies.get(file.repository_name, self._clock.monotonic_s())
-        excluded = (*policy.excluded, *self.settings.excluded)
+        excluded = (*policy.excluded, *self.settings.excluded_globs)
         return file.kind is FileKind.NORMAL and not is_excluded(file.path, excluded)
 
     def _build_context(self, own: OpenFile) -> RequestContext:
@@ -245,7 +245,7 @@ class Session:
         return None if file is None else file.text
 
     def _report(self, outcome: EditorOutcome) -> None:
-        self._reports.add(frames.outcome(outcome, shares_text=self.settings.share_edits))
+        self._reports.add(frames.outcome(outcome, shares_text=self.settings.share_accepted_text))
 
 
 def _ids() -> Callable[[], str]:

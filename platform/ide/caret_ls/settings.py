@@ -23,14 +23,14 @@ MAX_DEBOUNCE_MS: Final = 2_000
 class Settings:
     gateway_url: str = DEFAULT_GATEWAY_URL
     debounce_ms: int = 75  # minimum after the last keystroke
-    in_comments: bool = False  # suggest there without being invoked
-    in_strings: bool = False
-    languages_off: tuple[str, ...] = ()  # language IDs of editors
-    excluded: tuple[str, ...] = ()  # globs of paths, in addition to the tenant's policy
+    complete_in_comments: bool = False  # suggest there without being invoked
+    complete_in_strings: bool = False
+    disabled_languages: tuple[str, ...] = ()  # language IDs of editors
+    excluded_globs: tuple[str, ...] = ()  # globs of paths, in addition to the tenant's policy
     enabled: bool = True
     prefetch: bool = True  # request the continuation while a suggestion is visible
     # Send the edited text of accepted suggestions (platform/docs/content-capture.md).
-    share_edits: bool = False
+    share_accepted_text: bool = False
 
 
 def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -106,11 +106,11 @@ def _debounce_ms(value: object) -> int:
 _READERS: Final = {
     "gateway_url": _url,
     "debounce_ms": _debounce_ms,
-    "in_comments": _truth,
-    "in_strings": _truth,
-    "languages_off": _texts,
-    "excluded": _texts,
+    "complete_in_comments": _truth,
+    "complete_in_strings": _truth,
+    "disabled_languages": _texts,
+    "excluded_globs": _texts,
     "enabled": _truth,
     "prefetch": _truth,
-    "share_edits": _truth,
+    "share_accepted_text": _truth,
 }

@@ -25,8 +25,8 @@ class SkipReason(StrEnum):
     STATEMENT_ENDED = "statement_ended"
     MID_LINE = "mid_line"
     BLANK_FILE = "blank_file"
-    COMPLETION_LIST_OPEN = "word_list"
-    NOT_REQUESTED = "not_asked"  # the editor has not requested anything yet
+    COMPLETION_LIST_OPEN = "completion_list_open"
+    NOT_REQUESTED = "not_requested"  # the editor has not requested anything yet
     # Results of a request that was sent.
     NEWER_KEYSTROKE = "newer_keystroke"
     NOTHING_TO_SUGGEST = "nothing_to_suggest"
@@ -35,7 +35,7 @@ class SkipReason(StrEnum):
     SIGNED_OUT = "signed_out"
     OFFLINE = "offline"
     REFUSED = "refused"
-    FILE_CLOSED = "file_gone"
+    FILE_CLOSED = "file_closed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class SkipRules:
     """The user's settings and the gateway's policy."""
 
     is_paused: bool = False
-    languages_off: frozenset[str] = frozenset()
+    disabled_languages: frozenset[str] = frozenset()
     excluded: Sequence[str] = ()  # globs of the policy and of the user
-    in_comments: bool = False
-    in_strings: bool = False
+    complete_in_comments: bool = False
+    complete_in_strings: bool = False
     is_allowed: bool = True  # the policy allows the mode
 
 
@@ -77,7 +77,7 @@ def _unpromising(
 ) -> SkipReason | None:
     if rules.is_paused:
         return SkipReason.PAUSED
-    if place.language.lower() in rules.languages_off:
+    if place.language.lower() in rules.disabled_languages:
         return SkipReason.LANGUAGE_OFF
     if has_selection:
         return SkipReason.SELECTION
@@ -97,5 +97,8 @@ def _by_text(place: CompletionContext, rules: SkipRules) -> SkipReason | None:
 
 
 def _by_region(region: SyntaxRegion, rules: SkipRules) -> SkipReason | None:
-    is_wanted = {SyntaxRegion.COMMENT: rules.in_comments, SyntaxRegion.STRING: rules.in_strings}
+    is_wanted = {
+        SyntaxRegion.COMMENT: rules.complete_in_comments,
+        SyntaxRegion.STRING: rules.complete_in_strings,
+    }
     return None if is_wanted.get(region, True) else _REGIONS[region]

@@ -20,7 +20,7 @@ from tenants.compliance.data_subjects.erasure_certificate import facts_of
 from tenants.compliance.data_subjects.operations import find_holds_on
 from tenants.compliance.exports.jobs.cleanup import expire_finished
 from tenants.models import ContentObject, Erasure, Membership, Tenant
-from tenants.privacy.content_capture import erasure as telemetry
+from tenants.privacy.content_capture import erasure as content_erasure
 from tenants.privacy.retention.certificates import issue_certificate
 from tenants.privacy.retention.tables import HoldPeriod
 from tenants.security.audit.operations import record_change
@@ -54,7 +54,7 @@ def erase(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
         _erase_person(row, user_id, now)
     if row.user_id is None:
         _purge(row, now)
-    telemetry.erase_requested(tenant_id=tenant_id, now=now)
+    content_erasure.erase_requested(tenant_id=tenant_id, now=now)
     # Finished exports may contain the user, and so may the rows read for running ones.
     expire_finished(tenant_id=tenant_id, now=now)
     return _finish(row, now)

@@ -33,7 +33,7 @@ class KeyConcern(StrEnum):
 
     IDLE = "idle"  # in force, but not used, created or rotated for a long time
     # Unowned: its text was shown to somebody who may no longer create keys.
-    UNOWNED = "unattended"
+    UNOWNED = "unowned"
     LEAKED = "leaked"  # found in public, whatever its state
 
 

@@ -28,7 +28,7 @@ from tenants.security.authorization.actor import Actor
 MAX_LEFT: Final = 100  # in one response; the list contains all
 
 
-def list_unattended_keys(
+def list_unowned_keys(
     *, actor: Actor, limit: int, cursor: str | None, now: datetime
 ) -> Page[KeyView]:
     """Return a page of unowned keys, newest first. One query.
@@ -39,7 +39,7 @@ def list_unattended_keys(
     return page_of_keys(actor, found, limit=limit, cursor=cursor, now=now)
 
 
-def is_unattended(*, actor: Actor, lookup_id: LookupId, now: datetime) -> bool:
+def is_unowned(*, actor: Actor, lookup_id: LookupId, now: datetime) -> bool:
     """Return whether a key is unowned. One query. Raises Forbidden."""
     with tenant_scope(actor.tenant_id):
         keys = visible_to(actor).filter(lookup_id=lookup_id)

@@ -35,7 +35,7 @@ class Command(NoSystemChecksCommand):
             "--role",
             choices=[role.value for role in OperatorRole],
             default=OperatorRole.SUPPORT.value,
-            help="support is read-only; manager changes plan, status, region and limits",
+            help="support is read-only; admin changes plan, status, region and limits",
         )
         renew = what.add_parser(
             "renew", help="set a new password and second factor; enables the account"

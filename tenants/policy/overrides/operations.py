@@ -32,12 +32,12 @@ def set_override(
     document: object,
     reason: str,
     now: datetime,
-    replaces: int | None = None,
+    expected_version: int | None = None,
 ) -> OverrideInForce:
     """Set the override of a team or a user. Gateways learn it at once.
 
-    An empty document removes the override. `replaces` is the version that the author has seen, 0:
-    none; None: any version.
+    An empty document removes the override. `expected_version` is the version that the author has
+    seen, 0: none; None: any version.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict, and VersionConflict when another version is
     in force by now.
@@ -48,8 +48,8 @@ def set_override(
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         held = find_override(actor=actor, subject=subject)
-        if replaces not in (None, held.version):
-            raise VersionConflict(held=held.version, replaced=replaces)
+        if expected_version not in (None, held.version):
+            raise VersionConflict(held=held.version, replaced=expected_version)
         _require_room(actor, subject, layer)
         _insert(actor, held, layer, reason, now)
         record_change(

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from caret.contracts.policy import Telemetry
+from caret.contracts.policy import ContentCapturePolicy
 from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, USER_WORDINGS, ConsentKind
 
 
@@ -26,37 +26,38 @@ class ConsentStatement:
 class UserConsent:
     """The consent of a user, or what a tenant allows its users."""
 
-    telemetry: bool
+    content_capture: bool
     training: bool
 
     def is_given(self, kind: ConsentKind) -> bool:
-        return self.telemetry if kind is ConsentKind.TELEMETRY else self.training
+        return self.content_capture if kind is ConsentKind.CONTENT_CAPTURE else self.training
 
 
-NO_CONSENT: Final = UserConsent(telemetry=False, training=False)
+NO_CONSENT: Final = UserConsent(content_capture=False, training=False)
 
 
-def tenant_consent(policy: Telemetry | None) -> UserConsent:
+def tenant_consent(policy: ContentCapturePolicy | None) -> UserConsent:
     """Return the consent that the tenant allows its users to give."""
-    if policy is None or policy.wording != TENANT_CONSENT_TEXT:
+    if policy is None or policy.consent_text != TENANT_CONSENT_TEXT:
         return NO_CONSENT
-    return UserConsent(telemetry=True, training=policy.training)
+    return UserConsent(content_capture=True, training=policy.training)
 
 
 def consent_of(said: Iterable[ConsentStatement]) -> UserConsent:
     """Return a user's consent from their receipts, oldest first, whatever the tenant allows."""
     last = {each.kind: each for each in said}
-    telemetry, training = (
-        is_current_yes(last.get(kind)) for kind in (ConsentKind.TELEMETRY, ConsentKind.TRAINING)
+    content_capture, training = (
+        is_current_yes(last.get(kind))
+        for kind in (ConsentKind.CONTENT_CAPTURE, ConsentKind.TRAINING)
     )
-    return UserConsent(telemetry=telemetry, training=telemetry and training)
+    return UserConsent(content_capture=content_capture, training=content_capture and training)
 
 
 def effective_consent(consent: UserConsent, allowance: UserConsent) -> UserConsent:
     """Return the consent that both the user gives and the tenant allows."""
     return UserConsent(
-        telemetry=consent.telemetry and allowance.telemetry,
-        training=consent.training and allowance.telemetry and allowance.training,
+        content_capture=consent.content_capture and allowance.content_capture,
+        training=consent.training and allowance.content_capture and allowance.training,
     )
 
 

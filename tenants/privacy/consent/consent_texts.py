@@ -20,7 +20,7 @@ _FOLDER: Final = Path(__file__).parent / "wordings"
 class ConsentKind(StrEnum):
     """The kind of consent that a receipt is about."""
 
-    TELEMETRY = "telemetry"  # content may be stored
+    CONTENT_CAPTURE = "content_capture"  # content may be stored
     TRAINING = "training"  # stored content may train models
 
 
@@ -37,7 +37,7 @@ class ConsentText:
 
 TENANT_CONSENT_TEXT: Final = "tenant-1"  # covers both kinds
 USER_WORDINGS: Final = MappingProxyType(
-    {ConsentKind.TELEMETRY: "telemetry-1", ConsentKind.TRAINING: "training-1"}
+    {ConsentKind.CONTENT_CAPTURE: "content-capture-1", ConsentKind.TRAINING: "training-1"}
 )
 
 

@@ -48,7 +48,7 @@ class OwnConsent:
 class ActiveConsent:
     """A user's consent in force, with the times since when both user and tenant have consented."""
 
-    telemetry_since: datetime
+    content_capture_since: datetime
     training_since: datetime | None  # None: the user's content may not train models
 
 
@@ -71,13 +71,13 @@ def get_own_consent(*, actor: Actor) -> OwnConsent:
     """Return the actor's consent. Three queries. Raises Forbidden."""
     own = _own(actor)
     with tenant_scope(actor.tenant_id):
-        policy = find_policy(tenant_id=actor.tenant_id).policy.telemetry
+        policy = find_policy(tenant_id=actor.tenant_id).policy.content_capture
         said = find_latest_statements(tenant_id=actor.tenant_id, user_id=own).get(own, [])
     lets = tenant_consent(policy)
     return OwnConsent(
         allowance=lets,
         given=effective_consent(consent_of(said), lets),
-        retention_days=policy.retention_days if policy and lets.telemetry else None,
+        retention_days=policy.retention_days if policy and lets.content_capture else None,
     )
 
 
@@ -116,7 +116,7 @@ class ConsentOverview:
     wording: str | None  # the text that the tenant has consented to; None: it allows nothing
     retention_days: int | None  # None: nothing is stored
     num_members: int
-    num_telemetry: int
+    num_content_capture: int
     num_training: int
     receipt: Receipt | None  # the tenant's own last one; None: none exists
 
@@ -146,13 +146,13 @@ def get_consent_overview(*, actor: Actor) -> ConsentOverview:
         own = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id, user_id__isnull=True)
         row = own.select_related("actor", "user").order_by("-number").first()
         erased = find_erased_users(actor.tenant_id, [] if row is None else [row.actor_id])
-    telemetry = policy.telemetry
+    content_capture = policy.content_capture
     return ConsentOverview(
-        allowance=tenant_consent(telemetry),
-        wording=None if telemetry is None else telemetry.wording,
-        retention_days=None if telemetry is None else telemetry.retention_days,
+        allowance=tenant_consent(content_capture),
+        wording=None if content_capture is None else content_capture.consent_text,
+        retention_days=None if content_capture is None else content_capture.retention_days,
         num_members=members,
-        num_telemetry=len(consents),
+        num_content_capture=len(consents),
         num_training=sum(consent.training for consent in consents),
         receipt=None if row is None else _receipt(row, erased),
     )
@@ -165,13 +165,13 @@ def consents_of(*, actor: Actor, user_ids: Collection[UserId]) -> dict[UserId, U
     """
     actor.require(Permission.READ_CONSENT)
     with tenant_scope(actor.tenant_id):
-        lets = tenant_consent(find_policy(tenant_id=actor.tenant_id).policy.telemetry)
+        lets = tenant_consent(find_policy(tenant_id=actor.tenant_id).policy.content_capture)
         rows = ConsentReceipt.objects.filter(
             tenant_id=actor.tenant_id, user_id__in=[UUID(each) for each in user_ids]
         )
         said = _last_said(rows)
     found = {user_id: effective_consent(consent_of(each), lets) for user_id, each in said.items()}
-    return {user_id: consent for user_id, consent in found.items() if consent.telemetry}
+    return {user_id: consent for user_id, consent in found.items() if consent.content_capture}
 
 
 def list_content_erasures(
@@ -208,14 +208,15 @@ def find_holders(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
 
     Their last statement is a yes, even if it is to an earlier text.
     """
-    if policy.telemetry is None:
+    if policy.content_capture is None:
         return set()
     said = find_latest_statements(tenant_id=tenant_id)
     return {
         user_id
         for user_id in _members(tenant_id)
         if any(
-            each.kind is ConsentKind.TELEMETRY and each.is_given for each in said.get(user_id, ())
+            each.kind is ConsentKind.CONTENT_CAPTURE and each.is_given
+            for each in said.get(user_id, ())
         )
     }
 
@@ -248,9 +249,9 @@ def find_active_consent(
 
     Must run inside the tenant's scope. No query if the tenant allows nothing, otherwise three.
     """
-    lets = tenant_consent(policy.telemetry)
+    lets = tenant_consent(policy.content_capture)
     members = Membership.objects.filter(tenant_id=tenant_id, user_id=user_id, ended_at=None)
-    if not lets.telemetry or not members.exists():
+    if not lets.content_capture or not members.exists():
         return None
     receipts = ConsentReceipt.objects.filter(tenant_id=tenant_id)
     own, tenants = (
@@ -261,14 +262,14 @@ def find_active_consent(
         ConsentStatement(ConsentKind(row.kind), row.is_given, row.wording) for row in own.values()
     ]
     consent = effective_consent(consent_of(said), lets)
-    if not consent.telemetry:
+    if not consent.content_capture:
         return None
     since = {
         kind: max(row.created_at for row in (own.get(kind), tenants.get(kind)) if row is not None)
         for kind in ConsentKind
         if consent.is_given(kind)
     }
-    return ActiveConsent(since[ConsentKind.TELEMETRY], since.get(ConsentKind.TRAINING))
+    return ActiveConsent(since[ConsentKind.CONTENT_CAPTURE], since.get(ConsentKind.TRAINING))
 
 
 def _last(rows: QuerySet[ConsentReceipt]) -> dict[str, ConsentReceipt]:
@@ -283,8 +284,8 @@ def find_consents(*, tenant_id: TenantId, policy: TenantPolicy) -> dict[UserId, 
     Checks no permission. Must run inside the tenant's scope. No query if the tenant allows nothing,
     otherwise two.
     """
-    lets = tenant_consent(policy.telemetry)
-    if not lets.telemetry:
+    lets = tenant_consent(policy.content_capture)
+    if not lets.content_capture:
         return {}
     members = _members(tenant_id)
     consents = {
@@ -292,7 +293,7 @@ def find_consents(*, tenant_id: TenantId, policy: TenantPolicy) -> dict[UserId, 
         for user_id, said in find_latest_statements(tenant_id=tenant_id).items()
         if user_id in members
     }
-    return {user_id: consent for user_id, consent in consents.items() if consent.telemetry}
+    return {user_id: consent for user_id, consent in consents.items() if consent.content_capture}
 
 
 def _members(tenant_id: TenantId) -> set[UserId]:

@@ -52,7 +52,7 @@ class ContentErasureReason(StrEnum):
 
 def scope_of(user_id: UserId) -> str:
     """Return the scope of a user's data keys. It is below the user's scope and erased with it."""
-    return f"user:{user_id}/telemetry"
+    return f"user:{user_id}/content"
 
 
 def request_erasure(
@@ -119,7 +119,7 @@ def _sweep_tenant(tenant_id: TenantId, now: datetime) -> None:
         num_erased = erase_requested(tenant_id=tenant_id, now=now)
     # Storages raise exceptions of their libraries.
     except Exception as error:  # noqa: BLE001
-        logger.error("telemetry.not_erased", tenant_id=tenant_id, error=type(error).__name__)
+        logger.error("content.erasure_failed", tenant_id=tenant_id, error=type(error).__name__)
         return
     if num_erased:
         logger.info("content.erased", tenant_id=tenant_id, objects=num_erased)
@@ -140,8 +140,10 @@ def _demand_what_is_over(tenant_id: TenantId, now: datetime) -> None:
             request_erasure(
                 actor=actor, user_id=user_id, reason=ContentErasureReason.NO_CONSENT, now=now
             )
-        if policy.telemetry is not None:
-            old = kept.filter(created_at__lt=now - timedelta(days=policy.telemetry.retention_days))
+        if policy.content_capture is not None:
+            old = kept.filter(
+                created_at__lt=now - timedelta(days=policy.content_capture.retention_days)
+            )
             free = CONTENT.exclude_held(old, holds_of(tenant_id=tenant_id))
             _demand(actor, free, reason=ContentErasureReason.RETENTION, now=now)
         unstored = kept.filter(stored_at=None, created_at__lt=now - MAX_UNSTORED)

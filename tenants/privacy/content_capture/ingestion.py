@@ -39,7 +39,7 @@ def ingest(connection: redis.Redis, sealer: ContentSealer, *, now: datetime) -> 
         for (tenant_id, user_id), items in _by_user(sealer, taken, ingested).items():
             _keep(tenant_id, user_id, items, ingested, now)
     if ingested.kept or ingested.dropped:
-        logger.info("telemetry.ingested", kept=ingested.kept, dropped=ingested.dropped)
+        logger.info("content.ingested", kept=ingested.kept, dropped=ingested.dropped)
     return ingested
 
 

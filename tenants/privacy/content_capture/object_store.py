@@ -1,4 +1,4 @@
-"""Object store of encrypted content: Django's storage `telemetry`, a folder or a bucket.
+"""Object store of encrypted content: Django's storage `content`, a folder or a bucket.
 
     <tenant>/<object>
 
@@ -14,7 +14,7 @@ from django.core.files.storage import Storage, storages
 from caret.foundation.ids import TenantId
 from tenants.security.encryption.envelope import SealContext
 
-STORAGE: Final = "telemetry"
+STORAGE: Final = "content"
 
 
 def put(tenant_id: TenantId, object_id: UUID, sealed: bytes) -> None:
@@ -48,7 +48,7 @@ def delete_all(tenant_id: TenantId) -> int:
 
 def seal_context(object_id: UUID) -> SealContext:
     """Return the context of an object's seal."""
-    return SealContext(table="telemetry_object", column="content", row=str(object_id))
+    return SealContext(table="content_object", column="content", row=str(object_id))
 
 
 def _storage() -> Storage:

@@ -69,7 +69,7 @@ def _seal(
             return None
         policy = find_policy(tenant_id=tenant_id).policy
         standing = find_active_consent(tenant_id=tenant_id, user_id=user_id, policy=policy)
-        if standing is None or not (agreed := _since(items, standing.telemetry_since)):
+        if standing is None or not (agreed := _since(items, standing.content_capture_since)):
             return None
         data = b"".join(msgspec.json.encode(item) + b"\n" for item in agreed)
         sealed = seal_for(

@@ -55,17 +55,20 @@ def set_rule(
     days: int,
     reason: str,
     now: datetime,
-    replaces: int | None = None,
+    expected_version: int | None = None,
 ) -> EffectiveRule:
     """Set the retention days of a data class. The next purge uses them.
 
-    `replaces` is the version that the author has seen, 0 for the default; None: any version.
+    `expected_version` is the version that the author has seen, 0 for the default; None means any
+    version.
 
     Raises Forbidden, InvalidValue, Conflict.
     """
     actor.require(Permission.WRITE_RETENTION)
     require_days(DATA_CLASSES[data_class], days)
-    return _put_in_force(actor, data_class, days, _reason(reason), replaces=replaces, now=now)
+    return _put_in_force(
+        actor, data_class, days, _reason(reason), expected_version=expected_version, now=now
+    )
 
 
 def undo_rule(
@@ -81,7 +84,9 @@ def undo_rule(
         days = previous_days(data_class, version, tenant_id=actor.tenant_id)
     if days is not None:
         require_days(DATA_CLASSES[data_class], days)
-    return _put_in_force(actor, data_class, days, _reason(reason), replaces=version, now=now)
+    return _put_in_force(
+        actor, data_class, days, _reason(reason), expected_version=version, now=now
+    )
 
 
 def _put_in_force(
@@ -90,7 +95,7 @@ def _put_in_force(
     days: int | None,
     reason: str,
     *,
-    replaces: int | None,
+    expected_version: int | None,
     now: datetime,
 ) -> EffectiveRule:
     """Put days in force; None: the default."""
@@ -98,11 +103,11 @@ def _put_in_force(
         _lock(actor.tenant_id)
         held = rule_of(data_class, tenant_id=actor.tenant_id)
         version = held.version or 0
-        if replaces not in (None, version):
+        if expected_version not in (None, version):
             raise Conflict(
-                "The current version is {version}, not {replaces}. Reload and try again.",
+                "The current version is {version}, not {expected_version}. Reload and try again.",
                 version=version,
-                replaces=replaces,
+                expected_version=expected_version,
             )
         RetentionRule.objects.create(
             tenant_id=actor.tenant_id,

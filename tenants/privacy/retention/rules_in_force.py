@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from caret.contracts.policy import Telemetry
+from caret.contracts.policy import ContentCapturePolicy
 from caret.foundation.ids import TenantId
 from tenants.base.errors import NotFound
 from tenants.models import LegalHold, RetentionRule
@@ -15,7 +15,7 @@ from tenants.policy.queries import find_policy_document
 from tenants.privacy.retention.tables import HoldPeriod
 from tenants.security.authorization.erased_users import find_erased_users, visible_email
 
-_OF_TELEMETRY: Final = frozenset({DataClass.CONTENT, DataClass.CONTENT_INDEX})
+_OF_CONTENT_CAPTURE: Final = frozenset({DataClass.CONTENT, DataClass.CONTENT_INDEX})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def previous_days(data_class: DataClass, version: int, *, tenant_id: TenantId) -
 
 def default_days(data_class: DataClass, *, tenant_id: TenantId) -> int:
     """Return the default days of a class for the tenant."""
-    return _default(data_class, find_policy_document(tenant_id=tenant_id).telemetry).days
+    return _default(data_class, find_policy_document(tenant_id=tenant_id).content_capture).days
 
 
 def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
@@ -76,7 +76,7 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
     own = {row.data_class: row for row in newest}
     erased = find_erased_users(tenant_id, [row.author_id for row in own.values()])
     found = {
-        data_class: _rule(own.get(data_class), _default(data_class, policy.telemetry), erased)
+        data_class: _rule(own.get(data_class), _default(data_class, policy.content_capture), erased)
         for data_class in DATA_CLASSES
     }
     return {
@@ -85,9 +85,9 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
     }
 
 
-def _default(data_class: DataClass, telemetry: Telemetry | None) -> EffectiveRule:
-    if data_class in _OF_TELEMETRY and telemetry is not None:
-        days = telemetry.retention_days
+def _default(data_class: DataClass, content_capture: ContentCapturePolicy | None) -> EffectiveRule:
+    if data_class in _OF_CONTENT_CAPTURE and content_capture is not None:
+        days = content_capture.retention_days
         return EffectiveRule(days, None, None, "", None, is_from_policy=True, is_default=True)
     return EffectiveRule(
         DATA_CLASSES[data_class].default_days, None, None, "", None, is_default=True

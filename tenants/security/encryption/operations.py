@@ -35,7 +35,7 @@ def seal_for(
     """Seal data for a tenant and a scope.
 
     queries.open_sealed opens it at the same `place` until the scope or the tenant is shredded.
-    `scope` names what is erased together: `user:<id>/telemetry`, `day:2026-11-21`. Data that is
+    `scope` names what is erased together: `user:<id>/content`, `day:2026-11-21`. Data that is
     sealed while its scope is being shredded can never be opened. One query; five for a scope's
     first data.
 
@@ -50,7 +50,7 @@ def seal_for(
 def shred_scope(*, tenant_id: TenantId, scope: str, now: datetime) -> list[DestroyedKey]:
     """Destroy the data keys of a scope and of the scopes below it.
 
-    `user:<id>/telemetry` is below `user:<id>`. After the commit, nothing that was sealed for them
+    `user:<id>/content` is below `user:<id>`. After the commit, nothing that was sealed for them
     can be opened. Data that is sealed later gets a new key.
     """
     with tenant_scope(tenant_id):

@@ -250,7 +250,7 @@ _REFUSED: Final = MappingProxyType(
         FinishReason.SHED: gettext_noop(
             "Shed: the pool could not serve the request within its latency target."
         ),
-        FinishReason.BUDGET: gettext_noop(
+        FinishReason.BUDGET_EXCEEDED: gettext_noop(
             "Budget exceeded: a hard budget of the tenant, a team or the user is used up."
         ),
     }

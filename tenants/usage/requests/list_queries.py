@@ -45,7 +45,7 @@ _FINISHES: Final = MappingProxyType(
         EndingFilter.COMPLETED: (FinishReason.STOP, FinishReason.LENGTH),
         EndingFilter.CANCELLED: (FinishReason.CANCELLED, FinishReason.SUPERSEDED),
         EndingFilter.WITHHELD: (FinishReason.FILTERED,),
-        EndingFilter.REJECTED: (FinishReason.SHED, FinishReason.BUDGET),
+        EndingFilter.REJECTED: (FinishReason.SHED, FinishReason.BUDGET_EXCEEDED),
         EndingFilter.ERROR: (FinishReason.ERROR,),
     }
 )

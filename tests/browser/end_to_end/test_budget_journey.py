@@ -53,7 +53,7 @@ def test_completions_stop_with_a_budget_and_go_on_with_more(
 
     wait_until(lambda: num_generated(complete(stack, key)) > 0, timeout_s=IN_FORCE_S)
     assert (stopped.status_code, stopped.json()["choices"][0]["text"]) == (200, "")
-    assert (told.status_code, refusal(told)) == (402, "budget")
+    assert (told.status_code, refusal(told)) == (402, "budget_exceeded")
 
 
 def make_budget(page: Page, limit: str) -> None:

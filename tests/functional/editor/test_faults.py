@@ -35,7 +35,7 @@ async def offers(buffer: OpenBuffer) -> bool:
 
 
 async def why_not(server: LanguageServer) -> str | None:
-    reason: str | None = (await server.ask("$/caret/whyNot", {}))["reason"]
+    reason: str | None = (await server.ask("$/caret/explainNoSuggestion", {}))["reason"]
     return reason
 
 
@@ -68,14 +68,14 @@ async def test_a_key_that_is_refused_and_then_taken(ada: Developer) -> None:
     in_force = ada.snapshot.credentials
     async with ada.editor() as server:
         await server.reaches("ready")
-        assert await why_not(server) == "not_asked"
+        assert await why_not(server) == "not_requested"
         ada.is_under(credentials=())
         await server.reaches("signed_out")
         buffer = begin(server, ada)
         buffer.types(TYPED)
         assert await buffer.asks() == []
         assert await why_not(server) == "signed_out"
-        settings = {"caret": {"in_strings": True}}
+        settings = {"caret": {"complete_in_strings": True}}
         server.tell("workspace/didChangeConfiguration", {"settings": settings})
         await buffer.asks()
         assert server.statuses[-1] == "signed_out"

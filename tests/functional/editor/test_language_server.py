@@ -90,7 +90,7 @@ async def test_excluded_files_stay_where_they_are(site: Site, tmp_path: Path) ->
         for trigger in (INVOKED, INVOKED, INVOKED):
             buffer.types("a")
             assert await buffer.asks(trigger=trigger) == []
-        reason = await server.ask("$/caret/whyNot", {})
+        reason = await server.ask("$/caret/explainNoSuggestion", {})
         await asyncio.sleep(0.5)
 
     assert reason == {"reason": "excluded"}
@@ -106,7 +106,7 @@ async def test_a_gateway_that_goes_and_comes_back_is_no_error(ada: Developer) ->
             await server.reaches("offline")
             buffer.types("s")
             away = await buffer.asks()
-            reason = await server.ask("$/caret/whyNot", {})
+            reason = await server.ask("$/caret/explainNoSuggestion", {})
         finally:
             ada.site.launch_gateway()
         await server.reaches("ready")
@@ -135,7 +135,7 @@ async def test_the_log_has_neither_code_nor_key(ada: Developer) -> None:
         await suggested(buffer, "self.path = path\n        self.m")
         for method in ("textDocument/didChange", "textDocument/inlineCompletion"):
             server.begin(method, {"textDocument": {"nonsense": LINES}})
-        await server.ask("$/caret/whyNot", {})
+        await server.ask("$/caret/explainNoSuggestion", {})
 
     assert "link.connected" in ada.log
     assert "server.failed" in ada.log

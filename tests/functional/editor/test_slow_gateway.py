@@ -61,7 +61,7 @@ async def quick_waits_s(way: SlowWay, buffer: OpenBuffer) -> list[float]:
 
 
 async def why_not(server: LanguageServer) -> str | None:
-    reason: str | None = (await server.ask("$/caret/whyNot", {}))["reason"]
+    reason: str | None = (await server.ask("$/caret/explainNoSuggestion", {}))["reason"]
     return reason
 
 

@@ -45,9 +45,9 @@ class Plants:
         }
 
     def opened(self) -> Frame:
-        """Return an `open` frame."""
+        """Return an `file_opened` frame."""
         return {
-            "type": "open",
+            "type": "file_opened",
             "path": f"{self.new('path of an opened file')}.py",
             "text": f"# {self.new('an opened file')}\n" * 80,  # enough text for a warm-up
             "files": [

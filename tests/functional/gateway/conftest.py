@@ -44,7 +44,7 @@ async def long_frame(site: Site, code: CodeText) -> AsyncIterator[Frame]:
             prefix = code.sample(mode="fim", num_tokens=100, max_tokens=64).prefix
             frame = {"mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 512}
             _, done = await ask(stream, {**frame, "id": site.new_id(), "max_tokens": _LONG})
-            if done["finish"] == "length" and _begins_early(done["meta"]):
+            if done["finish_reason"] == "length" and _begins_early(done["meta"]):
                 yield frame
                 return
     raise AssertionError("the model never writes a long completion")

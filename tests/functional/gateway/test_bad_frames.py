@@ -78,7 +78,7 @@ async def test_a_bad_frame_is_answered_by_its_code_and_the_connection_goes_on(
     assert (error["type"], error["id"], error["code"]) == ("error", identifier, code)
     assert error["message"].endswith(".")
     assert (answer["type"], answer["id"]) == ("done", "after")
-    assert neighbours_done["finish"] in ("stop", "length", "filtered")
+    assert neighbours_done["finish_reason"] in ("stop", "length", "filtered")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ async def test_what_no_connection_survives_ends_only_its_own(
 
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == close_code
-    assert done["finish"] in ("stop", "length", "filtered")
+    assert done["finish_reason"] in ("stop", "length", "filtered")
 
 
 async def test_an_id_is_used_once(site: Site) -> None:
@@ -124,14 +124,14 @@ async def test_more_tokens_than_there_are_count_as_the_most(site: Site) -> None:
     async with site.stream() as stream:
         _, done = await ask(stream, {**_small("1"), "max_tokens": 10**30})
 
-    assert done["finish"] in ("stop", "length", "filtered")
+    assert done["finish_reason"] in ("stop", "length", "filtered")
 
 
 async def test_unknown_fields_are_ignored(site: Site) -> None:
     async with site.stream() as stream:
         _, done = await ask(stream, {**_small("1"), "temperature": 7, "cache_salt": "other"})
 
-    assert done["finish"] in ("stop", "length", "filtered")
+    assert done["finish_reason"] in ("stop", "length", "filtered")
 
 
 def _small(identifier: str) -> Frame:

@@ -44,7 +44,7 @@ async def test_a_client_of_a_killed_engine_gets_its_partial_text_within_a_second
         is_back_in_time = await until(is_back, patience_s=RESTART_S)
 
     assert first["type"] == "delta"
-    assert (end["type"], end["finish"]) == ("done", "length")
+    assert (end["type"], end["finish_reason"]) == ("done", "length")
     assert end["meta"]["filter_reason"] == "engine_disconnected"
     assert told_s < 1.0
     assert status == HTTPStatus.OK
@@ -114,7 +114,7 @@ async def _completes(site: Site, frame: Frame) -> bool:
             _, done = await ask(stream, {**frame, "id": "1", "max_tokens": 2})
     except (GatewayRefused, OSError):
         return False
-    return done["finish"] in ("stop", "length", "filtered")
+    return done["finish_reason"] in ("stop", "length", "filtered")
 
 
 def _restart_valkey(site: Site) -> None:

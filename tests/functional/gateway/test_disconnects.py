@@ -24,7 +24,7 @@ async def test_a_cancelled_completion_ends_and_frees_the_engine(
         num_running = await _num_running_at_next_token(site, long_frame)
 
     assert first["type"] == "delta"
-    assert (answer["type"], answer["finish"]) == ("done", "cancelled")
+    assert (answer["type"], answer["finish_reason"]) == ("done", "cancelled")
     assert num_running <= 1  # the next request itself
     record = await site.record_of(answer["meta"]["request_id"])
     assert (record.finish, record.cached_tokens) == ("cancelled", None)
@@ -61,7 +61,7 @@ async def test_a_completion_cancelled_before_its_first_token_is_recorded_too(
                 break
 
     assert texts == 0, "every try got a token before its cancel"
-    assert (done["type"], done.get("finish")) == ("done", "cancelled"), done
+    assert (done["type"], done.get("finish_reason")) == ("done", "cancelled"), done
     record = await site.record_of(done["meta"]["request_id"])
     assert record.finish == "cancelled"
 
@@ -79,8 +79,8 @@ async def test_a_newer_request_for_the_same_file_supersedes_the_one_before(
             answers.append(await stream.receive())
 
     (old,) = (answer for answer in answers if (answer["id"], answer["type"]) == ("old", "done"))
-    assert old["finish"] == "superseded"
-    assert answers[-1]["finish"] != "superseded"
+    assert old["finish_reason"] == "superseded"
+    assert answers[-1]["finish_reason"] != "superseded"
     assert await site.idle()
     assert (await site.record_of(old["meta"]["request_id"])).finish == "superseded"
 
@@ -96,7 +96,7 @@ async def test_a_newer_request_for_another_file_supersedes_nothing(
         ends: list[str] = []
         while len(ends) < 2:
             answer = await stream.receive()
-            ends += [answer["finish"]] if answer["type"] == "done" else []
+            ends += [answer["finish_reason"]] if answer["type"] == "done" else []
 
     assert "superseded" not in ends
 

@@ -67,7 +67,10 @@ async def test_a_cancel_and_an_outcome_are_counted(site: Site, long_frame: Frame
 
         async def is_counted() -> bool:
             page = await site.metrics()
-            return 'caret_outcomes_total{event="accepted"}' in page and 'finish="cancelled"' in page
+            return (
+                'caret_outcomes_total{event="accepted"}' in page
+                and 'finish_reason="cancelled"' in page
+            )
 
         assert await until(is_counted)
         assert _line(await site.metrics(), "caret_connected_clients ") >= 1
@@ -82,7 +85,7 @@ async def _cancelled(site: Site, stream: CompletionStream, frame: Frame) -> str:
         await stream.send({"type": "cancel", "id": identifier})
         while (answer := await stream.receive())["type"] != "done":
             pass
-        if answer["finish"] == "cancelled":
+        if answer["finish_reason"] == "cancelled":
             return identifier
     raise AssertionError("every completion had ended before it could be cancelled")
 

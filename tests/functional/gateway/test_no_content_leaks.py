@@ -84,7 +84,7 @@ async def test_what_a_user_lets_be_kept_is_found_sealed_and_nowhere_else(
     fields = {place.rpartition(" ")[0] for place in found}
     assert fields == {"path", "prefix", "suffix", "repository", "edited suggestion"}
     haystack = Haystack(services)
-    assert haystack.holders(company.tenant_id) >= {"telemetry"}
+    assert haystack.holders(company.tenant_id) >= {"content"}
     holders = {place: haystack.holders(text) for text, place in plants.places.items()}
     assert {place: where for place, where in holders.items() if where} == {}
 
@@ -219,15 +219,15 @@ def _num_rows(tenant_id: TenantId) -> int:
 
 def _new_willing_customer() -> tuple[Company, CreatedKey]:
     company = make_company("initech", {Role.ADMINISTRATOR: "bill", Role.DEVELOPER: "peter"})
-    telemetry = {"wording": TENANT_CONSENT_TEXT, "retention_days": 30}
+    content_capture = {"consent_text": TENANT_CONSENT_TEXT, "retention_days": 30}
     set_policy(
         actor=company.administrator.actor,
-        document=write_policy(DEFAULT_POLICY) | {"telemetry": telemetry},
+        document=write_policy(DEFAULT_POLICY) | {"content_capture": content_capture},
         reason="a test",
         now=timezone.now(),
     )
     choice = ConsentChoice(
-        UserConsent(telemetry=True, training=False), frozenset(USER_WORDINGS.values())
+        UserConsent(content_capture=True, training=False), frozenset(USER_WORDINGS.values())
     )
     set_consent(actor=company.developer.actor, choice=choice, now=timezone.now())
     return company, make_key(company, company.developer)

@@ -108,7 +108,7 @@ async def _num_failed(site: Site) -> float:
     """Count failures as the alerting rules for failed completions do."""
     lines = (await site.metrics()).splitlines()
     failed = re.compile(
-        r'error="(engine_.*|deadline|internal)"|^caret_filtered_completions.*"engine_disconnected"'
+        r'error="(engine_.*|deadline_exceeded|internal_error)"|^caret_filtered_completions.*"engine_disconnected"'
     )
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if failed.search(line))
 
@@ -159,7 +159,7 @@ async def test_no_frame_ends_as_a_failure_of_ours(site: Site, mode: str) -> None
             await socket.send(json.dumps({**frame, "id": site.new_id()}))
             while (answer := await receive(socket))["type"] == "delta":
                 pass
-            ends.add(answer.get("code", answer.get("finish")))
+            ends.add(answer.get("code", answer.get("finish_reason")))
 
     assert ends <= {"stop", "length", "filtered", "invalid_field"}
     assert await _num_failed(site) == before

@@ -21,9 +21,14 @@ async def test_a_completion_streams_its_text_and_ends_with_its_numbers(
     *deltas, done = answers
     assert len(deltas) > 1
     assert all(delta["type"] == "delta" and delta["text"] for delta in deltas)
-    assert done["finish"] in ("stop", "length")
+    assert done["finish_reason"] in ("stop", "length")
     meta = done["meta"]
-    assert 0 < meta["queue_ms"] <= meta["queue_ms"] + meta["engine_ms"] <= meta["first_token_ms"]
+    assert (
+        0
+        < meta["time_to_engine_ms"]
+        <= meta["time_to_engine_ms"] + meta["engine_ms"]
+        <= meta["first_token_ms"]
+    )
     assert meta["first_token_ms"] < meta["total_ms"]
     assert 0 < meta["prompt_tokens"] < 200
     assert 0 <= meta["cached_tokens"] < meta["prompt_tokens"]
@@ -34,12 +39,12 @@ async def test_a_completion_streams_its_text_and_ends_with_its_numbers(
 
 async def test_a_prompt_that_is_explained_adds_up(site: Site, code: CodeText) -> None:
     files = [{"path": "lib.py", "text": "def lib():\n    return 1\n"}]
-    frame = {**_frame(code), "path": "a.py", "files": files, "explain": True}
+    frame = {**_frame(code), "path": "a.py", "files": files, "include_prompt_segments": True}
     async with site.stream() as stream:
         await ask(stream, {**frame, "id": "explained-1"})
         _, done = await ask(stream, {**frame, "id": "explained-2"})
 
-    meta, told = done["meta"], done["meta"]["explanation"]
+    meta, told = done["meta"], done["meta"]["prompt_segments"]
     segments = told["segments"]
     kinds = [segment["kind"] for segment in segments]
     assert kinds == ["files", "path", "markers", "suffix", "markers", "prefix"]
@@ -58,7 +63,7 @@ async def test_the_record_tells_what_the_client_was_told(site: Site, long_frame:
     recorded = {name: getattr(record, name) for name in told}
     assert recorded == told
     assert (record.mode, record.language, record.protocol) == ("fim", "python", "stream")
-    assert record.finish == done["finish"]
+    assert record.finish == done["finish_reason"]
 
 
 @pytest.mark.parametrize("mode", ["block", "docstring"])
@@ -101,7 +106,7 @@ async def test_completions_for_two_files_run_side_by_side(site: Site, long_frame
             while sum(answer["type"] == "done" for answer in answers) < 2:
                 answers.append(await stream.receive())
 
-    ends = {answer["id"]: answer["finish"] for answer in answers if answer["type"] == "done"}
+    ends = {answer["id"]: answer["finish_reason"] for answer in answers if answer["type"] == "done"}
     assert ends.keys() == {"a", "b"}
     assert "superseded" not in ends.values()
     first_end = next(i for i, answer in enumerate(answers) if answer["type"] == "done")

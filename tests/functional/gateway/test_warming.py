@@ -42,7 +42,7 @@ class File:
         }
 
     def opened(self) -> Frame:
-        return {"type": "open", "text": f"first = 1\n{SUFFIX}", **self.context}
+        return {"type": "file_opened", "text": f"first = 1\n{SUFFIX}", **self.context}
 
     def completion(self, prefix: str = "first = ") -> Frame:
         frame = {"mode": "fim", "prefix": prefix, "suffix": SUFFIX, "max_tokens": 4}
@@ -90,7 +90,7 @@ async def test_the_first_completion_of_a_repository_warms_it_though_it_is_taken_
     async def asks_and_takes_it_back() -> None:
         await stream.send({"type": "complete", **first})
         await stream.send({"type": "cancel", "id": first["id"]})
-        assert (await stream.receive())["finish"] == "cancelled"
+        assert (await stream.receive())["finish_reason"] == "cancelled"
 
     async with site.stream() as stream:
         await _warms(site, asks_and_takes_it_back())

@@ -10,7 +10,7 @@ OLDEST = "1.30"
 RELAYED: Document = {
     "region": "ap",
     "relay": {"enabled": True, "homeRedis": {"to": [{"ipBlock": {"cidr": "203.0.113.7/32"}}]}},
-    "stores": {"telemetry": "", "exports": "", "destroyedKeys": ""},
+    "stores": {"content": "", "exports": "", "destroyedKeys": ""},
 }
 PROBED: Document = {
     "prober": {"enabled": True, "to": [{"ipBlock": {"cidr": "203.0.113.9/32"}}]},

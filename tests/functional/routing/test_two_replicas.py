@@ -59,7 +59,7 @@ class Files:
 
 def _answer(done: Frame) -> Answer:
     meta = done["meta"]
-    return Answer(done["finish"], meta["replica"], meta["cached_tokens"])
+    return Answer(done["finish_reason"], meta["replica"], meta["cached_tokens"])
 
 
 async def test_a_file_stays_with_its_replica_and_both_have_some(
@@ -119,7 +119,7 @@ async def test_a_dead_replicas_work_moves_and_its_files_come_back_but_for_what_i
     # Another replica may tokenize the same text differently, and so end it elsewhere.
     assert text.startswith(begun)
     assert len(text) > len(begun)
-    assert end["finish"] in ("stop", "length")
+    assert end["finish_reason"] in ("stop", "length")
     assert end["meta"]["filter_reason"] != "engine_disconnected"
     assert end["meta"]["replica"] == alive.name
     assert end["meta"]["prompt_tokens"] == unbroken[1]["meta"]["prompt_tokens"]

@@ -51,7 +51,7 @@ def test_a_made_key_works_and_is_listed_without_its_text(
     assert key is not None
     assert holds(tenant_id=company.tenant_id, key=key, now=timezone.now())
     listed = administrator.get("/api/v1/keys")
-    assert [found["lookup_id"] for found in listed.json()["rows"]] == [key.lookup_id]
+    assert [found["lookup_id"] for found in listed.json()["items"]] == [key.lookup_id]
     assert made["text"] not in listed.content.decode()
 
 
@@ -72,7 +72,7 @@ def test_a_revoked_key_stays_in_the_list_as_revoked(
 
     post(administrator, f"keys/{created.key.lookup_id}/revoke", {"reason": "lost"})
 
-    (found,) = administrator.get("/api/v1/keys").json()["rows"]
+    (found,) = administrator.get("/api/v1/keys").json()["items"]
     assert found["state"] == "revoked"
 
 
@@ -83,7 +83,7 @@ def test_pages_are_cut_where_they_are_asked_to_be(company: Company, administrato
     first = administrator.get("/api/v1/keys?limit=1").json()
     second = administrator.get(f"/api/v1/keys?limit=1&cursor={first['next_cursor']}").json()
 
-    assert [key["name"] for key in second["rows"]] == ["two"]
+    assert [key["name"] for key in second["items"]] == ["two"]
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=201", "limit=x", "cursor=x", "limit="])
@@ -91,7 +91,7 @@ def test_a_page_beyond_the_bounds_is_refused(administrator: Client, query: str) 
     response = administrator.get(f"/api/v1/keys?{query}")
 
     assert response.status_code == 422
-    assert response.json()["code"] == "invalid"
+    assert response.json()["code"] == "validation_failed"
 
 
 @pytest.mark.parametrize("days", ["0", "91", "x", "-1"])
@@ -111,20 +111,25 @@ def test_usage_has_every_day_that_was_asked_for(administrator: Client) -> None:
     [
         ("{", 400, "invalid_json", None),
         ("\udcff".encode("utf-8", "surrogateescape"), 400, "invalid_json", None),
-        ('["name"]', 422, "invalid", None),
-        ('{"name": 1}', 422, "invalid", "name"),
-        ("{}", 422, "invalid", "name"),
-        ('{"name": "x", "surprise": 1}', 422, "invalid", "surprise"),
-        ('{"name": "x", "kind": "gold"}', 422, "invalid", "kind"),
+        ('["name"]', 422, "validation_failed", None),
+        ('{"name": 1}', 422, "validation_failed", "name"),
+        ("{}", 422, "validation_failed", "name"),
+        ('{"name": "x", "surprise": 1}', 422, "validation_failed", "surprise"),
+        ('{"name": "x", "kind": "gold"}', 422, "validation_failed", "kind"),
         (
             '{"name": "x", "kind": "svc", "expires_at": "2027-01-01T00:00:00"}',
             422,
-            "invalid",
+            "validation_failed",
             "expires_at",
         ),
-        ('{"name": "", "kind": "svc"}', 422, "invalid", "name"),
-        ('{"name": "x"}', 422, "invalid", "owner_id"),
-        ('{"name": "x", "owner_email": "nobody@x.example"}', 422, "invalid", "owner_email"),
+        ('{"name": "", "kind": "svc"}', 422, "validation_failed", "name"),
+        ('{"name": "x"}', 422, "validation_failed", "owner_id"),
+        (
+            '{"name": "x", "owner_email": "nobody@x.example"}',
+            422,
+            "validation_failed",
+            "owner_email",
+        ),
     ],
 )
 def test_a_malformed_body_is_refused_by_its_field(
@@ -156,7 +161,9 @@ def test_a_body_over_a_mebibyte_is_refused(administrator: Client) -> None:
 def test_a_policy_is_changed_with_a_reason(company: Company, administrator: Client) -> None:
     policy = write_policy(DEFAULT_POLICY) | {"max_concurrent_completions": 3}
 
-    changed = put_policy(administrator, {"policy": policy, "reason": "fewer", "replaces": 1})
+    changed = put_policy(
+        administrator, {"policy": policy, "reason": "fewer", "expected_version": 1}
+    )
 
     assert changed.status_code == 200
     found = administrator.get("/api/v1/policy").json()
@@ -167,9 +174,11 @@ def test_a_policy_is_changed_with_a_reason(company: Company, administrator: Clie
 
 def test_a_policy_that_somebody_changed_meanwhile_is_a_conflict(administrator: Client) -> None:
     policy = write_policy(DEFAULT_POLICY)
-    put_policy(administrator, {"policy": policy, "reason": "first", "replaces": 1})
+    put_policy(administrator, {"policy": policy, "reason": "first", "expected_version": 1})
 
-    response = put_policy(administrator, {"policy": policy, "reason": "late", "replaces": 1})
+    response = put_policy(
+        administrator, {"policy": policy, "reason": "late", "expected_version": 1}
+    )
 
     assert response.status_code == 409
     assert response.json()["code"] == "version_conflict"
@@ -255,11 +264,11 @@ def test_who_removes_a_member_is_told_which_keys_go_on(company: Company, sign_in
         f"/api/v1/members/{alice.user_id}", {"role": "auditor"}, content_type="application/json"
     ).json()
     removed = post(client, f"members/{alice.user_id}/remove", {}).json()
-    listed = client.get("/api/v1/keys/unattended").json()["rows"]
+    listed = client.get("/api/v1/keys/unowned").json()["items"]
 
     left = {"keys": [{"lookup_id": made.lookup_id, "kind": "svc", "name": "Night build"}]}
     assert changed["role"] == "auditor"
-    assert changed["left_keys"] == removed["left_keys"] == left | {"total": 1}
+    assert changed["unowned_keys"] == removed["unowned_keys"] == left | {"total": 1}
     assert [(row["lookup_id"], row["created_by_email"]) for row in listed] == [
         (made.lookup_id, alice.email)
     ]

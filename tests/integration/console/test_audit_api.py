@@ -42,7 +42,7 @@ def add(actor: Actor, *, action: str = "test.done", days_ago: int = 0) -> None:
 def rows(client: Client, **asked: Any) -> list[dict[str, Any]]:
     answer = client.get(ADDRESS, asked)
     assert answer.status_code == 200, answer.content
-    found: list[dict[str, Any]] = answer.json()["rows"]
+    found: list[dict[str, Any]] = answer.json()["items"]
     return found
 
 
@@ -73,7 +73,7 @@ def test_pages_hold_each_entry_once(company: Company, auditor: Client) -> None:
     asked: dict[str, Any] = {"limit": 2, "action": "member.added"}
     while True:
         page = auditor.get(ADDRESS, asked).json()
-        seen += [row["sequence"] for row in page["rows"]]
+        seen += [row["sequence"] for row in page["items"]]
         if page["next_cursor"] is None:
             break
         asked["cursor"] = page["next_cursor"]

@@ -270,7 +270,7 @@ def test_idle_keys_are_listed(company: Company) -> None:
 
     page = bearing(made.text).get("/api/v1/keys/idle?days=30").json()
 
-    assert [row["lookup_id"] for row in page["rows"]] == [idle.key.lookup_id]
+    assert [row["lookup_id"] for row in page["items"]] == [idle.key.lookup_id]
 
 
 def test_a_policy_that_a_key_has_set_names_it(company: Company) -> None:

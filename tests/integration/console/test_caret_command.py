@@ -45,7 +45,7 @@ def test_a_key_is_made_and_listed(company: Company, capsys: pytest.CaptureFixtur
     made = printed(capsys)
     assert caret(company, "keys", "list", "--limit", "200") == 0
 
-    listed = {row["lookup_id"] for row in printed(capsys)["rows"]}
+    listed = {row["lookup_id"] for row in printed(capsys)["items"]}
     assert made["key"]["lookup_id"] in listed
     assert made["text"].startswith("cpk_svc_")
 
@@ -57,7 +57,7 @@ def test_all_pages_are_listed(company: Company, capsys: pytest.CaptureFixture[st
     caret(company, "keys", "list", "--all", "--limit", "1")
 
     pages = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [len(page["rows"]) for page in pages] == [1] * len(pages)
+    assert [len(page["items"]) for page in pages] == [1] * len(pages)
     assert len(pages) >= 4
 
 

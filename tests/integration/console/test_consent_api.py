@@ -14,16 +14,16 @@ from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.conftest import SignIn
 
 ADDRESS = "/api/v1/consent"
-READ = {"wordings": ["telemetry-1", "training-1"]}
+READ = {"consent_texts": ["content-capture-1", "training-1"]}
 
 
 @pytest.fixture
 def willing() -> Company:
     company = make_company("acme", ACME)
-    telemetry = {"wording": "tenant-1", "retention_days": 30, "training": True}
+    content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     set_policy(
         actor=company.administrator.actor,
-        document=write_policy(DEFAULT_POLICY) | {"telemetry": telemetry},
+        document=write_policy(DEFAULT_POLICY) | {"content_capture": content_capture},
         reason="a test",
         now=timezone.now(),
     )
@@ -42,24 +42,24 @@ def put(client: Client, **body: Any) -> Any:
 def test_the_wordings_are_shown_with_their_digests(ada: Client) -> None:
     shown = ada.get(ADDRESS).json()
 
-    assert shown["allowance"] == {"telemetry": True, "training": True}
+    assert shown["allowance"] == {"content_capture": True, "training": True}
     assert shown["retention_days"] == 30
-    assert {each["kind"]: each["version"] for each in shown["wordings"]} == {
-        "telemetry": "telemetry-1",
+    assert {each["kind"]: each["version"] for each in shown["consent_texts"]} == {
+        "content_capture": "content-capture-1",
         "training": "training-1",
     }
-    for each in shown["wordings"]:
+    for each in shown["consent_texts"]:
         assert each["sha256"] == hashlib.sha256(each["text"].encode()).hexdigest()
 
 
 def test_one_agrees_and_withdraws(ada: Client) -> None:
-    agreed = put(ada, telemetry=True, **READ).json()["given"]
+    agreed = put(ada, content_capture=True, **READ).json()["given"]
 
     withdrawn = ada.delete(ADDRESS).json()["given"]
 
-    assert agreed == {"telemetry": True, "training": False}
-    assert withdrawn == {"telemetry": False, "training": False}
-    assert [each["is_given"] for each in ada.get(f"{ADDRESS}/receipts").json()["rows"]] == [
+    assert agreed == {"content_capture": True, "training": False}
+    assert withdrawn == {"content_capture": False, "training": False}
+    assert [each["is_given"] for each in ada.get(f"{ADDRESS}/receipts").json()["items"]] == [
         False,
         True,
     ]
@@ -68,12 +68,12 @@ def test_one_agrees_and_withdraws(ada: Client) -> None:
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"telemetry": True}, "wordings"),
-        ({"telemetry": True, "wordings": ["telemetry-0"]}, "wordings"),
-        ({"telemetry": False, "training": True, **READ}, "training"),
-        ({"training": True}, "telemetry"),
-        ({"telemetry": "perhaps"}, "telemetry"),
-        ({"telemetry": True, **READ, "user": "somebody"}, "user"),
+        ({"content_capture": True}, "consent_texts"),
+        ({"content_capture": True, "consent_texts": ["content-capture-0"]}, "consent_texts"),
+        ({"content_capture": False, "training": True, **READ}, "training"),
+        ({"training": True}, "content_capture"),
+        ({"content_capture": "perhaps"}, "content_capture"),
+        ({"content_capture": True, **READ, "user": "somebody"}, "user"),
     ],
 )
 def test_what_is_no_consent_names_its_field(ada: Client, body: dict[str, Any], field: str) -> None:
@@ -86,17 +86,17 @@ def test_what_is_no_consent_names_its_field(ada: Client, body: dict[str, Any], f
 def test_what_the_tenant_does_not_allow_is_a_conflict(sign_in: SignIn) -> None:
     company = make_company("acme", ACME)
 
-    refused = put(sign_in(company.developer), telemetry=True, **READ)
+    refused = put(sign_in(company.developer), content_capture=True, **READ)
 
     assert refused.status_code == HTTPStatus.CONFLICT
 
 
 def test_receipts_come_in_pages(ada: Client) -> None:
-    put(ada, telemetry=True, training=True, **READ)
+    put(ada, content_capture=True, training=True, **READ)
     ada.delete(ADDRESS)
 
     first = ada.get(f"{ADDRESS}/receipts?limit=3").json()
     rest = ada.get(f"{ADDRESS}/receipts?limit=3&cursor={first['next_cursor']}").json()
 
-    ids = [each["id"] for each in (*first["rows"], *rest["rows"])]
-    assert (len(first["rows"]), len(set(ids)), rest["next_cursor"]) == (3, 4, None)
+    ids = [each["id"] for each in (*first["items"], *rest["items"])]
+    assert (len(first["items"]), len(set(ids)), rest["next_cursor"]) == (3, 4, None)

@@ -49,7 +49,7 @@ LISTS: Final = {
     "members": "members",
     "keys": "keys",
     "policies": "policy/versions",
-    "policy_layers": "policy/layers",
+    "policy_overrides": "policy/overrides",
     "consent": "consent/receipts",
     "invoices": "invoices",
     "retention": "retention",
@@ -99,7 +99,7 @@ def add_receipt(company: Company) -> None:
             tenant_id=company.tenant_id,
             number=ConsentReceipt.objects.filter(tenant_id=company.tenant_id).count() + 1,
             user_id=company.developer.user_id,
-            kind=Wording.TELEMETRY,
+            kind=Wording.CONTENT_CAPTURE,
             is_given=False,
             wording="user-1",
             wording_sha256="00",
@@ -147,7 +147,7 @@ def test_an_export_has_what_the_list_of_the_api_has(
     found = exported(export, asked_by(auditor.actor))
 
     answer = sign_in(auditor).get(f"/api/v1/{LISTS[name]}?limit=200").json()
-    listed = answer.get("rows", answer.get("classes"))
+    listed = answer.get("items", answer.get("classes"))
     if name == "audit":  # the audit entries of the export and the list came after it
         found = [row for row in found if row["action"] not in ("export.read", "audit.read")]
         listed = [row for row in listed if row["action"] not in ("export.read", "audit.read")]

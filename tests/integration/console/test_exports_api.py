@@ -237,5 +237,5 @@ def test_a_key_exports_only_what_its_other_scopes_let_it_read(company: Company) 
     bearer = {"Authorization": f"Bearer {key.text}"}
 
     assert post(Client(), API, ASKED, **bearer).status_code == 403
-    names = Client().get(f"{API}/definitions", headers=bearer).json()["rows"]
+    names = Client().get(f"{API}/definitions", headers=bearer).json()["items"]
     assert {each["name"] for each in names} == {"usage_records", "usage_days"}

@@ -47,7 +47,7 @@ def _scanners(tmp_path: Path) -> Iterator[None]:
 def report(body: object, *, secret: str | None = SECRET) -> Any:
     headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
     return Client(headers=headers).post(
-        "/api/v1/leaks", json.dumps(body), content_type="application/json"
+        "/api/v1/leak-reports", json.dumps(body), content_type="application/json"
     )
 
 
@@ -57,7 +57,7 @@ def report_as_github(
     made = base64.b64encode(GITHUB.sign(signed or body, ec.ECDSA(SHA256()))).decode()
     headers = {KEY_ID_HEADER: key_id, SIGNATURE_HEADER: made if signature is None else signature}
     return Client(headers=headers).post(
-        "/api/v1/leaks/github", body, content_type="application/json"
+        "/api/v1/leak-reports/github", body, content_type="application/json"
     )
 
 
@@ -105,7 +105,9 @@ def test_without_a_setting_nobody_reports() -> None:
 def test_an_administrator_is_no_scanner(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.administrator)
 
-    response = client.post("/api/v1/leaks", '{"texts":["x"]}', content_type="application/json")
+    response = client.post(
+        "/api/v1/leak-reports", '{"texts":["x"]}', content_type="application/json"
+    )
 
     assert response.status_code == 401
 

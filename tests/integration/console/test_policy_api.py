@@ -49,7 +49,7 @@ def a_policy(**fields: object) -> dict[str, object]:
 
 
 def layer_of(company: Company) -> str:
-    return f"policy/layers/user/{company.developer.user_id}"
+    return f"policy/overrides/user/{company.developer.user_id}"
 
 
 def test_the_second_of_two_is_told_by_both_versions(administrator: Client) -> None:
@@ -67,7 +67,7 @@ def test_the_second_of_two_is_told_by_both_versions(administrator: Client) -> No
 
 
 def test_by_the_body_it_is_a_conflict(administrator: Client) -> None:
-    body = {"policy": a_policy(), "reason": "test", "replaces": 1}
+    body = {"policy": a_policy(), "reason": "test", "expected_version": 1}
 
     answers = [send(administrator, "PUT", "policy", body) for _ in range(2)]
 
@@ -135,32 +135,36 @@ def test_versions_are_listed_with_who_and_why(company: Company, administrator: C
         f"/api/v1/policy/versions?limit=2&cursor={first['next_cursor']}"
     ).json()
 
-    assert [row["reason"] for row in first["rows"]] == ["two", "one"]
-    assert [row["version"] for row in second["rows"]] == [1]
-    assert first["rows"][0]["author_email"] == company.administrator.email
+    assert [row["reason"] for row in first["items"]] == ["two", "one"]
+    assert [row["version"] for row in second["items"]] == [1]
+    assert first["items"][0]["author_email"] == company.administrator.email
 
 
 def test_a_layer_is_said_read_and_lifted(company: Company, administrator: Client) -> None:
     path = layer_of(company)
 
-    said = send(administrator, "PUT", path, {"layer": NO_CHAT, "reason": "r", "replaces": 0})
+    said = send(
+        administrator, "PUT", path, {"override": NO_CHAT, "reason": "r", "expected_version": 0}
+    )
     read = administrator.get(f"/api/v1/{path}")
-    late = send(administrator, "PUT", path, {"layer": {}, "reason": "r"}, If_Match='"v0"')
-    lifted = send(administrator, "PUT", path, {"layer": {}, "reason": "r"}, If_Match=read["ETag"])
+    late = send(administrator, "PUT", path, {"override": {}, "reason": "r"}, If_Match='"v0"')
+    lifted = send(
+        administrator, "PUT", path, {"override": {}, "reason": "r"}, If_Match=read["ETag"]
+    )
 
     assert said.json() == read.json()
-    assert read.json()["layer"] == {"features": sorted(NO_CHAT["features"])}
+    assert read.json()["override"] == {"features": sorted(NO_CHAT["features"])}
     assert read.json()["name"] == company.developer.email
     assert (late.status_code, lifted.status_code, lifted.json()["version"]) == (412, 200, 2)
 
 
-@pytest.mark.parametrize("path", ["policy/layers/planet/x", "policy/layers/user/x"])
+@pytest.mark.parametrize("path", ["policy/overrides/planet/x", "policy/overrides/user/x"])
 def test_a_layer_of_nothing_is_refused_by_its_field(administrator: Client, path: str) -> None:
     assert administrator.get(f"/api/v1/{path}").status_code == 422
 
 
 def test_a_preview_says_what_would_change_for_whom(company: Company, administrator: Client) -> None:
-    send(administrator, "PUT", layer_of(company), {"layer": NO_CHAT, "reason": "r"})
+    send(administrator, "PUT", layer_of(company), {"override": NO_CHAT, "reason": "r"})
     make_key(company, company.developer)
     policy = a_policy(
         features=["inline", "fim", "block", "docstring"],
@@ -204,18 +208,18 @@ def test_a_malformed_policy_is_refused_before_it_is_saved(administrator: Client)
 def test_a_layers_preview_concerns_its_own(company: Company, administrator: Client) -> None:
     path = f"{layer_of(company)}/preview"
 
-    found = send(administrator, "POST", path, {"layer": NO_CHAT}).json()
+    found = send(administrator, "POST", path, {"override": NO_CHAT}).json()
 
     assert found["affected"] == [company.developer.email]
     assert found["features_lost"] == {"chat": 1}
-    team = f"policy/layers/team/{make_team(company)}/preview"
-    assert send(administrator, "POST", team, {"layer": NO_CHAT}).json()["num_affected"] == 0
+    team = f"policy/overrides/team/{make_team(company)}/preview"
+    assert send(administrator, "POST", team, {"override": NO_CHAT}).json()["num_affected"] == 0
 
 
 def test_an_explanation_names_the_layer_that_decides(
     company: Company, administrator: Client, developer: Client
 ) -> None:
-    send(administrator, "PUT", layer_of(company), {"layer": NO_CHAT, "reason": "r"})
+    send(administrator, "PUT", layer_of(company), {"override": NO_CHAT, "reason": "r"})
     query = f"mode=chat&repository=shop&path=deploy/.env&user_email={company.developer.email}"
 
     found = administrator.get(f"/api/v1/policy/explain?{query}").json()
@@ -289,5 +293,5 @@ def test_the_neighbours_denials_are_not_counted(
 def test_what_an_auditor_may_see_he_sees(cast: Cast, sign_in: SignIn) -> None:
     client = sign_in(cast.acme.people[Role.AUDITOR])
 
-    for path in ("policy/layers", "policy/versions", "policy/denials", "policy/explain"):
+    for path in ("policy/overrides", "policy/versions", "policy/denials", "policy/explain"):
         assert client.get(f"/api/v1/{path}").status_code == 200

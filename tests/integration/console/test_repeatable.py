@@ -169,7 +169,7 @@ def test_mail_goes_out_when_nothing_is_locked_any_more(
 
     assert (first.status_code, second["Idempotent-Replayed"]) == (201, "true")
     assert seen == [False]
-    (listed,) = administrator.get("/api/v1/invitations").json()["rows"]
+    (listed,) = administrator.get("/api/v1/invitations").json()["items"]
     assert listed["mailed_at"] is not None
 
 

@@ -28,7 +28,7 @@ PERIOD = "start=2026-11-20&end=2026-11-21"
 def test_usage_says_who_has_observed_what(developer: Client) -> None:
     found = developer.get(f"/api/v1/reports/usage?{PERIOD}&group_by=language").json()
 
-    (row,) = found["rows"]
+    (row,) = found["items"]
     assert (row["key"], row["users"], row["suppressed"]) == ("python", 1, None)
     assert row["counts"]["generated_tokens"] == found["total"]["counts"]["generated_tokens"] == 10
     assert found["sources"]["generated_tokens"] == "observed by the server"

@@ -72,7 +72,7 @@ def test_a_sinks_secret_is_shown_once_and_kept_nowhere_else(
 def test_a_list_says_how_a_sink_is(alice: Client, hook: Hook) -> None:
     post(alice, name="Splunk", address=hook.url, from_sequence=1)
 
-    (sink,) = alice.get(ADDRESS).json()["rows"]
+    (sink,) = alice.get(ADDRESS).json()["items"]
 
     assert (sink["name"], sink["kind"]) == ("Splunk", "webhook")
     assert sink["origin"] == hook.url.removesuffix("/hook/planted-path")
@@ -130,7 +130,7 @@ def test_a_deleted_sink_is_gone_with_its_key(company: Company, alice: Client, ho
 
     assert alice.delete(f"{ADDRESS}/{sink_id}").status_code == 204
 
-    assert alice.get(ADDRESS).json()["rows"] == []
+    assert alice.get(ADDRESS).json()["items"] == []
     (evidence,) = find_destruction_proofs(
         tenant_id=company.tenant_id, scope=f"audit-sink:{sink_id}"
     )
@@ -157,7 +157,7 @@ def test_a_wrong_sink_is_refused_by_the_fields_name(
     answer = post(alice, **body)
 
     assert (answer.status_code, answer.json()["field"]) == (422, field)
-    assert alice.get(ADDRESS).json()["rows"] == []
+    assert alice.get(ADDRESS).json()["items"] == []
 
 
 def test_a_name_is_one_sinks_only(alice: Client, hook: Hook) -> None:

@@ -27,9 +27,9 @@ def folder(tmp_path: Path, settings: Settings) -> Path:
     """Return the object store of one test."""
     from caret.settings.object_storage import storage_from
 
-    stored = storage_from("CARET_CONTENT_STORAGE", str(tmp_path / "telemetry"))
-    settings.STORAGES = {**settings.STORAGES, "telemetry": stored}
-    return tmp_path / "telemetry"
+    stored = storage_from("CARET_CONTENT_STORAGE", str(tmp_path / "content"))
+    settings.STORAGES = {**settings.STORAGES, "content": stored}
+    return tmp_path / "content"
 
 
 @pytest.fixture(autouse=True)

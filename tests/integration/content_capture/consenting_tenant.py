@@ -38,8 +38,8 @@ from tenants.privacy.content_capture import erasure
 from tenants.privacy.content_capture.ingestion import ContentIngestion, ingest
 from tests.fixtures.companies import ACME, Company, Person, make_company
 
-YES: Final = UserConsent(telemetry=True, training=False)
-BOTH: Final = UserConsent(telemetry=True, training=True)
+YES: Final = UserConsent(content_capture=True, training=False)
+BOTH: Final = UserConsent(content_capture=True, training=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ class Willing:
 
     def allow(self, *, retention_days: int = 30, training: bool = True) -> None:
         values = {
-            "wording": TENANT_CONSENT_TEXT,
+            "consent_text": TENANT_CONSENT_TEXT,
             "retention_days": retention_days,
             "training": training,
         }
-        self.change_policy(telemetry=values)
+        self.change_policy(content_capture=values)
 
     def send(self, *items: Item) -> None:
         sealed = ContentSealer(settings.ROOT_SECRET).seal(

@@ -99,7 +99,7 @@ def test_the_tenants_withdrawal_erases_all_of_its_users(acme: Willing, folder: P
         acme.agree(person)
         acme.keep(person, "planted")
 
-    acme.change_policy(telemetry=None)
+    acme.change_policy(content_capture=None)
     sweep()
 
     assert (acme.objects, files(folder)) == ([], [])

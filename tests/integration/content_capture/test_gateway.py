@@ -15,8 +15,8 @@ from caret.foundation.ids import new_request_id
 from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.completion.suggestion_edit import SuggestionEdit
+from inference.content_capture.content_capture import ContentCapture
 from inference.content_capture.send_queue import MAX_OF_TENANT
-from inference.content_capture.telemetry import ContentCapture
 from tenants.base.redis_connection import connect
 from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.privacy.consent.consent import NO_CONSENT
@@ -33,7 +33,7 @@ def principal(willing: Willing, person: Person) -> Principal:
     return Principal(credential=credential, snapshot=snapshot)
 
 
-def end(telemetry: ContentCapture, by: Principal, text: str) -> None:
+def end(content_capture: ContentCapture, by: Principal, text: str) -> None:
     now_ms = SystemClock().now_ms()
     account = RequestTrace(
         arrival=replace(make_arrival(), occurred_at_ms=now_ms), clock=SystemClock()
@@ -42,7 +42,7 @@ def end(telemetry: ContentCapture, by: Principal, text: str) -> None:
     account.mark_admitted(make_admitted(principal=by, prefix=f"{text} = "))
     account.record_sent_text("1", at_s=0.0)
     account.finish(FinishReason.STOP)
-    telemetry.on_completed(account)
+    content_capture.on_completed(account)
 
 
 def deliver(fill: Callable[[ContentCapture], None]) -> None:
@@ -50,9 +50,11 @@ def deliver(fill: Callable[[ContentCapture], None]) -> None:
 
     async def run() -> None:
         async with Redis.from_url(settings.REDIS_URL) as redis:
-            telemetry = ContentCapture(redis, root_secret=settings.ROOT_SECRET, clock=SystemClock())
-            fill(telemetry)
-            await telemetry.sender.send_pending()
+            content_capture = ContentCapture(
+                redis, root_secret=settings.ROOT_SECRET, clock=SystemClock()
+            )
+            fill(content_capture)
+            await content_capture.sender.send_pending()
 
     asyncio.run(run())
 
@@ -62,7 +64,7 @@ def test_a_completion_goes_from_the_gateway_into_the_store(acme: Willing) -> Non
     acme.agree(ada)
     by = principal(acme, ada)
 
-    deliver(lambda telemetry: end(telemetry, by, "planted"))
+    deliver(lambda content_capture: end(content_capture, by, "planted"))
 
     assert work().kept == 1
     assert len(acme.objects) == 1
@@ -74,7 +76,7 @@ def test_an_edit_goes_the_same_way(acme: Willing) -> None:
     by = principal(acme, ada)
     edit = SuggestionEdit(new_request_id(), OutcomeEvent.PERSISTED, after_ms=30_000, text="planted")
 
-    deliver(lambda telemetry: telemetry.on_edited(by, edit))
+    deliver(lambda content_capture: content_capture.on_edited(by, edit))
 
     assert work().kept == 1
 
@@ -84,7 +86,7 @@ def test_without_consent_nothing_is_sent(acme: Willing) -> None:
     acme.agree(acme.company.administrator)
     by = principal(acme, ada)
 
-    deliver(lambda telemetry: end(telemetry, by, "planted"))
+    deliver(lambda content_capture: end(content_capture, by, "planted"))
 
     assert connect().exists(CONTENT) == 0
 
@@ -104,7 +106,7 @@ def test_on_its_way_it_is_sealed_and_soon_forgotten(acme: Willing) -> None:
     acme.agree(ada)
     by = principal(acme, ada)
 
-    deliver(lambda telemetry: end(telemetry, by, "planted"))
+    deliver(lambda content_capture: end(content_capture, by, "planted"))
 
     assert b"planted" not in (connect().dump(CONTENT) or b"")
     assert 0 < int(str(connect().pttl(CONTENT))) <= MAX_AGE_S * 1000
@@ -115,10 +117,10 @@ def test_a_gateway_holds_so_much_of_a_tenant_and_no_more(acme: Willing, globex: 
         each.agree(each.company.developer)
     ours, theirs = (principal(each, each.company.developer) for each in (acme, globex))
 
-    def fill(telemetry: ContentCapture) -> None:
+    def fill(content_capture: ContentCapture) -> None:
         for number in range(MAX_OF_TENANT + 10):
-            end(telemetry, ours, f"planted{number}")
-        end(telemetry, theirs, "theirs")
+            end(content_capture, ours, f"planted{number}")
+        end(content_capture, theirs, "theirs")
 
     deliver(fill)
 

@@ -82,7 +82,7 @@ def test_what_was_captured_before_the_tenant_allowed_it_again_is_not_kept(acme: 
     ada = acme.company.developer
     acme.agree(ada)
     early = completion(ada, "captured before")
-    acme.change_policy(telemetry=None)
+    acme.change_policy(content_capture=None)
     acme.allow()
     acme.agree(ada)
     acme.send(early)
@@ -196,7 +196,7 @@ def test_content_is_kept_in_and_erased_from_a_bucket(
     with mock_aws():
         bucket = boto3.resource("s3").create_bucket(Bucket="caret-content")
         stored = storage_from("CARET_CONTENT_STORAGE", "s3://caret-content/of/caret")
-        settings.STORAGES = {**settings.STORAGES, "telemetry": stored}
+        settings.STORAGES = {**settings.STORAGES, "content": stored}
 
         acme.keep(ada, "planted")
 

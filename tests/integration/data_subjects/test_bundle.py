@@ -49,11 +49,11 @@ def test_a_bundle_has_a_row_of_every_kind(acme: Traced) -> None:
     empty = {each.name for each in (*SOURCES, *OWN_SOURCES) if not lines(bundle, each.name)}
     # The user is in no team or group, and has written no policy, ended no consent and exported
     # nothing.
-    rare = {"team_memberships", "scim_groups", "policy_layers", "policy_versions", "exports"}
+    rare = {"team_memberships", "scim_groups", "policy_overrides", "policy_versions", "exports"}
     assert empty == rare | {
         "erasures",
         "retention_rules",
-        "telemetry_erasures",
+        "content_erasures",
         "sessions",
         "second_factors",
     }

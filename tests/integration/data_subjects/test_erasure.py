@@ -51,7 +51,7 @@ from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.audit.queries import AuditFilter, list_entries
 from tenants.security.authorization.actor import Actor
 from tenants.security.encryption.queries import find_destruction_proofs
-from tenants.tasks import erase_subjects
+from tenants.tasks import run_due_erasures as run_due_erasures_task
 from tests.fakes.exports import ask_for, build_all, file_of, made, make_export
 from tests.fixtures.companies import make_completion
 from tests.fixtures.users import make_colleague
@@ -118,10 +118,10 @@ def test_one_worker_erases_at_a_time_and_the_others_do_not_wait(acme: Traced, fo
     demand(acme)
 
     with redis_lock(connect(), "erasures"):
-        erase_subjects()
+        run_due_erasures_task()
 
     assert "tenants_user" in places(acme, folder)
-    erase_subjects()
+    run_due_erasures_task()
     assert places(acme, folder) == set()
 
 

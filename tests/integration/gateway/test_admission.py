@@ -145,8 +145,8 @@ async def test_a_request_at_one_gateway_supersedes_the_older_at_the_other(
             while (older_done := await here.receive())["type"] != "done":
                 pass
 
-    assert older_done["finish"] == "superseded"
-    assert newer_done["finish"] in ("stop", "length", "filtered")
+    assert older_done["finish_reason"] == "superseded"
+    assert newer_done["finish_reason"] in ("stop", "length", "filtered")
 
 
 async def test_completions_go_on_while_redis_hangs_and_are_ingested_once(

@@ -150,7 +150,7 @@ async def test_the_last_one_goes_only_when_it_is_named_and_then_the_pool_sheds(
     async with site.stream() as stream:
         text, done = await ask(stream, small_frame(site))
     assert refused.value.pools == ["demo-fast", "demo-quality"]
-    assert (text, done["finish"]) == ("", "shed")
+    assert (text, done["finish_reason"]) == ("", "shed")
 
 
 async def test_what_makes_no_sense_is_refused_and_changes_nothing(

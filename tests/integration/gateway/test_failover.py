@@ -57,7 +57,7 @@ async def test_what_one_engine_loses_the_other_goes_on_with(
 
     text, done = await _ask(site)
 
-    assert (text, done["finish"], done["meta"]["filter_reason"]) == (whole, "length", "")
+    assert (text, done["finish_reason"], done["meta"]["filter_reason"]) == (whole, "length", "")
     assert done["meta"]["replica"] == second.url.removeprefix("http://")
     (asked,) = second.asked
     assert asked["prompt"] == [*first.asked[0]["prompt"], *first.token_ids[:TORN_AFTER]]
@@ -80,7 +80,10 @@ async def test_what_both_lose_ends_where_it_is(
     text, done = await _ask(site)
 
     assert text == too_long
-    assert (done["finish"], done["meta"]["filter_reason"]) == ("length", "engine_disconnected")
+    assert (done["finish_reason"], done["meta"]["filter_reason"]) == (
+        "length",
+        "engine_disconnected",
+    )
     record = await site.record_of(done["meta"]["request_id"])
     assert (record.generated_tokens, record.error_code) == (2 * TORN_AFTER, "")
 

@@ -126,7 +126,7 @@ async def test_what_is_under_way_where_somebody_leaves_ends_as_it_would(parts: P
 
     assert not was_over
     assert done["meta"]["replica"].startswith(ONE)
-    assert done["finish"] != "error"
+    assert done["finish_reason"] != "error"
 
 
 async def test_who_has_other_blocks_gets_no_work_and_is_named(parts: Parts) -> None:

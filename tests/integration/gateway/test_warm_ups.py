@@ -79,7 +79,7 @@ async def test_what_is_opened_or_asked_for_first_is_warmed_and_not_recorded(
     site: Site, engine: Engine
 ) -> None:
     async with site.stream() as stream:
-        await stream.send({"type": "open", "text": "a = 1\n", **_CONTEXT})
+        await stream.send({"type": "file_opened", "text": "a = 1\n", **_CONTEXT})
         await engine.waits_for(1)
         _, done = await ask(stream, {**_COMPLETION, **_CONTEXT, "id": "1"})
         await engine.waits_for(3)
@@ -99,7 +99,7 @@ async def test_the_neighbours_warm_up_is_in_a_namespace_of_its_own(
 ) -> None:
     async with site.stream(site.acme) as acme, site.stream(site.globex) as globex:
         for stream in (acme, globex):
-            await stream.send({"type": "open", "text": "a = 1\n", **_CONTEXT})
+            await stream.send({"type": "file_opened", "text": "a = 1\n", **_CONTEXT})
         await engine.waits_for(2)
 
     ours, theirs = engine.asked

@@ -87,8 +87,8 @@ def test_the_tenants_auditor_reads_who_looked(acme: Company) -> None:
     client = Client()
     client.force_login(User.objects.get(id=acme.people[Role.AUDITOR].user_id))
 
-    found = client.get("/api/v1/audit", {"action": "operator.looked"}).json()["rows"]
-    by_actor = client.get("/api/v1/audit", {"actor": found[0]["actor_key"]}).json()["rows"]
+    found = client.get("/api/v1/audit", {"action": "operator.looked"}).json()["items"]
+    by_actor = client.get("/api/v1/audit", {"actor": found[0]["actor_key"]}).json()["items"]
 
     assert [(row["actor_kind"], row["reason"]) for row in found] == [("operator", "Ticket 4711")]
     assert by_actor == found

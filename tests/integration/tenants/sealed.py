@@ -9,7 +9,7 @@ from tenants.security.encryption.queries import open_sealed
 from tenants.security.encryption.rotation import RotationResult, rotate_tenant_keys
 from tests.fixtures.companies import Company
 
-PLACE = SealContext(table="telemetry", column="content", row="7")
+PLACE = SealContext(table="content_object", column="content", row="7")
 
 
 def seal(company: Company, scope: str = "user:ada") -> bytes:

@@ -32,7 +32,10 @@ from tenants.privacy.consent.queries import (
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdraw_consent
 from tests.fixtures.companies import ACME, GLOBEX, Company, Person, make_company
 
-YES, BOTH = UserConsent(telemetry=True, training=False), UserConsent(telemetry=True, training=True)
+YES, BOTH = (
+    UserConsent(content_capture=True, training=False),
+    UserConsent(content_capture=True, training=True),
+)
 READ = frozenset(USER_WORDINGS.values())
 
 
@@ -48,9 +51,9 @@ def willing(acme: Company) -> Company:
     return acme
 
 
-def allow(company: Company, **telemetry: Any) -> None:
-    values = {"wording": TENANT_CONSENT_TEXT, "retention_days": 30, "training": False}
-    change_policy(company, telemetry=values | telemetry)
+def allow(company: Company, **content_capture: Any) -> None:
+    values = {"consent_text": TENANT_CONSENT_TEXT, "retention_days": 30, "training": False}
+    change_policy(company, content_capture=values | content_capture)
 
 
 def change_policy(company: Company, **changes: Any) -> None:
@@ -113,19 +116,19 @@ def test_training_is_a_yes_of_its_own(acme: Company) -> None:
 
 def test_training_without_telemetry_is_refused(willing: Company) -> None:
     with pytest.raises(InvalidValue) as caught:
-        say(willing.developer, UserConsent(telemetry=False, training=True))
+        say(willing.developer, UserConsent(content_capture=False, training=True))
 
     assert caught.value.field == "training"
 
 
-@pytest.mark.parametrize("wordings", [frozenset(), {"telemetry-0"}, {TENANT_CONSENT_TEXT}])
+@pytest.mark.parametrize("wordings", [frozenset(), {"content-capture-0"}, {TENANT_CONSENT_TEXT}])
 def test_who_has_not_read_the_wording_has_not_agreed(
     willing: Company, wordings: frozenset[str]
 ) -> None:
-    with pytest.raises(InvalidValue, match="telemetry-1") as caught:
+    with pytest.raises(InvalidValue, match="content-capture-1") as caught:
         say(willing.developer, YES, wordings=frozenset(wordings))
 
-    assert caught.value.field == "wordings"
+    assert caught.value.field == "consent_texts"
 
 
 def test_a_yes_leaves_a_receipt_with_the_wordings_version_and_digest(willing: Company) -> None:
@@ -136,11 +139,11 @@ def test_a_yes_leaves_a_receipt_with_the_wordings_version_and_digest(willing: Co
     (receipt,) = receipts(willing, ada)
     assert (receipt.user_email, receipt.actor_email) == (ada.email, ada.email)
     assert (receipt.kind, receipt.is_given, receipt.wording) == (
-        ConsentKind.TELEMETRY,
+        ConsentKind.CONTENT_CAPTURE,
         True,
-        "telemetry-1",
+        "content-capture-1",
     )
-    assert receipt.wording_sha256 == get_consent_text("telemetry-1").sha256
+    assert receipt.wording_sha256 == get_consent_text("content-capture-1").sha256
     assert receipt.address == ada.actor.address
 
 
@@ -151,7 +154,7 @@ def test_a_no_leaves_a_receipt_too(willing: Company) -> None:
 
     assert own.given == NO_CONSENT
     said = [(each.kind, each.is_given) for each in receipts(willing, willing.developer)[:2]]
-    assert set(said) == {(ConsentKind.TRAINING, False), (ConsentKind.TELEMETRY, False)}
+    assert set(said) == {(ConsentKind.TRAINING, False), (ConsentKind.CONTENT_CAPTURE, False)}
     assert consents(willing) == {}
 
 
@@ -176,16 +179,16 @@ def test_saying_it_again_changes_nothing(willing: Company) -> None:
 
 def test_the_tenants_yes_and_no_leave_receipts_with_the_policys_version(acme: Company) -> None:
     allow(acme, training=True)
-    change_policy(acme, telemetry=None)
+    change_policy(acme, content_capture=None)
 
     found = [
         (each.user_email, each.kind, each.is_given, each.policy_version) for each in receipts(acme)
     ]
     assert sorted(found, key=str) == sorted(
         [
-            (None, ConsentKind.TELEMETRY, True, 2),
+            (None, ConsentKind.CONTENT_CAPTURE, True, 2),
             (None, ConsentKind.TRAINING, True, 2),
-            (None, ConsentKind.TELEMETRY, False, 3),
+            (None, ConsentKind.CONTENT_CAPTURE, False, 3),
             (None, ConsentKind.TRAINING, False, 3),
         ],
         key=str,
@@ -204,7 +207,7 @@ def test_another_change_of_the_policy_leaves_no_receipt(willing: Company) -> Non
 def test_the_tenants_no_ends_its_users_consent_for_good(willing: Company) -> None:
     say(willing.developer, BOTH)
 
-    change_policy(willing, telemetry=None)
+    change_policy(willing, content_capture=None)
     ended = consents(willing)
     allow(willing, training=True)
 
@@ -226,9 +229,9 @@ def test_the_tenants_no_to_training_leaves_telemetry(willing: Company) -> None:
 
 def test_a_policy_by_another_wording_is_refused(acme: Company) -> None:
     with pytest.raises(InvalidValue, match=TENANT_CONSENT_TEXT) as caught:
-        allow(acme, wording="tenant-0")
+        allow(acme, consent_text="tenant-0")
 
-    assert caught.value.field == "telemetry.wording"
+    assert caught.value.field == "content_capture.consent_text"
     assert receipts(acme) == []
 
 
@@ -237,7 +240,7 @@ def test_a_retention_out_of_bounds_is_refused(acme: Company, days: int) -> None:
     with pytest.raises(InvalidValue) as caught:
         allow(acme, retention_days=days)
 
-    assert caught.value.field == "telemetry.retention_days"
+    assert caught.value.field == "content_capture.retention_days"
 
 
 def test_the_platform_agrees_for_nobody(willing: Company) -> None:
@@ -275,8 +278,8 @@ def test_a_change_is_in_the_trail(willing: Company) -> None:
 
     with tenant_scope(willing.tenant_id):
         entry = AuditEntry.objects.get(action="consent.changed")
-    assert entry.before == {"telemetry": False, "training": False}
-    assert entry.after == {"telemetry": True, "training": False}
+    assert entry.before == {"content_capture": False, "training": False}
+    assert entry.after == {"content_capture": True, "training": False}
 
 
 def test_receipts_are_never_changed_nor_deleted(willing: Company) -> None:

@@ -24,7 +24,7 @@ from tenants.security.encryption.queries import find_destruction_proofs, open_se
 from tests.fixtures.companies import Company, make_company
 
 ROOT = Path(__file__).resolve().parents[3]
-PLACE = SealContext(table="telemetry", column="content", row="7")
+PLACE = SealContext(table="content_object", column="content", row="7")
 ADA, BOB = "user:ada", "user:bob"
 
 
@@ -132,11 +132,11 @@ def test_a_shredded_scope_opens_nothing_and_the_others_stay(acme: Company) -> No
 
 
 def test_shredding_takes_the_scopes_below_along_and_no_other(acme: Company) -> None:
-    below, beside = seal(acme, f"{ADA}/telemetry"), seal(acme, f"{ADA}-2/telemetry")
+    below, beside = seal(acme, f"{ADA}/content"), seal(acme, f"{ADA}-2/content")
 
     shredded = shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
 
-    assert [each.scope for each in shredded] == [f"{ADA}/telemetry"]
+    assert [each.scope for each in shredded] == [f"{ADA}/content"]
     assert [
         each.opens for each in find_destruction_proofs(tenant_id=acme.tenant_id, scope=ADA)
     ] == [False]
@@ -223,9 +223,10 @@ from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.queries import open_sealed
 tenant_id, sealed = sys.argv[1], bytes.fromhex(sys.argv[2])
+place = SealContext("content_object", "content", "7")
 for _ in range(2):
     try:
-        print(open_sealed(tenant_id, place=SealContext("telemetry", "content", "7"), sealed=sealed))
+        print(open_sealed(tenant_id, place=place, sealed=sealed))
     except KeyDestroyed:
         print("destroyed")
     sys.stdout.flush()

@@ -79,12 +79,12 @@ def test_a_small_export_of_another_tenant_is_made_while_a_long_file_is_written(
 
     def write_slowly(of: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) -> ExportFile:
         if row.id == long:
-            tasks.build_exports()
+            tasks.run_export_jobs()
             seen.append(state_of(cast.globex, small))
         return write_file(of, row, members)
 
     monkeypatch.setattr(jobs_run, "write_file", write_slowly)
-    tasks.write_long_exports()
+    tasks.run_long_export_jobs()
 
     assert seen == [JobState.FINISHED]
     assert state_of(company, long) is JobState.FINISHED
@@ -95,7 +95,7 @@ def test_of_long_files_one_is_written_at_a_time(company: Company) -> None:
     read_all(company)
 
     with redis_lock(connect(), "long-exports"):
-        tasks.write_long_exports()
+        tasks.run_long_export_jobs()
 
     assert made(company, build_id).state is JobState.RUNNING
 

@@ -154,10 +154,10 @@ def test_an_empty_document_lifts_what_was_said(company: Company) -> None:
 
 def test_replacing_a_version_that_is_gone_is_told_with_both(company: Company) -> None:
     subject = user(company.developer)
-    say(company, subject, NO_CHAT, replaces=0)
+    say(company, subject, NO_CHAT, expected_version=0)
 
     with pytest.raises(VersionConflict) as caught:
-        say(company, subject, {}, replaces=0)
+        say(company, subject, {}, expected_version=0)
 
     assert (caught.value.held, caught.value.replaced) == (1, 0)
     assert find_override(actor=company.platform, subject=subject).version == 1

@@ -21,7 +21,7 @@ from tenants.identity.api_keys.operations import KeyRotation, rotate_key
 from tenants.identity.api_keys.queries import KeyState, KeyView, find_key
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.models import ApiKey, AuditEntry
-from tenants.tasks import end_leaked_keys as end_leaked_keys_task
+from tenants.tasks import process_leak_reports as process_leak_reports_task
 from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, make_service_key
 
 PLACE = "https://git.example.com/shop/blob/main/.env#L3"
@@ -59,7 +59,7 @@ def test_a_leaked_key_is_revoked_and_its_owner_told(company: Company) -> None:
     other = make_key(company, company.administrator)
 
     report(f"export KEY={created.text}\n")
-    end_leaked_keys_task()
+    process_leak_reports_task()
 
     assert view(company, created.key).state is KeyState.REVOKED
     assert view(company, other.key).state is KeyState.ACTIVE

@@ -103,10 +103,10 @@ def test_a_malformed_policy_leaves_nothing_behind(company: Company) -> None:
 
 def test_replacing_a_version_that_is_gone_is_a_conflict(company: Company) -> None:
     actor, now = company.platform, timezone.now()
-    set_policy(actor=actor, document=only(), reason="first", now=now, replaces=1)
+    set_policy(actor=actor, document=only(), reason="first", now=now, expected_version=1)
 
     with pytest.raises(Conflict, match="current version is 2"):
-        set_policy(actor=actor, document=only(Mode.FIM), reason="late", now=now, replaces=1)
+        set_policy(actor=actor, document=only(Mode.FIM), reason="late", now=now, expected_version=1)
 
     assert get_policy(actor=company.administrator.actor).version == 2
 

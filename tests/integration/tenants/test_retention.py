@@ -3,6 +3,7 @@
 import json
 import uuid
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -273,10 +274,11 @@ def test_what_is_fixed_cannot_be_set(company: Company, data_class: DataClass) ->
 
 
 def test_a_rule_that_somebody_changed_meanwhile_is_a_conflict(company: Company) -> None:
-    set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=NOW, replaces=0)
+    change = partial(set_rule, actor=owner(company), data_class=USAGE, reason="x", now=NOW)
+    change(days=90, expected_version=0)
 
     with pytest.raises(Conflict):
-        set_rule(actor=owner(company), data_class=USAGE, days=80, reason="x", now=NOW, replaces=0)
+        change(days=80, expected_version=0)
 
 
 def test_a_change_says_why(company: Company) -> None:

@@ -101,7 +101,7 @@ def test_other_days_may_be_said_after_it(company: Company) -> None:
     undo(company, 1)
 
     rule = set_rule(
-        actor=owner(company), data_class=USAGE, days=80, reason="annex", replaces=2, now=NOW
+        actor=owner(company), data_class=USAGE, days=80, reason="annex", expected_version=2, now=NOW
     )
 
     assert (rule.days, rule.is_default, rule.version) == (80, False, 3)

@@ -26,7 +26,7 @@ COMMANDS = [
 @pytest.fixture(autouse=True)
 def _something_is_sealed() -> None:
     company = make_company("acme", {})
-    place = SealContext(table="telemetry", column="content", row="7")
+    place = SealContext(table="content_object", column="content", row="7")
     seal_for(company.tenant_id, "user:ada", place=place, data=b"text", now=timezone.now())
 
 

@@ -21,7 +21,7 @@ from tenants.identity.api_keys.operations import (
 )
 from tenants.identity.api_keys.queries import find_key
 from tenants.identity.api_keys.scopes import KeyScope
-from tenants.identity.api_keys.unowned import list_unattended_keys
+from tenants.identity.api_keys.unowned import list_unowned_keys
 from tenants.identity.api_keys.validation import KeyRequest
 from tenants.identity.member_lifecycle import change_role, remove_member
 from tenants.security.authorization.actor import Actor
@@ -52,7 +52,7 @@ def service_key(actor: Actor, name: str = "CI") -> CreatedKey:
 
 
 def unattended(actor: Actor) -> list[LookupId]:
-    page = list_unattended_keys(actor=actor, limit=10, cursor=None, now=timezone.now())
+    page = list_unowned_keys(actor=actor, limit=10, cursor=None, now=timezone.now())
     return [key.lookup_id for key in page.rows]
 
 
@@ -65,7 +65,7 @@ def demote(actor: Actor, person: Person) -> list[LookupId]:
     changed = change_role(
         actor=actor, user_id=person.user_id, role=Role.AUDITOR, reason="", now=timezone.now()
     )
-    return [key.lookup_id for key in changed.left_keys.keys]
+    return [key.lookup_id for key in changed.unowned_keys.keys]
 
 
 def test_a_key_says_who_made_it_and_who_was_shown_its_text(alice: Person, owner: Person) -> None:

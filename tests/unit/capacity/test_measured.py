@@ -8,8 +8,8 @@ from caret.capacity.measurements import from_file, from_metrics, read_metrics, t
 
 GATEWAY = """\
 # TYPE caret_completions_total counter
-caret_completions_total{mode="inline",finish="stop"} 70
-caret_completions_total{mode="fim",finish="stop"} 50
+caret_completions_total{mode="inline",finish_reason="stop"} 70
+caret_completions_total{mode="fim",finish_reason="stop"} 50
 # TYPE caret_assembled_prompts_total counter
 caret_assembled_prompts_total{pool="fast"} 100
 # TYPE caret_prompt_tokens_total counter
@@ -75,7 +75,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_a_gateway_s_counters_give_load_and_ratios() -> None:
     after = totals([GATEWAY])
-    before = totals(['caret_completions_total{finish="stop"} 20\n'])
+    before = totals(['caret_completions_total{finish_reason="stop"} 20\n'])
 
     found = from_metrics(before, after, seconds=10)
 

@@ -43,7 +43,7 @@ class Gateway:
     async def answers(self, id: str, text: str) -> None:
         await self.says(type="delta", id=id, text=text)
         meta = {"request_id": f"request-{id}"}
-        await self.says(type="done", id=id, finish="stop", meta=meta)
+        await self.says(type="done", id=id, finish_reason="stop", meta=meta)
 
     def told(self, event: str) -> list[Frame]:
         return [frame for frame in self.heard if frame.get("event") == event]

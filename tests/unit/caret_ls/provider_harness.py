@@ -86,7 +86,7 @@ class FakeGateway:
 
 def said(*texts: str, finish: str | None = "stop") -> list[Frame | RequestEnded]:
     deltas: list[Frame | RequestEnded] = [{"type": "delta", "text": text} for text in texts]
-    return deltas if finish is None else [*deltas, {"type": "done", "finish": finish}]
+    return deltas if finish is None else [*deltas, {"type": "done", "finish_reason": finish}]
 
 
 class Desk:

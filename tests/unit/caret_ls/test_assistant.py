@@ -242,11 +242,11 @@ async def test_by_a_key_it_is_asked_there_too(desk: Desk) -> None:
         (said(), SkipReason.NOTHING_TO_SUGGEST),
         (said(" \n"), SkipReason.NOTHING_TO_SUGGEST),
         (said(finish="shed"), SkipReason.OVERLOADED),
-        (said(finish="budget"), SkipReason.OVER_BUDGET),
+        (said(finish="budget_exceeded"), SkipReason.OVER_BUDGET),
         (said("ab", finish="superseded"), SkipReason.NEWER_KEYSTROKE),
         ([RequestEnded("path_excluded")], SkipReason.EXCLUDED),
         ([RequestEnded("offline")], SkipReason.OFFLINE),
-        ([RequestEnded("internal")], SkipReason.REFUSED),
+        ([RequestEnded("internal_error")], SkipReason.REFUSED),
         ([RequestEnded("rate_limited", retry_after_s=2.0)], SkipReason.OVERLOADED),
     ],
 )
@@ -281,7 +281,10 @@ async def test_who_is_told_to_come_back_later_does(desk: Desk) -> None:
 
 
 async def test_midnight_is_not_waited_for(desk: Desk) -> None:
-    desk.gateway.ready += [[RequestEnded("budget_exceeded", retry_after_s=30_000.0)], said("a")]
+    desk.gateway.ready += [
+        [RequestEnded("token_quota_exceeded", retry_after_s=30_000.0)],
+        said("a"),
+    ]
     await desk.asks()
     await desk.asks()
     held = desk.assistant.last_reason
@@ -292,7 +295,7 @@ async def test_midnight_is_not_waited_for(desk: Desk) -> None:
 
 
 async def test_who_presses_a_key_for_it_does_not_wait(desk: Desk) -> None:
-    desk.gateway.ready += [said(finish="budget"), said("a")]
+    desk.gateway.ready += [said(finish="budget_exceeded"), said("a")]
     await desk.asks()
 
     assert await desk.asks() is None
@@ -301,7 +304,7 @@ async def test_who_presses_a_key_for_it_does_not_wait(desk: Desk) -> None:
 
 
 async def test_over_budget_is_a_status_until_it_is_over(desk: Desk) -> None:
-    desk.gateway.ready += [said(finish="budget"), said("a")]
+    desk.gateway.ready += [said(finish="budget_exceeded"), said("a")]
     await desk.asks()
     desk.clock.now_s += 61
     await desk.asks()

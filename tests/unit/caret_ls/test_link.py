@@ -54,7 +54,7 @@ async def test_it_says_who_it_is_and_asks() -> None:
         await until(lambda: len(made.heard) == 1)
         await made.says(type="delta", id="1", text="a")
         await made.says(type="delta", id="other", text="b")
-        await made.says(type="done", id="1", finish="stop")
+        await made.says(type="done", id="1", finish_reason="stop")
         answers = await asked
 
     assert [answer["type"] for answer in answers] == ["delta", "done"]
@@ -132,7 +132,7 @@ async def test_without_a_connection_nothing_can_be_asked() -> None:
 
     with pytest.raises(RequestEnded, match="offline"):
         await read(link, "1")
-    assert not link.send({"type": "typed"})
+    assert not link.send({"type": "typing"})
 
 
 @pytest.mark.parametrize("status", [401, 403])

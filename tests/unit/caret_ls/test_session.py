@@ -18,7 +18,7 @@ def session() -> Session:
 async def test_a_pause_outlives_settings_that_do_not_concern_it() -> None:
     made = session()
     made.board.set(is_paused=True)
-    made.set_up(replace(made.settings, languages_off=("markdown",)), None)
+    made.set_up(replace(made.settings, disabled_languages=("markdown",)), None)
 
     assert made.board.status is ServerStatus.PAUSED
 
@@ -38,7 +38,7 @@ async def test_other_settings_make_no_refused_key_a_good_one() -> None:
     made.set_up(made.settings, address)
     made.on_state(ConnectionState.UNAUTHENTICATED)
 
-    made.set_up(replace(made.settings, in_strings=True), address)
+    made.set_up(replace(made.settings, complete_in_strings=True), address)
 
     assert made.board.status is ServerStatus.SIGNED_OUT
 

@@ -61,9 +61,9 @@ class Work:
 
 
 @asynccontextmanager
-async def at_work(*, share_edits: bool = False) -> AsyncIterator[Work]:
+async def at_work(*, share_accepted_text: bool = False) -> AsyncIterator[Work]:
     clock, statuses = TurnedClock(), list[ServerStatus]()
-    settings = Settings(prefetch=False, share_edits=share_edits)
+    settings = Settings(prefetch=False, share_accepted_text=share_accepted_text)
     session = FailingSession(settings, clock, statuses.append, upkeep_every_s=0.01)
     work = Work(session, clock, asyncio.create_task(session.run()), statuses)
     try:
@@ -84,15 +84,17 @@ async def test_outcomes_have_the_requests_own_id() -> None:
     assert {frame["request_id"] for frame in told} == {f"request-{told[0]['id']}"}
 
 
-@pytest.mark.parametrize("share_edits", [False, True])
-async def test_the_text_that_a_suggestion_became_is_sent_by_opt_in_only(share_edits: bool) -> None:
-    async with gateway() as made, at_work(share_edits=share_edits) as work:
+@pytest.mark.parametrize("share_accepted_text", [False, True])
+async def test_the_text_that_a_suggestion_became_is_sent_by_opt_in_only(
+    share_accepted_text: bool,
+) -> None:
+    async with gateway() as made, at_work(share_accepted_text=share_accepted_text) as work:
         await work.takes_a_suggestion_of(made)
         work.clock.now_s += 31
         await soon(lambda: made.told("persisted") != [])
 
     (persisted,) = made.told("persisted")
-    assert persisted.get("text") == ("a + 1" if share_edits else None)
+    assert persisted.get("text") == ("a + 1" if share_accepted_text else None)
 
 
 async def test_after_an_hours_sleep_what_is_left_is_told_to_the_new_connection() -> None:

@@ -19,22 +19,25 @@ def test_nothing_set_is_a_gateway_on_this_machine(tmp_path: Path) -> None:
 def test_the_editor_counts_before_the_environment_and_that_before_the_file(tmp_path: Path) -> None:
     file = file_of(
         tmp_path,
-        'gateway_url = "https://a"\ndebounce_ms = 100\nexcluded = ["x/*"]\nenabled = false',
+        'gateway_url = "https://a"\ndebounce_ms = 100\nexcluded_globs = ["x/*"]\nenabled = false',
     )
     environment = {"CARET_GATEWAY_URL": "https://b", "CARET_LS_DEBOUNCE_MS": "200"}
 
     settings, problems = read(environment, file, {"gateway_url": "https://c/"})
 
     assert problems == []
-    assert settings == Settings("https://c", 200, excluded=("x/*",), enabled=False)
+    assert settings == Settings("https://c", 200, excluded_globs=("x/*",), enabled=False)
 
 
 def test_the_environment_s_words(tmp_path: Path) -> None:
-    environment = {"CARET_LS_IN_COMMENTS": "yes", "CARET_LS_LANGUAGES_OFF": "markdown, text"}
+    environment = {
+        "CARET_LS_COMPLETE_IN_COMMENTS": "yes",
+        "CARET_LS_DISABLED_LANGUAGES": "markdown, text",
+    }
 
     settings, _ = read(environment, tmp_path / "none.toml", None)
 
-    assert settings == Settings(in_comments=True, languages_off=("markdown", "text"))
+    assert settings == Settings(complete_in_comments=True, disabled_languages=("markdown", "text"))
 
 
 @pytest.mark.parametrize(
@@ -45,10 +48,10 @@ def test_the_environment_s_words(tmp_path: Path) -> None:
         ("debounce_ms", -1),
         ("debounce_ms", "soon"),
         ("debounce_ms", True),
-        ("in_strings", "perhaps"),
-        ("excluded", 7),
-        ("languages_off", [7]),
-        ("share_edits", {}),
+        ("complete_in_strings", "perhaps"),
+        ("excluded_globs", 7),
+        ("disabled_languages", [7]),
+        ("share_accepted_text", {}),
     ],
 )
 def test_what_makes_no_sense_is_named_and_the_rest_holds(

@@ -35,15 +35,15 @@ def test_what_is_not_worth_asking_for(text: str, expected: SkipReason | None) ->
 
 
 def test_comments_and_strings_are_asked_for_by_those_who_want_it() -> None:
-    assert reason("# why |", SkipRules(in_comments=True)) is None
-    assert reason("a = 'it|'", SkipRules(in_strings=True)) is None
+    assert reason("# why |", SkipRules(complete_in_comments=True)) is None
+    assert reason("a = 'it|'", SkipRules(complete_in_strings=True)) is None
 
 
 @pytest.mark.parametrize(
     ("rules", "expected"),
     [
         (SkipRules(is_paused=True), SkipReason.PAUSED),
-        (SkipRules(languages_off=frozenset({"python"})), SkipReason.LANGUAGE_OFF),
+        (SkipRules(disabled_languages=frozenset({"python"})), SkipReason.LANGUAGE_OFF),
     ],
 )
 def test_what_the_user_has_turned_off(rules: SkipRules, expected: SkipReason) -> None:

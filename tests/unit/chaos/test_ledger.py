@@ -71,7 +71,7 @@ def test_what_is_noted_later_may_be_billed_already_or_not() -> None:
         ("revoked_api_key", True, "shed"),
         ("unauthorized", False, "shed"),
         ("engine_disconnected", True, "failed"),
-        ("internal", True, "failed"),
+        ("internal_error", True, "failed"),
         ("lost", False, "failed"),
         ("late", False, "failed"),
         ("unreachable", False, "failed"),

@@ -221,11 +221,11 @@ def test_after_some_tries_it_gives_up(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_a_problem_is_said_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    problem = {"code": "invalid", "detail": "Too long.", "field": "name"}
+    problem = {"code": "validation_failed", "detail": "Too long.", "field": "name"}
     server = Server(httpx.Response(422, json=problem))
 
     assert server.run("keys", "create", "--name", "x" * 999) == EXIT_REFUSED
-    assert capsys.readouterr().err == "caret: name: Too long. (invalid)\n"
+    assert capsys.readouterr().err == "caret: name: Too long. (validation_failed)\n"
 
 
 def test_an_answer_that_is_no_problem_is_told_by_its_status(

@@ -22,7 +22,7 @@ META = {
     "generated_tokens": 2,
     "pool": "demo-fast",
 }
-DONE = {"type": "done", "id": "1", "finish": "stop", "meta": META}
+DONE = {"type": "done", "id": "1", "finish_reason": "stop", "meta": META}
 DELTA = {"type": "delta", "id": "1", "text": "b + c"}
 Answer = Callable[[ServerConnection, dict[str, Any]], None]
 

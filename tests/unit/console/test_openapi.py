@@ -90,9 +90,9 @@ def test_what_is_done_anew_is_known_by_name() -> None:
         "POST /api/v1/data-subjects/me/bundle",
         "POST /api/v1/data-subjects/{user_id}/bundle",
         "POST /api/v1/domains/{domain_id}/verify",
-        "POST /api/v1/leaks",
-        "POST /api/v1/leaks/github",
-        "POST /api/v1/policy/layers/{kind}/{subject_id}/preview",
+        "POST /api/v1/leak-reports",
+        "POST /api/v1/leak-reports/github",
+        "POST /api/v1/policy/overrides/{kind}/{subject_id}/preview",
         "POST /api/v1/policy/preview",
     }
 

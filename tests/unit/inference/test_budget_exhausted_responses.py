@@ -44,7 +44,7 @@ async def test_an_editors_plugin_gets_an_ordinary_empty_completion(
     text = server.body.decode()
     assert server.status == 200
     assert any(empty in text for empty in ('"text":""', '"content":""', '"response":""'))
-    assert [each.finish for each in gateway.journal.completions] == [FinishReason.BUDGET]
+    assert [each.finish for each in gateway.journal.completions] == [FinishReason.BUDGET_EXCEEDED]
 
 
 async def test_who_chats_is_told_why(gateway: FakeGateway) -> None:
@@ -53,7 +53,7 @@ async def test_who_chats_is_told_why(gateway: FakeGateway) -> None:
     server = await ask(gateway, "/v1/chat/completions", chat)
 
     assert server.status == 402
-    assert json.loads(server.body)["error"]["code"] == "budget"
+    assert json.loads(server.body)["error"]["code"] == "budget_exceeded"
 
 
 async def test_the_streams_end_says_budget_and_the_engine_was_not_asked(
@@ -65,7 +65,7 @@ async def test_the_streams_end_says_budget_and_the_engine_was_not_asked(
 
     (record,) = gateway.journal.completions
     assert (record.finish, record.error_code, record.generated_tokens) == (
-        FinishReason.BUDGET,
+        FinishReason.BUDGET_EXCEEDED,
         "",
         0,
     )

@@ -35,7 +35,9 @@ names = ["prefix", "suffix", "mode", "path", "language", "files", "repository", 
 names += ["event", "chars", "after_ms", "trigger", "text", "edited_ratio", "lines", PLANT]
 frames = st.builds(
     lambda kind, identifier, fields: {"type": kind, "id": identifier, **fields},
-    st.sampled_from(["complete", "complete", "cancel", "outcome", "open", "typed", PLANT, None]),
+    st.sampled_from(
+        ["complete", "complete", "cancel", "outcome", "file_opened", "typing", PLANT, None]
+    ),
     st.one_of(st.sampled_from(["1", "2", PLANT]), values),
     st.dictionaries(st.sampled_from(names), values, max_size=6),
 )

@@ -30,7 +30,7 @@ META = CompletionMeta(
     request_id="r",
     first_token_ms=1.5,
     total_ms=2.0,
-    queue_ms=None,
+    time_to_engine_ms=None,
     assemble_ms=None,
     engine_ms=None,
     prompt_tokens=3,
@@ -207,10 +207,17 @@ def test_a_delta_is_compact_json() -> None:
 def test_a_done_says_all_its_numbers() -> None:
     frame = json.loads(encode_frame(DoneFrame("1", FinishReason.STOP, META)))
 
-    assert (frame["type"], frame["finish"]) == ("done", "stop")
+    assert (frame["type"], frame["finish_reason"]) == ("done", "stop")
     assert frame["meta"]["cached_tokens"] is None
     assert set(frame["meta"]) == {
-        *("request_id", "first_token_ms", "total_ms", "queue_ms", "assemble_ms", "engine_ms"),
+        *(
+            "request_id",
+            "first_token_ms",
+            "total_ms",
+            "time_to_engine_ms",
+            "assemble_ms",
+            "engine_ms",
+        ),
         *("prompt_tokens", "cached_tokens", "generated_tokens", "tier", "pool", "replica"),
         "filter_reason",
     }

@@ -299,7 +299,7 @@ async def test_a_completion_that_takes_too_long_is_ended(monkeypatch: pytest.Mon
         async with asyncio.timeout(1.0):
             await _drain(engine, make_account())
 
-    assert (failed.value.code, failed.value.http_status) == ("deadline", 504)
+    assert (failed.value.code, failed.value.http_status) == ("deadline_exceeded", 504)
     assert engine.num_open == 0
 
 

@@ -84,7 +84,7 @@ def test_each_ending_is_counted_by_mode_trigger_and_reason() -> None:
     metrics.on_completed(failed)
 
     name = "caret_completions_total"
-    assert told(metrics, name, mode="inline", trigger="automatic", finish="cancelled") == 1
+    assert told(metrics, name, mode="inline", trigger="automatic", finish_reason="cancelled") == 1
     assert told(metrics, name, mode="block", trigger="manual", error="engine_disconnected") == 1
 
 

@@ -1,4 +1,4 @@
-"""`open` frames, which report that a file was opened in an editor."""
+"""`file_opened` frames, which report that a file was opened in an editor."""
 
 from tests.fakes.stream_client import open_editor
 

@@ -205,8 +205,8 @@ async def test_a_defect_inside_is_told_as_internal_and_logged_without_its_messag
     with capture_logs() as logs:
         await gateway.serves(client, prefix=SECRET)
 
-    assert client.ends == ["internal"]
-    assert gateway.endings == [(FinishReason.ERROR, "internal")]
+    assert client.ends == ["internal_error"]
+    assert gateway.endings == [(FinishReason.ERROR, "internal_error")]
     assert [(each["event"], each["error"]) for each in logs] == [
         ("completion.internal_error", "ValueError")
     ]

@@ -274,7 +274,7 @@ async def test_a_spent_budget_is_told_with_the_end_of_the_day() -> None:
         async with client.quotas.charge(client.principal, client.next_request(), make_account()):
             pass
 
-    assert (refused.value.code, refused.value.http_status) == ("budget_exceeded", 429)
+    assert (refused.value.code, refused.value.http_status) == ("token_quota_exceeded", 429)
     assert refused.value.retry_after_s == 12 * 3600
 
 
@@ -317,7 +317,7 @@ async def test_tokens_of_what_was_superseded_count() -> None:
 
     answers = [await client.asks(account=_used(500, 0), ends=superseded) for _ in range(3)]
 
-    assert answers == ["", "", "budget_exceeded"]
+    assert answers == ["", "", "token_quota_exceeded"]
 
 
 async def test_the_budget_of_one_tier_leaves_the_other_alone() -> None:
@@ -325,5 +325,5 @@ async def test_the_budget_of_one_tier_leaves_the_other_alone() -> None:
     client = Client(make_quotas(), _limited(tokens_per_day=budgets))
     await client.asks(make_request(mode=Mode.BLOCK), account=_used(1_000, 0))
 
-    assert await client.asks(make_request(mode=Mode.BLOCK)) == "budget_exceeded"
+    assert await client.asks(make_request(mode=Mode.BLOCK)) == "token_quota_exceeded"
     assert await client.asks(make_request()) == ""

@@ -53,7 +53,7 @@ def test_a_completion_leaves_one_record_of_its_finish(finish: FinishReason) -> N
         (None, FinishReason.CANCELLED, ""),
         (asyncio.CancelledError(), FinishReason.CANCELLED, ""),
         (GeneratorExit(), FinishReason.CANCELLED, ""),
-        (ValueError("customer's code"), FinishReason.ERROR, "internal"),
+        (ValueError("customer's code"), FinishReason.ERROR, "internal_error"),
     ],
 )
 def test_a_completion_leaves_one_record_however_it_is_left(

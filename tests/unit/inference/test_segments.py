@@ -11,7 +11,7 @@ from inference.completion.segment import Segment, SegmentKind
 from inference.completion.snippet import Snippet
 from inference.context.prompt.layout import LAYOUTS
 from inference.context.prompt.prompt import Prompt
-from inference.gateway.protocol.frames import DoneFrame, PromptExplanation, build_meta
+from inference.gateway.protocol.frames import DoneFrame, PromptSegments, build_meta
 from tests.fakes.prompts import CODE, assembled, writer_of
 from tests.fakes.requests import make_account, make_admitted, make_request
 from tests.fakes.stream_client import open_editor
@@ -63,7 +63,7 @@ def test_what_is_not_laid_out_by_us_is_one_segment(
 
 def _explained(
     cached_tokens: int | None, *, request: CompletionRequest | None = None
-) -> PromptExplanation:
+) -> PromptSegments:
     account = make_account()
     prompt = Prompt(
         [0] * 12,
@@ -79,9 +79,9 @@ def _explained(
     account.mark_admitted(make_admitted(files=FILES[:1]))
     account.mark_assembled(prompt)
     account.record_chunk(generated_tokens=1, cached_tokens=cached_tokens)
-    explanation = build_meta(account, is_explained=True).explanation
-    assert isinstance(explanation, PromptExplanation)
-    return explanation
+    composition = build_meta(account, include_prompt_segments=True).prompt_segments
+    assert isinstance(composition, PromptSegments)
+    return composition
 
 
 @pytest.mark.parametrize(
@@ -111,9 +111,9 @@ def test_files_are_counted_as_sent_excluded_and_used() -> None:
 
 
 def test_before_there_is_a_prompt_there_are_no_segments() -> None:
-    told = build_meta(make_account(), is_explained=True).explanation
+    told = build_meta(make_account(), include_prompt_segments=True).prompt_segments
 
-    assert told == PromptExplanation(
+    assert told == PromptSegments(
         segments=[], files_sent=0, files_excluded=0, files_in_prompt=0, snippets_in_prompt=0
     )
 
@@ -121,9 +121,9 @@ def test_before_there_is_a_prompt_there_are_no_segments() -> None:
 @pytest.mark.parametrize("asks", [True, False])
 async def test_only_who_asks_is_told(asks: bool) -> None:
     async with open_editor() as editor:
-        await editor.says("complete", "1", **({"explain": True} if asks else {}))
+        await editor.says("complete", "1", **({"include_prompt_segments": True} if asks else {}))
         await editor.waits_for_end("1")
 
     (done,) = (frame for frame in editor.frames if isinstance(frame, DoneFrame))
-    assert isinstance(done.meta.explanation, PromptExplanation) == asks
-    assert (b"explanation" in msgspec.json.encode(done)) == asks
+    assert isinstance(done.meta.prompt_segments, PromptSegments) == asks
+    assert (b"prompt_segments" in msgspec.json.encode(done)) == asks

@@ -92,7 +92,7 @@ async def test_a_spent_budget_lets_nobody_through() -> None:
 
     answers = [await _asks(quotas, principal, account=_used(2_000, 0, 64)) for _ in range(30)]
 
-    assert answers == [""] * 10 + [FinishReason.BUDGET] * 20
+    assert answers == [""] * 10 + [FinishReason.BUDGET_EXCEEDED] * 20
 
 
 async def test_who_asks_at_once_spends_no_more_than_who_asks_in_turn() -> None:
@@ -146,7 +146,7 @@ async def test_what_is_in_the_cache_costs_less() -> None:
 
     assert cached == [
         "",
-        FinishReason.BUDGET,
+        FinishReason.BUDGET_EXCEEDED,
     ]  # 204 micros are spent: a whole reservation does not fit
 
 
@@ -154,7 +154,10 @@ async def test_what_is_in_the_cache_costs_less() -> None:
 async def test_an_editor_is_shown_nothing_and_no_error(mode: Mode) -> None:
     quotas, principal = make_quotas(), make_principal(spending=_bounded(1))
 
-    assert await _asks(quotas, principal, request=make_request(mode=mode)) == FinishReason.BUDGET
+    assert (
+        await _asks(quotas, principal, request=make_request(mode=mode))
+        == FinishReason.BUDGET_EXCEEDED
+    )
 
 
 async def test_who_chats_is_told() -> None:
@@ -165,7 +168,7 @@ async def test_who_chats_is_told() -> None:
         async with quotas.charge(principal, chat, make_account()):
             pass
 
-    assert (refused.value.code, refused.value.http_status) == ("budget", 402)
+    assert (refused.value.code, refused.value.http_status) == ("budget_exceeded", 402)
     assert refused.value.retry_after_s is None
 
 
@@ -174,14 +177,14 @@ async def test_the_tightest_of_several_budgets_decides_and_no_other_is_touched()
     store = FakeLeaseStore(clock)
     principal = make_principal(spending=_bounded(100 * MOST, 1))
 
-    assert await _asks(make_quotas(clock, store), principal) == FinishReason.BUDGET
+    assert await _asks(make_quotas(clock, store), principal) == FinishReason.BUDGET_EXCEEDED
 
 
 async def test_a_users_budget_is_his_own() -> None:
     quotas = make_quotas()
     spending = _bounded(1, scope=BudgetScope.USER, users=(ADA,))
 
-    assert await _asks(quotas, make_principal(spending=spending)) == FinishReason.BUDGET
+    assert await _asks(quotas, make_principal(spending=spending)) == FinishReason.BUDGET_EXCEEDED
     assert await _asks(quotas, make_principal(user_id=ALICE, spending=spending)) == ""
 
 
@@ -195,7 +198,7 @@ async def test_a_teams_budget_is_that_of_all_its_people() -> None:
         for user in (ADA, ALICE, ADA, ALICE, None)
     ]
 
-    assert answers == ["", "", FinishReason.BUDGET, FinishReason.BUDGET, ""]
+    assert answers == ["", "", FinishReason.BUDGET_EXCEEDED, FinishReason.BUDGET_EXCEEDED, ""]
 
 
 async def test_a_tenants_budget_leaves_its_neighbour_alone() -> None:
@@ -210,7 +213,11 @@ async def test_a_tenants_budget_leaves_its_neighbour_alone() -> None:
 
 @pytest.mark.parametrize(
     "ends",
-    [EngineError("engine_disconnected", ""), CompletionError("internal", ""), ValueError("defect")],
+    [
+        EngineError("engine_disconnected", ""),
+        CompletionError("internal_error", ""),
+        ValueError("defect"),
+    ],
 )
 async def test_what_failed_costs_nothing(ends: BaseException) -> None:
     quotas, principal = make_quotas(), make_principal(spending=_bounded(MOST))
@@ -227,7 +234,7 @@ async def test_who_leaves_pays_for_what_was_generated(ends: BaseException) -> No
     quotas, principal = make_quotas(), make_principal(spending=_bounded(MOST))
     await _asks(quotas, principal, account=_used(2_000, 0, 64), ends=ends)
 
-    assert await _asks(quotas, principal) == FinishReason.BUDGET
+    assert await _asks(quotas, principal) == FinishReason.BUDGET_EXCEEDED
 
 
 async def test_a_warm_up_costs_nothing_and_stops_with_the_budget() -> None:
@@ -237,14 +244,14 @@ async def test_a_warm_up_costs_nothing_and_stops_with_the_budget() -> None:
         assert await _asks(quotas, principal, request=warm_up, account=_used(2_000, 0, 1)) == ""
     await _asks(quotas, principal, account=_used(2_000, 0, 64))
 
-    assert await _asks(quotas, principal, request=warm_up) == FinishReason.BUDGET
+    assert await _asks(quotas, principal, request=warm_up) == FinishReason.BUDGET_EXCEEDED
 
 
 async def test_a_budget_is_whole_again_in_the_next_month() -> None:
     clock = FakeClock(now_ms=NOVEMBER)
     quotas, principal = make_quotas(clock), make_principal(spending=_bounded(MOST))
     await _asks(quotas, principal, account=_used(2_000, 0, 64))
-    assert await _asks(quotas, principal) == FinishReason.BUDGET
+    assert await _asks(quotas, principal) == FinishReason.BUDGET_EXCEEDED
 
     clock.pass_s(10 * 86_400)
 
@@ -260,7 +267,7 @@ async def test_a_price_begins_at_its_time() -> None:
 
     clock.pass_s(1)
 
-    assert await _asks(quotas, principal) == FinishReason.BUDGET
+    assert await _asks(quotas, principal) == FinishReason.BUDGET_EXCEEDED
 
 
 async def test_without_a_price_nothing_is_bounded() -> None:
@@ -278,7 +285,7 @@ async def test_a_store_that_is_away_lends_a_hundredth_of_the_budget() -> None:
 
     answers = [await _asks(quotas, principal, account=_used(2_000, 0, 64)) for _ in range(50)]
 
-    assert answers == [""] * 10 + [FinishReason.BUDGET] * 40
+    assert answers == [""] * 10 + [FinishReason.BUDGET_EXCEEDED] * 40
 
 
 async def test_what_was_spent_meanwhile_is_booked_when_the_store_is_back() -> None:

@@ -100,7 +100,7 @@ async def test_a_defect_of_ours_is_told_without_its_message_and_goes_on() -> Non
     with pytest.raises(ValueError, match="customer"):
         await _stream(client, make_account(), then=_raising(ValueError("customer's code")))
 
-    assert client.ends == ["internal"]
+    assert client.ends == ["internal_error"]
     assert "customer" not in client.messages[0]
 
 

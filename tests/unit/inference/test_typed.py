@@ -1,4 +1,4 @@
-"""`typed` frames, with which a client reports characters typed by hand."""
+"""`typing` frames, with which a client reports characters typed by hand."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ from tests.fakes.tenants import ACME, ADA
 
 async def tell(editor: Editor, chars: Any) -> list[str]:
     """Return the codes of the rejections so far."""
-    await editor.connection.on_frame(json.dumps({"type": "typed", "chars": chars}))
+    await editor.connection.on_frame(json.dumps({"type": "typing", "chars": chars}))
     return [frame.code for frame in editor.frames if isinstance(frame, ErrorFrame)]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from caret.contracts.policy import Telemetry
+from caret.contracts.policy import ContentCapturePolicy
 from caret.foundation.ids import UserId
 from tenants.privacy.consent import consent_texts
 from tenants.privacy.consent.consent import (
@@ -26,11 +26,14 @@ from tenants.privacy.consent.consent_texts import (
 from tenants.privacy.consent.receipts import answers_of_choice, answers_of_policy
 
 ADA = UserId("ada")
-YES, BOTH = UserConsent(telemetry=True, training=False), UserConsent(telemetry=True, training=True)
+YES, BOTH = (
+    UserConsent(content_capture=True, training=False),
+    UserConsent(content_capture=True, training=True),
+)
 
 
-def policy(*, training: bool = False, wording: str = TENANT_CONSENT_TEXT) -> Telemetry:
-    return Telemetry(wording=wording, retention_days=30, training=training)
+def policy(*, training: bool = False, wording: str = TENANT_CONSENT_TEXT) -> ContentCapturePolicy:
+    return ContentCapturePolicy(consent_text=wording, retention_days=30, training=training)
 
 
 def said(
@@ -49,7 +52,7 @@ def said(
     ],
 )
 def test_the_tenant_allows_what_its_policy_says_by_the_wording_in_force(
-    policy: Telemetry | None, expected: UserConsent
+    policy: ContentCapturePolicy | None, expected: UserConsent
 ) -> None:
     assert tenant_consent(policy) == expected
 
@@ -58,13 +61,22 @@ def test_the_tenant_allows_what_its_policy_says_by_the_wording_in_force(
     ("receipts", "expected"),
     [
         ([], NO_CONSENT),
-        ([said(ConsentKind.TELEMETRY)], YES),
-        ([said(ConsentKind.TELEMETRY), said(ConsentKind.TRAINING)], BOTH),
+        ([said(ConsentKind.CONTENT_CAPTURE)], YES),
+        ([said(ConsentKind.CONTENT_CAPTURE), said(ConsentKind.TRAINING)], BOTH),
         ([said(ConsentKind.TRAINING)], NO_CONSENT),
-        ([said(ConsentKind.TELEMETRY), said(ConsentKind.TELEMETRY, is_given=False)], NO_CONSENT),
-        ([said(ConsentKind.TELEMETRY, is_given=False), said(ConsentKind.TELEMETRY)], YES),
-        ([said(ConsentKind.TELEMETRY, wording="telemetry-0")], NO_CONSENT),
-        ([said(ConsentKind.TELEMETRY), said(ConsentKind.TRAINING, wording="training-0")], YES),
+        (
+            [said(ConsentKind.CONTENT_CAPTURE), said(ConsentKind.CONTENT_CAPTURE, is_given=False)],
+            NO_CONSENT,
+        ),
+        (
+            [said(ConsentKind.CONTENT_CAPTURE, is_given=False), said(ConsentKind.CONTENT_CAPTURE)],
+            YES,
+        ),
+        ([said(ConsentKind.CONTENT_CAPTURE, wording="content-capture-0")], NO_CONSENT),
+        (
+            [said(ConsentKind.CONTENT_CAPTURE), said(ConsentKind.TRAINING, wording="training-0")],
+            YES,
+        ),
     ],
 )
 def test_the_last_receipt_of_a_kind_counts(
@@ -78,34 +90,37 @@ def test_nothing_is_allowed_that_not_both_have_said() -> None:
 
     for consent, lets in product(every, every):
         both = effective_consent(consent, lets)
-        assert both.telemetry == (consent.telemetry and lets.telemetry)
+        assert both.content_capture == (consent.content_capture and lets.content_capture)
         assert both.training == (consent.training and lets.training)
 
 
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        ([], YES, [(ConsentKind.TELEMETRY, True)]),
+        ([], YES, [(ConsentKind.CONTENT_CAPTURE, True)]),
         ([], NO_CONSENT, []),
-        ([said(ConsentKind.TELEMETRY)], YES, []),
-        ([said(ConsentKind.TELEMETRY)], BOTH, [(ConsentKind.TRAINING, True)]),
-        ([said(ConsentKind.TELEMETRY)], NO_CONSENT, [(ConsentKind.TELEMETRY, False)]),
+        ([said(ConsentKind.CONTENT_CAPTURE)], YES, []),
+        ([said(ConsentKind.CONTENT_CAPTURE)], BOTH, [(ConsentKind.TRAINING, True)]),
+        ([said(ConsentKind.CONTENT_CAPTURE)], NO_CONSENT, [(ConsentKind.CONTENT_CAPTURE, False)]),
         (
-            [said(ConsentKind.TELEMETRY, wording="telemetry-0")],
+            [said(ConsentKind.CONTENT_CAPTURE, wording="content-capture-0")],
             YES,
-            [(ConsentKind.TELEMETRY, True)],
+            [(ConsentKind.CONTENT_CAPTURE, True)],
         ),
         (
-            [said(ConsentKind.TELEMETRY, wording="telemetry-0")],
+            [said(ConsentKind.CONTENT_CAPTURE, wording="content-capture-0")],
             NO_CONSENT,
-            [(ConsentKind.TELEMETRY, False)],
+            [(ConsentKind.CONTENT_CAPTURE, False)],
         ),
         # Ended with the previous wording; the earlier consent to training must not become valid
         # again.
         (
-            [said(ConsentKind.TELEMETRY, wording="telemetry-0"), said(ConsentKind.TRAINING)],
+            [
+                said(ConsentKind.CONTENT_CAPTURE, wording="content-capture-0"),
+                said(ConsentKind.TRAINING),
+            ],
             YES,
-            [(ConsentKind.TELEMETRY, True), (ConsentKind.TRAINING, False)],
+            [(ConsentKind.CONTENT_CAPTURE, True), (ConsentKind.TRAINING, False)],
         ),
     ],
 )
@@ -122,20 +137,22 @@ def test_a_choice_is_answered_by_what_is_news(
     ("before", "after", "expected"),
     [
         (None, None, []),
-        (None, policy(), [(ConsentKind.TELEMETRY, True)]),
+        (None, policy(), [(ConsentKind.CONTENT_CAPTURE, True)]),
         (policy(), policy(), []),
         (policy(), policy(training=True), [(ConsentKind.TRAINING, True)]),
         (policy(training=True), policy(), [(ConsentKind.TRAINING, False)]),
         (
             policy(training=True),
             None,
-            [(ConsentKind.TELEMETRY, False), (ConsentKind.TRAINING, False)],
+            [(ConsentKind.CONTENT_CAPTURE, False), (ConsentKind.TRAINING, False)],
         ),
-        (policy(wording="tenant-0"), policy(), [(ConsentKind.TELEMETRY, True)]),
+        (policy(wording="tenant-0"), policy(), [(ConsentKind.CONTENT_CAPTURE, True)]),
     ],
 )
 def test_a_policy_is_answered_by_what_is_news(
-    before: Telemetry | None, after: Telemetry | None, expected: list[tuple[ConsentKind, bool]]
+    before: ContentCapturePolicy | None,
+    after: ContentCapturePolicy | None,
+    expected: list[tuple[ConsentKind, bool]],
 ) -> None:
     answers = answers_of_policy(before, after)
 
@@ -145,7 +162,7 @@ def test_a_policy_is_answered_by_what_is_news(
 
 # Published wordings must not change: users have consented to exactly this text.
 _PUBLISHED = {
-    "telemetry-1": "c12c24fa1dbc5af861dcd8ce89e4e718454b538707f3a17a50c081c0ad00b041",
+    "content-capture-1": "c12c24fa1dbc5af861dcd8ce89e4e718454b538707f3a17a50c081c0ad00b041",
     "tenant-1": "e090bfb4e02d64f2e483860be542dadb5e2631e2b13c407fe020b620a16552bf",
     "training-1": "09fa61ee3d47ae39be58ab92f3a8531d7ee0731e05fe00a9d818d3eb63e69b45",
 }

@@ -5,19 +5,19 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from caret.contracts.policy import Telemetry
+from caret.contracts.policy import ContentCapturePolicy
 from tenants.policy.diff import is_destructive
 from tenants.policy.document import DEFAULT_POLICY
 
-KEPT = Telemetry("tenant-1", retention_days=30, training=True)
+KEPT = ContentCapturePolicy("tenant-1", retention_days=30, training=True)
 
 
 @pytest.mark.parametrize(
     ("held", "wanted"),
     [
-        ({"telemetry": KEPT}, {"telemetry": None}),
-        ({"telemetry": KEPT}, {"telemetry": replace(KEPT, retention_days=29)}),
-        ({"telemetry": KEPT}, {"telemetry": replace(KEPT, training=False)}),
+        ({"content_capture": KEPT}, {"content_capture": None}),
+        ({"content_capture": KEPT}, {"content_capture": replace(KEPT, retention_days=29)}),
+        ({"content_capture": KEPT}, {"content_capture": replace(KEPT, training=False)}),
         ({"retrieval": ("app", "lib")}, {"retrieval": ("app",)}),
         ({}, {"retention_days": {"usage_records": 31}}),
         ({"retention_days": {"usage_records": 4000}}, {}),
@@ -42,7 +42,7 @@ def test_what_destroys_or_opens_is_grave_and_its_way_back_is_not(
         {"features": frozenset()},
         {"content_exclusion": {"*": ("**/.env",)}},
         {"max_key_lifetime_days": 1},
-        {"telemetry": KEPT},
+        {"content_capture": KEPT},
     ],
 )
 def test_the_rest_is_not(wanted: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ from tests.fakes.tenants import ACME, GLOBEX
 
 KEY, OTHER = bytes(range(32)), bytes(32)
 KEY_ID, OTHER_ID = UUID(int=1), UUID(int=2)
-PLACE = SealContext(table="telemetry", column="content", row="7")
+PLACE = SealContext(table="content_object", column="content", row="7")
 
 
 def sealed() -> bytes:

@@ -11,9 +11,9 @@ from tenants.fleet.pools.metric_samples import (
 
 PAGE = """\
 # TYPE caret_completions_total counter
-caret_completions_total{mode="fim",finish="stop"} 7.0
-caret_completions_total{mode="inline",finish="stop"} 5.0
-caret_completions_total{mode="inline",finish="shed"} 2.0
+caret_completions_total{mode="fim",finish_reason="stop"} 7.0
+caret_completions_total{mode="inline",finish_reason="stop"} 5.0
+caret_completions_total{mode="inline",finish_reason="shed"} 2.0
 # TYPE process_start_time_seconds gauge
 process_start_time_seconds 1000.0
 """
@@ -34,7 +34,7 @@ def test_what_is_asked_for_by_labels_is_summed() -> None:
     assert samples.sum("caret_completions_total") == 14
     assert samples.sum("caret_completions_total", mode="inline") == 7
     assert samples.sum("caret_completions_total", mode="chat") == 0
-    assert samples.max("caret_completions_total", finish="stop") == 7
+    assert samples.max("caret_completions_total", finish_reason="stop") == 7
     assert samples.max("caret_nothing") is None
     assert samples.values_of("caret_completions_total", "mode") == ["fim", "inline"]
     assert samples.started_s == 1000

@@ -54,9 +54,9 @@ caret_generated_tokens_total{pool="fast",mode="inline"} 500.0
 caret_first_token_seconds_bucket{pool="fast",mode="inline",le="0.1"} 50.0
 caret_first_token_seconds_bucket{pool="fast",mode="inline",le="0.25"} 100.0
 caret_first_token_seconds_bucket{pool="fast",mode="inline",le="+Inf"} 100.0
-caret_completions_total{mode="inline",finish="stop"} 60.0
-caret_completions_total{mode="inline",finish="cancelled"} 30.0
-caret_completions_total{mode="inline",finish="superseded"} 10.0
+caret_completions_total{mode="inline",finish_reason="stop"} 60.0
+caret_completions_total{mode="inline",finish_reason="cancelled"} 30.0
+caret_completions_total{mode="inline",finish_reason="superseded"} 10.0
 caret_outcomes_total{event="shown"} 50.0
 caret_outcomes_total{event="accepted"} 10.0
 caret_outcomes_total{event="partially_accepted"} 5.0

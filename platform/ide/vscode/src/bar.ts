@@ -23,7 +23,7 @@ export class Bar implements vscode.Disposable {
 
   /** Update the item for another file or other settings. */
   look(): void {
-    const { icon, says, isWarning } = LOOKS[shown(this.status, language(), languagesOff())];
+    const { icon, says, isWarning } = LOOKS[shown(this.status, language(), disabledLanguages())];
     const text = vscode.l10n.t(says);
     const color = isWarning ? new vscode.ThemeColor("statusBarItem.warningBackground") : undefined;
     this.item.text = `$(${icon}) Caret`;
@@ -42,6 +42,6 @@ export function language(): string | undefined {
   return vscode.window.activeTextEditor?.document.languageId;
 }
 
-export function languagesOff(): readonly string[] {
-  return vscode.workspace.getConfiguration("caret").get<string[]>("languagesOff", []);
+export function disabledLanguages(): readonly string[] {
+  return vscode.workspace.getConfiguration("caret").get<string[]>("disabledLanguages", []);
 }

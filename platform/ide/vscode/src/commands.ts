@@ -2,7 +2,7 @@
 
 import * as vscode from "vscode";
 import { NEW_KEY, OWN_DATA, pageOf } from "./addresses";
-import { type Bar, language, languagesOff } from "./bar";
+import { type Bar, language, disabledLanguages } from "./bar";
 import { isKey } from "./key";
 import { choicesIn } from "./menu";
 import { sentenceFor } from "./reasons";
@@ -22,7 +22,7 @@ export function registerCommands(
     "caret.signOut": () => context.secrets.delete(SECRET),
     "caret.getKey": () => openPage(NEW_KEY),
     "caret.openConsent": () => openPage(OWN_DATA),
-    "caret.whyNot": () => tellWhyNot(server),
+    "caret.explainNoSuggestion": () => showNoSuggestionReason(server),
     "caret.toggleLanguage": toggleLanguage,
     "caret.openLog": () => vscode.window.showTextDocument(server.logFile),
     "caret.restart": () => server.restart(),
@@ -62,7 +62,7 @@ export async function greetOnce(context: vscode.ExtensionContext): Promise<void>
 export async function sayWhereConsentIsGiven(): Promise<void> {
   const open = vscode.l10n.t("My consent and data");
   const text = vscode.l10n.t(
-    "What suggestions have become is kept only of users who have agreed to telemetry in the console.",
+    "The edited text is stored only for users who consented to content capture in the console.",
   );
   if ((await vscode.window.showInformationMessage(text, open)) === open) {
     await openPage(OWN_DATA);
@@ -70,7 +70,7 @@ export async function sayWhereConsentIsGiven(): Promise<void> {
 }
 
 async function showMenu(bar: Bar): Promise<void> {
-  const situation = { status: bar.status, language: language(), languagesOff: languagesOff() };
+  const situation = { status: bar.status, language: language(), disabledLanguages: disabledLanguages() };
   const items = choicesIn(situation).map(({ icon, label, about, command }) => ({
     label: `$(${icon}) ${vscode.l10n.t(label, about ?? "")}`,
     command,
@@ -97,8 +97,8 @@ async function signIn(secrets: vscode.SecretStorage): Promise<void> {
   }
 }
 
-async function tellWhyNot(server: Server): Promise<void> {
-  const sentence = vscode.l10n.t(sentenceFor(await server.whyNot()));
+async function showNoSuggestionReason(server: Server): Promise<void> {
+  const sentence = vscode.l10n.t(sentenceFor(await server.explainNoSuggestion()));
   await vscode.window.showInformationMessage(sentence);
 }
 
@@ -109,10 +109,10 @@ async function toggleLanguage(): Promise<void> {
     return;
   }
   const configuration = vscode.workspace.getConfiguration("caret");
-  const isWorkspaces = configuration.inspect("languagesOff")?.workspaceValue !== undefined;
+  const isWorkspaces = configuration.inspect("disabledLanguages")?.workspaceValue !== undefined;
   const { Global, Workspace } = vscode.ConfigurationTarget;
   const target = isWorkspaces ? Workspace : Global;
-  await configuration.update("languagesOff", toggled(languagesOff(), here), target);
+  await configuration.update("disabledLanguages", toggled(disabledLanguages(), here), target);
 }
 
 async function openPage(page: string): Promise<void> {

@@ -60,8 +60,8 @@ async function configured(
   bar.look();
   const isOfServer = change.affectsConfiguration("caret.serverPath");
   await (isOfServer ? server.restart() : server.configure());
-  const shares = vscode.workspace.getConfiguration("caret").get("shareEdits", false);
-  if (shares && change.affectsConfiguration("caret.shareEdits")) {
+  const shares = vscode.workspace.getConfiguration("caret").get("shareAcceptedText", false);
+  if (shares && change.affectsConfiguration("caret.shareAcceptedText")) {
     await sayWhereConsentIsGiven();
   }
 }

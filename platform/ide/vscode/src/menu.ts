@@ -6,7 +6,7 @@ import { isRunning, type Status } from "./status";
 export interface Situation {
   readonly status: Status;
   readonly language: string | undefined; // of the active editor's file
-  readonly languagesOff: readonly string[];
+  readonly disabledLanguages: readonly string[];
 }
 
 export interface Choice {
@@ -24,7 +24,7 @@ export const CHOICES = {
   resume: { icon: "debug-continue", label: "Resume suggestions", command: "caret.resume" },
   enable: { icon: "check", label: "Switch on for {0}", command: "caret.toggleLanguage" },
   disable: { icon: "circle-slash", label: "Switch off for {0}", command: "caret.toggleLanguage" },
-  whyNot: { icon: "question", label: "Why no suggestion?", command: "caret.whyNot" },
+  explainNoSuggestion: { icon: "question", label: "Why no suggestion?", command: "caret.explainNoSuggestion" },
   restart: { icon: "debug-restart", label: "Restart the language server", command: "caret.restart" },
   consent: { icon: "law", label: "My consent and data", command: "caret.openConsent" },
   log: { icon: "output", label: "Open the log", command: "caret.openLog" },
@@ -39,16 +39,16 @@ export function choicesIn(situation: Situation): Choice[] {
 
 function ofRunning({ status }: Situation): Choice[] {
   if (status === "signed_out") {
-    return [CHOICES.signIn, CHOICES.getKey, CHOICES.whyNot, CHOICES.pause];
+    return [CHOICES.signIn, CHOICES.getKey, CHOICES.explainNoSuggestion, CHOICES.pause];
   }
   const turn = status === "paused" ? CHOICES.resume : CHOICES.pause;
-  return [turn, CHOICES.whyNot, CHOICES.signIn, CHOICES.signOut];
+  return [turn, CHOICES.explainNoSuggestion, CHOICES.signIn, CHOICES.signOut];
 }
 
-function ofLanguage({ language, languagesOff }: Situation): Choice[] {
+function ofLanguage({ language, disabledLanguages }: Situation): Choice[] {
   if (language === undefined) {
     return [];
   }
-  const choice = isOff(languagesOff, language) ? CHOICES.enable : CHOICES.disable;
+  const choice = isOff(disabledLanguages, language) ? CHOICES.enable : CHOICES.disable;
   return [{ ...choice, about: language }];
 }

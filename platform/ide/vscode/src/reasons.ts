@@ -13,8 +13,8 @@ export const REASONS: Readonly<Record<string, string>> = {
   statement_ended: "The statement is complete.",
   mid_line: "The cursor is in the middle of a line.",
   blank_file: "The file is empty.",
-  word_list: "No suggestion goes on from the word chosen in the list; Esc closes it.",
-  not_asked: "Nothing was asked yet.",
+  completion_list_open: "No suggestion goes on from the word chosen in the list; Esc closes it.",
+  not_requested: "Nothing was asked yet.",
   newer_keystroke: "You have typed on before the suggestion came.",
   nothing_to_suggest: "The model had nothing to suggest here.",
   overloaded: "The gateway is busy and asked to wait.",
@@ -22,7 +22,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   signed_out: "You are signed out, or the key is refused.",
   offline: "The gateway cannot be reached.",
   refused: "The gateway has refused the request; the log says why.",
-  file_gone: "The file is not known to the language server.",
+  file_closed: "The file is not known to the language server.",
 };
 
 export const SUGGESTED = "The last request brought a suggestion.";

@@ -10,10 +10,10 @@ import type { Status } from "./status";
 
 export const SECRET = "apiKey";
 const STATUS = "$/caret/status";
-const SELECTION = "$/caret/selection";
+const SELECTION_CHANGED = "$/caret/selectionChanged";
 const SIGN_IN = "$/caret/signIn";
-const WHY_NOT = "$/caret/whyNot";
-const NOT_ASKED = "not_asked";
+const EXPLAIN_NO_SUGGESTION = "$/caret/explainNoSuggestion";
+const NOT_REQUESTED = "not_requested";
 const FILES = [{ scheme: "file" }, { scheme: "untitled" }];
 
 export class Server {
@@ -59,15 +59,16 @@ export class Server {
       return;
     }
     this.selectedIn = hasSelection ? uri : undefined;
-    await this.notify(SELECTION, { uri, hasSelection });
+    await this.notify(SELECTION_CHANGED, { uri, hasSelection });
   }
 
   /** Return why there was no suggestion; null if there was one. */
-  async whyNot(): Promise<string | null> {
+  async explainNoSuggestion(): Promise<string | null> {
     if (!this.client?.isRunning()) {
-      return NOT_ASKED;
+      return NOT_REQUESTED;
     }
-    return (await this.client.sendRequest<{ reason: string | null }>(WHY_NOT, {})).reason;
+    const answer = await this.client.sendRequest<{ reason: string | null }>(EXPLAIN_NO_SUGGESTION, {});
+    return answer.reason;
   }
 
   private async begin(): Promise<void> {

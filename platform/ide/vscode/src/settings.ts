@@ -14,15 +14,15 @@ export type Inspect = (name: string) => Inspected | undefined;
 
 const WORKSPACE_MAY_SET: Readonly<Record<string, string>> = {
   enabled: "enabled",
-  inComments: "in_comments",
-  inStrings: "in_strings",
+  completeInComments: "complete_in_comments",
+  completeInStrings: "complete_in_strings",
   debounceMs: "debounce_ms",
   prefetch: "prefetch",
 };
 // A cloned repository must not decide where code and key are sent.
 const USER_ALONE_SETS: Readonly<Record<string, string>> = {
   gatewayUrl: "gateway_url",
-  shareEdits: "share_edits",
+  shareAcceptedText: "share_accepted_text",
 };
 
 export function toldSettings(inspect: Inspect): Record<string, unknown> {
@@ -33,20 +33,20 @@ export function toldSettings(inspect: Inspect): Record<string, unknown> {
   for (const [name, toldName] of Object.entries(USER_ALONE_SETS)) {
     told[toldName] = inspect(name)?.globalValue;
   }
-  told["languages_off"] = lowerCase(innermost(inspect("languagesOff")));
-  told["excluded"] = joined(inspect("excluded"));
+  told["disabled_languages"] = lowerCase(innermost(inspect("disabledLanguages")));
+  told["excluded_globs"] = joined(inspect("excludedGlobs"));
   return Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined));
 }
 
 /** Add the language to the list, or remove it if it is in the list. */
-export function toggled(languagesOff: readonly string[], language: string): string[] {
-  return isOff(languagesOff, language)
-    ? languagesOff.filter((each) => each.toLowerCase() !== language.toLowerCase())
-    : [...languagesOff, language];
+export function toggled(disabledLanguages: readonly string[], language: string): string[] {
+  return isOff(disabledLanguages, language)
+    ? disabledLanguages.filter((each) => each.toLowerCase() !== language.toLowerCase())
+    : [...disabledLanguages, language];
 }
 
-export function isOff(languagesOff: readonly string[], language: string): boolean {
-  return languagesOff.some((each) => each.toLowerCase() === language.toLowerCase());
+export function isOff(disabledLanguages: readonly string[], language: string): boolean {
+  return disabledLanguages.some((each) => each.toLowerCase() === language.toLowerCase());
 }
 
 function innermost(inspected: Inspected | undefined): unknown {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { choicesIn, type Situation } from "../src/menu";
 
-const situation: Situation = { status: "ready", language: "python", languagesOff: [] };
+const situation: Situation = { status: "ready", language: "python", disabledLanguages: [] };
 const commands = (changed: Partial<Situation>) =>
   choicesIn({ ...situation, ...changed }).map((choice) => choice.command);
 
@@ -18,12 +18,12 @@ test("without a server no command is offered that needs it", () => {
   const offered = commands({ status: "missing" });
 
   assert.equal(offered[0], "caret.restart");
-  assert.ok(!offered.includes("caret.pause") && !offered.includes("caret.whyNot"));
+  assert.ok(!offered.includes("caret.pause") && !offered.includes("caret.explainNoSuggestion"));
   assert.ok(!offered.includes("caret.openLog"));
 });
 
 test("a language that is off can be switched on", () => {
-  const offered = choicesIn({ ...situation, languagesOff: ["python"] });
+  const offered = choicesIn({ ...situation, disabledLanguages: ["python"] });
 
   assert.ok(offered.some(({ label, about }) => label === "Switch on for {0}" && about === "python"));
 });

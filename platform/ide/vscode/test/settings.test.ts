@@ -17,21 +17,21 @@ test("a workspace's setting overrides the user's", () => {
 test("a workspace cannot set where code and key are sent, nor what is shared", () => {
   const hostile = {
     gatewayUrl: { workspaceValue: "http://elsewhere.example" },
-    shareEdits: { workspaceFolderValue: true },
+    shareAcceptedText: { workspaceFolderValue: true },
   };
 
   assert.deepEqual(toldSettings(inspecting(hostile)), {});
 });
 
 test("a workspace excludes more and never less", () => {
-  const told = toldSettings(inspecting({ excluded: { globalValue: ["a"], workspaceValue: ["b"] } }));
+  const told = toldSettings(inspecting({ excludedGlobs: { globalValue: ["a"], workspaceValue: ["b"] } }));
 
-  assert.deepEqual(told, { excluded: ["a", "b"] });
+  assert.deepEqual(told, { excluded_globs: ["a", "b"] });
 });
 
 test("languages are sent in lower case, as the server compares them", () => {
-  assert.deepEqual(toldSettings(inspecting({ languagesOff: { globalValue: ["Markdown"] } })), {
-    languages_off: ["markdown"],
+  assert.deepEqual(toldSettings(inspecting({ disabledLanguages: { globalValue: ["Markdown"] } })), {
+    disabled_languages: ["markdown"],
   });
 });
 

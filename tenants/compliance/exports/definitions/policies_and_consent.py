@@ -50,7 +50,7 @@ def _layer_row(found: OverrideInForce) -> Row:
 
 
 POLICY_LAYERS: Final = Export(
-    name="policy_layers",
+    name="policy_overrides",
     version=1,
     title=gettext_noop("Policy overrides for teams and users"),
     permission=Permission.READ_OVERRIDES,

@@ -99,7 +99,7 @@ def _own_measures(asked: RowQuery, policy: TenantPolicy) -> Iterator[Row]:
         ("second factor required", second_factor),
         ("credentials withheld", policy.has_secret_filter),
         ("public code withheld", policy.has_public_code_filter),
-        ("content kept by consent", policy.telemetry is not None),
+        ("content kept by consent", policy.content_capture is not None),
         ("files kept for retrieval", bool(policy.retrieval)),
     ):
         yield "30(2)(d)", "security measure", name, "yes" if is_on else "no", _TENANT

@@ -44,7 +44,7 @@ LISTS: Final = {
     "/policies/overrides": "kind,name,version,override,author,reason,created_at",
     "/policies/versions": "version,created_at,author,reason",
     "/privacy/erasures": "user,reason,rows,requested_at,erased_at",
-    "/privacy/members": "email,name,telemetry,training,member_since",
+    "/privacy/members": "email,name,content_capture,training,member_since",
     "/privacy/receipts": "user,kind,decision,consent_text,consent_text_sha256,"
     "changed_by,created_at",
     "/privacy/withdrawals": "user,reason,items,bytes,keys,unreadable_since,deleted_at",
@@ -74,12 +74,12 @@ def fill(company: Company) -> None:
     make_invitation(company)
     make_completion(company, company.developer, finish="error", error_code="path_excluded")
     purge(tenant_id=company.tenant_id, data_class=DataClass.REPLAYS, now=now)
-    telemetry = {"wording": "tenant-1", "retention_days": 30, "training": True}
-    document = write_policy(DEFAULT_POLICY) | {"telemetry": telemetry}
+    content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
+    document = write_policy(DEFAULT_POLICY) | {"content_capture": content_capture}
     set_policy(actor=company.platform, document=document, reason="-1", now=now)
     choice = ConsentChoice(
-        UserConsent(telemetry=True, training=False),
-        frozenset({USER_WORDINGS[ConsentKind.TELEMETRY]}),
+        UserConsent(content_capture=True, training=False),
+        frozenset({USER_WORDINGS[ConsentKind.CONTENT_CAPTURE]}),
     )
     set_consent(actor=company.people[Role.OWNER].actor, choice=choice, now=now)
     subject = OverrideSubject(SubjectKind.TEAM, uuid.UUID(make_team(company)))

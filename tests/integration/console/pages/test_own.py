@@ -19,16 +19,16 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
 PAGE = "/account/my-data"
-YES = {"agrees": "on", "wording": ["telemetry-1", "training-1"]}
+YES = {"agrees": "on", "wording": ["content-capture-1", "training-1"]}
 
 
 @pytest.fixture
 def willing() -> Company:
     company = make_company("acme", ACME)
-    telemetry = {"wording": "tenant-1", "retention_days": 30, "training": True}
+    content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     set_policy(
         actor=company.platform,
-        document=write_policy(DEFAULT_POLICY) | {"telemetry": telemetry},
+        document=write_policy(DEFAULT_POLICY) | {"content_capture": content_capture},
         reason="a test",
         now=timezone.now(),
     )
@@ -44,7 +44,7 @@ def given(company: Company) -> UserConsent:
     return get_own_consent(actor=company.developer.actor).given
 
 
-@pytest.mark.parametrize("path", [PAGE, f"{PAGE}/consent/telemetry/withdraw"])
+@pytest.mark.parametrize("path", [PAGE, f"{PAGE}/consent/content_capture/withdraw"])
 def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
     assert Client().get(path)["Location"].startswith("/sign-in")
 
@@ -69,22 +69,22 @@ def test_everybody_has_the_page_and_finds_what_is_his(
 def test_who_is_asked_nothing_agrees_to_nothing(cast: Cast, sign_in: SignIn, role: Role) -> None:
     client = sign_in(cast.acme.people[role])
 
-    assert client.post(f"{PAGE}/consent/telemetry", YES).status_code == 403
-    assert client.post(f"{PAGE}/consent/telemetry/withdraw").status_code == 403
+    assert client.post(f"{PAGE}/consent/content_capture", YES).status_code == 403
+    assert client.post(f"{PAGE}/consent/content_capture/withdraw").status_code == 403
 
 
 def test_one_agrees_to_each_for_itself_and_a_receipt_is_shown(
     willing: Company, ada: Client
 ) -> None:
     shown = ada.get(PAGE).content.decode()
-    ada.post(f"{PAGE}/consent/telemetry", YES)
+    ada.post(f"{PAGE}/consent/content_capture", YES)
     first = given(willing)
     ada.post(f"{PAGE}/consent/training", YES)
 
     page = ada.get(PAGE).content.decode()
     assert "the text around the cursor" in shown
-    assert first == UserConsent(telemetry=True, training=False)
-    assert given(willing) == UserConsent(telemetry=True, training=True)
+    assert first == UserConsent(content_capture=True, training=False)
+    assert given(willing) == UserConsent(content_capture=True, training=True)
     assert page.count('data-label="Decision"') == 2
     with tenant_scope(willing.tenant_id):
         assert AuditEntry.objects.filter(action="consent.changed").count() == 2
@@ -93,15 +93,15 @@ def test_one_agrees_to_each_for_itself_and_a_receipt_is_shown(
 @pytest.mark.parametrize(
     "fields",
     [
-        {"wording": ["telemetry-1"]},
+        {"wording": ["content-capture-1"]},
         {"agrees": "on"},
-        {"agrees": "on", "wording": ["telemetry-0"]},
+        {"agrees": "on", "wording": ["content-capture-0"]},
     ],
 )
 def test_without_a_tick_or_the_wording_nothing_is_agreed_to(
     willing: Company, ada: Client, fields: dict[str, object]
 ) -> None:
-    answer = ada.post(f"{PAGE}/consent/telemetry", fields, follow=True)
+    answer = ada.post(f"{PAGE}/consent/content_capture", fields, follow=True)
 
     assert "toast-error" in answer.content.decode()
     assert given(willing) == NO_CONSENT
@@ -110,31 +110,34 @@ def test_without_a_tick_or_the_wording_nothing_is_agreed_to(
 def test_what_the_tenant_does_not_allow_is_told(cast: Cast, sign_in: SignIn) -> None:
     client = sign_in(cast.acme.developer)
 
-    answer = client.post(f"{PAGE}/consent/telemetry", YES, follow=True)
+    answer = client.post(f"{PAGE}/consent/content_capture", YES, follow=True)
 
     assert "Your organisation does not allow this" in answer.content.decode()
     assert given(cast.acme) == NO_CONSENT
 
 
 def test_training_is_withdrawn_alone_and_telemetry_with_it(willing: Company, ada: Client) -> None:
-    for kind in ("telemetry", "training"):
+    for kind in ("content_capture", "training"):
         ada.post(f"{PAGE}/consent/{kind}", YES)
 
     asked = ada.get(f"{PAGE}/consent/training/withdraw").content.decode()
     ada.post(f"{PAGE}/consent/training/withdraw")
     without_training = given(willing)
     ada.post(f"{PAGE}/consent/training", YES)
-    ada.post(f"{PAGE}/consent/telemetry/withdraw")
+    ada.post(f"{PAGE}/consent/content_capture/withdraw")
 
     assert "not part of any training data set" in asked
-    assert without_training == UserConsent(telemetry=True, training=False)
+    assert without_training == UserConsent(content_capture=True, training=False)
     assert given(willing) == NO_CONSENT
 
 
 def test_withdrawing_what_was_never_given_leaves_no_receipt(willing: Company, ada: Client) -> None:
-    assert "Nothing to withdraw" in ada.get(f"{PAGE}/consent/telemetry/withdraw").content.decode()
+    assert (
+        "Nothing to withdraw"
+        in ada.get(f"{PAGE}/consent/content_capture/withdraw").content.decode()
+    )
 
-    ada.post(f"{PAGE}/consent/telemetry/withdraw")
+    ada.post(f"{PAGE}/consent/content_capture/withdraw")
 
     with tenant_scope(willing.tenant_id):
         assert not ConsentReceipt.objects.filter(user_id=willing.developer.user_id).exists()
@@ -143,14 +146,14 @@ def test_withdrawing_what_was_never_given_leaves_no_receipt(willing: Company, ad
 def test_an_administrators_page_shows_his_own_receipts_alone(
     willing: Company, ada: Client, sign_in: SignIn
 ) -> None:
-    ada.post(f"{PAGE}/consent/telemetry", YES)
+    ada.post(f"{PAGE}/consent/content_capture", YES)
 
     page = sign_in(willing.administrator).get(PAGE).content.decode()
 
     assert "You have not consented to anything" in page
 
 
-@pytest.mark.parametrize("kind", ["x", "telemetry-1"])
+@pytest.mark.parametrize("kind", ["x", "content-capture-1"])
 def test_there_is_no_other_kind(ada: Client, kind: str) -> None:
     assert ada.post(f"{PAGE}/consent/{kind}", YES).status_code == 404
     assert ada.get(f"{PAGE}/consent/{kind}/withdraw").status_code == 404

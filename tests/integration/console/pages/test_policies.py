@@ -115,7 +115,7 @@ def test_the_form_as_it_is_shown_changes_nothing(company: Company, alice: Client
         company,
         models=["m1"],
         regions=[],
-        telemetry={"wording": "tenant-1", "retention_days": 12, "training": True},
+        content_capture={"consent_text": "tenant-1", "retention_days": 12, "training": True},
         limits={"key": {"per_minute": 5, "burst": 2}, "tokens_per_day": {"fast": 1000}},
         retention_days={"usage_records": 90},
         max_key_lifetime_days=30,
@@ -200,7 +200,7 @@ def test_without_a_reason_nothing_is_saved_and_the_draft_is_kept(
         ("max_concurrent_completions", "0"),
         ("max_concurrent_completions", "many"),
         ("limits_user_burst", ""),
-        ("telemetry_retention_days", "400"),
+        ("content_capture_retention_days", "400"),
         ("retention_days_usage_records", "3"),
         ("max_key_lifetime_days", "-1"),
         ("isolation", "none"),
@@ -212,7 +212,8 @@ def test_bad_values_are_told_beside_their_field_and_kept(
     company: Company, alice: Client, field: str, value: str
 ) -> None:
     answer = reviewed(
-        alice, **{"models_which": "only", "retrieval": "keep me", field: value, "telemetry": "on"}
+        alice,
+        **{"models_which": "only", "retrieval": "keep me", field: value, "content_capture": "on"},
     )
 
     page = answer.content.decode()

@@ -24,7 +24,7 @@ from tests.integration.console.pages.queries import few_queries
 from tests.integration.console.pages.step_up import confirmed
 
 CONSENT = ("/privacy", "/privacy/receipts", "/privacy/withdrawals")
-READ = frozenset({"telemetry-1", "training-1"})
+READ = frozenset({"content-capture-1", "training-1"})
 
 
 @pytest.fixture
@@ -34,14 +34,14 @@ def company() -> Company:
 
 @pytest.fixture
 def willing(company: Company) -> Company:
-    telemetry = {"wording": "tenant-1", "retention_days": 30, "training": True}
+    content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     set_policy(
         actor=company.administrator.actor,
-        document=write_policy(DEFAULT_POLICY) | {"telemetry": telemetry},
+        document=write_policy(DEFAULT_POLICY) | {"content_capture": content_capture},
         reason="a test",
         now=timezone.now(),
     )
-    choice = ConsentChoice(UserConsent(telemetry=True, training=False), READ)
+    choice = ConsentChoice(UserConsent(content_capture=True, training=False), READ)
     set_consent(actor=company.developer.actor, choice=choice, now=timezone.now())
     return company
 
@@ -100,15 +100,15 @@ def test_the_tenants_switch_goes_by_a_review_and_leaves_a_receipt(
 ) -> None:
     fields = fields_of(alice.get("/privacy/content-capture").content.decode())
     review = alice.post(
-        "/privacy/content-capture", fields | {"telemetry": "on", "retention_days": "9"}
+        "/privacy/content-capture", fields | {"content_capture": "on", "retention_days": "9"}
     )
     draft = fields_of(review.content.decode())
     answer = alice.post("/policies/review", draft | {"step": "save", "reason": "Quality"})
 
-    telemetry = find_policy(tenant_id=company.tenant_id).policy.telemetry
+    content_capture = find_policy(tenant_id=company.tenant_id).policy.content_capture
     assert answer["Location"] == "/privacy"
-    assert telemetry is not None
-    assert (telemetry.retention_days, telemetry.training) == (9, False)
+    assert content_capture is not None
+    assert (content_capture.retention_days, content_capture.training) == (9, False)
     page = alice.get("/privacy").content.decode()
     assert company.administrator.email in page
 
@@ -116,7 +116,7 @@ def test_the_tenants_switch_goes_by_a_review_and_leaves_a_receipt(
 def test_a_draft_of_the_switch_comes_back_from_its_review(alice: Client) -> None:
     fields = fields_of(alice.get("/privacy/content-capture").content.decode())
     review = alice.post(
-        "/privacy/content-capture", fields | {"telemetry": "on", "retention_days": "9"}
+        "/privacy/content-capture", fields | {"content_capture": "on", "retention_days": "9"}
     )
 
     page = alice.post(
@@ -132,7 +132,9 @@ def test_a_draft_of_the_switch_comes_back_from_its_review(alice: Client) -> None
 def test_a_wrong_switch_is_told_and_saves_nothing(
     company: Company, alice: Client, wrong: dict[str, str]
 ) -> None:
-    fields = fields_of(alice.get("/privacy/content-capture").content.decode()) | {"telemetry": "on"}
+    fields = fields_of(alice.get("/privacy/content-capture").content.decode()) | {
+        "content_capture": "on"
+    }
 
     answer = alice.post("/privacy/content-capture", fields | wrong)
 

@@ -270,11 +270,11 @@ def test_a_file_of_the_size_that_is_promised_fits_in_a_request(alice: Client) ->
 
 
 def test_days_that_the_policy_says_are_shown_as_its_own(company: Company, alice: Client) -> None:
-    telemetry = {"wording": TENANT_CONSENT_TEXT, "retention_days": 7, "training": False}
+    content_capture = {"consent_text": TENANT_CONSENT_TEXT, "retention_days": 7, "training": False}
     held = write_policy(get_policy(actor=company.platform).policy)
     set_policy(
         actor=company.platform,
-        document=held | {"telemetry": telemetry},
+        document=held | {"content_capture": content_capture},
         reason="A week",
         now=timezone.now(),
     )

@@ -170,20 +170,20 @@ def reviewed(client: Client, company: Company, **fields: object) -> Any:
     return client.post("/policies/review", form | {"step": "save", "reason": "Leaner"})
 
 
-KEPT = {"wording": "tenant-1", "retention_days": 30, "training": False}
+KEPT = {"consent_text": "tenant-1", "retention_days": 30, "training": False}
 
 
 def test_a_policy_that_shrinks_what_is_kept_is_confirmed(company: Company, client: Client) -> None:
-    version = put_in_force(company, telemetry=KEPT)
+    version = put_in_force(company, content_capture=KEPT)
 
-    answer = reviewed(client, company, telemetry=KEPT | {"retention_days": 7})
+    answer = reviewed(client, company, content_capture=KEPT | {"retention_days": 7})
     held = get_policy(actor=company.platform).version
     carried_on(client, company, answer)
 
     assert held == version
-    telemetry = get_policy(actor=company.platform).policy.telemetry
-    assert telemetry is not None
-    assert telemetry.retention_days == 7
+    content_capture = get_policy(actor=company.platform).policy.content_capture
+    assert content_capture is not None
+    assert content_capture.retention_days == 7
 
 
 def test_a_policy_that_destroys_nothing_is_saved_at_once(company: Company, client: Client) -> None:
@@ -194,14 +194,14 @@ def test_a_policy_that_destroys_nothing_is_saved_at_once(company: Company, clien
 
 
 def test_undoing_what_let_content_be_kept_is_confirmed(company: Company, client: Client) -> None:
-    version = put_in_force(company, telemetry=KEPT)
+    version = put_in_force(company, content_capture=KEPT)
 
     answer = client.post(f"/policies/versions/{version}/undo")
     held = get_policy(actor=company.platform).version
     carried_on(client, company, answer)
 
     assert held == version
-    assert get_policy(actor=company.platform).policy.telemetry is None
+    assert get_policy(actor=company.platform).policy.content_capture is None
 
 
 def test_undoing_what_destroys_nothing_is_done_at_once(company: Company, client: Client) -> None:

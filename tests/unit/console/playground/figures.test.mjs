@@ -10,7 +10,7 @@ const TEXTS = {
   empty: "Nothing to add.",
   retry: "In {seconds} s.",
 };
-const done = (finish, cut = "") => ({ type: "done", finish, meta: { filter_reason: cut } });
+const done = (finish, cut = "") => ({ type: "done", finish_reason: finish, meta: { filter_reason: cut } });
 
 for (const [name, frame, text, outcome, sentences] of [
   ["text that ended well", done("stop"), "a", "shown", ["Stopped."]],

@@ -30,7 +30,7 @@ test("the other files are context, without empty ones", () => {
   assert.deepEqual(asked({ active: 1 }).files.map((file) => file.path), ["a.py"]);
 });
 
-test("it asks what its prompt was made of", () => assert.equal(asked({}).explain, true));
+test("it asks what its prompt was made of", () => assert.equal(asked({}).include_prompt_segments, true));
 
 test("what is too long is cut far from the cursor", () => {
   const half = MAX_TEXT_CHARS + 10;

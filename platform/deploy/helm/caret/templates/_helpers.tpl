@@ -86,7 +86,7 @@ tolerations:
 - {name: CARET_CONSOLE_URL, value: "https://{{ .Values.console.host }}"}
 - {name: CARET_GATEWAY_URL, value: "https://{{ .Values.gateway.host }}"}
 - {name: CARET_GATEWAY_METRICS_URLS, value: {{ include "caret.gatewayMetrics" . | quote }}}
-- {name: CARET_CONTENT_STORAGE, value: {{ .Values.stores.telemetry | quote }}}
+- {name: CARET_CONTENT_STORAGE, value: {{ .Values.stores.content | quote }}}
 - {name: CARET_EXPORT_STORAGE, value: {{ .Values.stores.exports | quote }}}
 - {name: CARET_TOMBSTONE_STORAGE, value: {{ .Values.stores.destroyedKeys | quote }}}
 {{- range $setting, $key := .Values.secrets.optional }}
