@@ -12,7 +12,7 @@ LOAD = ("--requests-per-s", "2000", "--hit-rate", "0.98")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_the_table_fits_into_eighty_columns(
+def test_the_table_fits_into_80_columns(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -25,7 +25,7 @@ def test_the_table_fits_into_eighty_columns(
     assert not any("…" in line for line in lines)
 
 
-def test_json_says_what_the_table_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_contains_the_figures_of_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     main([*LOAD, "--json"])
 
     plan = json.loads(capsys.readouterr().out)
@@ -33,7 +33,7 @@ def test_json_says_what_the_table_says(capsys: pytest.CaptureFixture[str]) -> No
     assert plan["figures"]["hit_rate"] == 0.98
 
 
-def test_an_option_wins_over_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_overrides_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "figures.json"
     file.write_text('{"requests_per_s": 10, "hit_rate": 0.5, "num_gpus": 9}')
 
@@ -43,13 +43,13 @@ def test_an_option_wins_over_the_file(tmp_path: Path, capsys: pytest.CaptureFixt
     assert (figures["requests_per_s"], figures["hit_rate"], figures["num_gpus"]) == (10, 0.9, 9)
 
 
-def test_tokens_a_day_are_a_load(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_load_may_be_given_as_tokens_per_day(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--tokens-per-day", "864000", "--output-tokens", "10", "--json"])
 
     assert json.loads(capsys.readouterr().out)["figures"]["requests_per_s"] == 1
 
 
-def test_the_plot_is_an_image_with_axes_units_and_a_dark_side(tmp_path: Path) -> None:
+def test_the_plot_has_axes_units_and_dark_colours(tmp_path: Path) -> None:
     file = tmp_path / "plot.svg"
 
     main([*LOAD, "--svg", str(file)])
@@ -73,7 +73,7 @@ def test_the_curve_stays_within_the_frame(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ((), "No load is known"),
         (("--requests-per-s", "-1"), "requests_per_s is -1"),
@@ -83,18 +83,18 @@ def test_the_curve_stays_within_the_frame(tmp_path: Path) -> None:
         ((*LOAD, "--svg", "/nowhere/plot.svg"), "cannot be written"),
     ],
 )
-def test_nonsense_is_refused_in_one_sentence(
-    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+def test_invalid_arguments_are_rejected_with_one_line(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["manage.py", "capacity", *arguments]) == 2
 
-    told = capsys.readouterr()
-    assert said in told.err
-    assert told.err.count("\n") == 1
-    assert told.out == ""
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
 
 
-def test_half_a_gpu_is_refused(tmp_path: Path) -> None:
+def test_a_fractional_number_of_gpus_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     file.write_text('{"requests_per_s": 10, "num_gpus": 1.5}')
 

@@ -24,14 +24,14 @@ caret_generated_tokens_total{pool="fast"} 1600
 """
 
 
-def test_figures_come_from_a_json_object(tmp_path: Path) -> None:
+def test_inputs_are_read_from_a_json_object(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     file.write_text('{"hit_rate": 0.9, "requests_per_s": 12}')
 
     assert from_file(file) == {"hit_rate": 0.9, "requests_per_s": 12}
 
 
-def test_a_benchmark_s_cold_prompts_give_rate_and_overhead(tmp_path: Path) -> None:
+def test_cold_prompts_of_a_benchmark_give_prefill_rate_and_overhead(tmp_path: Path) -> None:
     """The prompts take 7 ms plus 0.1 ms a token."""
     file = tmp_path / "lines.json"
     lines = [
@@ -47,7 +47,7 @@ def test_a_benchmark_s_cold_prompts_give_rate_and_overhead(tmp_path: Path) -> No
     assert found["overhead_ms"] == pytest.approx(7)
 
 
-def test_a_benchmark_s_figure_of_our_name_counts(tmp_path: Path) -> None:
+def test_a_benchmark_figure_named_like_an_input_is_used(tmp_path: Path) -> None:
     file = tmp_path / "lines.json"
     file.write_text(
         '{"benchmark": "typing", "figure": "hit_rate", "value": 0.94}\n'
@@ -60,7 +60,7 @@ def test_a_benchmark_s_figure_of_our_name_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "no json", "[1]", '{"hit_rate": "much"}', '{"hit_rat": 0.9}', '{"hit_rate": true}']
 )
-def test_a_file_of_something_else_is_refused(text: str, tmp_path: Path) -> None:
+def test_a_file_in_another_format_is_rejected(text: str, tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     file.write_text(text)
 
@@ -68,12 +68,12 @@ def test_a_file_of_something_else_is_refused(text: str, tmp_path: Path) -> None:
         from_file(file)
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
         from_file(tmp_path / "missing.json")
 
 
-def test_a_gateway_s_counters_give_load_and_ratios() -> None:
+def test_gateway_counters_give_load_and_ratios() -> None:
     after = totals([GATEWAY])
     before = totals(['caret_completions_total{finish="stop"} 20\n'])
 
@@ -89,7 +89,7 @@ def test_a_gateway_s_counters_give_load_and_ratios() -> None:
     )
 
 
-def test_an_engine_s_counters_give_its_rates() -> None:
+def test_engine_counters_give_its_rates() -> None:
     after = totals(
         [
             "vllm:prompt_tokens_total 10000\nvllm:prefix_cache_hits_total 4000\n"
@@ -103,18 +103,18 @@ def test_an_engine_s_counters_give_its_rates() -> None:
     assert found == {"prefill_tokens_per_s": 12_000, "stream_tokens_per_s": 100}
 
 
-def test_a_quiet_gateway_tells_nothing() -> None:
+def test_an_idle_gateway_gives_no_inputs() -> None:
     nothing = totals(["caret_completions_total 0\n"])
 
     assert from_metrics(nothing, nothing, seconds=10) == {}
 
 
-def test_what_is_no_page_of_metrics_is_refused() -> None:
+def test_a_page_without_metrics_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="no Prometheus metrics"):
         totals(["<html>Not here</html>"])
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "http://127.0.0.1:1/metrics", "127.0.0.1"])
-def test_an_address_where_nobody_answers_is_refused(url: str) -> None:
+def test_an_unreachable_address_is_rejected(url: str) -> None:
     with pytest.raises(InvalidInput, match=url):
         read_metrics([url], during_s=0.001)

@@ -19,7 +19,7 @@ class Gateway:
     """
 
     def __init__(self) -> None:
-        self.heard: list[Frame] = []
+        self.received: list[Frame] = []
         self.headers: list[dict[str, str]] = []
         self.sockets: list[ServerConnection] = []
         self.refusal: int | None = None
@@ -29,24 +29,24 @@ class Gateway:
     async def serve(self, socket: ServerConnection) -> None:
         self.sockets.append(socket)
         async for text in socket:
-            self.heard.append(frame := json.loads(text))
+            self.received.append(frame := json.loads(text))
             if frame["type"] == "complete" and self.suggestion is not None:
-                await self.answers(frame["id"], self.suggestion)
+                await self.respond(frame["id"], self.suggestion)
 
     def check(self, socket: ServerConnection, request: Request) -> Response | None:
         self.headers.append(dict(request.headers.raw_items()))
         return None if self.refusal is None else socket.respond(self.refusal, "no\n")
 
-    async def says(self, **frame: Any) -> None:
+    async def send(self, **frame: Any) -> None:
         await self.sockets[-1].send(json.dumps(frame))
 
-    async def answers(self, id: str, text: str) -> None:
-        await self.says(type="delta", id=id, text=text)
+    async def respond(self, id: str, text: str) -> None:
+        await self.send(type="delta", id=id, text=text)
         meta = {"request_id": f"request-{id}"}
-        await self.says(type="done", id=id, finish="stop", meta=meta)
+        await self.send(type="done", id=id, finish="stop", meta=meta)
 
-    def told(self, event: str) -> list[Frame]:
-        return [frame for frame in self.heard if frame.get("event") == event]
+    def outcomes(self, event: str) -> list[Frame]:
+        return [frame for frame in self.received if frame.get("event") == event]
 
 
 @asynccontextmanager

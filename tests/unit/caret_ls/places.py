@@ -5,7 +5,7 @@ from typing import Any
 from caret_ls.completion_context import CompletionContext
 
 
-def place_in(text: str, *, uri: str = "file:///shop/a.py", **more: Any) -> CompletionContext:
+def context_at(text: str, *, uri: str = "file:///shop/a.py", **more: Any) -> CompletionContext:
     """Return the context with the cursor at `|`."""
     prefix, _, suffix = text.partition("|")
     fields: dict[str, Any] = {

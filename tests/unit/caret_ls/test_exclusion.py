@@ -19,16 +19,16 @@ paths = st.lists(
 
 
 @given(st.lists(globs, max_size=3), paths)
-def test_it_is_what_the_gateway_decides(every: list[str], path: str) -> None:
-    policy = make_policy(content_exclusion={"*": tuple(every)})
+def test_any_glob_is_matched_as_at_the_gateway(patterns: list[str], path: str) -> None:
+    policy = make_policy(content_exclusion={"*": tuple(patterns)})
 
     decided = contract.is_excluded(policy, repository="", path=path)
 
-    assert is_excluded(path, every) is decided
+    assert is_excluded(path, patterns) is decided
 
 
 @pytest.mark.parametrize(("glob", "path", "excluded"), EXCLUSION_CASES)
-def test_a_glob_excludes_what_it_excludes_at_the_gateway(
+def test_each_example_glob_is_matched_as_at_the_gateway(
     glob: str, path: str, excluded: bool
 ) -> None:
     assert is_excluded(path, [glob]) is excluded

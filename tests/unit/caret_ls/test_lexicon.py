@@ -31,6 +31,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("language", "prefix", "region"), CASES)
-def test_where_a_cursor_stands(language: str, prefix: str, region: SyntaxRegion) -> None:
+def test_the_region_at_the_cursor_is_detected(
+    language: str, prefix: str, region: SyntaxRegion
+) -> None:
     assert region_at(language, prefix) is region
     assert region_at(language, prefix.replace("\n", "\r\n")) is region

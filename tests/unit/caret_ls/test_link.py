@@ -1,4 +1,4 @@
-"""The link, with a fake gateway that has a real WebSocket server."""
+"""The gateway connection, with a fake gateway that has a real WebSocket server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,10 +12,10 @@ from caret_ls.frames import Frame
 from caret_ls.gateway_connection import Address, ConnectionState, GatewayConnection, RequestEnded
 from tests.fakes.polling import until
 from tests.unit.caret_ls.gateways import Gateway, gateway
-from tests.unit.caret_ls.provider_harness import TurnedClock
+from tests.unit.caret_ls.provider_harness import ManualClock
 
 
-class Told:
+class Recorder:
     def __init__(self) -> None:
         self.states: list[ConnectionState] = []
         self.frames: list[Frame] = []
@@ -28,107 +28,113 @@ class Told:
 
 
 @asynccontextmanager
-async def linked(
+async def connected(
     made: Gateway, clock: LoopClock | None = None
-) -> AsyncIterator[tuple[GatewayConnection, Told]]:
-    told = Told()
-    link = GatewayConnection(told, Backoff(lambda: 0.0), clock or SystemLoopClock(), tick_s=0.01)
+) -> AsyncIterator[tuple[GatewayConnection, Recorder]]:
+    recorder = Recorder()
+    link = GatewayConnection(
+        recorder, Backoff(lambda: 0.0), clock or SystemLoopClock(), tick_s=0.01
+    )
     running = asyncio.create_task(link.run())
     link.set_address(Address(made.url, "cpk_live_secret", "Neovim 0.12"))
     try:
-        yield link, told
+        yield link, recorder
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
 
 async def read(link: GatewayConnection, id: str) -> list[Frame]:
-    async with link.request({"type": "complete", "id": id}) as answers:
-        return [answer async for answer in answers]
+    async with link.request({"type": "complete", "id": id}) as frames:
+        return [frame async for frame in frames]
 
 
-async def test_it_says_who_it_is_and_asks() -> None:
-    async with gateway() as made, linked(made) as (link, told):
-        await until(lambda: told.states == [ConnectionState.CONNECTED])
-        asked = asyncio.create_task(read(link, "1"))
-        await until(lambda: len(made.heard) == 1)
-        await made.says(type="delta", id="1", text="a")
-        await made.says(type="delta", id="other", text="b")
-        await made.says(type="done", id="1", finish="stop")
-        answers = await asked
+async def test_a_request_is_sent_with_the_key_and_the_editor_and_gets_its_frames() -> None:
+    async with gateway() as made, connected(made) as (link, recorder):
+        await until(lambda: recorder.states == [ConnectionState.CONNECTED])
+        request = asyncio.create_task(read(link, "1"))
+        await until(lambda: len(made.received) == 1)
+        await made.send(type="delta", id="1", text="a")
+        await made.send(type="delta", id="other", text="b")
+        await made.send(type="done", id="1", finish="stop")
+        frames = await request
 
-    assert [answer["type"] for answer in answers] == ["delta", "done"]
+    assert [frame["type"] for frame in frames] == ["delta", "done"]
     (headers,) = made.headers
     assert headers["Authorization"] == "Bearer cpk_live_secret"
     assert headers["X-Caret-Editor"] == "Neovim 0.12"
-    assert made.heard == [{"type": "complete", "id": "1"}]
+    assert made.received == [{"type": "complete", "id": "1"}]
 
 
-async def test_leaving_early_takes_it_back() -> None:
-    async with gateway() as made, linked(made) as (link, told):
-        await until(lambda: told.states == [ConnectionState.CONNECTED])
-        asked = asyncio.create_task(read(link, "1"))
-        await until(lambda: len(made.heard) == 1)
-        asked.cancel()
-        await until(lambda: len(made.heard) == 2)
+async def test_leaving_a_request_early_cancels_it() -> None:
+    async with gateway() as made, connected(made) as (link, recorder):
+        await until(lambda: recorder.states == [ConnectionState.CONNECTED])
+        request = asyncio.create_task(read(link, "1"))
+        await until(lambda: len(made.received) == 1)
+        request.cancel()
+        await until(lambda: len(made.received) == 2)
 
-    assert made.heard[1] == {"type": "cancel", "id": "1"}
+    assert made.received[1] == {"type": "cancel", "id": "1"}
 
 
-async def test_an_error_ends_it_with_its_code() -> None:
-    async with gateway() as made, linked(made) as (link, told):
-        await until(lambda: told.states == [ConnectionState.CONNECTED])
-        asked = asyncio.create_task(read(link, "1"))
-        await until(lambda: len(made.heard) == 1)
-        await made.says(type="error", id="1", code="rate_limited", message="", retry_after_s=2.5)
+async def test_an_error_frame_ends_the_request_with_its_code() -> None:
+    async with gateway() as made, connected(made) as (link, recorder):
+        await until(lambda: recorder.states == [ConnectionState.CONNECTED])
+        request = asyncio.create_task(read(link, "1"))
+        await until(lambda: len(made.received) == 1)
+        await made.send(type="error", id="1", code="rate_limited", message="", retry_after_s=2.5)
         with pytest.raises(RequestEnded) as caught:
-            await asked
+            await request
 
     assert (caught.value.code, caught.value.retry_after_s) == ("rate_limited", 2.5)
-    assert len(made.heard) == 1, "an ended request must not be cancelled"
+    assert len(made.received) == 1, "an ended request must not be cancelled"
 
 
-async def test_what_answers_nothing_is_told() -> None:
-    async with gateway() as made, linked(made) as (_link, told):
-        await until(lambda: told.states == [ConnectionState.CONNECTED])
-        await made.says(type="policy", repository="", excluded=[], modes=[])
+async def test_frames_without_a_request_go_to_the_listener() -> None:
+    async with gateway() as made, connected(made) as (_link, recorder):
+        await until(lambda: recorder.states == [ConnectionState.CONNECTED])
+        await made.send(type="policy", repository="", excluded=[], modes=[])
         await made.sockets[0].send("no json")
-        await until(lambda: len(told.frames) == 2)
+        await until(lambda: len(recorder.frames) == 2)
 
-    assert [frame.get("type") for frame in told.frames] == ["policy", None]
+    assert [frame.get("type") for frame in recorder.frames] == ["policy", None]
 
 
-async def test_when_the_gateway_goes_it_ends_and_comes_back() -> None:
-    async with gateway() as made, linked(made) as (link, told):
-        await until(lambda: told.states == [ConnectionState.CONNECTED])
-        asked = asyncio.create_task(read(link, "1"))
-        await until(lambda: len(made.heard) == 1)
+async def test_a_lost_connection_ends_requests_and_is_opened_again() -> None:
+    async with gateway() as made, connected(made) as (link, recorder):
+        await until(lambda: recorder.states == [ConnectionState.CONNECTED])
+        request = asyncio.create_task(read(link, "1"))
+        await until(lambda: len(made.received) == 1)
         await made.sockets[0].close(1001)
         with pytest.raises(RequestEnded, match="offline"):
-            await asked
-        await until(lambda: told.states[-1] is ConnectionState.CONNECTED and len(made.sockets) == 2)
+            await request
+        await until(
+            lambda: recorder.states[-1] is ConnectionState.CONNECTED and len(made.sockets) == 2
+        )
 
-    assert told.states[:3] == [
+    assert recorder.states[:3] == [
         ConnectionState.CONNECTED,
         ConnectionState.OFFLINE,
         ConnectionState.CONNECTED,
     ]
 
 
-async def test_after_an_hour_s_sleep_it_connects_anew() -> None:
-    clock = TurnedClock()
-    async with gateway() as made, linked(made, clock) as (_link, told):
-        await until(lambda: told.states == [ConnectionState.CONNECTED])
+async def test_the_connection_is_reopened_after_the_machine_slept() -> None:
+    clock = ManualClock()
+    async with gateway() as made, connected(made, clock) as (_link, recorder):
+        await until(lambda: recorder.states == [ConnectionState.CONNECTED])
         await asyncio.sleep(0.05)
         before = len(made.sockets)
         clock.slept_s = 3_600.0
-        await until(lambda: len(made.sockets) == 2 and told.states[-1] is ConnectionState.CONNECTED)
+        await until(
+            lambda: len(made.sockets) == 2 and recorder.states[-1] is ConnectionState.CONNECTED
+        )
 
     assert before == 1
 
 
-async def test_without_a_connection_nothing_can_be_asked() -> None:
-    link = GatewayConnection(Told(), Backoff(lambda: 0.0), SystemLoopClock())
+async def test_a_request_without_a_connection_fails() -> None:
+    link = GatewayConnection(Recorder(), Backoff(lambda: 0.0), SystemLoopClock())
 
     with pytest.raises(RequestEnded, match="offline"):
         await read(link, "1")
@@ -136,81 +142,81 @@ async def test_without_a_connection_nothing_can_be_asked() -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_a_refused_key_is_signed_out(status: int) -> None:
+async def test_a_rejected_key_is_unauthenticated_and_not_retried(status: int) -> None:
     async with gateway() as made:
         made.refusal = status
-        async with linked(made) as (link, told):
-            await until(lambda: told.states == [ConnectionState.UNAUTHENTICATED])
+        async with connected(made) as (link, recorder):
+            await until(lambda: recorder.states == [ConnectionState.UNAUTHENTICATED])
             made.refusal = None
             link.set_address(Address(made.url, "cpk_live_other"))
-            await until(lambda: told.states[-1] is ConnectionState.CONNECTED)
+            await until(lambda: recorder.states[-1] is ConnectionState.CONNECTED)
 
     assert len(made.headers) == 2, "a rejected key must not be tried repeatedly"
 
 
-async def test_a_key_that_was_refused_is_tried_again_when_asked_to() -> None:
+async def test_a_rejected_key_is_tried_again_when_the_address_is_set() -> None:
     async with gateway() as made:
         made.refusal = 401
-        async with linked(made) as (link, told):
-            await until(lambda: told.states == [ConnectionState.UNAUTHENTICATED])
+        async with connected(made) as (link, recorder):
+            await until(lambda: recorder.states == [ConnectionState.UNAUTHENTICATED])
             made.refusal = None
             link.set_address(Address(made.url, "cpk_live_secret", "Neovim 0.12"))
-            await until(lambda: told.states[-1] is ConnectionState.CONNECTED)
+            await until(lambda: recorder.states[-1] is ConnectionState.CONNECTED)
 
     assert len(made.headers) == 2
 
 
-async def test_a_revoked_key_is_signed_out() -> None:
-    async with gateway() as made, linked(made) as (_link, told):
-        await until(lambda: told.states == [ConnectionState.CONNECTED])
+async def test_a_revoked_key_is_unauthenticated() -> None:
+    async with gateway() as made, connected(made) as (_link, recorder):
+        await until(lambda: recorder.states == [ConnectionState.CONNECTED])
         await made.sockets[0].close(4401)
-        await until(lambda: len(told.states) == 2)
+        await until(lambda: len(recorder.states) == 2)
 
-    assert told.states[1] is ConnectionState.UNAUTHENTICATED
+    assert recorder.states[1] is ConnectionState.UNAUTHENTICATED
 
 
-async def test_a_gateway_that_fails_is_tried_again() -> None:
+async def test_a_failing_gateway_is_tried_again() -> None:
     async with gateway() as made:
         made.refusal = 503
-        async with linked(made) as (_link, told):
+        async with connected(made) as (_link, recorder):
             await until(lambda: len(made.headers) == 2)
             made.refusal = None
-            await until(lambda: told.states[-1] is ConnectionState.CONNECTED)
+            await until(lambda: recorder.states[-1] is ConnectionState.CONNECTED)
 
-    assert set(told.states[:-1]) == {ConnectionState.OFFLINE}
+    assert set(recorder.states[:-1]) == {ConnectionState.OFFLINE}
 
 
-async def test_without_a_key_it_is_signed_out_and_goes_nowhere() -> None:
-    async with gateway() as made, linked(made) as (link, told):
-        await until(lambda: told.states == [ConnectionState.CONNECTED])
+async def test_without_a_key_the_connection_is_unauthenticated_and_not_reopened() -> None:
+    async with gateway() as made, connected(made) as (link, recorder):
+        await until(lambda: recorder.states == [ConnectionState.CONNECTED])
         link.set_address(None)
-        await until(lambda: told.states[-1] is ConnectionState.UNAUTHENTICATED)
+        await until(lambda: recorder.states[-1] is ConnectionState.UNAUTHENTICATED)
 
     assert len(made.sockets) == 1
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://[", "https://127.0.0.1:1"])
-async def test_where_there_is_no_gateway_it_is_offline(url: str) -> None:
-    told = Told()
-    link = GatewayConnection(told, Backoff(lambda: 0.0), SystemLoopClock())
+async def test_an_unreachable_gateway_is_offline(url: str) -> None:
+    recorder = Recorder()
+    link = GatewayConnection(recorder, Backoff(lambda: 0.0), SystemLoopClock())
     running = asyncio.create_task(link.run())
     link.set_address(Address(url, "key"))
     try:
-        await until(lambda: len(told.states) >= 2)
+        await until(lambda: len(recorder.states) >= 2)
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
-    assert set(told.states[1:]) == {ConnectionState.OFFLINE}
+    assert set(recorder.states[1:]) == {ConnectionState.OFFLINE}
 
 
-async def test_a_proxy_that_cannot_be_used_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unusable_proxy_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", "socks5://127.0.0.1:1")
-    told = Told()
-    link = GatewayConnection(told, Backoff(lambda: 0.0), SystemLoopClock())
+    recorder = Recorder()
+    link = GatewayConnection(recorder, Backoff(lambda: 0.0), SystemLoopClock())
     running = asyncio.create_task(link.run())
     link.set_address(Address("https://gateway.example", "key"))
-    await until(lambda: ConnectionState.OFFLINE in told.states)
+    await until(lambda: ConnectionState.OFFLINE in recorder.states)
     await asyncio.sleep(0)
     is_running = not running.done()
     running.cancel()
@@ -219,5 +225,5 @@ async def test_a_proxy_that_cannot_be_used_is_offline(monkeypatch: pytest.Monkey
     assert is_running
 
 
-def test_a_key_is_not_in_what_is_shown_of_an_address() -> None:
+def test_the_repr_of_an_address_does_not_contain_the_key() -> None:
     assert "secret" not in repr(Address("http://a", "secret"))

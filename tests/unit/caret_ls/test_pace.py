@@ -16,44 +16,44 @@ def wait_ms(pace: TypingRate, now_s: float, **more: bool) -> float:
     return round(pace.delay_s(now_s, **place) * 1000, 3)
 
 
-def test_a_slow_typist_is_waited_for_as_long_as_is_usual() -> None:
+def test_the_delay_for_a_slow_typist_is_the_minimum() -> None:
     pace, now_s = typed(5.0)
 
     assert wait_ms(pace, now_s) == MIN_WAIT_MS
 
 
-def test_what_has_passed_since_the_key_counts() -> None:
+def test_time_since_the_last_key_shortens_the_delay() -> None:
     pace, now_s = typed(5.0)
 
     assert wait_ms(pace, now_s + 0.05) == 25
     assert wait_ms(pace, now_s + 0.2) == 0
 
 
-def test_a_fast_typist_is_waited_for_until_he_slows_down() -> None:
+def test_the_delay_for_a_fast_typist_covers_the_gap_between_keys() -> None:
     pace, now_s = typed(0.18)
 
     assert wait_ms(pace, now_s) == pytest.approx(135)
 
 
-def test_a_pause_to_think_says_nothing_about_typing() -> None:
+def test_a_long_pause_does_not_change_the_typing_rate() -> None:
     pace, now_s = typed(0.2, keys=6)
     pace.on_keystroke(now_s + 30)
 
     assert wait_ms(pace, now_s + 30) == pytest.approx(150)
 
 
-@pytest.mark.parametrize("how", ["is_invoked", "is_fresh_line"])
-def test_some_are_not_waited_for(how: str) -> None:
+@pytest.mark.parametrize("option", ["is_invoked", "is_fresh_line"])
+def test_invoked_requests_and_fresh_lines_are_not_delayed(option: str) -> None:
     pace, now_s = typed(0.18)
 
-    assert wait_ms(pace, now_s, **{how: True}) == 0
+    assert wait_ms(pace, now_s, **{option: True}) == 0
 
 
-def test_before_the_first_key_there_is_nothing_to_wait_for() -> None:
+def test_there_is_no_delay_before_the_first_key() -> None:
     assert wait_ms(TypingRate(), 100.0) == 0
 
 
-def test_slow_answers_are_asked_for_less_often() -> None:
+def test_slow_responses_increase_the_delay() -> None:
     pace, now_s = typed(5.0)
     for _ in range(8):
         pace.on_answer(300.0)
@@ -61,7 +61,7 @@ def test_slow_answers_are_asked_for_less_often() -> None:
     assert wait_ms(pace, now_s) == MIN_WAIT_MS + 150
 
 
-def test_usual_answers_change_nothing() -> None:
+def test_usual_responses_do_not_change_the_delay() -> None:
     pace, now_s = typed(5.0)
     for _ in range(8):
         pace.on_answer(100.0)
@@ -69,7 +69,7 @@ def test_usual_answers_change_nothing() -> None:
     assert wait_ms(pace, now_s) == MIN_WAIT_MS
 
 
-def test_suggestions_passed_by_make_it_patient_until_one_is_taken() -> None:
+def test_ignored_suggestions_increase_the_delay_until_one_is_accepted() -> None:
     pace, now_s = typed(5.0)
     pace.on_ignored()
     pace.on_ignored()
@@ -80,7 +80,7 @@ def test_suggestions_passed_by_make_it_patient_until_one_is_taken() -> None:
     assert wait_ms(pace, now_s) == MIN_WAIT_MS
 
 
-def test_the_wait_has_an_end() -> None:
+def test_the_delay_is_bounded() -> None:
     pace, now_s = typed(0.9)
     for _ in range(20):
         pace.on_answer(10_000.0)
@@ -89,7 +89,7 @@ def test_the_wait_has_an_end() -> None:
     assert wait_ms(pace, now_s) == MAX_WAIT_MS
 
 
-def test_the_user_may_want_to_be_waited_for_longer() -> None:
+def test_the_user_may_set_a_longer_delay() -> None:
     pace, now_s = typed(5.0)
     pace.min_delay_ms = 1_000
 

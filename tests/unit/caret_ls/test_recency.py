@@ -4,9 +4,9 @@ from caret_ls.recent_files import MAX_CHARS, MAX_FILE_CHARS, MAX_FILES, RecentFi
 
 
 def paths(recency: RecentFiles, texts: dict[str, str] | None = None, *, own: str = "",
-          barred: Collection[str] = ()) -> list[str]:  # fmt: skip
+          unreadable: Collection[str] = ()) -> list[str]:  # fmt: skip
     def read(uri: str) -> str | None:
-        if uri in barred:
+        if uri in unreadable:
             return None
         return f"text of {uri}\n" if texts is None else texts[uri]
 
@@ -20,7 +20,7 @@ def opened(*names: str) -> RecentFiles:
     return recency
 
 
-def test_the_last_edited_come_first_then_the_last_looked_at() -> None:
+def test_edited_files_come_first_then_viewed_ones() -> None:
     recency = opened("a", "b", "c", "d")
     recency.on_edit("b", at=0, now_s=10.0)
     recency.on_edit("a", at=0, now_s=20.0)
@@ -29,11 +29,11 @@ def test_the_last_edited_come_first_then_the_last_looked_at() -> None:
     assert paths(recency) == ["a", "b", "c", "d"]
 
 
-def test_its_own_file_and_what_is_barred_stay_behind() -> None:
-    assert paths(opened("a", "b", "c"), own="a", barred={"c"}) == ["b"]
+def test_the_own_file_and_unreadable_files_are_left_out() -> None:
+    assert paths(opened("a", "b", "c"), own="a", unreadable={"c"}) == ["b"]
 
 
-def test_a_closed_file_is_forgotten() -> None:
+def test_a_closed_file_is_left_out() -> None:
     recency = opened("a", "b")
     recency.on_close("a")
     recency.on_edit("a", at=0, now_s=1.0)
@@ -41,7 +41,7 @@ def test_a_closed_file_is_forgotten() -> None:
     assert paths(recency) == ["b"]
 
 
-def test_there_are_so_many_and_no_more() -> None:
+def test_number_and_size_of_files_are_bounded() -> None:
     names = [str(number) for number in range(50)]
     long = dict.fromkeys(names, "x" * (MAX_CHARS // 6) + "\n")
 
@@ -49,19 +49,19 @@ def test_there_are_so_many_and_no_more() -> None:
     assert len(paths(opened(*names), long)) == 5
 
 
-def test_no_more_files_are_looked_into_than_go_along() -> None:
-    asked: list[str] = []
+def test_no_more_files_are_read_than_are_listed() -> None:
+    read_uris: list[str] = []
 
     def read(uri: str) -> str:
-        asked.append(uri)
+        read_uris.append(uri)
         return "x\n"
 
     opened(*(str(number) for number in range(50))).list("", read)
 
-    assert len(asked) == MAX_FILES
+    assert len(read_uris) == MAX_FILES
 
 
-def test_of_a_long_file_goes_what_was_changed() -> None:
+def test_a_long_file_is_cut_around_the_last_edit() -> None:
     text = "".join(f"line {number}\n" for number in range(20_000))
     assert len(text) > MAX_FILE_CHARS
     recency = opened("long", "untouched")
@@ -76,5 +76,5 @@ def test_of_a_long_file_goes_what_was_changed() -> None:
     assert len(file.text) < MAX_FILE_CHARS / 2
 
 
-def test_empty_files_say_nothing() -> None:
+def test_blank_files_are_left_out() -> None:
     assert paths(opened("a", "b"), {"a": " \n", "b": "x\n"}) == ["b"]

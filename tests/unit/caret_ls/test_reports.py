@@ -4,142 +4,154 @@ import pytest
 
 from caret_ls.frames import Frame
 from caret_ls.outcome_queue import MAX_AT_ONCE, MAX_UNTOLD, RESEND_WINDOW_S, OutcomeQueue
-from tests.unit.caret_ls.provider_harness import TurnedClock
+from tests.unit.caret_ls.provider_harness import ManualClock
 
 
-class Wire:
+class FakeConnection:
     def __init__(self) -> None:
         self.is_open = True
-        self.told: list[Frame] = []
+        self.sent: list[Frame] = []
 
-    def tell(self, frame: Frame) -> bool:
+    def send(self, frame: Frame) -> bool:
         if self.is_open:
-            self.told.append(frame)
+            self.sent.append(frame)
         return self.is_open
 
     @property
     def ids(self) -> list[str]:
-        return [frame["request_id"] for frame in self.told]
+        return [frame["request_id"] for frame in self.sent]
 
 
 @pytest.fixture
-def wire() -> Wire:
-    return Wire()
+def connection() -> FakeConnection:
+    return FakeConnection()
 
 
 @pytest.fixture
-def clock() -> TurnedClock:
-    return TurnedClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def reports(wire: Wire, clock: TurnedClock) -> OutcomeQueue:
-    return OutcomeQueue(wire.tell, clock)
+def reports(connection: FakeConnection, clock: ManualClock) -> OutcomeQueue:
+    return OutcomeQueue(connection.send, clock)
 
 
 def outcome(request_id: str, **more: str) -> Frame:
     return {"type": "outcome", "id": "1", "request_id": request_id, **more}
 
 
-def test_what_is_told_without_a_connection_waits_for_one(wire: Wire, reports: OutcomeQueue) -> None:
-    wire.is_open = False
+def test_outcomes_wait_for_a_connection(connection: FakeConnection, reports: OutcomeQueue) -> None:
+    connection.is_open = False
     for name in "ab":
         reports.add(outcome(name))
-    wire.is_open = True
+    connection.is_open = True
     reports.on_reconnect()
 
-    assert wire.ids == ["a", "b"]
+    assert connection.ids == ["a", "b"]
 
 
-def test_what_went_into_a_connection_shortly_before_its_end_is_told_again(
-    wire: Wire, reports: OutcomeQueue, clock: TurnedClock
+def test_outcomes_sent_shortly_before_a_connection_ended_are_sent_again(
+    connection: FakeConnection, reports: OutcomeQueue, clock: ManualClock
 ) -> None:
     reports.add(outcome("long ago"))
     clock.now_s += RESEND_WINDOW_S + 1
     reports.add(outcome("lately"))
-    wire.told.clear()
-    wire.is_open = False
+    connection.sent.clear()
+    connection.is_open = False
     reports.add(outcome("offline"))
-    wire.is_open = True
+    connection.is_open = True
     reports.on_reconnect()
 
-    assert wire.ids == ["lately", "offline"]
+    assert connection.ids == ["lately", "offline"]
 
 
-def test_it_stays_in_doubt_until_a_connection_has_lived(
-    wire: Wire, reports: OutcomeQueue, clock: TurnedClock
+def test_a_resent_outcome_is_sent_again_if_the_next_connection_is_short(
+    connection: FakeConnection, reports: OutcomeQueue, clock: ManualClock
 ) -> None:
     reports.add(outcome("a"))
     reports.on_reconnect()
     clock.now_s += RESEND_WINDOW_S + 1
     reports.on_reconnect()
 
-    assert wire.ids == ["a", "a"]
+    assert connection.ids == ["a", "a"]
 
 
-def test_what_waits_is_not_overtaken(wire: Wire, reports: OutcomeQueue) -> None:
-    wire.is_open = False
+def test_a_new_outcome_does_not_overtake_waiting_ones(
+    connection: FakeConnection, reports: OutcomeQueue
+) -> None:
+    connection.is_open = False
     reports.add(outcome("shown"))
-    wire.is_open = True
+    connection.is_open = True
     reports.add(outcome("accepted"))
     reports.flush()
 
-    assert wire.ids == ["shown", "accepted"]
+    assert connection.ids == ["shown", "accepted"]
 
 
-def test_requests_find_room_beside_it(wire: Wire, reports: OutcomeQueue) -> None:
-    wire.is_open = False
+def test_waiting_outcomes_are_sent_in_batches(
+    connection: FakeConnection, reports: OutcomeQueue
+) -> None:
+    connection.is_open = False
     for number in range(MAX_AT_ONCE + 1):
         reports.add(outcome(str(number)))
-    wire.is_open = True
+    connection.is_open = True
     reports.on_reconnect()
-    first = len(wire.told)
+    first = len(connection.sent)
     reports.flush()
 
-    assert (first, len(wire.told)) == (MAX_AT_ONCE, MAX_AT_ONCE + 1)
+    assert (first, len(connection.sent)) == (MAX_AT_ONCE, MAX_AT_ONCE + 1)
 
 
-def test_what_waits_is_bounded_and_the_oldest_goes(wire: Wire, reports: OutcomeQueue) -> None:
-    wire.is_open = False
+def test_the_queue_is_bounded_and_drops_the_oldest(
+    connection: FakeConnection, reports: OutcomeQueue
+) -> None:
+    connection.is_open = False
     for number in range(MAX_UNTOLD + 10):
         reports.add(outcome(str(number)))
-    wire.is_open = True
+    connection.is_open = True
     for _ in range(MAX_UNTOLD):
         reports.flush()
 
-    assert len(wire.told) == MAX_UNTOLD
-    assert wire.ids[0] == "10"
+    assert len(connection.sent) == MAX_UNTOLD
+    assert connection.ids[0] == "10"
 
 
-def test_code_does_not_wait(wire: Wire, reports: OutcomeQueue) -> None:
+def test_outcomes_wait_without_their_text(
+    connection: FakeConnection, reports: OutcomeQueue
+) -> None:
     reports.add(outcome("a", text="planted"))
-    assert wire.told[0]["text"] == "planted"
+    assert connection.sent[0]["text"] == "planted"
     reports.on_reconnect()
-    wire.is_open = False
+    connection.is_open = False
     reports.add(outcome("b", text="planted"))
-    wire.is_open = True
+    connection.is_open = True
     reports.flush()
 
-    assert wire.ids == ["a", "a", "b"]
-    assert "planted" not in str(wire.told[1:])
+    assert connection.ids == ["a", "a", "b"]
+    assert "planted" not in str(connection.sent[1:])
 
 
-def test_what_no_other_connection_would_know_is_not_kept(wire: Wire, reports: OutcomeQueue) -> None:
+def test_outcomes_without_a_request_id_do_not_wait(
+    connection: FakeConnection, reports: OutcomeQueue
+) -> None:
     reports.add({"type": "outcome", "id": "1"})
-    wire.is_open = False
+    connection.is_open = False
     reports.add({"type": "outcome", "id": "2"})
-    wire.is_open = True
+    connection.is_open = True
     reports.on_reconnect()
 
-    assert [frame["id"] for frame in wire.told] == ["1"]
+    assert [frame["id"] for frame in connection.sent] == ["1"]
 
 
-def test_another_gateway_is_told_nothing_of_it(wire: Wire, reports: OutcomeQueue) -> None:
+def test_clearing_the_queue_drops_all_outcomes(
+    connection: FakeConnection, reports: OutcomeQueue
+) -> None:
     reports.add(outcome("a"))
-    wire.is_open = False
+    connection.is_open = False
     reports.add(outcome("b"))
     reports.clear()
-    wire.is_open = True
+    connection.is_open = True
     reports.on_reconnect()
 
-    assert wire.ids == ["a"]
+    assert connection.ids == ["a"]

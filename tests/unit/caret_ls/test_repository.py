@@ -35,11 +35,11 @@ def folder(tmp_path: Path) -> Path:
         ("", ""),
     ],
 )
-def test_a_repository_is_named_for_its_origin(url: str, name: str) -> None:
+def test_a_repository_is_named_after_its_origin(url: str, name: str) -> None:
     assert name_of(url) == name
 
 
-def test_a_file_s_repository_and_its_path_there(folder: Path) -> None:
+def test_a_file_has_a_repository_and_a_path_in_it(folder: Path) -> None:
     git(folder, "remote", "add", "other", "git@example.org:x/y.git")
     git(folder, "remote", "add", "origin", "git@example.org:acme/shop.git")
 
@@ -50,18 +50,18 @@ def test_a_file_s_repository_and_its_path_there(folder: Path) -> None:
     assert repository.path_of(folder / "src" / "a.py") == "src/a.py"
 
 
-def test_without_an_origin_it_is_its_folder_s_name(folder: Path) -> None:
+def test_a_repository_without_an_origin_is_named_after_its_folder(folder: Path) -> None:
     repository = repository_of(folder / "src" / "a.py")
 
     assert repository is not None
     assert repository.name == "work"
 
 
-def test_elsewhere_there_is_none(tmp_path: Path) -> None:
+def test_a_file_outside_a_repository_has_none(tmp_path: Path) -> None:
     assert repository_of(tmp_path / "a.py") is None
 
 
-def test_a_switch_and_a_commit_are_seen(folder: Path) -> None:
+def test_the_head_follows_commits_and_switches(folder: Path) -> None:
     repository = repository_of(folder / "src" / "a.py")
     assert repository is not None
     first = git(folder, "rev-parse", "HEAD")
@@ -90,7 +90,7 @@ def test_packed_branches_and_other_work_trees_are_read(folder: Path, tmp_path: P
     assert read_head(repository) == GitHead("side", git(folder, "rev-parse", "HEAD"))
 
 
-def test_a_broken_one_is_none_and_no_fault(folder: Path) -> None:
+def test_a_broken_repository_has_no_head(folder: Path) -> None:
     repository = repository_of(folder / "src" / "a.py")
     assert repository is not None
     (folder / ".git" / "HEAD").unlink()

@@ -1,4 +1,4 @@
-"""A whole session with a real WebSocket: its reports, over connections that come and go."""
+"""A whole session with a real WebSocket: the outcomes that it reports, over several connections."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,14 +16,14 @@ from caret_ls.status_board import ServerStatus
 from caret_ls.text_document import Position
 from tests.fakes.polling import until
 from tests.unit.caret_ls.gateways import Gateway, gateway
-from tests.unit.caret_ls.provider_harness import URI, TurnedClock
+from tests.unit.caret_ls.provider_harness import URI, ManualClock
 
 _HOUR_S = 3_600.0
 soon = partial(until, timeout_s=30.0)  # a WebSocket handshake, on a busy machine
 
 
 class FailingSession(Session):
-    """Its upkeep raises while it is broken."""
+    """A session whose upkeep fails while `is_broken` is set."""
 
     is_broken = False
     num_failed = 0
@@ -36,23 +36,23 @@ class FailingSession(Session):
 
 
 @dataclass
-class Work:
+class RunningSession:
     session: FailingSession
-    clock: TurnedClock
+    clock: ManualClock
     running: "asyncio.Task[None]"
     statuses: list[ServerStatus] = field(default_factory=list)
 
-    def go_to(self, made: Gateway, key: str = "key") -> None:
+    def connect_to(self, made: Gateway, key: str = "key") -> None:
         self.session.set_up(self.session.settings, Address(made.url, key))
 
-    async def reaches(self, status: ServerStatus) -> None:
+    async def reach(self, status: ServerStatus) -> None:
         await soon(lambda: self.session.board.status is status)
 
-    async def takes_a_suggestion_of(self, made: Gateway) -> None:
-        """Connect, and accept the suggestion `a + 1` at the end of the file, behind `b = `."""
+    async def accept_suggestion(self, made: Gateway) -> None:
+        """Connect, and accept the suggestion `a + 1` at the end of the file, after `b = `."""
         made.suggestion = "a + 1"
-        self.go_to(made)
-        await self.reaches(ServerStatus.READY)
+        self.connect_to(made)
+        await self.reach(ServerStatus.READY)
         self.session.open(URI, "python", "a = 1\nb = ")
         end = Position(1, 4)
         offer = await self.session.assistant.provide(URI, InlineRequest(end, is_invoked=True))
@@ -61,103 +61,103 @@ class Work:
 
 
 @asynccontextmanager
-async def at_work(*, share_edits: bool = False) -> AsyncIterator[Work]:
-    clock, statuses = TurnedClock(), list[ServerStatus]()
+async def running_session(*, share_edits: bool = False) -> AsyncIterator[RunningSession]:
+    clock, statuses = ManualClock(), list[ServerStatus]()
     settings = Settings(prefetch=False, share_edits=share_edits)
     session = FailingSession(settings, clock, statuses.append, upkeep_every_s=0.01)
-    work = Work(session, clock, asyncio.create_task(session.run()), statuses)
+    running = RunningSession(session, clock, asyncio.create_task(session.run()), statuses)
     try:
-        yield work
+        yield running
     finally:
-        work.running.cancel()
-        await asyncio.gather(work.running, return_exceptions=True)
+        running.running.cancel()
+        await asyncio.gather(running.running, return_exceptions=True)
 
 
-async def test_outcomes_have_the_requests_own_id() -> None:
-    async with gateway() as made, at_work() as work:
-        await work.takes_a_suggestion_of(made)
-        work.clock.now_s += 31
-        await soon(lambda: made.told("persisted") != [])
+async def test_outcomes_contain_the_request_id() -> None:
+    async with gateway() as made, running_session() as running:
+        await running.accept_suggestion(made)
+        running.clock.now_s += 31
+        await soon(lambda: made.outcomes("persisted") != [])
 
-    told = [frame for frame in made.heard if frame["type"] == "outcome"]
-    assert [frame["event"] for frame in told] == ["shown", "accepted", "persisted"]
-    assert {frame["request_id"] for frame in told} == {f"request-{told[0]['id']}"}
+    outcomes = [frame for frame in made.received if frame["type"] == "outcome"]
+    assert [frame["event"] for frame in outcomes] == ["shown", "accepted", "persisted"]
+    assert {frame["request_id"] for frame in outcomes} == {f"request-{outcomes[0]['id']}"}
 
 
 @pytest.mark.parametrize("share_edits", [False, True])
-async def test_the_text_that_a_suggestion_became_is_sent_by_opt_in_only(share_edits: bool) -> None:
-    async with gateway() as made, at_work(share_edits=share_edits) as work:
-        await work.takes_a_suggestion_of(made)
-        work.clock.now_s += 31
-        await soon(lambda: made.told("persisted") != [])
+async def test_persisted_text_is_sent_only_with_opt_in(share_edits: bool) -> None:
+    async with gateway() as made, running_session(share_edits=share_edits) as running:
+        await running.accept_suggestion(made)
+        running.clock.now_s += 31
+        await soon(lambda: made.outcomes("persisted") != [])
 
-    (persisted,) = made.told("persisted")
+    (persisted,) = made.outcomes("persisted")
     assert persisted.get("text") == ("a + 1" if share_edits else None)
 
 
-async def test_after_an_hours_sleep_what_is_left_is_told_to_the_new_connection() -> None:
-    async with gateway() as made, at_work() as work:
-        await work.takes_a_suggestion_of(made)
-        await soon(lambda: made.told("accepted") != [])
-        work.clock.slept_s += _HOUR_S
-        await soon(lambda: len(made.sockets) == 2 and len(made.told("accepted")) == 2)
-        work.clock.now_s += 31
-        await soon(lambda: made.told("persisted") != [])
-        await work.reaches(ServerStatus.READY)
-        offer = await work.session.assistant.provide(
+async def test_outcomes_after_the_machine_slept_go_to_the_new_connection() -> None:
+    async with gateway() as made, running_session() as running:
+        await running.accept_suggestion(made)
+        await soon(lambda: made.outcomes("accepted") != [])
+        running.clock.slept_s += _HOUR_S
+        await soon(lambda: len(made.sockets) == 2 and len(made.outcomes("accepted")) == 2)
+        running.clock.now_s += 31
+        await soon(lambda: made.outcomes("persisted") != [])
+        await running.reach(ServerStatus.READY)
+        offer = await running.session.assistant.provide(
             URI, InlineRequest(Position(1, 4), is_invoked=True)
         )
 
-    (persisted,) = made.told("persisted")
-    assert persisted["request_id"] == made.told("shown")[0]["request_id"]
+    (persisted,) = made.outcomes("persisted")
+    assert persisted["request_id"] == made.outcomes("shown")[0]["request_id"]
     assert offer is not None, "suggestions must continue as before"
-    assert ServerStatus.SIGNED_OUT not in work.statuses[1:]
-    assert not work.running.done() or work.running.cancelled()
+    assert ServerStatus.SIGNED_OUT not in running.statuses[1:]
+    assert not running.running.done() or running.running.cancelled()
 
 
-async def test_what_happens_without_a_connection_is_told_to_the_next() -> None:
-    async with gateway() as made, at_work() as work:
-        await work.takes_a_suggestion_of(made)
-        await soon(lambda: made.told("accepted") != [])
+async def test_outcomes_without_a_connection_go_to_the_next_one() -> None:
+    async with gateway() as made, running_session() as running:
+        await running.accept_suggestion(made)
+        await soon(lambda: made.outcomes("accepted") != [])
         made.refusal = 503
         await made.sockets[-1].close(1012)
-        await work.reaches(ServerStatus.OFFLINE)
-        work.clock.now_s += 61
+        await running.reach(ServerStatus.OFFLINE)
+        running.clock.now_s += 61
         await asyncio.sleep(0.05)
-        assert made.told("persisted") == []
+        assert made.outcomes("persisted") == []
         made.refusal = None
-        await soon(lambda: made.told("persisted") != [])
+        await soon(lambda: made.outcomes("persisted") != [])
 
-    assert len(made.told("accepted")) == 1, "an older outcome must not be reported twice"
+    assert len(made.outcomes("accepted")) == 1, "an older outcome must not be reported twice"
 
 
-async def test_another_gateway_hears_nothing_of_it() -> None:
-    async with gateway() as made, gateway() as other, at_work() as work:
-        await work.takes_a_suggestion_of(made)
-        await soon(lambda: made.told("accepted") != [])
-        work.go_to(other)
+async def test_outcomes_are_not_sent_to_another_gateway() -> None:
+    async with gateway() as made, gateway() as other, running_session() as running:
+        await running.accept_suggestion(made)
+        await soon(lambda: made.outcomes("accepted") != [])
+        running.connect_to(other)
         await soon(lambda: len(other.sockets) == 1)
         await asyncio.sleep(0.05)
 
-    assert [frame for frame in other.heard if frame["type"] == "outcome"] == []
+    assert [frame for frame in other.received if frame["type"] == "outcome"] == []
 
 
-async def test_with_another_key_it_is_told_still() -> None:
-    async with gateway() as made, at_work() as work:
-        await work.takes_a_suggestion_of(made)
-        await soon(lambda: made.told("accepted") != [])
-        work.go_to(made, key="the new one")
-        await soon(lambda: len(made.told("accepted")) == 2)
+async def test_outcomes_are_sent_again_after_a_change_of_the_key() -> None:
+    async with gateway() as made, running_session() as running:
+        await running.accept_suggestion(made)
+        await soon(lambda: made.outcomes("accepted") != [])
+        running.connect_to(made, key="the new one")
+        await soon(lambda: len(made.outcomes("accepted")) == 2)
 
 
-async def test_upkeep_that_fails_does_not_end_the_session() -> None:
-    async with gateway() as made, at_work() as work:
-        await work.takes_a_suggestion_of(made)
-        work.session.is_broken = True
-        await soon(lambda: work.session.num_failed >= 3 or work.running.done())
-        work.session.is_broken = False
-        work.clock.now_s += 31
-        await soon(lambda: made.told("persisted") != [] or work.running.done())
+async def test_failing_upkeep_does_not_end_the_session() -> None:
+    async with gateway() as made, running_session() as running:
+        await running.accept_suggestion(made)
+        running.session.is_broken = True
+        await soon(lambda: running.session.num_failed >= 3 or running.running.done())
+        running.session.is_broken = False
+        running.clock.now_s += 31
+        await soon(lambda: made.outcomes("persisted") != [] or running.running.done())
 
-    assert len(made.told("persisted")) == 1
+    assert len(made.outcomes("persisted")) == 1
     assert len(made.sockets) == 1, "the connection must stay the same"

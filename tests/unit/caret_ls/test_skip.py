@@ -5,13 +5,13 @@ import pytest
 
 from caret_ls.file_kind import FileKind
 from caret_ls.skip_rules import SkipReason, SkipRules, skip_reason
-from tests.unit.caret_ls.places import place_in
+from tests.unit.caret_ls.places import context_at
 
 RULES = SkipRules()
 
 
 def reason(text: str, rules: SkipRules = RULES, **more: Any) -> SkipReason | None:
-    return skip_reason(place_in(text, **more), rules, nature=FileKind.NORMAL, has_selection=False)
+    return skip_reason(context_at(text, **more), rules, nature=FileKind.NORMAL, has_selection=False)
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,11 @@ def reason(text: str, rules: SkipRules = RULES, **more: Any) -> SkipReason | Non
         ("|\nb = 1", None),
     ],
 )
-def test_what_is_not_worth_asking_for(text: str, expected: SkipReason | None) -> None:
+def test_unsuitable_contexts_are_skipped(text: str, expected: SkipReason | None) -> None:
     assert reason(text) is expected
 
 
-def test_comments_and_strings_are_asked_for_by_those_who_want_it() -> None:
+def test_comments_and_strings_can_be_enabled() -> None:
     assert reason("# why |", SkipRules(in_comments=True)) is None
     assert reason("a = 'it|'", SkipRules(in_strings=True)) is None
 
@@ -46,7 +46,9 @@ def test_comments_and_strings_are_asked_for_by_those_who_want_it() -> None:
         (SkipRules(languages_off=frozenset({"python"})), SkipReason.LANGUAGE_OFF),
     ],
 )
-def test_what_the_user_has_turned_off(rules: SkipRules, expected: SkipReason) -> None:
+def test_pause_and_disabled_languages_apply_only_to_automatic_requests(
+    rules: SkipRules, expected: SkipReason
+) -> None:
     assert reason("a = |", rules) is expected
     assert reason("a = |", rules, is_invoked=True) is None
 
@@ -61,16 +63,16 @@ def test_what_the_user_has_turned_off(rules: SkipRules, expected: SkipReason) ->
     ],
 )
 @pytest.mark.parametrize("is_invoked", [False, True])
-def test_what_nobody_may_ask_for(
+def test_exclusions_apply_to_invoked_requests_too(
     rules: SkipRules, nature: FileKind, expected: SkipReason, is_invoked: bool
 ) -> None:
-    place = place_in("a = |", is_invoked=is_invoked)
+    place = context_at("a = |", is_invoked=is_invoked)
 
     assert skip_reason(place, rules, nature=nature, has_selection=False) is expected
 
 
-def test_where_something_is_selected_nothing_is_asked_unless_by_a_key() -> None:
-    place = place_in("a = |")
+def test_a_selection_skips_only_automatic_requests() -> None:
+    place = context_at("a = |")
     skipped = skip_reason(place, RULES, nature=FileKind.NORMAL, has_selection=True)
     invoked = replace(place, is_invoked=True)
 
@@ -78,6 +80,6 @@ def test_where_something_is_selected_nothing_is_asked_unless_by_a_key() -> None:
     assert skip_reason(invoked, RULES, nature=FileKind.NORMAL, has_selection=True) is None
 
 
-def test_by_a_key_it_is_asked_for_everywhere() -> None:
+def test_invoked_requests_are_sent_in_any_context() -> None:
     for text in ("a = 1;|", "# why |", "a = | + b", "|"):
         assert reason(text, is_invoked=True) is None

@@ -4,12 +4,12 @@ from caret_ls.status_board import ServerStatus, StatusBoard
 
 
 def board() -> tuple[StatusBoard, list[ServerStatus]]:
-    told: list[ServerStatus] = []
-    return StatusBoard(told.append), told
+    reported: list[ServerStatus] = []
+    return StatusBoard(reported.append), reported
 
 
-def test_each_word_is_told_once() -> None:
-    made, told = board()
+def test_a_status_is_reported_only_when_it_changes() -> None:
+    made, reported = board()
     made.set(is_connected=True)
     made.set(is_connected=True)
     made.on_request_started()
@@ -17,7 +17,7 @@ def test_each_word_is_told_once() -> None:
     made.on_request_ended()
     made.on_request_ended()
 
-    assert told == [ServerStatus.READY, ServerStatus.WORKING, ServerStatus.READY]
+    assert reported == [ServerStatus.READY, ServerStatus.WORKING, ServerStatus.READY]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_each_word_is_told_once() -> None:
         ({"is_connected": True, "is_signed_out": True, "is_paused": True}, ServerStatus.PAUSED),
     ],
 )
-def test_what_the_user_can_do_something_about_comes_first(
+def test_a_status_that_the_user_can_act_on_comes_first(
     known: dict[str, bool], status: ServerStatus
 ) -> None:
     made, _ = board()

@@ -16,11 +16,11 @@ from caret_ls.typing_counter import EVERY_S, MAX_LANGUAGES, TypingCount, is_type
         (TextEdit(0, 7, "a"), False),
     ],
 )
-def test_what_a_key_puts_in(edit: TextEdit, expected: bool) -> None:
+def test_edits_made_by_one_key_are_typed(edit: TextEdit, expected: bool) -> None:
     assert is_typed(edit) is expected
 
 
-def test_it_is_told_once_in_a_while() -> None:
+def test_the_count_is_due_at_intervals() -> None:
     counted = TypingCount()
     assert counted.take_due(0.0) is None
     for language in ("python", "go", "python"):
@@ -31,13 +31,13 @@ def test_it_is_told_once_in_a_while() -> None:
     assert counted.take_due(3 * EVERY_S) is None
 
 
-def test_there_are_so_many_languages_and_no_more() -> None:
+def test_the_number_of_languages_is_bounded() -> None:
     counted = TypingCount()
     counted.take_due(0.0)
     for number in range(50):
         counted.add(f"language-{number}")
 
-    told = counted.take_due(EVERY_S)
+    counts = counted.take_due(EVERY_S)
 
-    assert told is not None
-    assert len(told) == MAX_LANGUAGES
+    assert counts is not None
+    assert len(counts) == MAX_LANGUAGES

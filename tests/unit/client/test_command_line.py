@@ -24,21 +24,21 @@ META = {
 }
 DONE = {"type": "done", "id": "1", "finish": "stop", "meta": META}
 DELTA = {"type": "delta", "id": "1", "text": "b + c"}
-Answer = Callable[[ServerConnection, dict[str, Any]], None]
+Responder = Callable[[ServerConnection, dict[str, Any]], None]
 
 
 class Gateway:
-    def __init__(self, *answers: dict[str, Any]) -> None:
-        self.answers = answers
-        self.asked: list[dict[str, Any]] = []
+    def __init__(self, *frames: dict[str, Any]) -> None:
+        self.frames = frames
+        self.requests: list[dict[str, Any]] = []
         self.keys: list[str] = []
 
     def handle(self, connection: ServerConnection) -> None:
         assert connection.request is not None
         self.keys.append(connection.request.headers["Authorization"])
-        self.asked.append(json.loads(connection.recv()))
-        for answer in self.answers:
-            connection.send(json.dumps(answer))
+        self.requests.append(json.loads(connection.recv()))
+        for frame in self.frames:
+            connection.send(json.dumps(frame))
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def _arguments(source: Path, *more: str) -> list[str]:
     return [str(source), "--line", "1", "--column", "5", *more]
 
 
-def test_a_completion_is_printed_with_its_numbers(
+def test_a_completion_is_printed_with_its_figures(
     source: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with _running(Gateway(DELTA, DONE), monkeypatch):
@@ -81,7 +81,7 @@ def test_a_completion_is_printed_with_its_numbers(
     assert max(map(len, printed.splitlines())) <= 80
 
 
-def test_a_completion_may_be_one_json_line(
+def test_a_completion_may_be_printed_as_one_json_line(
     source: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with _running(Gateway(DELTA, DONE), monkeypatch):
@@ -90,7 +90,7 @@ def test_a_completion_may_be_one_json_line(
     assert json.loads(capsys.readouterr().out) == {"text": "b + c", **DONE}
 
 
-def test_the_gateway_is_asked_for_what_the_cursor_says(
+def test_the_request_contains_the_text_around_the_cursor(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gateway = Gateway(DONE)
@@ -98,7 +98,7 @@ def test_the_gateway_is_asked_for_what_the_cursor_says(
         main(_arguments(source, "--mode", "block", "--max-tokens", "9"))
 
     assert gateway.keys == ["Bearer the-key"]
-    assert gateway.asked == [
+    assert gateway.requests == [
         {
             "type": "complete",
             "id": "1",
@@ -112,7 +112,7 @@ def test_the_gateway_is_asked_for_what_the_cursor_says(
     ]
 
 
-def test_numbers_that_the_gateway_does_not_know_are_left_out(
+def test_unknown_figures_are_left_out(
     source: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     meta = {**META, "first_token_ms": None, "cached_tokens": None}
@@ -124,7 +124,7 @@ def test_numbers_that_the_gateway_does_not_know_are_left_out(
     assert "cached" not in printed
 
 
-def test_an_error_is_told_with_its_code(
+def test_an_error_is_printed_with_its_code(
     source: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = {"type": "error", "id": "1", "code": "gateway_at_capacity", "message": "It is full."}
@@ -135,7 +135,7 @@ def test_an_error_is_told_with_its_code(
     assert capsys.readouterr().err == "caret: It is full. (gateway_at_capacity)\n"
 
 
-def test_a_connection_that_ends_early_is_told(
+def test_a_connection_that_ends_early_is_reported(
     source: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with _running(Gateway(DELTA), monkeypatch):
@@ -146,7 +146,7 @@ def test_a_connection_that_ends_early_is_told(
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:{port}", "127.0.0.1", "ftp://somewhere"])
-def test_a_gateway_that_cannot_be_reached_is_told(
+def test_an_unreachable_gateway_is_reported(
     source: Path, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.socket() as free:
@@ -161,7 +161,7 @@ def test_a_gateway_that_cannot_be_reached_is_told(
     assert capsys.readouterr().err.startswith("caret: ")
 
 
-def test_what_listens_there_may_be_no_gateway(
+def test_a_server_that_is_no_gateway_is_reported(
     source: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
@@ -179,7 +179,7 @@ def test_what_listens_there_may_be_no_gateway(
 
 
 @pytest.mark.parametrize("line", ["0", "99"])
-def test_a_cursor_past_the_end_is_refused(
+def test_a_cursor_outside_the_file_is_rejected(
     source: Path, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main([str(source), "--line", line, "--column", "1"])
@@ -188,18 +188,14 @@ def test_a_cursor_past_the_end_is_refused(
     assert f"There is no line {line}" in capsys.readouterr().err
 
 
-def test_a_file_that_is_not_there_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_file_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(_arguments(tmp_path / "b.py"))
 
     assert code == EXIT_USAGE
     assert "b.py cannot be read" in capsys.readouterr().err
 
 
-def test_a_file_that_is_no_text_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_binary_file_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "b.py").write_bytes(b"\xff\xfe")
 
     code = main(_arguments(tmp_path / "b.py"))
@@ -211,7 +207,7 @@ def test_a_file_that_is_no_text_is_refused(
 @pytest.mark.parametrize(
     "arguments", [[], ["a.py"], ["a.py", "--line", "x", "--column", "1"], ["a.py", "--mode", "x"]]
 )
-def test_arguments_that_make_no_sense_are_refused(
+def test_invalid_arguments_are_rejected(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as exit_:
@@ -229,7 +225,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_where_nothing_runs_it_says_what_would_help(
+def test_without_an_installation_the_error_names_make_up(
     source: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main(_arguments(source))
@@ -238,7 +234,7 @@ def test_where_nothing_runs_it_says_what_would_help(
     assert "make up" in capsys.readouterr().err
 
 
-def test_a_description_that_is_half_written_says_what_would_help(
+def test_a_half_written_installation_file_names_make_up(
     source: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (home / "up.json").write_text('{"gateway_url":')
@@ -249,7 +245,7 @@ def test_a_description_that_is_half_written_says_what_would_help(
     assert "make up" in capsys.readouterr().err
 
 
-def test_a_tenant_that_is_not_there_is_refused_by_name(
+def test_an_unknown_tenant_is_rejected_by_name(
     source: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tenants = [{"slug": "acme", "api_key": "k"}]
@@ -261,7 +257,7 @@ def test_a_tenant_that_is_not_there_is_refused_by_name(
     assert "There is no tenant initech here; there are acme" in capsys.readouterr().err
 
 
-def test_the_demonstration_key_is_used(
+def test_the_key_of_the_demonstration_tenant_is_used(
     source: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gateway = Gateway(DONE)
@@ -275,5 +271,5 @@ def test_the_demonstration_key_is_used(
     assert gateway.keys == ["Bearer k-globex"]
 
 
-def test_the_gateway_knows_every_language_that_it_is_told() -> None:
+def test_the_gateway_knows_every_detected_language() -> None:
     assert set(_BY_SUFFIX.values()) <= LANGUAGES

@@ -25,7 +25,7 @@ def test_lines_and_columns_count_from_one(line: int, column: int, cut: CursorSpl
 
 
 @pytest.mark.parametrize(
-    ("line", "column", "says"),
+    ("line", "column", "message"),
     [
         (0, 1, "no line 0: the file has 3"),
         (4, 1, "no line 4: the file has 3"),
@@ -35,17 +35,19 @@ def test_lines_and_columns_count_from_one(line: int, column: int, cut: CursorSpl
         (3, 2, "no column 2: line 3 ends at 1"),
     ],
 )
-def test_a_cursor_outside_is_told_where_the_end_is(line: int, column: int, says: str) -> None:
-    with pytest.raises(CursorOutOfRange, match=says):
+def test_a_cursor_outside_the_file_is_rejected_with_the_end(
+    line: int, column: int, message: str
+) -> None:
+    with pytest.raises(CursorOutOfRange, match=message):
         cut_at(TEXT, line=line, column=column)
 
 
-def test_an_empty_file_has_one_place() -> None:
+def test_an_empty_file_has_one_position() -> None:
     assert cut_at("", line=1, column=1) == CursorSplit("", "")
 
 
 @given(st.text(alphabet="ab\n世🙂\r\t"), st.data())
-def test_the_two_parts_are_the_file(text: str, data: st.DataObject) -> None:
+def test_prefix_and_suffix_make_up_the_file(text: str, data: st.DataObject) -> None:
     lines = text.split("\n")
     line = data.draw(st.integers(1, len(lines)))
     column = data.draw(st.integers(1, len(lines[line - 1]) + 1))
@@ -60,5 +62,5 @@ def test_the_two_parts_are_the_file(text: str, data: st.DataObject) -> None:
     ("path", "language"),
     [("a.py", "python"), ("src/A.PY", "python"), ("a.tar.rs", "rust"), ("Makefile", ""), ("a", "")],
 )
-def test_a_files_name_tells_its_language(path: str, language: str) -> None:
+def test_the_language_is_detected_by_file_name(path: str, language: str) -> None:
     assert language_of(path) == language

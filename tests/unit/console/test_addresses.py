@@ -14,5 +14,5 @@ from console.templatetags.email_addresses import breakable
         ("", ""),
     ],
 )
-def test_one_breaks_after_its_at(text: str, shown: str) -> None:
+def test_an_email_address_may_break_after_the_at_sign(text: str, shown: str) -> None:
     assert breakable(text) == shown

@@ -13,14 +13,14 @@ def numbered(num_pages: int) -> list[Page[int]]:
 
 
 @pytest.mark.parametrize(("num_pages", "is_cut"), [(1, False), (2, False), (3, False), (4, True)])
-def test_pages_are_gathered_until_the_last_or_the_files_end(
+def test_pages_are_collected_up_to_the_maximum_of_rows(
     monkeypatch: pytest.MonkeyPatch, num_pages: int, is_cut: bool
 ) -> None:
     monkeypatch.setattr(csv_response, "MAX_ROWS", 3 * MAX_PAGE)
     pages = numbered(num_pages)
 
-    gathered = collect_rows(lambda cursor: pages[int(cursor or 0)])
+    collected = collect_rows(lambda cursor: pages[int(cursor or 0)])
 
-    assert gathered.rows == [*range(min(num_pages, 3))]
-    assert gathered.is_cut == is_cut
-    assert len(notes_of(gathered)) == is_cut
+    assert collected.rows == [*range(min(num_pages, 3))]
+    assert collected.is_cut == is_cut
+    assert len(notes_of(collected)) == is_cut

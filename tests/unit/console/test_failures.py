@@ -12,7 +12,7 @@ from tenants.compliance.audit_sinks.delivery import ANSWERED, SILENT
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "german"),
     [
         (ANSWERED % {"status": 503}, "Der Empfänger hat mit dem Status 503 geantwortet."),
         (SILENT, "Der Empfänger hat nicht rechtzeitig geantwortet."),
@@ -25,12 +25,12 @@ from tenants.compliance.audit_sinks.delivery import ANSWERED, SILENT
         ("", ""),
     ],
 )
-def test_an_error_is_said_in_german(error: str, said: str) -> None:
+def test_a_delivery_error_is_translated(error: str, german: str) -> None:
     with override("de"):
-        assert translate_delivery_error(error) == said
+        assert translate_delivery_error(error) == german
 
 
-def test_all_that_an_exchange_may_say_is() -> None:
+def test_every_delivery_error_is_known_and_translated() -> None:
     raised = {
         node.args[0].value
         for node in ast.walk(ast.parse(inspect.getsource(http_client)))

@@ -1,4 +1,4 @@
-"""A file made for one response is sent in pieces, and deleted with the response."""
+"""Files generated for one response: sent in chunks, and deleted with the response."""
 
 from collections.abc import Callable, Iterator
 from typing import IO
@@ -22,7 +22,7 @@ def _no_database() -> Iterator[None]:
     request_finished.connect(close_old_connections)
 
 
-class Made:
+class FileWriter:
     """Writes DATA, and keeps the file for inspection."""
 
     file: IO[bytes]
@@ -32,52 +32,52 @@ class Made:
         out.write(DATA)
 
 
-def answer(request: HttpRequest, write: Callable[[IO[bytes]], object]) -> StreamingHttpResponse:
+def respond(request: HttpRequest, write: Callable[[IO[bytes]], object]) -> StreamingHttpResponse:
     return temp_file_response(request, write, name="ada.zip", content_type="application/zip")
 
 
-def test_it_is_what_was_written_and_goes_with_the_answer() -> None:
-    made = Made()
-    response = answer(RequestFactory().get("/"), made)
+def test_the_response_contains_the_file_and_deletes_it() -> None:
+    writer = FileWriter()
+    response = respond(RequestFactory().get("/"), writer)
 
     assert response["Content-Length"] == str(len(DATA))
     assert response["Content-Type"] == "application/zip"
     assert response["Content-Disposition"] == 'attachment; filename="ada.zip"'
     assert response.getvalue() == DATA
     response.close()
-    assert made.file.closed
+    assert writer.file.closed
 
 
-async def test_a_server_of_the_other_kind_gets_it_in_pieces_too() -> None:
-    made = Made()
-    response = answer(AsyncRequestFactory().get("/"), made)
+async def test_an_asynchronous_server_gets_the_file_in_chunks() -> None:
+    writer = FileWriter()
+    response = respond(AsyncRequestFactory().get("/"), writer)
 
-    pieces = [piece async for piece in response]
+    chunks = [chunk async for chunk in response]
 
-    assert b"".join(pieces) == DATA
-    assert max(len(piece) for piece in pieces) < len(DATA) / 10
-    assert made.file.closed
+    assert b"".join(chunks) == DATA
+    assert max(len(chunk) for chunk in chunks) < len(DATA) / 10
+    assert writer.file.closed
 
 
 @pytest.mark.parametrize("factory", [RequestFactory(), AsyncRequestFactory()])
-def test_it_goes_when_the_client_leaves_before_the_first_piece(
+def test_the_file_is_deleted_when_the_client_leaves_before_the_first_chunk(
     factory: RequestFactory | AsyncRequestFactory,
 ) -> None:
-    made = Made()
+    writer = FileWriter()
 
-    answer(factory.get("/"), made).close()
+    respond(factory.get("/"), writer).close()
 
-    assert made.file.closed
+    assert writer.file.closed
 
 
-def test_it_goes_when_it_cannot_be_written() -> None:
-    made = Made()
+def test_the_file_is_deleted_when_writing_fails() -> None:
+    writer = FileWriter()
 
     def fail(out: IO[bytes]) -> None:
-        made(out)
+        writer(out)
         raise OSError("full")
 
     with pytest.raises(OSError, match="full"):
-        answer(RequestFactory().get("/"), fail)
+        respond(RequestFactory().get("/"), fail)
 
-    assert made.file.closed
+    assert writer.file.closed

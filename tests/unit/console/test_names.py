@@ -24,18 +24,18 @@ _KNOWN = {"language": LANGUAGES, "editor": EDITORS}
         ("language", "", ""),
     ],
 )
-def test_they_have_the_names_that_people_use(kind: str, value: str, name: str) -> None:
+def test_languages_and_editors_have_their_usual_names(kind: str, value: str, name: str) -> None:
     assert named(kind, value) == name
 
 
-def test_names_that_are_words_are_the_readers() -> None:
+def test_names_that_are_words_are_translated() -> None:
     with override("de"):
         names = named("language", "plaintext"), named("language", "text")
 
     assert names == ("Reiner Text", "Reiner Text (text)")
 
 
-def test_no_other_name_is_taken_for_a_word_of_the_console() -> None:
+def test_no_other_name_is_translated() -> None:
     english = {name: named("language", name) for name in LANGUAGES}
     with override("de"):
         differing = {name for name in LANGUAGES if named("language", name) != english[name]}
@@ -47,7 +47,7 @@ def test_no_other_name_is_taken_for_a_word_of_the_console() -> None:
 
 
 @pytest.mark.parametrize("kind", _KNOWN)
-def test_no_two_that_a_gateway_knows_are_called_the_same(kind: str) -> None:
+def test_known_languages_and_editors_have_distinct_names(kind: str) -> None:
     """Each is a row of a table, with separate figures."""
     names = Counter(named(kind, value) for value in _KNOWN[kind])
 

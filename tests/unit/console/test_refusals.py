@@ -7,26 +7,26 @@ from console.error_messages import translate_error
 from tenants.base.errors import Conflict, InvalidValue
 
 
-def test_a_refusal_is_told_in_the_readers_language_with_its_values() -> None:
+def test_an_error_is_translated_with_its_values() -> None:
     error = Conflict("You already have {most} teams, which is the limit.", most=50)
 
     with translation.override("de"):
         assert translate_error(error) == "Sie haben schon 50 Teams; mehr sind nicht möglich."
 
 
-def test_programs_and_logs_read_the_same_refusal_in_english() -> None:
+def test_programs_and_logs_get_the_error_in_english() -> None:
     with translation.override("de"):
         error = InvalidValue("name", "Enter a team name of 1 to {most} characters.", most=80)
 
         assert error.message == str(error) == "Enter a team name of 1 to 80 characters."
 
 
-def test_a_verdict_on_a_document_is_told_alike() -> None:
+def test_a_verification_error_is_translated() -> None:
     with translation.override("de"):
         assert translate_error(BadSignature("it is not signed")) == "es ist nicht signiert"
 
 
-def test_a_text_of_elsewhere_is_told_as_it_is_with_its_braces() -> None:
+def test_an_unknown_message_with_braces_stays_unchanged() -> None:
     with translation.override("de"):
         assert (
             translate_error(InvalidValue("metadata_url", "{no field of ours}"))

@@ -12,24 +12,24 @@ from tenants.fleet.pools.pool_status import RejectedReplica
 
 @pytest.fixture(autouse=True)
 def _in_english() -> Iterator[None]:
-    """Whatever the previous test's language was."""
+    """Set English, because the previous test may have left another language."""
     with translation.override("en"):
         yield
 
 
 @pytest.mark.parametrize("reason", MismatchReason)
-def test_each_reason_has_words(reason: MismatchReason) -> None:
-    told = why_refused(RejectedReplica("one:1", reason.value, "A", "B", 1))
+def test_each_reason_has_a_text(reason: MismatchReason) -> None:
+    text = why_refused(RejectedReplica("one:1", reason.value, "A", "B", 1))
 
-    assert told != reason.value
-    assert "%" not in told
-
-
-def test_what_was_found_and_what_was_wanted_are_named() -> None:
-    told = why_refused(RejectedReplica("one:1", "block_size", "16", "32", 1))
-
-    assert told == "The replica's cache uses blocks of 16 tokens instead of 32."
+    assert text != reason.value
+    assert "%" not in text
 
 
-def test_a_newer_gateways_reason_stands_as_it_is() -> None:
+def test_the_text_contains_the_actual_and_the_expected_value() -> None:
+    text = why_refused(RejectedReplica("one:1", "block_size", "16", "32", 1))
+
+    assert text == "The replica's cache uses blocks of 16 tokens instead of 32."
+
+
+def test_an_unknown_reason_of_a_newer_gateway_is_shown_unchanged() -> None:
     assert why_refused(RejectedReplica("one:1", "colour", "", "", 1)) == "colour"

@@ -20,7 +20,7 @@ def _count(**labels: str) -> float:
         ("/apiary", "pages"),
     ],
 )
-def test_answers_are_counted_by_area_and_kind_of_status(path: str, area: str) -> None:
+def test_responses_are_counted_by_area_and_status_class(path: str, area: str) -> None:
     timed = RequestMetricsMiddleware(lambda _: HttpResponse(status=503))
     before = _count(area=area, status="5xx")
     seconds_before = registry.get_sample_value(
@@ -34,7 +34,7 @@ def test_answers_are_counted_by_area_and_kind_of_status(path: str, area: str) ->
     assert seconds == (seconds_before or 0.0) + 1
 
 
-def test_nothing_of_an_address_becomes_a_label() -> None:
+def test_the_path_does_not_become_a_label() -> None:
     RequestMetricsMiddleware(lambda _: HttpResponse())(RequestFactory().get("/t/acme-secret"))
 
     samples = [sample for family in registry.collect() for sample in family.samples]

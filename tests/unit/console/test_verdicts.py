@@ -16,7 +16,7 @@ COLD = Finding(
 )
 
 
-def test_in_english_it_is_the_sentence_itself() -> None:
+def test_the_english_finding_equals_its_text() -> None:
     with translation.override("en"):
         assert (
             translate_finding(COLD)
@@ -25,7 +25,7 @@ def test_in_english_it_is_the_sentence_itself() -> None:
         )
 
 
-def test_in_german_words_and_numbers_are_german() -> None:
+def test_the_german_finding_has_german_words_and_numbers() -> None:
     with translation.override("de"):
         text = translate_finding(COLD)
 
@@ -59,7 +59,7 @@ def _fields(text: str) -> set[str | None]:
         ("de", "Fehler: cold nach 3,0 ms, in der Stufe „Engine, bis zum ersten Token“."),
     ],
 )
-def test_a_stage_is_called_as_its_line_of_the_table(language: str, text: str) -> None:
+def test_a_stage_has_the_name_that_the_table_shows(language: str, text: str) -> None:
     wording = "Error: {code} after {after} ms, in the stage {stage}."
     ended = Finding(wording, code="cold", after=Quantity(3, 1), stage="generate")
 
@@ -67,6 +67,6 @@ def test_a_stage_is_called_as_its_line_of_the_table(language: str, text: str) ->
         assert translate_finding(ended) == text
 
 
-def test_it_is_a_text_for_programs() -> None:
+def test_a_finding_is_a_string_for_programs() -> None:
     assert re.fullmatch(r"Cold cache: the engine prefilled [\d,]+ of [\d,]+ .*", COLD)
     assert isinstance(COLD, str)

@@ -31,95 +31,106 @@ ALLOWING = make_policy(telemetry=Telemetry(wording="tenant-1", retention_days=30
 EDIT = SuggestionEdit(RequestId("r"), OutcomeEvent.PERSISTED, after_ms=30_000, text="edited()")
 
 
-def principal(*, agrees: bool = True, policy: TenantPolicy = ALLOWING, **more: Any) -> Principal:
+def principal(
+    *, has_consent: bool = True, policy: TenantPolicy = ALLOWING, **more: Any
+) -> Principal:
     made = make_principal(policy=policy, **more)
-    credential = msgspec.structs.replace(made.credential, keeps_content=agrees)
+    credential = msgspec.structs.replace(made.credential, keeps_content=has_consent)
     return replace(made, credential=credential)
 
 
-def ended(
+def ended_trace(
     by: Principal,
     *,
     texts: tuple[str, ...] = ("x", "(1)"),
     finish: FinishReason = FinishReason.STOP,
     **request: Any,
 ) -> RequestTrace:
-    account = RequestTrace(arrival=make_arrival(), clock=FakeClock())
-    account.mark_admitted(make_admitted(principal=by, **request))
+    trace = RequestTrace(arrival=make_arrival(), clock=FakeClock())
+    trace.mark_admitted(make_admitted(principal=by, **request))
     for text in texts:
-        account.record_sent_text(text, at_s=0.0)
-    account.finish(finish)
-    return account
+        trace.record_sent_text(text, at_s=0.0)
+    trace.finish(finish)
+    return trace
 
 
-def test_with_both_keys_turned_a_completion_may_be_kept() -> None:
-    account = ended(principal(), prefix="a = ", suffix="\nb", path="a.py")
+def test_a_completion_is_captured_if_user_and_tenant_consent() -> None:
+    trace = ended_trace(principal(), prefix="a = ", suffix="\nb", path="a.py")
 
-    kept = capture_completion(account)
+    captured = capture_completion(trace)
 
-    assert kept is not None
-    assert (kept.prefix, kept.completion, kept.suffix, kept.path) == ("a = ", "x(1)", "\nb", "a.py")
-    assert (kept.user_id, kept.request_id) == (ADA, account.arrival.request_id)
+    assert captured is not None
+    assert (captured.prefix, captured.completion, captured.suffix, captured.path) == (
+        "a = ",
+        "x(1)",
+        "\nb",
+        "a.py",
+    )
+    assert (captured.user_id, captured.request_id) == (ADA, trace.arrival.request_id)
 
 
 @pytest.mark.parametrize(
     "by",
     [
-        principal(agrees=False),
+        principal(has_consent=False),
         principal(policy=make_policy()),
-        principal(agrees=False, policy=make_policy()),
+        principal(has_consent=False, policy=make_policy()),
         principal(user_id=None),
     ],
     ids=["the user does not agree", "the tenant does not allow", "neither", "a service key"],
 )
-def test_with_less_nothing_is_held_and_nothing_kept(by: Principal) -> None:
-    account = ended(by)
+def test_nothing_is_captured_without_both_consents(by: Principal) -> None:
+    trace = ended_trace(by)
 
-    assert capture_completion(account) is None
+    assert capture_completion(trace) is None
     assert capture_edit(by, EDIT, now_ms=1) is None
 
 
-@pytest.mark.parametrize("by", [principal(agrees=False), principal(policy=make_policy())])
-def test_without_consent_not_even_the_account_holds_the_text(by: Principal) -> None:
-    assert ended(by).texts is None
+@pytest.mark.parametrize("by", [principal(has_consent=False), principal(policy=make_policy())])
+def test_the_request_trace_holds_no_text_without_consent(by: Principal) -> None:
+    assert ended_trace(by).texts is None
 
 
 @pytest.mark.parametrize(
     "finish",
     sorted(set(FinishReason) - {FinishReason.STOP, FinishReason.LENGTH}),
 )
-def test_what_was_not_shown_to_its_end_is_not_kept(finish: FinishReason) -> None:
-    assert capture_completion(ended(principal(), finish=finish)) is None
+def test_a_completion_that_did_not_end_normally_is_not_captured(finish: FinishReason) -> None:
+    assert capture_completion(ended_trace(principal(), finish=finish)) is None
 
 
-def test_an_empty_completion_is_not_kept() -> None:
-    assert capture_completion(ended(principal(), texts=())) is None
+def test_an_empty_completion_is_not_captured() -> None:
+    assert capture_completion(ended_trace(principal(), texts=())) is None
 
 
-def test_texts_are_cut_to_what_is_nearest_to_the_cursor() -> None:
-    kept = capture_completion(
-        ended(principal(), prefix="a" * 20_000 + "b", suffix="c" + "d" * 20_000)
+def test_prefix_and_suffix_are_truncated_away_from_the_cursor() -> None:
+    captured = capture_completion(
+        ended_trace(principal(), prefix="a" * 20_000 + "b", suffix="c" + "d" * 20_000)
     )
 
-    assert kept is not None
-    assert (len(kept.prefix), kept.prefix[-1]) == (MAX_PREFIX_CHARS, "b")
-    assert (len(kept.suffix), kept.suffix[0]) == (MAX_SUFFIX_CHARS, "c")
+    assert captured is not None
+    assert (len(captured.prefix), captured.prefix[-1]) == (MAX_PREFIX_CHARS, "b")
+    assert (len(captured.suffix), captured.suffix[0]) == (MAX_SUFFIX_CHARS, "c")
 
 
-def test_of_a_chat_the_last_turns_are_kept_whole() -> None:
+def test_a_long_chat_is_captured_from_its_last_messages() -> None:
     messages = tuple(ChatMessage("user", letter * 10_000) for letter in "abc")
 
-    kept = capture_completion(ended(principal(), mode=Mode.CHAT, messages=messages))
+    captured = capture_completion(ended_trace(principal(), mode=Mode.CHAT, messages=messages))
 
-    assert kept is not None
-    assert [turn.text[0] for turn in kept.chat] == ["b", "c"]
+    assert captured is not None
+    assert [turn.text[0] for turn in captured.chat] == ["b", "c"]
 
 
-def test_an_edit_may_be_kept_but_none_that_is_too_long() -> None:
-    kept = capture_edit(principal(), EDIT, now_ms=7)
+def test_an_edit_is_captured_unless_it_is_too_long() -> None:
+    captured = capture_edit(principal(), EDIT, now_ms=7)
 
-    assert kept is not None
-    assert (kept.text, kept.occurred_at_ms, kept.event) == ("edited()", 7, OutcomeEvent.PERSISTED)
+    assert captured is not None
+    assert (captured.text, captured.occurred_at_ms, captured.event) == (
+        "edited()",
+        7,
+        OutcomeEvent.PERSISTED,
+    )
     assert (
         capture_edit(principal(), replace(EDIT, text="x" * (MAX_EDIT_CHARS + 1)), now_ms=7) is None
     )
@@ -129,20 +140,22 @@ SECRET = "AKIAIOSFODNN7EXAMPLQ"
 
 
 def completion(**fields: Any) -> CapturedCompletion:
-    kept = capture_completion(ended(principal(), prefix="a = ", suffix="\nb", path="a.py"))
-    assert kept is not None
-    return msgspec.structs.replace(kept, **fields)
+    captured = capture_completion(
+        ended_trace(principal(), prefix="a = ", suffix="\nb", path="a.py")
+    )
+    assert captured is not None
+    return msgspec.structs.replace(captured, **fields)
 
 
 @pytest.mark.parametrize("field", ["prefix", "suffix"])
-async def test_a_secret_is_cut_out(field: str) -> None:
+async def test_a_secret_in_prefix_or_suffix_is_redacted(field: str) -> None:
     text = f'\naws_key = "{SECRET}"\n'
 
-    kept = await redact_content(completion(**{field: text}))
+    captured = await redact_content(completion(**{field: text}))
 
-    assert isinstance(kept, CapturedCompletion)
-    assert SECRET not in str(kept)
-    assert "aws_key" in getattr(kept, field)
+    assert isinstance(captured, CapturedCompletion)
+    assert SECRET not in str(captured)
+    assert "aws_key" in getattr(captured, field)
 
 
 @pytest.mark.parametrize(
@@ -154,21 +167,23 @@ async def test_a_secret_is_cut_out(field: str) -> None:
     ],
     ids=["around the cursor", "completed", "suggested"],
 )
-async def test_a_secret_at_the_cursor_keeps_all_of_it_away(fields: dict[str, str]) -> None:
+async def test_a_completion_with_a_secret_at_the_cursor_is_discarded(
+    fields: dict[str, str],
+) -> None:
     assert await redact_content(completion(**fields)) is None
 
 
-async def test_a_secret_in_a_chat_or_an_edit_is_cut_out() -> None:
+async def test_a_secret_in_an_edit_is_redacted() -> None:
     edit = capture_edit(principal(), replace(EDIT, text=f'key = "{SECRET}"'), now_ms=1)
     assert edit is not None
 
-    kept = await redact_content(edit)
+    captured = await redact_content(edit)
 
-    assert isinstance(kept, CapturedEdit)
-    assert SECRET not in kept.text
+    assert isinstance(captured, CapturedEdit)
+    assert SECRET not in captured.text
 
 
-def test_batches_are_bounded_and_lose_nothing() -> None:
+def test_batches_are_bounded_and_complete() -> None:
     items = [completion(prefix="a" * length) for length in (90_000, 90_000, 90_000, 900_000, 1)]
 
     made = batches(list(items))

@@ -30,19 +30,19 @@ def test_a_new_key_has_the_published_format(kind: KeyKind) -> None:
 
 
 @pytest.mark.parametrize("kind", list(KeyKind))
-def test_a_new_key_is_understood(kind: KeyKind) -> None:
+def test_a_new_key_is_parsed(kind: KeyKind) -> None:
     key = generate_key(kind)
 
     assert parse_key(key.text) == key
 
 
-def test_no_two_keys_are_equal() -> None:
+def test_generated_keys_are_distinct() -> None:
     keys = {generate_key(KeyKind.DEVELOPER).text for _ in range(1_000)}
 
     assert len(keys) == 1_000
 
 
-def test_the_tail_is_the_checksum_of_the_rest() -> None:
+def test_a_key_ends_with_its_checksum() -> None:
     text = generate_key(KeyKind.SERVICE).text
     body, tail = text[:-6], text[-6:]
     value = 0
@@ -52,7 +52,7 @@ def test_the_tail_is_the_checksum_of_the_rest() -> None:
     assert value == zlib.crc32(body.encode())
 
 
-def test_any_changed_character_is_refused() -> None:
+def test_a_changed_character_is_rejected() -> None:
     text = generate_key(KeyKind.DEVELOPER).text
 
     for position in range(len("cpk_live_"), len(text)):
@@ -64,11 +64,11 @@ def test_any_changed_character_is_refused() -> None:
     "text",
     ["", "cpk_live_", "sk-123", "cpk_live_" + "0" * 57, "CPK_live_" + "0" * 57, "cpk_prod_x"],
 )
-def test_what_is_no_key_is_refused(text: str) -> None:
+def test_a_text_that_is_no_key_is_rejected(text: str) -> None:
     assert parse_key(text) is None
 
 
-def test_a_key_with_something_around_it_is_refused() -> None:
+def test_a_key_with_surrounding_space_is_rejected() -> None:
     text = generate_key(KeyKind.DEVELOPER).text
 
     assert parse_key(text + "\n") is None
@@ -76,11 +76,11 @@ def test_a_key_with_something_around_it_is_refused() -> None:
 
 
 @given(st.text(max_size=100))
-def test_no_text_makes_the_parser_fail(text: str) -> None:
+def test_the_parser_never_raises(text: str) -> None:
     assert parse_key(text) is None or KEY_PATTERN.fullmatch(text)
 
 
-def test_the_digest_is_an_hmac_of_the_whole_text() -> None:
+def test_the_digest_is_an_hmac_of_the_whole_key() -> None:
     key = generate_key(KeyKind.DEVELOPER)
 
     assert digest_key(PEPPER, key) == hmac.digest(PEPPER, key.text.encode(), hashlib.sha256)
@@ -92,7 +92,7 @@ def test_another_pepper_gives_another_digest() -> None:
     assert digest_key(PEPPER, key) != digest_key(b"\1" * 32, key)
 
 
-def test_a_keys_text_is_not_in_its_representation() -> None:
+def test_the_repr_of_a_key_does_not_contain_its_text() -> None:
     key = generate_key(KeyKind.DEVELOPER)
 
     assert key.text not in repr(key)

@@ -43,7 +43,7 @@ parts = st.sampled_from(
 
 
 @pytest.mark.parametrize(
-    ("globs", "repository", "may"),
+    ("globs", "repository", "expected"),
     [
         ((), "shop", False),
         (("shop",), "shop", True),
@@ -56,10 +56,10 @@ parts = st.sampled_from(
         (("Shop",), "shop", False),
     ],
 )
-def test_a_repository_is_indexed_when_a_glob_names_it(
-    globs: tuple[str, ...], repository: str, may: bool
+def test_a_repository_may_be_indexed_if_a_glob_matches_its_name(
+    globs: tuple[str, ...], repository: str, expected: bool
 ) -> None:
-    assert is_indexing_allowed(make_policy(retrieval=globs), repository=repository) is may
+    assert is_indexing_allowed(make_policy(retrieval=globs), repository=repository) is expected
 
 
 @pytest.mark.parametrize(("glob", "path", "excluded"), EXCLUSION_CASES)
@@ -70,7 +70,7 @@ def test_a_glob_excludes_what_it_matches(name: str, glob: str, path: str, exclud
     assert is_excluded(policy, repository="shop", path=path) is excluded
 
 
-def test_a_path_without_a_repository_is_compared_with_the_globs_for_all_only() -> None:
+def test_a_path_without_a_repository_is_matched_with_the_general_globs_only() -> None:
     policy = make_policy(content_exclusion={"*": ("*.env",), "shop": ("*.key",)})
 
     excluded = [is_excluded(policy, repository="", path=path) for path in ("a.env", "a.key")]
@@ -79,14 +79,14 @@ def test_a_path_without_a_repository_is_compared_with_the_globs_for_all_only() -
 
 
 @pytest.mark.parametrize(("glob", "path", "excluded"), EXCLUSION_CASES)
-def test_the_console_names_the_glob_that_excludes(glob: str, path: str, excluded: bool) -> None:
+def test_the_matching_glob_is_reported(glob: str, path: str, excluded: bool) -> None:
     found = matching_globs({"*": (glob,)}, repository="shop", path=path)
 
     assert found == ([("*", glob)] if excluded else [])
 
 
 @given(st.lists(parts, max_size=4).map("".join), st.lists(parts, max_size=6).map("".join))
-def test_no_path_is_spared_that_a_glob_excludes(glob: str, path: str) -> None:
+def test_the_literal_prefilter_never_changes_the_result(glob: str, path: str) -> None:
     """Paths without the glob's literal text are not matched with its regular expression."""
     policy = make_policy(content_exclusion={"*": (glob,)})
 
@@ -96,7 +96,7 @@ def test_no_path_is_spared_that_a_glob_excludes(glob: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("repository", ["Payments", "PAYMENTS", "payments"])
-def test_a_repositorys_rules_hold_however_its_name_is_written(repository: str) -> None:
+def test_repository_names_ignore_case(repository: str) -> None:
     exclusion: dict[str, tuple[str, ...]] = {
         "payments": ("a",),
         "*": ("b",),
@@ -108,7 +108,7 @@ def test_a_repositorys_rules_hold_however_its_name_is_written(repository: str) -
     assert is_excluded(make_policy(content_exclusion=exclusion), repository=repository, path="c")
 
 
-def test_long_paths_and_globs_are_compared_in_linear_time() -> None:
+def test_long_paths_and_globs_are_matched_in_linear_time() -> None:
     policy = make_policy(content_exclusion={"*": ("*a" * 60 + "\u00df", "**/" * 60 + "b")})
 
     with cpu_guard():
@@ -116,7 +116,7 @@ def test_long_paths_and_globs_are_compared_in_linear_time() -> None:
             is_excluded(policy, repository="shop", path="aA\u00df/" * 120 + str(number))
 
 
-def test_a_policys_globs_are_compiled_once() -> None:
+def test_the_globs_of_a_policy_are_compiled_once() -> None:
     policy = make_policy(content_exclusion={"*": ("compiled/once/*",)})
     before = _compiled.cache_info().misses
 

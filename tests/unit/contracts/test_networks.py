@@ -24,23 +24,23 @@ from caret.contracts.ip_allowlist import contains_all, is_allowed, parse_network
         ("fe80::/64", "fe80::1%eth0", True),
     ],
 )
-def test_an_address_is_within(network: str, address: str, expected: bool) -> None:
+def test_an_address_is_matched_with_a_network(network: str, address: str, expected: bool) -> None:
     assert is_allowed((network,), address) == expected
 
 
 @pytest.mark.parametrize("address", [None, "", "unix", "192.0.2.256", "192.0.2.7, 10.0.0.1"])
-def test_what_is_no_address_is_within_no_network(address: str | None) -> None:
+def test_an_invalid_address_is_in_no_network(address: str | None) -> None:
     assert not is_allowed(("0.0.0.0/0", "::/0"), address)
 
 
-def test_without_networks_everything_is_within() -> None:
+def test_without_networks_every_address_is_allowed() -> None:
     assert is_allowed((), None)
 
 
 @pytest.mark.parametrize(
     "text", ["", "x", "192.0.2.7/24", "192.0.2.0/33", "fe80::1%eth0", "1" * 65, "192.0.2.0/24/8"]
 )
-def test_what_is_no_network_is_refused(text: str) -> None:
+def test_an_invalid_network_is_rejected(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # ipaddress says what it likes
         parse_network(text)
 
@@ -58,7 +58,9 @@ def test_what_is_no_network_is_refused(text: str) -> None:
         (("192.0.2.0/24", "2001:db8::/32"), ("2001:db8:1::/48",), True),
     ],
 )
-def test_networks_cover(wide: tuple[str, ...], narrow: tuple[str, ...], expected: bool) -> None:
+def test_containment_of_networks(
+    wide: tuple[str, ...], narrow: tuple[str, ...], expected: bool
+) -> None:
     assert contains_all(wide, narrow) == expected
 
 
@@ -68,9 +70,7 @@ _NETWORKS = st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 32)).map(
 
 
 @given(_NETWORKS, _NETWORKS, st.integers(0, 2**32 - 1))
-def test_what_is_covered_lets_nobody_in_whom_the_wider_does_not(
-    wide: str, narrow: str, number: int
-) -> None:
+def test_contained_networks_allow_no_further_addresses(wide: str, narrow: str, number: int) -> None:
     address = str(ipaddress.ip_address(number))
 
     if contains_all((wide,), (narrow,)) and is_allowed((narrow,), address):

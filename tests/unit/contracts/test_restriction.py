@@ -41,7 +41,7 @@ _policies = st.builds(
     regions=_names,
     is_mfa_required=st.booleans(),
 )
-_layers = st.builds(
+_overrides = st.builds(
     PolicyOverride,
     features=st.none() | st.frozensets(st.sampled_from(list(Feature))),
     models=_names,
@@ -72,7 +72,7 @@ def is_at_most(narrow: int | None, wide: int | None) -> bool:
     return wide is None or (narrow is not None and narrow <= wide)
 
 
-def allows_no_more(narrow: TenantPolicy, wide: TenantPolicy) -> bool:
+def is_at_most_as_permissive(narrow: TenantPolicy, wide: TenantPolicy) -> bool:
     return (
         features_of(narrow) <= features_of(wide)
         and are_within(narrow.models, wide.models)
@@ -93,56 +93,56 @@ def allows_no_more(narrow: TenantPolicy, wide: TenantPolicy) -> bool:
     )
 
 
-@given(_policies, _layers, _layers)
-def test_the_order_of_layers_does_not_matter(
+@given(_policies, _overrides, _overrides)
+def test_the_order_of_overrides_does_not_matter(
     policy: TenantPolicy, one: PolicyOverride, other: PolicyOverride
 ) -> None:
     assert apply_overrides(policy, [one, other]) == apply_overrides(policy, [other, one])
 
 
-@given(_policies, _layers)
-def test_a_layer_that_comes_twice_counts_once(policy: TenantPolicy, layer: PolicyOverride) -> None:
-    assert apply_overrides(policy, [layer, layer]) == apply_override(policy, layer)
-
-
-@given(_policies, _layers)
-def test_nothing_is_less_restricted_with_a_layer(
-    policy: TenantPolicy, layer: PolicyOverride
+@given(_policies, _overrides)
+def test_applying_an_override_twice_equals_once(
+    policy: TenantPolicy, override: PolicyOverride
 ) -> None:
-    assert allows_no_more(apply_override(policy, layer), policy)
+    assert apply_overrides(policy, [override, override]) == apply_override(policy, override)
 
 
-@given(_policies, _layers)
-def test_what_a_layer_says_holds_whatever_the_tenant_says(
-    policy: TenantPolicy, layer: PolicyOverride
+@given(_policies, _overrides)
+def test_an_override_never_permits_more(policy: TenantPolicy, override: PolicyOverride) -> None:
+    assert is_at_most_as_permissive(apply_override(policy, override), policy)
+
+
+@given(_policies, _overrides)
+def test_the_restrictions_of_an_override_always_apply(
+    policy: TenantPolicy, override: PolicyOverride
 ) -> None:
-    said = apply_override(policy, layer)
+    restricted = apply_override(policy, override)
 
-    assert layer.features is None or features_of(said) <= layer.features
-    assert are_within(said.models, layer.models)
-    assert are_within(said.regions, layer.regions)
-    assert is_slower(said.limits.user, layer.user_limit)
-    assert is_slower(said.limits.key, layer.key_limit)
-    assert is_at_most(said.max_key_lifetime_days, layer.max_key_lifetime_days)
-    assert said.has_secret_filter >= layer.has_secret_filter
-    assert said.is_mfa_required >= layer.is_mfa_required
-    alone = msgspec.structs.replace(policy, content_exclusion=layer.content_exclusion)
+    assert override.features is None or features_of(restricted) <= override.features
+    assert are_within(restricted.models, override.models)
+    assert are_within(restricted.regions, override.regions)
+    assert is_slower(restricted.limits.user, override.user_limit)
+    assert is_slower(restricted.limits.key, override.key_limit)
+    assert is_at_most(restricted.max_key_lifetime_days, override.max_key_lifetime_days)
+    assert restricted.has_secret_filter >= override.has_secret_filter
+    assert restricted.is_mfa_required >= override.is_mfa_required
+    alone = msgspec.structs.replace(policy, content_exclusion=override.content_exclusion)
     for repository in REPOSITORIES:
         for path in PATHS:
             if is_excluded(alone, repository=repository, path=path):
-                assert is_excluded(said, repository=repository, path=path)
+                assert is_excluded(restricted, repository=repository, path=path)
 
 
 @given(_policies)
-def test_a_layer_that_says_nothing_changes_nothing(policy: TenantPolicy) -> None:
+def test_an_empty_override_changes_nothing(policy: TenantPolicy) -> None:
     assert apply_override(policy, PolicyOverride()) == policy
 
 
-def test_every_mode_is_a_feature_of_its_name() -> None:
+def test_every_mode_is_a_feature() -> None:
     assert {mode.value for mode in Mode} <= {feature.value for feature in Feature}
 
 
-def test_every_field_of_a_layer_is_tried_here() -> None:
+def test_this_file_covers_every_field_of_an_override() -> None:
     assert set(PolicyOverride.__struct_fields__) == {
         "features",
         "models",

@@ -61,24 +61,24 @@ OUTCOME = OutcomeRecord(
 )
 
 
-def test_a_snapshot_is_read_as_it_was_written() -> None:
+def test_a_snapshot_survives_encoding_and_decoding() -> None:
     assert decode_snapshot(encode_snapshot(SNAPSHOT)) == SNAPSHOT
 
 
-def test_records_of_both_kinds_are_read_as_they_were_written() -> None:
+def test_records_of_both_kinds_survive_encoding_and_decoding() -> None:
     records: list[UsageRecord] = [COMPLETION, OUTCOME]
 
     assert decode_records(encode_records(records)) == records
 
 
-def test_a_snapshot_with_an_unknown_field_is_refused() -> None:
+def test_a_snapshot_with_an_unknown_field_is_rejected() -> None:
     document = msgspec.to_builtins(SNAPSHOT, builtin_types=(bytes,)) | {"surprise": 1}
 
     with pytest.raises(msgspec.ValidationError):
         decode_snapshot(msgspec.msgpack.encode(document))
 
 
-def test_a_snapshot_that_lacks_a_field_is_refused() -> None:
+def test_a_snapshot_that_lacks_a_field_is_rejected() -> None:
     document = msgspec.to_builtins(SNAPSHOT, builtin_types=(bytes,))
     del document["status"]
 
@@ -91,8 +91,8 @@ def test_a_snapshot_cannot_be_changed() -> None:
         SNAPSHOT.version = 4  # type: ignore[misc]
 
 
-def test_what_came_later_is_left_out_where_it_says_nothing() -> None:
-    """So a gateway of the previous release can read snapshots that do not use the new fields."""
+def test_unused_newer_fields_are_omitted() -> None:
+    """A gateway of the previous release can read snapshots that do not use the new fields."""
     document = msgspec.msgpack.decode(encode_snapshot(SNAPSHOT))
 
     assert not {"layers", "layers_of", "spending"} & set(document)
