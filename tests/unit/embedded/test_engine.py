@@ -29,27 +29,27 @@ def _value(command: tuple[str, ...], option: str) -> str:
     return command[command.index(option) + 1]
 
 
-def test_it_listens_on_the_loopback_address_only() -> None:
+def test_the_engine_listens_only_on_the_loopback_address() -> None:
     assert _value(_command(), "--host") == "127.0.0.1"
 
 
-def test_it_logs_no_requests() -> None:
+def test_the_engine_logs_no_requests() -> None:
     assert {"--no-enable-log-requests", "--disable-uvicorn-access-log"} <= set(_command())
 
 
-def test_on_the_cpu_the_blocks_are_the_smallest_that_it_accepts() -> None:
+def test_on_a_cpu_the_engine_has_its_smallest_block_size() -> None:
     assert _value(_command(), "--block-size") == "32"
     assert "--enforce-eager" in _command()
 
 
-def test_on_the_gpu_it_gets_no_flags_of_the_cpu() -> None:
+def test_on_a_gpu_the_engine_gets_no_cpu_flags() -> None:
     command = _command(has_gpu=True)
 
     assert _value(command, "--block-size") == "16"
     assert "--enforce-eager" not in command
 
 
-def test_the_persons_arguments_come_last_and_win() -> None:
+def test_extra_arguments_come_last() -> None:
     assert _command(extra=("--seed", "7"))[-2:] == ("--seed", "7")
 
 
@@ -59,7 +59,9 @@ def test_the_demonstration_model_is_the_default() -> None:
     assert (model.path, model.served_name) == (str(DEMO_MODEL), "demo")
 
 
-def test_a_folder_is_served_under_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_folder_is_served_under_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "my-coder"
     folder.mkdir()
     monkeypatch.setenv("CARET_MODEL", str(folder))
@@ -69,7 +71,7 @@ def test_a_folder_is_served_under_its_name(tmp_path: Path, monkeypatch: pytest.M
     assert (model.path, model.served_name, model.is_folder) == (str(folder), "my-coder", True)
 
 
-def test_a_name_of_the_hub_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_on_the_hub_is_passed_to_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARET_MODEL", "Qwen/Qwen2.5-Coder-1.5B")
 
     model = engine_from_environment(8402).model
@@ -77,14 +79,14 @@ def test_a_name_of_the_hub_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None
     assert (model.path, model.is_folder) == ("Qwen/Qwen2.5-Coder-1.5B", False)
 
 
-def test_a_folder_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_model_folder_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARET_MODEL", "./no/such/folder")
 
     with pytest.raises(BadSetting, match="CARET_MODEL"):
         engine_from_environment(8402)
 
 
-def test_extra_arguments_are_split_as_a_shell_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extra_arguments_are_split_as_in_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARET_ENGINE_ARGS", "--seed 7 --chat-template '{{ a b }}'")
 
     extra = engine_from_environment(8402).extra_arguments
@@ -92,7 +94,7 @@ def test_extra_arguments_are_split_as_a_shell_does(monkeypatch: pytest.MonkeyPat
     assert extra == ("--seed", "7", "--chat-template", "{{ a b }}")
 
 
-def test_the_catalogue_says_how_it_speculates(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pool_entry_names_the_speculation_method(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = '-sc \'{"method":"suffix","suffix_decoding_max_cached_requests":0}\''
     monkeypatch.setenv("CARET_ENGINE_ARGS", arguments)
 
@@ -103,14 +105,14 @@ def test_the_catalogue_says_how_it_speculates(monkeypatch: pytest.MonkeyPatch) -
     }
 
 
-def test_arguments_that_leak_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_that_leak_data_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARET_ENGINE_ARGS", "--spec-method suffix")
 
     with pytest.raises(BadSetting, match="CARET_ENGINE_ARGS: suffix decoding"):
         engine_from_environment(8402)
 
 
-def test_it_is_told_no_secrets_of_the_others(tmp_path: Path) -> None:
+def test_the_engine_gets_no_secrets_of_other_programs(tmp_path: Path) -> None:
     settings = EngineSettings(
         model=LocalModel(path="/models/demo", served_name="demo"), port=8402, has_gpu=False
     )
@@ -118,14 +120,14 @@ def test_it_is_told_no_secrets_of_the_others(tmp_path: Path) -> None:
     secrets = {name + tail: "secret" for name in names for tail in ("", "_FILE")}
     environment = {**secrets, "CARET_API_KEY": "secret", "PATH": "/bin", "HF_TOKEN": "its own"}
 
-    part = engine_part(settings, paths=EmbeddedPaths(tmp_path), environment=environment)
+    service = engine_part(settings, paths=EmbeddedPaths(tmp_path), environment=environment)
 
-    told = part.make_spec().environment
-    assert "secret" not in told.values()
-    assert (told["PATH"], told["HF_TOKEN"]) == ("/bin", "its own")
+    environment_of_engine = service.make_spec().environment
+    assert "secret" not in environment_of_engine.values()
+    assert (environment_of_engine["PATH"], environment_of_engine["HF_TOKEN"]) == ("/bin", "its own")
 
 
-def test_on_the_cpu_the_gateway_sheds_late_and_on_a_gpu_as_in_production() -> None:
+def test_load_shedding_targets_are_relaxed_only_on_a_cpu() -> None:
     model = LocalModel(path="/models/demo", served_name="demo")
     on_cpu, on_gpu = (
         first_token_targets(EngineSettings(model=model, port=8402, has_gpu=has_gpu))

@@ -10,21 +10,21 @@ SUFFIX = '{"method":"suffix"}'
 LMCACHE = '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'
 
 LEAKS = {
-    "suffix decoding as vLLM has it": ("--speculative-config", SUFFIX),
+    "suffix decoding in vLLM's notation": ("--speculative-config", SUFFIX),
     "with an equals sign": (f"--speculative-config={SUFFIX}",),
     "with underscores": ("--speculative_config", SUFFIX),
-    "in short": ("-sc", SUFFIX),
+    "abbreviated": ("-sc", SUFFIX),
     "shortened": ("--speculative", SUFFIX),
-    "by its parts": ("--speculative-config.method", "suffix"),
+    "by its fields": ("--speculative-config.method", "suffix"),
     "by another name": ("--spec-method", "suffix"),
-    "with a memory": (
+    "with a cache": (
         "--speculative-config",
         '{"method":"suffix","suffix_decoding_max_cached_requests":5}',
     ),
     "a connector": ("--kv-transfer-config", LMCACHE),
-    "a connector by its parts": ("--kv-transfer-config.kv_connector", "HF3FSKVConnector"),
+    "a connector by its fields": ("--kv-transfer-config.kv_connector", "HF3FSKVConnector"),
     "a connector shortened": (f"--kv-transfer={LMCACHE}",),
-    "a connector of their own": (
+    "a custom connector": (
         "--kv-transfer-config",
         '{"kv_connector":"OffloadingConnector","kv_connector_module_path":"own"}',
     ),
@@ -36,13 +36,13 @@ LEAKS = {
 }
 
 
-@pytest.mark.parametrize("what", LEAKS)
-def test_what_leaks_is_refused(what: str) -> None:
+@pytest.mark.parametrize("name", LEAKS)
+def test_arguments_that_leak_data_are_rejected(name: str) -> None:
     with pytest.raises(BadSetting, match="CARET_ENGINE_ARGS"):
-        check_arguments(LEAKS[what], {})
+        check_arguments(LEAKS[name], {})
 
 
-def test_offloading_by_an_untried_connector_is_refused() -> None:
+def test_offloading_with_an_untested_connector_is_rejected() -> None:
     arguments = ("--kv-offloading-size", "4")
     check_arguments(arguments, {})
 
@@ -51,7 +51,7 @@ def test_offloading_by_an_untried_connector_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["OffloadingConnector", "LMCacheMPConnector"])
-def test_connectors_whose_keys_hold_the_salt_are_allowed(name: str) -> None:
+def test_connectors_whose_keys_contain_the_salt_are_allowed(name: str) -> None:
     check_arguments(("--kv-transfer-config", f'{{"kv_connector":"{name}"}}'), {})
 
 
@@ -71,13 +71,13 @@ def test_connectors_whose_keys_hold_the_salt_are_allowed(name: str) -> None:
         ),
     ],
 )
-def test_it_says_how_the_engine_speculates(
+def test_the_speculation_method_is_detected(
     arguments: tuple[str, ...], speculation: str | None
 ) -> None:
-    stated = check_arguments(arguments, {})
+    facts = check_arguments(arguments, {})
 
-    assert stated.speculation == (SpeculationMethod(speculation) if speculation else None)
+    assert facts.speculation == (SpeculationMethod(speculation) if speculation else None)
 
 
-def test_nothing_said_is_nothing_stated() -> None:
+def test_no_arguments_state_nothing() -> None:
     assert check_arguments((), {}) == NOTHING_STATED

@@ -12,7 +12,7 @@ def test_a_small_log_is_continued(tmp_path: Path) -> None:
     assert log_file.read_text() == "before\n"
 
 
-def test_a_large_log_makes_room_and_is_kept_once(tmp_path: Path) -> None:
+def test_a_large_log_is_rotated_at_the_start(tmp_path: Path) -> None:
     log_file = tmp_path / "engine.log"
     log_file.write_text("x" * 101)
 
@@ -22,7 +22,7 @@ def test_a_large_log_makes_room_and_is_kept_once(tmp_path: Path) -> None:
     assert (tmp_path / "engine.log.1").read_text() == "x" * 101
 
 
-def test_a_log_that_grows_is_cut_while_its_writer_goes_on(tmp_path: Path) -> None:
+def test_a_growing_log_is_rotated_while_it_is_open(tmp_path: Path) -> None:
     log_file = tmp_path / "engine.log"
     with log_file.open("a") as writer:
         writer.write("x" * 101)
@@ -35,12 +35,12 @@ def test_a_log_that_grows_is_cut_while_its_writer_goes_on(tmp_path: Path) -> Non
     assert (tmp_path / "engine.log.1").read_text() == "x" * 101
 
 
-def test_the_tail_is_the_last_lines(tmp_path: Path) -> None:
+def test_the_tail_consists_of_the_last_lines(tmp_path: Path) -> None:
     log_file = tmp_path / "engine.log"
     log_file.write_text("\n".join(str(number) for number in range(10_000)))
 
     assert tail(log_file, max_lines=2) == "9998\n9999"
 
 
-def test_a_log_that_was_never_written_has_no_tail(tmp_path: Path) -> None:
+def test_a_missing_log_has_an_empty_tail(tmp_path: Path) -> None:
     assert tail(tmp_path / "absent.log") == ""

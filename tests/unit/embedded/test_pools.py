@@ -30,13 +30,13 @@ def test_one_engine_serves_both_tiers() -> None:
 
 
 @given(folder=st.text(alphabet=st.characters(exclude_categories=["Cs"])))
-def test_any_folder_name_survives(folder: str) -> None:
+def test_any_folder_name_survives_rendering(folder: str) -> None:
     text = render_pools(model="m", tokenizer=folder, max_context_tokens=1, replicas=["http://h:1"])
 
     assert tomllib.loads(text)["pools"][0]["tokenizer"] == folder
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_written_pools_can_be_read(tmp_path: Path) -> None:
     file = tmp_path / "pools.toml"
     text = render_pools(model="m", tokenizer="t", max_context_tokens=1, replicas=["http://h:1"])
 
@@ -48,7 +48,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     ]
 
 
-def test_what_more_is_said_of_a_replica_survives(tmp_path: Path) -> None:
+def test_further_fields_of_a_replica_are_kept(tmp_path: Path) -> None:
     file = tmp_path / "pools.toml"
     table: dict[str, str | int] = {"url": "http://h:1", "speculation": "suffix", "limit": 0}
     replicas: list[ReplicaEntry] = [table, "http://h:2"]
@@ -62,7 +62,7 @@ def test_what_more_is_said_of_a_replica_survives(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "pools = 3", "[[pools]]\nname = 'a'", "not toml"])
-def test_a_catalogue_that_is_none_is_refused_by_name(tmp_path: Path, text: str) -> None:
+def test_an_invalid_pools_file_is_rejected_by_name(tmp_path: Path, text: str) -> None:
     file = tmp_path / "pools.toml"
     file.write_text(text)
 
@@ -70,6 +70,6 @@ def test_a_catalogue_that_is_none_is_refused_by_name(tmp_path: Path, text: str) 
         read_pools(file)
 
 
-def test_a_missing_catalogue_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_missing_pools_file_is_rejected_by_name(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match="CARET_POOLS_FILE"):
         read_pools(tmp_path / "absent.toml")

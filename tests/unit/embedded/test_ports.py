@@ -8,7 +8,7 @@ from caret.local.ports import LOOPBACK, Port, is_free, ports_from_environment, r
 from tests.stack.ports import free_ports
 
 
-def test_a_port_on_which_somebody_listens_is_named_with_its_setting() -> None:
+def test_a_port_in_use_is_rejected_with_its_setting() -> None:
     with socket.create_server((LOOPBACK, 0)) as listener:
         number = listener.getsockname()[1]
         port = Port(number=number, setting="CARET_GATEWAY_PORT", purpose="the gateway")
@@ -21,12 +21,12 @@ def test_a_port_on_which_somebody_listens_is_named_with_its_setting() -> None:
     assert int(caught.value.exit_code) == 3
 
 
-def test_a_port_on_which_somebody_listens_on_all_addresses_is_not_free() -> None:
+def test_a_port_in_use_on_all_addresses_is_not_free() -> None:
     with socket.create_server(("0.0.0.0", 0)) as listener:  # noqa: S104  # for an instant
         assert not is_free(listener.getsockname()[1])
 
 
-def test_a_free_port_is_no_obstacle() -> None:
+def test_a_free_port_is_accepted() -> None:
     (number,) = free_ports(1)
 
     require_free(Port(number=number, setting="CARET_GATEWAY_PORT", purpose="the gateway"))
@@ -39,7 +39,7 @@ def test_the_ports_have_defaults() -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "65536", "http", "-1", "84.01", ""])
-def test_a_port_that_is_none_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_an_invalid_port_is_rejected_by_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("CARET_CONSOLE_PORT", text)
 
     with pytest.raises(BadSetting, match="CARET_CONSOLE_PORT"):
@@ -57,7 +57,7 @@ def test_a_port_that_is_none_is_refused_by_name(monkeypatch: pytest.MonkeyPatch,
         ("fd00::1", "http://[fd00::1]:8400"),
     ],
 )
-def test_the_console_is_asked_where_it_listens(
+def test_the_console_url_has_the_address_where_the_console_listens(
     monkeypatch: pytest.MonkeyPatch, host: str | None, url: str
 ) -> None:
     if host is not None:
@@ -66,7 +66,7 @@ def test_the_console_is_asked_where_it_listens(
     assert ports_from_environment().console.url == url
 
 
-def test_a_port_is_looked_at_on_the_host_that_will_be_bound() -> None:
+def test_a_port_is_checked_on_the_host_that_will_be_bound() -> None:
     with socket.create_server(("127.0.0.2", 0)) as listener:
         number = listener.getsockname()[1]
         port = Port(
@@ -80,7 +80,7 @@ def test_a_port_is_looked_at_on_the_host_that_will_be_bound() -> None:
         assert not is_free(number, "0.0.0.0")  # noqa: S104  # what a person may write
 
 
-def test_a_host_that_is_not_this_machines_is_refused_by_name(
+def test_a_host_of_another_machine_is_rejected_by_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CARET_GATEWAY_HOST", "192.0.2.1")

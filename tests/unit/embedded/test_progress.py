@@ -17,7 +17,7 @@ class SteppingClock:
         return self._now_s
 
 
-def test_the_plan_says_what_is_next() -> None:
+def test_the_list_gives_the_next_step() -> None:
     plan = StepList(["Postgres", "Valkey"])
 
     assert plan.next_after("Postgres") == "Valkey"
@@ -25,7 +25,7 @@ def test_the_plan_says_what_is_next() -> None:
     assert plan.next_after("something else") == "done"
 
 
-def test_a_pipe_gets_the_step_the_next_one_and_the_time() -> None:
+def test_plain_output_shows_the_step_the_next_one_and_the_time() -> None:
     lines: list[str] = []
     progress = PlainProgress(
         StepList(["Postgres", "Valkey"]), write=lines.append, now_s=SteppingClock(1.5)
@@ -37,7 +37,7 @@ def test_a_pipe_gets_the_step_the_next_one_and_the_time() -> None:
     assert lines == ["  ... Postgres: the database (next: Valkey)\n", "  ok  Postgres: 1.5 s\n"]
 
 
-def test_a_pipe_is_reminded_that_a_long_step_is_alive() -> None:
+def test_plain_output_shows_that_a_long_step_continues() -> None:
     lines: list[str] = []
     progress = PlainProgress(StepList(["Engine"]), write=lines.append, now_s=SteppingClock(6.0))
 
@@ -50,7 +50,7 @@ def test_a_pipe_is_reminded_that_a_long_step_is_alive() -> None:
     ]
 
 
-def test_a_step_that_fails_is_not_said_to_be_done() -> None:
+def test_a_failed_step_is_not_reported_as_done() -> None:
     lines: list[str] = []
     progress = PlainProgress(StepList(["Engine"]), write=lines.append)
 
@@ -63,7 +63,7 @@ def test_a_step_that_fails_is_not_said_to_be_done() -> None:
     assert not [line for line in lines if "ok" in line]
 
 
-def test_a_terminal_keeps_one_line_for_each_finished_step() -> None:
+def test_a_terminal_shows_one_line_for_each_finished_step() -> None:
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=120, color_system=None)
     progress = TerminalProgress(StepList(["Postgres", "Valkey"]), console=console)

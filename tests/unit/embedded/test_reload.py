@@ -16,7 +16,7 @@ _ENTRIES = {
 }
 # Imported by all programs, but not part of their work.
 _SETUP = ("platform/caret/__init__.py", "platform/caret/local/")
-_APPS = ("console/__init__.py", "console/apps.py")  # Django loads them in the worker too
+_APPS = ("console/__init__.py", "console/apps.py")  # the worker loads them too
 # Prints the repository's files that a program imports.
 _IMPORT = """
 import os, sys
@@ -45,12 +45,12 @@ for module in list(sys.modules.values()):
         ("tests/conftest.py", set()),
     ],
 )
-def test_a_file_restarts_the_programs_that_run_it(file: str, programs: set[str]) -> None:
+def test_a_changed_file_restarts_the_programs_that_import_it(file: str, programs: set[str]) -> None:
     assert programs_of(file) == programs
 
 
 @pytest.mark.parametrize("program", _ENTRIES)
-def test_a_program_is_restarted_by_all_code_that_it_imports(program: str) -> None:
+def test_a_program_restarts_for_all_code_that_it_imports(program: str) -> None:
     entries = _ENTRIES[program]
     printed = subprocess.run(
         [sys.executable, "-c", _IMPORT.format(entries=entries), entries.split(",")[0]],
@@ -71,7 +71,7 @@ def test_a_program_is_restarted_by_all_code_that_it_imports(program: str) -> Non
     assert [file for file in missed if not file.startswith((*_SETUP, *_APPS))] == []
 
 
-def test_a_saved_file_is_seen_by_its_path_in_the_repository(tmp_path: Path) -> None:
+def test_a_saved_file_is_reported_by_its_path_in_the_repository(tmp_path: Path) -> None:
     for folder in ("inference", "tenants", "console", "platform/caret"):
         (tmp_path / folder).mkdir(parents=True)
     changes = changed_files(tmp_path)

@@ -1,7 +1,7 @@
 from caret.local.supervisor import MAX_DEATHS, WINDOW_S, RestartPolicy
 
 
-def test_the_pause_doubles_with_each_death() -> None:
+def test_the_delay_doubles_with_each_exit() -> None:
     restarts = RestartPolicy()
 
     delays = [restarts.next_delay_s(float(second)) for second in range(4)]
@@ -9,7 +9,7 @@ def test_the_pause_doubles_with_each_death() -> None:
     assert delays == [0.2, 0.4, 0.8, 1.6]
 
 
-def test_it_gives_up_after_too_many_deaths_in_a_short_time() -> None:
+def test_restarts_stop_after_too_many_exits_in_a_short_time() -> None:
     restarts = RestartPolicy()
 
     delays = [restarts.next_delay_s(float(second)) for second in range(MAX_DEATHS + 1)]
@@ -18,7 +18,7 @@ def test_it_gives_up_after_too_many_deaths_in_a_short_time() -> None:
     assert delays[-1] is None
 
 
-def test_old_deaths_are_forgiven() -> None:
+def test_old_exits_do_not_count() -> None:
     restarts = RestartPolicy()
     for second in range(MAX_DEATHS):
         restarts.next_delay_s(float(second))

@@ -9,7 +9,7 @@ from caret.local.services import environment_of_children
 from caret.local.up_settings import settings_from_environment
 
 
-def test_a_database_of_ones_own_needs_the_owners_address_too(
+def test_an_external_database_needs_the_owners_url_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://app@db/caret")
@@ -18,7 +18,7 @@ def test_a_database_of_ones_own_needs_the_owners_address_too(
         settings_from_environment()
 
 
-def test_what_is_named_elsewhere_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_external_services_are_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://app@db/caret")
     monkeypatch.setenv("CARET_OWNER_DATABASE_URL_FILE", "/run/secrets/owner")
     monkeypatch.setenv("REDIS_URL", "redis://cache")
@@ -42,7 +42,7 @@ def test_without_settings_everything_is_started() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "url", "is_started"),
+    ("retrieval", "url", "is_started"),
     [
         (None, None, False),
         ("False", None, False),
@@ -51,11 +51,11 @@ def test_without_settings_everything_is_started() -> None:
         ("False", "http://embeddings", False),
     ],
 )
-def test_retrieval_and_its_engine_are_started_when_they_are_wanted(
-    monkeypatch: pytest.MonkeyPatch, wanted: str | None, url: str | None, is_started: bool
+def test_retrieval_and_its_engine_are_started_if_enabled(
+    monkeypatch: pytest.MonkeyPatch, retrieval: str | None, url: str | None, is_started: bool
 ) -> None:
-    if wanted is not None:
-        monkeypatch.setenv("CARET_RETRIEVAL", wanted)
+    if retrieval is not None:
+        monkeypatch.setenv("CARET_RETRIEVAL", retrieval)
     if url is not None:
         monkeypatch.setenv("CARET_EMBEDDINGS_URL", url)
 
@@ -64,11 +64,11 @@ def test_retrieval_and_its_engine_are_started_when_they_are_wanted(
     assert (settings.embeddings is not None) is is_started
     assert (settings.ports.embeddings in settings.needed_ports) is is_started
     assert ("Embeddings" in steps(settings)) is is_started
-    assert settings.has_retrieval is (wanted == "True")
+    assert settings.has_retrieval is (retrieval == "True")
 
 
 @pytest.mark.parametrize("text", [None, ""])
-def test_the_home_is_in_the_repository_unless_it_is_named(
+def test_the_home_is_in_the_repository_by_default(
     monkeypatch: pytest.MonkeyPatch, text: str | None
 ) -> None:
     if text is None:
@@ -79,7 +79,7 @@ def test_the_home_is_in_the_repository_unless_it_is_named(
     assert home_from_environment().home == REPOSITORY / ".caret"
 
 
-def test_the_console_may_open_streams_at_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_console_is_an_allowed_origin_of_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARET_CONSOLE_PORT", "9400")
 
     environment = environment_of_children(settings_from_environment(), mark="m")
@@ -88,7 +88,7 @@ def test_the_console_may_open_streams_at_the_gateway(monkeypatch: pytest.MonkeyP
     assert origins == ["http://127.0.0.1:9400", "http://localhost:9400"]
 
 
-def test_allowed_origins_that_are_named_are_the_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_allowed_origins_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARET_ALLOWED_ORIGINS", "https://console.example.com")
 
     environment = environment_of_children(settings_from_environment(), mark="m")

@@ -12,7 +12,7 @@ _ENTRY: UpEntry = {
 }
 
 
-def test_it_is_private(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
     file = tmp_path / "up.json"
     file.touch(mode=0o644)
 
@@ -21,11 +21,11 @@ def test_it_is_private(tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_written_file_can_be_read(tmp_path: Path) -> None:
     write_up_file(tmp_path / "up.json", _ENTRY)
 
     assert read_up_file(tmp_path / "up.json") == _ENTRY
 
 
-def test_without_it_nothing_runs(tmp_path: Path) -> None:
+def test_a_missing_file_means_that_nothing_runs(tmp_path: Path) -> None:
     assert read_up_file(tmp_path / "up.json") is None

@@ -24,7 +24,7 @@ def scheduler() -> ClockJumpSafeScheduler:
     return scheduler
 
 
-def _clock_of(scheduler: ClockJumpSafeScheduler) -> FakeClock:
+def _fake_clock(scheduler: ClockJumpSafeScheduler) -> FakeClock:
     assert isinstance(scheduler.clock, FakeClock)
     return scheduler.clock
 
@@ -36,19 +36,19 @@ def _run_while_ahead(scheduler: ClockJumpSafeScheduler) -> None:
     scheduler._heap = None
 
 
-def test_what_ran_while_the_clock_was_ahead_is_due_in_its_interval(
+def test_tasks_run_while_the_clock_was_ahead_are_due_after_their_interval(
     scheduler: ClockJumpSafeScheduler,
 ) -> None:
     _run_while_ahead(scheduler)
 
-    _clock_of(scheduler).sets_wall_clock(by_ms=-3_600_000)
+    _fake_clock(scheduler).sets_wall_clock(by_ms=-3_600_000)
 
     assert scheduler.tick() <= EVERY_S
 
 
-def test_a_clock_that_is_only_corrected_changes_nothing(scheduler: ClockJumpSafeScheduler) -> None:
+def test_a_small_clock_correction_changes_nothing(scheduler: ClockJumpSafeScheduler) -> None:
     _run_while_ahead(scheduler)
 
-    _clock_of(scheduler).sets_wall_clock(by_ms=-500)
+    _fake_clock(scheduler).sets_wall_clock(by_ms=-500)
 
     assert scheduler.tick() > EVERY_S

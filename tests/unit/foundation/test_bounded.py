@@ -5,26 +5,26 @@ import pytest
 from caret.foundation.concurrency.fast_timeout import run_with_timeout
 
 
-class Door:
-    """Work that tasks wait for; counts those that got through and those that timed out."""
+class Gate:
+    """Work that tasks wait for. Counts the tasks that passed and those that timed out."""
 
     def __init__(self) -> None:
         self.opens = asyncio.Event()
-        self.num_through = 0
-        self.num_turned_away = 0
+        self.num_passed = 0
+        self.num_cancelled = 0
 
-    async def pass_through(self) -> str:
+    async def wait(self) -> str:
         try:
             await self.opens.wait()
             await asyncio.sleep(0)
         except asyncio.CancelledError:
-            self.num_turned_away += 1
+            self.num_cancelled += 1
             raise
-        self.num_through += 1
-        return "through"
+        self.num_passed += 1
+        return "passed"
 
 
-async def test_what_need_not_wait_sets_no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_work_that_is_ready_sets_no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
     async def ready() -> str:
         return "ready"
 
@@ -33,55 +33,55 @@ async def test_what_need_not_wait_sets_no_timer(monkeypatch: pytest.MonkeyPatch)
     assert await run_with_timeout(1.0, ready()) == "ready"
 
 
-async def test_what_waits_is_waited_for() -> None:
-    door = Door()
-    passing = asyncio.create_task(run_with_timeout(10.0, door.pass_through()))
+async def test_the_result_of_waiting_work_is_returned() -> None:
+    gate = Gate()
+    task = asyncio.create_task(run_with_timeout(10.0, gate.wait()))
     await asyncio.sleep(0)
 
-    door.opens.set()
+    gate.opens.set()
 
-    assert await passing == "through"
-    assert door.num_through == 1
+    assert await task == "passed"
+    assert gate.num_passed == 1
 
 
-async def test_what_waits_too_long_is_cancelled() -> None:
-    door = Door()
+async def test_work_that_takes_too_long_is_cancelled() -> None:
+    gate = Gate()
 
     with pytest.raises(TimeoutError):
-        await run_with_timeout(0.001, door.pass_through())
+        await run_with_timeout(0.001, gate.wait())
 
-    assert door.num_turned_away == 1
+    assert gate.num_cancelled == 1
 
 
-async def test_a_cancel_reaches_what_is_waited_for_with_its_message() -> None:
-    door = Door()
-    passing = asyncio.create_task(run_with_timeout(10.0, door.pass_through()))
+async def test_cancellation_reaches_the_work_with_its_message() -> None:
+    gate = Gate()
+    task = asyncio.create_task(run_with_timeout(10.0, gate.wait()))
     await asyncio.sleep(0)
 
-    passing.cancel("superseded")
+    task.cancel("superseded")
 
     with pytest.raises(asyncio.CancelledError, match="superseded"):
-        await passing
-    assert door.num_turned_away == 1
+        await task
+    assert gate.num_cancelled == 1
 
 
-async def test_work_may_go_on_after_a_cancel() -> None:
+async def test_work_may_finish_after_a_cancellation() -> None:
     async def stubborn() -> str:
         with pytest.raises(asyncio.CancelledError):
             await asyncio.sleep(10.0)
         await asyncio.sleep(0.001)
-        return "told"
+        return "done"
 
-    telling = asyncio.create_task(run_with_timeout(10.0, stubborn()))
+    task = asyncio.create_task(run_with_timeout(10.0, stubborn()))
     await asyncio.sleep(0)
 
-    telling.cancel()
+    task.cancel()
 
-    assert await telling == "told"
+    assert await task == "done"
 
 
 @pytest.mark.parametrize("waits", [False, True])
-async def test_what_goes_wrong_is_raised(waits: bool) -> None:
+async def test_an_exception_of_the_work_is_raised(waits: bool) -> None:
     async def broken() -> None:
         if waits:
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""One canonical form for each value, however it was stored in between."""
+"""Each value has one canonical form, however it was stored."""
 
 import json
 from typing import Any
@@ -21,18 +21,18 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_every_exact_value_can_be_spelt_and_is_read_as_it_was(value: Any) -> None:
+def test_exact_values_survive_encoding_and_decoding(value: Any) -> None:
     document = {"value": to_exact_numbers(value)}
 
     assert to_exact_numbers(json.loads(canonicalize(document))) == document
 
 
 @given(JSON)
-def test_exact_a_second_time_changes_nothing(value: Any) -> None:
+def test_conversion_to_exact_numbers_is_idempotent(value: Any) -> None:
     assert to_exact_numbers(to_exact_numbers(value)) == to_exact_numbers(value)
 
 
-def test_members_are_sorted_and_blanks_left_out() -> None:
+def test_members_are_sorted_and_whitespace_is_omitted() -> None:
     assert (
         canonicalize({"b": [1, 2.5, None], "a": "ä\n"}) == '{"a":"ä\\n","b":[1,2.5,null]}'.encode()
     )
@@ -50,6 +50,6 @@ def test_members_are_sorted_and_blanks_left_out() -> None:
         (0.1, 0.1),
     ],
 )
-def test_numbers_that_would_be_read_as_others_become_texts(value: object, expected: object) -> None:
+def test_numbers_without_an_exact_json_form_become_strings(value: object, expected: object) -> None:
     assert to_exact_numbers(value) == expected
     assert type(to_exact_numbers(value)) is type(expected)

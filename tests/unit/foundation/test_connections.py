@@ -12,7 +12,7 @@ def per_address(num: int) -> ServerLimits:
     return replace(LIMITS, max_unauthenticated_per_address=num)
 
 
-async def test_a_new_connection_takes_the_room_of_the_one_that_has_waited_longest() -> None:
+async def test_a_new_connection_replaces_the_longest_waiting_one() -> None:
     async with serving(per_address(2)) as server:
         idle = await server.connect()
         slow = await server.connect()
@@ -27,7 +27,7 @@ async def test_a_new_connection_takes_the_room_of_the_one_that_has_waited_longes
         assert await first.rest() == b""
 
 
-async def test_other_addresses_have_room_of_their_own() -> None:
+async def test_each_address_has_its_own_limit() -> None:
     async with serving(per_address(2)) as server:
         neighbour = await server.connect("127.0.0.2")
         for _ in range(5):
@@ -38,7 +38,7 @@ async def test_other_addresses_have_room_of_their_own() -> None:
         assert await neighbour.status() == b"200"
 
 
-async def test_a_connection_is_refused_where_all_others_are_being_answered() -> None:
+async def test_a_connection_is_rejected_if_all_others_are_in_use() -> None:
     async with serving(per_address(2)) as server:
         busy = [await server.connect() for _ in range(2)]
         for client in busy:
@@ -56,20 +56,20 @@ async def test_a_connection_is_refused_where_all_others_are_being_answered() -> 
 @pytest.mark.parametrize(
     "request_", [b"GET /key HTTP/1.1\r\n\r\n", HANDSHAKE], ids=["HTTP", "WebSocket"]
 )
-async def test_a_connection_with_a_credential_is_not_closed_for_others(request_: bytes) -> None:
+async def test_an_authenticated_connection_is_not_closed_for_others(request_: bytes) -> None:
     async with serving(per_address(2)) as server:
-        known = await server.connect()
-        await known.send(request_)
-        await known.response()
+        authenticated = await server.connect()
+        await authenticated.send(request_)
+        await authenticated.response()
 
         for _ in range(5):
             await server.connect()
-        await known.send(text_frame("small") if request_ is HANDSHAKE else GET)
+        await authenticated.send(text_frame("small") if request_ is HANDSHAKE else GET)
 
-        assert await known.reader.readexactly(1)
+        assert await authenticated.reader.readexactly(1)
 
 
-async def test_a_connection_that_has_ended_makes_room() -> None:
+async def test_a_closed_connection_frees_its_place() -> None:
     async with serving(per_address(1)) as server:
         for _ in range(5):
             client = await server.connect()
@@ -81,7 +81,7 @@ async def test_a_connection_that_has_ended_makes_room() -> None:
 
 
 @pytest.mark.parametrize("proxies", [(), ("127.0.0.1",)], ids=["clients", "a proxy"])
-async def test_all_connections_together_are_bounded(proxies: tuple[str, ...]) -> None:
+async def test_the_total_number_of_connections_is_limited(proxies: tuple[str, ...]) -> None:
     async with serving(replace(LIMITS, max_connections=2), proxies=proxies) as server:
         idle, busy = [await server.connect() for _ in range(2)]
         await idle.send(b"GET /key HTTP/1.1\r\n\r\n")
@@ -97,7 +97,7 @@ async def test_all_connections_together_are_bounded(proxies: tuple[str, ...]) ->
         assert await (await server.connect()).rest() == b""
 
 
-async def test_a_connection_whose_body_does_not_come_gives_way() -> None:
+async def test_a_connection_with_a_missing_body_is_replaced() -> None:
     async with serving(per_address(1)) as server:
         slow = await server.connect()
         await slow.send(b"POST /small HTTP/1.1\r\nContent-Length: 10\r\n\r\n")
@@ -110,27 +110,27 @@ async def test_a_connection_whose_body_does_not_come_gives_way() -> None:
         assert await slow.rest() == b""
 
 
-async def test_behind_a_proxy_requests_count_for_the_forwarded_address() -> None:
-    def asking(path: str, address: str) -> bytes:
+async def test_requests_through_a_proxy_count_for_the_forwarded_address() -> None:
+    def request_from(path: str, address: str) -> bytes:
         return f"GET {path} HTTP/1.1\r\nX-Forwarded-For: {address}\r\n\r\n".encode()
 
     async with serving(per_address(1), proxies=("127.0.0.1",)) as server:
         first, second, third = [await server.connect() for _ in range(3)]
-        await first.send(asking("/wait", "192.0.2.1"))
+        await first.send(request_from("/wait", "192.0.2.1"))
         await server.app.arrivals.get()
 
-        await second.send(asking("/small", "192.0.2.1"))
+        await second.send(request_from("/small", "192.0.2.1"))
         same = await second.status()
-        await third.send(asking("/small", "192.0.2.2"))
+        await third.send(request_from("/small", "192.0.2.2"))
         other = await third.status()
         server.app.may_answer.set()
         await first.response()
-        await first.send(asking("/small", "192.0.2.1"))
+        await first.send(request_from("/small", "192.0.2.1"))
 
         assert (same, other, await first.status()) == (b"429", b"200", b"200")
 
 
-async def test_a_proxy_does_not_pipeline() -> None:
+async def test_pipelined_requests_through_a_proxy_are_not_run() -> None:
     request = b"GET /wait HTTP/1.1\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n"
     async with serving(proxies=("127.0.0.1",)) as server:
         client = await server.connect()
@@ -141,7 +141,7 @@ async def test_a_proxy_does_not_pipeline() -> None:
         assert server.app.num_requests == 1
 
 
-async def test_an_address_that_a_stranger_forwards_does_not_count() -> None:
+async def test_a_forwarded_address_of_an_unknown_proxy_is_ignored() -> None:
     async with serving(per_address(1)) as server:
         busy = await server.connect()
         await busy.send(b"GET /wait HTTP/1.1\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n")
@@ -150,7 +150,7 @@ async def test_an_address_that_a_stranger_forwards_does_not_count() -> None:
         assert await (await server.connect()).rest() == b""
 
 
-async def test_a_connection_ends_after_its_last_request() -> None:
+async def test_a_connection_is_closed_after_its_last_request() -> None:
     async with serving(replace(LIMITS, max_requests_per_connection=3)) as server:
         client = await server.connect()
         heads = []

@@ -1,4 +1,4 @@
-"""One home for all processes, whatever their working directory."""
+"""All processes use the same home, whatever their working directory."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize("setting", [None, ""])
-def test_without_a_setting_it_is_in_the_repository(
+def test_the_default_home_is_in_the_repository(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setting: str | None
 ) -> None:
     monkeypatch.delenv("CARET_HOME")
@@ -23,7 +23,7 @@ def test_without_a_setting_it_is_in_the_repository(
     assert home_folder() == REPOSITORY / ".caret"
 
 
-def test_a_setting_is_taken_from_the_current_folder(
+def test_a_relative_home_starts_at_the_working_directory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CARET_HOME", "mine")
@@ -33,7 +33,7 @@ def test_a_setting_is_taken_from_the_current_folder(
 
 
 @pytest.mark.parametrize("setting", [None, ""])
-def test_the_gateway_and_the_supervisor_mean_the_same_one(
+def test_the_gateway_and_the_supervisor_use_the_same_home(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setting: str | None
 ) -> None:
     monkeypatch.delenv("CARET_HOME")

@@ -25,7 +25,7 @@ def fail():
 
 def logged(code: str) -> list[dict[str, Any]]:
     """Return the lines as a log collector reads them."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", START + code],
         env={**os.environ, "PYTHONPATH": str(ROOT / "platform")},
         capture_output=True,
@@ -33,7 +33,7 @@ def logged(code: str) -> list[dict[str, Any]]:
         timeout=60,
         check=True,
     )
-    return [json.loads(line) for line in done.stderr.splitlines()]
+    return [json.loads(line) for line in result.stderr.splitlines()]
 
 
 def test_each_line_is_an_event_with_fields() -> None:
@@ -51,7 +51,7 @@ def test_each_line_is_an_event_with_fields() -> None:
 
 
 @pytest.mark.parametrize("name", ["django.request", "uvicorn.error", "tenants.usage"])
-def test_an_exception_is_its_kind_and_place(name: str) -> None:
+def test_an_exception_is_logged_by_type_and_place(name: str) -> None:
     lines = logged(
         "try:\n    fail()\nexcept ValueError as error:\n"
         f'    logging.getLogger("{name}").exception("Internal Server Error")\n'
@@ -64,7 +64,7 @@ def test_an_exception_is_its_kind_and_place(name: str) -> None:
     assert all(line["trace"].endswith(":fail") for line in lines)
 
 
-def test_a_failed_task_is_named() -> None:
+def test_a_failed_task_is_logged_by_name() -> None:
     (line,) = logged(
         "from celery.app.trace import LOG_FAILURE\n"
         "try:\n    fail()\nexcept ValueError as error:\n"
@@ -79,7 +79,7 @@ def test_a_failed_task_is_named() -> None:
     assert line["error"] == "ValueError"
 
 
-def test_what_a_request_was_for_is_not_logged() -> None:
+def test_the_path_of_a_request_is_not_logged() -> None:
     (line,) = logged(
         "from django.conf import settings; settings.configure(LOGGING_CONFIG=None)\n"
         "from django.http import HttpResponseNotFound, HttpRequest\n"

@@ -9,7 +9,7 @@ from caret.foundation.egress.dns_lookup import resolve
 from tests.fakes.dns import silent_names
 
 
-async def test_a_name_is_looked_up() -> None:
+async def test_a_name_is_resolved() -> None:
     with silent_names():
         (info,) = await resolve("siem.known.test", 6514)
 
@@ -17,12 +17,12 @@ async def test_a_name_is_looked_up() -> None:
 
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 64 + ".example", "nobody.invalid"])
-async def test_what_is_no_name_is_not_known(host: str) -> None:
+async def test_an_invalid_or_unknown_name_is_not_resolved(host: str) -> None:
     with pytest.raises(socket.gaierror):
         await resolve(host, 6514)
 
 
-async def test_names_whose_dns_is_silent_keep_no_other_waiting() -> None:
+async def test_silent_dns_does_not_block_other_names() -> None:
     with silent_names():
         # More than an event loop has threads, on any machine.
         silent = [asyncio.create_task(resolve(f"{i}.silent.test", 1)) for i in range(40)]
@@ -36,7 +36,7 @@ async def test_names_whose_dns_is_silent_keep_no_other_waiting() -> None:
         await asyncio.gather(*silent, return_exceptions=True)
 
 
-async def test_who_waits_no_longer_is_told_nothing() -> None:
+async def test_a_resolution_may_be_abandoned() -> None:
     with silent_names(), pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await resolve("a.silent.test", 1)

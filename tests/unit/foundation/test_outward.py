@@ -1,4 +1,4 @@
-"""A hostile HTTP server cannot do much to a client of ours, and not for long."""
+"""A hostile HTTP server can do little to an outbound request, and only for a short time."""
 
 import socket
 import time
@@ -21,31 +21,31 @@ BOUNDS = ResponseLimits(total_s=0.4, max_bytes=1_000)
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
 
 
-def ask(url: str, **headers: str) -> OutboundResponse:
+def send(url: str, **headers: str) -> OutboundResponse:
     return send_request(OutboundRequest("GET", url, headers), LOOPBACK, BOUNDS)
 
 
-def answered(*pieces: bytes) -> OutboundResponse:
-    with raw_server(lambda: pieces) as server:
-        return ask(f"{server.url}/hook?a=b")
+def response_to(*chunks: bytes) -> OutboundResponse:
+    with raw_server(lambda: chunks) as server:
+        return send(f"{server.url}/hook?a=b")
 
 
-def dripping(head: bytes) -> Iterator[bytes]:
+def drip(head: bytes) -> Iterator[bytes]:
     yield head
     while True:
         time.sleep(0.02)
         yield b"x"
 
 
-def test_an_answer_is_read() -> None:
-    answer = answered(HEAD, b"good")
+def test_a_response_is_read() -> None:
+    response = response_to(HEAD, b"good")
 
-    assert (answer.status, answer.body) == (200, b"good")
+    assert (response.status, response.body) == (200, b"good")
 
 
-def test_what_is_asked_names_the_host_and_wants_nothing_packed() -> None:
+def test_the_request_names_the_host_and_accepts_no_compression() -> None:
     with raw_server(lambda: [HEAD, b"good"]) as server:
-        ask(f"{server.url}/hook?a=b", **{"Accept-Encoding": "gzip", "x-mine": "yes"})
+        send(f"{server.url}/hook?a=b", **{"Accept-Encoding": "gzip", "x-mine": "yes"})
 
     head = server.asked[0].decode()
     assert head.startswith("GET /hook?a=b HTTP/1.1\r\n")
@@ -63,46 +63,46 @@ def test_what_is_asked_names_the_host_and_wants_nothing_packed() -> None:
         pytest.param(b"HT", id="of the status"),
     ],
 )
-def test_a_byte_now_and_then_is_no_answer(head: bytes) -> None:
-    begun = time.monotonic()
+def test_a_response_that_arrives_byte_by_byte_times_out(head: bytes) -> None:
+    started_s = time.monotonic()
 
     with (
-        raw_server(lambda: dripping(head)) as server,
+        raw_server(lambda: drip(head)) as server,
         pytest.raises(RequestFailed, match="timed out"),
     ):
-        ask(server.url)
+        send(server.url)
 
-    assert time.monotonic() - begun < 3 * BOUNDS.total_s
+    assert time.monotonic() - started_s < 3 * BOUNDS.total_s
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_silence_is_none_either(scheme: str) -> None:
+def test_a_silent_server_times_out(scheme: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
         with pytest.raises(RequestFailed, match="timed out"):
-            ask(f"{scheme}://127.0.0.1:{port}/")
+            send(f"{scheme}://127.0.0.1:{port}/")
 
 
-def test_an_answer_without_end_is_cut_off() -> None:
+def test_an_endless_response_is_rejected() -> None:
     def endless() -> Iterable[bytes]:
         yield b"HTTP/1.1 200 OK\r\n\r\n"
         while True:
             yield b"x" * 65_536
 
     with raw_server(endless) as server, pytest.raises(RequestFailed, match="too large"):
-        ask(server.url)
+        send(server.url)
 
 
-def test_a_redirect_is_an_answer_like_any_other() -> None:
+def test_a_redirect_is_not_followed() -> None:
     with raw_server(list) as inner:
-        answer = answered(f"HTTP/1.1 302 Found\r\nLocation: {inner.url}\r\n\r\n".encode())
+        response = response_to(f"HTTP/1.1 302 Found\r\nLocation: {inner.url}\r\n\r\n".encode())
 
-        assert (answer.status, inner.asked) == (302, [])
+        assert (response.status, inner.asked) == (302, [])
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
-def test_what_is_ours_is_not_reached(host: str) -> None:
+def test_internal_addresses_are_not_contacted(host: str) -> None:
     with raw_server(lambda: [HEAD, b"good"]) as server:
         url = server.url.replace("127.0.0.1", host)
 
@@ -113,16 +113,16 @@ def test_what_is_ours_is_not_reached(host: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["ftp://x.example/", "http:///x", "http://x:99999/", "x"])
-def test_an_address_that_is_none_is_not_asked(url: str) -> None:
+def test_an_invalid_url_is_rejected(url: str) -> None:
     with pytest.raises(RequestFailed):
-        ask(url)
+        send(url)
 
 
-def test_a_name_that_is_none_leads_nowhere() -> None:
+def test_an_unresolvable_name_is_rejected() -> None:
     with pytest.raises(RequestFailed, match=r"does not resolve|timed out"):
-        ask("http://does-not-exist.invalid/")
+        send("http://does-not-exist.invalid/")
 
 
-def test_what_is_no_http_is_no_answer() -> None:
+def test_a_response_that_is_not_http_is_rejected() -> None:
     with pytest.raises(RequestFailed, match="did not respond"):
-        answered(b"SSH-2.0-OpenSSH\r\n")
+        response_to(b"SSH-2.0-OpenSSH\r\n")

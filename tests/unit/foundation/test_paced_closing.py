@@ -7,70 +7,70 @@ from caret.foundation.web.connection_draining import MAX_PER_TURN, PacedExecutor
 from tests.fakes.polling import until
 
 
-async def test_a_single_end_is_told_at_once() -> None:
-    told: list[int] = []
+async def test_a_single_callback_runs_at_once() -> None:
+    done: list[int] = []
 
-    PacedExecutor().schedule(lambda: told.append(1))
+    PacedExecutor().schedule(lambda: done.append(1))
 
-    assert told == [1]
+    assert done == [1]
 
 
-async def test_of_many_ends_a_few_are_told_in_a_turn() -> None:
-    told: list[int] = []
-    turns = PacedExecutor()
+async def test_a_limited_number_of_callbacks_run_in_one_iteration() -> None:
+    done: list[int] = []
+    executor = PacedExecutor()
 
     for number in range(3 * MAX_PER_TURN):
-        turns.schedule(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
+        executor.schedule(lambda number=number: done.append(number))  # type: ignore[misc]  # binds it
 
-    assert told == list(range(MAX_PER_TURN))
+    assert done == list(range(MAX_PER_TURN))
 
 
-async def test_all_ends_are_told_in_their_order() -> None:
-    told: list[int] = []
-    turns = PacedExecutor()
+async def test_callbacks_run_in_order() -> None:
+    done: list[int] = []
+    executor = PacedExecutor()
     for number in range(3 * MAX_PER_TURN + 1):
-        turns.schedule(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
+        executor.schedule(lambda number=number: done.append(number))  # type: ignore[misc]  # binds it
 
-    await until(lambda: len(told) > 3 * MAX_PER_TURN)
+    await until(lambda: len(done) > 3 * MAX_PER_TURN)
 
-    assert told == list(range(3 * MAX_PER_TURN + 1))
+    assert done == list(range(3 * MAX_PER_TURN + 1))
 
 
-async def test_others_get_their_word_between_the_turns() -> None:
-    told: list[int] = []
-    turns = PacedExecutor()
+async def test_other_tasks_run_between_batches() -> None:
+    done: list[int] = []
+    executor = PacedExecutor()
     for number in range(5 * MAX_PER_TURN):
-        turns.schedule(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
+        executor.schedule(lambda number=number: done.append(number))  # type: ignore[misc]  # binds it
 
     seen = set()
-    while len(told) < 5 * MAX_PER_TURN:
-        seen.add(len(told))
+    while len(done) < 5 * MAX_PER_TURN:
+        seen.add(len(done))
         await asyncio.sleep(0)
 
     assert seen == {turn * MAX_PER_TURN for turn in range(1, 5)}
 
 
-async def test_after_a_rest_a_single_end_is_told_at_once_again() -> None:
-    told: list[int] = []
-    turns = PacedExecutor()
+async def test_a_single_callback_runs_at_once_after_a_pause() -> None:
+    done: list[int] = []
+    executor = PacedExecutor()
     for number in range(2 * MAX_PER_TURN):
-        turns.schedule(lambda number=number: told.append(number))  # type: ignore[misc]  # binds it
-    await until(lambda: turns._next is None)
+        executor.schedule(lambda number=number: done.append(number))  # type: ignore[misc]  # binds it
+    await until(lambda: executor._next is None)
 
-    turns.schedule(lambda: told.append(-1))
+    executor.schedule(lambda: done.append(-1))
 
-    assert told[-1] == -1
+    assert done[-1] == -1
 
 
-async def test_dropped_work_is_not_done() -> None:
-    told: list[int] = []
+async def test_a_dropped_callback_does_not_run() -> None:
+    done: list[int] = []
     executor = PacedExecutor(1)
-    works = [partial(told.append, number) for number in range(3)]
-    for work in works:
-        executor.schedule(work)
+    callbacks = [partial(done.append, number) for number in range(3)]
+    for callback in callbacks:
+        executor.schedule(callback)
 
-    executor.drop(works[1])
-    executor.drop(works[0])  # done already
+    executor.drop(callbacks[1])
+    executor.drop(callbacks[0])  # done already
 
-    await until(lambda: len(told) == 2)
-    assert told == [0, 2]
+    await until(lambda: len(done) == 2)
+    assert done == [0, 2]

@@ -10,27 +10,29 @@ from caret.foundation.web import health_checks
 from caret.foundation.web.health_checks import HealthCheckMiddleware
 
 
-class Ground:
+class Dependencies:
     """The services that a process depends on."""
 
-    def __init__(self, *, is_well: bool = True) -> None:
-        self.is_well = is_well
-        self.num_asked = 0
-        self.answers = asyncio.Event()
-        self.answers.set()
+    def __init__(self, *, are_ready: bool = True) -> None:
+        self.are_ready = are_ready
+        self.num_checks = 0
+        self.may_respond = asyncio.Event()
+        self.may_respond.set()
 
     async def is_ready(self) -> bool:
-        self.num_asked += 1
-        await self.answers.wait()
-        return self.is_well
+        self.num_checks += 1
+        await self.may_respond.wait()
+        return self.are_ready
 
 
 class Probe:
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, dependencies: Dependencies) -> None:
         self.now_s = 0.0
-        self._health = HealthCheckMiddleware(_no_application, ground.is_ready, lambda: self.now_s)
+        self._health = HealthCheckMiddleware(
+            _no_application, dependencies.is_ready, lambda: self.now_s
+        )
 
-    async def ask(self) -> int:
+    async def request(self) -> int:
         sent: list[Mapping[str, Any]] = []
 
         async def send(message: Mapping[str, Any]) -> None:
@@ -41,56 +43,56 @@ class Probe:
         return int(sent[0]["status"])
 
 
-async def test_it_says_how_its_ground_is() -> None:
-    assert await Probe(Ground()).ask() == 200
-    assert await Probe(Ground(is_well=False)).ask() == 503
+async def test_the_probe_reports_the_state_of_the_dependencies() -> None:
+    assert await Probe(Dependencies()).request() == 200
+    assert await Probe(Dependencies(are_ready=False)).request() == 503
 
 
-async def test_a_crowd_asks_once_a_second() -> None:
-    ground = Ground()
-    probe = Probe(ground)
+async def test_dependencies_are_checked_at_most_once_a_second() -> None:
+    dependencies = Dependencies()
+    probe = Probe(dependencies)
 
-    answers = await asyncio.gather(*(probe.ask() for _ in range(50)))
+    statuses = await asyncio.gather(*(probe.request() for _ in range(50)))
     probe.now_s = 0.9
-    await probe.ask()
-    asked_within = ground.num_asked
+    await probe.request()
+    num_checks_before = dependencies.num_checks
     probe.now_s = 1.1
-    await probe.ask()
+    await probe.request()
 
-    assert answers == [200] * 50
-    assert (asked_within, ground.num_asked) == (1, 2)
+    assert statuses == [200] * 50
+    assert (num_checks_before, dependencies.num_checks) == (1, 2)
 
 
-async def test_a_ground_that_hangs_is_not_ready_and_is_asked_once(
+async def test_a_hanging_check_is_not_ready_and_is_not_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(health_checks, "READY_TIMEOUT_S", 0.01)
-    ground = Ground()
-    ground.answers.clear()
-    probe = Probe(ground)
+    dependencies = Dependencies()
+    dependencies.may_respond.clear()
+    probe = Probe(dependencies)
 
-    hung = [await probe.ask() for _ in range(3)]
-    ground.answers.set()
-    mended = await probe.ask()
+    hung = [await probe.request() for _ in range(3)]
+    dependencies.may_respond.set()
+    recovered = await probe.request()
 
     assert hung == [503] * 3
-    assert mended == 200
-    assert ground.num_asked == 1
+    assert recovered == 200
+    assert dependencies.num_checks == 1
 
 
-async def test_who_leaves_leaves_the_others_their_answer() -> None:
-    ground = Ground()
-    ground.answers.clear()
-    probe = Probe(ground)
-    leaver, stayer = asyncio.create_task(probe.ask()), asyncio.create_task(probe.ask())
+async def test_a_cancelled_probe_does_not_cancel_the_others() -> None:
+    dependencies = Dependencies()
+    dependencies.may_respond.clear()
+    probe = Probe(dependencies)
+    cancelled, other = asyncio.create_task(probe.request()), asyncio.create_task(probe.request())
     await asyncio.sleep(0)
     await asyncio.sleep(0)
 
-    leaver.cancel()
-    ground.answers.set()
+    cancelled.cancel()
+    dependencies.may_respond.set()
 
-    assert await stayer == 200
-    assert ground.num_asked == 1
+    assert await other == 200
+    assert dependencies.num_checks == 1
 
 
 async def _no_application(scope: object, receive: object, send: object) -> None:

@@ -18,7 +18,7 @@ SCOPE = {"type": "http", "method": "GET", "path": "/"}
 
 
 def limits(**changes: Any) -> ConcurrencyLimits:
-    given = {
+    fields = {
         "max_requests": 1,
         "max_wait_s": 0.05,
         "max_transfer_s": 0.05,
@@ -28,7 +28,7 @@ def limits(**changes: Any) -> ConcurrencyLimits:
         "max_held_bytes_per_address": 100,
         "uncounted_bytes": 0,
     }
-    return ConcurrencyLimits(**(given | changes))
+    return ConcurrencyLimits(**(fields | changes))
 
 
 class Server:
@@ -42,7 +42,7 @@ class Server:
             self._events.append({"type": "http.request", "body": b"", "more_body": False})
         self._may_send = asyncio.Event()
         if reads:
-            self.read_on()
+            self.resume_reading()
         self.sent: list[Mapping[str, Any]] = []
 
     async def receive(self) -> Mapping[str, Any]:
@@ -54,7 +54,7 @@ class Server:
         await self._may_send.wait()
         self.sent.append(event)
 
-    def read_on(self) -> None:
+    def resume_reading(self) -> None:
         self._may_send.set()
 
     @property
@@ -94,38 +94,40 @@ class TwoParts:
         await send({"type": "http.response.body", "body": b"two"})
 
 
-async def ask(application: Application, server: Server, *, address: str = "192.0.2.1") -> Server:
+async def send_request(
+    application: Application, server: Server, *, address: str = "192.0.2.1"
+) -> Server:
     await application(SCOPE | {"client": (address, 1)}, server.receive, server.send)
     return server
 
 
-async def test_a_body_arrives_whole() -> None:
+async def test_a_body_arrives_complete() -> None:
     echo = Echo()
     echo.may_answer.set()
 
-    server = await ask(ConcurrencyLimitMiddleware(echo, limits()), Server(b"one ", b"two"))
+    server = await send_request(ConcurrencyLimitMiddleware(echo, limits()), Server(b"one ", b"two"))
 
     assert server.sent[-1]["body"] == b"one two"
 
 
-async def test_one_request_too_many_is_told_when_to_try_again() -> None:
+async def test_a_request_over_the_limit_is_rejected_with_retry_after() -> None:
     echo = Echo()
     limited = ConcurrencyLimitMiddleware(echo, limits())
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(ask(limited, Server()))
+        first = group.create_task(send_request(limited, Server()))
         await asyncio.sleep(0)
-        second = await ask(limited, Server())
+        second = await send_request(limited, Server())
         echo.may_answer.set()
 
     assert (first.result().status, second.status) == (200, 503)
     assert (b"retry-after", b"5") in second.sent[0]["headers"]
 
 
-async def test_a_place_is_free_again_after_the_first_request() -> None:
+async def test_a_slot_is_freed_after_a_request() -> None:
     echo = Echo()
     limited = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
     async with asyncio.TaskGroup() as group:
-        both = [group.create_task(ask(limited, Server())) for _ in range(2)]
+        both = [group.create_task(send_request(limited, Server())) for _ in range(2)]
         await asyncio.sleep(0.01)
         num_running = echo.num_running
         echo.may_answer.set()
@@ -134,52 +136,52 @@ async def test_a_place_is_free_again_after_the_first_request() -> None:
     assert [task.result().status for task in both] == [200, 200]
 
 
-async def test_a_slow_sender_has_no_place_and_is_cut_off() -> None:
+async def test_a_slow_sender_holds_no_slot_and_times_out() -> None:
     echo = Echo()
     echo.may_answer.set()
     limited = ConcurrencyLimitMiddleware(echo, limits(max_transfer_s=0.2))
     async with asyncio.TaskGroup() as group:
-        slow = group.create_task(ask(limited, Server(b"x", more_follows=True)))
+        slow = group.create_task(send_request(limited, Server(b"x", more_follows=True)))
         await asyncio.sleep(0.01)
-        other = await ask(limited, Server())
+        other = await send_request(limited, Server())
 
     assert (slow.result().status, other.status) == (408, 200)
 
 
-async def test_slow_bodies_together_hold_only_so_many_bytes() -> None:
+async def test_the_bytes_held_for_slow_bodies_are_limited() -> None:
     limited = ConcurrencyLimitMiddleware(Echo(), limits(max_transfer_s=0.2))
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(ask(limited, Server(b"x" * 80, more_follows=True)))
+        first = group.create_task(send_request(limited, Server(b"x" * 80, more_follows=True)))
         await asyncio.sleep(0.01)
-        second = await ask(limited, Server(b"x" * 30, more_follows=True))
+        second = await send_request(limited, Server(b"x" * 30, more_follows=True))
 
     assert (first.result().status, second.status) == (408, 503)
 
 
-async def test_the_slow_bodies_of_one_address_leave_room_for_others() -> None:
+async def test_the_bytes_held_for_one_address_are_limited() -> None:
     echo = Echo()
     echo.may_answer.set()
     limited = ConcurrencyLimitMiddleware(
         echo, limits(max_transfer_s=0.2, max_held_bytes_per_address=50)
     )
     async with asyncio.TaskGroup() as group:
-        group.create_task(ask(limited, Server(b"x" * 40, more_follows=True)))
+        group.create_task(send_request(limited, Server(b"x" * 40, more_follows=True)))
         await asyncio.sleep(0.01)
-        same = await ask(limited, Server(b"x" * 30))
-        other = await ask(limited, Server(b"x" * 30), address="192.0.2.2")
+        same = await send_request(limited, Server(b"x" * 30))
+        other = await send_request(limited, Server(b"x" * 30), address="192.0.2.2")
 
     assert (same.status, other.status) == (503, 200)
 
 
-async def test_small_bodies_get_through_beside_large_ones() -> None:
+async def test_small_bodies_are_accepted_beside_large_ones() -> None:
     echo = Echo()
     echo.may_answer.set()
     limited = ConcurrencyLimitMiddleware(echo, limits(max_transfer_s=0.2, uncounted_bytes=10))
     async with asyncio.TaskGroup() as group:
-        group.create_task(ask(limited, Server(b"x" * 110, more_follows=True)))
+        group.create_task(send_request(limited, Server(b"x" * 110, more_follows=True)))
         await asyncio.sleep(0.01)
-        small = await ask(limited, Server(b"x" * 10))
-        large = await ask(limited, Server(b"x" * 11))
+        small = await send_request(limited, Server(b"x" * 10))
+        large = await send_request(limited, Server(b"x" * 11))
 
     assert (small.status, large.status) == (200, 503)
 
@@ -189,57 +191,57 @@ async def test_bytes_of_finished_bodies_do_not_count() -> None:
     echo.may_answer.set()
     limited = ConcurrencyLimitMiddleware(echo, limits())
 
-    answers = [(await ask(limited, Server(b"x" * 80))).status for _ in range(3)]
+    statuses = [(await send_request(limited, Server(b"x" * 80))).status for _ in range(3)]
 
-    assert answers == [200, 200, 200]
+    assert statuses == [200, 200, 200]
 
 
-async def test_a_client_that_does_not_read_keeps_nobody_else_waiting() -> None:
+async def test_a_client_that_does_not_read_does_not_block_others() -> None:
     echo = Echo()
     echo.may_answer.set()
     limited = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
     slow = Server(reads=False)
     async with asyncio.TaskGroup() as group:
-        stalled = group.create_task(ask(limited, slow))
-        other = await ask(limited, Server())
-        slow.read_on()
+        stalled = group.create_task(send_request(limited, slow))
+        other = await send_request(limited, Server())
+        slow.resume_reading()
 
     assert (stalled.result().status, other.status) == (200, 200)
 
 
-async def test_a_stalled_request_goes_on_in_a_place_of_its_own() -> None:
+async def test_a_stalled_request_continues_in_its_own_slot() -> None:
     limited = ConcurrencyLimitMiddleware(TwoParts(), limits(max_wait_s=5))
     slow, quick = Server(reads=False), Server()
     async with asyncio.TaskGroup() as group:
-        group.create_task(ask(limited, slow))
-        await ask(limited, quick)
-        slow.read_on()
+        group.create_task(send_request(limited, slow))
+        await send_request(limited, quick)
+        slow.resume_reading()
 
     assert slow.body == quick.body == b"one two"
 
 
-async def test_one_stalled_request_too_many_is_ended() -> None:
+async def test_the_number_of_stalled_requests_is_limited() -> None:
     echo = Echo()
     echo.may_answer.set()
     limited = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
     slow = Server(reads=False)
     async with asyncio.TaskGroup() as group:
-        group.create_task(ask(limited, slow))
+        group.create_task(send_request(limited, slow))
         await asyncio.sleep(0)
         with pytest.raises(TooManyStalled):
-            await ask(limited, Server(reads=False))
-        other = await ask(limited, Server())
-        slow.read_on()
+            await send_request(limited, Server(reads=False))
+        other = await send_request(limited, Server())
+        slow.resume_reading()
 
     assert other.status == 200
 
 
-async def test_a_client_that_leaves_while_sending_gets_no_answer() -> None:
+async def test_a_client_that_disconnects_while_sending_gets_no_response() -> None:
     echo = Echo()
     server = Server(b"x", more_follows=True)
     server._events.append({"type": "http.disconnect"})
 
-    await ask(ConcurrencyLimitMiddleware(echo, limits()), server)
+    await send_request(ConcurrencyLimitMiddleware(echo, limits()), server)
 
     assert server.sent == []
     assert echo.num_running == 0
@@ -250,7 +252,7 @@ async def not_ready() -> bool:
 
 
 @pytest.mark.parametrize(("method", "body"), [("GET", b"ok\n"), ("HEAD", b"")])
-async def test_the_probe_needs_no_place(method: str, body: bytes) -> None:
+async def test_the_health_probe_needs_no_slot(method: str, body: bytes) -> None:
     server = Server()
 
     await HealthCheckMiddleware(Echo(), not_ready)(
@@ -261,10 +263,10 @@ async def test_the_probe_needs_no_place(method: str, body: bytes) -> None:
     assert server.sent[-1]["body"] == body
 
 
-async def test_what_is_no_probe_is_passed_on() -> None:
+async def test_other_requests_pass_the_health_check() -> None:
     echo = Echo()
     echo.may_answer.set()
 
-    server = await ask(HealthCheckMiddleware(echo, not_ready), Server(b"a page"))
+    server = await send_request(HealthCheckMiddleware(echo, not_ready), Server(b"a page"))
 
     assert server.sent[-1]["body"] == b"a page"

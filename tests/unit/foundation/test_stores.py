@@ -6,7 +6,7 @@ from caret.foundation.environment import BadSetting
 from caret.settings.object_storage import storage_from
 
 
-def test_a_path_is_a_folder() -> None:
+def test_a_path_names_a_folder() -> None:
     assert storage_from("X", "/data")["OPTIONS"]["location"] == "/data"
 
 
@@ -21,6 +21,6 @@ def test_a_bucket_may_have_a_prefix(text: str, bucket: str, prefix: str) -> None
 
 
 @pytest.mark.parametrize("text", ["", "data", "s3://", "s3:///prefix", "gs://b"])
-def test_what_is_no_store_is_refused_by_the_settings_name(text: str) -> None:
+def test_an_unknown_storage_is_rejected_with_the_name_of_the_setting(text: str) -> None:
     with pytest.raises(BadSetting, match="CARET_CONTENT_STORAGE"):
         storage_from("CARET_CONTENT_STORAGE", text)

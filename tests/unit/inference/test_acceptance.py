@@ -37,14 +37,14 @@ def _mixed(
     return acceptances
 
 
-def test_languages_that_always_run_together_are_told_apart_by_their_mixture() -> None:
+def test_acceptance_is_estimated_for_languages_that_always_run_together() -> None:
     estimates = _mixed(120).estimates()
 
     assert estimates[PYTHON].acceptance == pytest.approx(0.7, abs=0.05)
     assert estimates[HTML].acceptance == pytest.approx(0.2, abs=0.05)
 
 
-def test_only_what_is_surely_below_half_is_low() -> None:
+def test_only_languages_significantly_below_half_are_low() -> None:
     estimates = _mixed(120, kinds=(PYTHON, HTML, RUST)).estimates()
 
     assert {kind: estimate.is_low for kind, estimate in estimates.items()} == {
@@ -54,7 +54,7 @@ def test_only_what_is_surely_below_half_is_low() -> None:
     }
 
 
-def test_chance_alone_calls_a_language_that_is_at_half_low_rarely() -> None:
+def test_a_language_at_half_is_rarely_low_by_chance() -> None:
     is_low = [
         _mixed(60, seed=seed, kinds=(PYTHON, RUST)).estimates()[RUST].is_low for seed in range(40)
     ]
@@ -62,7 +62,7 @@ def test_chance_alone_calls_a_language_that_is_at_half_low_rarely() -> None:
     assert sum(is_low) <= 5  # two standard errors allow one in forty
 
 
-def test_languages_in_one_fixed_mixture_cannot_be_told_apart() -> None:
+def test_languages_in_a_fixed_mixture_have_no_estimates() -> None:
     noise, acceptances = random.Random(3), AcceptanceRates()
     for _ in range(60):
         tokens = noise.randrange(50, 100)
@@ -71,11 +71,11 @@ def test_languages_in_one_fixed_mixture_cannot_be_told_apart() -> None:
     assert acceptances.estimates() == {}
 
 
-def test_of_few_windows_nothing_is_said() -> None:
+def test_few_windows_give_no_estimates() -> None:
     assert _mixed(8).estimates() == {}
 
 
-def test_of_a_rare_language_nothing_is_said() -> None:
+def test_a_rare_language_has_no_estimate() -> None:
     noise, acceptances = random.Random(4), AcceptanceRates()
     for _ in range(60):
         acceptances.add(_window({PYTHON: noise.randrange(100, 300), HTML: 1}, noise))
@@ -83,7 +83,7 @@ def test_of_a_rare_language_nothing_is_said() -> None:
     assert set(acceptances.estimates()) == {PYTHON}
 
 
-def test_what_is_not_seen_any_more_fades() -> None:
+def test_estimates_without_new_data_decay() -> None:
     acceptances = _mixed(120)
     while acceptances.estimates():
         acceptances.decay(HALF_LIFE_S)
@@ -91,7 +91,7 @@ def test_what_is_not_seen_any_more_fades() -> None:
     assert acceptances.estimates() == {}
 
 
-def test_what_has_faded_is_overruled_by_what_is_new() -> None:
+def test_new_data_overrides_decayed_data() -> None:
     noise, acceptances = random.Random(5), AcceptanceRates()
     for _ in range(40):
         acceptances.add(AcceptanceWindow({PYTHON: 200}, drafted=200, accepted=20))
@@ -104,7 +104,7 @@ def test_what_has_faded_is_overruled_by_what_is_new() -> None:
     assert not acceptances.estimates()[PYTHON].is_low
 
 
-def test_what_is_never_drafted_is_not_low() -> None:
+def test_a_language_without_drafts_is_not_low() -> None:
     acceptances = AcceptanceRates()
     for _ in range(30):
         acceptances.add(AcceptanceWindow({PYTHON: int(MIN_TOKENS)}, drafted=0, accepted=0))
@@ -113,7 +113,7 @@ def test_what_is_never_drafted_is_not_low() -> None:
     assert (estimate.acceptance, estimate.is_low) == (None, False)
 
 
-def test_many_languages_are_estimated_by_the_most_frequent() -> None:
+def test_the_most_frequent_languages_are_estimated() -> None:
     noise, acceptances = random.Random(6), AcceptanceRates()
     kinds = [Kind(f"language {n}") for n in range(40)]
     for _ in range(200):

@@ -27,40 +27,40 @@ ADDITION = ReplicaChange(
 )
 
 
-def _parts() -> tuple[FakeRedis, Fleet, AddedReplicaFeed]:
+def _fixture_parts() -> tuple[FakeRedis, Fleet, AddedReplicaFeed]:
     pool = replace(make_pool(f"http://{ONE}"), allowed_replica_hosts=("10.0.0.0/24",))
     fleet, redis = Fleet((pool, make_pool(tier=Tier.QUALITY))), FakeRedis()
     fleet.network.said = {name: identity() for name in (ONE, TWO)}
     return redis, fleet, AddedReplicaFeed(cast(Redis, redis), fleet.membership)
 
 
-async def _take(feed: AddedReplicaFeed, fleet: Fleet) -> None:
+async def _sync(feed: AddedReplicaFeed, fleet: Fleet) -> None:
     await feed.sync()
     await fleet.membership.reconcile(asks_everybody=False)
 
 
-def _said(**fields: Any) -> bytes:
+def _encoded(**fields: Any) -> bytes:
     return encode_addition(msgspec.structs.replace(ADDITION, **fields))
 
 
-async def test_what_is_added_joins_and_leaves() -> None:
-    redis, fleet, feed = _parts()
+async def test_an_added_replica_joins_and_leaves() -> None:
+    redis, fleet, feed = _fixture_parts()
 
-    redis.add(two=_said())
-    await _take(feed, fleet)
+    redis.add(two=_encoded())
+    await _sync(feed, fleet)
     joined = sorted(fleet.names())
     redis.add()
-    await _take(feed, fleet)
+    await _sync(feed, fleet)
 
     assert joined == [ONE, TWO]
     assert fleet.names() == [ONE]
 
 
-async def test_what_is_said_of_it_is_kept() -> None:
-    redis, fleet, feed = _parts()
+async def test_the_fields_of_an_added_replica_are_kept() -> None:
+    redis, fleet, feed = _fixture_parts()
 
-    redis.add(two=_said(kv_events="tcp://10.0.0.2:5557", speculation="ngram"))
-    await _take(feed, fleet)
+    redis.add(two=_encoded(kv_events="tcp://10.0.0.2:5557", speculation="ngram"))
+    await _sync(feed, fleet)
 
     (added,) = [each for each in fleet.catalog.by_name["demo-fast"].replicas if each.name == TWO]
     assert (added.kv_events, added.speculation) == ("tcp://10.0.0.2:5557", SpeculationMethod.NGRAM)
@@ -71,40 +71,40 @@ async def test_what_is_said_of_it_is_kept() -> None:
     [
         b"",
         b"\xff",
-        _said(schema=2),
-        _said(url="ftp://10.0.0.3"),
-        _said(url="http://["),
-        _said(speculation="suffix"),
-        _said(speculation="magic"),
-        _said(kv_events="tcp://10.0.0.2"),
-        _said(pool="nobody's"),
+        _encoded(schema=2),
+        _encoded(url="ftp://10.0.0.3"),
+        _encoded(url="http://["),
+        _encoded(speculation="suffix"),
+        _encoded(speculation="magic"),
+        _encoded(kv_events="tcp://10.0.0.2"),
+        _encoded(pool="nobody's"),
     ],
 )
-async def test_what_cannot_be_read_leaves_the_others(bad: bytes) -> None:
-    redis, fleet, feed = _parts()
+async def test_an_invalid_entry_does_not_affect_the_others(bad: bytes) -> None:
+    redis, fleet, feed = _fixture_parts()
 
-    redis.add(bad=bad, two=_said())
-    await _take(feed, fleet)
+    redis.add(bad=bad, two=_encoded())
+    await _sync(feed, fleet)
 
     assert sorted(fleet.names()) == [ONE, TWO]
 
 
-async def test_a_redis_that_lost_its_memory_takes_nothing_away() -> None:
-    redis, fleet, feed = _parts()
-    redis.add(two=_said())
-    await _take(feed, fleet)
+async def test_lost_redis_data_removes_no_replica() -> None:
+    redis, fleet, feed = _fixture_parts()
+    redis.add(two=_encoded())
+    await _sync(feed, fleet)
 
     redis.lose_everything()
-    await _take(feed, fleet)
+    await _sync(feed, fleet)
 
     assert sorted(fleet.names()) == [ONE, TWO]
 
 
-async def test_fields_of_a_newer_version_are_passed_over() -> None:
-    redis, fleet, feed = _parts()
-    newer = msgspec.msgpack.decode(_said()) | {"weight": 3}
+async def test_fields_of_a_newer_version_are_ignored() -> None:
+    redis, fleet, feed = _fixture_parts()
+    newer = msgspec.msgpack.decode(_encoded()) | {"weight": 3}
 
     redis.add(two=msgspec.msgpack.encode(newer))
-    await _take(feed, fleet)
+    await _sync(feed, fleet)
 
     assert sorted(fleet.names()) == [ONE, TWO]

@@ -1,4 +1,4 @@
-"""A key bound to networks, on every endpoint of the gateway: elsewhere it is invalid."""
+"""A key that is restricted to networks is invalid from elsewhere, on every endpoint."""
 
 import asyncio
 
@@ -17,8 +17,8 @@ from tests.fakes.polling import until
 from tests.fakes.tenants import make_credential, make_snapshot
 
 DEADLINE_S = 5
-BEHIND_KEYS = sorted(path for path, made in LOOKUPS.items() if issubclass(made, ModelsListConsumer))
-OPEN = {"/health", "/healthz"}
+KEY_PATHS = sorted(path for path, made in LOOKUPS.items() if issubclass(made, ModelsListConsumer))
+PUBLIC_PATHS = {"/health", "/healthz"}
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def gateway() -> FakeGateway:
     return gateway
 
 
-def coming_from(scope: Scope, address: str) -> Scope:
+def scope_from(scope: Scope, address: str) -> Scope:
     slot = Connections(ServerLimits()).admit(address, lambda: None)
     return {**scope, "client": (address, 50_000), "state": {"slot": slot}}
 
@@ -40,11 +40,11 @@ def is_authenticated(server: FakeServer) -> bool:
     return slot.is_authenticated
 
 
-async def ask(gateway: FakeGateway, path: str, address: str) -> FakeServer:
+async def send_request(gateway: FakeGateway, path: str, address: str) -> FakeServer:
     """Send a request with an empty body, which arrives after the check of the key."""
     methods = LOOKUPS[path].methods if path in LOOKUPS else (b"POST",)
     method = methods[0].decode()
-    server = FakeServer(coming_from(http_scope(path, key=KEY.text, method=method), address))
+    server = FakeServer(scope_from(http_scope(path, key=KEY.text, method=method), address))
     server.sends("http.request", body=b"")
     if path in LOOKUPS:
         app = LOOKUPS[path].as_asgi(plane=gateway.plane)
@@ -55,35 +55,35 @@ async def ask(gateway: FakeGateway, path: str, address: str) -> FakeServer:
     return server
 
 
-def test_whatever_is_open_to_everybody_is_so_on_purpose() -> None:
-    assert set(LOOKUPS) - set(BEHIND_KEYS) == OPEN
+def test_public_endpoints_are_listed() -> None:
+    assert set(LOOKUPS) - set(KEY_PATHS) == PUBLIC_PATHS
 
 
-@pytest.mark.parametrize("path", [*sorted(DIALECTS), *BEHIND_KEYS])
-async def test_from_elsewhere_the_key_is_invalid(gateway: FakeGateway, path: str) -> None:
-    server = await ask(gateway, path, "198.51.100.7")
+@pytest.mark.parametrize("path", [*sorted(DIALECTS), *KEY_PATHS])
+async def test_the_key_is_invalid_from_another_network(gateway: FakeGateway, path: str) -> None:
+    server = await send_request(gateway, path, "198.51.100.7")
 
     assert server.status == 401
     assert not is_authenticated(server)
     assert b"invalid_api_key" in server.body or b"not a valid API key" in server.body
 
 
-@pytest.mark.parametrize("path", [*sorted(DIALECTS), *BEHIND_KEYS])
-async def test_from_its_network_the_key_is_good(gateway: FakeGateway, path: str) -> None:
-    server = await ask(gateway, path, "::ffff:192.0.2.7")
+@pytest.mark.parametrize("path", [*sorted(DIALECTS), *KEY_PATHS])
+async def test_the_key_is_valid_from_its_network(gateway: FakeGateway, path: str) -> None:
+    server = await send_request(gateway, path, "::ffff:192.0.2.7")
 
     assert server.status != 401
     assert is_authenticated(server)
 
 
 @pytest.mark.parametrize(
-    ("address", "answer"),
+    ("address", "message_type"),
     [("198.51.100.7", "websocket.http.response.start"), ("192.0.2.7", "websocket.accept")],
 )
-async def test_a_stream_opens_from_its_network_only(
-    gateway: FakeGateway, address: str, answer: str
+async def test_a_stream_opens_only_from_the_keys_network(
+    gateway: FakeGateway, address: str, message_type: str
 ) -> None:
-    server = FakeServer(coming_from(websocket_scope(KEY.text), address))
+    server = FakeServer(scope_from(websocket_scope(KEY.text), address))
     server.sends("websocket.connect")
     server.sends("websocket.disconnect")
 
@@ -91,12 +91,12 @@ async def test_a_stream_opens_from_its_network_only(
     async with asyncio.timeout(DEADLINE_S):
         await app(server.scope, server.receive, server.send)
 
-    assert server.messages[0]["type"] == answer
-    assert is_authenticated(server) is (answer == "websocket.accept")
+    assert server.messages[0]["type"] == message_type
+    assert is_authenticated(server) is (message_type == "websocket.accept")
 
 
-async def test_an_open_stream_is_judged_anew_at_each_completion(gateway: FakeGateway) -> None:
-    server = FakeServer(coming_from(websocket_scope(KEY.text), "192.0.2.7"))
+async def test_an_open_stream_checks_the_network_at_each_completion(gateway: FakeGateway) -> None:
+    server = FakeServer(scope_from(websocket_scope(KEY.text), "192.0.2.7"))
     server.sends("websocket.connect")
     app = WebSocketConsumer.as_asgi(plane=gateway.plane, allowed_origins=frozenset())
     running = asyncio.create_task(app(server.scope, server.receive, server.send))

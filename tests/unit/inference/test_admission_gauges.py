@@ -30,7 +30,7 @@ class _Page(Collector):
         return self._gauges.collect()
 
 
-async def test_what_a_limit_refused_is_on_the_page() -> None:
+async def test_rejections_of_a_rate_limit_are_exported() -> None:
     quotas = make_quotas()
     limits = PolicyLimits(user=RateLimit(per_minute=1, burst=1))
     principal = make_principal(policy=make_policy(limits=limits))
@@ -40,7 +40,7 @@ async def test_what_a_limit_refused_is_on_the_page() -> None:
                 pass
 
     await quotas.leases.evict_idle()
-    page = _told(AdmissionMetrics(make_load("fast"), quotas))
+    page = _render(AdmissionMetrics(make_load("fast"), quotas))
 
     assert 'caret_rate_limited_requests_total{limit="user"} 1.0' in page
     assert "caret_rate_limit_store_unavailable 0.0" in page
@@ -50,16 +50,16 @@ async def test_what_a_limit_refused_is_on_the_page() -> None:
     assert "caret_leases_unanswered 0.0" in page
 
 
-def test_what_a_pool_bears_and_has_shed_is_on_the_page() -> None:
+def test_the_limit_and_shed_requests_of_a_pool_are_exported() -> None:
     clock = FakeClock()
     load = make_load("fast", clock=clock)
-    with ExitStack() as crowd, suppress(CompletionDropped):
+    with ExitStack() as completions, suppress(CompletionDropped):
         while True:
-            crowd.enter_context(load.admit("fast", _PREFETCH, make_account(clock)))
+            completions.enter_context(load.admit("fast", _PREFETCH, make_account(clock)))
     with load.admit("fast", make_request(), make_account(clock)):
         clock.pass_s(1.0)
 
-    page = _told(AdmissionMetrics(load, make_quotas(clock)))
+    page = _render(AdmissionMetrics(load, make_quotas(clock)))
 
     shed = '{mode="inline",pool="fast",trigger="prefetch"}'
     assert f"caret_shed_requests_total{shed} 1.0" in page
@@ -68,7 +68,7 @@ def test_what_a_pool_bears_and_has_shed_is_on_the_page() -> None:
     assert 'caret_pool_first_token_p99_seconds{mode="inline",pool="fast"} 1.0' in page
 
 
-def _told(gauges: AdmissionMetrics) -> str:
+def _render(gauges: AdmissionMetrics) -> str:
     registry = CollectorRegistry()
     registry.register(_Page(gauges))
     return generate_latest(registry).decode()

@@ -1,4 +1,4 @@
-"""The newest snapshots, and the notification when a key ends."""
+"""The store of the newest snapshots, and the notification when a key ends."""
 
 from msgspec.structs import replace
 
@@ -22,10 +22,10 @@ from tests.fakes.tenants import (
 
 KEY = generate_key(KeyKind.DEVELOPER)
 OTHER_KEY = generate_key(KeyKind.DEVELOPER)
-IN_FORCE = make_credential(KEY)
+ACTIVE = make_credential(KEY)
 REVOKED = make_credential(KEY, revoked_at_ms=1)
-KEY_ID = IN_FORCE.key_id
-ALICES, SERVICES = generate_key(KeyKind.DEVELOPER), generate_key(KeyKind.SERVICE)
+KEY_ID = ACTIVE.key_id
+ALICE_KEY, SERVICE_KEY = generate_key(KeyKind.DEVELOPER), generate_key(KeyKind.SERVICE)
 NO_CHAT = PolicyOverride(features=frozenset(Feature) - {Feature.CHAT})
 NO_SRC = PolicyOverride(content_exclusion={"*": ("src/*",)})
 
@@ -36,7 +36,7 @@ def make_authority(clock: FakeClock | None = None) -> SnapshotStore:
 
 def test_a_newer_snapshot_replaces_an_older_one() -> None:
     authority = make_authority()
-    authority.replace(make_snapshot(IN_FORCE, version=1))
+    authority.replace(make_snapshot(ACTIVE, version=1))
 
     authority.replace(make_snapshot(version=2))
 
@@ -48,7 +48,7 @@ def test_an_older_snapshot_never_replaces_a_newer_one() -> None:
     authority = make_authority()
     authority.replace(make_snapshot(REVOKED, version=2))
 
-    authority.replace(make_snapshot(IN_FORCE, version=1))
+    authority.replace(make_snapshot(ACTIVE, version=1))
 
     assert authority.versions == {ACME: 2}
     assert [pair[0] for pair in authority.find_credentials(KEY.lookup_id)] == [REVOKED]
@@ -58,29 +58,29 @@ def test_a_snapshot_of_the_same_version_changes_nothing() -> None:
     authority = make_authority()
     authority.replace(make_snapshot(REVOKED, version=2))
 
-    authority.replace(make_snapshot(IN_FORCE, version=2))
+    authority.replace(make_snapshot(ACTIVE, version=2))
 
     assert [pair[0] for pair in authority.find_credentials(KEY.lookup_id)] == [REVOKED]
 
 
-def test_an_unknown_lookup_id_has_no_candidates() -> None:
+def test_an_unknown_lookup_id_has_no_credentials() -> None:
     assert make_authority().find_credentials(LookupId("00000000")) == ()
 
 
-def test_two_tenants_may_hold_the_same_lookup_id() -> None:
+def test_two_tenants_may_have_the_same_lookup_id() -> None:
     authority = make_authority()
 
-    authority.replace(make_snapshot(IN_FORCE))
-    authority.replace(make_snapshot(IN_FORCE, tenant_id=GLOBEX))
+    authority.replace(make_snapshot(ACTIVE))
+    authority.replace(make_snapshot(ACTIVE, tenant_id=GLOBEX))
 
     tenants = [snapshot.tenant_id for _, snapshot in authority.find_credentials(KEY.lookup_id)]
     assert tenants == [ACME, GLOBEX]
 
 
-def test_a_neighbours_new_snapshot_leaves_the_shared_lookup_id_of_acme() -> None:
+def test_a_new_snapshot_of_a_tenant_keeps_the_lookup_id_of_another() -> None:
     authority = make_authority()
-    authority.replace(make_snapshot(IN_FORCE))
-    authority.replace(make_snapshot(IN_FORCE, tenant_id=GLOBEX))
+    authority.replace(make_snapshot(ACTIVE))
+    authority.replace(make_snapshot(ACTIVE, tenant_id=GLOBEX))
 
     authority.replace(make_snapshot(tenant_id=GLOBEX, version=2))
 
@@ -88,11 +88,11 @@ def test_a_neighbours_new_snapshot_leaves_the_shared_lookup_id_of_acme() -> None
     assert tenants == [ACME]
 
 
-def test_an_authority_that_never_heard_anything_is_not_fresh() -> None:
+def test_a_new_store_is_not_fresh() -> None:
     assert not make_authority().is_fresh()
 
 
-def test_an_authority_is_fresh_until_its_age_is_reached() -> None:
+def test_a_store_is_fresh_until_its_maximum_age() -> None:
     clock = FakeClock()
     authority = make_authority(clock)
     authority.mark_synced()
@@ -102,7 +102,7 @@ def test_an_authority_is_fresh_until_its_age_is_reached() -> None:
     assert authority.is_fresh()
 
 
-def test_an_authority_is_stale_beyond_its_age() -> None:
+def test_a_store_beyond_its_maximum_age_is_stale() -> None:
     clock = FakeClock()
     authority = make_authority(clock)
     authority.mark_synced()
@@ -112,7 +112,7 @@ def test_an_authority_is_stale_beyond_its_age() -> None:
     assert not authority.is_fresh()
 
 
-def test_taking_in_a_snapshot_confirms_nothing() -> None:
+def test_a_snapshot_alone_does_not_make_the_store_fresh() -> None:
     authority = make_authority()
 
     authority.replace(make_snapshot())
@@ -126,98 +126,98 @@ def test_peppers_differ_by_version() -> None:
     assert authority.derive_pepper(1) == authority.derive_pepper(1) != authority.derive_pepper(2)
 
 
-def test_a_watcher_is_told_when_its_key_is_revoked() -> None:
-    authority, told = make_authority(), list[str]()
-    authority.replace(make_snapshot(IN_FORCE))
+def test_a_watcher_is_notified_when_its_key_is_revoked() -> None:
+    authority, events = make_authority(), list[str]()
+    authority.replace(make_snapshot(ACTIVE))
 
-    with authority.watch_key(KEY_ID, lambda: told.append("ended")):
+    with authority.watch_key(KEY_ID, lambda: events.append("ended")):
         authority.replace(make_snapshot(REVOKED, version=2))
 
-    assert told == ["ended"]
+    assert events == ["ended"]
 
 
-def test_a_watcher_is_told_when_its_key_disappears() -> None:
-    authority, told = make_authority(), list[str]()
-    authority.replace(make_snapshot(IN_FORCE))
+def test_a_watcher_is_notified_when_its_key_disappears() -> None:
+    authority, events = make_authority(), list[str]()
+    authority.replace(make_snapshot(ACTIVE))
 
-    with authority.watch_key(KEY_ID, lambda: told.append("ended")):
+    with authority.watch_key(KEY_ID, lambda: events.append("ended")):
         authority.replace(make_snapshot(version=2))
 
-    assert told == ["ended"]
+    assert events == ["ended"]
 
 
-def test_a_watcher_is_told_when_its_tenant_is_suspended() -> None:
-    authority, told = make_authority(), list[str]()
-    authority.replace(make_snapshot(IN_FORCE))
+def test_a_watcher_is_notified_when_its_tenant_is_suspended() -> None:
+    authority, events = make_authority(), list[str]()
+    authority.replace(make_snapshot(ACTIVE))
 
-    with authority.watch_key(KEY_ID, lambda: told.append("ended")):
-        authority.replace(make_snapshot(IN_FORCE, version=2, status=TenantStatus.SUSPENDED))
+    with authority.watch_key(KEY_ID, lambda: events.append("ended")):
+        authority.replace(make_snapshot(ACTIVE, version=2, status=TenantStatus.SUSPENDED))
 
-    assert told == ["ended"]
+    assert events == ["ended"]
 
 
-def test_a_watcher_is_told_once_though_more_snapshots_follow() -> None:
-    authority, told = make_authority(), list[str]()
-    authority.replace(make_snapshot(IN_FORCE))
+def test_a_watcher_is_notified_only_once() -> None:
+    authority, events = make_authority(), list[str]()
+    authority.replace(make_snapshot(ACTIVE))
 
-    with authority.watch_key(KEY_ID, lambda: told.append("ended")):
+    with authority.watch_key(KEY_ID, lambda: events.append("ended")):
         authority.replace(make_snapshot(REVOKED, version=2))
         authority.replace(make_snapshot(REVOKED, version=3))
 
-    assert told == ["ended"]
+    assert events == ["ended"]
 
 
-def test_all_watchers_of_a_key_are_told() -> None:
-    authority, told = make_authority(), list[str]()
-    authority.replace(make_snapshot(IN_FORCE))
+def test_all_watchers_of_a_key_are_notified() -> None:
+    authority, events = make_authority(), list[str]()
+    authority.replace(make_snapshot(ACTIVE))
 
     with (
-        authority.watch_key(KEY_ID, lambda: told.append("first")),
-        authority.watch_key(KEY_ID, lambda: told.append("second")),
+        authority.watch_key(KEY_ID, lambda: events.append("first")),
+        authority.watch_key(KEY_ID, lambda: events.append("second")),
     ):
         authority.replace(make_snapshot(REVOKED, version=2))
 
-    assert sorted(told) == ["first", "second"]
+    assert sorted(events) == ["first", "second"]
 
 
-def test_a_watcher_that_has_left_is_not_told() -> None:
-    authority, told = make_authority(), list[str]()
-    authority.replace(make_snapshot(IN_FORCE))
-    with authority.watch_key(KEY_ID, lambda: told.append("ended")):
+def test_an_ended_watch_is_not_notified() -> None:
+    authority, events = make_authority(), list[str]()
+    authority.replace(make_snapshot(ACTIVE))
+    with authority.watch_key(KEY_ID, lambda: events.append("ended")):
         pass
 
     authority.replace(make_snapshot(REVOKED, version=2))
 
-    assert told == []
+    assert events == []
 
 
-def test_a_watcher_of_another_key_is_not_told() -> None:
-    authority, told = make_authority(), list[str]()
-    authority.replace(make_snapshot(IN_FORCE, make_credential(OTHER_KEY, key_id="key-2")))
+def test_a_watcher_of_another_key_is_not_notified() -> None:
+    authority, events = make_authority(), list[str]()
+    authority.replace(make_snapshot(ACTIVE, make_credential(OTHER_KEY, key_id="key-2")))
 
-    with authority.watch_key(KeyId("key-2"), lambda: told.append("ended")):
+    with authority.watch_key(KeyId("key-2"), lambda: events.append("ended")):
         authority.replace(
             make_snapshot(REVOKED, make_credential(OTHER_KEY, key_id="key-2"), version=2)
         )
 
-    assert told == []
+    assert events == []
 
 
-def test_a_watcher_at_the_neighbours_is_not_told() -> None:
-    authority, told = make_authority(), list[str]()
-    authority.replace(make_snapshot(IN_FORCE))
-    theirs = make_credential(OTHER_KEY, key_id="key-of-globex")
-    authority.replace(make_snapshot(theirs, tenant_id=GLOBEX))
+def test_a_watcher_of_another_tenant_is_not_notified() -> None:
+    authority, events = make_authority(), list[str]()
+    authority.replace(make_snapshot(ACTIVE))
+    other = make_credential(OTHER_KEY, key_id="key-of-globex")
+    authority.replace(make_snapshot(other, tenant_id=GLOBEX))
 
-    with authority.watch_key(theirs.key_id, lambda: told.append("ended")):
+    with authority.watch_key(other.key_id, lambda: events.append("ended")):
         authority.replace(make_snapshot(REVOKED, version=2))
 
-    assert told == []
+    assert events == []
 
 
-def _layered(*layers: PolicyOverride, of: dict[UserId, tuple[int, ...]]) -> TenantSnapshot:
-    keys = (make_credential(KEY), make_credential(ALICES, key_id="k2", user_id=ALICE))
-    service = make_credential(SERVICES, key_id="k3", user_id=None)
+def _with_overrides(*layers: PolicyOverride, of: dict[UserId, tuple[int, ...]]) -> TenantSnapshot:
+    keys = (make_credential(KEY), make_credential(ALICE_KEY, key_id="k2", user_id=ALICE))
+    service = make_credential(SERVICE_KEY, key_id="k3", user_id=None)
     return replace(make_snapshot(*keys, service), layers=layers, layers_of=of)
 
 
@@ -226,45 +226,45 @@ def _policy_of(authority: SnapshotStore, key: ParsedKey) -> TenantPolicy:
     return snapshot.policy
 
 
-def test_a_users_policy_is_narrowed_by_his_layers() -> None:
+def test_overrides_restrict_the_policy_of_their_users() -> None:
     authority = make_authority()
 
-    authority.replace(_layered(NO_CHAT, NO_SRC, of={ADA: (0, 1), ALICE: (1,)}))
+    authority.replace(_with_overrides(NO_CHAT, NO_SRC, of={ADA: (0, 1), ALICE: (1,)}))
 
     assert Mode.CHAT not in _policy_of(authority, KEY).features
-    assert Mode.CHAT in _policy_of(authority, ALICES).features
+    assert Mode.CHAT in _policy_of(authority, ALICE_KEY).features
     assert "src/*" in _policy_of(authority, KEY).content_exclusion["*"]
-    assert "src/*" in _policy_of(authority, ALICES).content_exclusion["*"]
+    assert "src/*" in _policy_of(authority, ALICE_KEY).content_exclusion["*"]
 
 
-def test_a_service_key_has_the_tenants_policy() -> None:
+def test_a_service_key_has_the_policy_of_the_tenant() -> None:
     authority = make_authority()
 
-    authority.replace(_layered(NO_CHAT, of={ADA: (0,)}))
+    authority.replace(_with_overrides(NO_CHAT, of={ADA: (0,)}))
 
-    assert _policy_of(authority, SERVICES) == make_policy()
+    assert _policy_of(authority, SERVICE_KEY) == make_policy()
 
 
-def test_users_of_the_same_layers_share_a_policy() -> None:
+def test_users_with_the_same_overrides_share_a_policy() -> None:
     authority = make_authority()
 
-    authority.replace(_layered(NO_CHAT, of={ADA: (0,), ALICE: (0,)}))
+    authority.replace(_with_overrides(NO_CHAT, of={ADA: (0,), ALICE: (0,)}))
 
-    assert _policy_of(authority, KEY) is _policy_of(authority, ALICES)
+    assert _policy_of(authority, KEY) is _policy_of(authority, ALICE_KEY)
 
 
-def test_a_layer_that_was_lifted_is_forgotten() -> None:
+def test_a_removed_override_no_longer_applies() -> None:
     authority = make_authority()
-    authority.replace(_layered(NO_CHAT, of={ADA: (0,)}))
+    authority.replace(_with_overrides(NO_CHAT, of={ADA: (0,)}))
 
     authority.replace(replace(make_snapshot(make_credential(KEY)), version=2))
 
     assert _policy_of(authority, KEY) == make_policy()
-    assert authority.find_credentials(ALICES.lookup_id) == ()
+    assert authority.find_credentials(ALICE_KEY.lookup_id) == ()
 
 
-def _budgeted(*budgets: HardBudget) -> TenantSnapshot:
-    return replace(_layered(of={}), spending=SpendingLimits((), budgets))
+def _with_budgets(*budgets: HardBudget) -> TenantSnapshot:
+    return replace(_with_overrides(of={}), spending=SpendingLimits((), budgets))
 
 
 def _budgets_of(authority: SnapshotStore, key: ParsedKey) -> list[str]:
@@ -272,11 +272,11 @@ def _budgets_of(authority: SnapshotStore, key: ParsedKey) -> list[str]:
     return [budget.budget_id for budget in snapshot.spending.budgets]
 
 
-def test_a_credential_comes_with_the_budgets_that_concern_its_user() -> None:
+def test_a_credential_has_the_budgets_that_apply_to_its_user() -> None:
     authority = make_authority()
 
     authority.replace(
-        _budgeted(
+        _with_budgets(
             HardBudget("both", BudgetScope.TEAM, 1, (ADA, ALICE)),
             HardBudget("all", BudgetScope.TENANT, 1),
             HardBudget("nobodys", BudgetScope.TEAM, 1),
@@ -285,30 +285,30 @@ def test_a_credential_comes_with_the_budgets_that_concern_its_user() -> None:
     )
 
     assert _budgets_of(authority, KEY) == ["both", "all", "hers"]
-    assert _budgets_of(authority, ALICES) == ["both", "all"]
-    assert _budgets_of(authority, SERVICES) == ["all"]
+    assert _budgets_of(authority, ALICE_KEY) == ["both", "all"]
+    assert _budgets_of(authority, SERVICE_KEY) == ["all"]
 
 
-def test_what_a_request_carries_names_no_other_user() -> None:
+def test_the_snapshot_of_a_request_names_no_other_user() -> None:
     authority = make_authority()
 
-    authority.replace(_budgeted(HardBudget("team", BudgetScope.TEAM, 1, (ADA, ALICE))))
+    authority.replace(_with_budgets(HardBudget("team", BudgetScope.TEAM, 1, (ADA, ALICE))))
 
     ((_, hers),) = authority.find_credentials(KEY.lookup_id)
-    ((_, alices),) = authority.find_credentials(ALICES.lookup_id)
+    ((_, alices),) = authority.find_credentials(ALICE_KEY.lookup_id)
     assert hers is alices
     assert hers.spending.budgets[0].users == ()
 
 
-def test_users_of_one_policy_and_other_budgets_share_the_policy() -> None:
+def test_users_with_one_policy_and_different_budgets_share_the_policy() -> None:
     authority = make_authority()
-    layered = _layered(NO_CHAT, of={ADA: (0,), ALICE: (0,)})
+    snapshot = _with_overrides(NO_CHAT, of={ADA: (0,), ALICE: (0,)})
 
     authority.replace(
         replace(
-            layered, spending=SpendingLimits((), (HardBudget("b", BudgetScope.USER, 1, (ADA,)),))
+            snapshot, spending=SpendingLimits((), (HardBudget("b", BudgetScope.USER, 1, (ADA,)),))
         )
     )
 
-    assert _policy_of(authority, KEY) is _policy_of(authority, ALICES)
-    assert _budgets_of(authority, ALICES) == []
+    assert _policy_of(authority, KEY) is _policy_of(authority, ALICE_KEY)
+    assert _budgets_of(authority, ALICE_KEY) == []

@@ -29,48 +29,46 @@ def request_id(editor: Editor, *, age_ms: int = 0) -> str:
     return new_request_id(now_ms=editor.clock.now_ms() - age_ms)
 
 
-async def tell(editor: Editor, **fields: Any) -> None:
+async def report(editor: Editor, **fields: Any) -> None:
     await editor.connection.on_frame(json.dumps({"type": "outcome", "event": "accepted"} | fields))
 
 
-async def test_what_another_connection_was_asked_is_told_by_its_request() -> None:
+async def test_an_outcome_of_another_connection_is_recorded_by_request_id() -> None:
     async with open_editor() as editor:
-        named = request_id(editor)
-        await tell(editor, request_id=named, id="of-the-other", chars=9_000, **PERSISTED)
+        requested_id = request_id(editor)
+        await report(editor, request_id=requested_id, id="of-the-other", chars=9_000, **PERSISTED)
 
-    (belated,) = editor.journal.belated
-    assert (belated.request_id, belated.tenant_id, belated.user_id) == (named, ACME, ADA)
-    assert (belated.event, belated.span_s, belated.chars, belated.lines) == (
-        *("persisted", 30, 9_000, None),
-    )
+    (late,) = editor.journal.belated
+    assert (late.request_id, late.tenant_id, late.user_id) == (requested_id, ACME, ADA)
+    assert (late.event, late.span_s, late.chars, late.lines) == (*("persisted", 30, 9_000, None),)
     assert (editor.journal.outcomes, editor.frames) == ([], [])
 
 
-async def test_its_own_completion_is_known_by_either_name() -> None:
+async def test_an_own_completion_may_be_named_by_either_id() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
         own = editor.arrivals[0].request_id
-        await tell(editor, id="1", request_id=own, chars=9_000)
+        await report(editor, id="1", request_id=own, chars=9_000)
 
     (outcome,) = editor.journal.outcomes
     assert (outcome.request_id, outcome.chars) == (own, 2)
     assert editor.journal.belated == []
 
 
-async def test_an_id_that_two_connections_have_used_means_the_request() -> None:
+async def test_an_id_used_by_two_connections_refers_to_the_request_id() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
-        await tell(editor, id="1", request_id=request_id(editor))
+        await report(editor, id="1", request_id=request_id(editor))
 
     assert len(editor.journal.belated) == 1
     assert editor.journal.outcomes == []
 
 
-async def test_its_text_is_not_handed_on() -> None:
+async def test_the_text_of_a_late_outcome_is_dropped() -> None:
     async with open_editor() as editor:
-        await tell(editor, request_id=request_id(editor), text="planted")
+        await report(editor, request_id=request_id(editor), text="planted")
 
     assert editor.edits == []
     assert "planted" not in str(editor.journal.records)
@@ -87,9 +85,9 @@ async def test_its_text_is_not_handed_on() -> None:
         "{01934f3c-0000-7000-8000-000000000000}",
     ],
 )
-async def test_what_no_gateway_has_named_is_refused(text: str) -> None:
+async def test_an_invalid_request_id_is_rejected(text: str) -> None:
     async with open_editor() as editor:
-        await tell(editor, id="1", request_id=text)
+        await report(editor, id="1", request_id=text)
 
     assert editor.ends("1") == ["invalid_field"]
     assert editor.journal.records == []
@@ -104,9 +102,9 @@ async def test_what_no_gateway_has_named_is_refused(text: str) -> None:
         (-MAX_AHEAD_MS - 1, ["unknown_id"]),
     ],
 )
-async def test_a_request_is_told_of_for_a_day(age_ms: int, ends: list[str]) -> None:
+async def test_outcomes_are_accepted_for_a_day(age_ms: int, ends: list[str]) -> None:
     async with open_editor() as editor:
-        await tell(editor, id="1", request_id=request_id(editor, age_ms=age_ms))
+        await report(editor, id="1", request_id=request_id(editor, age_ms=age_ms))
 
     assert editor.ends("1") == ends
     assert len(editor.journal.belated) == (not ends)
@@ -116,59 +114,59 @@ async def test_a_request_is_told_of_for_a_day(age_ms: int, ends: list[str]) -> N
     "fields",
     [{"chars": -1}, {"lines": 2**31}, {"edited_ratio": 0.5}, {"event": "persisted", "after_ms": 1}],
 )
-async def test_impossible_numbers_are_refused(fields: dict[str, Any]) -> None:
+async def test_impossible_values_are_rejected(fields: dict[str, Any]) -> None:
     async with open_editor() as editor:
-        await tell(editor, **{"id": "1", "request_id": request_id(editor), **fields})
+        await report(editor, **{"id": "1", "request_id": request_id(editor), **fields})
 
     assert editor.ends("1") == ["invalid_field"]
     assert editor.journal.records == []
 
 
-async def test_without_either_name_it_is_refused() -> None:
+async def test_an_outcome_without_any_id_is_rejected() -> None:
     async with open_editor() as editor:
-        await tell(editor)
+        await report(editor)
 
     assert editor.ends("") == ["invalid_field"]
 
 
-async def test_whose_key_has_ended_tells_nothing() -> None:
+async def test_an_outcome_with_a_revoked_key_is_rejected() -> None:
     async with open_editor() as editor:
         editor.present = _raise
-        await tell(editor, id="1", request_id=request_id(editor))
+        await report(editor, id="1", request_id=request_id(editor))
 
     assert editor.ends("1") == ["revoked_api_key"]
     assert editor.journal.records == []
 
 
-async def test_who_tells_without_end_is_paced_and_his_colleague_is_not() -> None:
+async def test_late_outcomes_are_rate_limited_per_user() -> None:
     clock, journal = FakeClock(), FakeJournal()
-    belated = LateOutcomeRecorder(clock=clock, keep=journal.append)
-    named, told = new_request_id(now_ms=clock.now_ms()), OutcomeReport(OutcomeEvent.SHOWN)
+    recorder = LateOutcomeRecorder(clock=clock, keep=journal.append)
+    requested_id, outcome = new_request_id(now_ms=clock.now_ms()), OutcomeReport(OutcomeEvent.SHOWN)
     for _ in range(MAX_AT_ONCE):
-        belated.record(make_principal(), named, told)
+        recorder.record(make_principal(), requested_id, outcome)
 
     with pytest.raises(TooManyRequests, match="too_many_requests"):
-        belated.record(make_principal(), named, told)
-    belated.record(make_principal(user_id=ALICE), named, told)
+        recorder.record(make_principal(), requested_id, outcome)
+    recorder.record(make_principal(user_id=ALICE), requested_id, outcome)
     clock.pass_s(1.0)
-    belated.record(make_principal(), named, told)
+    recorder.record(make_principal(), requested_id, outcome)
 
     assert len(journal.belated) == MAX_AT_ONCE + 2
 
 
-def test_a_tenants_people_are_paced_together_and_no_others() -> None:
+def test_late_outcomes_are_rate_limited_per_tenant() -> None:
     clock, journal = FakeClock(), FakeJournal()
-    belated = LateOutcomeRecorder(clock=clock, keep=journal.append)
-    named, told = new_request_id(now_ms=clock.now_ms()), OutcomeReport(OutcomeEvent.SHOWN)
+    recorder = LateOutcomeRecorder(clock=clock, keep=journal.append)
+    requested_id, outcome = new_request_id(now_ms=clock.now_ms()), OutcomeReport(OutcomeEvent.SHOWN)
     for number in range(MAX_OF_TENANT_AT_ONCE):
-        person = UserId(str(uuid.UUID(int=number // MAX_AT_ONCE)))
-        belated.record(make_principal(user_id=person), named, told)
+        user_id = UserId(str(uuid.UUID(int=number // MAX_AT_ONCE)))
+        recorder.record(make_principal(user_id=user_id), requested_id, outcome)
 
     with pytest.raises(TooManyRequests, match="too_many_requests"):
-        belated.record(make_principal(user_id=ALICE), named, told)
-    belated.record(make_principal(tenant_id=GLOBEX), named, told)
+        recorder.record(make_principal(user_id=ALICE), requested_id, outcome)
+    recorder.record(make_principal(tenant_id=GLOBEX), requested_id, outcome)
     clock.pass_s(1.0)
-    belated.record(make_principal(user_id=ALICE), named, told)
+    recorder.record(make_principal(user_id=ALICE), requested_id, outcome)
 
     assert len(journal.belated) == MAX_OF_TENANT_AT_ONCE + 2
 

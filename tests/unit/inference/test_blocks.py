@@ -154,7 +154,7 @@ ENDS: Final = [
         "cat <<EOF\none\nEOF\n  if a; then\n    b\n  fi",
     ),
 ]
-# A closing bracket behind the cursor is not written again.
+# A closing bracket after the cursor is not written again.
 CLOSERS: Final = [
     Case("python", "f(|)\n", "a, b)", "a, b"),
     Case("javascript", "f([|]);\n", "a, b]);", "a, b"),
@@ -215,22 +215,22 @@ def _names(cases: list[Case]) -> list[str]:
 
 
 @pytest.mark.parametrize("case", ENDS, ids=_names(ENDS))
-async def test_a_block_ends_where_its_language_ends_it(case: Case) -> None:
+async def test_a_block_ends_by_the_rules_of_its_language(case: Case) -> None:
     assert await _shown(case) == case.shown
 
 
 @pytest.mark.parametrize("case", CLOSERS, ids=_names(CLOSERS))
-async def test_what_stands_after_the_cursor_is_not_written_twice(case: Case) -> None:
+async def test_text_after_the_cursor_is_not_repeated(case: Case) -> None:
     assert await _shown(case) == case.shown
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=_names(BROKEN))
-async def test_a_broken_end_is_cut_at_the_last_good_line(case: Case) -> None:
+async def test_a_broken_end_is_truncated_to_the_last_valid_line(case: Case) -> None:
     assert await _shown(case) == case.shown
 
 
 @pytest.mark.parametrize("case", ENDS, ids=_names(ENDS))
-async def test_a_whole_block_is_left_alone(case: Case) -> None:
+async def test_a_complete_block_stays_unchanged(case: Case) -> None:
     whole = Case(case.language, case.text, case.shown, case.shown)
 
     assert await _shown(whole) == case.shown

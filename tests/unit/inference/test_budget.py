@@ -18,31 +18,31 @@ def _shared(total: int, wanted: TokenBudget, nominal: int = 1_000) -> TokenBudge
 
 
 @given(SIZES, WANTED)
-def test_the_parts_together_never_exceed_the_total(total: int, wanted: TokenBudget) -> None:
+def test_the_parts_never_exceed_the_total(total: int, wanted: TokenBudget) -> None:
     assert _shared(total, wanted).total <= total
 
 
 @given(SIZES, WANTED)
-def test_nothing_is_lost_while_there_is_room(total: int, wanted: TokenBudget) -> None:
+def test_all_tokens_are_allocated_while_there_is_demand(total: int, wanted: TokenBudget) -> None:
     assert _shared(total, wanted).total == min(total, wanted.total)
 
 
 @given(SIZES, WANTED)
-def test_no_part_gets_more_than_it_would_like(total: int, wanted: TokenBudget) -> None:
+def test_no_part_gets_more_than_it_can_use(total: int, wanted: TokenBudget) -> None:
     budget = _shared(total, wanted)
 
     assert all(0 <= a <= b for a, b in zip(astuple(budget), astuple(wanted), strict=True))
 
 
 @given(SIZES, SIZES, WANTED)
-def test_less_room_never_means_more_for_any_part(one: int, other: int, wanted: TokenBudget) -> None:
+def test_a_smaller_total_never_gives_a_part_more(one: int, other: int, wanted: TokenBudget) -> None:
     less, more = (_shared(total, wanted) for total in sorted((one, other)))
 
     assert all(a <= b for a, b in zip(astuple(less), astuple(more), strict=True))
 
 
 @given(st.integers(min_value=1, max_value=1_000), WANTED)
-def test_retrieval_is_cut_first_then_files_then_the_suffix_and_the_near_prefix_last(
+def test_snippets_are_cut_first_then_files_then_the_suffix_then_the_prefix(
     total: int, wanted: TokenBudget
 ) -> None:
     """A part that gets less than its claim leaves nothing to the parts that are cut before it."""
@@ -60,18 +60,18 @@ def test_retrieval_is_cut_first_then_files_then_the_suffix_and_the_near_prefix_l
         assert budget.suffix == 0
 
 
-def test_a_full_prompt_is_shared_as_the_shares_say() -> None:
+def test_a_full_prompt_follows_the_shares() -> None:
     assert _shared(1_000, EVERYTHING) == TokenBudget(400, 200, 300, 100)
 
 
-def test_a_smaller_model_loses_retrieval_before_files_and_files_before_the_suffix() -> None:
+def test_a_smaller_total_drops_snippets_then_files_then_the_suffix() -> None:
     assert _shared(900, EVERYTHING) == TokenBudget(400, 200, 300, 0)
     assert _shared(700, EVERYTHING) == TokenBudget(400, 200, 100, 0)
     assert _shared(500, EVERYTHING) == TokenBudget(400, 100, 0, 0)
     assert _shared(300, EVERYTHING) == TokenBudget(300, 0, 0, 0)
 
 
-def test_what_is_left_over_goes_to_the_prefix_then_to_the_suffix_then_to_files() -> None:
+def test_unused_tokens_go_to_the_prefix_then_the_suffix_then_files() -> None:
     assert _shared(1_000, TokenBudget(9_000, 100, 9_000, 0)) == TokenBudget(600, 100, 300, 0)
     assert _shared(1_000, TokenBudget(100, 9_000, 9_000, 9_000)) == TokenBudget(100, 500, 300, 100)
     assert _shared(1_000, TokenBudget(100, 100, 9_000, 9_000)) == TokenBudget(100, 100, 700, 100)

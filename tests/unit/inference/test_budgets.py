@@ -12,26 +12,26 @@ from caret.foundation.ids import UserId
 from inference.gateway.snapshots.snapshot_store import SpendingByUser
 from tests.fakes.tenants import make_snapshot
 
-PEOPLE = tuple(UserId(str(UUID(int=number))) for number in range(5))
+USERS = tuple(UserId(str(UUID(int=number))) for number in range(5))
 Budgeted = list[tuple[BudgetScope, frozenset[UserId]]]
 budgeted = st.lists(
-    st.tuples(st.sampled_from(BudgetScope), st.frozensets(st.sampled_from(PEOPLE))), max_size=20
+    st.tuples(st.sampled_from(BudgetScope), st.frozensets(st.sampled_from(USERS))), max_size=20
 )
 
 
-def _older(budgets: Budgeted) -> SpendingLimits:
+def _previous_format(budgets: Budgeted) -> SpendingLimits:
     """Return the limits in the previous format: each budget with its users."""
     return SpendingLimits(
         budgets=tuple(
-            HardBudget(f"b{place}", scope, 1, tuple(sorted(people)))
-            for place, (scope, people) in enumerate(budgets)
+            HardBudget(f"b{place}", scope, 1, tuple(sorted(users)))
+            for place, (scope, users) in enumerate(budgets)
         )
     )
 
 
-def _newer(budgets: Budgeted) -> SpendingLimits:
-    of_somebody = [
-        frozenset[UserId]() if scope is BudgetScope.TENANT else people for scope, people in budgets
+def _current_format(budgets: Budgeted) -> SpendingLimits:
+    users_of_budgets = [
+        frozenset[UserId]() if scope is BudgetScope.TENANT else users for scope, users in budgets
     ]
     return SpendingLimits(
         budgets=tuple(
@@ -39,9 +39,9 @@ def _newer(budgets: Budgeted) -> SpendingLimits:
         ),
         budgets_of={
             user: encode_indexes(
-                place for place, people in enumerate(of_somebody) if user in people
+                place for place, users in enumerate(users_of_budgets) if user in users
             )
-            for user in sorted(frozenset[UserId]().union(*of_somebody))
+            for user in sorted(frozenset[UserId]().union(*users_of_budgets))
         },
     )
 
@@ -53,47 +53,47 @@ def _read(spending: SpendingLimits) -> SpendingByUser:
 
 
 @given(budgeted)
-def test_both_forms_say_the_same_of_everybody(budgets: Budgeted) -> None:
-    older, newer = _read(_older(budgets)), _read(_newer(budgets))
+def test_both_formats_give_every_user_the_same_budgets(budgets: Budgeted) -> None:
+    older, newer = _read(_previous_format(budgets)), _read(_current_format(budgets))
 
-    for user in (*PEOPLE, None):
-        concern = [
+    for user in (*USERS, None):
+        expected = [
             f"b{place}"
-            for place, (scope, people) in enumerate(budgets)
-            if scope is BudgetScope.TENANT or user in people
+            for place, (scope, users) in enumerate(budgets)
+            if scope is BudgetScope.TENANT or user in users
         ]
-        assert [each.budget_id for each in newer.for_user(user).budgets] == concern
+        assert [each.budget_id for each in newer.for_user(user).budgets] == expected
         assert older.for_user(user) == newer.for_user(user)
 
 
-def test_who_has_the_same_budgets_shares_them() -> None:
-    spending = _read(_newer([(BudgetScope.TEAM, frozenset(PEOPLE[:2]))]))
+def test_users_with_the_same_budgets_share_them() -> None:
+    spending = _read(_current_format([(BudgetScope.TEAM, frozenset(USERS[:2]))]))
 
-    assert spending.for_user(PEOPLE[0]) is spending.for_user(PEOPLE[1])
-    assert spending.for_user(PEOPLE[2]) is spending.for_user(None)
+    assert spending.for_user(USERS[0]) is spending.for_user(USERS[1])
+    assert spending.for_user(USERS[2]) is spending.for_user(None)
 
 
-def test_a_place_that_there_is_not_is_passed_over() -> None:
+def test_an_index_out_of_range_is_ignored() -> None:
     budget = HardBudget("b0", BudgetScope.USER, 1)
     spending = SpendingByUser(
-        SpendingLimits((), (budget,), {PEOPLE[0]: encode_indexes([0, 1, 900])})
+        SpendingLimits((), (budget,), {USERS[0]: encode_indexes([0, 1, 900])})
     )
 
-    assert spending.for_user(PEOPLE[0]).budgets == (budget,)
+    assert spending.for_user(USERS[0]).budgets == (budget,)
 
 
-def test_each_of_many_people_in_many_teams_is_named_once() -> None:
-    """A gateway decodes this on its event loop: with the users of each budget it was 76 MB."""
-    people = [UserId(str(UUID(int=number))) for number in range(2_000)]
+def test_each_user_of_many_budgets_is_stored_once() -> None:
+    """Gateways decode this on their event loop. With the users in each budget it was 76 MB."""
+    users = [UserId(str(UUID(int=number))) for number in range(2_000)]
     budgets = tuple(HardBudget(f"{n:036}", BudgetScope.TEAM, 10**9) for n in range(1_000))
-    places = dict.fromkeys(people, encode_indexes(range(1_000)))
+    places = dict.fromkeys(users, encode_indexes(range(1_000)))
 
     data = encode_snapshot(make_snapshot(spending=SpendingLimits((), budgets, places)))
 
     assert len(data) < 500_000
 
 
-def test_of_a_tenant_without_budgets_gateways_of_before_can_read_the_snapshot() -> None:
+def test_a_snapshot_without_budgets_is_readable_by_the_previous_release() -> None:
     written = msgspec.msgpack.decode(encode_snapshot(make_snapshot(spending=SpendingLimits())))
 
     assert written.get("spending", {}) == {}

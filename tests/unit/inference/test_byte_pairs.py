@@ -1,4 +1,4 @@
-"""The same tokens as the model's own library produces, or none."""
+"""The BPE encoder produces the same tokens as the tokenizers library, or is not used."""
 
 import json
 import sysconfig
@@ -79,7 +79,7 @@ TEXTS = st.text(
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(TEXTS)
-def test_any_text_has_the_same_tokens(kind: str, text: str) -> None:
+def test_any_text_gets_the_same_tokens(kind: str, text: str) -> None:
     tokenizer, encode = KINDS[kind]
     tokenizer.encode_special_tokens = True
     text = text.encode("utf-8", "replace").decode()
@@ -88,7 +88,7 @@ def test_any_text_has_the_same_tokens(kind: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_code_has_the_same_tokens(kind: str) -> None:
+def test_code_gets_the_same_tokens(kind: str) -> None:
     tokenizer, encode = KINDS[kind]
 
     for text in CODE:
@@ -96,7 +96,7 @@ def test_code_has_the_same_tokens(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_pair_of_tokens_has_the_same_tokens(kind: str) -> None:
+def test_every_pair_of_tokens_gets_the_same_tokens(kind: str) -> None:
     tokenizer, encode = KINDS[kind]
     words = [tokenizer.decode([number]) for number in range(256, 4_000, 7)]
 
@@ -107,18 +107,18 @@ def test_every_pair_of_tokens_has_the_same_tokens(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("letters", [" ", "\n", "a", "!", "\t \n", " \r", "\u3000", "ſ'S"])
-def test_a_text_without_end_takes_time_that_grows_with_its_length(kind: str, letters: str) -> None:
+def test_a_long_repetitive_text_takes_linear_time(kind: str, letters: str) -> None:
     _, encode = KINDS[kind]
 
     with cpu_guard():
         encode(letters * (500_000 // len(letters)) + "x")
 
 
-def test_composed_letters_are_those_of_the_model() -> None:
+def test_decomposed_letters_are_composed_if_the_model_does_so() -> None:
     tokenizer, encode = KINDS["as_qwen"]
-    apart = unicodedata.normalize("NFD", "café")
+    decomposed = unicodedata.normalize("NFD", "café")
 
-    assert encode(apart) == encode("café") == tokenizer.encode(apart).ids
+    assert encode(decomposed) == encode("café") == tokenizer.encode(decomposed).ids
 
 
 def _other_merges(description: dict[str, Any]) -> None:
@@ -162,7 +162,7 @@ def _joined(description: dict[str, Any]) -> None:
         _joined,
     ],
 )
-def test_what_may_differ_is_left_to_the_models_own_library(
+def test_tokenizers_with_unsupported_features_use_their_library(
     change: Callable[[dict[str, Any]], object],
 ) -> None:
     assert make_bpe_encoder(changed(change)) is None
@@ -175,11 +175,11 @@ def test_what_may_differ_is_left_to_the_models_own_library(
         HfTokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])),
     ],
 )
-def test_what_is_not_made_of_bytes_is_left_to_its_own_library(tokenizer: HfTokenizer) -> None:
+def test_tokenizers_that_are_not_byte_level_use_their_library(tokenizer: HfTokenizer) -> None:
     assert make_bpe_encoder(tokenizer) is None
 
 
-def test_a_token_that_no_merges_make_comes_from_nowhere() -> None:
+def test_a_token_without_merges_is_never_produced() -> None:
     def forget_last_merge(description: dict[str, Any]) -> None:
         description["model"]["merges"].pop()
 
@@ -191,7 +191,7 @@ def test_a_token_that_no_merges_make_comes_from_nowhere() -> None:
     assert last[1] not in tokenizer.encode(text).ids
 
 
-def test_markers_of_tool_calls_in_a_text_are_text() -> None:
+def test_tool_call_markers_in_a_text_are_ordinary_text() -> None:
     def add_marker(description: dict[str, Any]) -> None:
         marker = dict(description["added_tokens"][0], id=4_096, special=False)
         description["added_tokens"].append(marker | {"content": "<tool_call>"})

@@ -28,14 +28,14 @@ def _write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_good_file_gives_a_pool_for_each_tier(tmp_path: Path) -> None:
+def test_a_valid_file_gives_a_pool_for_each_tier(tmp_path: Path) -> None:
     pools = read_catalog(_write(tmp_path, FAST + QUALITY))
 
     assert pools.find_shared(Tier.FAST).name == "quick"
     assert pools.find_shared(Tier.QUALITY).name == "thorough"
 
 
-def test_a_tenants_own_pool_goes_before_the_shared_one(tmp_path: Path) -> None:
+def test_a_tenants_own_pool_takes_precedence_over_the_shared_one(tmp_path: Path) -> None:
     own = FAST.replace("quick", "own") + 'tenants = ["acme"]\n'
 
     pools = read_catalog(_write(tmp_path, FAST + QUALITY + own))
@@ -55,7 +55,7 @@ def test_a_replica_is_named_by_host_and_port(tmp_path: Path) -> None:
     )
 
 
-def test_more_may_be_said_of_a_replica(tmp_path: Path) -> None:
+def test_a_replica_may_have_further_fields(tmp_path: Path) -> None:
     table = (
         '{ url = "http://10.0.0.3:8000/", kv_events = "tcp://10.0.0.3:5557", '
         'kv_replay = "tcp://10.0.0.3:5558", speculation = "ngram", '
@@ -73,7 +73,7 @@ def test_more_may_be_said_of_a_replica(tmp_path: Path) -> None:
     )
 
 
-def test_suffix_decoding_is_allowed_without_its_memory(tmp_path: Path) -> None:
+def test_suffix_decoding_is_allowed_without_its_cache(tmp_path: Path) -> None:
     table = _suffix("suffix_decoding_max_cached_requests = 0")
 
     pools = read_catalog(_write(tmp_path, _with(table) + QUALITY))
@@ -81,7 +81,7 @@ def test_suffix_decoding_is_allowed_without_its_memory(tmp_path: Path) -> None:
     assert pools.find_shared(Tier.FAST).replicas[0].speculation is SpeculationMethod.SUFFIX
 
 
-def test_a_replica_of_two_pools_is_one(tmp_path: Path) -> None:
+def test_a_replica_of_two_pools_is_listed_once(tmp_path: Path) -> None:
     pools = read_catalog(_write(tmp_path, FAST + QUALITY))
 
     assert [replica.name for replica in pools.list_replicas()] == [
@@ -101,7 +101,7 @@ DISCOVER = FAST.replace(
 )
 
 
-def test_a_name_stands_for_each_of_its_addresses(tmp_path: Path) -> None:
+def test_a_dns_name_gives_a_replica_for_each_address(tmp_path: Path) -> None:
     pool = read_catalog(_write(tmp_path, DISCOVER + QUALITY)).by_name["quick"]
 
     assert pool.replicas == ()
@@ -113,7 +113,7 @@ def test_a_name_stands_for_each_of_its_addresses(tmp_path: Path) -> None:
     assert pool.discover.with_address("fd00::7").url == "http://[fd00::7]:8000"
 
 
-def test_a_pool_has_other_replicas_from_one_moment_to_the_next(tmp_path: Path) -> None:
+def test_the_replicas_of_a_pool_may_change(tmp_path: Path) -> None:
     pools = read_catalog(_write(tmp_path, DISCOVER + QUALITY))
     found = Replica(name="10.1.2.3:8000", url="http://10.1.2.3:8000")
 
@@ -132,11 +132,11 @@ def _suffix(more: str) -> str:
 
 
 BAD_FILES = {
-    "suffix decoding as vLLM has it": (
+    "suffix decoding with vLLM's default": (
         _with('{ url = "http://10.0.0.9:8000", speculation = "suffix" }') + QUALITY,
         "quick: suffix decoding shares a tree",
     ),
-    "suffix decoding with a memory": (
+    "suffix decoding with a cache": (
         _with(_suffix("suffix_decoding_max_cached_requests = 1")) + QUALITY,
         "suffix_decoding_max_cached_requests = 0",
     ),
@@ -145,7 +145,7 @@ BAD_FILES = {
         "speculation",
     ),
     "a connector that leaks": (_connector("LMCacheConnectorV1"), "#2880"),
-    "another that leaks": (_connector("HF3FSKVConnector"), "tenants share them"),
+    "another connector that leaks": (_connector("HF3FSKVConnector"), "tenants share them"),
     "an unknown connector": (_connector("MultiConnector"), "nobody has shown"),
     "events by HTTP": (
         _with('{ url = "http://10.0.0.9:8000", kv_events = "http://10.0.0.9:5557" }') + QUALITY,
@@ -155,7 +155,7 @@ BAD_FILES = {
         _with('{ url = "http://10.0.0.9:8000", kv_events = "tcp://10.0.0.9:many" }') + QUALITY,
         "KV events at no tcp address",
     ),
-    "two of a replica": (
+    "two entries of a replica that differ": (
         FAST
         + QUALITY.replace(
             '"http://10.0.0.1:8000/"', '{ url = "http://10.0.0.1:8000", speculation = "ngram" }'
@@ -171,8 +171,8 @@ BAD_FILES = {
     "a number as text": (FAST.replace("8192", '"8192"'), "max_context_tokens"),
     "no room": (FAST.replace("8192", "512") + QUALITY, "max_context_tokens"),
     "two pools for a tier": (FAST + FAST.replace("quick", "other"), "two pools for the tier fast"),
-    "two of a name": (FAST + FAST, "two pools of the name quick"),
-    "two of a tenant": (
+    "two pools with one name": (FAST + FAST, "two pools of the name quick"),
+    "two pools of a tenant": (
         FAST + QUALITY + "".join(FAST.replace("quick", n) + 'tenants = ["acme"]\n' for n in "ab"),
         "two pools of the tenant acme",
     ),
@@ -181,7 +181,13 @@ BAD_FILES = {
         FAST.replace('["http://10.0.0.1:8000/", "https://engine.example.com"]', "[]") + QUALITY,
         "quick has no replicas",
     ),
-    "no size of blocks": (FAST + "block_size = 0\n" + QUALITY, "block_size below 1"),
+    "a block size of zero": (
+        FAST
+        + "block_size = 0\
+    "
+        + QUALITY,
+        "block_size below 1",
+    ),
     "a port that is none": (FAST.replace(":8000", ":many") + QUALITY, "quick has a replica"),
     "a name that leaks": (
         DISCOVER.replace('"tcp://engines:5557"', '"tcp://engines:5557", kv_connector = "Own"')
@@ -193,32 +199,32 @@ BAD_FILES = {
 }
 
 
-@pytest.mark.parametrize("what", BAD_FILES)
-def test_a_bad_file_is_refused_by_what_is_wrong_with_it(tmp_path: Path, what: str) -> None:
-    text, named = BAD_FILES[what]
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_an_invalid_file_is_rejected_with_its_error(tmp_path: Path, name: str) -> None:
+    text, message = BAD_FILES[name]
     path = tmp_path / "pools.toml"
     path.write_bytes(text.encode(errors="surrogateescape"))
 
-    with pytest.raises(BadSetting, match=named) as refused:
+    with pytest.raises(BadSetting, match=message) as rejected:
         read_catalog(path)
 
-    assert "CARET_POOLS_FILE" in str(refused.value)
+    assert "CARET_POOLS_FILE" in str(rejected.value)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_rejected_by_name(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match=r"pools\.toml cannot be read: No such file"):
         read_catalog(tmp_path / "pools.toml")
 
 
 @pytest.mark.parametrize("pattern", ["10.12.0.1/16", "http://a", "*", "a b", ""])
-def test_places_for_additions_are_networks_or_names(tmp_path: Path, pattern: str) -> None:
+def test_allowed_replica_hosts_must_be_networks_or_names(tmp_path: Path, pattern: str) -> None:
     own = f'{FAST}additions_from = ["{pattern}"]\n'
 
     with pytest.raises(BadSetting, match="the pool quick has additions_from"):
         read_catalog(_write(tmp_path, own + QUALITY))
 
 
-def test_places_for_additions_are_the_pools(tmp_path: Path) -> None:
+def test_allowed_replica_hosts_apply_to_their_pool(tmp_path: Path) -> None:
     own = f'{FAST}additions_from = ["10.12.0.0/16", "*.engines.svc"]\n'
 
     pools = read_catalog(_write(tmp_path, own + QUALITY))

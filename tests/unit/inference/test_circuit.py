@@ -1,4 +1,4 @@
-"""The circuit breaker of a replica: the whole table, and its transitions by requests and probes."""
+"""The circuit breaker of a replica: its transition table, and its use by requests and probes."""
 
 import pytest
 
@@ -33,13 +33,11 @@ def _fail(replicas: ReplicaStates, count: int = MAX_FAILURES) -> None:
 
 @pytest.mark.parametrize("event", CircuitEvent)
 @pytest.mark.parametrize("circuit", CircuitState)
-def test_every_event_has_its_place_in_every_state(
-    circuit: CircuitState, event: CircuitEvent
-) -> None:
+def test_every_state_handles_every_event(circuit: CircuitState, event: CircuitEvent) -> None:
     assert advance(circuit, event) is TRANSITIONS[circuit][event]
 
 
-def test_only_a_failure_opens_it_and_only_a_success_closes_it() -> None:
+def test_only_a_failure_opens_the_circuit_and_only_a_success_closes_it() -> None:
     into = {
         target: {
             event
@@ -57,16 +55,16 @@ def test_only_a_failure_opens_it_and_only_a_success_closes_it() -> None:
     }
 
 
-def test_failures_in_a_row_open_it(replicas: ReplicaStates) -> None:
+def test_consecutive_failures_open_the_circuit(replicas: ReplicaStates) -> None:
     _fail(replicas, MAX_FAILURES - 1)
-    could_be_asked = replicas.is_available(REPLICA)
+    was_available = replicas.is_available(REPLICA)
     _fail(replicas, 1)
 
-    assert could_be_asked
+    assert was_available
     assert not replicas.is_available(REPLICA)
 
 
-def test_a_success_between_them_counts(replicas: ReplicaStates) -> None:
+def test_a_success_resets_the_count_of_failures(replicas: ReplicaStates) -> None:
     _fail(replicas, MAX_FAILURES - 1)
     with replicas.attempt(REPLICA) as attempt:
         attempt.mark_succeeded()
@@ -75,34 +73,36 @@ def test_a_success_between_them_counts(replicas: ReplicaStates) -> None:
     assert replicas.is_available(REPLICA)
 
 
-def test_one_replicas_failures_are_not_anothers(replicas: ReplicaStates) -> None:
+def test_failures_of_a_replica_do_not_affect_another(replicas: ReplicaStates) -> None:
     _fail(replicas)
 
     assert replicas.is_available(OTHER)
 
 
-def test_it_rests_for_its_time_and_no_longer(replicas: ReplicaStates, clock: FakeClock) -> None:
+def test_an_open_circuit_stays_open_for_the_cooldown(
+    replicas: ReplicaStates, clock: FakeClock
+) -> None:
     _fail(replicas)
     clock.pass_s(EJECTION_S - 0.1)
-    rests_before = not replicas.is_available(REPLICA)
+    was_unavailable = not replicas.is_available(REPLICA)
     clock.pass_s(0.1)
 
-    assert rests_before
+    assert was_unavailable
     assert replicas.is_available(REPLICA)
 
 
-def test_half_open_lets_one_trial_through(replicas: ReplicaStates, clock: FakeClock) -> None:
+def test_a_half_open_circuit_allows_one_trial(replicas: ReplicaStates, clock: FakeClock) -> None:
     _fail(replicas)
     clock.pass_s(EJECTION_S)
     assert replicas.is_available(REPLICA)
 
     with replicas.attempt(REPLICA):
-        may_ask_another = replicas.is_available(REPLICA)
+        is_available = replicas.is_available(REPLICA)
 
-    assert not may_ask_another
+    assert not is_available
 
 
-def test_a_trial_that_succeeds_closes_it(replicas: ReplicaStates, clock: FakeClock) -> None:
+def test_a_successful_trial_closes_the_circuit(replicas: ReplicaStates, clock: FakeClock) -> None:
     _fail(replicas)
     clock.pass_s(EJECTION_S)
     assert replicas.is_available(REPLICA)
@@ -113,9 +113,7 @@ def test_a_trial_that_succeeds_closes_it(replicas: ReplicaStates, clock: FakeClo
     assert replicas.get_circuit(REPLICA) is CircuitState.CLOSED
 
 
-def test_a_trial_that_fails_opens_it_for_another_rest(
-    replicas: ReplicaStates, clock: FakeClock
-) -> None:
+def test_a_failed_trial_opens_the_circuit_again(replicas: ReplicaStates, clock: FakeClock) -> None:
     _fail(replicas)
     clock.pass_s(EJECTION_S)
     assert replicas.is_available(REPLICA)
@@ -126,9 +124,7 @@ def test_a_trial_that_fails_opens_it_for_another_rest(
     assert not replicas.is_available(REPLICA)
 
 
-def test_a_trial_whose_client_leaves_decides_nothing(
-    replicas: ReplicaStates, clock: FakeClock
-) -> None:
+def test_an_abandoned_trial_decides_nothing(replicas: ReplicaStates, clock: FakeClock) -> None:
     _fail(replicas)
     clock.pass_s(EJECTION_S)
     assert replicas.is_available(REPLICA)
@@ -140,26 +136,30 @@ def test_a_trial_whose_client_leaves_decides_nothing(
     assert replicas.is_available(REPLICA)
 
 
-def test_a_replica_that_says_it_is_ill_is_left_alone_at_once(replicas: ReplicaStates) -> None:
+def test_an_unhealthy_replica_is_unavailable_at_once(replicas: ReplicaStates) -> None:
     replicas.on_health_check(REPLICA, HealthStatus.UNHEALTHY)
 
     assert not replicas.is_available(REPLICA)
 
 
-def test_a_replica_that_was_silent_once_is_asked(replicas: ReplicaStates) -> None:
+def test_a_replica_stays_available_after_one_timed_out_health_check(
+    replicas: ReplicaStates,
+) -> None:
     replicas.on_health_check(REPLICA, HealthStatus.TIMED_OUT)
 
     assert replicas.is_available(REPLICA)
 
 
-def test_a_replica_that_stays_silent_is_left_alone(replicas: ReplicaStates) -> None:
+def test_a_replica_with_several_timed_out_health_checks_is_unavailable(
+    replicas: ReplicaStates,
+) -> None:
     for _ in range(MAX_FAILURES):
         replicas.on_health_check(REPLICA, HealthStatus.TIMED_OUT)
 
     assert not replicas.is_available(REPLICA)
 
 
-def test_saying_it_is_well_makes_up_for_no_failure(replicas: ReplicaStates) -> None:
+def test_a_healthy_probe_does_not_reset_failures(replicas: ReplicaStates) -> None:
     _fail(replicas, MAX_FAILURES - 1)
     replicas.on_health_check(REPLICA, HealthStatus.HEALTHY)
     _fail(replicas, 1)
@@ -168,7 +168,7 @@ def test_saying_it_is_well_makes_up_for_no_failure(replicas: ReplicaStates) -> N
     assert replicas.get_circuit(REPLICA) is CircuitState.OPEN
 
 
-def test_what_is_under_way_is_counted_until_it_ends(replicas: ReplicaStates) -> None:
+def test_requests_in_flight_are_counted_until_they_end(replicas: ReplicaStates) -> None:
     with replicas.attempt(REPLICA), replicas.attempt(REPLICA), replicas.attempt(OTHER):
         during = (replicas.num_in_flight(REPLICA), replicas.num_in_flight(OTHER))
 

@@ -1,4 +1,4 @@
-"""The end of a completion: the filter's pure core."""
+"""The end of a completion: the pure core of the filter."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,8 +16,7 @@ from tests.fakes.requests import make_request
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A cursor between `prefix` and `suffix`, the engine's text, and the part of it that is
-    shown."""
+    """A cursor between `prefix` and `suffix`, the engine's text, and the part that is shown."""
 
     prefix: str
     written: str
@@ -27,20 +26,27 @@ class Case:
     is_single_line: bool = False
 
 
-def _around(case: Case) -> TruncationContext:
+def _context(case: Case) -> TruncationContext:
     request = make_request(mode=case.mode, prefix=case.prefix, suffix=case.suffix)
     return build_truncation_context(request, is_single_line=case.is_single_line)
 
 
-def _cut(around: TruncationContext, *pieces: str) -> str:
-    cutter = Truncator(around)
-    return "".join(cutter.feed(piece) for piece in pieces) + cutter.finish()
+def _truncate(context: TruncationContext, *chunks: str) -> str:
+    cutter = Truncator(context)
+    return "".join(cutter.feed(chunk) for chunk in chunks) + cutter.finish()
 
 
 CASES: Final = {
     # a single line
-    "a line alone": Case("a = ", "b", "b", is_single_line=True),
-    "what follows the line": Case("a = ", "b\nc = d\n", "b", is_single_line=True),
+    "a single line": Case("a = ", "b", "b", is_single_line=True),
+    "text after the line": Case(
+        "a = ",
+        "b\
+    c = d\
+    ",
+        "b",
+        is_single_line=True,
+    ),
     "white space at its end": Case("a = ", "b  \n", "b", is_single_line=True),
     "a line that is empty": Case("a = b", "\nc = d\n", "", is_single_line=True),
     "white space only": Case("a = ", "   ", "", is_single_line=True),
@@ -155,17 +161,17 @@ CASES: Final = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_completion_ends_where_it_should(name: str) -> None:
+def test_a_completion_ends_at_the_expected_position(name: str) -> None:
     case = CASES[name]
 
-    assert _cut(_around(case), case.written) == case.shown
+    assert _truncate(_context(case), case.written) == case.shown
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_end_is_the_same_when_it_comes_letter_by_letter(name: str) -> None:
+def test_the_end_is_the_same_for_single_characters(name: str) -> None:
     case = CASES[name]
 
-    assert _cut(_around(case), *case.written) == case.shown
+    assert _truncate(_context(case), *case.written) == case.shown
 
 
 LINES = st.sampled_from(
@@ -176,8 +182,8 @@ LINES = st.sampled_from(
 )
 WRITTEN = st.lists(LINES, max_size=8).map("\n".join)
 SUFFIXES = st.sampled_from(["", "\n", ")\n", ")]\n    }\n", "\n    return a\n", "\n}\n", ": x\nre"])
-AROUND = st.builds(
-    lambda prefix, suffix, mode, is_single_line: _around(
+CONTEXTS = st.builds(
+    lambda prefix, suffix, mode, is_single_line: _context(
         Case(prefix, "", "", suffix=suffix, mode=mode, is_single_line=is_single_line)
     ),
     st.sampled_from(["", "    ", "x = f(", "def f():\n    ", "def f():", "  if a {\n\t"]),
@@ -187,35 +193,35 @@ AROUND = st.builds(
 )
 
 
-@given(AROUND, WRITTEN, st.lists(st.integers(min_value=0, max_value=80), max_size=10))
-def test_the_chunking_makes_no_difference(
-    around: TruncationContext, written: str, places: list[int]
+@given(CONTEXTS, WRITTEN, st.lists(st.integers(min_value=0, max_value=80), max_size=10))
+def test_chunking_makes_no_difference(
+    context: TruncationContext, written: str, places: list[int]
 ) -> None:
     bounds = [0, *sorted(min(place, len(written)) for place in places), len(written)]
-    pieces = [written[a:b] for a, b in pairwise(bounds)]
+    chunks = [written[a:b] for a, b in pairwise(bounds)]
 
-    assert _cut(around, *pieces) == _cut(around, written)
+    assert _truncate(context, *chunks) == _truncate(context, written)
 
 
-@given(AROUND, WRITTEN)
-def test_what_is_shown_is_what_was_written_up_to_some_point(
-    around: TruncationContext, written: str
+@given(CONTEXTS, WRITTEN)
+def test_the_shown_text_is_a_beginning_of_the_written_text(
+    context: TruncationContext, written: str
 ) -> None:
-    assert written.startswith(_cut(around, written))
+    assert written.startswith(_truncate(context, written))
 
 
-@given(AROUND, WRITTEN, WRITTEN)
-def test_what_was_shown_is_never_taken_back(
-    around: TruncationContext, written: str, more: str
+@given(CONTEXTS, WRITTEN, WRITTEN)
+def test_shown_text_is_never_retracted(context: TruncationContext, written: str, more: str) -> None:
+    early = Truncator(context).feed(written)
+
+    assert _truncate(context, written + more).startswith(early)
+
+
+@given(CONTEXTS, WRITTEN, WRITTEN)
+def test_no_text_is_shown_after_the_end(
+    context: TruncationContext, written: str, more: str
 ) -> None:
-    early = Truncator(around).feed(written)
-
-    assert _cut(around, written + more).startswith(early)
-
-
-@given(AROUND, WRITTEN, WRITTEN)
-def test_nothing_is_shown_after_the_end(around: TruncationContext, written: str, more: str) -> None:
-    cutter = Truncator(around)
+    cutter = Truncator(context)
     cutter.feed(written)
     cutter.finish()
     has_ended = cutter.has_ended
@@ -225,21 +231,21 @@ def test_nothing_is_shown_after_the_end(around: TruncationContext, written: str,
     assert shown == ""
 
 
-@given(AROUND, WRITTEN)
-def test_what_is_shown_ends_without_white_space(around: TruncationContext, written: str) -> None:
-    shown = _cut(around, written)
+@given(CONTEXTS, WRITTEN)
+def test_shown_text_has_no_trailing_whitespace(context: TruncationContext, written: str) -> None:
+    shown = _truncate(context, written)
 
     assert shown == shown.rstrip()
 
 
-def test_a_line_is_shown_as_it_grows() -> None:
-    cutter = Truncator(_around(Case("a = ", "", "")))
+def test_a_line_is_shown_while_it_grows() -> None:
+    cutter = Truncator(_context(Case("a = ", "", "")))
 
     assert [cutter.feed("read"), cutter.feed("er."), cutter.feed("x")] == ["read", "er.", "x"]
 
 
-def test_a_rest_without_end_is_compared_letter_by_letter() -> None:
-    cutter = Truncator(_around(Case("a", "", "", suffix="-" * 500_000)))
+def test_a_long_rest_of_the_line_takes_linear_time() -> None:
+    cutter = Truncator(_context(Case("a", "", "", suffix="-" * 500_000)))
 
     with cpu_guard():
         shown = "".join(cutter.feed("=" * 64) for _ in range(800))
@@ -247,8 +253,8 @@ def test_a_rest_without_end_is_compared_letter_by_letter() -> None:
     assert shown == "=" * 800 * 64
 
 
-def test_a_long_rest_of_the_line_is_not_written_twice() -> None:
+def test_a_long_rest_of_the_line_is_not_repeated() -> None:
     rest = ", ".join(f"name_{n}" for n in range(60)) + ")"
     case = Case("f(", f"a, {rest}", "a,", suffix=f"{rest}\n", is_single_line=True)
 
-    assert _cut(_around(case), *case.written) == case.shown
+    assert _truncate(_context(case), *case.written) == case.shown

@@ -9,7 +9,7 @@ from tests.fakes.dns_server import dns_server
 NAME = "engines.caret.svc.cluster.local"
 
 
-async def test_all_addresses_of_both_kinds_are_found() -> None:
+async def test_ipv4_and_ipv6_addresses_are_resolved() -> None:
     async with dns_server() as server:
         server.addresses[NAME] = ["10.0.0.1", "10.0.0.2", "fd00::1"]
 
@@ -18,22 +18,22 @@ async def test_all_addresses_of_both_kinds_are_found() -> None:
     assert found == {"10.0.0.1", "10.0.0.2", "fd00::1"}
 
 
-async def test_what_has_changed_is_seen_at_once() -> None:
+async def test_changed_addresses_are_seen_at_once() -> None:
     async with dns_server() as server:
-        names = DnsResolver(("127.0.0.1", server.port))
+        resolver = DnsResolver(("127.0.0.1", server.port))
         server.addresses[NAME] = ["10.0.0.1"]
-        before = await names.resolve(NAME)
+        before = await resolver.resolve(NAME)
         server.addresses[NAME] = ["10.0.0.2"]
 
         assert before == {"10.0.0.1"}
-        assert await names.resolve(NAME) == {"10.0.0.2"}
+        assert await resolver.resolve(NAME) == {"10.0.0.2"}
 
 
-@pytest.mark.parametrize("what", ["no such name", "a name without addresses", "a broken server"])
-async def test_what_is_not_known_is_said(what: str) -> None:
+@pytest.mark.parametrize("failure", ["no such name", "a name without addresses", "a broken server"])
+async def test_a_failed_resolution_raises(failure: str) -> None:
     async with dns_server() as server:
-        server.is_broken = what == "a broken server"
-        if what != "no such name":
+        server.is_broken = failure == "a broken server"
+        if failure != "no such name":
             server.addresses[NAME] = []
 
         with pytest.raises(ResolutionFailed):

@@ -1,4 +1,4 @@
-"""Recognition of the editor by its headers."""
+"""Detection of the editor by its headers."""
 
 import pytest
 
@@ -24,21 +24,21 @@ from tests.fakes.http_gateway import ask
         ("x" * 10_000 + "vscode", ""),
     ],
 )
-def test_an_editor_is_known_by_its_header(header: str | None, editor: str) -> None:
+def test_an_editor_is_detected_by_its_header(header: str | None, editor: str) -> None:
     assert detect_editor(header) == editor
 
 
-def test_the_first_header_that_names_one_counts() -> None:
+def test_the_first_header_that_names_an_editor_decides() -> None:
     assert detect_editor("unheard of", "neovim") == "neovim"
     assert detect_editor("zed", "neovim") == "zed"
 
 
 @pytest.mark.parametrize("header", ["def secret(): pass", "vscode" * 90, "\0zed"])
-def test_nothing_of_the_headers_own_words_is_kept(header: str) -> None:
+def test_the_text_of_the_header_is_not_kept(header: str) -> None:
     assert detect_editor(header) in EDITORS | {""}
 
 
-async def test_a_completions_record_names_the_editor_that_asked() -> None:
+async def test_the_usage_record_names_the_editor() -> None:
     gateway = FakeGateway()
     headers = [(b"user-agent", b"curl/8"), (b"x-caret-editor", b"nvim secret words")]
 

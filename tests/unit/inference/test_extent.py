@@ -61,15 +61,15 @@ def _is_single_line(language: str, text: str, mode: Mode = Mode.INLINE) -> bool:
 
 
 @pytest.mark.parametrize(("language", "text"), BLOCKS)
-def test_after_what_opens_a_block_it_is_a_block(language: str, text: str) -> None:
+def test_a_completion_at_the_beginning_of_a_block_is_a_block(language: str, text: str) -> None:
     assert not _is_single_line(language, text)
 
 
 @pytest.mark.parametrize(("language", "text"), LINES)
-def test_else_it_is_a_line(language: str, text: str) -> None:
+def test_other_inline_completions_are_single_lines(language: str, text: str) -> None:
     assert _is_single_line(language, text)
 
 
 @pytest.mark.parametrize("mode", [Mode.FIM, Mode.BLOCK, Mode.DOCSTRING])
-def test_what_was_asked_for_is_not_cut_to_a_line(mode: Mode) -> None:
+def test_explicit_modes_are_not_cut_to_a_line(mode: Mode) -> None:
     assert not _is_single_line("python", "a = |\n", mode)

@@ -7,7 +7,7 @@ from inference.gateway.load_shedding.fair_share import FairShares
 from tests.fakes.tenants import ACME, GLOBEX
 
 LIMIT = 60.0
-ASKED = [Trigger.AUTOMATIC, Trigger.MANUAL]
+TRIGGERS = [Trigger.AUTOMATIC, Trigger.MANUAL]
 
 
 def _fill(*, acme: int = 0, globex: int = 0) -> FairShares:
@@ -18,32 +18,32 @@ def _fill(*, acme: int = 0, globex: int = 0) -> FairShares:
     return shares
 
 
-@pytest.mark.parametrize("trigger", ASKED)
-def test_a_neighbour_is_let_into_a_pool_that_one_tenant_has_filled(trigger: Trigger) -> None:
+@pytest.mark.parametrize("trigger", TRIGGERS)
+def test_a_tenant_is_admitted_to_a_pool_filled_by_another(trigger: Trigger) -> None:
     assert _fill(acme=60).can_admit(GLOBEX, trigger, LIMIT)
 
 
-@pytest.mark.parametrize("trigger", ASKED)
-def test_who_holds_more_than_its_part_is_refused(trigger: Trigger) -> None:
+@pytest.mark.parametrize("trigger", TRIGGERS)
+def test_a_tenant_above_its_share_is_rejected(trigger: Trigger) -> None:
     assert not _fill(acme=50, globex=5).can_admit(ACME, trigger, LIMIT)
 
 
-def test_alone_a_tenant_has_the_whole_pool() -> None:
+def test_a_single_tenant_may_use_the_whole_pool() -> None:
     assert _fill(acme=59).can_admit(ACME, Trigger.MANUAL, LIMIT)
     assert not _fill(acme=60).can_admit(ACME, Trigger.MANUAL, LIMIT)
 
 
-def test_below_the_limit_a_tenant_may_have_more_than_its_part() -> None:
+def test_below_the_limit_a_tenant_may_exceed_its_share() -> None:
     assert _fill(acme=50, globex=1).can_admit(ACME, Trigger.AUTOMATIC, LIMIT)
 
 
 @pytest.mark.parametrize(
-    ("trigger", "is_let_in"), [(Trigger.AUTOMATIC, False), (Trigger.MANUAL, True)]
+    ("trigger", "is_admitted"), [(Trigger.AUTOMATIC, False), (Trigger.MANUAL, True)]
 )
-def test_between_tenants_that_hold_their_parts_the_trigger_decides(
-    trigger: Trigger, is_let_in: bool
+def test_tenants_at_their_shares_may_only_trigger_manually(
+    trigger: Trigger, is_admitted: bool
 ) -> None:
-    assert _fill(acme=28, globex=28).can_admit(ACME, trigger, LIMIT) is is_let_in
+    assert _fill(acme=28, globex=28).can_admit(ACME, trigger, LIMIT) is is_admitted
 
 
 def test_the_reserve_is_small() -> None:
@@ -52,11 +52,11 @@ def test_the_reserve_is_small() -> None:
     assert not shares.can_admit(GLOBEX, Trigger.MANUAL, LIMIT)
 
 
-def test_a_neighbours_prefetches_wait_for_easier_times() -> None:
+def test_prefetches_are_not_admitted_to_a_full_pool() -> None:
     assert not _fill(acme=60).can_admit(GLOBEX, Trigger.PREFETCH, LIMIT)
 
 
-def test_what_has_left_counts_no_more() -> None:
+def test_released_requests_no_longer_count() -> None:
     shares = _fill(acme=60)
     for _ in range(60):
         shares.release(ACME)

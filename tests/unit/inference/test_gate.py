@@ -1,4 +1,4 @@
-"""The part of the truncated text that is sent, and when."""
+"""The gate sends truncated text line by line, and withholds invalid or secret text."""
 
 from collections.abc import Callable
 from functools import partial
@@ -32,19 +32,19 @@ def _gate(before: str = "", /, **checks: Callable[..., object]) -> LineGate:
     return LineGate(LineChecks(**checks), line_before=before)  # type: ignore[arg-type]  # by name
 
 
-def _pass(gate: LineGate, *pieces: str) -> str:
+def _pass(gate: LineGate, *chunks: str) -> str:
     """Return the text that is finally shown."""
-    sent = "".join(gate.feed(piece) for piece in pieces) + gate.finish()
+    sent = "".join(gate.feed(chunk) for chunk in chunks) + gate.finish()
     return "" if gate.is_withheld else sent
 
 
-def test_the_first_line_goes_out_as_it_grows() -> None:
+def test_the_first_line_is_sent_while_it_grows() -> None:
     gate = _gate(is_valid=_never_ends_with("!"))
 
     assert [gate.feed("a"), gate.feed(" = b"), gate.feed("!")] == ["a", " = b", "!"]
 
 
-def test_further_lines_go_out_once_they_are_whole() -> None:
+def test_further_lines_are_sent_when_complete() -> None:
     gate = _gate(is_valid=_never_ends_with("!"))
 
     assert [gate.feed("a\nb"), gate.feed("c"), gate.feed("\nd"), gate.finish()] == [
@@ -55,21 +55,21 @@ def test_further_lines_go_out_once_they_are_whole() -> None:
     ]
 
 
-def test_a_line_that_breaks_the_file_is_dropped_at_the_end() -> None:
+def test_a_last_line_with_invalid_syntax_is_dropped() -> None:
     gate = _gate(is_valid=_never_ends_with("!"))
 
     assert _pass(gate, "a\nb\nc!\nd!") == "a\nb"
     assert (gate.reason, gate.is_withheld) == (FilterReason.SYNTAX, False)
 
 
-def test_a_line_that_a_later_one_mends_goes_out_with_it() -> None:
+def test_an_invalid_line_is_sent_once_a_later_line_makes_it_valid() -> None:
     gate = _gate(is_valid=_never_ends_with("!"))
 
     assert _pass(gate, "a\nb!\nc\nd") == "a\nb!\nc\nd"
     assert gate.reason is None
 
 
-def test_a_completion_that_is_never_sound_is_withheld() -> None:
+def test_a_completion_that_is_never_valid_is_withheld() -> None:
     gate = _gate(is_valid=_never_ends_with("!"))
 
     sent = gate.feed("a!") + gate.finish()
@@ -77,7 +77,7 @@ def test_a_completion_that_is_never_sound_is_withheld() -> None:
     assert (sent, gate.is_withheld, gate.reason) == ("a!", True, FilterReason.SYNTAX)
 
 
-def test_lines_that_nothing_mends_end_it() -> None:
+def test_many_invalid_lines_end_the_completion() -> None:
     gate = _gate(is_valid=lambda text: "\n" not in text)
 
     shown = gate.feed("a" + "\nb" * (MAX_INVALID_LINES + 2))
@@ -88,7 +88,7 @@ def test_lines_that_nothing_mends_end_it() -> None:
     assert not gate.is_withheld
 
 
-def test_a_credential_in_the_first_line_is_neither_sent_nor_shown() -> None:
+def test_a_secret_in_the_first_line_withholds_the_completion() -> None:
     gate = _gate("a = ", **SECRETS)
 
     sent = "".join(map(gate.feed, f"'{TOKEN}'\nb")) + gate.finish()
@@ -97,14 +97,14 @@ def test_a_credential_in_the_first_line_is_neither_sent_nor_shown() -> None:
     assert (gate.is_withheld, gate.reason) == (True, FilterReason.SECRET)
 
 
-def test_a_credential_in_a_later_line_ends_before_that_line() -> None:
+def test_a_secret_in_a_later_line_ends_the_completion_before_it() -> None:
     gate = _gate(**SECRETS)
 
     assert _pass(gate, f"a\nb\nc = {TOKEN}\nd") == "a\nb"
     assert (gate.is_withheld, gate.reason) == (False, FilterReason.SECRET)
 
 
-def test_a_name_of_a_password_is_not_held_for_ever() -> None:
+def test_a_password_variable_with_an_ordinary_value_is_sent() -> None:
     gate = _gate(**SECRETS)
 
     assert _pass(gate, "password = ", "read()", " or ", "fail()") == "password = read() or fail()"
@@ -121,7 +121,7 @@ def test_public_code_is_withheld_at_once() -> None:
     assert gate.reason is FilterReason.PUBLIC_CODE
 
 
-def test_nothing_goes_out_after_the_end() -> None:
+def test_no_text_is_sent_after_the_end() -> None:
     gate = _gate(is_public=lambda part: "copied" in part)
     gate.feed("a copied")
 
@@ -139,7 +139,7 @@ def test_nothing_goes_out_after_the_end() -> None:
         ("-----BEGIN RSA ", "PRIVATE KEY", "-----"),
     ],
 )
-def test_no_credential_goes_out(before: str, secret: str, after: str) -> None:
+def test_no_secret_is_sent(before: str, secret: str, after: str) -> None:
     gate = _gate(before, **SECRETS)
 
     sent = "".join(map(gate.feed, secret + after))
@@ -162,53 +162,53 @@ GATES = st.sampled_from(
 
 
 @given(GATES, TEXTS, st.lists(st.integers(min_value=0, max_value=200), max_size=10))
-def test_the_chunking_makes_no_difference(
+def test_chunking_makes_no_difference(
     checks: dict[str, Callable[..., object]], text: str, places: list[int]
 ) -> None:
     bounds = [0, *sorted(min(place, len(text)) for place in places), len(text)]
-    pieces = [text[a:b] for a, b in pairwise(bounds)]
+    chunks = [text[a:b] for a, b in pairwise(bounds)]
     whole, pieced = _gate(**checks), _gate(**checks)
 
-    assert _pass(pieced, *pieces) == _pass(whole, text)
+    assert _pass(pieced, *chunks) == _pass(whole, text)
     assert (pieced.reason, pieced.is_withheld) == (whole.reason, whole.is_withheld)
 
 
 @given(GATES, TEXTS)
-def test_what_is_shown_is_what_came_up_to_some_point(
+def test_the_shown_text_is_a_beginning_of_the_input(
     checks: dict[str, Callable[..., object]], text: str
 ) -> None:
     assert text.startswith(_pass(_gate(**checks), text))
 
 
 @given(TEXTS)
-def test_each_line_is_judged_once(text: str) -> None:
-    num_asked = 0
+def test_each_line_is_validated_once(text: str) -> None:
+    num_validated = 0
 
     def is_valid(_: str) -> bool:
-        nonlocal num_asked
-        num_asked += 1
+        nonlocal num_validated
+        num_validated += 1
         return True
 
     _pass(_gate(is_valid=is_valid), *text)
 
-    assert num_asked == text.count("\n") + 1
+    assert num_validated == text.count("\n") + 1
 
 
 @pytest.mark.parametrize(
     "line", ["password = '", "db.PassWord: ", "x = api_key(", "self.client_key='", "CONTRASEÑA = "]
 )
-def test_what_a_name_of_a_credential_is_given_is_held_from_its_beginning(line: str) -> None:
+def test_the_value_of_a_secret_name_is_held_back(line: str) -> None:
     assert find_pending_secret(line, FileType.PYTHON) == len(line)
     assert find_pending_secret(f"{line}ab", FileType.PYTHON) == len(line)
 
 
 @pytest.mark.parametrize("line", ["monkey = 1", "x = f(keys, passes)", "    return items"])
-def test_what_names_no_credential_is_not_held(line: str) -> None:
+def test_lines_without_a_secret_name_are_not_held_back(line: str) -> None:
     assert find_pending_secret(line, FileType.PYTHON) is None
 
 
 @pytest.mark.parametrize("text", ["_", "a1", "password", "key_", "://a:", "-----BEGIN", "a."])
-def test_a_line_without_end_is_looked_at_once(text: str) -> None:
+def test_a_long_line_takes_linear_time(text: str) -> None:
     with cpu_guard():
         find_pending_secret(text * (500_000 // len(text)), FileType.PYTHON)
 
@@ -224,5 +224,5 @@ def test_a_line_without_end_is_looked_at_once(text: str) -> None:
         ("http_client.get(short1", None),
     ],
 )
-def test_what_may_become_a_token_is_held_from_its_beginning(line: str, place: int | None) -> None:
+def test_a_possible_token_is_held_back_from_its_beginning(line: str, place: int | None) -> None:
     assert find_pending_secret(line, FileType.PYTHON) == place

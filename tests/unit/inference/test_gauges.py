@@ -38,11 +38,11 @@ class FakeJournal:
 
 
 class FakeReader:
-    def __init__(self, told: dict[str, Values | None]) -> None:
-        self.told = told
+    def __init__(self, values: dict[str, Values | None]) -> None:
+        self.values = values
 
     async def read(self, replica: Replica) -> Values | None:
-        return self.told[replica.name]
+        return self.values[replica.name]
 
 
 class SilentReader:
@@ -62,7 +62,7 @@ def make_gauges(clock: FakeClock, *, replicas: ReplicaStates | None = None) -> G
     )
 
 
-def test_seats_clients_and_backlog_are_as_of_now() -> None:
+def test_completions_in_flight_and_the_journal_backlog_are_current() -> None:
     gauges = make_gauges(FakeClock())
 
     with gauges.seats.acquire(ACME, max_of_tenant=5):
@@ -74,7 +74,7 @@ def test_seats_clients_and_backlog_are_as_of_now() -> None:
     assert value(gauges.collect(), "process_resident_memory_bytes")
 
 
-def test_snapshots_that_were_never_compared_have_no_age() -> None:
+def test_snapshots_have_no_age_before_the_first_sync() -> None:
     clock = FakeClock()
     gauges = make_gauges(clock)
     assert value(gauges.collect(), "caret_snapshot_age_seconds") is None
@@ -85,7 +85,7 @@ def test_snapshots_that_were_never_compared_have_no_age() -> None:
     assert value(gauges.collect(), "caret_snapshot_age_seconds") == 7
 
 
-def test_each_replica_has_its_load_and_its_circuit() -> None:
+def test_each_replica_has_its_load_and_circuit_state() -> None:
     replicas = ReplicaStates(FakeClock())
     gauges = make_gauges(FakeClock(), replicas=replicas)
     one, two = gauges.pools.list_replicas()
@@ -101,7 +101,7 @@ def test_each_replica_has_its_load_and_its_circuit() -> None:
     assert value(families, "caret_replica_circuit_state", replica=one.name, circuit="closed") == 1
 
 
-def test_who_keeps_people_waiting_is_told() -> None:
+def test_an_ejected_replica_is_exported() -> None:
     clock = FakeClock()
     replicas = ReplicaStates(clock)
     gauges = make_gauges(clock, replicas=replicas)
@@ -117,17 +117,17 @@ def test_who_keeps_people_waiting_is_told() -> None:
     assert value(families, "caret_replica_ejected", replica=two.name) == 0
 
 
-async def test_who_was_moved_from_there_is_told() -> None:
+async def test_rerouted_requests_are_exported() -> None:
     clock = FakeClock()
     replicas = ReplicaStates(clock)
     gauges = make_gauges(clock, replicas=replicas)
     one, two = gauges.pools.list_replicas()
 
-    async def wait_in_vain() -> None:
+    async def wait_forever() -> None:
         with replicas.attempt(one, first_token_timeout_s=1.0, fallback=two):
             await asyncio.Event().wait()
 
-    waiting = [asyncio.create_task(wait_in_vain()) for _ in range(MAX_CONSECUTIVE_LATE)]
+    waiting = [asyncio.create_task(wait_forever()) for _ in range(MAX_CONSECUTIVE_LATE)]
     await asyncio.sleep(0)
     clock.pass_s(2.0)
     replicas.reroute_overdue()
@@ -141,7 +141,7 @@ async def test_who_was_moved_from_there_is_told() -> None:
     assert value(families, "caret_replica_rerouted_requests_total", replica=two.name) == 0
 
 
-def test_the_pools_and_their_replicas_are_told() -> None:
+def test_pools_and_their_replicas_are_exported() -> None:
     families = list(make_gauges(FakeClock()).collect())
 
     assert value(families, "caret_pool", pool="demo-fast", tier="fast", model="demo") == 1
@@ -150,7 +150,7 @@ def test_the_pools_and_their_replicas_are_told() -> None:
     )
 
 
-def test_what_is_drained_and_how_long_a_circuit_rests_is_told() -> None:
+def test_draining_and_cooldown_are_exported() -> None:
     clock = FakeClock()
     replicas = ReplicaStates(clock)
     gauges = make_gauges(clock, replicas=replicas)
@@ -167,7 +167,7 @@ def test_what_is_drained_and_how_long_a_circuit_rests_is_told() -> None:
     assert value(families, "caret_replica_cooldown_seconds", replica=one.name) is None
 
 
-async def test_engines_behind_one_address_are_one() -> None:
+async def test_engines_behind_one_address_are_combined() -> None:
     (replica,) = make_pool("http://engine-1:8000").replicas
     watch = EngineMetricsPoller(FakeReader({replica.name: parse(PAGE)}), lambda: [replica])
 
@@ -182,20 +182,20 @@ async def test_engines_behind_one_address_are_one() -> None:
     assert value(families, "caret_engine_prefix_cache_hits_total") == 3600
 
 
-async def test_an_engine_that_does_not_answer_is_down_and_has_no_old_figures() -> None:
+async def test_an_unreachable_engine_is_down_and_has_no_old_figures() -> None:
     (replica,) = make_pool("http://engine-1:8000").replicas
     reader = FakeReader({replica.name: parse(PAGE)})
     watch = EngineMetricsPoller(reader, lambda: [replica])
     await watch.poll()
 
-    reader.told[replica.name] = None
+    reader.values[replica.name] = None
     await watch.poll()
 
     assert value(watch.collect(), "caret_engine_up") == 0
     assert value(watch.collect(), "caret_engine_requests_running") is None
 
 
-async def test_an_engine_that_never_answers_holds_nobody_up(
+async def test_a_hanging_engine_does_not_block_the_poller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("inference.recording.engine_metrics.MAX_READ_S", 0.01)
@@ -207,7 +207,7 @@ async def test_an_engine_that_never_answers_holds_nobody_up(
     assert value(watch.collect(), "caret_engine_up") == 0
 
 
-def test_what_is_not_vllm_s_is_left_out() -> None:
+def test_metrics_of_other_programs_are_left_out() -> None:
     assert set(parse(PAGE)) == {
         "vllm:num_requests_running",
         "vllm:num_requests_waiting",
@@ -217,7 +217,7 @@ def test_what_is_not_vllm_s_is_left_out() -> None:
     }
 
 
-async def test_a_stalled_loop_shows_as_lag() -> None:
+async def test_a_blocked_event_loop_shows_as_lag() -> None:
     clock = FakeClock()
     lag = EventLoopLagProbe(clock)
     probing = asyncio.create_task(lag.run())

@@ -27,7 +27,7 @@ def _healed(healed: str, *texts: str) -> tuple[str, FilterReason | None]:
         ("", [], ""),
     ],
 )
-def test_what_was_typed_already_is_not_shown_again(
+def test_the_typed_part_of_the_word_is_not_shown_again(
     healed: str, texts: list[str], shown: str
 ) -> None:
     assert _healed(healed, *texts) == (shown, None)
@@ -36,14 +36,12 @@ def test_what_was_typed_already_is_not_shown_again(
 @pytest.mark.parametrize(
     "texts", [["write(path)"], ["ra", "d"], ["r"], ["", ""], [], ["Read"], ["\nread"]]
 )
-def test_another_word_is_no_completion(texts: list[str]) -> None:
+def test_a_word_that_does_not_match_is_withheld(texts: list[str]) -> None:
     assert _healed("read", *texts) == ("", FilterReason.HEALING_MISMATCH)
 
 
 @given(st.text(max_size=8), st.text(max_size=20), st.lists(st.integers(0, 20), max_size=6))
-def test_it_does_not_matter_how_the_engine_cuts_its_text(
-    healed: str, rest: str, cuts: list[int]
-) -> None:
+def test_chunking_makes_no_difference(healed: str, rest: str, cuts: list[int]) -> None:
     text = healed + rest
     edges = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     texts = [text[a:b] for a, b in pairwise(edges)]

@@ -26,32 +26,32 @@ def _account(server: KubernetesServer, folder: Path) -> ServiceAccount:
     return ServiceAccount(server.url, folder)
 
 
-class Watched:
+class WatchedService:
     def __init__(self, server: KubernetesServer, names: KubernetesResolver, name: str) -> None:
         self.server = server
         self.names = names
         self.name = name
-        self.num_told = 0
-        self._news = asyncio.Event()
-        names.changed.append(self._hear)
+        self.num_changes = 0
+        self._has_changed = asyncio.Event()
+        names.changed.append(self._on_changed)
 
-    def _hear(self) -> None:
-        self.num_told += 1
-        self._news.set()
+    def _on_changed(self) -> None:
+        self.num_changes += 1
+        self._has_changed.set()
 
     async def addresses(self) -> set[str]:
         with suppress(ResolutionFailed):
             return set(await self.names.resolve(self.name))
         return set()
 
-    async def become(self, *addresses: str) -> None:
+    async def wait_for_addresses(self, *addresses: str) -> None:
         async with asyncio.timeout(5):
             while await self.addresses() != set(addresses):
-                await self._news.wait()
-                self._news.clear()
+                await self._has_changed.wait()
+                self._has_changed.clear()
 
-    async def watches(self) -> None:
-        await until(lambda: bool(self.server.watches))
+    async def wait_for_watch(self) -> None:
+        await until(lambda: bool(self.server.wait_for_watch))
 
 
 @asynccontextmanager
@@ -66,11 +66,11 @@ async def _names(
 @asynccontextmanager
 async def _running(
     server: KubernetesServer, folder: Path, name: str = NAME
-) -> AsyncIterator[Watched]:
+) -> AsyncIterator[WatchedService]:
     async with _names(server, folder, name) as names:
         running = asyncio.create_task(names.run())
         try:
-            yield Watched(server, names, name)
+            yield WatchedService(server, names, name)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
@@ -83,7 +83,7 @@ async def server() -> AsyncIterator[KubernetesServer]:
         yield made
 
 
-async def test_what_is_ready_is_known_before_anything_is_watched(
+async def test_ready_endpoints_are_resolved_before_any_watch(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
     server.has("engines-b", endpoint("10.0.0.2"), endpoint("10.0.0.3", ready=False))
@@ -96,24 +96,24 @@ async def test_what_is_ready_is_known_before_anything_is_watched(
     assert server.asked == ["list"]
 
 
-async def test_who_joins_and_leaves_is_told_without_another_list(
+async def test_changes_of_endpoints_arrive_without_another_list(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
     async with _running(server, tmp_path) as watched:
-        await watched.watches()
+        await watched.wait_for_watch()
         server.has("engines-b", endpoint("10.0.0.2"))
-        await watched.become("10.0.0.1", "10.0.0.2")
+        await watched.wait_for_addresses("10.0.0.1", "10.0.0.2")
         server.has("engines-b", endpoint("10.0.0.2", ready=False))
-        await watched.become("10.0.0.1")
+        await watched.wait_for_addresses("10.0.0.1")
         server.has("engines-b", endpoint("10.0.0.5"))
         server.loses("engines-a")
-        await watched.become("10.0.0.5")
+        await watched.wait_for_addresses("10.0.0.5")
 
     assert server.asked.count("list") == 1
-    assert watched.num_told >= 3
+    assert watched.num_changes >= 3
 
 
-async def test_a_pod_with_both_families_is_one_replica(
+async def test_a_pod_with_addresses_of_both_families_is_one_replica(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
     server.has("engines-six", endpoint("fd00::1", uid="one"), family="IPv6")
@@ -124,7 +124,7 @@ async def test_a_pod_with_both_families_is_one_replica(
         assert await names.resolve(NAME) == {"10.0.0.1", "fd00::2"}
 
 
-async def test_other_services_and_namespaces_are_not_asked_for(
+async def test_only_the_named_services_are_requested(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
     server.has("others", endpoint("10.9.0.1"), service="others")
@@ -136,27 +136,25 @@ async def test_other_services_and_namespaces_are_not_asked_for(
         assert await names.resolve("engines.elsewhere") == {"10.9.0.2"}
 
 
-async def test_a_version_that_is_forgotten_is_listed_anew(
-    server: KubernetesServer, tmp_path: Path
-) -> None:
+async def test_an_expired_version_is_listed_again(server: KubernetesServer, tmp_path: Path) -> None:
     server.max_watch_s = 0.05
     async with _running(server, tmp_path) as watched:
-        await watched.watches()
+        await watched.wait_for_watch()
         server.objects.clear()
         server.has("engines-z", endpoint("10.0.0.9"))
         server.forgets()
 
-        await watched.become("10.0.0.9")
+        await watched.wait_for_addresses("10.0.0.9")
 
     assert server.asked.count("list") == 2
 
 
-async def test_bookmarks_keep_a_quiet_watch_from_being_forgotten(
+async def test_bookmarks_keep_a_quiet_watch_from_expiring(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
     server.max_watch_s, server.bookmarks_every_s = 0.2, 0.05
     async with _running(server, tmp_path) as watched:
-        await watched.watches()
+        await watched.wait_for_watch()
         server.has("others", endpoint("10.9.0.1"), service="others")
         later = server.version
         await until(lambda: f"watch {later}" in server.asked)
@@ -164,25 +162,25 @@ async def test_bookmarks_keep_a_quiet_watch_from_being_forgotten(
     assert server.asked.count("list") == 1
 
 
-async def test_an_outage_takes_nobody_away_and_is_caught_up_with(
+async def test_an_outage_removes_no_address_and_missed_changes_follow(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
     async with _running(server, tmp_path) as watched:
-        await watched.watches()
+        await watched.wait_for_watch()
         server.is_broken = True
-        await until(lambda: not server.watches)
+        await until(lambda: not server.wait_for_watch)
         await asyncio.sleep(5 * PAUSE_S)
         meanwhile = await watched.addresses()
         server.has("engines-b", endpoint("10.0.0.2"))
         server.is_broken = False
 
-        await watched.become("10.0.0.1", "10.0.0.2")
+        await watched.wait_for_addresses("10.0.0.1", "10.0.0.2")
 
     assert meanwhile == {"10.0.0.1"}
     assert server.asked.count("list") == 1
 
 
-async def test_a_list_that_hangs_ends_no_watch(
+async def test_a_hanging_list_does_not_block_the_watch(
     server: KubernetesServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kubernetes_api, "_LIST_S", 0.05)  # the time limit itself, not our code
@@ -191,40 +189,38 @@ async def test_a_list_that_hangs_ends_no_watch(
         await until(lambda: server.asked.count("list") > 1)
         server.held = None
 
-        await watched.watches()
+        await watched.wait_for_watch()
 
 
-async def test_a_list_that_comes_late_takes_nothing_back(
+async def test_a_late_list_does_not_override_newer_changes(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
     server.held = late = asyncio.Event()
     async with _names(server, tmp_path) as names:
-        asking = asyncio.create_task(names.resolve(NAME))
+        task = asyncio.create_task(names.resolve(NAME))
         await until(lambda: server.asked == ["list"])
         server.held = None
         server.has("engines-b", endpoint("10.0.0.2"))
         running = asyncio.create_task(names.run())
-        await until(lambda: bool(server.watches))
+        await until(lambda: bool(server.wait_for_watch))
 
         late.set()
-        found = await asking
+        found = await task
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
     assert found == {"10.0.0.1", "10.0.0.2"}
 
 
-async def test_a_token_that_was_renewed_is_read_anew(
-    server: KubernetesServer, tmp_path: Path
-) -> None:
+async def test_a_renewed_token_is_read_again(server: KubernetesServer, tmp_path: Path) -> None:
     server.max_watch_s = 0.05
     async with _running(server, tmp_path) as watched:
-        await watched.watches()
+        await watched.wait_for_watch()
         server.token = "second"
         (tmp_path / "token").write_text("second")
         server.has("engines-b", endpoint("10.0.0.2"))
 
-        await watched.become("10.0.0.1", "10.0.0.2")
+        await watched.wait_for_addresses("10.0.0.1", "10.0.0.2")
 
 
 def _broken(server: KubernetesServer, _folder: Path) -> None:
@@ -239,7 +235,7 @@ def _empty(server: KubernetesServer, _folder: Path) -> None:
     server.objects.clear()
 
 
-def _nobody(server: KubernetesServer, _folder: Path) -> None:
+def _no_ready_endpoints(server: KubernetesServer, _folder: Path) -> None:
     server.has("engines-a", endpoint("10.0.0.1", ready=False))
 
 
@@ -247,8 +243,10 @@ def _without_token(_server: KubernetesServer, folder: Path) -> None:
     (folder / "token").unlink()
 
 
-@pytest.mark.parametrize("plant", [_broken, _forbidden, _empty, _nobody, _without_token])
-async def test_what_is_not_known_is_said(
+@pytest.mark.parametrize(
+    "plant", [_broken, _forbidden, _empty, _no_ready_endpoints, _without_token]
+)
+async def test_a_failed_resolution_raises(
     server: KubernetesServer, tmp_path: Path, plant: Callable[[KubernetesServer, Path], None]
 ) -> None:
     async with _names(server, tmp_path) as names:
@@ -258,7 +256,7 @@ async def test_what_is_not_known_is_said(
             await names.resolve(NAME)
 
 
-async def test_an_api_that_ends_each_watch_at_once_is_not_overrun(
+async def test_an_api_that_ends_watches_at_once_is_requested_at_intervals(
     server: KubernetesServer, tmp_path: Path
 ) -> None:
     server.max_watch_s = 0.0
@@ -269,19 +267,17 @@ async def test_an_api_that_ends_each_watch_at_once_is_not_overrun(
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])
-async def test_whoever_has_another_certificate_is_not_the_api(
-    tmp_path: Path, is_trusted: bool
-) -> None:
+async def test_an_untrusted_certificate_is_rejected(tmp_path: Path, is_trusted: bool) -> None:
     made = {}
-    for who in ("api", "another"):
-        (tmp_path / who).mkdir()
-        made[who] = certificate_for_loopback(tmp_path / who)
+    for name in ("api", "another"):
+        (tmp_path / name).mkdir()
+        made[name] = certificate_for_loopback(tmp_path / name)
     authority = made["api" if is_trusted else "another"][1]
     (tmp_path / "ca.crt").write_bytes(authority.read_bytes())
     async with kubernetes_server(certificate=made["api"][0]) as server:
         server.has("engines-a", endpoint("10.0.0.1"))
         async with _names(server, tmp_path) as names:
-            found = await Watched(server, names, NAME).addresses()
+            found = await WatchedService(server, names, NAME).addresses()
 
     assert bool(found) is is_trusted
     assert bool(server.asked) is is_trusted

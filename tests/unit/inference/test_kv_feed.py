@@ -41,17 +41,17 @@ class Engine:
     kept: list[tuple[int, bytes]] = field(default_factory=list)  # for replays
     num_replays: int = 0
 
-    async def publishes(self, *numbers: int, loses: bool = False) -> None:
+    async def publish(self, *numbers: int, loses: bool = False) -> None:
         """Publish batches, each with a block that has the batch's number."""
         for number in numbers:
             self.kept.append((number, _batch(number)))
             if not loses:
-                await self.sends(number, _batch(number))
+                await self.send(number, _batch(number))
 
-    async def sends(self, number: int, payload: bytes) -> None:
+    async def send(self, number: int, payload: bytes) -> None:
         await self.publisher.send_multipart([b"", number.to_bytes(8, "big"), payload])
 
-    async def replays(self, router: zmq.asyncio.Socket) -> None:
+    async def replay(self, router: zmq.asyncio.Socket) -> None:
         while True:
             client, _, first = await router.recv_multipart()
             self.num_replays += 1
@@ -61,22 +61,22 @@ class Engine:
                     await router.send_multipart(answer)
             await router.send_multipart([client, b"", b"", END, b""])
 
-    async def waits_for(self, num_blocks: int) -> None:
+    async def wait_for_blocks(self, num_blocks: int) -> None:
         await until(lambda: len(self.held) == num_blocks)
 
 
 @asynccontextmanager
-async def _engine(*, replays: bool, kept: tuple[int, ...] = ()) -> AsyncIterator[Engine]:
+async def _engine(*, replay: bool, kept: tuple[int, ...] = ()) -> AsyncIterator[Engine]:
     context = zmq.asyncio.Context.instance()
     publisher, router = context.socket(zmq.XPUB), context.socket(zmq.ROUTER)
     ports = [each.bind_to_random_port("tcp://127.0.0.1") for each in (publisher, router)]
     events, replay = (f"tcp://127.0.0.1:{port}" for port in ports)
     engine = Engine(publisher, kept=[(number, _batch(number)) for number in kept])
-    feed = KvEventFeed(KvEventPublication("one", events, replay if replays else None), engine.held)
-    tasks = [asyncio.create_task(engine.replays(router)), asyncio.create_task(feed.run())]
+    feed = KvEventFeed(KvEventPublication("one", events, replay or None), engine.held)
+    tasks = [asyncio.create_task(engine.replay(router)), asyncio.create_task(feed.run())]
     try:
         await publisher.recv()  # the subscription message
-        if replays:
+        if replay:
             await until(lambda: engine.num_replays == 1)
         yield engine
     finally:
@@ -87,57 +87,57 @@ async def _engine(*, replays: bool, kept: tuple[int, ...] = ()) -> AsyncIterator
         router.close(linger=0)
 
 
-async def test_what_is_published_is_held() -> None:
-    async with _engine(replays=False) as engine:
-        await engine.publishes(0, 1, 2)
+async def test_published_blocks_are_applied() -> None:
+    async with _engine(replay=False) as engine:
+        await engine.publish(0, 1, 2)
 
-        await engine.waits_for(3)
-
-
-async def test_what_was_published_before_is_replayed() -> None:
-    async with _engine(replays=True, kept=(0, 1, 2)) as engine:
-        await engine.publishes(3)
-
-        await engine.waits_for(4)
+        await engine.wait_for_blocks(3)
 
 
-async def test_what_was_lost_is_asked_for() -> None:
-    async with _engine(replays=True) as engine:
-        await engine.publishes(0)
-        await engine.publishes(1, 2, loses=True)
-        await engine.publishes(3)
+async def test_earlier_blocks_are_replayed() -> None:
+    async with _engine(replay=True, kept=(0, 1, 2)) as engine:
+        await engine.publish(3)
 
-        await engine.waits_for(4)
+        await engine.wait_for_blocks(4)
 
 
-async def test_what_cannot_be_asked_for_makes_all_before_it_forgotten() -> None:
-    async with _engine(replays=False) as engine:
-        await engine.publishes(0, 1)
-        await engine.waits_for(2)
-        await engine.publishes(2, loses=True)
-        await engine.publishes(3)
+async def test_lost_blocks_are_replayed() -> None:
+    async with _engine(replay=True) as engine:
+        await engine.publish(0)
+        await engine.publish(1, 2, loses=True)
+        await engine.publish(3)
 
-        await engine.waits_for(1)
+        await engine.wait_for_blocks(4)
 
 
-async def test_an_engine_that_counts_anew_has_lost_its_cache() -> None:
-    async with _engine(replays=True) as engine:
-        await engine.publishes(0, 1, 2)
-        await engine.waits_for(3)
+async def test_a_gap_that_cannot_be_replayed_resets_the_replica() -> None:
+    async with _engine(replay=False) as engine:
+        await engine.publish(0, 1)
+        await engine.wait_for_blocks(2)
+        await engine.publish(2, loses=True)
+        await engine.publish(3)
+
+        await engine.wait_for_blocks(1)
+
+
+async def test_an_engine_that_restarts_its_numbering_has_lost_its_cache() -> None:
+    async with _engine(replay=True) as engine:
+        await engine.publish(0, 1, 2)
+        await engine.wait_for_blocks(3)
         engine.kept.clear()
-        await engine.publishes(0)
+        await engine.publish(0)
 
-        await engine.waits_for(1)
+        await engine.wait_for_blocks(1)
 
 
-async def test_garbage_makes_all_before_it_forgotten_and_the_feed_goes_on() -> None:
-    async with _engine(replays=False) as engine:
-        await engine.publishes(0, 1)
-        await engine.waits_for(2)
-        await engine.sends(2, b"garbage")
-        await engine.publishes(3)
+async def test_a_malformed_batch_resets_the_replica_and_the_feed_continues() -> None:
+    async with _engine(replay=False) as engine:
+        await engine.publish(0, 1)
+        await engine.wait_for_blocks(2)
+        await engine.send(2, b"garbage")
+        await engine.publish(3)
 
-        await engine.waits_for(1)
+        await engine.wait_for_blocks(1)
 
 
 @pytest.mark.parametrize(
@@ -149,17 +149,17 @@ async def test_garbage_makes_all_before_it_forgotten_and_the_feed_goes_on() -> N
         ([], [0, 1, 0], [SequenceStatus.NEXT, SequenceStatus.NEXT, SequenceStatus.RESTART]),
     ],
 )
-def test_numbers_say_what_became_of_the_batches(
+def test_batch_numbers_give_the_status_of_each_batch(
     replayed: list[int], live: list[int], verdicts: list[SequenceStatus]
 ) -> None:
     sequence = BatchSequence()
     for number in replayed:
         sequence.mark_applied(number)
 
-    judged = []
+    checked = []
     for number in live:
-        judged.append(sequence.check(number))
+        checked.append(sequence.check(number))
         if number >= sequence.expected:
             sequence.mark_applied(number)
 
-    assert judged == verdicts
+    assert checked == verdicts

@@ -1,4 +1,4 @@
-"""Outlier detection: a replica gets no requests while its first tokens are late."""
+"""Outlier detection: a replica with late first tokens gets no requests."""
 
 import pytest
 
@@ -14,153 +14,161 @@ LATER_S = LATE_S + 0.1
 RESTED_S = LATER_S + EJECTION_S
 
 
-def _asked_by(num: int) -> LatencyOutlierDetector[object]:
+def _with_requests(num: int) -> LatencyOutlierDetector[object]:
     """Start this many requests at once."""
-    lateness = LatencyOutlierDetector[object]()
+    detector = LatencyOutlierDetector[object]()
     for request in range(num):
-        lateness.on_request(request, until_s=LATE_S)
-    return lateness
+        detector.on_request(request, until_s=LATE_S)
+    return detector
 
 
-def _late() -> LatencyOutlierDetector[object]:
+def _ejected() -> LatencyOutlierDetector[object]:
     """Return a detector that ejected its replica at LATER_S, with no requests waiting."""
-    lateness = _asked_by(MAX_CONSECUTIVE_LATE)
+    detector = _with_requests(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
-        lateness.on_first_token(request, LATER_S)
-    return lateness
+        detector.on_first_token(request, LATER_S)
+    return detector
 
 
-def test_who_answers_in_time_is_not_late() -> None:
-    lateness = _asked_by(MAX_CONSECUTIVE_LATE)
+def test_responses_in_time_do_not_eject() -> None:
+    detector = _with_requests(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
-        lateness.on_first_token(request, LATE_S)
+        detector.on_first_token(request, LATE_S)
 
-    assert not lateness.is_ejected(LATE_S)
-
-
-def test_who_is_waited_for_is_late_before_it_answers() -> None:
-    lateness = _asked_by(MAX_CONSECUTIVE_LATE)
-
-    assert not lateness.is_ejected(LATE_S)
-    assert lateness.is_ejected(LATER_S)
+    assert not detector.is_ejected(LATE_S)
 
 
-def test_one_late_answer_may_be_a_long_prompt() -> None:
-    lateness = _asked_by(MAX_CONSECUTIVE_LATE - 1)
+def test_requests_waiting_beyond_the_limit_eject() -> None:
+    detector = _with_requests(MAX_CONSECUTIVE_LATE)
 
-    assert not lateness.is_ejected(LATER_S)
+    assert not detector.is_ejected(LATE_S)
+    assert detector.is_ejected(LATER_S)
 
 
-def test_those_who_wait_count_with_those_who_have_waited() -> None:
-    lateness = _asked_by(MAX_CONSECUTIVE_LATE)
+def test_few_late_responses_do_not_eject() -> None:
+    detector = _with_requests(MAX_CONSECUTIVE_LATE - 1)
+
+    assert not detector.is_ejected(LATER_S)
+
+
+def test_waiting_and_late_requests_count_together() -> None:
+    detector = _with_requests(MAX_CONSECUTIVE_LATE)
     for request in range(1, MAX_CONSECUTIVE_LATE):
-        lateness.on_first_token(request, LATER_S)
+        detector.on_first_token(request, LATER_S)
 
-    assert lateness.is_ejected(LATER_S)
-
-
-def test_late_answers_are_no_end_of_it() -> None:
-    assert _late().is_ejected(LATER_S)
+    assert detector.is_ejected(LATER_S)
 
 
-def test_a_quick_one_in_between_is() -> None:
-    lateness = _asked_by(MAX_CONSECUTIVE_LATE - 1)
+def test_late_responses_do_not_end_an_ejection() -> None:
+    assert _ejected().is_ejected(LATER_S)
+
+
+def test_a_response_in_time_resets_the_count() -> None:
+    detector = _with_requests(MAX_CONSECUTIVE_LATE - 1)
     for request in range(MAX_CONSECUTIVE_LATE - 1):
-        lateness.on_first_token(request, LATER_S)
-    lateness.on_request("quick", until_s=LATER_S + LATE_S)
-    lateness.on_first_token("quick", LATER_S)
-    lateness.on_request("late", until_s=LATER_S + LATE_S)
-    lateness.on_first_token("late", 2 * LATER_S)
+        detector.on_first_token(request, LATER_S)
+    detector.on_request("quick", until_s=LATER_S + LATE_S)
+    detector.on_first_token("quick", LATER_S)
+    detector.on_request("late", until_s=LATER_S + LATE_S)
+    detector.on_first_token("late", 2 * LATER_S)
 
-    assert not lateness.is_ejected(2 * LATER_S)
+    assert not detector.is_ejected(2 * LATER_S)
 
 
-def test_who_has_left_has_waited_too() -> None:
-    lateness = _asked_by(MAX_CONSECUTIVE_LATE)
+def test_requests_abandoned_late_count() -> None:
+    detector = _with_requests(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
-        lateness.on_abandoned(request, LATER_S)
+        detector.on_abandoned(request, LATER_S)
 
-    assert lateness.is_ejected(LATER_S)
+    assert detector.is_ejected(LATER_S)
 
 
-def test_who_leaves_soon_says_nothing() -> None:
-    lateness = _asked_by(MAX_CONSECUTIVE_LATE)
+def test_requests_abandoned_early_do_not_count() -> None:
+    detector = _with_requests(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
-        lateness.on_abandoned(request, 0.5 * LATE_S)
+        detector.on_abandoned(request, 0.5 * LATE_S)
 
-    assert not lateness.is_ejected(LATER_S)
+    assert not detector.is_ejected(LATER_S)
 
 
-def test_the_rest_of_an_answer_may_take_long() -> None:
-    lateness = _asked_by(MAX_CONSECUTIVE_LATE)
+def test_time_after_the_first_token_does_not_count() -> None:
+    detector = _with_requests(MAX_CONSECUTIVE_LATE)
     for request in range(MAX_CONSECUTIVE_LATE):
-        lateness.on_first_token(request, 0.1)
-        lateness.on_abandoned(request, 9.0)
+        detector.on_first_token(request, 0.1)
+        detector.on_abandoned(request, 9.0)
 
-    assert not lateness.is_ejected(9.0)
+    assert not detector.is_ejected(9.0)
 
 
-def test_after_its_rest_one_request_tries_it() -> None:
-    lateness = _late()
+def test_one_trial_request_is_allowed_after_the_ejection() -> None:
+    detector = _ejected()
 
-    before = lateness.is_ejected(RESTED_S - 0.1), lateness.is_ejected(RESTED_S)
-    lateness.on_request("trial", until_s=RESTED_S + LATE_S)
+    before = detector.is_ejected(RESTED_S - 0.1), detector.is_ejected(RESTED_S)
+    detector.on_request("trial", until_s=RESTED_S + LATE_S)
 
     assert before == (True, False)
-    assert lateness.is_ejected(RESTED_S)
+    assert detector.is_ejected(RESTED_S)
 
 
 @pytest.mark.parametrize(("took_s", "is_late"), [(0.1, False), (LATER_S, True)])
-def test_what_becomes_of_that_one_decides(took_s: float, is_late: bool) -> None:
-    lateness = _late()
-    lateness.on_request("trial", until_s=RESTED_S + LATE_S)
-    lateness.on_first_token("trial", RESTED_S + took_s)
-    lateness.on_request("next", until_s=RESTED_S + took_s + LATE_S)
+def test_the_trial_request_decides(took_s: float, is_late: bool) -> None:
+    detector = _ejected()
+    detector.on_request("trial", until_s=RESTED_S + LATE_S)
+    detector.on_first_token("trial", RESTED_S + took_s)
+    detector.on_request("next", until_s=RESTED_S + took_s + LATE_S)
 
-    assert lateness.is_ejected(RESTED_S + took_s + 0.1) is is_late
+    assert detector.is_ejected(RESTED_S + took_s + 0.1) is is_late
 
 
-def _rested_s(lateness: LatencyOutlierDetector[object], since_s: float) -> float:
+def _ejection_duration_s(detector: LatencyOutlierDetector[object], since_s: float) -> float:
     """Return how long the replica gets no requests, to a tenth of a second."""
     tenths = 0
-    while lateness.is_ejected(since_s + tenths / 10):
+    while detector.is_ejected(since_s + tenths / 10):
         tenths += 1
     return tenths / 10
 
 
-def test_each_late_trial_doubles_the_rest() -> None:
-    lateness, now_s = _late(), LATER_S
-    rests_s = []
+def test_each_late_trial_doubles_the_ejection() -> None:
+    detector, now_s = _ejected(), LATER_S
+    durations_s = []
     for trial in range(5):
-        rests_s.append(_rested_s(lateness, now_s))
-        now_s += rests_s[-1]
-        lateness.on_request(trial, until_s=now_s + LATE_S)
+        durations_s.append(_ejection_duration_s(detector, now_s))
+        now_s += durations_s[-1]
+        detector.on_request(trial, until_s=now_s + LATE_S)
         now_s += LATER_S
-        lateness.on_first_token(trial, now_s)
+        detector.on_first_token(trial, now_s)
 
-    assert rests_s == [EJECTION_S, 2 * EJECTION_S, 4 * EJECTION_S, 8 * EJECTION_S, 8 * EJECTION_S]
-    assert rests_s[-1] == MAX_EJECTION_S
+    assert durations_s == [
+        EJECTION_S,
+        2 * EJECTION_S,
+        4 * EJECTION_S,
+        8 * EJECTION_S,
+        8 * EJECTION_S,
+    ]
+    assert durations_s[-1] == MAX_EJECTION_S
 
 
-def test_several_who_wait_at_once_make_one_rest() -> None:
-    lateness = _asked_by(3 * MAX_CONSECUTIVE_LATE)
+def test_concurrent_late_requests_cause_one_ejection() -> None:
+    detector = _with_requests(3 * MAX_CONSECUTIVE_LATE)
     for request in range(3 * MAX_CONSECUTIVE_LATE):
-        assert lateness.is_ejected(LATER_S + request / 10)
-        lateness.on_first_token(request, LATER_S + request / 10)
+        assert detector.is_ejected(LATER_S + request / 10)
+        detector.on_first_token(request, LATER_S + request / 10)
 
-    assert _rested_s(lateness, LATER_S + (3 * MAX_CONSECUTIVE_LATE - 1) / 10) == EJECTION_S
+    assert (
+        _ejection_duration_s(detector, LATER_S + (3 * MAX_CONSECUTIVE_LATE - 1) / 10) == EJECTION_S
+    )
 
 
-def test_one_in_time_makes_the_next_rest_short_again() -> None:
-    lateness = _late()
-    lateness.on_request("late", until_s=RESTED_S + LATE_S)
-    lateness.on_first_token("late", RESTED_S + LATER_S)
+def test_a_trial_in_time_resets_the_duration() -> None:
+    detector = _ejected()
+    detector.on_request("late", until_s=RESTED_S + LATE_S)
+    detector.on_first_token("late", RESTED_S + LATER_S)
     tried_s = RESTED_S + LATER_S + 2 * EJECTION_S
-    lateness.on_request("quick", until_s=tried_s + LATE_S)
-    lateness.on_first_token("quick", tried_s)
+    detector.on_request("quick", until_s=tried_s + LATE_S)
+    detector.on_first_token("quick", tried_s)
     for request in range(MAX_CONSECUTIVE_LATE):
-        lateness.on_request(request, until_s=tried_s + LATE_S)
+        detector.on_request(request, until_s=tried_s + LATE_S)
     for request in range(MAX_CONSECUTIVE_LATE):
-        lateness.on_first_token(request, tried_s + LATER_S)
+        detector.on_first_token(request, tried_s + LATER_S)
 
-    assert _rested_s(lateness, tried_s + LATER_S) == EJECTION_S
+    assert _ejection_duration_s(detector, tried_s + LATER_S) == EJECTION_S

@@ -1,4 +1,4 @@
-"""The stable part of a prompt, the omitted part, and the differences of a variant."""
+"""The stable part of a prompt, the omitted parts, and the differences made by a variant."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -38,7 +38,7 @@ def _shared_tokens(prompts: list[Prompt]) -> list[float]:
 
 @pytest.mark.parametrize("num_chars_before", [600, 4_000, 40_000])
 @pytest.mark.parametrize("layout", ["stable", "efim"])
-def test_nearly_all_of_the_prompt_stays_as_it_was_while_lines_are_typed(
+def test_nearly_all_of_the_prompt_is_unchanged_while_lines_are_typed(
     layout: str, num_chars_before: int
 ) -> None:
     typed = "".join(f"    value_{n} = self.reader.read(path, encoding)\n" for n in range(20))
@@ -59,7 +59,7 @@ def test_nearly_all_of_the_prompt_stays_as_it_was_while_lines_are_typed(
     assert sum(shared) / len(shared) > 0.97
 
 
-def test_a_window_that_slides_loses_nearly_all_of_it() -> None:
+def test_a_sliding_window_changes_nearly_all_of_the_prompt() -> None:
     prompts = [
         assembled(writer_of(layout="psm-sliding"), prefix=CODE + "a = b + c; " * n, suffix=CODE)
         for n in range(9)
@@ -68,7 +68,7 @@ def test_a_window_that_slides_loses_nearly_all_of_it() -> None:
     assert max(_shared_tokens(prompts)) < 0.1
 
 
-def test_an_edit_in_one_file_leaves_those_before_it_in_place() -> None:
+def test_an_edit_in_one_file_keeps_the_files_before_it_in_place() -> None:
     files = [ContextFile(f"{name}.py", f"{name} = 1\n" * 20, 0) for name in "abc"]
     before = assembled(prefix="x", files=tuple(files))
 
@@ -80,20 +80,20 @@ def test_an_edit_in_one_file_leaves_those_before_it_in_place() -> None:
 
 
 @pytest.mark.parametrize("rest", ["", ")", '"),', "]: ", "});", "\r", "`)"])
-def test_the_suffix_begins_with_the_next_line_while_only_closers_follow(rest: str) -> None:
+def test_the_suffix_begins_with_the_next_line_if_only_closing_characters_follow(rest: str) -> None:
     bare = assembled(prefix="f(", suffix="\nb = 2\n")
 
     assert assembled(prefix="f(", suffix=f"{rest}\nb = 2\n").token_ids == bare.token_ids
 
 
 @pytest.mark.parametrize("rest", ["a)", " + 1", "= 3", ") or b"])
-def test_anything_else_behind_the_cursor_is_shown(rest: str) -> None:
+def test_other_text_after_the_cursor_is_included(rest: str) -> None:
     prompt = assembled(prefix="f(", suffix=f"{rest}\nb = 2\n")
 
     assert f"<|fim_suffix|>{rest}\nb" in text_of(prompt)
 
 
-def test_secrets_are_shown_nowhere_but_on_the_cursors_line() -> None:
+def test_secrets_are_redacted_except_on_the_line_of_the_cursor() -> None:
     line = "password = '{}-and-more'\n"
     names = ("before", "after", "file", "found")
     typed = line.format("typed")[:-3]
@@ -112,7 +112,7 @@ def test_secrets_are_shown_nowhere_but_on_the_cursors_line() -> None:
     assert not any(f"{name}-and" in text for name in names)
 
 
-def test_a_private_key_is_shown_nowhere() -> None:
+def test_a_private_key_is_redacted_everywhere() -> None:
     body = "MIIEpAIBAAKCAQEA7bq\nZ2VuZXJhdGVkIGZvciB0ZXN0cw\n" * 9
     key = f'KEY = """-----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY-----"""\n'
 
@@ -129,25 +129,25 @@ def test_a_private_key_is_shown_nowhere() -> None:
     assert "Z2Vu" not in text
 
 
-def test_a_word_that_is_being_typed_is_left_to_models_that_need_it() -> None:
+def test_the_partial_word_is_removed_for_token_healing() -> None:
     prompt = assembled(writer_of(has_token_healing=True), prefix="x = 1\nself.read_fi", suffix="\n")
 
     assert (prompt.healed_prefix, text_of(prompt)[-len("self.read") :]) == ("_fi", "self.read")
 
 
 @pytest.mark.parametrize(("prefix", "healed"), [("a = ", ""), ("f(", ""), ("", ""), ("x\n", "")])
-def test_without_a_word_nothing_is_withheld(prefix: str, healed: str) -> None:
+def test_without_a_partial_word_nothing_is_removed(prefix: str, healed: str) -> None:
     assert assembled(writer_of(has_token_healing=True), prefix=prefix).healed_prefix == healed
 
 
 @pytest.mark.parametrize("layout", ["psm", "spm"])
-def test_where_a_marker_follows_the_prefix_words_stay(layout: str) -> None:
+def test_no_word_is_removed_if_a_marker_follows_the_prefix(layout: str) -> None:
     writer = writer_of(has_token_healing=True, layout=layout)
 
     assert assembled(writer, prefix="self.read_fi").healed_prefix == ""
 
 
-def test_a_snippet_that_the_policy_excludes_is_not_shown() -> None:
+def test_a_snippet_excluded_by_the_policy_is_left_out() -> None:
     principal = make_principal(policy=make_policy(content_exclusion={"*": ("secret/**",)}))
     snippets = (Snippet("secret/a.py", "hidden\n", 0.9), Snippet("b.py", "seen\n", 0.8))
 
@@ -159,16 +159,16 @@ def test_a_snippet_that_the_policy_excludes_is_not_shown() -> None:
 
 def test_a_variant_has_its_own_layout_and_shares() -> None:
     files = tuple(ContextFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
-    asked: dict[str, Any] = {"prefix": CODE, "suffix": CODE, "files": files}
+    fields: dict[str, Any] = {"prefix": CODE, "suffix": CODE, "files": files}
     variant = Variant("e/v", layout="psm", files_share=0.0, suffix_share=0.1)
 
-    prompt = assemble(WRITER, make_admitted(PRINCIPAL, variant=variant, **asked))
+    prompt = assemble(WRITER, make_admitted(PRINCIPAL, variant=variant, **fields))
 
     assert text_of(prompt).startswith("<|fim_prefix|>")
     assert 0 < len(prompt.token_ids) - prompt.token_ids.index(SUFFIX_ID or 0) < 320
 
 
-def test_a_variant_may_rank_files_by_what_they_share_with_the_lines_before() -> None:
+def test_a_variant_may_rank_files_by_similarity() -> None:
     files = tuple(
         ContextFile(f"{name}.py", f"{name} = {name}_reader({name}_path)\n" * 60, 0)
         for name in ("apple", "banana", "cherry", "lemon", "grape", "melon")
@@ -195,6 +195,6 @@ def test_a_variant_may_rank_files_by_what_they_share_with_the_lines_before() -> 
     "fields",
     [{"layout": "psd"}, {"ranking": "size"}, {"files_share": 0.7}, {"suffix_share": 0.9}],
 )
-def test_a_variant_that_names_nothing_is_refused_at_start(fields: dict[str, Any]) -> None:
+def test_an_invalid_variant_is_rejected_at_the_start(fields: dict[str, Any]) -> None:
     with pytest.raises(BadSetting, match="CARET_EXPERIMENTS_FILE: e/v"):
         validate_variants([Variant("e/v", **fields)])

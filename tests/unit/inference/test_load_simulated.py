@@ -29,32 +29,32 @@ def burst(request: pytest.FixtureRequest) -> QueueModel:
     return _run(_burst, seed=request.param)
 
 
-def test_half_of_the_capacity_is_served_whole() -> None:
+def test_half_of_the_capacity_is_served_completely() -> None:
     model = _run(lambda _: 0.5 * CAPACITY, until_s=40)
 
     assert shed_share(model.offered) < 0.02
 
 
-def test_in_a_burst_what_is_let_in_keeps_the_target(burst: QueueModel) -> None:
+def test_requests_admitted_in_a_burst_meet_the_target(burst: QueueModel) -> None:
     times = first_tokens_s(burst.between(BURST_S, CALM_S))
 
     assert quantile(times, 0.99) <= TARGET_S
 
 
-def test_in_a_burst_the_capacity_is_used(burst: QueueModel) -> None:
+def test_the_capacity_is_used_in_a_burst(burst: QueueModel) -> None:
     times = first_tokens_s(burst.between(BURST_S, CALM_S))
 
     assert len(times) > 0.85 * CAPACITY * (CALM_S - BURST_S)
 
 
-def test_after_a_burst_everybody_is_served_again_within_five_seconds(burst: QueueModel) -> None:
+def test_all_requests_are_served_again_within_five_seconds_after_a_burst(burst: QueueModel) -> None:
     after = burst.between(CALM_S + 5, END_S)
 
     assert shed_share(after) < 0.03
     assert quantile(first_tokens_s(after), 0.99) <= TARGET_S
 
 
-def test_without_shedding_the_same_burst_would_have_broken_the_target() -> None:
+def test_without_shedding_the_same_burst_misses_the_target() -> None:
     model = QueueModel(rate=_burst)
     model.load.limit.floor = 10**6  # a pool that admits everything
     model.load.limit.value = 1e6
@@ -63,41 +63,41 @@ def test_without_shedding_the_same_burst_would_have_broken_the_target() -> None:
     assert quantile(first_tokens_s(model.between(BURST_S, BURST_S + 5)), 0.5) > 10 * TARGET_S
 
 
-def test_a_burst_that_nobody_could_know_of_overshoots_for_a_moment_only(burst: QueueModel) -> None:
+def test_a_sudden_burst_exceeds_the_target_only_briefly(burst: QueueModel) -> None:
     times = first_tokens_s(burst.between(BURST_S, BURST_S + 5))
 
     assert quantile(times, 0.5) <= TARGET_S
     assert times[-1] <= 5 * TARGET_S
 
 
-def test_who_starts_in_mid_burst_finds_the_limit_within_two_seconds() -> None:
+def test_a_gateway_that_starts_in_a_burst_finds_the_limit_within_two_seconds() -> None:
     model = _run(lambda _: 3 * CAPACITY, until_s=30)
 
     assert quantile(first_tokens_s(model.between(2, 30)), 0.99) <= TARGET_S
 
 
-def test_prefetches_go_first_then_automatic_requests_then_manual_ones() -> None:
+def test_prefetches_are_shed_first_then_automatic_requests_then_manual_ones() -> None:
     model = _run(lambda _: 1.5 * CAPACITY, until_s=30, triggers=tuple(Trigger))
 
     def share(trigger: Trigger) -> float:
-        return shed_share(_of(model, trigger))
+        return shed_share(_with_trigger(model, trigger))
 
     assert share(Trigger.PREFETCH) > 0.6
     assert share(Trigger.PREFETCH) > share(Trigger.AUTOMATIC) > share(Trigger.MANUAL)
     assert share(Trigger.MANUAL) < 0.3
 
 
-def test_who_asks_for_most_is_shed_before_its_neighbour() -> None:
-    hog, neighbour = make_principal(), make_principal(tenant_id=GLOBEX)
-    model = _run(lambda _: 3 * CAPACITY, until_s=30, tenants=(*[hog] * 9, neighbour))
+def test_the_busiest_tenant_is_shed_before_others() -> None:
+    busy, neighbour = make_principal(), make_principal(tenant_id=GLOBEX)
+    model = _run(lambda _: 3 * CAPACITY, until_s=30, tenants=(*[busy] * 9, neighbour))
 
     settled = model.between(2, 30)
     assert shed_share([each for each in settled if each.tenant is neighbour]) < 0.3
-    assert shed_share([each for each in settled if each.tenant is hog]) > 0.65
+    assert shed_share([each for each in settled if each.tenant is busy]) > 0.65
     assert quantile(first_tokens_s(settled), 0.99) <= TARGET_S
 
 
-def test_a_crowd_of_small_tenants_keeps_the_target_like_any_other() -> None:
+def test_many_small_tenants_together_meet_the_target() -> None:
     tenants = [make_principal(tenant_id=TenantId(str(number))) for number in range(300)]
     model = _run(_burst, tenants=tenants)
 
@@ -106,7 +106,7 @@ def test_a_crowd_of_small_tenants_keeps_the_target_like_any_other() -> None:
     assert len(times) > 0.85 * CAPACITY * (CALM_S - BURST_S)
 
 
-def test_replicas_that_become_slower_are_learnt_within_seconds() -> None:
+def test_slower_replicas_are_detected_within_seconds() -> None:
     model = _run(lambda _: 0.9 * CAPACITY, until_s=20)
     model.service_s = 0.04
     model.run(60)
@@ -115,5 +115,5 @@ def test_replicas_that_become_slower_are_learnt_within_seconds() -> None:
     assert shed_share(model.between(25, 60)) > 0.3
 
 
-def _of(model: QueueModel, trigger: Trigger) -> list[Offered]:
+def _with_trigger(model: QueueModel, trigger: Trigger) -> list[Offered]:
     return [each for each in model.offered if each.trigger is trigger]

@@ -1,4 +1,4 @@
-"""The clients' lookups before they request completions, and their authentication."""
+"""Requests of clients before their first completion, and their authentication."""
 
 import json
 
@@ -6,29 +6,29 @@ from tests.fakes.gateway import FakeGateway
 from tests.fakes.http_gateway import ask
 
 
-async def test_the_api_key_header_will_do() -> None:
+async def test_the_api_key_header_is_accepted() -> None:
     key = [(b"api-key", FakeGateway().key_text.encode())]
 
     accepted = await ask(FakeGateway(), "/completions", {"prompt": "a"}, key=None, headers=key)
-    refused = await ask(
+    rejected = await ask(
         FakeGateway(), "/completions", {"prompt": "a"}, key=None, headers=[(b"api-key", b"x")]
     )
 
-    assert (accepted.status, refused.status) == (200, 401)
+    assert (accepted.status, rejected.status) == (200, 401)
 
 
-async def test_models_are_listed_to_who_has_a_key() -> None:
+async def test_models_are_listed_only_with_a_key() -> None:
     listed = await ask(FakeGateway(), "/v1/models", method="GET")
-    refused = await ask(FakeGateway(), "/v1/models", method="GET", key=None)
+    rejected = await ask(FakeGateway(), "/v1/models", method="GET", key=None)
 
     assert json.loads(listed.body) == {
         "data": [{"id": "demo", "object": "model", "created": 0, "owned_by": "caret"}],
         "object": "list",
     }
-    assert refused.status == 401
+    assert rejected.status == 401
 
 
-async def test_tabbys_health_has_what_its_agents_read() -> None:
+async def test_tabby_health_has_the_fields_that_clients_read() -> None:
     for method in ("GET", "POST"):
         server = await ask(FakeGateway(), "/v1/health", method=method)
         health = json.loads(server.body)
@@ -38,25 +38,25 @@ async def test_tabbys_health_has_what_its_agents_read() -> None:
         assert isinstance(health["version"], dict)
 
 
-async def test_tabbys_plugins_are_told_not_to_post_usage_to_their_vendor() -> None:
+async def test_tabby_plugins_are_told_to_send_no_telemetry_to_their_vendor() -> None:
     server = await ask(FakeGateway(), "/v1beta/server_setting", method="GET")
 
     assert json.loads(server.body) == {"disable_client_side_telemetry": True}
 
 
-async def test_ollamas_model_shows_that_it_fills_in_the_middle() -> None:
+async def test_an_ollama_model_declares_fill_in_the_middle() -> None:
     server = await ask(FakeGateway(), "/api/show", {"name": "anything"})
 
     assert ".Suffix" in json.loads(server.body)["template"]
 
 
-async def test_llama_cpps_health_is_open_to_anybody() -> None:
+async def test_llama_cpp_health_needs_no_key() -> None:
     server = await ask(FakeGateway(), "/health", method="GET", key=None)
 
     assert (server.status, server.body) == (200, b'{"status":"ok"}')
 
 
-async def test_another_method_is_told_which_one_is_allowed() -> None:
+async def test_a_wrong_method_is_rejected_with_the_allowed_ones() -> None:
     for path, method, allowed in (
         ("/infill", "GET", "POST"),
         ("/v1/models", "POST", "GET"),

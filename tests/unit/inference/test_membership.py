@@ -32,7 +32,7 @@ def _listed(*names: str) -> Fleet:
     return fleet
 
 
-async def test_each_address_of_the_name_is_a_replica() -> None:
+async def test_each_address_of_the_dns_name_is_a_replica() -> None:
     fleet = _discovering()
     fleet.network.leads_to("engines", ["10.0.0.2", "10.0.0.1"])
 
@@ -41,22 +41,22 @@ async def test_each_address_of_the_name_is_a_replica() -> None:
     assert fleet.names() == [ONE, TWO]
 
 
-async def test_who_joins_takes_work_once_it_has_said_what_it_is() -> None:
+async def test_a_joining_replica_gets_requests_after_identifying_itself() -> None:
     fleet = _discovering()
     fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
-    told = fleet.network.said.pop(TWO)
+    identity_of_replica = fleet.network.said.pop(TWO)
 
     await fleet.membership.reconcile()
-    unheard = (fleet.names(), fleet.reasons()[TWO])
-    fleet.network.said[TWO] = told
+    before = (fleet.names(), fleet.reasons()[TWO])
+    fleet.network.said[TWO] = identity_of_replica
     await fleet.membership.reconcile(asks_everybody=False)
 
-    assert unheard == ([ONE], MismatchReason.UNREACHABLE)
+    assert before == ([ONE], MismatchReason.UNREACHABLE)
     assert fleet.names() == [ONE, TWO]
     assert TWO not in fleet.reasons()
 
 
-async def test_who_leaves_gets_nothing_new_and_ends_what_it_has() -> None:
+async def test_a_leaving_replica_finishes_its_requests_and_gets_no_new_ones() -> None:
     fleet = _discovering()
     fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
     await fleet.membership.reconcile()
@@ -71,7 +71,7 @@ async def test_who_leaves_gets_nothing_new_and_ends_what_it_has() -> None:
     assert under_way == 1
 
 
-async def test_a_resolver_that_does_not_answer_takes_nobody_away() -> None:
+async def test_a_failed_resolution_removes_no_replica() -> None:
     fleet = _discovering()
     fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
     await fleet.membership.reconcile()
@@ -82,7 +82,7 @@ async def test_a_resolver_that_does_not_answer_takes_nobody_away() -> None:
     assert fleet.names() == [ONE, TWO]
 
 
-async def test_whoever_reckons_with_a_pools_size_is_told_of_a_change_once() -> None:
+async def test_a_change_of_the_pool_is_reported_once() -> None:
     fleet = _discovering()
     sizes: list[int] = []
     fleet.membership.changed.append(lambda pool: sizes.append(len(pool.replicas)))
@@ -95,7 +95,7 @@ async def test_whoever_reckons_with_a_pools_size_is_told_of_a_change_once() -> N
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("identity_of_replica", "reason"),
     [
         (identity(model="other"), MismatchReason.MODEL),
         (identity(root="/models/demo-2"), MismatchReason.VERSION),
@@ -105,11 +105,11 @@ async def test_whoever_reckons_with_a_pools_size_is_told_of_a_change_once() -> N
         (identity(block_tokens=16), MismatchReason.BLOCK_SIZE),
     ],
 )
-async def test_who_contradicts_the_others_is_refused_by_name(
-    said: ReplicaIdentity, reason: MismatchReason
+async def test_a_replica_that_differs_from_the_majority_is_rejected(
+    identity_of_replica: ReplicaIdentity, reason: MismatchReason
 ) -> None:
     fleet = _listed(ONE, TWO, THREE)
-    fleet.network.said[TWO] = said
+    fleet.network.said[TWO] = identity_of_replica
 
     await fleet.membership.reconcile()
 
@@ -117,7 +117,7 @@ async def test_who_contradicts_the_others_is_refused_by_name(
     assert fleet.reasons().get(TWO) == reason
 
 
-async def test_who_has_mended_its_ways_is_taken_back() -> None:
+async def test_a_corrected_replica_is_accepted_again() -> None:
     fleet = _listed(ONE, TWO, THREE)
     fleet.network.said[TWO] = identity(block_tokens=16)
     await fleet.membership.reconcile()
@@ -129,7 +129,7 @@ async def test_who_has_mended_its_ways_is_taken_back() -> None:
     assert fleet.reasons() == {}
 
 
-async def test_the_catalogues_word_on_blocks_goes_before_the_replicas() -> None:
+async def test_the_block_size_in_the_pools_file_takes_precedence() -> None:
     pool = replace(make_pool(f"http://{ONE}", f"http://{TWO}"), block_tokens=16)
     fleet = Fleet(_pools(pool))
     fleet.network.said = {ONE: identity(), TWO: identity(block_tokens=16)}
@@ -139,7 +139,7 @@ async def test_the_catalogues_word_on_blocks_goes_before_the_replicas() -> None:
     assert fleet.names() == [TWO]
 
 
-async def test_of_two_versions_the_older_stays_until_the_newer_has_more() -> None:
+async def test_the_older_of_two_versions_stays_until_the_newer_has_a_majority() -> None:
     fleet = _listed(ONE, TWO, THREE)
     await fleet.membership.reconcile()
     newer = identity(root="/models/demo-2")
@@ -154,7 +154,7 @@ async def test_of_two_versions_the_older_stays_until_the_newer_has_more() -> Non
     assert fleet.names() == [TWO, THREE]
 
 
-async def test_who_does_not_know_the_questions_is_no_contradiction() -> None:
+async def test_a_replica_without_identity_is_accepted() -> None:
     fleet = _listed(ONE, TWO)
     fleet.network.said[TWO] = ReplicaIdentity()
 
@@ -163,7 +163,7 @@ async def test_who_does_not_know_the_questions_is_no_contradiction() -> None:
     assert fleet.names() == [ONE, TWO]
 
 
-async def test_an_engine_that_starts_later_than_its_gateway_keeps_its_place() -> None:
+async def test_an_engine_that_starts_after_its_gateway_stays_in_the_pool() -> None:
     fleet = _listed(ONE, TWO)
     del fleet.network.said[TWO]
 
@@ -172,7 +172,7 @@ async def test_an_engine_that_starts_later_than_its_gateway_keeps_its_place() ->
     assert fleet.names() == [ONE, TWO]
 
 
-async def test_a_name_that_leads_nowhere_is_refused() -> None:
+async def test_a_name_that_does_not_resolve_is_rejected() -> None:
     fleet = _listed(ONE, TWO)
     fleet.network.failing[TWO] = NameNotFound()
 
@@ -182,7 +182,7 @@ async def test_a_name_that_leads_nowhere_is_refused() -> None:
     assert fleet.reasons()[TWO] == MismatchReason.NAME_NOT_FOUND
 
 
-async def test_who_is_known_is_not_asked_each_time() -> None:
+async def test_a_known_replica_is_not_identified_again() -> None:
     fleet = _listed(ONE, TWO)
     await fleet.membership.reconcile()
     fleet.network.asked.clear()
@@ -192,15 +192,15 @@ async def test_who_is_known_is_not_asked_each_time() -> None:
     assert ONE not in fleet.network.asked
 
 
-def _growing(*places: str) -> Fleet:
-    pool = replace(make_pool(f"http://{ONE}"), allowed_replica_hosts=places)
+def _with_allowed_hosts(*hosts: str) -> Fleet:
+    pool = replace(make_pool(f"http://{ONE}"), allowed_replica_hosts=hosts)
     fleet = Fleet(_pools(pool))
     fleet.network.said = {name: identity() for name in (ONE, TWO)}
     return fleet
 
 
-async def test_what_an_operator_adds_takes_work_once_it_was_asked() -> None:
-    fleet = _growing("10.0.0.0/24")
+async def test_an_added_replica_gets_requests_after_identifying_itself() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
 
     fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     before = fleet.names()
@@ -210,8 +210,8 @@ async def test_what_an_operator_adds_takes_work_once_it_was_asked() -> None:
     assert sorted(fleet.names()) == [ONE, TWO]
 
 
-async def test_what_an_operator_adds_and_contradicts_is_refused() -> None:
-    fleet = _growing("10.0.0.0/24")
+async def test_an_added_replica_that_differs_is_rejected() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
     fleet.network.said[TWO] = identity(token_ids=(5, 6))
 
     fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
@@ -221,11 +221,11 @@ async def test_what_an_operator_adds_and_contradicts_is_refused() -> None:
     assert fleet.reasons()[TWO] == MismatchReason.TOKENIZER
 
 
-@pytest.mark.parametrize("places", [(), ("10.0.1.0/24",), ("*.engines.svc",)])
-async def test_nothing_is_sent_where_the_catalogue_lets_none_be_added(
-    places: tuple[str, ...],
+@pytest.mark.parametrize("hosts", [(), ("10.0.1.0/24",), ("*.engines.svc",)])
+async def test_a_replica_at_a_host_that_is_not_allowed_gets_no_request(
+    hosts: tuple[str, ...],
 ) -> None:
-    fleet = _growing(*places)
+    fleet = _with_allowed_hosts(*hosts)
 
     fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.membership.reconcile()
@@ -235,8 +235,8 @@ async def test_nothing_is_sent_where_the_catalogue_lets_none_be_added(
     assert fleet.reasons()[TWO] == MismatchReason.HOST_NOT_ALLOWED
 
 
-async def test_kv_events_from_elsewhere_are_no_better() -> None:
-    fleet = _growing("10.0.0.0/24")
+async def test_kv_events_from_a_host_that_is_not_allowed_are_rejected() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
 
     added = Replica(TWO, f"http://{TWO}", kv_events="tcp://10.9.9.9:5557")
     fleet.membership.add({"demo-fast": [added]})
@@ -245,8 +245,8 @@ async def test_kv_events_from_elsewhere_are_no_better() -> None:
     assert fleet.reasons()[TWO] == MismatchReason.HOST_NOT_ALLOWED
 
 
-async def test_what_is_taken_out_again_gets_nothing_more() -> None:
-    fleet = _growing("10.0.0.0/24")
+async def test_a_removed_addition_gets_no_requests() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
     fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.membership.reconcile()
 
@@ -255,8 +255,8 @@ async def test_what_is_taken_out_again_gets_nothing_more() -> None:
     assert fleet.names() == [ONE]
 
 
-async def test_the_catalogues_word_on_a_replica_goes_before_an_operators() -> None:
-    fleet = _growing("10.0.0.0/24")
+async def test_the_pools_file_takes_precedence_over_an_addition() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
 
     fleet.membership.add({"demo-fast": [Replica(ONE, f"http://{ONE}", kv_events=f"tcp://{TWO}")]})
     await fleet.membership.reconcile()
@@ -265,10 +265,8 @@ async def test_the_catalogues_word_on_a_replica_goes_before_an_operators() -> No
     assert one.kv_events is None
 
 
-async def test_one_that_was_added_before_the_catalogue_named_it_stays_when_its_place_is_gone() -> (
-    None
-):
-    fleet = _growing()
+async def test_an_addition_of_a_replica_in_the_pools_file_is_not_checked() -> None:
+    fleet = _with_allowed_hosts()
 
     fleet.membership.add({"demo-fast": [Replica(ONE, f"http://{ONE}")]})
     await fleet.membership.reconcile()
@@ -277,8 +275,8 @@ async def test_one_that_was_added_before_the_catalogue_named_it_stays_when_its_p
     assert fleet.reasons() == {}
 
 
-async def test_another_way_to_write_what_the_catalogue_names_changes_nothing() -> None:
-    fleet = _growing("10.0.0.0/24")
+async def test_an_addition_with_another_scheme_does_not_change_the_pools_file() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
 
     fleet.membership.add({"demo-fast": [Replica(ONE, f"https://{ONE}")]})
     await fleet.membership.reconcile()
@@ -286,52 +284,52 @@ async def test_another_way_to_write_what_the_catalogue_names_changes_nothing() -
     assert fleet.catalog.by_name["demo-fast"].replicas == (Replica(ONE, f"http://{ONE}"),)
 
 
-async def test_what_is_added_while_a_round_is_on_waits_until_it_was_asked() -> None:
-    fleet = _growing("10.0.0.0/24")
+async def test_a_replica_added_during_a_round_waits_for_its_identification() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
     fleet.network.said[TWO] = identity(token_ids=(5, 6))
-    asking = fleet.network.holds(ONE)
+    may_respond = fleet.network.holds(ONE)
 
     round_ = asyncio.create_task(fleet.membership.reconcile())
     await asyncio.sleep(0)
     fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
-    asking.set()
+    may_respond.set()
     await round_
 
     assert fleet.names() == [ONE]
 
 
-async def test_what_is_found_while_a_round_is_on_waits_likewise() -> None:
+async def test_a_replica_discovered_during_a_round_waits_for_its_identification() -> None:
     fleet = _discovering()
     fleet.network.leads_to("engines", ["10.0.0.1"])
     await fleet.membership.reconcile()
-    asking = fleet.network.holds(TWO)
+    may_respond = fleet.network.holds(TWO)
     fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
 
     round_ = asyncio.create_task(fleet.membership.reconcile())
     await asyncio.sleep(0.01)
     fleet.membership.add({})  # settles the members while the round runs
     meanwhile = fleet.names()
-    asking.set()
+    may_respond.set()
     await round_
 
     assert (meanwhile, fleet.names()) == ([ONE], [ONE, TWO])
 
 
-async def test_one_round_waits_for_the_other() -> None:
-    fleet = _growing("10.0.0.0/24")
-    asking = fleet.network.holds(ONE)
+async def test_rounds_run_one_after_the_other() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
+    may_respond = fleet.network.holds(ONE)
 
     rounds = [asyncio.create_task(fleet.membership.reconcile()) for _ in range(2)]
     await asyncio.sleep(0.01)
     num_asked = fleet.network.asked.count(ONE)
-    asking.set()
+    may_respond.set()
     await asyncio.gather(*rounds)
 
     assert num_asked == 1
 
 
-async def test_what_is_added_says_that_it_serves_the_pools_model() -> None:
-    fleet = _growing("10.0.0.0/24")
+async def test_an_added_replica_must_state_its_identity() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
     fleet.network.said[TWO] = ReplicaIdentity()
 
     fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
@@ -342,9 +340,9 @@ async def test_what_is_added_says_that_it_serves_the_pools_model() -> None:
 
 
 @pytest.mark.parametrize("address", [TWO, "10.0.0.0:8000"])
-async def test_what_is_added_has_no_voice(address: str) -> None:
-    """Neither in a pool of one, nor as the majority, nor in a gateway that has just started."""
-    fleet = _growing("10.0.0.0/24")
+async def test_added_replicas_have_no_vote(address: str) -> None:
+    """They have none in a pool of one, as a majority, or in a gateway that has just started."""
+    fleet = _with_allowed_hosts("10.0.0.0/24")
     others = [address, THREE]
     for name in others:
         fleet.network.said[name] = identity(root="/models/a")
@@ -356,22 +354,22 @@ async def test_what_is_added_has_no_voice(address: str) -> None:
     assert {fleet.reasons()[name] for name in others} == {MismatchReason.VERSION}
 
 
-async def test_what_is_added_is_outvoted_by_whom_the_catalogue_names_once_it_speaks() -> None:
-    fleet = _growing("10.0.0.0/24")
-    told = fleet.network.said.pop(ONE)
+async def test_an_added_replica_is_outvoted_once_a_listed_one_responds() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
+    identity_of_replica = fleet.network.said.pop(ONE)
     fleet.network.said[TWO] = identity(root="/models/a")
     fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.membership.reconcile()
     before = fleet.names()
 
-    fleet.network.said[ONE] = told
+    fleet.network.said[ONE] = identity_of_replica
     await fleet.membership.reconcile()
 
     assert (before, fleet.names()) == ([ONE, TWO], [ONE])
 
 
-async def test_an_answer_that_cannot_be_read_is_no_answer_and_ends_nothing() -> None:
-    fleet = _growing("10.0.0.0/24")
+async def test_an_undecodable_response_counts_as_unreachable() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
     fleet.network.failing[TWO] = UnicodeError("label too long")
 
     fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})

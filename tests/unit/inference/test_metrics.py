@@ -24,45 +24,47 @@ def value(families: Iterable[Metric], name: str, **labels: str) -> float | None:
     return None
 
 
-def told(metrics: CompletionMetrics, name: str, **labels: str) -> float | None:
+def metric_value(metrics: CompletionMetrics, name: str, **labels: str) -> float | None:
     return value(metrics.collect(), name, **labels)
 
 
-def test_a_first_token_falls_into_the_bucket_of_its_time() -> None:
+def test_a_first_token_is_counted_in_the_bucket_of_its_latency() -> None:
     metrics = CompletionMetrics()
 
     # 56 ms with 1 ms for each other stage:
     metrics.on_completed(make_ended(took_s={"generate": 0.05}))
 
     buckets = {
-        bound: told(metrics, "caret_first_token_seconds_bucket", mode="inline", le=bound)
+        bound: metric_value(metrics, "caret_first_token_seconds_bucket", mode="inline", le=bound)
         for bound in ("0.04", "0.06", "+Inf")
     }
     assert buckets == {"0.04": 0, "0.06": 1, "+Inf": 1}
-    assert told(metrics, "caret_first_token_seconds_sum", pool="fast") == pytest.approx(0.056)
+    assert metric_value(metrics, "caret_first_token_seconds_sum", pool="fast") == pytest.approx(
+        0.056
+    )
 
 
-def test_a_time_on_a_bound_counts_for_it() -> None:
+def test_a_latency_at_a_bound_counts_in_its_bucket() -> None:
     metrics = CompletionMetrics()
     account = make_ended()
     account.first_sent_s = account.arrival.received_s + 0.5
 
     metrics.on_completed(account)
 
-    assert told(metrics, "caret_first_token_seconds_bucket", le="0.5") == 1
-    assert told(metrics, "caret_first_token_seconds_bucket", le="0.25") == 0
+    assert metric_value(metrics, "caret_first_token_seconds_bucket", le="0.5") == 1
+    assert metric_value(metrics, "caret_first_token_seconds_bucket", le="0.25") == 0
 
 
-def test_a_cancel_is_told_by_the_time_until_the_engines_stream_was_closed() -> None:
+def test_cancellation_is_measured_until_the_engine_stream_is_closed() -> None:
     metrics, account = CompletionMetrics(), make_ended()
     account.cancelled_s, account.engine_closed_s = 10.0, 10.004
 
     metrics.on_completed(account)
     metrics.on_completed(make_ended())
 
-    assert told(metrics, "caret_cancellation_seconds_count") == 1
-    assert told(metrics, "caret_cancellation_seconds_bucket", le="0.002") == 0
-    assert told(metrics, "caret_cancellation_seconds_bucket", le="0.005") == 1
+    assert metric_value(metrics, "caret_cancellation_seconds_count") == 1
+    assert metric_value(metrics, "caret_cancellation_seconds_bucket", le="0.002") == 0
+    assert metric_value(metrics, "caret_cancellation_seconds_bucket", le="0.005") == 1
 
 
 def test_a_completion_without_text_has_no_first_token() -> None:
@@ -70,12 +72,12 @@ def test_a_completion_without_text_has_no_first_token() -> None:
 
     metrics.on_completed(make_ended(until="generate"))
 
-    assert told(metrics, "caret_first_token_seconds_count") is None
-    assert told(metrics, "caret_stage_seconds_count", stage="route") == 1
-    assert told(metrics, "caret_stage_seconds_count", stage="generate") is None
+    assert metric_value(metrics, "caret_first_token_seconds_count") is None
+    assert metric_value(metrics, "caret_stage_seconds_count", stage="route") == 1
+    assert metric_value(metrics, "caret_stage_seconds_count", stage="generate") is None
 
 
-def test_each_ending_is_counted_by_mode_trigger_and_reason() -> None:
+def test_each_completion_is_counted_by_mode_trigger_and_finish_reason() -> None:
     metrics = CompletionMetrics()
     failed = make_ended(finish_reason=FinishReason.ERROR, error_code="engine_disconnected")
     failed.request = make_request(mode=Mode.BLOCK, trigger=Trigger.MANUAL)
@@ -84,53 +86,56 @@ def test_each_ending_is_counted_by_mode_trigger_and_reason() -> None:
     metrics.on_completed(failed)
 
     name = "caret_completions_total"
-    assert told(metrics, name, mode="inline", trigger="automatic", finish="cancelled") == 1
-    assert told(metrics, name, mode="block", trigger="manual", error="engine_disconnected") == 1
+    assert metric_value(metrics, name, mode="inline", trigger="automatic", finish="cancelled") == 1
+    assert (
+        metric_value(metrics, name, mode="block", trigger="manual", error="engine_disconnected")
+        == 1
+    )
 
 
-def test_a_request_that_made_no_sense_is_counted_as_such() -> None:
+def test_an_invalid_request_is_counted_with_an_unknown_mode() -> None:
     metrics = CompletionMetrics()
     account = make_account()
     account.fail(EngineError("bad_mode", ""))
 
     metrics.on_completed(account)
 
-    assert told(metrics, "caret_completions_total", mode="unknown", error="bad_mode") == 1
+    assert metric_value(metrics, "caret_completions_total", mode="unknown", error="bad_mode") == 1
 
 
-def test_the_hit_rate_is_of_prompts_whose_engine_told() -> None:
+def test_the_hit_rate_includes_only_prompts_with_cache_information() -> None:
     metrics = CompletionMetrics()
 
     metrics.on_completed(make_ended(prompt_tokens=100, cached_tokens=90, generated_tokens=7))
     metrics.on_completed(make_ended(prompt_tokens=50, cached_tokens=None))
 
-    assert told(metrics, "caret_assembled_prompts_total") == 2
-    assert told(metrics, "caret_prompt_tokens_total") == 150
-    assert told(metrics, "caret_prompt_tokens_with_cache_info_total") == 100
-    assert told(metrics, "caret_cached_tokens_total", pool="fast") == 90
-    assert told(metrics, "caret_generated_tokens_total") == 7
+    assert metric_value(metrics, "caret_assembled_prompts_total") == 2
+    assert metric_value(metrics, "caret_prompt_tokens_total") == 150
+    assert metric_value(metrics, "caret_prompt_tokens_with_cache_info_total") == 100
+    assert metric_value(metrics, "caret_cached_tokens_total", pool="fast") == 90
+    assert metric_value(metrics, "caret_generated_tokens_total") == 7
 
 
-def test_a_warm_up_is_none_of_the_modes() -> None:
+def test_a_warm_up_counts_for_no_mode() -> None:
     metrics = CompletionMetrics()
     account = make_ended(prompt_tokens=100, cached_tokens=0)
     account.request = make_request(is_warm_up=True)
 
     metrics.on_completed(account)
 
-    assert told(metrics, "caret_prompt_tokens_total", mode="warm_up") == 100
-    assert told(metrics, "caret_completions_total", mode="inline") is None
+    assert metric_value(metrics, "caret_prompt_tokens_total", mode="warm_up") == 100
+    assert metric_value(metrics, "caret_completions_total", mode="inline") is None
 
 
-def test_why_the_filter_cut_is_counted() -> None:
+def test_filter_reasons_are_counted() -> None:
     metrics = CompletionMetrics()
 
     metrics.on_completed(make_ended(filter_reason="repetition"))
 
-    assert told(metrics, "caret_filtered_completions_total", reason="repetition") == 1
+    assert metric_value(metrics, "caret_filtered_completions_total", reason="repetition") == 1
 
 
-def test_outcomes_are_counted_on_their_way_to_the_journal() -> None:
+def test_outcomes_are_counted_when_they_are_appended_to_the_journal() -> None:
     metrics, journal = CompletionMetrics(), FakeJournal()
     record = OutcomeRecord(
         outcome_id=RequestId("1"),
@@ -145,11 +150,11 @@ def test_outcomes_are_counted_on_their_way_to_the_journal() -> None:
 
     CountingJournal(journal, metrics).append(record)
 
-    assert told(metrics, "caret_outcomes_total", event="accepted") == 1
+    assert metric_value(metrics, "caret_outcomes_total", event="accepted") == 1
     assert journal.outcomes == [record]
 
 
-def test_tenants_have_no_label_unless_the_operator_wants_it() -> None:
+def test_tenants_have_no_label_by_default() -> None:
     metrics = CompletionMetrics()
 
     metrics.on_completed(make_ended())
@@ -158,24 +163,24 @@ def test_tenants_have_no_label_unless_the_operator_wants_it() -> None:
     assert not any("tenant" in sample.labels for sample in lines)
 
 
-def test_the_busiest_tenants_get_labels_and_no_series_falls() -> None:
+def test_the_busiest_tenants_get_labels_and_no_counter_decreases() -> None:
     metrics = CompletionMetrics(num_tenants=1)
     for slug, count in (("acme", 3), ("globex", 5)):
         for _ in range(count):
             metrics.on_completed(_of_tenant(slug))
     name = "caret_tenant_completions_total"
-    assert told(metrics, name, tenant="other") == 8
+    assert metric_value(metrics, name, tenant="other") == 8
 
     for _ in range(9):
         metrics.on_completed(_of_tenant("acme"))
     metrics.on_completed(_of_tenant("globex"))
 
-    assert told(metrics, name, tenant="globex") == 1
-    assert told(metrics, name, tenant="acme") is None
-    assert told(metrics, name, tenant="other") == 17
+    assert metric_value(metrics, name, tenant="globex") == 1
+    assert metric_value(metrics, name, tenant="acme") is None
+    assert metric_value(metrics, name, tenant="other") == 17
 
 
-def test_nothing_of_a_request_s_text_becomes_a_label() -> None:
+def test_no_text_of_a_request_becomes_a_label() -> None:
     metrics = CompletionMetrics(num_tenants=5)
     account = make_ended()
     account.request = make_request(

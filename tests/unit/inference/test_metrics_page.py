@@ -28,7 +28,7 @@ async def _get(port: int, path: str = "/metrics") -> tuple[int, str, str]:
         return response.status, response.headers["Content-Type"], await response.text()
 
 
-async def test_the_page_is_prometheus_text() -> None:
+async def test_the_page_has_the_prometheus_text_format() -> None:
     port = free_port()
 
     async with metrics_page([families], host=HOST, port=port):
@@ -39,7 +39,7 @@ async def test_the_page_is_prometheus_text() -> None:
     assert "caret_now 1.0\n" in text
 
 
-async def test_other_paths_answer_bytes() -> None:
+async def test_other_paths_may_return_bytes() -> None:
     port = free_port()
 
     async with metrics_page([families], host=HOST, port=port, others={"/slow": lambda: b"some"}):
@@ -48,7 +48,7 @@ async def test_other_paths_answer_bytes() -> None:
     assert (status, kind, text) == (200, "application/octet-stream", "some")
 
 
-async def test_there_is_nothing_beside_the_page() -> None:
+async def test_unknown_paths_are_not_found() -> None:
     port = free_port()
 
     async with metrics_page([families], host=HOST, port=port):
@@ -57,11 +57,11 @@ async def test_there_is_nothing_beside_the_page() -> None:
     assert status == 404
 
 
-async def test_a_port_in_use_is_said_and_the_gateway_goes_on() -> None:
-    with socket.socket() as taken, structlog.testing.capture_logs() as logs:
-        taken.bind((HOST, 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+async def test_a_port_in_use_is_logged_and_the_gateway_continues() -> None:
+    with socket.socket() as listener, structlog.testing.capture_logs() as logs:
+        listener.bind((HOST, 0))
+        listener.listen()
+        port = listener.getsockname()[1]
 
         async with metrics_page([families], host=HOST, port=port):
             pass
@@ -71,7 +71,7 @@ async def test_a_port_in_use_is_said_and_the_gateway_goes_on() -> None:
     assert "use another port" in line["reason"]
 
 
-async def test_the_loop_is_free_between_families() -> None:
+async def test_the_event_loop_runs_between_metric_families() -> None:
     port = free_port()
     seen: list[int] = []
 
@@ -86,7 +86,7 @@ async def test_the_loop_is_free_between_families() -> None:
     assert [f"caret_{number} {number}.0" in text for number in range(3)] == [True] * 3
 
 
-async def test_the_page_is_gone_with_its_context() -> None:
+async def test_the_page_is_closed_with_its_context() -> None:
     port = free_port()
     async with metrics_page([families], host=HOST, port=port):
         pass

@@ -44,7 +44,7 @@ async def test_a_newer_request_for_the_same_file_supersedes_the_older(
         {"principal": make_principal(tenant_id=GLOBEX)},
     ],
 )
-async def test_what_is_about_something_else_supersedes_nothing(
+async def test_a_request_about_something_else_supersedes_nothing(
     gateway: ClaimingGateway, other: dict[str, Any]
 ) -> None:
     older = await gateway.begins()
@@ -54,35 +54,39 @@ async def test_what_is_about_something_else_supersedes_nothing(
 
 
 @pytest.mark.parametrize("newer", [Trigger.AUTOMATIC, Trigger.MANUAL, Trigger.PREFETCH])
-async def test_a_prefetch_gives_way_to_everything(gateway: ClaimingGateway, newer: Trigger) -> None:
+async def test_any_request_supersedes_a_prefetch(gateway: ClaimingGateway, newer: Trigger) -> None:
     older = await gateway.begins(trigger=Trigger.PREFETCH)
     await gateway.begins(trigger=newer)
 
     assert await gateway.is_over(older)
 
 
-async def test_two_keys_of_one_user_are_one_user(gateway: ClaimingGateway) -> None:
+async def test_requests_with_two_keys_of_a_user_supersede_each_other(
+    gateway: ClaimingGateway,
+) -> None:
     older = await gateway.begins(make_principal(key_id="laptop"))
     await gateway.begins(make_principal(key_id="desktop"))
 
     assert await gateway.is_over(older)
 
 
-async def test_without_a_path_nothing_is_superseded(gateway: ClaimingGateway) -> None:
+async def test_requests_without_a_path_supersede_nothing(gateway: ClaimingGateway) -> None:
     older = await gateway.begins(path="")
     await gateway.begins(path="")
 
     assert not await gateway.is_over(older)
 
 
-async def test_a_service_key_may_stand_for_many_people(gateway: ClaimingGateway) -> None:
+async def test_requests_with_a_service_key_supersede_nothing(gateway: ClaimingGateway) -> None:
     older = await gateway.begins(make_principal(user_id=None))
     await gateway.begins(make_principal(user_id=None))
 
     assert not await gateway.is_over(older)
 
 
-async def test_who_arrived_before_and_comes_late_gives_way(gateway: ClaimingGateway) -> None:
+async def test_an_older_request_that_is_processed_later_is_superseded(
+    gateway: ClaimingGateway,
+) -> None:
     newer = await gateway.begins()
     gateway.clock.pass_s(-1.0)
     older = await gateway.begins()
@@ -92,7 +96,7 @@ async def test_who_arrived_before_and_comes_late_gives_way(gateway: ClaimingGate
     assert not await gateway.is_over(newer)
 
 
-async def test_a_wall_clock_that_is_set_back_changes_nothing_on_one_gateway(
+async def test_setting_the_wall_clock_back_changes_nothing_on_one_gateway(
     gateway: ClaimingGateway,
 ) -> None:
     older = await gateway.begins()
@@ -103,7 +107,7 @@ async def test_a_wall_clock_that_is_set_back_changes_nothing_on_one_gateway(
     assert not await gateway.is_over(newer)
 
 
-async def test_of_two_at_one_time_exactly_one_goes_on(gateway: ClaimingGateway) -> None:
+async def test_exactly_one_of_two_simultaneous_requests_continues(gateway: ClaimingGateway) -> None:
     first = await gateway.begins()
     gateway.clock.pass_s(-0.001)
     second = await gateway.begins()
@@ -111,7 +115,7 @@ async def test_of_two_at_one_time_exactly_one_goes_on(gateway: ClaimingGateway) 
     assert (await gateway.is_over(first)) != (await gateway.is_over(second))
 
 
-async def test_what_has_ended_is_forgotten(gateway: ClaimingGateway) -> None:
+async def test_ended_requests_are_forgotten(gateway: ClaimingGateway) -> None:
     for _ in range(3):
         await gateway.begins()
     await gateway.ends()
@@ -119,7 +123,7 @@ async def test_what_has_ended_is_forgotten(gateway: ClaimingGateway) -> None:
     assert gateway.newest.num_running == 0
 
 
-async def test_a_claim_of_another_gateway_supersedes_what_is_older_here(
+async def test_a_newer_claim_of_another_gateway_supersedes(
     gateway: ClaimingGateway,
 ) -> None:
     there = ClaimingGateway(gateway.clock)
@@ -133,7 +137,7 @@ async def test_a_claim_of_another_gateway_supersedes_what_is_older_here(
     await there.ends()
 
 
-async def test_an_older_claim_of_another_gateway_changes_nothing(gateway: ClaimingGateway) -> None:
+async def test_an_older_claim_of_another_gateway_is_ignored(gateway: ClaimingGateway) -> None:
     there = ClaimingGateway(gateway.clock)
     await there.begins()
     here = await gateway.begins()
@@ -145,7 +149,7 @@ async def test_an_older_claim_of_another_gateway_changes_nothing(gateway: Claimi
     await there.ends()
 
 
-async def test_who_is_ending_already_is_not_disturbed(gateway: ClaimingGateway) -> None:
+async def test_an_ending_request_is_cancelled_only_once(gateway: ClaimingGateway) -> None:
     older = await gateway.begins()
     (claim,) = gateway.queue.drain()
     later = msgspec.structs.replace(claim, occurred_at_ms=claim.occurred_at_ms + 1)
@@ -156,21 +160,21 @@ async def test_who_is_ending_already_is_not_disturbed(gateway: ClaimingGateway) 
     assert older.task.cancelling() == 1
 
 
-async def test_what_is_announced_names_nothing(gateway: ClaimingGateway) -> None:
+async def test_a_claim_contains_no_readable_names(gateway: ClaimingGateway) -> None:
     await gateway.begins(path="secrets/plan.py", repository="skunkworks")
-    stranger = ClaimingGateway(gateway.clock, root_secret=bytes(32))
-    await stranger.begins(path="secrets/plan.py", repository="skunkworks")
+    other = ClaimingGateway(gateway.clock, root_secret=bytes(32))
+    await other.begins(path="secrets/plan.py", repository="skunkworks")
 
-    (claim,), (of_stranger,) = gateway.queue.drain(), stranger.queue.drain()
+    (claim,), (foreign,) = gateway.queue.drain(), other.queue.drain()
 
     encoded = msgspec.msgpack.encode(claim)
     assert b"plan" not in encoded
     assert b"skunk" not in encoded
-    assert claim.subject != of_stranger.subject
-    await stranger.ends()
+    assert claim.subject != foreign.subject
+    await other.ends()
 
 
-async def test_a_queue_that_nobody_empties_keeps_the_newest(gateway: ClaimingGateway) -> None:
+async def test_a_full_queue_keeps_the_newest_claims(gateway: ClaimingGateway) -> None:
     for number in range(MAX_QUEUED + 10):
         await gateway.begins(path=f"{number}.py")
 

@@ -11,7 +11,7 @@ from tests.fakes.stream_client import open_editor
 from tests.fakes.tenants import ACME, ADA
 
 
-async def test_an_outcome_is_recorded_of_the_completion() -> None:
+async def test_an_outcome_is_recorded_for_its_completion() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -23,7 +23,7 @@ async def test_an_outcome_is_recorded_of_the_completion() -> None:
     assert (outcome.event, outcome.chars, outcome.after_ms) == (OutcomeEvent.ACCEPTED, 2, 900)
 
 
-async def test_several_outcomes_are_records_of_their_own() -> None:
+async def test_several_outcomes_are_separate_records() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -33,7 +33,7 @@ async def test_several_outcomes_are_records_of_their_own() -> None:
     assert len({outcome.outcome_id for outcome in editor.journal.outcomes}) == 2
 
 
-async def test_what_a_suggestion_has_become_is_handed_on_and_not_recorded() -> None:
+async def test_the_text_of_an_outcome_is_passed_on_and_not_recorded() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -44,7 +44,7 @@ async def test_what_a_suggestion_has_become_is_handed_on_and_not_recorded() -> N
     assert "planted" not in str(editor.journal.records)
 
 
-async def test_an_outcome_before_the_end_is_refused() -> None:
+async def test_an_outcome_before_the_end_is_rejected() -> None:
     async with open_editor(FakeEngine(chunks_of("b", stop=None), hangs=True)) as editor:
         await editor.says("complete", "1")
         await editor.says("outcome", "1", event="shown")
@@ -53,7 +53,7 @@ async def test_an_outcome_before_the_end_is_refused() -> None:
     assert editor.journal.records == []
 
 
-async def test_an_outcome_of_an_unknown_completion_is_refused() -> None:
+async def test_an_outcome_of_an_unknown_completion_is_rejected() -> None:
     async with open_editor() as editor:
         await editor.says("outcome", "9", event="shown")
 
@@ -76,7 +76,7 @@ async def test_an_outcome_of_an_unknown_completion_is_refused() -> None:
         {"event": "persisted", "after_ms": 30_000, "edited_ratio": "half"},
     ],
 )
-async def test_an_outcome_with_impossible_numbers_is_refused(fields: dict[str, Any]) -> None:
+async def test_an_outcome_with_impossible_values_is_rejected(fields: dict[str, Any]) -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -86,7 +86,7 @@ async def test_an_outcome_with_impossible_numbers_is_refused(fields: dict[str, A
     assert editor.journal.records == []
 
 
-async def test_only_so_many_ended_completions_are_remembered() -> None:
+async def test_the_number_of_remembered_completions_is_limited() -> None:
     async with open_editor() as editor:
         for number in range(MAX_REMEMBERED + 1):
             await editor.says("complete", str(number))
@@ -99,7 +99,7 @@ async def test_only_so_many_ended_completions_are_remembered() -> None:
     assert len(editor.journal.records) == 1
 
 
-async def test_what_was_accepted_is_remembered_longer() -> None:
+async def test_accepted_completions_are_remembered_longer() -> None:
     async with open_editor() as editor:
         for number in range(MAX_REMEMBERED + 2):
             await editor.says("complete", str(number))
@@ -117,7 +117,7 @@ async def test_what_was_accepted_is_remembered_longer() -> None:
     assert editor.ends("0") == ["stop", "duplicate_id"]
 
 
-async def test_of_what_was_accepted_not_all_is_remembered() -> None:
+async def test_the_number_of_remembered_accepted_completions_is_limited() -> None:
     async with open_editor() as editor:
         for number in range(MAX_ACCEPTED + 1):
             await editor.says("complete", str(number))
@@ -131,7 +131,7 @@ async def test_of_what_was_accepted_not_all_is_remembered() -> None:
     assert editor.ends("1") == ["stop"]
 
 
-async def test_what_is_not_said_is_all_that_was_suggested() -> None:
+async def test_missing_counts_mean_the_whole_suggestion() -> None:
     async with open_editor(FakeEngine(chunks_of("first\n", "second"))) as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -141,7 +141,7 @@ async def test_what_is_not_said_is_all_that_was_suggested() -> None:
     assert (outcome.chars, outcome.lines) == (12, 2)
 
 
-async def test_no_more_counts_than_was_suggested() -> None:
+async def test_counts_are_limited_to_the_suggestion() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -151,7 +151,7 @@ async def test_no_more_counts_than_was_suggested() -> None:
     assert (outcome.chars, outcome.lines) == (2, 1)
 
 
-async def test_persistence_is_told_once_for_each_moment() -> None:
+async def test_persistence_is_recorded_once_for_each_span() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -159,13 +159,13 @@ async def test_persistence_is_told_once_for_each_moment() -> None:
             fields = {"event": "persisted", "after_ms": after_ms, "edited_ratio": 0.25}
             await editor.says("outcome", "1", **fields)
 
-    told = [(outcome.span_s, outcome.edited_ratio) for outcome in editor.journal.outcomes]
-    assert told == [(15, 0.25), (30, 0.25), (1_800, 0.25)]
+    spans = [(outcome.span_s, outcome.edited_ratio) for outcome in editor.journal.outcomes]
+    assert spans == [(15, 0.25), (30, 0.25), (1_800, 0.25)]
     # the one at 100 s repeats the one at 30 s
     assert editor.ends("1") == ["stop", "duplicate_outcome"]
 
 
-async def test_an_acceptance_that_is_told_twice_counts_once() -> None:
+async def test_a_repeated_acceptance_is_recorded_once() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -176,7 +176,7 @@ async def test_an_acceptance_that_is_told_twice_counts_once() -> None:
     assert len(editor.journal.outcomes) == 1
 
 
-async def test_an_outcome_of_a_colleagues_connection_is_refused() -> None:
+async def test_an_outcome_for_another_connection_is_rejected() -> None:
     async with open_editor() as editor, open_editor() as other:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
