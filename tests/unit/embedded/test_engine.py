@@ -122,9 +122,9 @@ def test_the_engine_gets_no_secrets_of_other_programs(tmp_path: Path) -> None:
 
     service = engine_part(settings, paths=EmbeddedPaths(tmp_path), environment=environment)
 
-    environment_of_engine = service.make_spec().environment
-    assert "secret" not in environment_of_engine.values()
-    assert (environment_of_engine["PATH"], environment_of_engine["HF_TOKEN"]) == ("/bin", "its own")
+    engine_environment = service.make_spec().environment
+    assert "secret" not in engine_environment.values()
+    assert (engine_environment["PATH"], engine_environment["HF_TOKEN"]) == ("/bin", "its own")
 
 
 def test_load_shedding_targets_are_relaxed_only_on_a_cpu() -> None:

@@ -27,7 +27,7 @@ ADDITION = ReplicaChange(
 )
 
 
-def _fixture_parts() -> tuple[FakeRedis, Fleet, AddedReplicaFeed]:
+def _create_feed() -> tuple[FakeRedis, Fleet, AddedReplicaFeed]:
     pool = replace(make_pool(f"http://{ONE}"), allowed_replica_hosts=("10.0.0.0/24",))
     fleet, redis = Fleet((pool, make_pool(tier=Tier.QUALITY))), FakeRedis()
     fleet.network.said = {name: identity() for name in (ONE, TWO)}
@@ -44,7 +44,7 @@ def _encoded(**fields: Any) -> bytes:
 
 
 async def test_an_added_replica_joins_and_leaves() -> None:
-    redis, fleet, feed = _fixture_parts()
+    redis, fleet, feed = _create_feed()
 
     redis.add(two=_encoded())
     await _sync(feed, fleet)
@@ -57,7 +57,7 @@ async def test_an_added_replica_joins_and_leaves() -> None:
 
 
 async def test_the_fields_of_an_added_replica_are_kept() -> None:
-    redis, fleet, feed = _fixture_parts()
+    redis, fleet, feed = _create_feed()
 
     redis.add(two=_encoded(kv_events="tcp://10.0.0.2:5557", speculation="ngram"))
     await _sync(feed, fleet)
@@ -81,7 +81,7 @@ async def test_the_fields_of_an_added_replica_are_kept() -> None:
     ],
 )
 async def test_an_invalid_entry_does_not_affect_the_others(bad: bytes) -> None:
-    redis, fleet, feed = _fixture_parts()
+    redis, fleet, feed = _create_feed()
 
     redis.add(bad=bad, two=_encoded())
     await _sync(feed, fleet)
@@ -90,7 +90,7 @@ async def test_an_invalid_entry_does_not_affect_the_others(bad: bytes) -> None:
 
 
 async def test_lost_redis_data_removes_no_replica() -> None:
-    redis, fleet, feed = _fixture_parts()
+    redis, fleet, feed = _create_feed()
     redis.add(two=_encoded())
     await _sync(feed, fleet)
 
@@ -101,7 +101,7 @@ async def test_lost_redis_data_removes_no_replica() -> None:
 
 
 async def test_fields_of_a_newer_version_are_ignored() -> None:
-    redis, fleet, feed = _fixture_parts()
+    redis, fleet, feed = _create_feed()
     newer = msgspec.msgpack.decode(_encoded()) | {"weight": 3}
 
     redis.add(two=msgspec.msgpack.encode(newer))

@@ -20,13 +20,13 @@ class _UnreachableRedis(FakeRedis):
         raise RedisGone("planted")
 
 
-def _parts(redis: FakeRedis | None = None) -> tuple[FakeRedis, ReplicaStates, DrainFeed]:
+def _create_feed(redis: FakeRedis | None = None) -> tuple[FakeRedis, ReplicaStates, DrainFeed]:
     redis, replicas = redis or FakeRedis(), ReplicaStates(FakeClock())
     return redis, replicas, DrainFeed(cast(Redis, redis), replicas)
 
 
 async def test_draining_starts_and_ends_with_the_feed() -> None:
-    redis, replicas, feed = _parts()
+    redis, replicas, feed = _create_feed()
 
     redis.drain("one:1")
     await feed.sync()
@@ -39,7 +39,7 @@ async def test_draining_starts_and_ends_with_the_feed() -> None:
 
 
 async def test_draining_is_known_before_the_first_request() -> None:
-    redis, replicas, feed = _parts()
+    redis, replicas, feed = _create_feed()
     redis.drain("two:1")
 
     await feed.start()
@@ -48,7 +48,7 @@ async def test_draining_is_known_before_the_first_request() -> None:
 
 
 async def test_lost_redis_data_ends_no_draining() -> None:
-    redis, replicas, feed = _parts()
+    redis, replicas, feed = _create_feed()
     redis.drain("one:1")
     await feed.sync()
 
@@ -59,7 +59,7 @@ async def test_lost_redis_data_ends_no_draining() -> None:
 
 
 async def test_versions_start_again_after_redis_lost_its_data() -> None:
-    redis, replicas, feed = _parts()
+    redis, replicas, feed = _create_feed()
     redis.drain("one:1")
     await feed.sync()
     redis.lose_everything()
@@ -72,7 +72,7 @@ async def test_versions_start_again_after_redis_lost_its_data() -> None:
 
 
 async def test_a_gateway_starts_without_redis() -> None:
-    _, replicas, feed = _parts(_UnreachableRedis())
+    _, replicas, feed = _create_feed(_UnreachableRedis())
 
     await feed.start()
 

@@ -44,11 +44,11 @@ async def test_each_address_of_the_dns_name_is_a_replica() -> None:
 async def test_a_joining_replica_gets_requests_after_identifying_itself() -> None:
     fleet = _discovering()
     fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
-    identity_of_replica = fleet.network.said.pop(TWO)
+    stated = fleet.network.said.pop(TWO)
 
     await fleet.membership.reconcile()
     before = (fleet.names(), fleet.reasons()[TWO])
-    fleet.network.said[TWO] = identity_of_replica
+    fleet.network.said[TWO] = stated
     await fleet.membership.reconcile(asks_everybody=False)
 
     assert before == ([ONE], MismatchReason.UNREACHABLE)
@@ -95,7 +95,7 @@ async def test_a_change_of_the_pool_is_reported_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("identity_of_replica", "reason"),
+    ("stated", "reason"),
     [
         (identity(model="other"), MismatchReason.MODEL),
         (identity(root="/models/demo-2"), MismatchReason.VERSION),
@@ -106,10 +106,10 @@ async def test_a_change_of_the_pool_is_reported_once() -> None:
     ],
 )
 async def test_a_replica_that_differs_from_the_majority_is_rejected(
-    identity_of_replica: ReplicaIdentity, reason: MismatchReason
+    stated: ReplicaIdentity, reason: MismatchReason
 ) -> None:
     fleet = _listed(ONE, TWO, THREE)
-    fleet.network.said[TWO] = identity_of_replica
+    fleet.network.said[TWO] = stated
 
     await fleet.membership.reconcile()
 
@@ -356,13 +356,13 @@ async def test_added_replicas_have_no_vote(address: str) -> None:
 
 async def test_an_added_replica_is_outvoted_once_a_listed_one_responds() -> None:
     fleet = _with_allowed_hosts("10.0.0.0/24")
-    identity_of_replica = fleet.network.said.pop(ONE)
+    stated = fleet.network.said.pop(ONE)
     fleet.network.said[TWO] = identity(root="/models/a")
     fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
     await fleet.membership.reconcile()
     before = fleet.names()
 
-    fleet.network.said[ONE] = identity_of_replica
+    fleet.network.said[ONE] = stated
     await fleet.membership.reconcile()
 
     assert (before, fleet.names()) == ([ONE, TWO], [ONE])

@@ -20,8 +20,10 @@ from tests.fakes.requests import make_account
 ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
 LATE_S = 0.4
 LATER_S = LATE_S + 0.1
-ASKED = make_engine_request(replica=ONE, fallback_replicas=(TWO,), first_token_timeout_s=LATE_S)
-NOWHERE_ELSE = make_engine_request(replica=ONE, first_token_timeout_s=LATE_S)
+WITH_FALLBACK = make_engine_request(
+    replica=ONE, fallback_replicas=(TWO,), first_token_timeout_s=LATE_S
+)
+WITHOUT_FALLBACK = make_engine_request(replica=ONE, first_token_timeout_s=LATE_S)
 
 
 class _Characters:
@@ -29,22 +31,22 @@ class _Characters:
         return [ord(character) for character in text]
 
 
-class _Site:
-    """Two replicas, of which the first is stuck."""
+class _TwoReplicas:
+    """Two replicas. The first one hangs."""
 
     def __init__(self) -> None:
         self.engine = FakeEngine(chunks_of("a", "b"), stuck={ONE.url})
         self.clock = FakeClock()
         self.replicas = ReplicaStates(self.clock)
-        self.accounts: list[RequestTrace] = []
+        self.traces: list[RequestTrace] = []
 
     @asynccontextmanager
-    async def asked(
-        self, num: int, request: EngineRequest = ASKED
+    async def waiting_requests(
+        self, num: int, request: EngineRequest = WITH_FALLBACK
     ) -> AsyncIterator[list[asyncio.Task[list[str]]]]:
         """Send this many requests at once, all of which wait at the first replica."""
         num_before = self.replicas.num_in_flight(ONE)
-        tasks = [asyncio.create_task(self._ask(request)) for _ in range(num)]
+        tasks = [asyncio.create_task(self._request(request)) for _ in range(num)]
         await until(lambda: self.replicas.num_in_flight(ONE) == num_before + num)
         try:
             yield tasks
@@ -53,151 +55,153 @@ class _Site:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _ask(self, request: EngineRequest) -> list[str]:
-        account = make_account()
-        self.accounts.append(account)
-        async with generate(self.engine, request, self.replicas, account, _Characters()) as chunks:
+    async def _request(self, request: EngineRequest) -> list[str]:
+        trace = make_account()
+        self.traces.append(trace)
+        async with generate(self.engine, request, self.replicas, trace, _Characters()) as chunks:
             return [chunk.text async for chunk in chunks]
 
-    def has_moved(self) -> bool:
+    def has_rerouted(self) -> bool:
         self.replicas.reroute_overdue()
         return self.replicas.num_rerouted(ONE) > 0
 
 
 @pytest.fixture
-def site() -> _Site:
-    return _Site()
+def replicas_() -> _TwoReplicas:
+    return _TwoReplicas()
 
 
-async def test_who_waits_at_a_late_replica_is_answered_by_another(site: _Site) -> None:
-    async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
-        site.clock.pass_s(LATER_S)
-        site.replicas.reroute_overdue()
-        answers = await asyncio.gather(*tasks)
+async def test_requests_waiting_at_a_late_replica_are_answered_by_another(
+    replicas_: _TwoReplicas,
+) -> None:
+    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        replicas_.clock.pass_s(LATER_S)
+        replicas_.replicas.reroute_overdue()
+        texts = await asyncio.gather(*tasks)
 
-    assert answers == MAX_CONSECUTIVE_LATE * [["a", "b"]]
-    assert {account.replica for account in site.accounts} == {TWO.name}
-    assert (site.replicas.num_rerouted(ONE), site.replicas.num_rerouted(TWO)) == (
+    assert texts == MAX_CONSECUTIVE_LATE * [["a", "b"]]
+    assert {trace.replica for trace in replicas_.traces} == {TWO.name}
+    assert (replicas_.replicas.num_rerouted(ONE), replicas_.replicas.num_rerouted(TWO)) == (
         MAX_CONSECUTIVE_LATE,
         0,
     )
-    assert (site.engine.num_open, site.replicas.num_in_flight(ONE)) == (0, 0)
+    assert (replicas_.engine.num_open, replicas_.replicas.num_in_flight(ONE)) == (0, 0)
 
 
-async def test_nobody_is_cancelled_by_it(site: _Site) -> None:
-    async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
-        site.clock.pass_s(LATER_S)
-        site.replicas.reroute_overdue()
+async def test_rerouting_does_not_cancel_the_task(replicas_: _TwoReplicas) -> None:
+    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        replicas_.clock.pass_s(LATER_S)
+        replicas_.replicas.reroute_overdue()
         await asyncio.gather(*tasks)
 
         assert {task.cancelling() for task in tasks} == {0}
 
 
-async def test_it_is_no_failure_that_opens_a_circuit(site: _Site) -> None:
-    async with site.asked(max(MAX_CONSECUTIVE_LATE, MAX_FAILURES)) as tasks:
-        site.clock.pass_s(LATER_S)
-        site.replicas.reroute_overdue()
+async def test_rerouting_does_not_open_the_circuit(replicas_: _TwoReplicas) -> None:
+    async with replicas_.waiting_requests(max(MAX_CONSECUTIVE_LATE, MAX_FAILURES)) as tasks:
+        replicas_.clock.pass_s(LATER_S)
+        replicas_.replicas.reroute_overdue()
         await asyncio.gather(*tasks)
 
-    assert site.replicas.is_available(ONE)
-    assert site.replicas.is_ejected(ONE)
+    assert replicas_.replicas.is_available(ONE)
+    assert replicas_.replicas.is_ejected(ONE)
 
 
-async def test_one_that_waits_alone_may_have_a_long_prompt(site: _Site) -> None:
-    async with site.asked(MAX_CONSECUTIVE_LATE - 1):
-        site.clock.pass_s(LATER_S)
+async def test_few_waiting_requests_are_not_rerouted(replicas_: _TwoReplicas) -> None:
+    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE - 1):
+        replicas_.clock.pass_s(LATER_S)
 
-        assert not site.has_moved()
+        assert not replicas_.has_rerouted()
 
 
-async def test_who_came_a_moment_ago_waits_for_the_first_token_in_time(site: _Site) -> None:
-    async with site.asked(MAX_CONSECUTIVE_LATE) as early:
-        site.clock.pass_s(LATER_S)
-        async with site.asked(1) as late:
-            site.replicas.reroute_overdue()
+async def test_a_request_is_rerouted_only_after_its_own_time_limit(replicas_: _TwoReplicas) -> None:
+    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE) as early:
+        replicas_.clock.pass_s(LATER_S)
+        async with replicas_.waiting_requests(1) as late:
+            replicas_.replicas.reroute_overdue()
             await asyncio.gather(*early)
 
             assert not late[0].done()
 
-            site.clock.pass_s(LATER_S)
-            site.replicas.reroute_overdue()
+            replicas_.clock.pass_s(LATER_S)
+            replicas_.replicas.reroute_overdue()
 
             assert await late[0] == ["a", "b"]
 
 
-async def test_the_one_that_tries_a_late_replica_is_moved_too(site: _Site) -> None:
-    async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
-        site.clock.pass_s(LATER_S)
-        site.replicas.reroute_overdue()
+async def test_the_trial_request_of_a_late_replica_is_rerouted_too(replicas_: _TwoReplicas) -> None:
+    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        replicas_.clock.pass_s(LATER_S)
+        replicas_.replicas.reroute_overdue()
         await asyncio.gather(*tasks)
-    site.clock.pass_s(EJECTION_S)
-    async with site.asked(1) as (trial,):
-        site.clock.pass_s(LATER_S)
-        site.replicas.reroute_overdue()
+    replicas_.clock.pass_s(EJECTION_S)
+    async with replicas_.waiting_requests(1) as (trial,):
+        replicas_.clock.pass_s(LATER_S)
+        replicas_.replicas.reroute_overdue()
 
         assert await trial == ["a", "b"]
-        assert site.replicas.is_ejected(ONE)
+        assert replicas_.replicas.is_ejected(ONE)
 
 
-def _drained(site: _Site) -> None:
-    site.replicas.set_drained([TWO.name])
+def _drained(replicas_: _TwoReplicas) -> None:
+    replicas_.replicas.set_drained([TWO.name])
 
 
-def _lost(site: _Site) -> None:
+def _lost(replicas_: _TwoReplicas) -> None:
     for _ in range(MAX_FAILURES):
-        with site.replicas.attempt(TWO) as attempt:
+        with replicas_.replicas.attempt(TWO) as attempt:
             attempt.mark_failed()
 
 
-def _late(site: _Site) -> None:
+def _late(replicas_: _TwoReplicas) -> None:
     for _ in range(MAX_CONSECUTIVE_LATE):
-        with site.replicas.attempt(TWO, first_token_timeout_s=LATE_S):
-            site.clock.pass_s(LATER_S)
+        with replicas_.replicas.attempt(TWO, first_token_timeout_s=LATE_S):
+            replicas_.clock.pass_s(LATER_S)
 
 
-@pytest.mark.parametrize("becomes", [_drained, _lost, _late])
-async def test_nobody_is_moved_to_one_that_is_no_better(
-    site: _Site, becomes: Callable[[_Site], None]
+@pytest.mark.parametrize("make_worse", [_drained, _lost, _late])
+async def test_requests_are_not_rerouted_to_an_unavailable_replica(
+    replicas_: _TwoReplicas, make_worse: Callable[[_TwoReplicas], None]
 ) -> None:
-    async with site.asked(MAX_CONSECUTIVE_LATE):
-        becomes(site)
-        site.clock.pass_s(LATER_S)
+    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE):
+        make_worse(replicas_)
+        replicas_.clock.pass_s(LATER_S)
 
-        assert not site.has_moved()
+        assert not replicas_.has_rerouted()
 
 
-async def test_who_has_text_that_is_not_counted_yet_stays(site: _Site) -> None:
-    site.engine = FakeEngine([EngineChunk("a", generated_tokens=0, stop=None)], hangs=True)
-    async with site.asked(MAX_CONSECUTIVE_LATE):
-        await until(lambda: site.engine.num_said == MAX_CONSECUTIVE_LATE)
+async def test_a_request_with_text_is_not_rerouted(replicas_: _TwoReplicas) -> None:
+    replicas_.engine = FakeEngine([EngineChunk("a", generated_tokens=0, stop=None)], hangs=True)
+    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE):
+        await until(lambda: replicas_.engine.num_said == MAX_CONSECUTIVE_LATE)
         await asyncio.sleep(0.01)
-        site.clock.pass_s(LATER_S)
+        replicas_.clock.pass_s(LATER_S)
 
-        assert not site.has_moved()
-
-
-async def test_where_there_is_no_other_they_wait(site: _Site) -> None:
-    async with site.asked(MAX_CONSECUTIVE_LATE, NOWHERE_ELSE):
-        site.clock.pass_s(LATER_S)
-
-        assert not site.has_moved()
+        assert not replicas_.has_rerouted()
 
 
-async def test_who_was_cancelled_meanwhile_ends(site: _Site) -> None:
-    async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
-        site.clock.pass_s(LATER_S)
+async def test_requests_without_a_fallback_keep_waiting(replicas_: _TwoReplicas) -> None:
+    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE, WITHOUT_FALLBACK):
+        replicas_.clock.pass_s(LATER_S)
+
+        assert not replicas_.has_rerouted()
+
+
+async def test_a_request_cancelled_before_rerouting_ends(replicas_: _TwoReplicas) -> None:
+    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        replicas_.clock.pass_s(LATER_S)
         tasks[0].cancel("superseded")
-        site.replicas.reroute_overdue()
+        replicas_.replicas.reroute_overdue()
         ended = await asyncio.gather(*tasks, return_exceptions=True)
 
     assert isinstance(ended[0], asyncio.CancelledError)
-    assert site.replicas.num_rerouted(ONE) == MAX_CONSECUTIVE_LATE - 1
+    assert replicas_.replicas.num_rerouted(ONE) == MAX_CONSECUTIVE_LATE - 1
 
 
-async def test_who_is_cancelled_while_being_moved_ends(site: _Site) -> None:
-    async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
-        site.clock.pass_s(LATER_S)
-        site.replicas.reroute_overdue()
+async def test_a_request_cancelled_during_rerouting_ends(replicas_: _TwoReplicas) -> None:
+    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        replicas_.clock.pass_s(LATER_S)
+        replicas_.replicas.reroute_overdue()
         tasks[0].cancel("superseded")
         ended = await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -205,9 +209,9 @@ async def test_who_is_cancelled_while_being_moved_ends(site: _Site) -> None:
     assert ended[1:] == (MAX_CONSECUTIVE_LATE - 1) * [["a", "b"]]
 
 
-async def test_a_task_looks_all_the_time(site: _Site) -> None:
-    looking = asyncio.create_task(reroute_overdue(site.replicas, every_s=0.001))
-    async with site.asked(MAX_CONSECUTIVE_LATE) as tasks:
-        site.clock.pass_s(LATER_S)
+async def test_a_background_task_reroutes_overdue_requests(replicas_: _TwoReplicas) -> None:
+    task = asyncio.create_task(reroute_overdue(replicas_.replicas, every_s=0.001))
+    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        replicas_.clock.pass_s(LATER_S)
         await asyncio.gather(*tasks)
-    looking.cancel()
+    task.cancel()

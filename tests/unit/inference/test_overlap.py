@@ -10,7 +10,7 @@ TEXTS = st.text("ab )", max_size=30)
 
 
 @given(TEXTS, st.lists(TEXTS, max_size=4))
-def test_it_is_the_longest_there_is(text: str, parts: list[str]) -> None:
+def test_the_longest_overlap_is_found(text: str, parts: list[str]) -> None:
     overlap = SuffixOverlap(text)
 
     for part in parts:
@@ -22,7 +22,7 @@ def test_it_is_the_longest_there_is(text: str, parts: list[str]) -> None:
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_what_begins_again_has_no_past(text: str, before: str, after: str) -> None:
+def test_a_restart_forgets_earlier_text(text: str, before: str, after: str) -> None:
     overlap, fresh = SuffixOverlap(text), SuffixOverlap(text)
 
     overlap.feed(before)
@@ -33,7 +33,7 @@ def test_what_begins_again_has_no_past(text: str, before: str, after: str) -> No
     assert overlap.before_blank == fresh.before_blank
 
 
-def test_long_texts_take_one_look_at_each_letter() -> None:
+def test_long_texts_take_linear_time() -> None:
     overlap = SuffixOverlap("a" * 500_000 + "b")
 
     with cpu_guard():

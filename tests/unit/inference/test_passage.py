@@ -1,4 +1,4 @@
-"""A window takes the lines around the cursor that fit, and begins at a stable place."""
+"""A window contains the lines around the cursor that fit, and begins at a stable position."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ LINES = st.lists(st.sampled_from([f"line {number}\n" for number in range(40)]), 
 LIMITS = st.integers(min_value=0, max_value=120)
 ANCHORS = [f"x{number}\n" for number in range(200) if is_anchor(f"x{number}")]
 OTHERS = [f"x{number}\n" for number in range(200) if not is_anchor(f"x{number}")]
-ADAS, GUSS = PartitionKey(b"a" * 32), PartitionKey(b"g" * 32)
+ADA_PARTITION, GUS_PARTITION = PartitionKey(b"a" * 32), PartitionKey(b"g" * 32)
 PYTHON = FileType.PYTHON
 WRITER = writer_of()
 
@@ -32,11 +32,11 @@ def _passage(lines: Sequence[str]) -> TokenizedLines:
 def test_a_window_is_an_end_of_the_text_within_the_limit(
     lines: list[str], typed: list[int] | None, max_tokens: int
 ) -> None:
-    passage = _passage(lines)
-    whole = [*passage.token_ids, *(typed or ())]
+    lines_ = _passage(lines)
+    whole = [*lines_.token_ids, *(typed or ())]
 
-    slid = passage.slide(typed, max_tokens=max_tokens)
-    anchored = passage.anchor(typed, max_tokens=max_tokens, is_whole=False)
+    slid = lines_.slide(typed, max_tokens=max_tokens)
+    anchored = lines_.anchor(typed, max_tokens=max_tokens, is_whole=False)
 
     assert slid.token_ids == (whole[-max_tokens:] if max_tokens else [])
     assert slid.token_ids[len(slid.token_ids) - len(anchored.token_ids) :] == anchored.token_ids
@@ -44,84 +44,86 @@ def test_a_window_is_an_end_of_the_text_within_the_limit(
 
 
 @given(LINES, TYPED, LIMITS)
-def test_an_anchored_window_keeps_most_of_the_lines_that_it_may_have(
+def test_an_anchored_window_keeps_most_of_the_lines_that_fit(
     lines: list[str], typed: list[int] | None, max_tokens: int
 ) -> None:
-    passage = _passage(lines)
+    lines_ = _passage(lines)
 
-    window = passage.anchor(typed, max_tokens=max_tokens, is_whole=False)
+    window = lines_.anchor(typed, max_tokens=max_tokens, is_whole=False)
 
     longest = max(map(len, lines), default=0)
-    most = min(max_tokens, len(passage.token_ids) + len(typed or ()))
+    most = min(max_tokens, len(lines_.token_ids) + len(typed or ()))
     assert len(window.token_ids) >= (1 - MAX_GIVEN_UP) * (most - longest)
 
 
 @given(LINES, TYPED, LIMITS)
-def test_a_beginning_is_whole_lines_within_the_limit(
+def test_a_clipped_beginning_is_whole_lines_within_the_limit(
     lines: list[str], typed: list[int] | None, max_tokens: int
 ) -> None:
-    passage = _passage(lines)
-    whole = [*(typed or ()), *passage.token_ids]
+    lines_ = _passage(lines)
+    whole = [*(typed or ()), *lines_.token_ids]
 
-    beginning = passage.clip_beginning(typed or [], max_tokens=max_tokens)
+    beginning = lines_.clip_beginning(typed or [], max_tokens=max_tokens)
 
     assert beginning == whole[: len(beginning)]
     assert len(beginning) <= max_tokens
     if len(beginning) < min(max_tokens, len(whole)):
-        assert len(beginning) - len(typed or ()) in passage.starts
+        assert len(beginning) - len(typed or ()) in lines_.starts
 
 
 def test_a_window_begins_with_the_first_anchor_that_fits() -> None:
-    passage = _passage([*OTHERS[:5], ANCHORS[0], *OTHERS[5:20]])
+    lines_ = _passage([*OTHERS[:5], ANCHORS[0], *OTHERS[5:20]])
 
-    window = passage.anchor([0], max_tokens=len(passage.token_ids) - 6, is_whole=True)
+    window = lines_.anchor([0], max_tokens=len(lines_.token_ids) - 6, is_whole=True)
 
     assert window.token_ids[: len(ANCHORS[0])] == [*ANCHORS[0].encode()]
 
 
-def test_a_text_that_fits_is_shown_from_its_beginning() -> None:
-    passage = _passage([OTHERS[0], ANCHORS[0], *OTHERS[1:20]])
+def test_a_text_that_fits_is_kept_from_its_beginning() -> None:
+    lines_ = _passage([OTHERS[0], ANCHORS[0], *OTHERS[1:20]])
 
-    whole = passage.anchor([0], max_tokens=1_000, is_whole=True)
-    cut = passage.anchor([0], max_tokens=1_000, is_whole=False)
+    whole = lines_.anchor([0], max_tokens=1_000, is_whole=True)
+    cut = lines_.anchor([0], max_tokens=1_000, is_whole=False)
 
-    assert whole.token_ids == [*passage.token_ids, 0]
+    assert whole.token_ids == [*lines_.token_ids, 0]
     assert cut.token_ids == whole.token_ids[len(OTHERS[0]) :]
 
 
-def test_what_is_typed_begins_at_the_last_anchor_of_settled_lines() -> None:
-    passage = _passage([OTHERS[0], ANCHORS[0], ANCHORS[1]])
+def test_the_typed_part_begins_at_the_last_anchor_of_finished_lines() -> None:
+    lines_ = _passage([OTHERS[0], ANCHORS[0], ANCHORS[1]])
     before = len(OTHERS[0]) + len(ANCHORS[0])
 
-    typing = passage.anchor([0], max_tokens=1_000, is_whole=True)
-    finished = passage.anchor(None, max_tokens=1_000, is_whole=True)
+    typing = lines_.anchor([0], max_tokens=1_000, is_whole=True)
+    finished = lines_.anchor(None, max_tokens=1_000, is_whole=True)
 
     assert typing.typed_from == before
     assert finished.typed_from == len(OTHERS[0])
 
 
-def test_of_a_long_text_only_what_may_fit_is_encoded() -> None:
+def test_only_the_part_of_a_long_text_that_may_fit_is_encoded() -> None:
     writer = writer_of()
-    passages = TokenizedLinesCache(writer, ADAS)
+    cache = TokenizedLinesCache(writer, ADA_PARTITION)
 
-    last = passages.get_last_lines(CODE, PYTHON, max_tokens=500)
-    first = passages.get_first_lines(CODE, PYTHON, max_tokens=500)
+    last = cache.get_last_lines(CODE, PYTHON, max_tokens=500)
+    first = cache.get_first_lines(CODE, PYTHON, max_tokens=500)
 
-    for passage in (last, first):
-        assert 500 < len(passage.token_ids) < 1_000
+    for lines_ in (last, first):
+        assert 500 < len(lines_.token_ids) < 1_000
     whole = writer.tokenizer.encode(CODE)
     assert whole[-len(last.token_ids) :] == last.token_ids
     assert whole[: len(first.token_ids)] == first.token_ids
 
 
-def test_a_passage_is_made_once_for_its_holder() -> None:
-    passages, neighbours = (TokenizedLinesCache(WRITER, holder) for holder in (ADAS, GUSS))
+def test_tokenized_lines_are_cached_for_their_holder() -> None:
+    cache, other_cache = (
+        TokenizedLinesCache(WRITER, holder) for holder in (ADA_PARTITION, GUS_PARTITION)
+    )
 
-    first, again = (passages.get_last_lines(CODE, PYTHON, max_tokens=500) for _ in range(2))
+    first, again = (cache.get_last_lines(CODE, PYTHON, max_tokens=500) for _ in range(2))
 
     assert again is first
-    assert neighbours.get_last_lines(CODE, PYTHON, max_tokens=500) is not first
-    assert passages.get_last_lines(CODE, FileType.INI, max_tokens=500) is not first
+    assert other_cache.get_last_lines(CODE, PYTHON, max_tokens=500) is not first
+    assert cache.get_last_lines(CODE, FileType.INI, max_tokens=500) is not first
 
 
 ENDLESS = "😀" * 400
@@ -133,14 +135,14 @@ ENDLESS = "😀" * 400
     ids=["alone", "last", "first"],
 )
 @given(typed=TYPED, max_tokens=LIMITS)
-def test_of_an_endless_line_no_more_is_kept_than_a_window_may_take(
+def test_a_very_long_line_is_kept_only_up_to_the_limit(
     text: str, typed: list[int] | None, max_tokens: int
 ) -> None:
-    passages, lines = TokenizedLinesCache(WRITER, ADAS), WRITER.tokenizer.split_lines(text)
+    cache, lines = TokenizedLinesCache(WRITER, ADA_PARTITION), WRITER.tokenizer.split_lines(text)
     whole = join_lines(lines, WRITER.tokenizer.encode_each(lines))
 
-    last = passages.get_last_lines(text, PYTHON, max_tokens=max_tokens)
-    first = passages.get_first_lines(text, PYTHON, max_tokens=max_tokens)
+    last = cache.get_last_lines(text, PYTHON, max_tokens=max_tokens)
+    first = cache.get_first_lines(text, PYTHON, max_tokens=max_tokens)
 
     assert max(len(last.token_ids), len(first.token_ids)) <= max_tokens + 1
     assert last.slide(typed, max_tokens=max_tokens) == whole.slide(typed, max_tokens=max_tokens)

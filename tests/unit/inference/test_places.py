@@ -9,7 +9,7 @@ from tests.fakes.http_gateway import ask, drafted
 
 
 @pytest.mark.parametrize("path", ["/completions", "/api/generate"])
-async def test_another_models_prompt_is_rendered_anew_for_ours(path: str) -> None:
+async def test_a_prompt_for_another_model_is_rendered_again(path: str) -> None:
     gateway = FakeGateway()
     files = "<file_sep>a.py\nhidden<file_sep>b.py\nseen<file_sep>c.py\n"
     prompt = f"{files}<fim_prefix>p<fim_suffix>s<fim_middle>"
@@ -21,7 +21,7 @@ async def test_another_models_prompt_is_rendered_anew_for_ours(path: str) -> Non
     assert drafted(gateway).endswith("<|fim_prefix|><|fim_suffix|>s<|fim_middle|>p")
 
 
-async def test_another_models_prompt_may_be_of_an_excluded_file() -> None:
+async def test_the_path_in_a_prompt_for_another_model_may_be_excluded() -> None:
     gateway = FakeGateway()
     gateway.exclude({"shop": ("a.py",)})
     prompt = "<|repo_name|>shop\n<|file_sep|>a.py\n<|fim_prefix|>p<|fim_suffix|>s<|fim_middle|>"
@@ -31,7 +31,7 @@ async def test_another_models_prompt_may_be_of_an_excluded_file() -> None:
     assert server.status == 403
 
 
-async def test_a_prompt_of_no_known_form_is_taken_as_it_is() -> None:
+async def test_a_prompt_in_an_unknown_format_is_unchanged() -> None:
     gateway = FakeGateway()
 
     await ask(gateway, "/completions", {"prompt": "x<|fim_prefix|>"})
@@ -39,7 +39,7 @@ async def test_a_prompt_of_no_known_form_is_taken_as_it_is() -> None:
     assert drafted(gateway) == "x<|fim_prefix|>"
 
 
-async def test_the_headers_say_where_the_text_stands_when_the_body_cannot() -> None:
+async def test_headers_give_the_path_if_the_body_does_not() -> None:
     gateway = FakeGateway()
     gateway.exclude({"shop": ("secret/**",)})
     headers = [(b"x-caret-path", b"secret/a.py"), (b"x-caret-repository", b"shop")]
@@ -51,13 +51,13 @@ async def test_the_headers_say_where_the_text_stands_when_the_body_cannot() -> N
     assert gateway.engine.requests == []
 
 
-async def test_tabbys_excluded_file_is_refused_and_its_excluded_snippets_leave() -> None:
+async def test_an_excluded_tabby_file_is_rejected_and_excluded_snippets_are_removed() -> None:
     gateway = FakeGateway()
     gateway.exclude({"shop": ("secret/**",)})
     segments = {"prefix": "p", "git_url": "https://example.com/acme/shop"}
     snippet = {"filepath": "secret/b.py", "body": "hidden", "score": 1}
 
-    refused = await ask(
+    rejected = await ask(
         gateway, "/v1/completions", {"segments": {**segments, "filepath": "secret/a.py"}}
     )
     await ask(
@@ -66,7 +66,7 @@ async def test_tabbys_excluded_file_is_refused_and_its_excluded_snippets_leave()
         {"segments": {**segments, "filepath": "a.py", "declarations": [snippet]}},
     )
 
-    assert refused.status == 403
+    assert rejected.status == 403
     assert "hidden" not in drafted(gateway)
 
 
@@ -86,24 +86,24 @@ _BODIES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", _BODIES)
-async def test_a_policy_may_refuse_what_names_no_file(name: str) -> None:
+async def test_a_policy_may_reject_requests_without_a_path(name: str) -> None:
     gateway = FakeGateway()
     gateway.exclude({"*": ("secret/**",)}, requires_path=True)
     path, body = _BODIES[name]
     elsewhere, excluded = ([(b"x-caret-path", file)] for file in (b"open/a.py", b"secret/a.py"))
 
     unnamed = await ask(gateway, path, body)
-    refused = await ask(gateway, path, body, headers=excluded)
+    rejected = await ask(gateway, path, body, headers=excluded)
     served = await ask(gateway, path, body, headers=elsewhere)
 
-    assert (unnamed.status, refused.status, served.status) == (403, 403, 200)
+    assert (unnamed.status, rejected.status, served.status) == (403, 403, 200)
     codes = [each.error_code for each in gateway.journal.completions]
     assert codes == ["path_required", "path_excluded", ""]
     assert len(gateway.engine.requests) == 1
 
 
 @pytest.mark.parametrize("name", _BODIES)
-async def test_other_policies_serve_what_names_no_file(name: str) -> None:
+async def test_other_policies_accept_requests_without_a_path(name: str) -> None:
     gateway = FakeGateway()
     gateway.exclude({"*": ("secret/**",)})
     path, body = _BODIES[name]
@@ -111,7 +111,7 @@ async def test_other_policies_serve_what_names_no_file(name: str) -> None:
     assert (await ask(gateway, path, body)).status == 200
 
 
-async def test_other_files_without_a_path_leave_where_the_policy_requires_one() -> None:
+async def test_files_without_a_path_are_removed_if_the_policy_requires_one() -> None:
     gateway = FakeGateway()
     gateway.exclude({"*": ("secret/**",)}, requires_path=True)
     extra = [{"text": "hidden = 1"}, {"text": "seen = 1", "filename": "b.py"}]

@@ -21,21 +21,21 @@ ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
 
 
 class FakeProbe:
-    def __init__(self, *, ill: Replica | None = None, hanging: Replica | None = None) -> None:
-        self.ill, self.hanging = ill, hanging
-        self.asked: list[str] = []
+    def __init__(self, *, unhealthy: Replica | None = None, hanging: Replica | None = None) -> None:
+        self.unhealthy, self.hanging = unhealthy, hanging
+        self.checked: list[str] = []
 
     async def check(self, replica: Replica) -> HealthStatus:
-        self.asked.append(replica.name)
+        self.checked.append(replica.name)
         if replica is self.hanging:
             await asyncio.Event().wait()
-        return HealthStatus.UNHEALTHY if replica is self.ill else HealthStatus.HEALTHY
+        return HealthStatus.UNHEALTHY if replica is self.unhealthy else HealthStatus.HEALTHY
 
 
-async def test_who_says_it_is_ill_is_not_asked() -> None:
+async def test_an_unhealthy_replica_is_not_available() -> None:
     replicas = ReplicaStates(FakeClock())
 
-    await HealthChecker(FakeProbe(ill=ONE), replicas, lambda: [ONE, TWO]).check_all()
+    await HealthChecker(FakeProbe(unhealthy=ONE), replicas, lambda: [ONE, TWO]).check_all()
 
     assert (replicas.get_circuit(ONE), replicas.get_circuit(TWO)) == (
         CircuitState.OPEN,
@@ -43,23 +43,23 @@ async def test_who_says_it_is_ill_is_not_asked() -> None:
     )
 
 
-async def test_who_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hanging_replica_does_not_block_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "MAX_PROBE_S", 0.02)  # the time limit itself, not our code
     replicas, probe = ReplicaStates(FakeClock()), FakeProbe(hanging=ONE)
-    prober = HealthChecker(probe, replicas, lambda: [ONE, TWO])
+    checker = HealthChecker(probe, replicas, lambda: [ONE, TWO])
 
     for _ in range(MAX_FAILURES):
-        await prober.check_all()
+        await checker.check_all()
 
     assert (replicas.get_circuit(ONE), replicas.get_circuit(TWO)) == (
         CircuitState.OPEN,
         CircuitState.CLOSED,
     )
-    assert probe.asked.count("two:1") == MAX_FAILURES
+    assert probe.checked.count("two:1") == MAX_FAILURES
 
 
 @pytest.mark.parametrize(
-    ("status", "wellness"),
+    ("status", "health"),
     [
         (200, HealthStatus.HEALTHY),
         (404, HealthStatus.HEALTHY),
@@ -67,12 +67,12 @@ async def test_who_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> Non
         (500, HealthStatus.UNHEALTHY),
     ],
 )
-async def test_a_server_is_as_well_as_it_says(status: int, wellness: HealthStatus) -> None:
+async def test_the_status_code_decides_the_health(status: int, health: HealthStatus) -> None:
     async with _server(status) as url, aiohttp.ClientSession() as session:
-        assert await VllmHealth(session).check(Replica(name="", url=url)) is wellness
+        assert await VllmHealth(session).check(Replica(name="", url=url)) is health
 
 
-async def test_where_nobody_listens_nobody_is_well() -> None:
+async def test_an_unreachable_replica_is_unhealthy() -> None:
     async with _server(200) as url, aiohttp.ClientSession() as session:
         pass
     async with aiohttp.ClientSession() as session:
@@ -81,11 +81,11 @@ async def test_where_nobody_listens_nobody_is_well() -> None:
 
 @asynccontextmanager
 async def _server(status: int) -> AsyncIterator[str]:
-    async def answer(_request: web.Request) -> web.Response:
+    async def respond(_request: web.Request) -> web.Response:
         return web.Response(status=status)
 
     app = web.Application()
-    app.router.add_get("/health", answer)
+    app.router.add_get("/health", respond)
     runner = web.AppRunner(app)
     await runner.setup()
     try:

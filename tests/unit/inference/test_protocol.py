@@ -1,4 +1,4 @@
-"""The whole product of states and events."""
+"""The state machine of a completion: all combinations of states and events."""
 
 from itertools import product
 
@@ -17,33 +17,33 @@ CLIENT_EVENTS = (CompletionEvent.COMPLETE, CompletionEvent.CANCEL, CompletionEve
 GATEWAY_EVENTS = (CompletionEvent.DELTA, CompletionEvent.DONE, CompletionEvent.ERROR)
 LEGAL = [(s, e) for s, e in product(CompletionState, CompletionEvent) if e in TRANSITIONS[s]]
 ILLEGAL = [(s, e) for s, e in product(CompletionState, CompletionEvent) if e not in TRANSITIONS[s]]
-REFUSED = [(s, e) for s, e in ILLEGAL if e in CLIENT_EVENTS]
+REJECTED = [(s, e) for s, e in ILLEGAL if e in CLIENT_EVENTS]
 IMPOSSIBLE = [(s, e) for s, e in ILLEGAL if e in GATEWAY_EVENTS]
 
 
-def test_every_state_has_its_row() -> None:
+def test_every_state_has_a_row() -> None:
     assert set(TRANSITIONS) == set(CompletionState)
 
 
 @pytest.mark.parametrize(("state", "event"), LEGAL)
-def test_a_legal_event_leads_where_the_table_says(
+def test_a_legal_event_leads_to_the_state_in_the_table(
     state: CompletionState, event: CompletionEvent
 ) -> None:
     assert advance(state, event) is TRANSITIONS[state][event]
 
 
-@pytest.mark.parametrize(("state", "event"), REFUSED)
-def test_what_a_client_may_not_do_is_refused(
+@pytest.mark.parametrize(("state", "event"), REJECTED)
+def test_an_illegal_event_of_the_client_is_rejected(
     state: CompletionState, event: CompletionEvent
 ) -> None:
-    with pytest.raises(InvalidFrame) as refused:
+    with pytest.raises(InvalidFrame) as rejected:
         advance(state, event)
 
-    assert refused.value.code == {"complete": "duplicate_id", "outcome": "unknown_id"}[event]
+    assert rejected.value.code == {"complete": "duplicate_id", "outcome": "unknown_id"}[event]
 
 
 @pytest.mark.parametrize(("state", "event"), IMPOSSIBLE)
-def test_what_the_gateway_may_not_do_is_its_own_defect(
+def test_an_illegal_event_of_the_gateway_is_an_internal_error(
     state: CompletionState, event: CompletionEvent
 ) -> None:
     with pytest.raises(ProtocolError):
@@ -56,12 +56,12 @@ def test_an_id_begins_only_once(state: CompletionState) -> None:
 
 
 @pytest.mark.parametrize("state", list(CompletionState))
-def test_a_cancel_is_always_harmless(state: CompletionState) -> None:
+def test_a_cancel_is_always_legal(state: CompletionState) -> None:
     advance(state, CompletionEvent.CANCEL)
 
 
 @pytest.mark.parametrize("state", list(CompletionState))
-def test_text_comes_only_before_a_cancel_and_an_end(state: CompletionState) -> None:
+def test_text_comes_only_before_a_cancel_or_an_end(state: CompletionState) -> None:
     assert (CompletionEvent.DELTA in TRANSITIONS[state]) == (
         state in (CompletionState.PENDING, CompletionState.STREAMING)
     )
@@ -71,15 +71,15 @@ def test_text_comes_only_before_a_cancel_and_an_end(state: CompletionState) -> N
 @pytest.mark.parametrize(
     "state", [CompletionState.PENDING, CompletionState.STREAMING, CompletionState.CANCELLING]
 )
-def test_whatever_is_under_way_can_end(state: CompletionState, end: CompletionEvent) -> None:
+def test_a_completion_in_flight_can_end(state: CompletionState, end: CompletionEvent) -> None:
     assert advance(state, end) is CompletionState.ENDED
 
 
 @pytest.mark.parametrize("event", GATEWAY_EVENTS)
-def test_nothing_follows_the_end(event: CompletionEvent) -> None:
+def test_no_gateway_event_follows_the_end(event: CompletionEvent) -> None:
     assert event not in TRANSITIONS[CompletionState.ENDED]
 
 
 @pytest.mark.parametrize("state", list(CompletionState))
-def test_outcomes_are_of_ended_completions_only(state: CompletionState) -> None:
+def test_outcomes_are_legal_only_after_the_end(state: CompletionState) -> None:
     assert (CompletionEvent.OUTCOME in TRANSITIONS[state]) == (state is CompletionState.ENDED)

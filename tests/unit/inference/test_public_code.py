@@ -26,7 +26,7 @@ from inference.filtering.public_code_index import (
 
 _RANDOM = random.Random(3)
 WORDS = ["def", "return", "self", "value", "(", ")", ":", "=", "+", "index", "for", "in"]
-# Always found: long enough that one of its windows is in the index, wherever it begins.
+# Always found: a copy of this length contains an indexed window, wherever it begins.
 CERTAIN_CHARS = WINDOW_CHARS + WINNOW - 1
 
 
@@ -60,14 +60,14 @@ def test_a_copy_is_found(index: PublicCodeIndexFile) -> None:
 
 
 @pytest.mark.parametrize("offset", range(0, 200, 7))
-def test_a_long_copy_is_found_wherever_it_begins(index: PublicCodeIndexFile, offset: int) -> None:
+def test_a_long_copy_is_found_at_any_offset(index: PublicCodeIndexFile, offset: int) -> None:
     copied = normalise(PUBLIC)[offset : offset + CERTAIN_CHARS]
 
     assert _is_public(index, copied)
 
 
 @pytest.mark.parametrize("offset", range(0, 200, 7))
-def test_what_is_shorter_than_a_window_is_never_found(
+def test_a_copy_shorter_than_a_window_is_never_found(
     index: PublicCodeIndexFile, offset: int
 ) -> None:
     copied = normalise(PUBLIC)[offset : offset + WINDOW_CHARS - 1]
@@ -75,7 +75,7 @@ def test_what_is_shorter_than_a_window_is_never_found(
     assert not _is_public(index, f"x{copied}y")
 
 
-def test_white_space_does_not_hide_a_copy(index: PublicCodeIndexFile) -> None:
+def test_whitespace_does_not_hide_a_copy(index: PublicCodeIndexFile) -> None:
     spread = "\n    ".join(_excerpt(CERTAIN_CHARS))
 
     assert _is_public(index, spread)
@@ -85,7 +85,7 @@ def test_other_code_is_not_public(index: PublicCodeIndexFile) -> None:
     assert not _is_public(index, _code(400))
 
 
-def test_a_copy_is_found_as_it_grows(index: PublicCodeIndexFile) -> None:
+def test_a_growing_copy_is_found(index: PublicCodeIndexFile) -> None:
     matcher = PublicCodeMatcher(index, prefix="")
 
     found = [matcher.is_public(character) for character in PUBLIC[:800]]
@@ -94,21 +94,21 @@ def test_a_copy_is_found_as_it_grows(index: PublicCodeIndexFile) -> None:
     assert found.index(True) < 2 * CERTAIN_CHARS
 
 
-def test_a_completion_that_goes_on_with_public_code_is_found(index: PublicCodeIndexFile) -> None:
+def test_a_completion_that_continues_public_code_is_found(index: PublicCodeIndexFile) -> None:
     text = _excerpt(CERTAIN_CHARS + MIN_OWN_CHARS)
     prefix, completion = text[:-MIN_OWN_CHARS], text[-MIN_OWN_CHARS:]
 
     assert _is_public(index, completion + normalise(PUBLIC)[500 + len(text) :][:20], prefix=prefix)
 
 
-def test_a_few_words_after_public_code_are_not(index: PublicCodeIndexFile) -> None:
+def test_a_few_words_after_public_code_are_not_public(index: PublicCodeIndexFile) -> None:
     text = _excerpt(CERTAIN_CHARS + 40)
 
     assert not _is_public(index, text[-40:], prefix=text[:-40])
 
 
 @given(st.text(min_size=WINDOW_CHARS, max_size=400))
-def test_the_hash_depends_on_the_window_alone(text: str) -> None:
+def test_the_hash_depends_only_on_the_window(text: str) -> None:
     moved = list(window_hashes(text))[-1]
     fresh = list(window_hashes(text[-WINDOW_CHARS:]))
 
@@ -116,7 +116,7 @@ def test_the_hash_depends_on_the_window_alone(text: str) -> None:
 
 
 @given(st.lists(st.integers(min_value=0, max_value=30), max_size=200))
-def test_of_so_many_hashes_in_a_row_one_is_kept(hashes: list[int]) -> None:
+def test_one_hash_of_each_window_of_hashes_is_kept(hashes: list[int]) -> None:
     kept = set(winnow(hashes))
 
     rows = [hashes[i : i + WINNOW] for i in range(max(1, len(hashes) - WINNOW + 1))]
@@ -124,19 +124,21 @@ def test_of_so_many_hashes_in_a_row_one_is_kept(hashes: list[int]) -> None:
     assert len(list(winnow(hashes))) <= len(hashes)
 
 
-def test_a_window_that_is_not_full_has_no_hash() -> None:
+def test_an_incomplete_window_has_no_hash() -> None:
     rolling = RollingHash()
 
     assert [rolling.add("a") for _ in range(WINDOW_CHARS - 1)] == [None] * (WINDOW_CHARS - 1)
 
 
-def test_the_index_of_many_runs_is_that_of_one(tmp_path: Path, index: PublicCodeIndexFile) -> None:
+def test_an_index_written_in_several_runs_equals_one_written_at_once(
+    tmp_path: Path, index: PublicCodeIndexFile
+) -> None:
     write_index(tmp_path / "repositories", tmp_path / "other", run_hashes=7)
 
     assert (tmp_path / "other").read_bytes() == (tmp_path / "index").read_bytes()
 
 
-def test_what_is_no_source_is_left_out(tmp_path: Path) -> None:
+def test_other_files_are_not_indexed(tmp_path: Path) -> None:
     folder = tmp_path / "repositories"
     (folder / ".git").mkdir(parents=True)
     (folder / ".git" / "a.py").write_text(PUBLIC)
@@ -151,21 +153,21 @@ def test_what_is_no_source_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"short", bytes(HEADER.size), b"caretpub" + bytes(HEADER.size)]
 )
-def test_a_file_that_is_no_index_is_refused(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_no_index_is_rejected(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "index").write_bytes(data)
 
     with pytest.raises(BadSetting, match="CARET_PUBLIC_CODE_INDEX"):
         PublicCodeIndexFile(tmp_path / "index")
 
 
-def test_an_index_that_was_cut_off_is_refused(tmp_path: Path, index: PublicCodeIndexFile) -> None:
+def test_a_truncated_index_is_rejected(tmp_path: Path, index: PublicCodeIndexFile) -> None:
     (tmp_path / "cut").write_bytes((tmp_path / "index").read_bytes()[:-8])
 
     with pytest.raises(BadSetting, match="no index of this version"):
         PublicCodeIndexFile(tmp_path / "cut")
 
 
-def test_the_command_says_what_it_wrote(
+def test_the_command_prints_the_size_of_the_index(
     tmp_path: Path, index: PublicCodeIndexFile, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status = main([str(tmp_path / "repositories"), "--to", str(tmp_path / "again")])
@@ -174,7 +176,7 @@ def test_the_command_says_what_it_wrote(
     assert f"2 files, {len(index)} hashes" in capsys.readouterr().out
 
 
-def test_the_command_refuses_what_is_no_folder(
+def test_the_command_rejects_a_missing_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(tmp_path / "nowhere"), "--to", str(tmp_path / "index")]) != 0

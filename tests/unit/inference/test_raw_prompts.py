@@ -35,7 +35,7 @@ code = st.text(max_size=40).filter(is_ordinary)
 
 @pytest.mark.parametrize("name", TEMPLATES)
 @given(prefix=code, suffix=code)
-def test_what_a_template_put_together_comes_apart(name: str, prefix: str, suffix: str) -> None:
+def test_a_rendered_template_is_parsed_into_its_parts(name: str, prefix: str, suffix: str) -> None:
     prompt = TEMPLATES[name].format(prefix=prefix, suffix=suffix)
 
     assert parse_fim_prompt(prompt) == ParsedFimPrompt(prefix, suffix)
@@ -43,7 +43,7 @@ def test_what_a_template_put_together_comes_apart(name: str, prefix: str, suffix
 
 @pytest.mark.parametrize("name", TEMPLATES)
 @given(prefix=code, suffix=code)
-def test_a_marker_that_comes_twice_makes_it_ambiguous(name: str, prefix: str, suffix: str) -> None:
+def test_a_repeated_marker_makes_a_prompt_ambiguous(name: str, prefix: str, suffix: str) -> None:
     begins = {family.begin for family in FAMILIES}
 
     for marker in SPELLINGS - begins:
@@ -68,11 +68,11 @@ def test_a_marker_that_comes_twice_makes_it_ambiguous(name: str, prefix: str, su
         "text [SUFFIX]b[PREFIX]a",
     ],
 )
-def test_what_is_not_of_one_form_throughout_is_left_as_it_is(prompt: str) -> None:
+def test_a_prompt_in_an_inconsistent_format_is_not_parsed(prompt: str) -> None:
     assert parse_fim_prompt(prompt) is None
 
 
-def test_the_repository_form_names_repository_files_and_the_current_path() -> None:
+def test_the_repository_format_names_repository_files_and_path() -> None:
     prompt = (
         "<|repo_name|>shop\n<|file_sep|>src/a.py\nimport os\n<|file_sep|>b.py\nx = 1\n"
         "<|file_sep|>src/c.py\n<|fim_prefix|>p<|fim_suffix|>s<|fim_middle|>"
@@ -87,7 +87,7 @@ def test_the_repository_form_names_repository_files_and_the_current_path() -> No
     )
 
 
-def test_files_without_paths_are_files_all_the_same() -> None:
+def test_files_without_paths_are_parsed() -> None:
     prompt = (
         "<file_sep>def f(x):\n    pass\n<file_sep>a = 1<file_sep>"
         "<fim_prefix>p<fim_suffix>s<fim_middle>"
@@ -100,7 +100,7 @@ def test_files_without_paths_are_files_all_the_same() -> None:
     assert parsed.path == ""
 
 
-def test_codestrals_files_stand_before_the_prefix() -> None:
+def test_codestral_files_come_before_the_prefix() -> None:
     prompt = "[SUFFIX]s[PREFIX]+++++ a.py\nx = 1\n\n+++++ lib/b.py\ny\n\n+++++ c.py\np = "
 
     assert parse_fim_prompt(prompt) == ParsedFimPrompt(
@@ -109,7 +109,7 @@ def test_codestrals_files_stand_before_the_prefix() -> None:
 
 
 @given(st.text(), st.lists(st.sampled_from(sorted(SPELLINGS)), max_size=6))
-def test_no_text_makes_it_fail(text: str, markers: list[str]) -> None:
+def test_the_parser_never_raises(text: str, markers: list[str]) -> None:
     parse_fim_prompt(text.join(["", *markers, ""]))
     parse_fim_prompt("".join(markers) + text)
 
@@ -125,9 +125,7 @@ def test_no_text_makes_it_fail(text: str, markers: list[str]) -> None:
     ],
 )
 @pytest.mark.parametrize("count", [1, MAX_FILES, MAX_FILES + 1, 10_000])
-def test_of_many_files_those_nearest_to_the_cursor_are_taken(
-    file: str, rest: str, count: int
-) -> None:
+def test_the_files_nearest_to_the_cursor_are_kept(file: str, rest: str, count: int) -> None:
     parsed = parse_fim_prompt("".join(file.format(number=each) for each in range(count)) + rest)
 
     assert parsed is not None
@@ -136,7 +134,7 @@ def test_of_many_files_those_nearest_to_the_cursor_are_taken(
 
 
 @pytest.mark.parametrize("count", [1, MAX_FILES, MAX_FILES + 1, 10_000])
-def test_of_many_files_of_codestrals_form_the_nearest_are_taken(count: int) -> None:
+def test_the_codestral_files_nearest_to_the_cursor_are_kept(count: int) -> None:
     files = "\n\n".join(f"+++++ {each}.py\nx" for each in range(count))
 
     parsed = parse_fim_prompt(f"[SUFFIX]s[PREFIX]{files}\n\n+++++ now.py\np")
@@ -146,7 +144,7 @@ def test_of_many_files_of_codestrals_form_the_nearest_are_taken(count: int) -> N
     assert [each.path for each in parsed.files] == _nearest(count)
 
 
-def test_what_only_begins_like_a_file_of_codestrals_form_is_code() -> None:
+def test_code_that_only_begins_like_a_codestral_file_is_code() -> None:
     assert parse_fim_prompt("[SUFFIX]s[PREFIX]+++++ a") == ParsedFimPrompt("+++++ a", "s")
 
 

@@ -17,13 +17,13 @@ LONG = "".join(f"def other_{n}(self):\n    return self.field_{n}\n\n" for n in r
 
 
 def _num_snippets(snippet: Snippet = SNIPPET, **fields: Any) -> int:
-    asked = {"path": "cart.py", "prefix": "import pay\n", "suffix": "\n"} | fields
-    prompt = assembled(snippets=(snippet,), **asked)
+    defaults = {"path": "cart.py", "prefix": "import pay\n", "suffix": "\n"} | fields
+    prompt = assembled(snippets=(snippet,), **defaults)
     assert text_of(prompt).count(LINES[0].strip()) <= 1
     return prompt.num_snippets
 
 
-def test_what_the_prompt_does_not_hold_is_shown() -> None:
+def test_a_snippet_that_is_not_in_the_prompt_is_shown() -> None:
     assert _num_snippets() == 1
     assert _num_snippets(prefix=LONG, suffix=LONG) == 1
 
@@ -43,19 +43,19 @@ def test_text_of_the_own_file_is_not_repeated(prefix: str, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["pay.py", "copy_of_pay.py"])
-def test_text_of_another_file_that_is_sent_is_not_repeated(path: str) -> None:
+def test_text_of_another_sent_file_is_not_repeated(path: str) -> None:
     assert _num_snippets(files=(ContextFile(path, f"import x\n\n{CHUNK}\n", 0),)) == 0
 
 
-def test_a_part_of_a_file_that_is_shown_by_its_outline_is() -> None:
+def test_a_part_of_a_file_shown_only_as_an_outline_is_shown() -> None:
     assert _num_snippets(files=(ContextFile("pay.py", f"{LONG}\n{CHUNK}\n", 0),)) == 1
 
 
-def test_what_a_file_that_is_sent_no_longer_has_is_not_shown() -> None:
+def test_a_snippet_that_its_file_no_longer_contains_is_not_shown() -> None:
     assert _num_snippets(files=(ContextFile("pay.py", LONG, 0),)) == 0
 
 
-def test_a_text_some_edits_old_is_known_again_but_not_one_of_the_same_kind() -> None:
+def test_a_slightly_edited_text_is_recognized_and_a_similar_one_is_not() -> None:
     edited = Snippet("pay.py", CHUNK.replace("price_3", "cost"), 0.9)
     similar = Snippet("pay.py", CHUNK.replace("price", "cost"), 0.9)
 
@@ -63,7 +63,7 @@ def test_a_text_some_edits_old_is_known_again_but_not_one_of_the_same_kind() -> 
     assert _num_snippets(similar, prefix=f"{CHUNK}\n\n\nx = ") == 1
 
 
-class _Counted(str):
+class _CountingText(str):
     """A text that counts how often it is split."""
 
     num_splits = 0
@@ -74,12 +74,12 @@ class _Counted(str):
 
 
 @pytest.mark.parametrize(("num_lines", "num_splits"), [(100, 1), (MAX_FILE_CHARS, 0)])
-def test_a_file_that_is_sent_is_split_once_and_a_huge_one_never(
+def test_a_sent_file_is_split_once_and_a_very_large_one_never(
     num_lines: int, num_splits: int
 ) -> None:
-    _Counted.num_splits = 0
-    sent = _Counted("x = 1\n" * num_lines)
+    _CountingText.num_splits = 0
+    sent = _CountingText("x = 1\n" * num_lines)
 
     list(drop_duplicates([SNIPPET] * 8, shown=(), sent={SNIPPET.path: sent}))
 
-    assert _Counted.num_splits == num_splits
+    assert _CountingText.num_splits == num_splits

@@ -1,4 +1,4 @@
-"""Rolling quantiles: approximate, and only of the last seconds."""
+"""Rolling quantiles: approximate, and only over the last seconds."""
 
 import pytest
 
@@ -14,11 +14,11 @@ def test_a_quantile_is_exact_to_five_percent(share: float, exact: float) -> None
     assert times.quantile(share, now_s=5.0) == pytest.approx(exact, rel=0.06)
 
 
-def test_nothing_has_no_quantile() -> None:
+def test_without_values_there_is_no_quantile() -> None:
     assert RollingQuantiles().quantile(0.99, now_s=5.0) is None
 
 
-def test_what_is_older_than_the_window_is_gone() -> None:
+def test_values_older_than_the_window_are_dropped() -> None:
     times = RollingQuantiles()
     times.add(500.0, now_s=5.0)
     times.add(10.0, now_s=5.0 + NUM_SLOTS * SLOT_S)
@@ -27,7 +27,7 @@ def test_what_is_older_than_the_window_is_gone() -> None:
     assert times.quantile(0.99, now_s=5.0 + 3 * NUM_SLOTS * SLOT_S) is None
 
 
-def test_each_second_leaves_on_its_own() -> None:
+def test_each_second_is_dropped_separately() -> None:
     times = RollingQuantiles()
     for second in range(NUM_SLOTS):
         times.add(10.0, now_s=second + 0.5)
@@ -41,7 +41,7 @@ def test_each_second_leaves_on_its_own() -> None:
 
 
 @pytest.mark.parametrize("milliseconds", [0.0, -1.0, 1e9])
-def test_times_beyond_the_widths_are_counted_at_their_ends(milliseconds: float) -> None:
+def test_values_out_of_range_are_counted_at_the_ends(milliseconds: float) -> None:
     times = RollingQuantiles()
 
     times.add(milliseconds, now_s=5.0)
@@ -49,14 +49,14 @@ def test_times_beyond_the_widths_are_counted_at_their_ends(milliseconds: float) 
     assert times.count == 1
 
 
-def test_a_clock_that_jumps_far_ahead_costs_no_time() -> None:
+def test_a_clock_that_jumps_ahead_takes_constant_time() -> None:
     times = RollingQuantiles()
     times.add(10.0, now_s=5.0)
 
     assert times.quantile(0.5, now_s=1e12) is None
 
 
-def test_a_clock_that_starts_late_costs_no_time() -> None:
+def test_a_clock_that_starts_late_takes_constant_time() -> None:
     times = RollingQuantiles()
 
     times.add(10.0, now_s=1e9)
