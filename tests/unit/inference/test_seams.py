@@ -1,4 +1,4 @@
-"""Texts are split into lines where their tokens allow it."""
+"""Texts are split into lines if the tokenizer allows it."""
 
 import re
 
@@ -18,7 +18,7 @@ both = pytest.mark.parametrize("name", EXPRESSIONS)
 
 @both
 @given(text=TEXTS)
-def test_lines_are_cut_where_the_seam_is(name: str, text: str) -> None:
+def test_lines_are_split_by_the_rule(name: str, text: str) -> None:
     seam, expression = EXPRESSIONS[name]
 
     assert seam.split(text) == expression.split(text)

@@ -13,26 +13,26 @@ from tests.fakes.requests import make_request
 
 def make_slow(mode: Mode = Mode.INLINE, *, first_s: float = 0.2) -> RequestTrace:
     """Return a trace with `first_s` to the first token."""
-    account = make_ended(took_s={"generate": first_s - 0.006})
-    account.request = make_request(mode=mode, prefix="hunter2", path="hunter2.py")
-    return account
+    trace = make_ended(took_s={"generate": first_s - 0.006})
+    trace.request = make_request(mode=mode, prefix="hunter2", path="hunter2.py")
+    return trace
 
 
-def lines_of(log: SlowLog, *accounts: RequestTrace) -> list[Any]:
+def lines_of(log: SlowLog, *traces: RequestTrace) -> list[Any]:
     with structlog.testing.capture_logs() as lines:
-        for account in accounts:
-            log.on_completed(account)
+        for trace in traces:
+            log.on_completed(trace)
     return lines
 
 
-def test_a_slow_completion_is_one_line_with_its_id_and_times() -> None:
-    account = make_slow()
+def test_a_slow_completion_is_logged_with_its_id_and_timings() -> None:
+    trace = make_slow()
 
-    (line,) = lines_of(SlowLog(account.clock), account)
+    (line,) = lines_of(SlowLog(trace.clock), trace)
 
     assert line["event"] == "completion.slow"
     assert line["log_level"] == "info"
-    assert line["request_id"] == account.arrival.request_id
+    assert line["request_id"] == trace.arrival.request_id
     assert (line["first_token_ms"], line["target_ms"]) == (200, 100)
     assert line["stages_ms"]["generate"] == 194
     assert "hunter2" not in repr(line)
@@ -55,15 +55,15 @@ def test_each_mode_has_its_target(mode: Mode, first_s: float, is_slow: bool) -> 
     assert bool(lines) is is_slow
 
 
-def test_what_gave_no_text_or_was_a_warm_up_is_not_slow() -> None:
+def test_completions_without_text_and_warm_ups_are_not_slow() -> None:
     warm_up = make_slow()
     warm_up.request = make_request(is_warm_up=True)
-    silent = make_ended(until="generate", took_s={"generate": 9.0})
+    without_text = make_ended(until="generate", took_s={"generate": 9.0})
 
-    assert lines_of(SlowLog(FakeClock()), warm_up, silent) == []
+    assert lines_of(SlowLog(FakeClock()), warm_up, without_text) == []
 
 
-def test_many_at_once_are_a_few_lines_and_a_number() -> None:
+def test_many_slow_completions_are_a_few_lines_and_a_count() -> None:
     clock = FakeClock()
     log = SlowLog(clock)
 

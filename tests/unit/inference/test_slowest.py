@@ -13,7 +13,7 @@ from tests.fakes.journal import FakeJournal
 from tests.fakes.usage import make_record
 
 
-def _noted(*first_token_ms: float) -> tuple[FakeClock, SlowestRequests]:
+def _with_requests(*first_token_ms: float) -> tuple[FakeClock, SlowestRequests]:
     clock = FakeClock()
     slowest = SlowestRequests(clock)
     for each in first_token_ms:
@@ -21,37 +21,37 @@ def _noted(*first_token_ms: float) -> tuple[FakeClock, SlowestRequests]:
     return clock, slowest
 
 
-def test_what_kept_its_target_is_not_there() -> None:
-    _, slowest = _noted(99.0, 100.0)
+def test_requests_within_their_target_are_left_out() -> None:
+    _, slowest = _with_requests(99.0, 100.0)
 
     assert slowest.records() == []
 
 
-def test_the_slowest_by_its_own_target_is_first() -> None:
-    _, slowest = _noted(250.0, 400.0)
+def test_requests_are_sorted_by_their_ratio_to_the_target() -> None:
+    _, slowest = _with_requests(250.0, 400.0)
     slowest.add(make_slow(3_000.0, mode=Mode.CHAT))
 
     assert [record.first_token_ms for record in slowest.records()] == [400.0, 250.0, 3_000.0]
 
 
-def test_what_was_given_up_before_its_first_token_is_as_slow_as_it_waited() -> None:
-    _, slowest = _noted()
+def test_a_request_without_a_first_token_counts_with_its_total_time() -> None:
+    _, slowest = _with_requests()
 
     slowest.add(make_completion(first_token_ms=None, engine_ms=None, total_ms=900.0))
 
     assert [record.total_ms for record in slowest.records()] == [900.0]
 
 
-def test_nobody_is_named() -> None:
-    _, slowest = _noted(300.0)
+def test_records_contain_no_user_and_no_key() -> None:
+    _, slowest = _with_requests(300.0)
 
     (record,) = slowest.records()
 
     assert (record.user_id, record.key_id) == (None, "")
 
 
-def test_many_are_bounded_and_the_slowest_stay() -> None:
-    clock, slowest = _noted()
+def test_the_number_of_records_is_limited_and_the_slowest_are_kept() -> None:
+    clock, slowest = _with_requests()
 
     for slot in range(12):
         for number in range(200):
@@ -63,20 +63,20 @@ def test_many_are_bounded_and_the_slowest_stay() -> None:
     assert slowest.records()[0].first_token_ms == 150.0 + 199 + 11
 
 
-def test_after_an_hour_they_are_gone() -> None:
-    clock, slowest = _noted(300.0)
+def test_records_expire_after_an_hour() -> None:
+    clock, slowest = _with_requests(300.0)
 
     clock.pass_s(KEPT_S + 301)
 
     assert slowest.records() == []
 
 
-def test_the_journal_has_them_all_and_outcomes_too() -> None:
-    journal, (_, slowest) = FakeJournal(), _noted()
-    noting = SlowestRequestsJournal(journal, slowest)
+def test_all_records_are_passed_to_the_journal() -> None:
+    journal, (_, slowest) = FakeJournal(), _with_requests()
+    noting_journal = SlowestRequestsJournal(journal, slowest)
 
-    noting.append(make_slow(300.0))
-    noting.append(make_record(1))
+    noting_journal.append(make_slow(300.0))
+    noting_journal.append(make_record(1))
 
     assert len(journal.records) == 2
     assert decode_records(slowest.encode()) == slowest.records()

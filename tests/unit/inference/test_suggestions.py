@@ -1,4 +1,4 @@
-"""Reports of Tabby's agents about a suggestion become its outcome."""
+"""Events of Tabby clients about a suggestion become its outcomes."""
 
 import json
 from typing import Any
@@ -21,31 +21,31 @@ def make_gateway() -> FakeGateway:
     return FakeGateway(engine=FakeEngine(chunks_of("first\n", "second")))
 
 
-async def suggested(gateway: FakeGateway) -> str:
+async def complete(gateway: FakeGateway) -> str:
     """Return a completion's ID, as the agent knows it."""
     server = await ask(gateway, "/v1/completions", SEGMENTS)
     return str(json.loads(server.body)["id"])
 
 
-async def tell(
+async def send_event(
     gateway: FakeGateway, identifier: str, kind: str, *, query: str = "", **more: Any
 ) -> FakeServer:
     body = {"type": kind, "completion_id": identifier, "choice_index": 0, "view_id": "v", **more}
     key = more.pop("key", None)
-    asked = {"key": key} if key else {}
-    return await ask(gateway, f"/v1/events{query}", body, **asked)
+    credentials = {"key": key} if key else {}
+    return await ask(gateway, f"/v1/events{query}", body, **credentials)
 
 
 async def test_views_selections_and_dismissals_become_outcomes() -> None:
     gateway = make_gateway()
-    identifier = await suggested(gateway)
+    identifier = await complete(gateway)
 
-    await tell(gateway, identifier, "view")
-    await tell(gateway, identifier, "select", elapsed=386)
-    await tell(gateway, identifier, "dismiss", elapsed=45.4)
+    await send_event(gateway, identifier, "view")
+    await send_event(gateway, identifier, "select", elapsed=386)
+    await send_event(gateway, identifier, "dismiss", elapsed=45.4)
 
-    told = [(each.event, each.chars, each.after_ms) for each in gateway.journal.outcomes]
-    assert told == [("shown", 12, 0), ("accepted", 12, 386), ("rejected", 12, 45)]
+    outcomes = [(each.event, each.chars, each.after_ms) for each in gateway.journal.outcomes]
+    assert outcomes == [("shown", 12, 0), ("accepted", 12, 386), ("rejected", 12, 45)]
     (completion,) = gateway.journal.completions
     assert {each.request_id for each in gateway.journal.outcomes} == {completion.request_id}
     assert {each.user_id for each in gateway.journal.outcomes} == {completion.user_id}
@@ -54,10 +54,10 @@ async def test_views_selections_and_dismissals_become_outcomes() -> None:
 @pytest.mark.parametrize(
     ("query", "more"), [("?select_kind=line", {}), ("", {"select_kind": "line"})]
 )
-async def test_a_line_that_was_accepted_is_a_part(query: str, more: dict[str, str]) -> None:
+async def test_an_accepted_line_is_a_partial_acceptance(query: str, more: dict[str, str]) -> None:
     gateway = make_gateway()
 
-    await tell(gateway, await suggested(gateway), "select", query=query, **more)
+    await send_event(gateway, await complete(gateway), "select", query=query, **more)
 
     (outcome,) = gateway.journal.outcomes
     assert (outcome.event, outcome.chars) == ("partially_accepted", len("first"))
@@ -65,19 +65,19 @@ async def test_a_line_that_was_accepted_is_a_part(query: str, more: dict[str, st
 
 async def test_several_views_of_a_completion_count_once() -> None:
     gateway = make_gateway()
-    identifier = await suggested(gateway)
+    identifier = await complete(gateway)
 
     for _ in range(3):
-        await tell(gateway, identifier, "view")
+        await send_event(gateway, identifier, "view")
 
     assert len(gateway.journal.outcomes) == 1
 
 
 @pytest.mark.parametrize("identifier", ["", "cmpl-unknown", "agent-1", "x" * 1000])
-async def test_what_is_told_of_unknown_completions_is_dropped(identifier: str) -> None:
+async def test_events_of_unknown_completions_are_dropped(identifier: str) -> None:
     gateway = make_gateway()
 
-    server = await tell(gateway, identifier, "view")
+    server = await send_event(gateway, identifier, "view")
 
     assert (server.status, gateway.journal.outcomes) == (200, [])
 
@@ -85,23 +85,23 @@ async def test_what_is_told_of_unknown_completions_is_dropped(identifier: str) -
 async def test_other_events_are_dropped() -> None:
     gateway = make_gateway()
 
-    server = await tell(gateway, await suggested(gateway), "telemetry", elapsed=-1e300)
+    server = await send_event(gateway, await complete(gateway), "telemetry", elapsed=-1e300)
 
     assert (server.status, gateway.journal.outcomes) == (200, [])
 
 
-async def test_a_neighbour_reports_nothing_of_it() -> None:
+async def test_another_tenant_cannot_report_an_outcome() -> None:
     gateway = make_gateway()
-    identifier = await suggested(gateway)
+    identifier = await complete(gateway)
 
-    server = await tell(gateway, identifier, "select", key=NEIGHBOURS_KEY.text)
+    server = await send_event(gateway, identifier, "select", key=NEIGHBOURS_KEY.text)
 
     assert (server.status, gateway.journal.outcomes) == (200, [])
 
 
-async def test_a_colleague_reports_nothing_of_it() -> None:
+async def test_another_user_cannot_report_an_outcome() -> None:
     gateway = make_gateway()
-    identifier = await suggested(gateway)
+    identifier = await complete(gateway)
     colleague = make_principal(user_id=ALICE)
 
     request_id = RequestId(identifier.removeprefix("cmpl-"))
@@ -110,45 +110,45 @@ async def test_a_colleague_reports_nothing_of_it() -> None:
     assert gateway.journal.outcomes == []
 
 
-async def test_of_services_only_the_one_that_asked_reports() -> None:
+async def test_another_service_key_cannot_report_an_outcome() -> None:
     gateway = make_gateway()
-    asked, other = (make_principal(user_id=None, key_id=name) for name in ("one", "two"))
+    requester, other = (make_principal(user_id=None, key_id=name) for name in ("one", "two"))
     suggestions, request_id = gateway.plane.suggestions, RequestId("request")
-    suggestions.add(asked, request_id, "a\nb")
+    suggestions.add(requester, request_id, "a\nb")
 
     suggestions.report(other, request_id, OutcomeEvent.SHOWN, after_ms=0)
-    suggestions.report(asked, request_id, OutcomeEvent.ACCEPTED, after_ms=0)
+    suggestions.report(requester, request_id, OutcomeEvent.ACCEPTED, after_ms=0)
 
     assert [(each.event, each.chars, each.lines) for each in gateway.journal.outcomes] == [
         ("accepted", 3, 2)
     ]
 
 
-async def test_a_busy_neighbour_makes_nobody_forget() -> None:
+async def test_a_busy_tenant_does_not_evict_suggestions_of_others() -> None:
     gateway = make_gateway()
-    identifier = await suggested(gateway)
+    identifier = await complete(gateway)
     neighbour = make_principal(tenant_id=GLOBEX)
     for number in range(MAX_REMEMBERED + 1):
         gateway.plane.suggestions.add(neighbour, RequestId(str(number)), "x")
 
-    await tell(gateway, identifier, "view")
+    await send_event(gateway, identifier, "view")
 
     assert len(gateway.journal.outcomes) == 1
 
 
-async def test_what_is_remembered_is_bounded() -> None:
+async def test_the_number_of_remembered_suggestions_is_limited() -> None:
     gateway = make_gateway()
-    identifier = await suggested(gateway)
+    identifier = await complete(gateway)
     principal = make_principal()
     for number in range(MAX_REMEMBERED):
         gateway.plane.suggestions.add(principal, RequestId(str(number)), "x")
 
-    await tell(gateway, identifier, "view")
+    await send_event(gateway, identifier, "view")
 
     assert gateway.journal.outcomes == []
 
 
-async def test_a_stranger_tells_nothing() -> None:
+async def test_an_unauthenticated_event_is_rejected() -> None:
     server = await ask(FakeGateway(), "/v1/events", {"type": "view"}, key=None)
 
     assert server.status == 401

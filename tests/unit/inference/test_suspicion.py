@@ -29,31 +29,31 @@ SECRETS = [
 
 
 @pytest.mark.parametrize("regex", TOKENS, ids=lambda regex: regex.pattern[:40])
-def test_every_token_is_suspected(regex: re.Pattern[str]) -> None:
+def test_every_token_is_selected(regex: re.Pattern[str]) -> None:
     @slowly
     @given(st.from_regex(regex))
-    def is_suspected(line: str) -> None:
+    def is_selected(line: str) -> None:
         if len(line.splitlines()) == 1:
             assert find_suspect_lines(["", line, ""]) == [1]
 
-    is_suspected()
+    is_selected()
 
 
 @pytest.mark.parametrize("name", DENYLIST)
-def test_every_name_is_suspected(name: str) -> None:
+def test_every_secret_name_is_selected(name: str) -> None:
     @slowly
     @given(st.from_regex(re.compile(name, re.IGNORECASE)))
-    def is_suspected(line: str) -> None:
+    def is_selected(line: str) -> None:
         assert find_suspect_lines([f"{line} = 'hunter2x'"]) == [0]
 
-    is_suspected()
+    is_selected()
 
 
 @slowly
 @given(st.text(BASE64, min_size=1, max_size=60) | st.text(HEX, min_size=1, max_size=40))
 @example("0123456789abcdef")
 @example("abcdefghijkmnopqrstuvwxyz0123")
-def test_every_text_of_high_entropy_is_suspected(text: str) -> None:
+def test_every_text_of_high_entropy_is_selected(text: str) -> None:
     for line in (f"x = '{text}'", f'x = "{text}"'):
         if any(
             redact._is_random(text, plugin) for plugin in redact._ENTROPY if _is_of(text, plugin)
@@ -65,7 +65,7 @@ def _is_of(text: str, plugin: object) -> bool:
     return plugin is redact._ENTROPY[0] or set(text) <= set(HEX)
 
 
-def test_few_lines_of_ordinary_code_are_suspected() -> None:
+def test_few_lines_of_ordinary_code_are_selected() -> None:
     lines = inspect.getsource(ArgumentParser).splitlines()
 
     assert len(find_suspect_lines(lines)) < len(lines) / 20
@@ -76,13 +76,13 @@ def test_few_lines_of_ordinary_code_are_suspected() -> None:
     st.sampled_from([FileType.PYTHON, FileType.INI]),
 )
 @slowly
-def test_lines_lose_together_what_each_loses_alone(lines: list[str], kind: FileType) -> None:
+def test_redacting_lines_together_equals_redacting_each(lines: list[str], kind: FileType) -> None:
     assert redact_lines(lines, kind) == [redact_line(line, kind) for line in lines]
 
 
 @pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("before", ["", "İİİ", "ß", "\ud800"])
-def test_a_line_is_found_among_others_of_any_characters(secret: str, before: str) -> None:
+def test_a_line_is_found_among_others_with_any_characters(secret: str, before: str) -> None:
     lines = [f"{before}\n", "x = 1", f"{secret}", f"{before}"]
 
     assert [REDACTED in line for line in redact_lines(lines, FileType.PYTHON)] == [

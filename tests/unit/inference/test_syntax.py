@@ -1,4 +1,4 @@
-"""The check whether a completion breaks the file's syntax, in each language."""
+"""The check whether a completion breaks the syntax of the file, in each language."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -164,22 +164,24 @@ class CountingParser:
         return self.parse(text)
 
 
-def _is_sound(grammar: Grammar, place: str, completion: str) -> bool:
+def _is_valid(grammar: Grammar, place: str, completion: str) -> bool:
     prefix, suffix = CURSORS[grammar, place].text.split("|")
     syntax = SyntaxChecker(grammar, make_parser(grammar), prefix=prefix, suffix=suffix)
     return syntax.is_valid(completion)
 
 
 @pytest.mark.parametrize(("grammar", "place", "completion"), GOOD)
-def test_what_is_whole_or_may_be_finished_is_sound(
+def test_complete_or_unfinished_code_is_valid(
     grammar: Grammar, place: str, completion: str
 ) -> None:
-    assert _is_sound(grammar, place, completion)
+    assert _is_valid(grammar, place, completion)
 
 
 @pytest.mark.parametrize(("grammar", "place", "completion"), BAD)
-def test_what_breaks_the_file_is_not(grammar: Grammar, place: str, completion: str) -> None:
-    assert not _is_sound(grammar, place, completion)
+def test_code_that_breaks_the_file_is_invalid(
+    grammar: Grammar, place: str, completion: str
+) -> None:
+    assert not _is_valid(grammar, place, completion)
 
 
 METHOD: Final = """
@@ -199,14 +201,14 @@ def _in_big(completion: str) -> tuple[bool, CountingParser]:
     return syntax.is_valid(completion), parser
 
 
-def test_of_a_large_file_little_is_parsed_once() -> None:
+def test_a_small_part_of_a_large_file_is_parsed_once() -> None:
     is_valid, parser = _in_big("b = a + 1")
 
     assert is_valid
     assert (parser.num_calls, parser.num_bytes < 2_000) == (1, True)
 
 
-def test_a_broken_line_costs_a_few_parses() -> None:
+def test_an_invalid_line_needs_few_parses() -> None:
     is_valid, parser = _in_big("b = a) + 1")
 
     assert not is_valid
@@ -214,7 +216,7 @@ def test_a_broken_line_costs_a_few_parses() -> None:
     assert parser.num_bytes < 2_000
 
 
-def test_what_is_no_more_broken_than_it_was_is_parsed_twice() -> None:
+def test_a_file_that_is_not_more_broken_than_before_is_parsed_twice() -> None:
     parser = CountingParser(make_parser(Grammar.PYTHON))
     prefix = f"{METHOD}\ndef f(:\n    pass\n\n\ndef g(a):\n    return "
     syntax = SyntaxChecker(Grammar.PYTHON, parser, prefix=prefix, suffix="\n")
@@ -223,7 +225,7 @@ def test_what_is_no_more_broken_than_it_was_is_parsed_twice() -> None:
     assert parser.num_calls == 2
 
 
-def test_what_only_the_excerpt_has_broken_is_looked_at_in_a_larger_one() -> None:
+def test_an_error_caused_by_the_excerpt_is_checked_in_a_larger_one() -> None:
     words = "    Some words.\n" * 24
     suffix = f'\n    b: int,\n    c: int,\n) -> int:\n    """\n{words}    """\n    return b\n'
     syntax = SyntaxChecker(
@@ -234,7 +236,7 @@ def test_what_only_the_excerpt_has_broken_is_looked_at_in_a_larger_one() -> None
     assert not syntax.is_valid(": int,]")
 
 
-def test_a_file_that_was_broken_may_stay_so() -> None:
+def test_a_broken_file_may_stay_broken() -> None:
     prefix = "def f(:\n    pass\n\n\ndef g(a):\n    return "
     syntax = SyntaxChecker(Grammar.PYTHON, make_parser(Grammar.PYTHON), prefix=prefix, suffix="\n")
 
@@ -242,7 +244,7 @@ def test_a_file_that_was_broken_may_stay_so() -> None:
     assert not syntax.is_valid("a)) + 1 = [}")
 
 
-def test_a_docstring_is_prose() -> None:
+def test_a_docstring_is_not_parsed_as_code() -> None:
     prefix = 'def f(a):\n    """Says, if it\'s asked (and only then'
     syntax = SyntaxChecker(
         Grammar.PYTHON, make_parser(Grammar.PYTHON), prefix=prefix, suffix='\n    what.\n    """\n'
@@ -251,7 +253,7 @@ def test_a_docstring_is_prose() -> None:
     assert syntax.is_valid("), that it isn't:")
 
 
-def test_a_comment_is_prose() -> None:
+def test_a_comment_is_not_parsed_as_code() -> None:
     prefix = "/*\n * Says, if it's asked\n" + " * and so on\n" * 50 + " * (and"
     suffix = "\n" + " * and so on\n" * 50 + " */\nint a;\n"
     syntax = SyntaxChecker(Grammar.C, make_parser(Grammar.C), prefix=prefix, suffix=suffix)
@@ -259,14 +261,14 @@ def test_a_comment_is_prose() -> None:
     assert syntax.is_valid(" only then)) it isn't: {")
 
 
-def test_half_a_character_is_text_like_any_other() -> None:
+def test_half_a_surrogate_pair_is_accepted() -> None:
     syntax = SyntaxChecker(Grammar.PYTHON, make_parser(Grammar.PYTHON), prefix="a = ", suffix="")
 
     assert syntax.is_valid("'\ud83d'")
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_line_ends_of_both_kinds_are_read(newline: str) -> None:
+def test_line_breaks_of_both_kinds_are_accepted(newline: str) -> None:
     prefix, suffix = "def f(a):\n    if a:\n        b = ", "\n        return b\n    return a\n"
     syntax = SyntaxChecker(
         Grammar.PYTHON,
@@ -279,7 +281,7 @@ def test_line_ends_of_both_kinds_are_read(newline: str) -> None:
     assert not syntax.is_valid("[a))")
 
 
-def test_each_line_of_a_good_block_is_parsed_once() -> None:
+def test_each_line_of_a_valid_block_is_parsed_once() -> None:
     parser = CountingParser(make_parser(Grammar.PYTHON))
     syntax = SyntaxChecker(Grammar.PYTHON, parser, prefix="def f(a):\n    ", suffix="\n")
     gate = LineGate(
@@ -295,7 +297,7 @@ def test_each_line_of_a_good_block_is_parsed_once() -> None:
     assert parser.num_calls == num_lines
 
 
-def test_what_cannot_be_parsed_is_sound() -> None:
+def test_text_that_cannot_be_parsed_is_valid() -> None:
     deep = "- " * 300
     syntax = SyntaxChecker(Grammar.YAML, make_parser(Grammar.YAML), prefix=deep, suffix="\n")
 
@@ -303,7 +305,7 @@ def test_what_cannot_be_parsed_is_sound() -> None:
     assert not syntax.has_block_ended("a]: }", 0)
 
 
-def test_a_line_that_holds_the_parser_up_is_sound() -> None:
+def test_a_line_that_parses_too_slowly_is_valid() -> None:
     syntax = SyntaxChecker(
         Grammar.C, make_parser(Grammar.C), prefix=("a=>" * 160 + "\n") * 9, suffix="\n"
     )

@@ -1,4 +1,4 @@
-"""Texts are encoded line by line if that makes no difference."""
+"""Texts are encoded line by line if the tokens stay the same."""
 
 import inspect
 from argparse import ArgumentParser
@@ -25,22 +25,22 @@ def encode_by_line(tokens: Tokenizer, text: str) -> list[int]:
     return [token for ids in tokens.encode_each(tokens.split_lines(text)) for token in ids]
 
 
-def test_lines_give_the_same_tokens_as_the_whole() -> None:
+def test_lines_have_the_same_tokens_as_the_whole_text() -> None:
     assert len(TOKENS.split_lines(CODE)) > 100
     assert encode_by_line(TOKENS, CODE) == TOKENS.encode(CODE)
 
 
 @given(st.text(alphabet="ab1 .:;)\n\t\r'#é", max_size=60))
-def test_lines_of_any_text_give_the_same_tokens(text: str) -> None:
+def test_lines_of_any_text_have_the_same_tokens(text: str) -> None:
     assert encode_by_line(TOKENS, text) == TOKENS.encode(text)
 
 
-def test_half_of_a_surrogate_pair_is_cut_from_the_word_behind_it() -> None:
+def test_half_a_surrogate_pair_is_separated_from_the_next_word() -> None:
     assert TOKENS.split_word("x = '\ud800' + val") == ("x = '\ud800' +", " val")
 
 
 @given(st.text(alphabet="ab1 .:;)\t'#é漢", max_size=60), st.sampled_from(["val", " val", "x.val"]))
-def test_a_long_line_before_it_changes_no_word(before: str, word: str) -> None:
+def test_a_long_line_before_a_word_does_not_change_it(before: str, word: str) -> None:
     short, long = "read(), " * 2, "read(), " * 200
 
     kept, healed = TOKENS.split_word(f"{short}{before};{word}")
@@ -51,7 +51,7 @@ def test_a_long_line_before_it_changes_no_word(before: str, word: str) -> None:
     )
 
 
-def test_a_word_without_end_is_none_that_is_being_typed() -> None:
+def test_a_very_long_word_is_not_split_off() -> None:
     line = "a" * 500_000
 
     with cpu_guard():
@@ -59,7 +59,7 @@ def test_a_word_without_end_is_none_that_is_being_typed() -> None:
 
 
 @pytest.mark.parametrize("letters", ["😀", "a! ", "a"])
-def test_of_a_line_without_end_only_its_end_is_looked_at(letters: str) -> None:
+def test_only_the_end_of_a_very_long_line_is_tokenized(letters: str) -> None:
     line = letters * (500_000 // len(letters))
 
     with cpu_guard():
@@ -68,11 +68,11 @@ def test_of_a_line_without_end_only_its_end_is_looked_at(letters: str) -> None:
             assert TOKENS.split_word(f"{line}! val") == (f"{line}!", " val")
 
 
-def test_lines_are_the_text() -> None:
+def test_lines_make_up_the_text() -> None:
     assert "".join(TOKENS.split_lines(CODE)) == CODE
 
 
-# Qwen's and GPT-4's: punctuation includes the line break after it, so lines are split behind it.
+# Qwen's and GPT-4's: punctuation includes the line break after it, so lines are split after it.
 _QWEN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -95,7 +95,7 @@ def byte_level(pattern: str) -> HfTokenizer:
     return tokenizer
 
 
-def test_a_tokenizer_that_joins_a_colon_and_a_line_break_is_cut_behind_both() -> None:
+def test_a_tokenizer_that_joins_colon_and_line_break_is_split_after_both() -> None:
     tokens = Tokenizer(byte_level(_QWEN))
 
     lines = tokens.split_lines("if a:\n    b\n")
@@ -104,17 +104,17 @@ def test_a_tokenizer_that_joins_a_colon_and_a_line_break_is_cut_behind_both() ->
     assert encode_by_line(tokens, CODE) == tokens.encode(CODE)
 
 
-def unseamed() -> Tokenizer:
+def without_split_rule() -> Tokenizer:
     words = HfTokenizer(models.WordLevel({"[UNK]": 0, "▁word": 1, "word": 2}, unk_token="[UNK]"))
     words.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
     return Tokenizer(words)
 
 
-def test_a_tokenizer_that_marks_the_beginning_of_a_text_is_never_given_lines() -> None:
-    assert unseamed().split_lines("word\nword\n") == ["word\nword\n"]
+def test_a_tokenizer_that_marks_the_beginning_of_a_text_never_gets_lines() -> None:
+    assert without_split_rule().split_lines("word\nword\n") == ["word\nword\n"]
 
 
-def by_its_own_library() -> Tokenizer:
+def tokenizer_of_library() -> Tokenizer:
     """Return a tokenizer that splits in two steps, which only the model's own library handles."""
     tokenizer = HfTokenizer.from_file(str(DEMO_WEIGHTS / "tokenizer.json"))
     never = pre_tokenizers.Split("\0\0", "isolated")
@@ -122,12 +122,12 @@ def by_its_own_library() -> Tokenizer:
     return Tokenizer(tokenizer)
 
 
-BY_LIBRARY = by_its_own_library()
+BY_LIBRARY = tokenizer_of_library()
 KINDS = {
     "before": TOKENS,
     "after": Tokenizer(byte_level(_QWEN)),
     "library": BY_LIBRARY,
-    "unseamed": unseamed(),
+    "unseamed": without_split_rule(),
 }
 ALPHABETS = st.sampled_from(["ab1 .:;)\n\t'#", "a :\n", "a\n\r", "ab \né"])
 
@@ -143,21 +143,21 @@ def test_lines_encoded_together_have_the_tokens_of_each(kind: str, data: st.Data
     assert tokens.encode_lines(some) == tokens.encode_each(some)
 
 
-def test_a_texts_lines_are_encoded_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    pieces: list[str] = []
+def test_the_lines_of_a_text_are_encoded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[str] = []
     encode_each = BY_LIBRARY.encode_each
 
-    def noting(texts: list[str]) -> list[list[int]]:
-        pieces.extend(texts)
+    def record_and_encode(texts: list[str]) -> list[list[int]]:
+        encoded.extend(texts)
         return encode_each(texts)
 
-    monkeypatch.setattr(BY_LIBRARY, "encode_each", noting)
+    monkeypatch.setattr(BY_LIBRARY, "encode_each", record_and_encode)
 
     BY_LIBRARY.encode_lines(BY_LIBRARY.split_lines(CODE))
 
-    assert pieces == [CODE]
+    assert encoded == [CODE]
 
 
-def test_a_folder_without_a_tokenizer_is_named() -> None:
+def test_a_missing_tokenizer_is_named() -> None:
     with pytest.raises(BadSetting, match="/nonexistent-folder"):
         load_tokenizer("/nonexistent-folder")

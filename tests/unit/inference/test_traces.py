@@ -18,85 +18,85 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 def spans_of(
-    account: RequestTrace, *, share: float = 1.0, trusts_clients: bool = False
+    trace: RequestTrace, *, share: float = 1.0, trusts_clients: bool = False
 ) -> list[ReadableSpan]:
     exporter = InMemorySpanExporter()
     sampler = ParentBased(root=TraceIdRatioBased(share))
     processor = SimpleSpanProcessor(exporter)
     SpanRecorder(sampler, Resource({}), processor, trusts_clients=trusts_clients).on_completed(
-        account
+        trace
     )
     return list(exporter.get_finished_spans())
 
 
-def of(spans: list[ReadableSpan], name: str) -> ReadableSpan:
+def find_span(spans: list[ReadableSpan], name: str) -> ReadableSpan:
     (span,) = (span for span in spans if span.name == name)
     return span
 
 
-def test_a_completion_is_nine_spans_in_one() -> None:
+def test_a_completion_has_a_span_for_each_of_nine_stages() -> None:
     spans = spans_of(make_ended())
 
-    whole = of(spans, "completion")
+    whole = find_span(spans, "completion")
     assert [span.name for span in spans] == [*STAGES, "completion"]
     assert all(span.parent == whole.context for span in spans if span is not whole)
     assert len({span.context.span_id for span in spans if span.context}) == 10
 
 
-def test_its_trace_has_the_id_of_the_request() -> None:
-    account = make_ended()
+def test_the_trace_id_is_the_request_id() -> None:
+    trace = make_ended()
 
-    span = of(spans_of(account), "completion")
+    span = find_span(spans_of(trace), "completion")
 
     assert span.context is not None
-    assert f"{span.context.trace_id:032x}" == account.arrival.request_id.replace("-", "")
+    assert f"{span.context.trace_id:032x}" == trace.arrival.request_id.replace("-", "")
 
 
-def test_spans_lie_where_the_stages_were() -> None:
-    account = make_ended(took_s={"generate": 0.25})
-    began_ns = account.arrival.occurred_at_ms * 1_000_000
+def test_spans_have_the_times_of_the_stages() -> None:
+    trace = make_ended(took_s={"generate": 0.25})
+    began_ns = trace.arrival.occurred_at_ms * 1_000_000
 
-    span = of(spans_of(account), "generate")
+    span = find_span(spans_of(trace), "generate")
 
     assert span.start_time == began_ns + 5_000_000
     assert span.end_time == began_ns + 255_000_000
 
 
-def test_ids_and_counts_are_told() -> None:
-    account = make_ended(prompt_tokens=100, cached_tokens=90, finish_reason=FinishReason.LENGTH)
+def test_spans_contain_ids_and_counts() -> None:
+    trace = make_ended(prompt_tokens=100, cached_tokens=90, finish_reason=FinishReason.LENGTH)
 
-    attributes = of(spans_of(account), "completion").attributes or {}
+    attributes = find_span(spans_of(trace), "completion").attributes or {}
 
-    assert attributes["caret.request_id"] == account.arrival.request_id
+    assert attributes["caret.request_id"] == trace.arrival.request_id
     assert attributes["caret.finish"] == "length"
     assert (attributes["caret.prompt_tokens"], attributes["caret.cached_tokens"]) == (100, 90)
     assert "caret.error_code" not in attributes
 
 
-def test_an_error_is_the_span_s_status_by_its_code() -> None:
-    account = make_ended(
+def test_an_error_code_is_the_status_of_the_span() -> None:
+    trace = make_ended(
         until="generate", finish_reason=FinishReason.ERROR, error_code="engine_disconnected"
     )
 
-    spans = spans_of(account)
+    spans = spans_of(trace)
 
-    status = of(spans, "completion").status
+    status = find_span(spans, "completion").status
     assert (status.status_code, status.description) == (StatusCode.ERROR, "engine_disconnected")
-    assert of(spans, "generate").attributes == {"caret.ended_here": True}
+    assert find_span(spans, "generate").attributes == {"caret.ended_here": True}
 
 
-def test_nothing_of_the_text_is_told() -> None:
-    account = make_ended()
-    account.request = make_request(prefix="hunter2", suffix="hunter2", path="hunter2.py")
+def test_spans_contain_no_text() -> None:
+    trace = make_ended()
+    trace.request = make_request(prefix="hunter2", suffix="hunter2", path="hunter2.py")
 
-    assert "hunter2" not in "".join(span.to_json() for span in spans_of(account))
+    assert "hunter2" not in "".join(span.to_json() for span in spans_of(trace))
 
 
-def test_a_client_s_trace_goes_on() -> None:
-    account = make_ended()
-    account.arrival = make_arrival(trace_parent=PARENT)
+def test_the_trace_of_a_client_is_continued() -> None:
+    trace = make_ended()
+    trace.arrival = make_arrival(trace_parent=PARENT)
 
-    span = of(spans_of(account), "completion")
+    span = find_span(spans_of(trace), "completion")
 
     assert span.context is not None
     assert span.parent is not None
@@ -106,19 +106,19 @@ def test_a_client_s_trace_goes_on() -> None:
 
 @pytest.mark.parametrize(("share", "is_traced"), [(0.0, False), (1.0, True)])
 @pytest.mark.parametrize("flag", ["00", "01"])
-def test_a_client_does_not_decide_what_is_traced(flag: str, share: float, is_traced: bool) -> None:
-    account = make_ended()
-    account.arrival = make_arrival(trace_parent=PARENT[:-2] + flag)
+def test_a_client_does_not_decide_about_sampling(flag: str, share: float, is_traced: bool) -> None:
+    trace = make_ended()
+    trace.arrival = make_arrival(trace_parent=PARENT[:-2] + flag)
 
-    assert bool(spans_of(account, share=share)) is is_traced
+    assert bool(spans_of(trace, share=share)) is is_traced
 
 
 @pytest.mark.parametrize(("flag", "is_traced"), [("00", False), ("01", True)])
-def test_a_client_that_is_trusted_decides_what_is_traced(flag: str, is_traced: bool) -> None:
-    account = make_ended()
-    account.arrival = make_arrival(trace_parent=PARENT[:-2] + flag)
+def test_a_trusted_client_decides_about_sampling(flag: str, is_traced: bool) -> None:
+    trace = make_ended()
+    trace.arrival = make_arrival(trace_parent=PARENT[:-2] + flag)
 
-    spans = spans_of(account, share=0.0 if is_traced else 1.0, trusts_clients=True)
+    spans = spans_of(trace, share=0.0 if is_traced else 1.0, trusts_clients=True)
 
     assert bool(spans) is is_traced
 
@@ -135,16 +135,16 @@ def test_a_client_that_is_trusted_decides_what_is_traced(flag: str, is_traced: b
         "00-0af7651916cd43dd8448eb211c80319c-" + "0" * 16 + "-01",
     ],
 )
-def test_what_is_no_trace_parent_is_none(header: str | None) -> None:
+def test_an_invalid_trace_parent_is_ignored(header: str | None) -> None:
     assert parse_trace_parent(header) is None
 
 
-def test_a_share_of_the_requests_is_that_share() -> None:
+def test_the_sampled_share_is_the_configured_one() -> None:
     """IDs are not entirely random: two of the bits that samplers use are constant."""
-    account, sampled = make_ended(), 0
+    trace, sampled = make_ended(), 0
 
     for _ in range(2_000):
-        account.arrival = make_arrival(request_id=new_request_id())
-        sampled += bool(spans_of(account, share=0.25))
+        trace.arrival = make_arrival(request_id=new_request_id())
+        sampled += bool(spans_of(trace, share=0.25))
 
     assert 400 < sampled < 600

@@ -12,21 +12,21 @@ from tests.fakes.stream_client import Editor, open_editor
 from tests.fakes.tenants import ACME, ADA
 
 
-async def tell(editor: Editor, chars: Any) -> list[str]:
+async def send_typed(editor: Editor, chars: Any) -> list[str]:
     """Return the codes of the rejections so far."""
     await editor.connection.on_frame(json.dumps({"type": "typed", "chars": chars}))
     return [frame.code for frame in editor.frames if isinstance(frame, ErrorFrame)]
 
 
-async def test_each_language_is_a_record_of_the_user() -> None:
+async def test_each_language_is_recorded_for_the_user() -> None:
     async with open_editor() as editor:
-        refused = await tell(editor, {"Python": 120, "": 4, "go": 0})
+        errors = await send_typed(editor, {"Python": 120, "": 4, "go": 0})
 
     records = [each for each in editor.journal.records if isinstance(each, TypingRecord)]
     assert [(each.language, each.chars) for each in records] == [("python", 120), ("", 4)]
     assert {(each.tenant_id, each.user_id) for each in records} == {(ACME, ADA)}
     assert len({each.typed_id for each in records}) == 2
-    assert refused == []
+    assert errors == []
 
 
 @pytest.mark.parametrize(
@@ -42,19 +42,19 @@ async def test_each_language_is_a_record_of_the_user() -> None:
         (None, "invalid_field"),
     ],
 )
-async def test_what_cannot_be_is_refused(chars: Any, code: str) -> None:
+async def test_invalid_counts_are_rejected(chars: Any, code: str) -> None:
     async with open_editor() as editor:
-        assert await tell(editor, chars) == [code]
+        assert await send_typed(editor, chars) == [code]
 
     assert editor.journal.records == []
     assert not any("klingon" in str(frame) for frame in editor.frames)
 
 
-async def test_who_tells_too_often_is_asked_to_wait() -> None:
+async def test_frequent_reports_are_rejected_with_retry_after() -> None:
     async with open_editor() as editor:
-        await tell(editor, {"python": 1})
+        await send_typed(editor, {"python": 1})
 
-        assert await tell(editor, {"python": 1}) == ["too_many_requests"]
+        assert await send_typed(editor, {"python": 1}) == ["too_many_requests"]
 
     (error,) = (frame for frame in editor.frames if isinstance(frame, ErrorFrame))
     assert error.retry_after_s == pytest.approx(10)

@@ -1,4 +1,4 @@
-"""Constructs that a text has begun and not finished."""
+"""Constructs that a text has begun but not finished."""
 
 import subprocess
 import sys
@@ -28,14 +28,14 @@ LONG: Final = (
 
 
 @pytest.mark.parametrize(("grammar", "text", "finish"), TEXTS)
-def test_blocks_are_finished_by_their_words_and_tags(
+def test_blocks_are_closed_by_their_keywords_and_tags(
     grammar: Grammar, text: str, finish: str
 ) -> None:
     assert next(iter(closing_candidates(grammar, text)), "") == finish
 
 
 @pytest.mark.parametrize(("grammar", "text"), LONG)
-def test_a_long_line_takes_no_more_than_its_share(grammar: Grammar, text: str) -> None:
+def test_a_long_line_takes_linear_time(grammar: Grammar, text: str) -> None:
     code = f"""
 from caret.foundation.parsing.grammars import Grammar
 from inference.filtering.open_constructs import closing_candidates

@@ -1,4 +1,4 @@
-"""The vLLM adapter, against a small server with every kind of engine fault."""
+"""The vLLM adapter, against a small server that has every kind of engine fault."""
 
 import asyncio
 import json
@@ -45,11 +45,11 @@ class Server:
         self.url = ""
         self.bodies: list[dict[str, Any]] = []
         self.transports: list[asyncio.BaseTransport | None] = []
-        self.was_left = asyncio.Event()
+        self.has_client_left = asyncio.Event()
         self.step = asyncio.Semaphore(0)  # `_stepwise` waits for it before each part
         self.num_open = 0
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def respond(self, request: web.Request) -> web.StreamResponse:
         self.bodies.append(await request.json())
         self.transports.append(request.transport)
         if self.behaviour is None:
@@ -60,7 +60,7 @@ class Server:
         try:
             await self.behaviour(self, response.write)
         except asyncio.CancelledError:
-            self.was_left.set()
+            self.has_client_left.set()
             raise
         finally:
             self.num_open -= 1
@@ -78,7 +78,7 @@ async def _serving(
 ) -> AsyncIterator[tuple[Server, VllmEngine]]:
     server = Server(behaviour, status=status)
     application = web.Application()
-    application.router.add_post("/v1/completions", server.answer)
+    application.router.add_post("/v1/completions", server.respond)
     # As engines do: a disconnect cancels the request.
     runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
@@ -104,44 +104,44 @@ async def _failure(behaviour: Behaviour | None, *, status: int = 200) -> EngineE
     return failed.value
 
 
-def _saying(*parts: bytes) -> Behaviour:
-    async def say(_server: Server, write: Write) -> None:
+def _responding(*parts: bytes) -> Behaviour:
+    async def respond(_server: Server, write: Write) -> None:
         for part in parts:
             await write(part)
 
-    return say
+    return respond
 
 
 def _hanging(*parts: bytes) -> Behaviour:
-    async def say(_server: Server, write: Write) -> None:
+    async def respond(_server: Server, write: Write) -> None:
         for part in parts:
             await write(part)
         await asyncio.Event().wait()
 
-    return say
+    return respond
 
 
 def _stepwise(*parts: bytes) -> Behaviour:
-    async def say(server: Server, write: Write) -> None:
+    async def respond(server: Server, write: Write) -> None:
         for part in parts:
             await server.step.acquire()
             await write(part)
 
-    return say
+    return respond
 
 
 PARTS = (event("a"), event("b", "stop", generated=2), USAGE, DONE)
-GOOD = _saying(*PARTS)
+COMPLETE = _responding(*PARTS)
 
 
 @pytest.mark.parametrize(
-    ("told", "generated", "cached"), [(2**70, 8, 3), (-5, 0, 0), (9, 8, 3), (2, 2, 2)]
+    ("reported", "generated", "cached"), [(2**70, 8, 3), (-5, 0, 0), (9, 8, 3), (2, 2, 2)]
 )
-async def test_no_count_goes_beyond_what_was_asked_for(
-    told: int, generated: int, cached: int
+async def test_counts_are_limited_to_the_request(
+    reported: int, generated: int, cached: int
 ) -> None:
-    usage = USAGE.replace(b'_tokens":2', b'_tokens":%d' % told)
-    async with _serving(_saying(event("a", "stop"), usage, DONE)) as (server, engine):
+    usage = USAGE.replace(b'_tokens":2', b'_tokens":%d' % reported)
+    async with _serving(_responding(event("a", "stop"), usage, DONE)) as (server, engine):
         chunks = await _collect(server, engine)
 
     assert (chunks[-1].generated_tokens, chunks[-1].cached_tokens) == (generated, cached)
@@ -163,15 +163,15 @@ async def test_a_stream_is_text_then_a_stop_then_the_cached_tokens() -> None:
     ]
 
 
-async def test_what_has_come_by_the_time_that_it_is_asked_for_is_one_chunk() -> None:
-    async with _serving(_saying(b"".join(PARTS))) as (server, engine):
+async def test_events_that_arrived_together_are_one_chunk() -> None:
+    async with _serving(_responding(b"".join(PARTS))) as (server, engine):
         chunks = await _collect(server, engine)
 
     assert chunks == [EngineChunk("ab", 2, EngineStop.STOP, cached_tokens=2)]
 
 
-async def test_text_that_came_with_a_failure_is_told_before_it() -> None:
-    async with _serving(_saying(event("a") + b"data: nonsense\n\n")) as (server, engine):  # noqa: SIM117  # the address is known inside
+async def test_text_before_an_error_is_returned_first() -> None:
+    async with _serving(_responding(event("a") + b"data: nonsense\n\n")) as (server, engine):  # noqa: SIM117  # the address is known inside
         async with engine.complete(make_engine_request(server.url)) as chunks:
             first = await anext(aiter(chunks))
             with pytest.raises(EngineError):
@@ -180,15 +180,15 @@ async def test_text_that_came_with_a_failure_is_told_before_it() -> None:
     assert first == EngineChunk("a", 1, None)
 
 
-async def test_the_length_is_a_reason_of_its_own() -> None:
-    async with _serving(_saying(event("a", "length"), DONE)) as (server, engine):
+async def test_reaching_the_maximum_length_has_its_own_stop_reason() -> None:
+    async with _serving(_responding(event("a", "length"), DONE)) as (server, engine):
         chunks = await _collect(server, engine)
 
     assert chunks[-1].stop is EngineStop.LENGTH
 
 
-async def test_the_engine_gets_these_fields_and_no_others() -> None:
-    async with _serving(GOOD) as (server, engine):
+async def test_the_engine_gets_exactly_these_fields() -> None:
+    async with _serving(COMPLETE) as (server, engine):
         await _collect(server, engine, stop=("\n",), priority=2, max_tokens=9)
 
     assert server.bodies == [
@@ -207,25 +207,28 @@ async def test_the_engine_gets_these_fields_and_no_others() -> None:
     ]
 
 
-async def test_the_connection_is_kept_for_the_next_request() -> None:
-    async with _serving(GOOD) as (server, engine):
+async def test_the_connection_is_reused_for_the_next_request() -> None:
+    async with _serving(COMPLETE) as (server, engine):
         await _collect(server, engine)
         await _collect(server, engine)
 
     assert server.transports[0] is server.transports[1]
 
 
-async def test_a_character_that_comes_in_two_pieces_is_whole() -> None:
+async def test_a_character_split_over_two_packets_is_joined() -> None:
     data = event("世").replace(b"\\u4e16", "世".encode())
-    async with _serving(_saying(data[:45], data[45:], event("", "stop"), DONE)) as (server, engine):
+    async with _serving(_responding(data[:45], data[45:], event("", "stop"), DONE)) as (
+        server,
+        engine,
+    ):
         chunks = await _collect(server, engine)
 
     assert "".join(chunk.text for chunk in chunks) == "世"
 
 
-async def test_comments_and_blank_lines_are_passed_over() -> None:
+async def test_comments_and_blank_lines_are_skipped() -> None:
     parts = (b": ping\n\n", event("a", "stop"), b"\n", b"event: x\n", DONE)
-    async with _serving(_saying(*parts)) as (server, engine):
+    async with _serving(_responding(*parts)) as (server, engine):
         chunks = await _collect(server, engine)
 
     assert "".join(chunk.text for chunk in chunks) == "a"
@@ -245,7 +248,7 @@ async def test_comments_and_blank_lines_are_passed_over() -> None:
         (502, "engine_disconnected", 502),  # a router whose engine has gone
     ],
 )
-async def test_an_answer_other_than_200_is_a_refusal(
+async def test_an_error_status_is_mapped_to_an_error_code(
     status: int, code: str, http_status: int
 ) -> None:
     error = await _failure(None, status=status)
@@ -262,43 +265,49 @@ async def _drop_after_text(server: Server, write: Write) -> None:
 
 FAILURES: dict[str, tuple[Behaviour, str]] = {
     "an error event": (
-        _saying(b'data: {"error":{"message":"x","code":400}}\n\n'),
+        _responding(b'data: {"error":{"message":"x","code":400}}\n\n'),
         "prompt_refused",
     ),
     "a full queue, noticed late": (
-        _saying(b'data: {"error":{"message":"x","code":503}}\n\n'),
+        _responding(b'data: {"error":{"message":"x","code":503}}\n\n'),
         "engine_busy",
     ),
     "an error in mid-stream": (
-        _saying(event("a"), b'data: {"error":"x"}\n\n', DONE),
+        _responding(event("a"), b'data: {"error":"x"}\n\n', DONE),
         "engine_refused",
     ),
-    "no JSON": (_saying(b"data: nonsense\n\n"), "engine_invalid_response"),
-    "another shape": (_saying(b'data: {"choices":"many"}\n\n'), "engine_invalid_response"),
-    "broken text": (_saying(b'data: {"choices":[{"text":"\xff"}]}\n\n'), "engine_invalid_response"),
-    "brackets": (_saying(b'data: {"x":' + b"[" * 50_000 + b"\n\n"), "engine_invalid_response"),
-    "a line of 1 MB": (_saying(b"data: " + b"x" * 1_000_000 + b"\n\n"), "engine_invalid_response"),
-    "an end at once": (_saying(), "engine_disconnected"),
-    "no reason": (_saying(event("a")), "engine_disconnected"),
-    "no reason, but an end": (_saying(event("a"), USAGE, DONE), "engine_disconnected"),
-    "an abort": (_saying(event("a"), event("", "abort"), DONE), "engine_disconnected"),
+    "no JSON": (_responding(b"data: nonsense\n\n"), "engine_invalid_response"),
+    "another shape": (_responding(b'data: {"choices":"many"}\n\n'), "engine_invalid_response"),
+    "broken text": (
+        _responding(b'data: {"choices":[{"text":"\xff"}]}\n\n'),
+        "engine_invalid_response",
+    ),
+    "brackets": (_responding(b'data: {"x":' + b"[" * 50_000 + b"\n\n"), "engine_invalid_response"),
+    "a line of 1 MB": (
+        _responding(b"data: " + b"x" * 1_000_000 + b"\n\n"),
+        "engine_invalid_response",
+    ),
+    "an end at once": (_responding(), "engine_disconnected"),
+    "no reason": (_responding(event("a")), "engine_disconnected"),
+    "no reason, but an end": (_responding(event("a"), USAGE, DONE), "engine_disconnected"),
+    "an abort": (_responding(event("a"), event("", "abort"), DONE), "engine_disconnected"),
     "a dropped connection": (_drop_after_text, "engine_disconnected"),
     "silence in mid-stream": (_hanging(event("a")), "engine_disconnected"),
 }
 
 
-@pytest.mark.parametrize("what", FAILURES)
-async def test_a_stream_that_goes_wrong_fails_by_a_code(what: str) -> None:
-    behaviour, code = FAILURES[what]
+@pytest.mark.parametrize("name", FAILURES)
+async def test_a_faulty_stream_fails_with_an_error_code(name: str) -> None:
+    behaviour, code = FAILURES[name]
 
     error = await _failure(behaviour)
 
     assert error.code == code
 
 
-@pytest.mark.parametrize("what", FAILURES)
-async def test_a_stream_that_went_wrong_leaves_no_connection(what: str) -> None:
-    behaviour, _ = FAILURES[what]
+@pytest.mark.parametrize("name", FAILURES)
+async def test_a_faulty_stream_leaves_no_connection(name: str) -> None:
+    behaviour, _ = FAILURES[name]
     async with _serving(behaviour) as (server, engine):
         with pytest.raises(EngineError):
             await _collect(server, engine)
@@ -306,7 +315,7 @@ async def test_a_stream_that_went_wrong_leaves_no_connection(what: str) -> None:
         await until(lambda: server.num_open == 0)
 
 
-async def test_an_engine_that_never_answers_is_unavailable() -> None:
+async def test_an_engine_that_never_responds_is_unavailable() -> None:
     async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
@@ -322,7 +331,7 @@ async def test_an_engine_that_never_answers_is_unavailable() -> None:
     assert (failed.value.code, failed.value.http_status) == ("engine_unavailable", 503)
 
 
-async def test_an_engine_that_nobody_runs_is_unavailable() -> None:
+async def test_an_engine_that_does_not_run_is_unavailable() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -335,8 +344,8 @@ async def test_an_engine_that_nobody_runs_is_unavailable() -> None:
     assert failed.value.code == "engine_unavailable"
 
 
-async def test_an_idle_connection_that_the_engine_closed_is_no_failure() -> None:
-    async with _serving(GOOD) as (server, engine):
+async def test_an_idle_connection_closed_by_the_engine_is_no_error() -> None:
+    async with _serving(COMPLETE) as (server, engine):
         await _collect(server, engine)
         server.drop()
 
@@ -345,13 +354,13 @@ async def test_an_idle_connection_that_the_engine_closed_is_no_failure() -> None
     assert "".join(chunk.text for chunk in chunks) == "ab"
 
 
-async def test_a_message_never_quotes_the_engine() -> None:
+async def test_an_error_message_never_quotes_the_engine() -> None:
     error = await _failure(None, status=400)
 
     assert "customer" not in f"{error} {error.message}"
 
 
-# The twins: the client has disconnected.
+# The same when the client has disconnected.
 
 
 async def test_leaving_the_context_closes_the_connection_at_once() -> None:
@@ -360,7 +369,7 @@ async def test_leaving_the_context_closes_the_connection_at_once() -> None:
             await anext(aiter(chunks))
 
         async with asyncio.timeout(STALL_S / 2):
-            await server.was_left.wait()
+            await server.has_client_left.wait()
 
 
 async def test_leaving_before_the_first_text_closes_the_connection() -> None:
@@ -369,23 +378,23 @@ async def test_leaving_before_the_first_text_closes_the_connection() -> None:
             pass
 
         async with asyncio.timeout(STALL_S / 2):
-            await server.was_left.wait()
+            await server.has_client_left.wait()
 
 
 async def test_a_cancelled_reader_closes_the_connection() -> None:
     async with _serving(_hanging(event("a"))) as (server, engine):
-        reading = asyncio.create_task(_collect(server, engine))
+        task = asyncio.create_task(_collect(server, engine))
         await until(lambda: server.num_open == 1)
 
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
         async with asyncio.timeout(STALL_S / 2):
-            await server.was_left.wait()
-    assert reading.cancelled()
+            await server.has_client_left.wait()
+    assert task.cancelled()
 
 
-async def test_nothing_more_comes_of_an_answer_that_was_left() -> None:
+async def test_an_abandoned_response_yields_no_more_chunks() -> None:
     async with _serving(_hanging(event("a"))) as (server, engine):
         async with engine.complete(make_engine_request(server.url)) as chunks:
             await anext(aiter(chunks))

@@ -1,4 +1,4 @@
-"""Warm-ups: permission, priority and cleanup."""
+"""Warm-ups: their conditions, priority and cleanup."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -39,7 +39,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "PAUSE_S", 0.0)  # the pause itself, not our code
 
 
-class Warming:
+class FakePipeline:
     """Stands in for the pipeline."""
 
     def __init__(self, *, errors: Sequence[Exception] = ()) -> None:
@@ -56,8 +56,8 @@ class Warming:
 
 
 @asynccontextmanager
-async def _running(warmer: Warmer, warming: Any) -> AsyncIterator[None]:
-    running = asyncio.create_task(warmer.run(warming))
+async def _running(warmer: Warmer, pipeline: Any) -> AsyncIterator[None]:
+    running = asyncio.create_task(warmer.run(pipeline))
     try:
         yield
     finally:
@@ -65,35 +65,35 @@ async def _running(warmer: Warmer, warming: Any) -> AsyncIterator[None]:
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def _ended(warmer: Warmer, count: int = 1) -> dict[str, int]:
+async def _wait_for_end(warmer: Warmer, count: int = 1) -> dict[str, int]:
     await until(lambda: warmer.num_ended.total() >= count)
     return dict(warmer.num_ended)
 
 
-async def test_a_file_that_is_opened_is_warmed() -> None:
-    warmer, warming = Warmer(FakeClock()), Warming()
+async def test_an_opened_file_is_warmed_up() -> None:
+    warmer, pipeline = Warmer(FakeClock()), FakePipeline()
 
-    async with _running(warmer, warming):
+    async with _running(warmer, pipeline):
         warmer.on_file_opened(ACME, make_arrival(path="a.py"))
-        ended = await _ended(warmer)
+        ended = await _wait_for_end(warmer)
 
     assert ended == {"warmed": 1}
-    assert [arrival.draft.path for arrival in warming.arrivals] == ["a.py"]
+    assert [arrival.draft.path for arrival in pipeline.arrivals] == ["a.py"]
 
 
-async def test_the_newest_of_a_tenant_displaces_its_oldest() -> None:
-    warmer, warming = Warmer(FakeClock()), Warming()
+async def test_the_newest_warm_up_of_a_tenant_evicts_its_oldest() -> None:
+    warmer, pipeline = Warmer(FakeClock()), FakePipeline()
     for number in range(MAX_OF_TENANT + 1):
         warmer.on_file_opened(ACME, make_arrival(path=f"{number}.py"))
 
-    async with _running(warmer, warming):
-        ended = await _ended(warmer, MAX_OF_TENANT + 1)
+    async with _running(warmer, pipeline):
+        ended = await _wait_for_end(warmer, MAX_OF_TENANT + 1)
 
     assert ended == {"evicted": 1, "warmed": MAX_OF_TENANT}
-    assert "0.py" not in [arrival.draft.path for arrival in warming.arrivals]
+    assert "0.py" not in [arrival.draft.path for arrival in pipeline.arrivals]
 
 
-def test_one_tenant_leaves_room_for_another() -> None:
+def test_a_tenant_leaves_room_for_others() -> None:
     warmer = Warmer(FakeClock())
     for _ in range(MAX_WAITING):
         warmer.on_file_opened(ACME, make_arrival())
@@ -103,7 +103,7 @@ def test_one_tenant_leaves_room_for_another() -> None:
     assert warmer.num_waiting == MAX_OF_TENANT + 1
 
 
-def test_what_waits_is_bounded_in_all() -> None:
+def test_the_number_of_waiting_warm_ups_is_limited() -> None:
     warmer = Warmer(FakeClock())
     for number in range(MAX_WAITING + 3):
         warmer.on_file_opened(TenantId(str(number)), make_arrival())
@@ -112,57 +112,57 @@ def test_what_waits_is_bounded_in_all() -> None:
     assert warmer.num_ended == {"full": 3}
 
 
-async def test_few_run_at_once() -> None:
-    warmer, warming = Warmer(FakeClock()), Warming()
-    warming.hangs = True
+async def test_few_warm_ups_run_concurrently() -> None:
+    warmer, pipeline = Warmer(FakeClock()), FakePipeline()
+    pipeline.hangs = True
 
-    async with _running(warmer, warming):
+    async with _running(warmer, pipeline):
         for number in range(4):
             warmer.on_file_opened(TenantId(str(number)), make_arrival())
-        await until(lambda: len(warming.arrivals) >= MAX_AT_ONCE)
+        await until(lambda: len(pipeline.arrivals) >= MAX_AT_ONCE)
         await asyncio.sleep(0.01)
 
-        assert len(warming.arrivals) == MAX_AT_ONCE
+        assert len(pipeline.arrivals) == MAX_AT_ONCE
 
 
-async def test_a_neighbours_wish_goes_before_a_tenants_second() -> None:
-    warmer, warming = Warmer(FakeClock()), Warming()
-    warming.hangs = True
+async def test_the_first_warm_up_of_a_tenant_precedes_the_second_of_another() -> None:
+    warmer, pipeline = Warmer(FakeClock()), FakePipeline()
+    pipeline.hangs = True
     for tenant_id, path in ((ACME, "1.py"), (ACME, "2.py"), (GLOBEX, "3.py")):
         warmer.on_file_opened(tenant_id, make_arrival(path=path))
 
-    async with _running(warmer, warming):
-        await until(lambda: len(warming.arrivals) >= MAX_AT_ONCE)
+    async with _running(warmer, pipeline):
+        await until(lambda: len(pipeline.arrivals) >= MAX_AT_ONCE)
 
-    assert [arrival.draft.path for arrival in warming.arrivals] == ["1.py", "3.py"]
+    assert [arrival.draft.path for arrival in pipeline.arrivals] == ["1.py", "3.py"]
 
 
-async def test_alone_a_tenant_has_all_that_run_at_once() -> None:
-    warmer, warming = Warmer(FakeClock()), Warming()
-    warming.hangs = True
+async def test_a_single_tenant_may_use_all_slots() -> None:
+    warmer, pipeline = Warmer(FakeClock()), FakePipeline()
+    pipeline.hangs = True
 
-    async with _running(warmer, warming):
+    async with _running(warmer, pipeline):
         for _ in range(MAX_AT_ONCE):
             warmer.on_file_opened(ACME, make_arrival())
-        await until(lambda: len(warming.arrivals) == MAX_AT_ONCE)
+        await until(lambda: len(pipeline.arrivals) == MAX_AT_ONCE)
 
 
-async def test_a_second_that_hangs_makes_way_for_a_neighbour() -> None:
-    warmer, warming = Warmer(FakeClock()), Warming()
-    warming.hangs = True
+async def test_a_second_warm_up_is_cancelled_for_another_tenant() -> None:
+    warmer, pipeline = Warmer(FakeClock()), FakePipeline()
+    pipeline.hangs = True
 
-    async with _running(warmer, warming):
+    async with _running(warmer, pipeline):
         for path in ("1.py", "2.py"):
             warmer.on_file_opened(ACME, make_arrival(path=path))
-        await until(lambda: len(warming.arrivals) == MAX_AT_ONCE)
+        await until(lambda: len(pipeline.arrivals) == MAX_AT_ONCE)
         warmer.on_file_opened(GLOBEX, make_arrival(path="3.py"))
-        await until(lambda: len(warming.arrivals) > MAX_AT_ONCE)
+        await until(lambda: len(pipeline.arrivals) > MAX_AT_ONCE)
 
-        assert [arrival.draft.path for arrival in warming.arrivals] == ["1.py", "2.py", "3.py"]
+        assert [arrival.draft.path for arrival in pipeline.arrivals] == ["1.py", "2.py", "3.py"]
         assert warmer.num_waiting == 1
 
 
-async def test_between_two_tries_a_tenants_second_gives_way_and_goes_on_afterwards() -> None:
+async def test_a_warm_up_between_two_attempts_yields_to_another_tenant_and_continues() -> None:
     warmer = Warmer(FakeClock())
     busy, paths = asyncio.Event(), list[str]()
 
@@ -179,69 +179,69 @@ async def test_between_two_tries_a_tenants_second_gives_way_and_goes_on_afterwar
         await until(lambda: len(paths) == MAX_AT_ONCE)
         warmer.on_file_opened(GLOBEX, make_arrival(path="globex.py"))
         busy.set()
-        ended = await _ended(warmer, MAX_AT_ONCE + 1)
+        ended = await _wait_for_end(warmer, MAX_AT_ONCE + 1)
 
     assert ended == {"warmed": MAX_AT_ONCE + 1}
     assert paths[MAX_AT_ONCE] == "globex.py"
 
 
-async def test_what_was_shed_is_tried_again() -> None:
+async def test_a_shed_warm_up_is_retried() -> None:
     shed = CompletionDropped(FinishReason.SHED)
-    warmer, warming = Warmer(FakeClock()), Warming(errors=[shed, shed])
+    warmer, pipeline = Warmer(FakeClock()), FakePipeline(errors=[shed, shed])
 
-    async with _running(warmer, warming):
+    async with _running(warmer, pipeline):
         warmer.on_file_opened(ACME, make_arrival())
-        ended = await _ended(warmer)
+        ended = await _wait_for_end(warmer)
 
-    assert (ended, len(warming.arrivals)) == ({"warmed": 1}, 3)
+    assert (ended, len(pipeline.arrivals)) == ({"warmed": 1}, 3)
 
 
-async def test_what_is_shed_each_time_is_let_go() -> None:
+async def test_a_warm_up_that_is_always_shed_is_dropped() -> None:
     warmer = Warmer(FakeClock())
-    warming = Warming(errors=[CompletionDropped(FinishReason.SHED)] * 99)
+    pipeline = FakePipeline(errors=[CompletionDropped(FinishReason.SHED)] * 99)
 
-    async with _running(warmer, warming):
+    async with _running(warmer, pipeline):
         warmer.on_file_opened(ACME, make_arrival())
-        ended = await _ended(warmer)
+        ended = await _wait_for_end(warmer)
 
-    assert (ended, len(warming.arrivals)) == ({"shed": 1}, MAX_TRIES)
+    assert (ended, len(pipeline.arrivals)) == ({"shed": 1}, MAX_TRIES)
 
 
-async def test_what_failed_is_not_tried_again() -> None:
+async def test_a_failed_warm_up_is_not_retried() -> None:
     warmer = Warmer(FakeClock())
-    warming = Warming(errors=[EngineError("engine_disconnected", "")])
+    pipeline = FakePipeline(errors=[EngineError("engine_disconnected", "")])
 
-    async with _running(warmer, warming):
+    async with _running(warmer, pipeline):
         warmer.on_file_opened(ACME, make_arrival())
-        ended = await _ended(warmer)
+        ended = await _wait_for_end(warmer)
 
-    assert (ended, len(warming.arrivals)) == ({"engine_disconnected": 1}, 1)
+    assert (ended, len(pipeline.arrivals)) == ({"engine_disconnected": 1}, 1)
 
 
-async def test_a_defect_ends_nothing_but_its_warm_up() -> None:
-    warmer, warming = Warmer(FakeClock()), Warming(errors=[ValueError("planted")])
+async def test_an_internal_error_ends_only_its_warm_up() -> None:
+    warmer, pipeline = Warmer(FakeClock()), FakePipeline(errors=[ValueError("planted")])
 
-    async with _running(warmer, warming):
+    async with _running(warmer, pipeline):
         warmer.on_file_opened(ACME, make_arrival())
         warmer.on_file_opened(ACME, make_arrival())
-        ended = await _ended(warmer, 2)
+        ended = await _wait_for_end(warmer, 2)
 
     assert ended == {"defect": 1, "warmed": 1}
 
 
-async def test_what_is_old_is_let_go() -> None:
+async def test_an_old_warm_up_is_dropped() -> None:
     clock = FakeClock()
-    warmer, warming = Warmer(clock), Warming()
+    warmer, pipeline = Warmer(clock), FakePipeline()
     warmer.on_file_opened(ACME, make_arrival(clock=clock))
     clock.pass_s(MAX_AGE_S + 1)
 
-    async with _running(warmer, warming):
-        ended = await _ended(warmer)
+    async with _running(warmer, pipeline):
+        ended = await _wait_for_end(warmer)
 
-    assert (ended, warming.arrivals) == ({"stale": 1}, [])
+    assert (ended, pipeline.arrivals) == ({"stale": 1}, [])
 
 
-def test_the_first_completion_of_a_repository_is_followed_by_a_warm_up() -> None:
+def test_the_first_completion_of_a_repository_starts_a_warm_up() -> None:
     clock = FakeClock()
     warmer = Warmer(clock)
 
@@ -251,7 +251,7 @@ def test_the_first_completion_of_a_repository_is_followed_by_a_warm_up() -> None
     assert warmer.num_waiting == 2
 
 
-def test_the_neighbours_repository_of_the_same_name_is_another() -> None:
+def test_equally_named_repositories_of_two_tenants_are_distinct() -> None:
     warmer = Warmer(FakeClock())
 
     for tenant_id in (ACME, GLOBEX):
@@ -261,7 +261,7 @@ def test_the_neighbours_repository_of_the_same_name_is_another() -> None:
     assert warmer.num_waiting == 2
 
 
-def test_a_repository_that_was_left_for_long_is_new_again() -> None:
+def test_a_repository_is_warmed_up_again_after_a_long_time() -> None:
     clock = FakeClock()
     warmer = Warmer(clock)
     admitted = make_admitted(repository="shop")
@@ -273,14 +273,14 @@ def test_a_repository_that_was_left_for_long_is_new_again() -> None:
     assert warmer.num_waiting == 2
 
 
-def _opened(gateway: FakeGateway, **fields: Any) -> IncomingRequest:
+def _warm_up_request(gateway: FakeGateway, **fields: Any) -> IncomingRequest:
     arrival = make_arrival(key_text=KEY.text, clock=gateway.clock, is_warm_up=True, **fields)
     return replace(arrival, draft=replace(arrival.draft, files=(OTHER_FILE,)))
 
 
-async def test_only_what_stays_put_is_prefilled_and_nothing_is_recorded() -> None:
+async def test_only_the_stable_part_is_prefilled_and_no_usage_is_recorded() -> None:
     gateway = FakeGateway()
-    arrival = _opened(gateway, prefix="a = 1\n" * 50)
+    arrival = _warm_up_request(gateway, prefix="a = 1\n" * 50)
 
     await warm_up(gateway.plane, arrival)
     client = FakeClient()
@@ -296,7 +296,7 @@ async def test_only_what_stays_put_is_prefilled_and_nothing_is_recorded() -> Non
     assert len(gateway.journal.completions) == 1
 
 
-async def test_where_little_stays_put_nothing_is_asked() -> None:
+async def test_a_short_stable_part_is_not_prefilled() -> None:
     gateway = FakeGateway()
 
     with pytest.raises(CompletionDropped):
@@ -305,39 +305,39 @@ async def test_where_little_stays_put_nothing_is_asked() -> None:
     assert gateway.engine.requests == []
 
 
-async def test_a_busy_replica_is_not_warmed() -> None:
+async def test_a_busy_replica_is_not_warmed_up() -> None:
     gateway = FakeGateway()
     (replica,) = gateway.plane.router.pools.by_name["demo-fast"].replicas
 
     with gateway.plane.router.replicas.attempt(replica), pytest.raises(CompletionDropped):
-        await warm_up(gateway.plane, _opened(gateway))
+        await warm_up(gateway.plane, _warm_up_request(gateway))
 
     assert gateway.engine.requests == []
 
 
-async def test_a_warm_up_gives_way_to_a_request_and_leaves_nothing_behind() -> None:
+async def test_a_request_preempts_a_warm_up() -> None:
     gateway = FakeGateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
-    warming = asyncio.create_task(warm_up(gateway.plane, _opened(gateway)))
+    pipeline = asyncio.create_task(warm_up(gateway.plane, _warm_up_request(gateway)))
     await until(lambda: gateway.engine.num_open == 1)
 
     gateway.engine.hangs = False
     gateway.engine.chunks = chunks_of("b")
     client = FakeClient()
     await serve(gateway.plane, make_arrival(key_text=KEY.text, clock=gateway.clock), client)
-    await asyncio.gather(warming, return_exceptions=True)
+    await asyncio.gather(pipeline, return_exceptions=True)
 
-    assert warming.cancelled()
+    assert pipeline.cancelled()
     assert client.ends == ["done"]
     assert (gateway.engine.num_open, gateway.plane.admission.concurrency.num_in_flight) == (0, 0)
 
 
 async def test_a_warm_up_does_not_count_as_load() -> None:
     gateway = FakeGateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
-    warming = asyncio.create_task(warm_up(gateway.plane, _opened(gateway)))
+    pipeline = asyncio.create_task(warm_up(gateway.plane, _warm_up_request(gateway)))
     await until(lambda: gateway.engine.num_open == 1)
 
-    num_under_way = gateway.plane.router.replicas.num_in_flight(gateway.engine.requests[0].replica)
-    warming.cancel()
-    await asyncio.gather(warming, return_exceptions=True)
+    num_in_flight = gateway.plane.router.replicas.num_in_flight(gateway.engine.requests[0].replica)
+    pipeline.cancel()
+    await asyncio.gather(pipeline, return_exceptions=True)
 
-    assert num_under_way == 0
+    assert num_in_flight == 0

@@ -29,7 +29,7 @@ def test_a_head_is_a_beginning_of_the_text_within_the_limit(text: str, max_chars
 
 
 @given(TEXTS)
-def test_a_text_that_fits_is_looked_at_whole(text: str) -> None:
+def test_a_text_that_fits_is_kept_whole(text: str) -> None:
     assert tail(text, max_chars=len(text)) == head(text, max_chars=len(text)) == text
 
 
@@ -43,21 +43,21 @@ def test_a_head_ends_with_a_line() -> None:
     assert head(SOURCE, max_chars=3_000).endswith(")\n")
 
 
-def test_a_tail_of_one_endless_line_is_cut_anywhere() -> None:
+def test_a_tail_of_one_very_long_line_may_begin_anywhere() -> None:
     assert tail("x" * 100 + "y" * 10, max_chars=10) == "y" * 10
 
 
-def test_a_head_of_one_endless_line_is_cut_anywhere() -> None:
+def test_a_head_of_one_very_long_line_may_end_anywhere() -> None:
     assert head("y" * 10 + "x" * 100, max_chars=10) == "y" * 10
 
 
-def test_a_fresh_line_after_an_endless_one_still_has_text_before_it() -> None:
+def test_a_new_line_after_a_very_long_one_still_has_text_before_it() -> None:
     window = tail("x" * 1_000 + "\n", max_chars=100)
 
     assert len(window) > 50
 
 
-def test_a_window_keeps_most_of_what_it_may_have() -> None:
+def test_a_window_keeps_most_of_the_text_that_fits() -> None:
     ends = [len("".join(SOURCE.splitlines(keepends=True)[:n])) for n in range(300, 2_000, 7)]
 
     kept = [len(tail(SOURCE[:end], max_chars=4_000)) for end in ends]
@@ -66,7 +66,7 @@ def test_a_window_keeps_most_of_what_it_may_have() -> None:
     assert min(kept) >= 0.4 * 4_000
 
 
-def test_the_start_stays_put_for_most_keystrokes() -> None:
+def test_the_start_is_stable_for_most_keystrokes() -> None:
     typed = SOURCE[:40_000]
     starts = [
         len(typed[:end]) - len(tail(typed[:end], max_chars=3_000)) for end in range(30_000, 32_000)
@@ -77,7 +77,7 @@ def test_the_start_stays_put_for_most_keystrokes() -> None:
     assert moves < 2_000 / 100
 
 
-def test_the_start_stays_put_while_one_line_is_typed() -> None:
+def test_the_start_is_stable_while_one_line_is_typed() -> None:
     line = "    return self.reader.read()"
 
     starts = {
@@ -88,7 +88,7 @@ def test_the_start_stays_put_while_one_line_is_typed() -> None:
     assert len(starts) <= 2
 
 
-def test_half_a_surrogate_pair_does_no_harm() -> None:
+def test_half_a_surrogate_pair_is_accepted() -> None:
     text = "\ud800 = 1\n" * 1_000
 
     assert text.endswith(tail(text, max_chars=500))

@@ -80,7 +80,7 @@ def test_a_file_that_fits_is_one_chunk() -> None:
     assert chunk("a.py", text) == [Chunk(first_line=1, last_line=30, text=text.rstrip("\n"))]
 
 
-def test_small_neighbours_are_joined() -> None:
+def test_small_adjacent_definitions_are_joined() -> None:
     text = "".join(f"def name{n}():\n    return work\n\n\n" for n in range(30))
 
     chunks = chunk("a.py", text)
@@ -89,7 +89,7 @@ def test_small_neighbours_are_joined() -> None:
     assert sum(each.text.count("def ") for each in chunks) == 30
 
 
-def test_a_class_that_is_too_long_is_cut_between_its_methods() -> None:
+def test_a_long_class_is_split_between_its_methods() -> None:
     methods = "".join(f"    def name{n}(self):\n{body('        work({})', 15)}\n" for n in range(6))
 
     chunks = chunk("a.py", f"class Work:\n{methods}")
@@ -99,44 +99,44 @@ def test_a_class_that_is_too_long_is_cut_between_its_methods() -> None:
     ]
 
 
-def test_a_comment_goes_with_what_follows_it() -> None:
+def test_a_comment_belongs_to_the_following_definition() -> None:
     long = f"def one():\n{body('    work({})', 58)}"
     text = f"{long}\n# Why two is there.\ndef two():\n{body('    work({})', 20)}"
 
     assert chunk("a.py", text)[1].text.startswith("# Why two is there.\ndef two")
 
 
-def test_without_a_grammar_there_are_windows_of_lines() -> None:
+def test_a_file_without_a_grammar_is_split_into_windows_of_lines() -> None:
     chunks = chunk("notes.txt", body("some words {}", 100))
 
     assert [(each.first_line, each.last_line) for each in chunks] == [(1, 40), (41, 80), (81, 100)]
     assert WINDOW_LINES == 40
 
 
-def test_a_long_statement_without_parts_is_cut_into_windows() -> None:
+def test_a_long_statement_without_parts_is_split_into_windows() -> None:
     chunks = chunk("a.py", f'text = """\n{body("some words {}", 150)}"""\n')
 
     assert len(chunks) > 2
     assert max(each.text.count("\n") + 1 for each in chunks) <= MAX_LINES
 
 
-def test_code_that_does_not_parse_is_cut_all_the_same() -> None:
+def test_code_with_syntax_errors_is_split() -> None:
     chunks = chunk("a.py", body("def ((( broken {} ]]", 200))
 
     assert sum(each.text.count("\n") + 1 for each in chunks) >= 190
 
 
-def test_minified_files_make_no_chunks() -> None:
+def test_minified_files_have_no_chunks() -> None:
     assert chunk("a.js", f"{body('work({})', 50)}{'x' * (MAX_LINE_CHARS + 1)}\n") == []
 
 
-def test_what_holds_no_words_makes_no_chunk() -> None:
+def test_text_without_words_has_no_chunks() -> None:
     assert chunk("a.py", "\n" * 200) == []
     assert chunk("a.csv", body("{},1,2", 100)) == []
     assert chunk("a.py", "") == []
 
 
-def test_nodes_as_deep_as_one_likes_do_no_harm() -> None:
+def test_deeply_nested_code_is_accepted() -> None:
     chunk("a.py", "(" * 20_000 + "\n" * 70 + ")" * 20_000)
     chunk("a.js", "[\n" * 20_000)
 
@@ -159,7 +159,7 @@ def test_chunks_are_lines_of_the_file_in_order(path: str, text: str) -> None:
     assert len(chunks) <= MAX_CHUNKS
 
 
-def test_what_cannot_be_parsed_is_cut_into_windows_of_lines() -> None:
+def test_code_that_cannot_be_parsed_is_split_into_windows_of_lines() -> None:
     deep = "".join(" " * depth + "key:\n" for depth in range(290))
     slow = ("a=>" * 50 + "\n") * 300
 

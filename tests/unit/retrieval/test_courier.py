@@ -1,4 +1,4 @@
-"""The courier's pending queries: bounded, in fair shares, and dropped if no worker responds."""
+"""The retrieval client's pending queries: limited, in fair shares, dropped without a response."""
 
 from typing import Any, cast
 
@@ -21,41 +21,41 @@ class _Redis:
         return None
 
 
-def _courier(clock: FakeClock, outbox: SendQueue) -> RetrievalClient:
+def _create_client(clock: FakeClock, outbox: SendQueue) -> RetrievalClient:
     redis, sealer = cast(Any, _Redis()), Sealer(ROOT_SECRET)
     return RetrievalClient(redis, sealer, memory=SnippetCache(clock), outbox=outbox, clock=clock)
 
 
-def _errand(number: int, tenant_id: TenantId, *, is_query: bool = True) -> OutgoingMessage:
-    place = FileKey(namespace=f"{tenant_id}||0", repository="shop", path=f"{number}.py")
+def _message(number: int, tenant_id: TenantId, *, is_query: bool = True) -> OutgoingMessage:
+    key = FileKey(namespace=f"{tenant_id}||0", repository="shop", path=f"{number}.py")
     scope = RetrievalScope(holder="", repository="shop")
-    return OutgoingMessage(place, tenant_id, scope, is_query, "text = read()\n")
+    return OutgoingMessage(key, tenant_id, scope, is_query, "text = read()\n")
 
 
-async def test_one_tenants_questions_displace_nobody_elses() -> None:
+async def test_queries_of_a_tenant_evict_none_of_others() -> None:
     clock = FakeClock()
     outbox = SendQueue(clock)
-    courier = _courier(clock, outbox)
+    client = _create_client(clock, outbox)
 
     for number in range(1_000):
-        outbox.enqueue(_errand(number, GLOBEX if number else ACME))
-        await courier.send_pending()
+        outbox.enqueue(_message(number, GLOBEX if number else ACME))
+        await client.send_pending()
 
-    askers = [each.tenant_id for each in courier._awaited.values()]
-    assert (askers.count(ACME), askers.count(GLOBEX)) == (1, 250)
+    tenants = [each.tenant_id for each in client._awaited.values()]
+    assert (tenants.count(ACME), tenants.count(GLOBEX)) == (1, 250)
 
 
-async def test_files_of_a_scope_without_answers_are_due_again() -> None:
+async def test_files_are_sent_again_after_a_query_without_a_response() -> None:
     clock = FakeClock()
     outbox = SendQueue(clock)
-    courier = _courier(clock, outbox)
-    asked, file = _errand(0, ACME), _errand(1, ACME, is_query=False)
-    for errand in (asked, file, _errand(1, GLOBEX, is_query=False)):
-        outbox.enqueue(errand)
-    await courier.send_pending()
+    client = _create_client(clock, outbox)
+    query, file = _message(0, ACME), _message(1, ACME, is_query=False)
+    for message in (query, file, _message(1, GLOBEX, is_query=False)):
+        outbox.enqueue(message)
+    await client.send_pending()
 
     clock.pass_s(MAX_WAIT_S)
-    await courier.receive_results()
+    await client.receive_results()
 
     assert outbox.is_due(file.key, is_query=False)
-    assert [place.namespace for place, _ in courier._sent.items()] == [f"{GLOBEX}||0"]
+    assert [key.namespace for key, _ in client._sent.items()] == [f"{GLOBEX}||0"]

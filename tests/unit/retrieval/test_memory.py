@@ -1,4 +1,4 @@
-"""Search results are cached for a while, for the same scope only."""
+"""Search results are cached for a limited time, and only for the same scope."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from inference.retrieval.snippet_cache import LIFETIME_S, FileKey, SnippetCache
 from tests.fakes.clock import FakeClock
 from tests.fakes.tenants import make_policy
 
-HERE = FileKey(namespace="acme||0", repository="shop", path="now.py")
+FILE = FileKey(namespace="acme||0", repository="shop", path="now.py")
 FOUND = (Snippet("invoices.py", "total", 0.9), Snippet("secrets/a.py", "key", 0.5))
 POLICY = make_policy(retrieval=("shop",))
 
@@ -19,76 +19,76 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-def test_it_is_there_for_its_place(clock: FakeClock) -> None:
-    memory = SnippetCache(clock)
+def test_results_are_found_for_their_file(clock: FakeClock) -> None:
+    cache = SnippetCache(clock)
 
-    memory.store(HERE, FOUND)
+    cache.store(FILE, FOUND)
 
-    assert memory.find(HERE, POLICY) == FOUND
+    assert cache.find(FILE, POLICY) == FOUND
 
 
 @pytest.mark.parametrize(
     "change",
     [{"namespace": "acme||1"}, {"namespace": "globex||0"}, {"repository": "s"}, {"path": "b.py"}],
 )
-def test_it_is_nowhere_else(clock: FakeClock, change: dict[str, str]) -> None:
-    memory = SnippetCache(clock)
-    memory.store(HERE, FOUND)
+def test_results_are_found_in_no_other_scope(clock: FakeClock, change: dict[str, str]) -> None:
+    cache = SnippetCache(clock)
+    cache.store(FILE, FOUND)
 
-    assert memory.find(replace(HERE, **change), make_policy(retrieval=("*",))) == ()
+    assert cache.find(replace(FILE, **change), make_policy(retrieval=("*",))) == ()
 
 
-def test_it_is_forgotten_in_time(clock: FakeClock) -> None:
-    memory = SnippetCache(clock)
-    memory.store(HERE, FOUND)
+def test_results_expire(clock: FakeClock) -> None:
+    cache = SnippetCache(clock)
+    cache.store(FILE, FOUND)
 
     clock.pass_s(LIFETIME_S)
 
-    assert memory.find(HERE, POLICY) == ()
+    assert cache.find(FILE, POLICY) == ()
 
 
-def test_what_nobody_asks_for_is_forgotten_too(clock: FakeClock) -> None:
-    memory = SnippetCache(clock)
-    memory.store(HERE, FOUND)
+def test_expired_results_are_evicted(clock: FakeClock) -> None:
+    cache = SnippetCache(clock)
+    cache.store(FILE, FOUND)
     clock.pass_s(LIFETIME_S)
 
-    memory.evict_expired()
+    cache.evict_expired()
 
-    assert not memory._entries
+    assert not cache._entries
 
 
-def test_a_policy_that_changed_takes_back_what_it_no_longer_allows(clock: FakeClock) -> None:
-    memory = SnippetCache(clock)
-    memory.store(HERE, FOUND)
-    memory.find(HERE, POLICY)
+def test_a_changed_policy_filters_cached_results(clock: FakeClock) -> None:
+    cache = SnippetCache(clock)
+    cache.store(FILE, FOUND)
+    cache.find(FILE, POLICY)
 
     excluding = make_policy(retrieval=("shop",), content_exclusion={"shop": ("secrets/**",)})
     out = make_policy(retrieval=())
 
-    assert [each.path for each in memory.find(HERE, excluding)] == ["invoices.py"]
-    assert memory.find(HERE, out) == ()
-    assert memory.find(HERE, POLICY) == FOUND
+    assert [each.path for each in cache.find(FILE, excluding)] == ["invoices.py"]
+    assert cache.find(FILE, out) == ()
+    assert cache.find(FILE, POLICY) == FOUND
 
 
-def test_the_least_recently_used_place_makes_room(clock: FakeClock) -> None:
-    memory = SnippetCache(clock, max_places=8)
-    places = [replace(HERE, path=f"{number}.py") for number in range(3)]
-    memory.store(places[0], FOUND)
-    memory.store(places[1], FOUND)
-    memory.find(places[0], POLICY)
+def test_the_least_recently_used_file_is_evicted(clock: FakeClock) -> None:
+    cache = SnippetCache(clock, max_places=8)
+    files = [replace(FILE, path=f"{number}.py") for number in range(3)]
+    cache.store(files[0], FOUND)
+    cache.store(files[1], FOUND)
+    cache.find(files[0], POLICY)
 
-    memory.store(places[2], FOUND)
+    cache.store(files[2], FOUND)
 
-    assert [bool(memory.find(place, POLICY)) for place in places] == [True, False, True]
+    assert [bool(cache.find(file, POLICY)) for file in files] == [True, False, True]
 
 
-def test_one_tenants_places_displace_nobody_elses(clock: FakeClock) -> None:
-    memory = SnippetCache(clock, max_places=100)
-    memory.store(HERE, FOUND)
+def test_files_of_a_tenant_evict_none_of_others(clock: FakeClock) -> None:
+    cache = SnippetCache(clock, max_places=100)
+    cache.store(FILE, FOUND)
 
     for number in range(100):
-        theirs = FileKey(namespace=f"globex|{number % 3}|0", repository="r", path=f"{number}.py")
-        memory.store(theirs, FOUND)
+        other = FileKey(namespace=f"globex|{number % 3}|0", repository="r", path=f"{number}.py")
+        cache.store(other, FOUND)
 
-    assert memory.find(HERE, POLICY) == FOUND
-    assert len(memory._entries) == 26
+    assert cache.find(FILE, POLICY) == FOUND
+    assert len(cache._entries) == 26

@@ -1,4 +1,4 @@
-"""The outbox is bounded, and ordered by the requests that wait for its messages."""
+"""The send queue is limited. Messages that a request waits for come first."""
 
 import asyncio
 
@@ -27,11 +27,11 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def outbox(clock: FakeClock) -> SendQueue:
+def queue(clock: FakeClock) -> SendQueue:
     return SendQueue(clock)
 
 
-def errand(path: str, *, tenant_id: TenantId = ACME, is_query: bool = False) -> OutgoingMessage:
+def message(path: str, *, tenant_id: TenantId = ACME, is_query: bool = False) -> OutgoingMessage:
     return OutgoingMessage(
         key=FileKey(namespace=tenant_id, repository="shop", path=path),
         tenant_id=tenant_id,
@@ -41,117 +41,117 @@ def errand(path: str, *, tenant_id: TenantId = ACME, is_query: bool = False) -> 
     )
 
 
-def taken(outbox: SendQueue) -> list[OutgoingMessage]:
+def dequeue_all(queue: SendQueue) -> list[OutgoingMessage]:
     found = []
-    while (each := outbox.dequeue()) is not None:
+    while (each := queue.dequeue()) is not None:
         found.append(each)
     return found
 
 
-def test_questions_are_taken_before_files(outbox: SendQueue) -> None:
-    file, question = errand("a.py"), errand("b.py", is_query=True)
-    outbox.enqueue(file)
-    outbox.enqueue(question)
+def test_queries_are_sent_before_files(queue: SendQueue) -> None:
+    file, query = message("a.py"), message("b.py", is_query=True)
+    queue.enqueue(file)
+    queue.enqueue(query)
 
-    assert taken(outbox) == [question, file]
+    assert dequeue_all(queue) == [query, file]
 
 
 @pytest.mark.parametrize(("is_query", "every_s"), [(True, QUESTION_EVERY_S), (False, FILE_EVERY_S)])
-def test_what_was_put_is_due_again_later(
-    outbox: SendQueue, clock: FakeClock, is_query: bool, every_s: float
+def test_a_sent_message_is_due_again_later(
+    queue: SendQueue, clock: FakeClock, is_query: bool, every_s: float
 ) -> None:
-    each = errand("a.py", is_query=is_query)
-    before = outbox.is_due(each.key, is_query=is_query)
-    outbox.enqueue(each)
+    each = message("a.py", is_query=is_query)
+    before = queue.is_due(each.key, is_query=is_query)
+    queue.enqueue(each)
 
     clock.pass_s(every_s - 1)
-    meanwhile = outbox.is_due(each.key, is_query=is_query)
+    meanwhile = queue.is_due(each.key, is_query=is_query)
     clock.pass_s(1)
 
     assert before
     assert not meanwhile
-    assert outbox.is_due(each.key, is_query=is_query)
-    assert outbox.is_due(each.key, is_query=not is_query)
+    assert queue.is_due(each.key, is_query=is_query)
+    assert queue.is_due(each.key, is_query=not is_query)
 
 
 @pytest.mark.parametrize(("is_query", "limit"), [(True, MAX_QUESTIONS), (False, MAX_FILES)])
-def test_one_tenant_leaves_room_for_the_others(
-    outbox: SendQueue, is_query: bool, limit: int
-) -> None:
+def test_a_tenant_leaves_room_for_others(queue: SendQueue, is_query: bool, limit: int) -> None:
     for number in range(limit):
-        outbox.enqueue(errand(f"{number}.py", is_query=is_query))
-    neighbour = errand("a.py", tenant_id=GLOBEX, is_query=is_query)
-    outbox.enqueue(neighbour)
+        queue.enqueue(message(f"{number}.py", is_query=is_query))
+    neighbour = message("a.py", tenant_id=GLOBEX, is_query=is_query)
+    queue.enqueue(neighbour)
 
-    found = taken(outbox)
+    found = dequeue_all(queue)
 
     assert len(found) == limit // MAX_OF_TENANT + 1
     assert found[-1] == neighbour
 
 
-def test_there_is_an_end_to_it(outbox: SendQueue) -> None:
+def test_the_size_of_the_queue_is_limited(queue: SendQueue) -> None:
     for number in range(MAX_FILES + 10):
-        outbox.enqueue(errand("a.py", tenant_id=TenantId(str(number))))
+        queue.enqueue(message("a.py", tenant_id=TenantId(str(number))))
 
-    assert len(taken(outbox)) == MAX_FILES
-
-
-def test_what_found_no_room_is_still_due(outbox: SendQueue) -> None:
-    errands = [errand(f"{number}.py") for number in range(MAX_FILES)]
-    for each in errands:
-        outbox.enqueue(each)
-
-    due = [each for each in errands if outbox.is_due(each.key, is_query=False)]
-
-    assert due == errands[MAX_FILES // MAX_OF_TENANT :]
+    assert len(dequeue_all(queue)) == MAX_FILES
 
 
-def test_room_is_there_again_once_it_is_taken(outbox: SendQueue) -> None:
+def test_a_message_that_found_no_room_is_still_due(queue: SendQueue) -> None:
+    messages = [message(f"{number}.py") for number in range(MAX_FILES)]
+    for each in messages:
+        queue.enqueue(each)
+
+    due = [each for each in messages if queue.is_due(each.key, is_query=False)]
+
+    assert due == messages[MAX_FILES // MAX_OF_TENANT :]
+
+
+def test_there_is_room_again_after_sending(queue: SendQueue) -> None:
     for _ in range(3):
         for number in range(MAX_FILES // MAX_OF_TENANT):
-            outbox.enqueue(errand(f"{number}.py"))
+            queue.enqueue(message(f"{number}.py"))
 
-        assert len(taken(outbox)) == MAX_FILES // MAX_OF_TENANT
-
-
-def test_what_was_cleared_is_gone_and_due(outbox: SendQueue) -> None:
-    outbox.enqueue(errand("a.py"))
-    outbox.clear()
-
-    assert taken(outbox) == []
-    assert outbox.is_due(errand("a.py").key, is_query=False)
+        assert len(dequeue_all(queue)) == MAX_FILES // MAX_OF_TENANT
 
 
-async def test_it_wakes_who_waits(outbox: SendQueue) -> None:
-    waiting = asyncio.create_task(outbox.wait_for_message(timeout_s=60.0))
+def test_cleared_messages_are_due_again(queue: SendQueue) -> None:
+    queue.enqueue(message("a.py"))
+    queue.clear()
+
+    assert dequeue_all(queue) == []
+    assert queue.is_due(message("a.py").key, is_query=False)
+
+
+async def test_a_new_message_wakes_the_waiting_task(queue: SendQueue) -> None:
+    task = asyncio.create_task(queue.wait_for_message(timeout_s=60.0))
     await asyncio.sleep(0)
 
-    outbox.enqueue(errand("a.py"))
+    queue.enqueue(message("a.py"))
 
-    await asyncio.wait_for(waiting, timeout=5.0)
+    await asyncio.wait_for(task, timeout=5.0)
 
 
-async def test_it_lets_wait_who_has_taken_all(outbox: SendQueue) -> None:
-    outbox.enqueue(errand("a.py"))
-    taken(outbox)
+async def test_an_empty_queue_waits(queue: SendQueue) -> None:
+    queue.enqueue(message("a.py"))
+    dequeue_all(queue)
 
-    waiting = asyncio.create_task(outbox.wait_for_message(timeout_s=60.0))
+    task = asyncio.create_task(queue.wait_for_message(timeout_s=60.0))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
 
-    assert not waiting.done()
-    waiting.cancel()
+    assert not task.done()
+    task.cancel()
 
 
-def test_who_finds_nothing_asks_less_and_less(outbox: SendQueue, clock: FakeClock) -> None:
-    question = errand("a.py", is_query=True)
+def test_queries_without_results_are_repeated_less_often(
+    queue: SendQueue, clock: FakeClock
+) -> None:
+    query = message("a.py", is_query=True)
     pauses = []
     for _ in range(7):
-        outbox.enqueue(question)
-        outbox.dequeue()
-        outbox.schedule_retry(question.key)
+        queue.enqueue(query)
+        queue.dequeue()
+        queue.schedule_retry(query.key)
         pauses.append(0)
-        while not outbox.is_due(question.key, is_query=True):
+        while not queue.is_due(query.key, is_query=True):
             clock.pass_s(1)
             pauses[-1] += 1
 

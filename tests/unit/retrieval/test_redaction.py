@@ -9,7 +9,7 @@ from inference.retrieval.redaction import redact_in_slices
 KEY = "AKIA" + "QX7RT2MNV4KLPZ3J"
 
 
-async def test_a_secret_is_taken_out_and_the_rest_stays() -> None:
+async def test_a_secret_is_replaced_and_the_rest_kept() -> None:
     text = f"def connect():\n    return client('{KEY}')\n"
 
     found = await redact_in_slices("a.py", text)
@@ -19,7 +19,7 @@ async def test_a_secret_is_taken_out_and_the_rest_stays() -> None:
     assert found.count("\n") == 2
 
 
-async def test_a_private_key_is_taken_out_whole() -> None:
+async def test_a_private_key_is_replaced_completely() -> None:
     body = "\n".join(["MIIEowIBAAKCAQEA7bq3kPzYx0fR"] * 5)
     text = f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----\nx = 1\n"
 
@@ -30,9 +30,9 @@ async def test_a_private_key_is_taken_out_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "least"), [("x = 1\n" * 400, 400 / 20), ("password" * 5_000, 40_000 / 2_000)]
+    ("text", "min_turns"), [("x = 1\n" * 400, 400 / 20), ("password" * 5_000, 40_000 / 2_000)]
 )
-async def test_others_have_their_turn_while_it_works(text: str, least: float) -> None:
+async def test_other_tasks_run_during_redaction(text: str, min_turns: float) -> None:
     turns = 0
 
     async def count() -> None:
@@ -41,8 +41,8 @@ async def test_others_have_their_turn_while_it_works(text: str, least: float) ->
             turns += 1
             await asyncio.sleep(0)
 
-    counting = asyncio.create_task(count())
+    task = asyncio.create_task(count())
     await redact_in_slices("a.py", text)
-    counting.cancel()
+    task.cancel()
 
-    assert turns >= least
+    assert turns >= min_turns

@@ -26,7 +26,7 @@ class Gateway:
         self.memory, self.outbox = SnippetCache(clock), SendQueue(clock)
         self.snippets = BackgroundSnippets(self.memory, self.outbox)
 
-    def errands(self, admitted: AdmittedRequest) -> list[OutgoingMessage]:
+    def messages(self, admitted: AdmittedRequest) -> list[OutgoingMessage]:
         """Return the messages that a request causes."""
         self.snippets.find(admitted)
         found = []
@@ -48,26 +48,26 @@ def admitted(
     return make_admitted(make_principal(policy=policy), **{**defaults, **fields})
 
 
-def test_a_request_sends_its_files_and_asks(gateway: Gateway) -> None:
-    errands = gateway.errands(admitted(files=FILES))
+def test_a_request_sends_its_files_and_a_query(gateway: Gateway) -> None:
+    messages = gateway.messages(admitted(files=FILES))
 
-    assert [(each.is_query, each.key.path, each.text) for each in errands] == [
+    assert [(each.is_query, each.key.path, each.text) for each in messages] == [
         (True, "a.py", "x = \n"),
         (False, "a.py", "x = \n"),
         (False, "b.py", "other"),
     ]
-    assert {each.scope for each in errands} == {RetrievalScope(holder="", repository="shop")}
+    assert {each.scope for each in messages} == {RetrievalScope(holder="", repository="shop")}
 
 
-def test_the_next_one_sends_nothing_and_has_what_was_found(gateway: Gateway) -> None:
+def test_the_next_request_sends_nothing_and_gets_the_results(gateway: Gateway) -> None:
     request = admitted(files=FILES)
     first = gateway.snippets.find(request)
-    place = FileKey(request.principal.namespace, "shop", "a.py")
-    gateway.memory.store(place, FOUND)
-    gateway.errands(request)
+    key = FileKey(request.principal.namespace, "shop", "a.py")
+    gateway.memory.store(key, FOUND)
+    gateway.messages(request)
 
     assert first == ()
-    assert gateway.errands(request) == []
+    assert gateway.messages(request) == []
     assert gateway.snippets.find(request) == FOUND
 
 
@@ -81,37 +81,37 @@ def test_the_next_one_sends_nothing_and_has_what_was_found(gateway: Gateway) -> 
         {"messages": (ChatMessage("user", "hello"),)},
     ],
 )
-def test_others_start_nothing(gateway: Gateway, fields: dict[str, Any]) -> None:
-    assert gateway.errands(admitted("shop", files=FILES, **fields)) == []
+def test_other_requests_send_nothing(gateway: Gateway, fields: dict[str, Any]) -> None:
+    assert gateway.messages(admitted("shop", files=FILES, **fields)) == []
 
 
-def test_without_an_opt_in_nothing_starts(gateway: Gateway) -> None:
+def test_without_an_opt_in_nothing_is_sent(gateway: Gateway) -> None:
     request = make_admitted(make_principal(), repository="shop", files=FILES)
 
-    assert gateway.errands(request) == []
+    assert gateway.messages(request) == []
 
 
-def test_who_has_opted_out_has_nothing_of_what_was_found(gateway: Gateway) -> None:
+def test_cached_results_are_not_used_after_an_opt_out(gateway: Gateway) -> None:
     request = admitted()
     gateway.memory.store(FileKey(request.principal.namespace, "shop", "a.py"), FOUND)
 
     assert gateway.snippets.find(admitted("blog")) == ()
 
 
-def test_in_strict_isolation_files_are_the_users_own(gateway: Gateway) -> None:
-    errands = gateway.errands(admitted(isolation=Isolation.STRICT))
+def test_files_belong_to_the_user_in_strict_isolation(gateway: Gateway) -> None:
+    messages = gateway.messages(admitted(isolation=Isolation.STRICT))
 
-    assert {each.scope.holder for each in errands} == {ADA}
-    assert all(ADA in each.key.namespace for each in errands)
+    assert {each.scope.holder for each in messages} == {ADA}
+    assert all(ADA in each.key.namespace for each in messages)
 
 
 def test_files_that_are_too_long_are_not_sent(gateway: Gateway) -> None:
     long = "x" * MAX_FILE_CHARS
     files = (ContextFile("b.py", long, 0), ContextFile("c.py", long + "x", 0))
 
-    errands = gateway.errands(admitted(prefix=long, suffix="y", files=files))
+    messages = gateway.messages(admitted(prefix=long, suffix="y", files=files))
 
-    assert [each.key.path for each in errands if not each.is_query] == ["b.py"]
+    assert [each.key.path for each in messages if not each.is_query] == ["b.py"]
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ def test_files_that_are_too_long_are_not_sent(gateway: Gateway) -> None:
         (0, 0, 0, 0),
     ],
 )
-def test_a_question_is_the_text_around_the_cursor(
+def test_a_query_is_the_text_around_the_cursor(
     gateway: Gateway, num_before: int, num_after: int, before: int, after: int
 ) -> None:
     request = admitted(prefix="b" * num_before, suffix="a" * num_after)
 
-    question = gateway.errands(request)[0]
+    query = gateway.messages(request)[0]
 
-    assert question.text == "b" * before + "a" * after
+    assert query.text == "b" * before + "a" * after

@@ -68,11 +68,11 @@ def make_chain(*reasons: str) -> list[AuditEntry]:
 
 
 @pytest.mark.parametrize("field", AuditEntryFields.__annotations__)
-def test_every_field_of_an_entry_changes_its_hash(field: str) -> None:
+def test_the_hash_covers_every_field_of_an_entry(field: str) -> None:
     assert make_entry(**{field: OTHERS[field]}).hash != make_entry().hash
 
 
-def test_an_entry_that_was_rewritten_with_its_hash_breaks_the_chain_at_the_next() -> None:
+def test_a_rewritten_entry_with_a_new_hash_breaks_the_chain_at_the_next_entry() -> None:
     entries = make_chain("a", "b", "c")
     begins, ends = ChainHead(0, GENESIS), ChainHead(3, bytes(entries[-1].hash))
     require_unbroken_chain(entries, begins=begins, ends=ends)

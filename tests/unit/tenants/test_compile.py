@@ -50,7 +50,7 @@ def test_the_tenant_is_copied() -> None:
     assert found.policy == DEFAULT_POLICY
 
 
-def test_a_key_in_force_has_no_ends() -> None:
+def test_an_active_key_has_no_end() -> None:
     (credential,) = snapshot(key()).credentials
 
     assert credential.expires_at_ms is None
@@ -58,7 +58,7 @@ def test_a_key_in_force_has_no_ends() -> None:
     assert credential.user_id == "ada"
 
 
-def test_ends_are_told_in_unix_milliseconds() -> None:
+def test_ends_of_keys_are_unix_milliseconds() -> None:
     revoked_at, expires_at = NOW - timedelta(days=1), NOW + timedelta(days=1)
 
     (credential,) = snapshot(key(expires_at=expires_at, revoked_at=revoked_at)).credentials
@@ -67,22 +67,22 @@ def test_ends_are_told_in_unix_milliseconds() -> None:
     assert credential.revoked_at_ms == to_unix_ms(revoked_at)
 
 
-def test_a_revoked_key_is_kept_for_a_while() -> None:
-    kept = key(revoked_at=NOW - REVOKED_KEY_RETENTION)
+def test_a_revoked_key_is_included_during_its_retention() -> None:
+    included = key(revoked_at=NOW - REVOKED_KEY_RETENTION)
 
-    assert len(snapshot(kept).credentials) == 1
-
-
-def test_then_it_is_forgotten() -> None:
-    forgotten = key(revoked_at=NOW - REVOKED_KEY_RETENTION - timedelta(seconds=1))
-
-    assert snapshot(forgotten).credentials == ()
+    assert len(snapshot(included).credentials) == 1
 
 
-def test_an_expired_key_is_forgotten_as_late() -> None:
-    forgotten = key(expires_at=NOW - REVOKED_KEY_RETENTION - timedelta(seconds=1))
+def test_a_revoked_key_is_left_out_after_its_retention() -> None:
+    left_out = key(revoked_at=NOW - REVOKED_KEY_RETENTION - timedelta(seconds=1))
 
-    assert snapshot(forgotten).credentials == ()
+    assert snapshot(left_out).credentials == ()
+
+
+def test_an_expired_key_is_left_out_after_its_retention() -> None:
+    left_out = key(expires_at=NOW - REVOKED_KEY_RETENTION - timedelta(seconds=1))
+
+    assert snapshot(left_out).credentials == ()
 
 
 def test_equal_rows_in_another_order_give_equal_bytes() -> None:

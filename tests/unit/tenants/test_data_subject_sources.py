@@ -9,7 +9,7 @@ from tenants.compliance.data_subjects.data_inventory import (
 )
 
 # Columns that name a row's user or author.
-NAMING = {
+USER_COLUMNS = {
     *("user_id", "owner_id", "actor_id", "author_id", "holder", "holder_id", "subject_id"),
     *(
         "invited_by_id",
@@ -24,21 +24,21 @@ NAMING = {
 }
 
 
-def test_every_table_that_names_people_is_a_source_or_says_why_not() -> None:
+def test_every_table_that_names_users_is_exported_or_excluded_with_a_reason() -> None:
     named = {
         model
         for model in apps.get_app_config("tenants").get_models()
-        if any(field.attname in NAMING for field in model._meta.concrete_fields)
+        if any(field.attname in USER_COLUMNS for field in model._meta.concrete_fields)
     }
     # The holder of a domain is a tenant.
     named = {model for model in named if model.__name__ != "VerifiedDomain"}
 
-    handed_out = {source.model for source in (*SOURCES, *OWN_SOURCES)}
-    assert named - handed_out == set(EXCLUDED_FROM_EXPORT)
+    exported = {source.model for source in (*SOURCES, *OWN_SOURCES)}
+    assert named - exported == set(EXCLUDED_FROM_EXPORT)
 
 
-def test_every_foreign_key_to_a_person_is_looked_at() -> None:
-    """Whatever its name is."""
+def test_every_foreign_key_to_a_user_is_listed() -> None:
+    """It is listed whatever its name is."""
     columns = {
         field.attname
         for model in apps.get_app_config("tenants").get_models()
@@ -46,10 +46,10 @@ def test_every_foreign_key_to_a_person_is_looked_at() -> None:
         if field.related_model is apps.get_model("tenants", "User")
     }
 
-    assert columns <= NAMING
+    assert columns <= USER_COLUMNS
 
 
-def test_files_have_names_of_their_own() -> None:
+def test_source_names_are_unique() -> None:
     names = [source.name for source in (*SOURCES, *OWN_SOURCES)]
 
     assert len(names) == len(set(names))

@@ -1,5 +1,5 @@
-"""A user's effective policy with the origin of each rule, and merged changes of two
-administrators."""
+"""The effective policy of a user with the origin of each rule, and merging of concurrent
+changes."""
 
 import msgspec
 
@@ -16,37 +16,37 @@ TEAM = NamedOverride("team:Contractors", SLOW, 2)
 OWN = NamedOverride("user:ada@acme.example", SLOWER, 1)
 
 
-def deciders(*layers: NamedOverride) -> dict[str, list[str]]:
-    found = resolve_policy(DEFAULT_POLICY, list(layers)).decided_by
+def deciders(*overrides: NamedOverride) -> dict[str, list[str]]:
+    found = resolve_policy(DEFAULT_POLICY, list(overrides)).decided_by
     return {name: [each.name for each in deciding] for name, deciding in found.items()}
 
 
-def test_without_layers_the_tenant_decides_everything() -> None:
+def test_without_overrides_the_tenant_decides_everything() -> None:
     assert deciders() == {}
 
 
-def test_a_layer_that_takes_something_away_is_named_for_it() -> None:
+def test_an_override_that_restricts_a_field_is_named_for_it() -> None:
     assert deciders(TEAM, NamedOverride("team:QA", NO_CHAT)) == {
         "features": ["team:QA"],
         "limits": ["team:Contractors"],
     }
 
 
-def test_of_two_limits_the_lower_decides() -> None:
+def test_the_override_with_the_lower_limit_decides() -> None:
     assert deciders(TEAM, OWN) == {"limits": ["user:ada@acme.example"]}
 
 
-def test_two_that_say_the_same_are_both_named() -> None:
-    again = NamedOverride("team:QA", SLOW)
+def test_equal_overrides_are_both_named() -> None:
+    equal = NamedOverride("team:QA", SLOW)
 
-    assert deciders(TEAM, again) == {"limits": ["team:Contractors", "team:QA"]}
+    assert deciders(TEAM, equal) == {"limits": ["team:Contractors", "team:QA"]}
 
 
-def test_changes_of_different_fields_are_put_together() -> None:
+def test_changes_of_different_fields_are_merged() -> None:
     mine = msgspec.structs.replace(DEFAULT_POLICY, has_public_code_filter=True)
-    theirs = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("shop",))
+    other = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("shop",))
 
-    merged = merge_policies(seen=DEFAULT_POLICY, wanted=mine, held=theirs)
+    merged = merge_policies(seen=DEFAULT_POLICY, wanted=mine, held=other)
 
     assert merged.both_changed == []
     assert merged.policy == msgspec.structs.replace(
@@ -54,11 +54,11 @@ def test_changes_of_different_fields_are_put_together() -> None:
     )
 
 
-def test_of_a_field_that_both_changed_the_seconds_value_is_kept_and_told() -> None:
+def test_a_field_changed_by_both_keeps_the_later_value_and_is_reported() -> None:
     mine = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("mine",))
-    theirs = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("theirs",))
+    other = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("theirs",))
 
-    merged = merge_policies(seen=DEFAULT_POLICY, wanted=mine, held=theirs)
+    merged = merge_policies(seen=DEFAULT_POLICY, wanted=mine, held=other)
 
     assert merged.both_changed == ["retrieval"]
     assert merged.policy.retrieval == ("mine",)

@@ -13,7 +13,7 @@ exclusions = st.dictionaries(names, st.lists(names, max_size=4, unique=True).map
 
 
 @given(exclusions)
-def test_what_is_written_is_read_again(exclusion: dict[str, tuple[str, ...]]) -> None:
+def test_exclusions_survive_writing_and_reading(exclusion: dict[str, tuple[str, ...]]) -> None:
     assert read_exclusions(write_exclusions(exclusion)) == exclusion
 
 
@@ -27,12 +27,12 @@ def test_what_is_written_is_read_again(exclusion: dict[str, tuple[str, ...]]) ->
         '"*": ["**/.env", "a b", "**/.env"]\r\npayments:\r\n  - "keys/**"\r\n',
     ],
 )
-def test_ways_to_say_the_same(text: str) -> None:
+def test_equivalent_notations_are_read_alike(text: str) -> None:
     assert read_exclusions(text) == {"*": ("**/.env", "a b"), "payments": ("keys/**",)}
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
-def test_nothing_excludes_nothing(text: str) -> None:
+def test_an_empty_text_excludes_nothing(text: str) -> None:
     assert read_exclusions(text) == {}
 
 
@@ -43,7 +43,7 @@ def test_a_repository_may_have_a_path_and_a_port() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("- x", "Line 1: start with a repository"),
         ('"*":\n  - **/.env', "Line 2: put patterns that start with * in quotes"),
@@ -59,12 +59,12 @@ def test_a_repository_may_have_a_path_and_a_port() -> None:
         ("just words", "Line 1: enter a repository"),
     ],
 )
-def test_what_is_not_understood_is_told_with_its_line(text: str, said: str) -> None:
+def test_an_error_names_its_line(text: str, message: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         read_exclusions(text)
 
     assert caught.value.field == "content_exclusion"
-    assert caught.value.message.startswith(said)
+    assert caught.value.message.startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -77,11 +77,11 @@ def test_what_is_not_understood_is_told_with_its_line(text: str, said: str) -> N
         ("- a" + " " * 10_000 + "b", "a" + " " * 10_000 + "b"),
     ],
 )
-def test_white_space_and_comments_around_a_pattern_are_none_of_it(line: str, glob: str) -> None:
+def test_whitespace_and_comments_around_a_pattern_are_ignored(line: str, glob: str) -> None:
     assert read_exclusions(f"shop  :\n{line}") == {"shop": (glob,)}
 
 
 @pytest.mark.parametrize("line", ["- a#b", '- "a"#b', "- a" + " " * 50_000 + "x#"])
-def test_a_comment_is_set_off_by_white_space(line: str) -> None:
+def test_a_comment_must_follow_whitespace(line: str) -> None:
     with pytest.raises(InvalidValue):
         read_exclusions(f"shop:\n{line}")

@@ -25,7 +25,7 @@ def slow(engine_ms: float = 400.0, **fields: Any) -> CompletionRecord:
     )
 
 
-def taking(**took_ms: float) -> CompletionRecord:
+def with_stage_times(**took_ms: float) -> CompletionRecord:
     """Return a record; a stage without a value takes half a millisecond, the engine 40."""
     stages = ("authenticate", "admit", "assemble", "route", "generate", "filter")
     took = {"generate": 40.0} | took_ms
@@ -42,11 +42,11 @@ def taking(**took_ms: float) -> CompletionRecord:
     )
 
 
-def told(found: LatencyExplanation) -> str:
+def verdict_text(found: LatencyExplanation) -> str:
     return " ".join(found.verdicts)
 
 
-def test_the_stages_join_and_fill_the_whole_time() -> None:
+def test_the_stages_fill_the_whole_time() -> None:
     stages = explain(record()).stages
 
     assert [stage.name for stage in stages] == [
@@ -57,7 +57,7 @@ def test_the_stages_join_and_fill_the_whole_time() -> None:
     assert stages[4].took_ms == pytest.approx(40)
 
 
-def test_a_quick_request_has_nothing_to_explain() -> None:
+def test_a_fast_request_has_no_findings() -> None:
     found = explain(record())
 
     assert not found.is_slow
@@ -65,36 +65,38 @@ def test_a_quick_request_has_nothing_to_explain() -> None:
     assert found.verdicts == ("No findings: each stage stayed within its budget.",)
 
 
-def test_a_cold_prompt_says_how_many_tokens_were_prefilled() -> None:
+def test_a_cold_cache_is_reported_with_the_prefilled_tokens() -> None:
     found = explain(slow(cached_tokens=88))
 
     assert found.is_slow
     assert found.verdicts == ("Cold cache: the engine prefilled 1,812 of 1,900 prompt tokens.",)
 
 
-def test_a_queue_at_the_replica_is_told() -> None:
+def test_a_busy_replica_is_reported() -> None:
     found = explain(slow(num_in_flight_at_replica=14))
 
     assert found.verdicts == ("Busy replica: 14 requests were in flight.",)
 
 
-def test_a_cold_prompt_behind_a_queue_is_both() -> None:
+def test_a_cold_cache_at_a_busy_replica_is_reported_as_both() -> None:
     found = explain(slow(cached_tokens=0, num_in_flight_at_replica=5))
 
-    assert "Cold cache: the engine prefilled 1,900 of 1,900" in told(found)
-    assert "Busy replica: 5" in told(found)
+    assert "Cold cache: the engine prefilled 1,900 of 1,900" in verdict_text(found)
+    assert "Busy replica: 5" in verdict_text(found)
 
 
-def test_an_engine_without_an_excuse_is_slow_itself() -> None:
-    assert "Slow engine: 400 ms, although only 20 tokens were not cached" in told(explain(slow()))
+def test_a_slow_engine_without_another_cause_is_reported() -> None:
+    assert "Slow engine: 400 ms, although only 20 tokens were not cached" in verdict_text(
+        explain(slow())
+    )
 
 
-def test_what_the_engine_did_not_tell_is_said() -> None:
-    assert "before it reported" in told(explain(slow(cached_tokens=None)))
+def test_missing_cache_information_is_reported() -> None:
+    assert "before it reported" in verdict_text(explain(slow(cached_tokens=None)))
 
 
 @pytest.mark.parametrize(
-    ("stage", "took_ms", "said"),
+    ("stage", "took_ms", "expected"),
     [
         ("assemble", 12.0, "Slow prompt assembly: 12.0 ms for 1,900 tokens (other files: 20"),
         ("admit", 4.0, "Slow admission: 4.0 ms"),
@@ -103,21 +105,21 @@ def test_what_the_engine_did_not_tell_is_said() -> None:
         ("filter", 50.0, "Slow filter: it needed 50 ms"),
     ],
 )
-def test_each_stage_over_its_budget_is_named(stage: str, took_ms: float, said: str) -> None:
-    (verdict,) = explain(taking(**{stage: took_ms})).verdicts
+def test_each_stage_over_its_budget_is_named(stage: str, took_ms: float, expected: str) -> None:
+    (verdict,) = explain(with_stage_times(**{stage: took_ms})).verdicts
 
-    assert said in verdict
+    assert expected in verdict
 
 
-def test_a_stream_of_slow_tokens_is_told() -> None:
+def test_slow_decoding_is_reported() -> None:
     found = explain(record(total_ms=2_243.0))
 
-    assert "Slow client or slow decoding: 12 tokens at 200 ms each" in told(found)
+    assert "Slow client or slow decoding: 12 tokens at 200 ms each" in verdict_text(found)
     assert not found.is_slow
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "expected"),
     [
         (
             {"finish": FinishReason.CANCELLED},
@@ -130,38 +132,38 @@ def test_a_stream_of_slow_tokens_is_told() -> None:
         ),
     ],
 )
-def test_what_ended_early_says_how_and_where(fields: dict[str, Any], said: str) -> None:
+def test_an_early_end_is_reported_with_its_stage(fields: dict[str, Any], expected: str) -> None:
     found = explain(record(engine_ms=None, first_token_ms=None, total_ms=30.0, **fields))
 
-    assert said in told(found)
-    assert "in the stage generate" in told(found)
+    assert expected in verdict_text(found)
+    assert "in the stage generate" in verdict_text(found)
     assert found.stages[-1].name == "generate"
     assert found.stages[-1].ended_here
 
 
-def test_what_was_shed_never_left_admission() -> None:
-    nothing = dict.fromkeys(
+def test_a_shed_request_ends_in_admission() -> None:
+    without_times = dict.fromkeys(
         ("admitted_ms", "assemble_ms", "routed_ms", "engine_ms", "first_token_ms")
     )
 
-    found = explain(record(finish=FinishReason.SHED, total_ms=0.5, **nothing))
+    found = explain(record(finish=FinishReason.SHED, total_ms=0.5, **without_times))
 
     assert [stage.name for stage in found.stages] == ["authenticate", "admit"]
-    assert told(found).startswith("Shed:")
+    assert verdict_text(found).startswith("Shed:")
 
 
-def test_why_the_filter_withheld_or_cut_is_told() -> None:
+def test_the_reason_of_the_filter_is_reported() -> None:
     withheld = record(finish=FinishReason.FILTERED, filter_reason="secret", first_token_ms=None)
 
-    assert "Filtered: secret" in told(explain(withheld))
+    assert "Filtered: secret" in verdict_text(explain(withheld))
 
 
-def test_what_was_cut_off_is_not_blamed_on_the_filter() -> None:
+def test_an_interruption_is_not_attributed_to_the_filter() -> None:
     cut_off = record(finish=FinishReason.LENGTH, filter_reason="engine_disconnected")
 
-    assert "Interrupted: the connection to the engine was lost" in told(explain(cut_off))
-    assert "filter:" not in told(explain(cut_off))
-    assert "Truncated by the filter: repetition" in told(
+    assert "Interrupted: the connection to the engine was lost" in verdict_text(explain(cut_off))
+    assert "filter:" not in verdict_text(explain(cut_off))
+    assert "Truncated by the filter: repetition" in verdict_text(
         explain(record(filter_reason="repetition"))
     )
 
@@ -176,7 +178,7 @@ def test_each_mode_has_its_target(mode: Mode, first_ms: float, is_slow: bool) ->
     assert found.is_slow is is_slow
 
 
-def test_a_record_of_before_there_were_these_times_is_explained_as_far_as_it_goes() -> None:
+def test_an_old_record_without_stage_times_is_partly_explained() -> None:
     old = record(
         authenticated_ms=None, admitted_ms=None, routed_ms=None, num_in_flight_at_replica=None
     )
@@ -186,22 +188,28 @@ def test_a_record_of_before_there_were_these_times_is_explained_as_far_as_it_goe
     assert [stage.name for stage in found.stages] == ["authenticate"]
 
 
-def test_the_waterfall_fits_and_shows_all() -> None:
+def test_the_waterfall_fits_and_shows_all_stages() -> None:
     found = slow(cached_tokens=88, variant="layout-2026/b", num_in_flight_at_replica=14)
 
     text = list(lines(found, explain(found), slug="acme"))
 
     assert max(len(line) for line in text) <= WIDTH
     whole = "\n".join(text)
-    for said in ("acme, inline", "pool fast", "14 requests there", "cached 88", "prefilled 1,812"):
-        assert said in whole
+    for expected in (
+        "acme, inline",
+        "pool fast",
+        "14 requests there",
+        "cached 88",
+        "prefilled 1,812",
+    ):
+        assert expected in whole
     assert "First text after 403.0 ms: slow (target 100 ms)." in whole
     (generate,) = (line for line in text if line.strip().startswith("generate"))
     assert "400.0 ms ! of 60" in generate
     assert "█" * 25 in generate
 
 
-def test_the_waterfall_of_what_took_no_time_is_whole() -> None:
+def test_the_waterfall_of_a_request_without_duration_is_complete() -> None:
     found = record(
         finish=FinishReason.SHED, total_ms=0.0, authenticated_ms=None, first_token_ms=None
     )
@@ -209,7 +217,7 @@ def test_the_waterfall_of_what_took_no_time_is_whole() -> None:
     assert any("No text was sent" in line for line in lines(found, explain(found), slug="acme"))
 
 
-def test_times_that_contradict_each_other_stay_within_the_picture() -> None:
+def test_contradicting_times_stay_within_the_waterfall() -> None:
     found = record(engine_ms=5_000.0, total_ms=120.0)
 
     assert max(len(line) for line in lines(found, explain(found), slug="acme")) <= WIDTH

@@ -1,4 +1,4 @@
-"""The whole table of the states of export jobs, listed independently of the code on purpose."""
+"""The state machine of export jobs, listed independently of the code on purpose."""
 
 import pytest
 
@@ -21,9 +21,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("state", list(JobState))
 @pytest.mark.parametrize("event", list(JobEvent))
-def test_a_build_becomes_what_the_table_says_and_nothing_else(
-    state: JobState, event: JobEvent
-) -> None:
+def test_transitions_of_a_job_match_the_table(state: JobState, event: JobEvent) -> None:
     if (state, event) in EXPECTED:
         assert advance(state, event) == EXPECTED[state, event]
         return

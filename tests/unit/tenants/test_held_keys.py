@@ -1,4 +1,4 @@
-"""Tenant keys are cached for a minute, and no longer."""
+"""Tenant keys are cached for at most a minute."""
 
 from uuid import UUID
 
@@ -8,52 +8,52 @@ from tests.fakes.clock import FakeClock
 FIRST, SECOND = UUID(int=1), UUID(int=2)
 
 
-def make(clock: FakeClock) -> KeyCache:
-    held = KeyCache(clock.monotonic_s)
-    held.set(FIRST, b"key")
-    return held
+def create_cache(clock: FakeClock) -> KeyCache:
+    cache = KeyCache(clock.monotonic_s)
+    cache.set(FIRST, b"key")
+    return cache
 
 
-def test_a_key_is_held() -> None:
-    assert make(FakeClock()).get(FIRST) == b"key"
+def test_a_key_is_cached() -> None:
+    assert create_cache(FakeClock()).get(FIRST) == b"key"
 
 
-def test_another_key_is_not() -> None:
-    assert make(FakeClock()).get(SECOND) is None
+def test_another_key_is_not_cached() -> None:
+    assert create_cache(FakeClock()).get(SECOND) is None
 
 
-def test_after_a_minute_it_is_forgotten() -> None:
+def test_a_key_expires_after_a_minute() -> None:
     clock = FakeClock()
-    held = make(clock)
+    cache = create_cache(clock)
 
     clock.pass_s(HOLD_S)
 
-    assert held.get(FIRST) is None
+    assert cache.get(FIRST) is None
 
 
-def test_what_nobody_asks_for_is_forgotten_with_the_next_question() -> None:
+def test_expired_keys_are_evicted_by_the_next_access() -> None:
     clock = FakeClock()
-    held = make(clock)
+    cache = create_cache(clock)
     clock.pass_s(HOLD_S)
 
-    held.get(SECOND)
+    cache.get(SECOND)
 
-    assert not held._keys
-
-
-def test_a_dropped_key_is_gone() -> None:
-    held = make(FakeClock())
-
-    held.remove(FIRST)
-
-    assert held.get(FIRST) is None
+    assert not cache._keys
 
 
-def test_the_oldest_goes_when_there_are_too_many() -> None:
-    held = make(FakeClock())
+def test_a_removed_key_is_gone() -> None:
+    cache = create_cache(FakeClock())
+
+    cache.remove(FIRST)
+
+    assert cache.get(FIRST) is None
+
+
+def test_the_oldest_key_is_evicted_from_a_full_cache() -> None:
+    cache = create_cache(FakeClock())
 
     for number in range(MAX_HELD):
-        held.set(UUID(int=100 + number), b"")
+        cache.set(UUID(int=100 + number), b"")
 
-    assert held.get(FIRST) is None
-    assert held.get(UUID(int=100)) == b""
+    assert cache.get(FIRST) is None
+    assert cache.get(UUID(int=100)) == b""

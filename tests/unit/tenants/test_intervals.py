@@ -20,7 +20,7 @@ from tenants.usage.reports.confidence_intervals import (
         (1, 29, 0.0061, 0.1718),
     ],
 )
-def test_shares_are_those_of_newcombes_table(
+def test_intervals_of_shares_equal_published_values(
     part: int, whole: int, low: float, high: float
 ) -> None:
     found = proportion_interval(part, whole)
@@ -37,7 +37,7 @@ def test_shares_are_those_of_newcombes_table(
         ((10, 10), (0, 10), 0.6075, 1.0),
     ],
 )
-def test_differences_are_those_of_newcombes_table(
+def test_intervals_of_differences_equal_published_values(
     one: tuple[int, int], other: tuple[int, int], low: float, high: float
 ) -> None:
     found = difference_interval(proportion_interval(*one), proportion_interval(*other))
@@ -48,7 +48,7 @@ def test_differences_are_those_of_newcombes_table(
 
 
 @given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_a_share_lies_in_its_interval(counted: tuple[int, int]) -> None:
+def test_a_share_is_within_its_interval(counted: tuple[int, int]) -> None:
     found = proportion_interval(*counted)
 
     assert found is not None
@@ -56,7 +56,7 @@ def test_a_share_lies_in_its_interval(counted: tuple[int, int]) -> None:
     assert found.value - 1e-9 <= found.high <= 1 + 1e-9
 
 
-def test_a_thing_differs_from_itself_by_nothing() -> None:
+def test_equal_shares_have_no_difference() -> None:
     found = difference_interval(proportion_interval(30, 100), proportion_interval(30, 100))
 
     assert found is not None
@@ -64,14 +64,14 @@ def test_a_thing_differs_from_itself_by_nothing() -> None:
     assert not found.excludes_zero
 
 
-def test_a_mean_of_many_is_sure() -> None:
+def test_the_mean_of_many_values_has_a_narrow_interval() -> None:
     found = mean_interval(48.0, 10.0, 400)
 
     assert found is not None
     assert (found.low, found.high) == pytest.approx((47.02, 48.98), abs=0.001)
 
 
-def test_nothing_is_said_of_nothing() -> None:
+def test_without_data_there_is_no_interval() -> None:
     assert proportion_interval(0, 0) is None
     assert mean_interval(3.0, None, 1) is None
     assert mean_interval(None, None, 0) is None

@@ -1,4 +1,4 @@
-"""The validity of the texts of a rotated key."""
+"""The validity of the secrets of a rotated key."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -12,11 +12,11 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.mark.parametrize(
-    ("key_ends_at", "old_text_ends_at"),
+    ("key_ends_at", "old_secret_ends_at"),
     [(None, NOON + HOUR), (NOON, NOON), (NOON + 2 * HOUR, NOON + HOUR)],
 )
-def test_the_old_text_ends_with_its_overlap_or_with_its_key(
-    key_ends_at: datetime | None, old_text_ends_at: datetime
+def test_the_old_secret_ends_with_its_overlap_or_with_its_key(
+    key_ends_at: datetime | None, old_secret_ends_at: datetime
 ) -> None:
     key = ApiKey(
         digest=b"new",
@@ -27,4 +27,4 @@ def test_the_old_text_ends_with_its_overlap_or_with_its_key(
         previous_ends_at=NOON + HOUR,
     )
 
-    assert [text.expires_at for text in secrets_for(key)] == [key_ends_at, old_text_ends_at]
+    assert [text.expires_at for text in secrets_for(key)] == [key_ends_at, old_secret_ends_at]

@@ -1,4 +1,4 @@
-"""Percentiles from histograms are within their error of the measured times."""
+"""Percentiles from histograms are within their relative error of the measured times."""
 
 from math import ceil, floor, log
 
@@ -32,7 +32,9 @@ def test_a_percentile_is_within_its_error_of_a_time(times: list[float], percent:
 
 
 @given(TIMES, TIMES, st.floats(min_value=0, max_value=100))
-def test_parts_add_up_to_the_whole(times: list[float], others: list[float], percent: float) -> None:
+def test_merged_histograms_equal_the_histogram_of_all(
+    times: list[float], others: list[float], percent: float
+) -> None:
     parts = [histogram(times), histogram(others)]
 
     added = merge_histograms((part.keys(), part.values()) for part in parts)
@@ -40,9 +42,9 @@ def test_parts_add_up_to_the_whole(times: list[float], others: list[float], perc
     assert percentile_ms(added, percent) == percentile_ms(histogram(times + others), percent)
 
 
-def test_of_nothing_there_is_no_percentile() -> None:
+def test_an_empty_histogram_has_no_percentile() -> None:
     assert percentile_ms({}, 99) is None
 
 
-def test_the_base_is_in_the_statement() -> None:
+def test_the_sql_statement_uses_the_same_base() -> None:
     assert bucket_sql("x") == f"ceil(ln(greatest(x, 0.01)) / {log(1.01 / 0.99)!r})::int"

@@ -49,24 +49,24 @@ COUNTS = UsageCounters(
         ("cancellation", 0.25),
     ],
 )
-def test_a_metric_is_what_its_definition_says(name: str, value: float | None) -> None:
+def test_each_metric_equals_its_definition(name: str, value: float | None) -> None:
     (metric,) = (metric for metric in METRICS if metric.name == name)
 
     assert metric.of(COUNTS) == value
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=[metric.name for metric in METRICS])
-def test_nothing_has_no_metrics(metric: object) -> None:
+def test_empty_counters_have_no_metrics(metric: object) -> None:
     assert all(each.of(UsageCounters()) is None for each in METRICS)
 
 
-def test_without_typing_there_is_no_share_of_completed_code() -> None:
+def test_the_share_of_completed_code_needs_typing_reports() -> None:
     (metric,) = (metric for metric in METRICS if metric.name == "completed_code")
 
     assert metric.of(UsageCounters(accepted_chars=10)) is None
 
 
-def test_accepted_tokens_bear_the_cost_of_all() -> None:
+def test_accepted_tokens_bear_the_cost_of_all_tokens() -> None:
     metric = cost_metric(TokenPrice(prompt_micros=100_000, generated_micros=1_000_000))
 
     # 200,000 for the prompts, 10,000 for generated tokens, divided by half a thousand accepted
@@ -76,7 +76,7 @@ def test_accepted_tokens_bear_the_cost_of_all() -> None:
     assert (metric.name, cost_metric(None).of(COUNTS)) == (COST, None)
 
 
-def test_every_count_and_every_metric_has_its_source() -> None:
+def test_every_counter_and_every_metric_has_a_source() -> None:
     assert SOURCES["generated_tokens"] is CounterOrigin.SERVER
     assert SOURCES["shown"] is SOURCES["typed_chars"] is CounterOrigin.CLIENT
     assert len({metric.name for metric in METRICS}) == len(METRICS)
@@ -85,7 +85,7 @@ def test_every_count_and_every_metric_has_its_source() -> None:
 
 
 @given(st.lists(st.integers(0, 10**9), max_size=5))
-def test_counts_add_up(values: list[int]) -> None:
+def test_counters_add_up(values: list[int]) -> None:
     added = total(UsageCounters(**dict.fromkeys(COUNTER_NAMES, value)) for value in values)
 
     assert {getattr(added, name) for name in COUNTER_NAMES} == {sum(values)}

@@ -13,31 +13,31 @@ times = st.datetimes(timezones=st.just(UTC))
 
 
 @given(times, st.uuids())
-def test_a_cursor_is_read_as_it_was_written(at: datetime, row: UUID) -> None:
+def test_a_cursor_survives_writing_and_reading(at: datetime, row: UUID) -> None:
     assert read_cursor(write_cursor(PagePosition(at, row))) == PagePosition(at, row)
 
 
-def test_no_cursor_is_the_first_page() -> None:
+def test_without_a_cursor_the_first_page_is_read() -> None:
     assert read_cursor(None) is None
 
 
 @given(st.text(max_size=64))
-def test_what_is_no_cursor_is_refused_by_name(text: str) -> None:
-    with pytest.raises(InvalidValue) as refused:
+def test_an_invalid_cursor_is_rejected_by_name(text: str) -> None:
+    with pytest.raises(InvalidValue) as rejected:
         read_cursor(f"{text}!")
 
-    assert refused.value.field == "cursor"
+    assert rejected.value.field == "cursor"
 
 
 @pytest.mark.parametrize(
     "text", ["", "é", "AAAA", "f" + "_" * 31, "A" * 31, "A" * 36, "A" * 32 + "!"]
 )
-def test_a_cursor_of_the_wrong_form_is_refused(text: str) -> None:
+def test_a_malformed_cursor_is_rejected(text: str) -> None:
     with pytest.raises(InvalidValue):
         read_cursor(text)
 
 
-def test_a_page_with_more_behind_it_ends_with_its_last_row() -> None:
+def test_a_page_with_a_successor_ends_with_its_last_row() -> None:
     page = build_page([3, 2, 1], limit=2, place=lambda row: PagePosition(AT, UUID(int=row)))
 
     assert (page.rows, read_cursor(page.next_cursor)) == ([3, 2], PagePosition(AT, UUID(int=2)))
@@ -49,7 +49,7 @@ def test_the_last_page_has_no_cursor() -> None:
     assert (page.rows, page.next_cursor) == ([3, 2], None)
 
 
-def test_a_page_of_other_things_ends_where_it_ended() -> None:
+def test_a_mapped_page_keeps_its_cursor() -> None:
     page = build_page([3, 2, 1], limit=2, place=lambda row: PagePosition(AT, UUID(int=row)))
 
     assert map_page(page, str).rows == ["3", "2"]

@@ -21,14 +21,14 @@ process_start_time_seconds 1000.0
 
 def _histogram(**counts: float) -> MetricSamples:
     """Return cumulative counts by the bounds in milliseconds; `inf` counts all."""
-    held: dict[Labels, float] = {
+    buckets: dict[Labels, float] = {
         (("le", "+Inf" if name == "inf" else str(int(name[1:]) / 1000)),): float(value)
         for name, value in counts.items()
     }
-    return MetricSamples({"first_bucket": held})
+    return MetricSamples({"first_bucket": buckets})
 
 
-def test_what_is_asked_for_by_labels_is_summed() -> None:
+def test_samples_are_summed_by_labels() -> None:
     samples = parse(PAGE)
 
     assert samples.sum("caret_completions_total") == 14
@@ -40,18 +40,18 @@ def test_what_is_asked_for_by_labels_is_summed() -> None:
     assert samples.started_s == 1000
 
 
-def test_what_is_no_metrics_is_refused() -> None:
+def test_a_page_without_metrics_is_rejected() -> None:
     with pytest.raises(ValueError, match=r".+"):
         parse("<html>\n{{{ 1\n")
 
 
-def test_gateways_are_summed() -> None:
+def test_samples_of_gateways_are_summed() -> None:
     assert (
         merge_samples([parse(PAGE), parse(PAGE)]).sum("caret_completions_total", mode="fim") == 14
     )
 
 
-def test_a_counter_that_has_fallen_began_anew() -> None:
+def test_a_counter_that_fell_was_reset() -> None:
     before = MetricSamples({"a_total": {(): 100.0}, "b_total": {(): 5.0}})
     after = MetricSamples({"a_total": {(): 3.0}, "b_total": {(): 9.0}, "c_total": {(): 2.0}})
 
@@ -60,7 +60,7 @@ def test_a_counter_that_has_fallen_began_anew() -> None:
     assert [grown.sum(f"{name}_total") for name in "abc"] == [3, 4, 2]
 
 
-def test_a_quantile_lies_on_a_straight_line_within_its_bucket() -> None:
+def test_a_quantile_is_interpolated_within_its_bucket() -> None:
     samples = _histogram(b100=50, b200=100, inf=100)
 
     assert quantile_s(samples, "first", 0.5) == pytest.approx(0.1)
@@ -68,10 +68,10 @@ def test_a_quantile_lies_on_a_straight_line_within_its_bucket() -> None:
     assert quantile_s(samples, "first", 0.99) == pytest.approx(0.198)
 
 
-def test_beyond_the_last_bound_nothing_more_is_claimed() -> None:
+def test_a_quantile_beyond_the_last_bound_is_that_bound() -> None:
     assert quantile_s(_histogram(b100=50, inf=100), "first", 0.99) == pytest.approx(0.1)
 
 
-def test_of_nothing_there_is_no_quantile() -> None:
+def test_an_empty_histogram_has_no_quantile() -> None:
     assert quantile_s(_histogram(b100=0, inf=0), "first", 0.99) is None
     assert quantile_s(MetricSamples({}), "first", 0.99) is None

@@ -1,4 +1,4 @@
-"""Pools as reported by several gateways: summed values, and values of a single engine."""
+"""Pools as reported by several gateways: summed values, and values of single engines."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -66,7 +66,7 @@ TWO = ONE.replace(
 )
 
 
-REFUSED = (
+REJECTED = (
     'caret_replica_rejected{pool="fast",replica="three:1",reason="block_size",found="16",'
     'wanted="32"} 1.0\n'
 )
@@ -78,8 +78,8 @@ def _installation(*pages: str | None, window_s: float | None = 100.0) -> Install
         Scrape(f"http://{n}", None if page is None else parse(page), "")
         for n, page in enumerate(pages)
     ]
-    told = [reading.samples for reading in readings if reading.samples is not None]
-    counted = merge_samples(told)
+    reachable = [reading.samples for reading in readings if reading.samples is not None]
+    counted = merge_samples(reachable)
     return InstallationStatus(
         readings, RecentScrapes(counted, window_s), pools_of(readings, counted)
     )
@@ -89,7 +89,7 @@ def _pools(*pages: str | None) -> dict[str, PoolStatus]:
     return {pool.name: pool for pool in _installation(*pages).pools}
 
 
-def test_what_gateways_count_adds_up_and_an_engine_is_there_once() -> None:
+def test_values_of_gateways_are_summed_and_engines_counted_once() -> None:
     fast = _pools(ONE, TWO)["fast"]
     one = fast.replicas[0]
 
@@ -98,7 +98,7 @@ def test_what_gateways_count_adds_up_and_an_engine_is_there_once() -> None:
     assert fast.acceptance == {"python": pytest.approx(0.7)}
 
 
-def test_each_replica_says_how_well_it_is() -> None:
+def test_each_replica_has_its_health() -> None:
     one, two = _pools(ONE, TWO)["fast"].replicas
 
     assert (one.is_up, one.num_gateways_open, one.cooldown_s, one.is_drained) == (
@@ -119,7 +119,7 @@ def test_each_replica_says_how_well_it_is() -> None:
     assert two.hit_rate is None
 
 
-def test_a_pool_has_its_own_replicas_and_what_was_shed_most_first() -> None:
+def test_a_pool_has_its_own_replicas_and_shed_requests_by_number() -> None:
     pools = _pools(ONE)
 
     assert [each.name for each in pools["quality"].replicas] == ["two:1"]
@@ -128,11 +128,11 @@ def test_a_pool_has_its_own_replicas_and_what_was_shed_most_first() -> None:
     assert pools["quality"].hit_rate is None
 
 
-def test_warm_ups_are_nobodys_hit_rate() -> None:
+def test_warm_ups_do_not_count_for_the_hit_rate() -> None:
     assert _pools(ONE)["fast"].hit_rate == pytest.approx(0.8)
 
 
-def test_first_tokens_are_measured_by_their_types_target() -> None:
+def test_first_tokens_are_compared_with_the_target_of_their_mode() -> None:
     (first,) = _pools(ONE)["fast"].first_tokens
 
     assert (first.mode, first.count, first.target_ms) == (Mode.INLINE, 100, 100)
@@ -141,14 +141,14 @@ def test_first_tokens_are_measured_by_their_types_target() -> None:
     assert first.is_over
 
 
-def test_a_gateway_that_is_silent_takes_nothing_from_the_others() -> None:
+def test_an_unreachable_gateway_does_not_affect_the_others() -> None:
     installation = _installation(ONE, None)
 
     assert (len(installation.reachable), len(installation.unreachable)) == (1, 1)
     assert installation.pools == _installation(ONE).pools
 
 
-def test_the_five_figures_of_who_is_on_call() -> None:
+def test_the_key_figures_are_calculated() -> None:
     found = key_figures(_installation(ONE, TWO))
 
     assert [each.mode for each in found.first_tokens] == [Mode.INLINE]
@@ -159,11 +159,11 @@ def test_the_five_figures_of_who_is_on_call() -> None:
     assert (found.num_waiting, found.kv_usage) == (3, 0.5)
 
 
-def test_of_nothing_there_are_no_figures() -> None:
+def test_without_gateways_there_are_no_key_figures() -> None:
     assert key_figures(_installation()) == KeyFigures([], None, None, None, None, None, 0, None)
 
 
-def test_what_is_measured_for_the_planner() -> None:
+def test_measured_inputs_for_the_capacity_planner() -> None:
     installation = _installation(ONE, TWO)
 
     assert measured_figures(installation, pool="fast") == {
@@ -175,21 +175,21 @@ def test_what_is_measured_for_the_planner() -> None:
     assert measured_figures(installation, pool="quality") == {}
 
 
-def test_without_a_window_no_rate_is_claimed() -> None:
+def test_without_a_window_there_is_no_request_rate() -> None:
     assert "requests_per_s" not in measured_figures(_installation(ONE, window_s=None), pool=None)
 
 
-def test_replicas_that_take_requests_are_the_planners_fleet() -> None:
-    well = ONE.replace('up{replica="two:1"} 0.0', 'up{replica="two:1"} 1.0')
+def test_available_replicas_are_the_fleet_of_the_planner() -> None:
+    healthy = ONE.replace('up{replica="two:1"} 0.0', 'up{replica="two:1"} 1.0')
 
-    assert measured_figures(_installation(well), pool=None)["num_gpus"] == 1  # one is drained
+    assert measured_figures(_installation(healthy), pool=None)["num_gpus"] == 1  # one is drained
 
 
 @pytest.mark.parametrize(
     ("drained", "emptied"),
     [([], []), (["one:1"], ["fast"]), (["three:1"], [])],
 )
-def test_a_pool_is_emptied_by_its_last_replica(drained: list[str], emptied: list[str]) -> None:
+def test_removing_its_last_replica_empties_a_pool(drained: list[str], emptied: list[str]) -> None:
     members = {"fast": frozenset({"one:1", "two:1"}), "other": frozenset({"three:1"})}
 
     assert find_emptied_pools("two:1", drained, members) == emptied
@@ -199,7 +199,7 @@ DAY, BEFORE = datetime(2026, 3, 2, tzinfo=UTC).date(), datetime(2026, 3, 1, tzin
 
 
 def _cost(**fields: Any) -> Any:
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "seconds_a_day": {"fast": 86_400},
         "hour_cents": 200,
         "num_days": 7,
@@ -208,10 +208,10 @@ def _cost(**fields: Any) -> Any:
         DAY: {"fast": PoolCounts(10, 1_000, 500, 100), "": PoolCounts(9, 0, 0, 0)},
         BEFORE: {"fast": PoolCounts(10, 1_000, 500, 140), "slow": PoolCounts(1, 10, 5, 0)},
     }
-    return cost_of(days, {DAY: {"fast": 7_200}}, **(usual | fields))
+    return cost_of(days, {DAY: {"fast": 7_200}}, **(defaults | fields))
 
 
-def test_cost_is_hours_times_price_over_what_was_accepted() -> None:
+def test_the_cost_is_hours_times_price_per_accepted_tokens() -> None:
     found = _cost()
 
     (fast, slow) = found.rows
@@ -222,22 +222,22 @@ def test_cost_is_hours_times_price_over_what_was_accepted() -> None:
     assert (found.num_measured, found.num_days) == (1, 7)
 
 
-def test_a_replica_of_two_pools_is_paid_for_once() -> None:
+def test_a_replica_of_two_pools_is_paid_once() -> None:
     up = ONE.replace('up{replica="two:1"} 0.0', 'up{replica="two:1"} 1.0')
 
     assert replica_seconds_a_day(_installation(up)) == {"fast": 129_600, "quality": 43_200}
     assert replica_seconds_a_day(_installation(ONE)) == {"fast": 86_400, "quality": 0}
 
 
-def test_a_sample_that_nobody_has_is_none() -> None:
+def test_missing_samples_have_no_series() -> None:
     assert MetricSamples({}).series == {}
 
 
-def test_a_refused_replica_is_told_once_with_why() -> None:
-    pools = _installation(ONE + REFUSED, TWO + REFUSED, TWO).pools
+def test_a_rejected_replica_is_listed_once_with_its_reason() -> None:
+    pools = _installation(ONE + REJECTED, TWO + REJECTED, TWO).pools
 
-    (refused,) = pools[0].rejected
-    assert (refused.name, refused.num_gateways) == ("three:1", 2)
-    assert (refused.reason, refused.found, refused.wanted) == ("block_size", "16", "32")
+    (rejected,) = pools[0].rejected
+    assert (rejected.name, rejected.num_gateways) == ("three:1", 2)
+    assert (rejected.reason, rejected.found, rejected.wanted) == ("block_size", "16", "32")
     assert pools[1].rejected == []
     assert "three:1" not in {replica.name for replica in pools[0].replicas}

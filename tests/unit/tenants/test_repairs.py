@@ -1,4 +1,4 @@
-"""Data that Redis lacks, and its repair."""
+"""Data missing in Redis, and its repair."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tenants.fleet.snapshots.publisher import (
 ACME, GLOBEX = TenantId("acme"), TenantId("globex")
 
 
-def held(version: int | None, *, with_snapshot: bool = True) -> PublishedState:
+def published(version: int | None, *, with_snapshot: bool = True) -> PublishedState:
     return PublishedState(
         versions={} if version is None else {ACME: version},
         snapshots=frozenset({ACME} if with_snapshot and version is not None else ()),
@@ -23,19 +23,19 @@ def held(version: int | None, *, with_snapshot: bool = True) -> PublishedState:
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (held(5), None),
-        (held(4), SnapshotRepair(RepairReason.UNPUBLISHED, None)),
-        (held(None), SnapshotRepair(RepairReason.LOST, None)),
-        (held(9), SnapshotRepair(RepairReason.AHEAD, 9)),
-        (held(5, with_snapshot=False), SnapshotRepair(RepairReason.CORRUPT, 5)),
-        (held(4, with_snapshot=False), SnapshotRepair(RepairReason.CORRUPT, 4)),
+        (published(5), None),
+        (published(4), SnapshotRepair(RepairReason.UNPUBLISHED, None)),
+        (published(None), SnapshotRepair(RepairReason.LOST, None)),
+        (published(9), SnapshotRepair(RepairReason.AHEAD, 9)),
+        (published(5, with_snapshot=False), SnapshotRepair(RepairReason.CORRUPT, 5)),
+        (published(4, with_snapshot=False), SnapshotRepair(RepairReason.CORRUPT, 4)),
     ],
 )
-def test_what_redis_holds_of_version_five(
+def test_a_repair_depends_on_the_state_of_redis(
     found: PublishedState, expected: SnapshotRepair | None
 ) -> None:
     assert plan_repairs({ACME: 5}, found).get(ACME) == expected
 
 
-def test_a_tenant_in_order_is_left_alone_beside_one_that_is_not() -> None:
-    assert set(plan_repairs({ACME: 5, GLOBEX: 1}, held(5))) == {GLOBEX}
+def test_a_correct_tenant_is_not_repaired_with_another() -> None:
+    assert set(plan_repairs({ACME: 5, GLOBEX: 1}, published(5))) == {GLOBEX}

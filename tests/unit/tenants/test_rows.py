@@ -1,4 +1,4 @@
-"""Records as rows: any bytes become a row or a reason for rejection."""
+"""Records as rows: any bytes become a row or are rejected with a reason."""
 
 import contextlib
 import uuid
@@ -25,15 +25,15 @@ from tenants.usage.ingestion.row_mapping import UnstorableRecord, decode_entry, 
 SECRET = "def secret_of_the_customer"
 
 
-def some_id() -> str:
+def new_id() -> str:
     return str(uuid.uuid4())
 
 
 COMPLETION = CompletionRecord(
-    request_id=RequestId(some_id()),
-    tenant_id=TenantId(some_id()),
+    request_id=RequestId(new_id()),
+    tenant_id=TenantId(new_id()),
     user_id=None,
-    key_id=KeyId(some_id()),
+    key_id=KeyId(new_id()),
     occurred_at_ms=1_795_000_000_123,
     protocol="openai",
     mode=Mode.FIM,
@@ -52,9 +52,9 @@ COMPLETION = CompletionRecord(
     total_ms=9.25,
 )
 OUTCOME = OutcomeRecord(
-    outcome_id=RequestId(some_id()),
-    request_id=RequestId(some_id()),
-    tenant_id=TenantId(some_id()),
+    outcome_id=RequestId(new_id()),
+    request_id=RequestId(new_id()),
+    tenant_id=TenantId(new_id()),
     user_id=None,
     occurred_at_ms=5,
     event=OutcomeEvent.REJECTED,
@@ -67,7 +67,7 @@ def encoded(record: msgspec.Struct, **changes: Any) -> bytes:
     return msgspec.msgpack.encode(msgspec.to_builtins(record) | changes)
 
 
-def test_a_completion_becomes_a_row_field_by_field() -> None:
+def test_a_completion_becomes_a_row() -> None:
     row = decode_row(encoded(COMPLETION))
 
     assert isinstance(row, UsageRecord)
@@ -103,17 +103,17 @@ def test_an_outcome_becomes_a_row() -> None:
         {"total_ms": "fast"},
     ],
 )
-def test_a_record_that_no_table_could_hold_is_refused(changes: dict[str, Any]) -> None:
+def test_a_record_that_no_table_can_store_is_rejected(changes: dict[str, Any]) -> None:
     with pytest.raises(UnstorableRecord) as caught:
         decode_row(encoded(COMPLETION, **changes))
 
     assert SECRET not in str(caught.value)
 
 
-def test_typed_characters_become_a_row() -> None:
+def test_a_typing_report_becomes_a_row() -> None:
     record = TypingRecord(
-        typed_id=RequestId(some_id()),
-        tenant_id=TenantId(some_id()),
+        typed_id=RequestId(new_id()),
+        tenant_id=TenantId(new_id()),
         user_id=None,
         occurred_at_ms=5,
         language="go",
@@ -137,7 +137,7 @@ def test_typed_characters_become_a_row() -> None:
         {"event": "accepted", "edited_ratio": 0.1},
     ],
 )
-def test_persistence_has_a_moment_and_a_share_and_nothing_else_has(changes: dict[str, Any]) -> None:
+def test_only_persistence_has_a_span_and_an_edited_ratio(changes: dict[str, Any]) -> None:
     with pytest.raises(UnstorableRecord):
         decode_row(encoded(OUTCOME, **changes))
 
@@ -149,13 +149,13 @@ def test_persistence_becomes_a_row() -> None:
     assert (row.span_s, row.edited_ratio) == (120, 0.2)
 
 
-def test_not_a_number_is_refused() -> None:
+def test_nan_is_rejected() -> None:
     with pytest.raises(UnstorableRecord, match="total_ms"):
         decode_row(encoded(COMPLETION, total_ms=float("nan")))
 
 
 @given(st.binary(max_size=300))
-def test_no_bytes_make_the_decoders_fail_otherwise(data: bytes) -> None:
+def test_decoders_raise_no_other_error_for_any_bytes(data: bytes) -> None:
     for decode in (decode_entry, decode_row):
         with contextlib.suppress(UnstorableRecord):
             decode(data)
@@ -167,7 +167,7 @@ def test_no_bytes_make_the_decoders_fail_otherwise(data: bytes) -> None:
         st.one_of(st.none(), st.integers(), st.floats(), st.text(), st.booleans()),
     )
 )
-def test_no_value_of_a_field_makes_the_decoder_fail_otherwise(changes: dict[str, Any]) -> None:
+def test_the_decoder_raises_no_other_error_for_any_field_value(changes: dict[str, Any]) -> None:
     try:
         data = encoded(COMPLETION, **changes)
     except (OverflowError, UnicodeEncodeError):
@@ -176,7 +176,7 @@ def test_no_value_of_a_field_makes_the_decoder_fail_otherwise(changes: dict[str,
         decode_row(data)
 
 
-def test_the_records_of_an_entry_are_taken_apart() -> None:
+def test_an_entry_is_split_into_its_records() -> None:
     data = msgspec.msgpack.encode([COMPLETION, {"no": "record"}, OUTCOME])
 
     rows = decode_entry(data)

@@ -21,7 +21,7 @@ from tenants.compliance.audit_sinks.messages import (
 from tenants.models import AuditEntry
 from tenants.security.audit.hash_chain import GENESIS, hash_document
 
-OURS = [ip_network("10.20.0.0/16")]
+ALLOWED_NETWORKS = [ip_network("10.20.0.0/16")]
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
@@ -55,8 +55,8 @@ def entry(sequence: int = 7) -> AuditEntry:
         ("https://[2606:4700::1]/", SinkKind.WEBHOOK, 443, "https://[2606:4700::1]:443"),
     ],
 )
-def test_an_address_says_what_it_is(text: str, kind: SinkKind, port: int, origin: str) -> None:
-    address = parse_address(text, OURS)
+def test_an_address_is_parsed(text: str, kind: SinkKind, port: int, origin: str) -> None:
+    address = parse_address(text, ALLOWED_NETWORKS)
 
     assert (address.kind, address.port, address.origin) == (kind, port, origin)
 
@@ -95,24 +95,24 @@ def test_an_address_says_what_it_is(text: str, kind: SinkKind, port: int, origin
         "https://siem.example/" + "x" * 1_000,
     ],
 )
-def test_what_is_no_address_of_a_sink_is_refused(text: str) -> None:
+def test_an_invalid_address_is_rejected(text: str) -> None:
     with pytest.raises(InvalidValue) as caught:
-        parse_address(text, OURS)
+        parse_address(text, ALLOWED_NETWORKS)
 
     assert caught.value.field == "address"
 
 
 @pytest.mark.parametrize("text", ["http://siem.example/", "syslog+tcp://logs.example"])
-def test_nothing_plain_is_taken_where_the_operator_names_no_networks(text: str) -> None:
+def test_unencrypted_addresses_are_rejected_without_allowed_networks(text: str) -> None:
     with pytest.raises(InvalidValue):
         parse_address(text, [])
 
 
-def test_a_secret_path_is_not_in_an_addresses_representation() -> None:
+def test_the_repr_of_an_address_does_not_contain_its_path() -> None:
     assert "planted" not in repr(parse_address("https://siem.example/planted", []))
 
 
-def test_a_webhook_gets_the_whole_entry_in_the_standards_shape() -> None:
+def test_a_webhook_contains_the_complete_entry() -> None:
     payload = json.loads(webhook_body(message_of(entry())))
 
     assert (payload["type"], payload["timestamp"]) == ("audit.entry", "2026-11-21T12:00:00.000000Z")
@@ -121,12 +121,12 @@ def test_a_webhook_gets_the_whole_entry_in_the_standards_shape() -> None:
     assert hash_document(payload["data"]) == hash_document(message_of(entry()).data)
 
 
-def test_an_entry_always_has_the_same_id_and_another_has_another() -> None:
+def test_the_message_id_depends_only_on_the_entry() -> None:
     assert message_of(entry()).id == message_of(entry()).id
     assert message_of(entry()).id != message_of(entry(8)).id
 
 
-def test_a_syslog_message_is_rfc_5424_with_its_length_in_front() -> None:
+def test_a_syslog_message_has_the_rfc_5424_format_with_its_length_first() -> None:
     frame = syslog_frame(message_of(entry())).decode("ascii")
 
     length, _, line = frame.partition(" ")
@@ -139,26 +139,26 @@ def test_a_syslog_message_is_rfc_5424_with_its_length_in_front() -> None:
     assert json.loads(found[1]) == message_of(entry()).data
 
 
-def test_a_syslog_sequence_begins_anew_where_the_standard_says_so() -> None:
+def test_a_syslog_sequence_restarts_at_its_maximum() -> None:
     assert b'sequenceId="1"' in syslog_frame(message_of(entry(2**31)))
 
 
-def test_a_test_message_over_syslog_has_no_sequence() -> None:
+def test_a_syslog_test_message_has_no_sequence() -> None:
     message = SinkMessage("x", TEST, "2026-11-21T12:00:00Z", None, {"kind": "test"})
 
     assert b"- caret - audit.test - {" in syslog_frame(message)
 
 
-def test_waits_double_up_to_an_hour() -> None:
+def test_retry_delays_double_up_to_an_hour() -> None:
     waits = [backoff_after(failures).total_seconds() for failures in (1, 2, 3, 10, 11, 10_000)]
 
     assert waits == [5, 10, 20, 2_560, 3_600, 3_600]
 
 
-def test_a_slow_sink_rests_for_longer_than_it_took() -> None:
+def test_a_slow_sink_is_paused_longer_than_it_took() -> None:
     assert slow_sink_pause(timedelta(seconds=0.2), 0) is None
     assert slow_sink_pause(timedelta(seconds=4), 1) == timedelta(seconds=12)
 
 
-def test_a_sink_that_got_much_in_its_time_is_not_slow() -> None:
+def test_a_sink_that_received_many_entries_is_not_slow() -> None:
     assert slow_sink_pause(timedelta(seconds=4), 200) is None
