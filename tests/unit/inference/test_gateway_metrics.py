@@ -14,7 +14,7 @@ from inference.recording.gateway_metrics import PROBE_EVERY_S, EventLoopLagProbe
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool, make_pools
 from tests.fakes.tenants import ACME, ROOT_SECRET
-from tests.unit.inference.test_metrics import value
+from tests.unit.inference.test_completion_metrics import value
 
 PAGE = """\
 # HELP vllm:num_requests_running Number of requests.

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from caret_ls.suggestion import create_suggestion
 from caret_ls.suggestion_cache import MAX_SUGGESTIONS, SuggestionCache
-from tests.unit.caret_ls.places import context_at
+from tests.unit.caret_ls.contexts import context_at
 
 ABOVE = "def area(self):\n"
 

@@ -11,7 +11,7 @@ from caret_ls.clock import LoopClock, SystemLoopClock
 from caret_ls.frames import Frame
 from caret_ls.gateway_connection import Address, ConnectionState, GatewayConnection, RequestEnded
 from tests.fakes.polling import until
-from tests.unit.caret_ls.gateways import Gateway, gateway
+from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 from tests.unit.caret_ls.provider_harness import ManualClock
 
 

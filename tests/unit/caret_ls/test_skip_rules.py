@@ -5,7 +5,7 @@ import pytest
 
 from caret_ls.file_kind import FileKind
 from caret_ls.skip_rules import SkipReason, SkipRules, skip_reason
-from tests.unit.caret_ls.places import context_at
+from tests.unit.caret_ls.contexts import context_at
 
 RULES = SkipRules()
 

@@ -15,7 +15,7 @@ from caret_ls.settings import Settings
 from caret_ls.status_board import ServerStatus
 from caret_ls.text_document import Position
 from tests.fakes.polling import until
-from tests.unit.caret_ls.gateways import Gateway, gateway
+from tests.unit.caret_ls.fake_gateway import Gateway, gateway
 from tests.unit.caret_ls.provider_harness import URI, ManualClock
 
 _HOUR_S = 3_600.0
