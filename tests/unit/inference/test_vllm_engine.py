@@ -104,7 +104,7 @@ async def _failure(behaviour: Behaviour | None, *, status: int = 200) -> EngineE
     return failed.value
 
 
-def _responding(*parts: bytes) -> Behaviour:
+def _sending(*parts: bytes) -> Behaviour:
     async def respond(_server: Server, write: Write) -> None:
         for part in parts:
             await write(part)
@@ -131,7 +131,7 @@ def _stepwise(*parts: bytes) -> Behaviour:
 
 
 PARTS = (event("a"), event("b", "stop", generated=2), USAGE, DONE)
-COMPLETE = _responding(*PARTS)
+COMPLETE = _sending(*PARTS)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ async def test_counts_are_limited_to_the_request(
     reported: int, generated: int, cached: int
 ) -> None:
     usage = USAGE.replace(b'_tokens":2', b'_tokens":%d' % reported)
-    async with _serving(_responding(event("a", "stop"), usage, DONE)) as (server, engine):
+    async with _serving(_sending(event("a", "stop"), usage, DONE)) as (server, engine):
         chunks = await _collect(server, engine)
 
     assert (chunks[-1].generated_tokens, chunks[-1].cached_tokens) == (generated, cached)
@@ -164,14 +164,14 @@ async def test_a_stream_is_text_then_a_stop_then_the_cached_tokens() -> None:
 
 
 async def test_events_that_arrived_together_are_one_chunk() -> None:
-    async with _serving(_responding(b"".join(PARTS))) as (server, engine):
+    async with _serving(_sending(b"".join(PARTS))) as (server, engine):
         chunks = await _collect(server, engine)
 
     assert chunks == [EngineChunk("ab", 2, EngineStop.STOP, cached_tokens=2)]
 
 
 async def test_text_before_an_error_is_returned_first() -> None:
-    async with _serving(_responding(event("a") + b"data: nonsense\n\n")) as (server, engine):  # noqa: SIM117  # the address is known inside
+    async with _serving(_sending(event("a") + b"data: nonsense\n\n")) as (server, engine):  # noqa: SIM117  # the address is known inside
         async with engine.complete(make_engine_request(server.url)) as chunks:
             first = await anext(aiter(chunks))
             with pytest.raises(EngineError):
@@ -181,7 +181,7 @@ async def test_text_before_an_error_is_returned_first() -> None:
 
 
 async def test_reaching_the_maximum_length_has_its_own_stop_reason() -> None:
-    async with _serving(_responding(event("a", "length"), DONE)) as (server, engine):
+    async with _serving(_sending(event("a", "length"), DONE)) as (server, engine):
         chunks = await _collect(server, engine)
 
     assert chunks[-1].stop is EngineStop.LENGTH
@@ -217,7 +217,7 @@ async def test_the_connection_is_reused_for_the_next_request() -> None:
 
 async def test_a_character_split_over_two_packets_is_joined() -> None:
     data = event("世").replace(b"\\u4e16", "世".encode())
-    async with _serving(_responding(data[:45], data[45:], event("", "stop"), DONE)) as (
+    async with _serving(_sending(data[:45], data[45:], event("", "stop"), DONE)) as (
         server,
         engine,
     ):
@@ -228,7 +228,7 @@ async def test_a_character_split_over_two_packets_is_joined() -> None:
 
 async def test_comments_and_blank_lines_are_skipped() -> None:
     parts = (b": ping\n\n", event("a", "stop"), b"\n", b"event: x\n", DONE)
-    async with _serving(_responding(*parts)) as (server, engine):
+    async with _serving(_sending(*parts)) as (server, engine):
         chunks = await _collect(server, engine)
 
     assert "".join(chunk.text for chunk in chunks) == "a"
@@ -265,32 +265,29 @@ async def _drop_after_text(server: Server, write: Write) -> None:
 
 FAILURES: dict[str, tuple[Behaviour, str]] = {
     "an error event": (
-        _responding(b'data: {"error":{"message":"x","code":400}}\n\n'),
+        _sending(b'data: {"error":{"message":"x","code":400}}\n\n'),
         "prompt_refused",
     ),
     "a full queue, noticed late": (
-        _responding(b'data: {"error":{"message":"x","code":503}}\n\n'),
+        _sending(b'data: {"error":{"message":"x","code":503}}\n\n'),
         "engine_busy",
     ),
     "an error in mid-stream": (
-        _responding(event("a"), b'data: {"error":"x"}\n\n', DONE),
+        _sending(event("a"), b'data: {"error":"x"}\n\n', DONE),
         "engine_refused",
     ),
-    "no JSON": (_responding(b"data: nonsense\n\n"), "engine_invalid_response"),
-    "another shape": (_responding(b'data: {"choices":"many"}\n\n'), "engine_invalid_response"),
+    "no JSON": (_sending(b"data: nonsense\n\n"), "engine_invalid_response"),
+    "another shape": (_sending(b'data: {"choices":"many"}\n\n'), "engine_invalid_response"),
     "broken text": (
-        _responding(b'data: {"choices":[{"text":"\xff"}]}\n\n'),
+        _sending(b'data: {"choices":[{"text":"\xff"}]}\n\n'),
         "engine_invalid_response",
     ),
-    "brackets": (_responding(b'data: {"x":' + b"[" * 50_000 + b"\n\n"), "engine_invalid_response"),
-    "a line of 1 MB": (
-        _responding(b"data: " + b"x" * 1_000_000 + b"\n\n"),
-        "engine_invalid_response",
-    ),
-    "an end at once": (_responding(), "engine_disconnected"),
-    "no reason": (_responding(event("a")), "engine_disconnected"),
-    "no reason, but an end": (_responding(event("a"), USAGE, DONE), "engine_disconnected"),
-    "an abort": (_responding(event("a"), event("", "abort"), DONE), "engine_disconnected"),
+    "brackets": (_sending(b'data: {"x":' + b"[" * 50_000 + b"\n\n"), "engine_invalid_response"),
+    "a line of 1 MB": (_sending(b"data: " + b"x" * 1_000_000 + b"\n\n"), "engine_invalid_response"),
+    "an end at once": (_sending(), "engine_disconnected"),
+    "no reason": (_sending(event("a")), "engine_disconnected"),
+    "no reason, but an end": (_sending(event("a"), USAGE, DONE), "engine_disconnected"),
+    "an abort": (_sending(event("a"), event("", "abort"), DONE), "engine_disconnected"),
     "a dropped connection": (_drop_after_text, "engine_disconnected"),
     "silence in mid-stream": (_hanging(event("a")), "engine_disconnected"),
 }
