@@ -137,9 +137,7 @@ COMPLETE = _sending(*PARTS)
 @pytest.mark.parametrize(
     ("reported", "generated", "cached"), [(2**70, 8, 3), (-5, 0, 0), (9, 8, 3), (2, 2, 2)]
 )
-async def test_counts_are_limited_to_the_request(
-    reported: int, generated: int, cached: int
-) -> None:
+async def test_counts_never_exceed_the_request(reported: int, generated: int, cached: int) -> None:
     usage = USAGE.replace(b'_tokens":2', b'_tokens":%d' % reported)
     async with _serving(_sending(event("a", "stop"), usage, DONE)) as (server, engine):
         chunks = await _collect(server, engine)
