@@ -10,7 +10,7 @@ import pytest
 from caret.local.paths import REPOSITORY
 
 CONSOLE: Final = REPOSITORY / "console"
-WRITER: Final = "csv_answer"
+WRITER: Final = "csv_response"
 
 
 def writer_calls(code: str) -> Iterator[ast.Call]:
@@ -52,11 +52,11 @@ def test_only_the_csv_response_module_writes_csv() -> None:
 
 def test_the_check_finds_files_without_notes() -> None:
     code = (
-        "csv_answer('a', h, rows)\n"
-        "csv_answer('b', h, rows, notes=[])\n"
-        "csv_response.csv_answer('c', h, rows, notes=())\n"
-        "csv_answer('d', h, rows, notes=notes_of(found))\n"
-        "csv_answer('e', h, rows, notes=[] if all_of_it else [said])\n"
+        "csv_response('a', h, rows)\n"
+        "csv_response('b', h, rows, notes=[])\n"
+        "csv_response.csv_response('c', h, rows, notes=())\n"
+        "csv_response('d', h, rows, notes=notes_of(found))\n"
+        "csv_response('e', h, rows, notes=[] if all_of_it else [said])\n"
     )
 
     assert lines_without_notes(code) == [1, 2, 3]
