@@ -30,12 +30,15 @@ test("the other files are context, without empty ones", () => {
   assert.deepEqual(frameWith({ active: 1 }).files.map((file) => file.path), ["a.py"]);
 });
 
-test("the request asks for an explanation of its prompt", () => assert.equal(frameWith({}).explain, true));
+test("the request asks for an explanation of its prompt", () => {
+  assert.equal(frameWith({}).explain, true);
+});
 
 test("a text that is too long is cut far from the cursor", () => {
   const half = MAX_TEXT_CHARS + 10;
   const text = `x${"a".repeat(half - 1)}${"b".repeat(half - 1)}y`;
-  const { prefix, suffix } = frameWith({ files: [{ path: "a.py", text, editedAt: 1 }], cursor: half });
+  const files = [{ path: "a.py", text, editedAt: 1 }];
+  const { prefix, suffix } = frameWith({ files, cursor: half });
   assert.equal(prefix, "a".repeat(MAX_TEXT_CHARS));
   assert.equal(suffix, "b".repeat(MAX_TEXT_CHARS));
 });
