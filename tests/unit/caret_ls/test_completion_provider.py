@@ -69,7 +69,7 @@ async def test_a_suggestion_continues_the_selected_entry(desk: Desk) -> None:
     desk.open("a = 1\nb =w|\n")
     desk.gateway.ready.append(response_frames(" * 2"))
 
-    offer = await desk.request_suggestion(selected=selected("width", typed=1))
+    offer = await desk.request_suggestion(chosen=selected("width", typed=1))
 
     assert offer is not None
     assert (offer.text, offer.position) == ("idth * 2", Position(1, 4))
@@ -89,7 +89,7 @@ async def test_an_entry_that_cannot_be_continued_gets_no_suggestion(
 ) -> None:
     desk.open("a = 1\nb =w|x\n")
 
-    assert await desk.request_suggestion(selected=other) is None
+    assert await desk.request_suggestion(chosen=other) is None
     assert desk.assistant.last_reason is SkipReason.COMPLETION_LIST_OPEN
     assert desk.gateway.requests == []
 
@@ -100,7 +100,7 @@ async def test_a_cached_suggestion_that_begins_with_the_entry_is_offered(desk: D
     desk.type("w")
 
     offer = await desk.request_suggestion(
-        selected=SelectedCompletion(Position(1, 4), Position(1, 5), "width")
+        chosen=SelectedCompletion(Position(1, 4), Position(1, 5), "width")
     )
 
     assert offer is not None

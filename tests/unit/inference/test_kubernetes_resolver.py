@@ -51,7 +51,7 @@ class WatchedService:
                 self._has_changed.clear()
 
     async def wait_for_watch(self) -> None:
-        await until(lambda: bool(self.server.wait_for_watch))
+        await until(lambda: bool(self.server.watches))
 
 
 @asynccontextmanager
@@ -168,7 +168,7 @@ async def test_an_outage_removes_no_address_and_missed_changes_follow(
     async with _running(server, tmp_path) as watched:
         await watched.wait_for_watch()
         server.is_broken = True
-        await until(lambda: not server.wait_for_watch)
+        await until(lambda: not server.watches)
         await asyncio.sleep(5 * PAUSE_S)
         meanwhile = await watched.addresses()
         server.has("engines-b", endpoint("10.0.0.2"))
@@ -202,7 +202,7 @@ async def test_a_late_list_does_not_override_newer_changes(
         server.held = None
         server.has("engines-b", endpoint("10.0.0.2"))
         running = asyncio.create_task(names.run())
-        await until(lambda: bool(server.wait_for_watch))
+        await until(lambda: bool(server.watches))
 
         late.set()
         found = await task

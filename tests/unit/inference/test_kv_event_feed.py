@@ -66,17 +66,19 @@ class Engine:
 
 
 @asynccontextmanager
-async def _engine(*, replay: bool, kept: tuple[int, ...] = ()) -> AsyncIterator[Engine]:
+async def _engine(*, has_replay: bool, kept: tuple[int, ...] = ()) -> AsyncIterator[Engine]:
     context = zmq.asyncio.Context.instance()
     publisher, router = context.socket(zmq.XPUB), context.socket(zmq.ROUTER)
     ports = [each.bind_to_random_port("tcp://127.0.0.1") for each in (publisher, router)]
     events, replay = (f"tcp://127.0.0.1:{port}" for port in ports)
     engine = Engine(publisher, kept=[(number, _batch(number)) for number in kept])
-    feed = KvEventFeed(KvEventPublication("one", events, replay or None), engine.held)
+    feed = KvEventFeed(
+        KvEventPublication("one", events, replay if has_replay else None), engine.held
+    )
     tasks = [asyncio.create_task(engine.replay(router)), asyncio.create_task(feed.run())]
     try:
         await publisher.recv()  # the subscription message
-        if replay:
+        if has_replay:
             await until(lambda: engine.num_replays == 1)
         yield engine
     finally:
@@ -88,21 +90,21 @@ async def _engine(*, replay: bool, kept: tuple[int, ...] = ()) -> AsyncIterator[
 
 
 async def test_published_blocks_are_applied() -> None:
-    async with _engine(replay=False) as engine:
+    async with _engine(has_replay=False) as engine:
         await engine.publish(0, 1, 2)
 
         await engine.wait_for_blocks(3)
 
 
 async def test_earlier_blocks_are_replayed() -> None:
-    async with _engine(replay=True, kept=(0, 1, 2)) as engine:
+    async with _engine(has_replay=True, kept=(0, 1, 2)) as engine:
         await engine.publish(3)
 
         await engine.wait_for_blocks(4)
 
 
 async def test_lost_blocks_are_replayed() -> None:
-    async with _engine(replay=True) as engine:
+    async with _engine(has_replay=True) as engine:
         await engine.publish(0)
         await engine.publish(1, 2, loses=True)
         await engine.publish(3)
@@ -111,7 +113,7 @@ async def test_lost_blocks_are_replayed() -> None:
 
 
 async def test_a_gap_that_cannot_be_replayed_resets_the_replica() -> None:
-    async with _engine(replay=False) as engine:
+    async with _engine(has_replay=False) as engine:
         await engine.publish(0, 1)
         await engine.wait_for_blocks(2)
         await engine.publish(2, loses=True)
@@ -121,7 +123,7 @@ async def test_a_gap_that_cannot_be_replayed_resets_the_replica() -> None:
 
 
 async def test_an_engine_that_restarts_its_numbering_has_lost_its_cache() -> None:
-    async with _engine(replay=True) as engine:
+    async with _engine(has_replay=True) as engine:
         await engine.publish(0, 1, 2)
         await engine.wait_for_blocks(3)
         engine.kept.clear()
@@ -131,7 +133,7 @@ async def test_an_engine_that_restarts_its_numbering_has_lost_its_cache() -> Non
 
 
 async def test_a_malformed_batch_resets_the_replica_and_the_feed_continues() -> None:
-    async with _engine(replay=False) as engine:
+    async with _engine(has_replay=False) as engine:
         await engine.publish(0, 1)
         await engine.wait_for_blocks(2)
         await engine.send(2, b"garbage")

@@ -34,7 +34,7 @@ class SequentialClient:
 
     def next_request(self, **fields: Any) -> CompletionRequest:
         self.num_sent += 1
-        return make_request(**{"prefix": f"a{self.num_asked} = ", **fields})
+        return make_request(**{"prefix": f"a{self.num_sent} = ", **fields})
 
     async def request(
         self,
