@@ -127,7 +127,7 @@ KINDS = {
     "before": TOKENS,
     "after": Tokenizer(byte_level(_QWEN)),
     "library": BY_LIBRARY,
-    "unseamed": without_split_rule(),
+    "without split rule": without_split_rule(),
 }
 ALPHABETS = st.sampled_from(["ab1 .:;)\n\t'#", "a :\n", "a\n\r", "ab \né"])
 
