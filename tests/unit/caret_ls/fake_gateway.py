@@ -51,14 +51,14 @@ class Gateway:
 
 @asynccontextmanager
 async def gateway() -> AsyncIterator[Gateway]:
-    made = Gateway()
+    fake = Gateway()
     server: Server = await serve(
-        made.serve,
+        fake.serve,
         "127.0.0.1",
         0,
-        process_request=made.check,
+        process_request=fake.check,
         subprotocols=["caret.v1"],  # type: ignore[list-item]  # its Subprotocol is a NewType
     )
     async with server:
-        made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        yield made
+        fake.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield fake

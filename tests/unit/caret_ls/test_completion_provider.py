@@ -16,9 +16,9 @@ from tests.unit.caret_ls.provider_harness import URI, Desk, response_frames
 
 @pytest.fixture
 async def desk() -> Desk:
-    made = Desk()
-    made.open("a = 1\nb = |\n")
-    return made
+    new_desk = Desk()
+    new_desk.open("a = 1\nb = |\n")
+    return new_desk
 
 
 async def test_a_suggestion_combines_all_deltas(desk: Desk) -> None:

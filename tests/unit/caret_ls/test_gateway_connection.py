@@ -29,14 +29,14 @@ class Recorder:
 
 @asynccontextmanager
 async def connected(
-    made: Gateway, clock: LoopClock | None = None
+    fake: Gateway, clock: LoopClock | None = None
 ) -> AsyncIterator[tuple[GatewayConnection, Recorder]]:
     recorder = Recorder()
     link = GatewayConnection(
         recorder, Backoff(lambda: 0.0), clock or SystemLoopClock(), tick_s=0.01
     )
     running = asyncio.create_task(link.run())
-    link.set_address(Address(made.url, "cpk_live_secret", "Neovim 0.12"))
+    link.set_address(Address(fake.url, "cpk_live_secret", "Neovim 0.12"))
     try:
         yield link, recorder
     finally:
@@ -50,66 +50,66 @@ async def read(link: GatewayConnection, id: str) -> list[Frame]:
 
 
 async def test_a_request_is_sent_with_the_key_and_the_editor_and_gets_its_frames() -> None:
-    async with gateway() as made, connected(made) as (link, recorder):
+    async with gateway() as fake, connected(fake) as (link, recorder):
         await until(lambda: recorder.states == [ConnectionState.CONNECTED])
         request = asyncio.create_task(read(link, "1"))
-        await until(lambda: len(made.received) == 1)
-        await made.send(type="delta", id="1", text="a")
-        await made.send(type="delta", id="other", text="b")
-        await made.send(type="done", id="1", finish="stop")
+        await until(lambda: len(fake.received) == 1)
+        await fake.send(type="delta", id="1", text="a")
+        await fake.send(type="delta", id="other", text="b")
+        await fake.send(type="done", id="1", finish="stop")
         frames = await request
 
     assert [frame["type"] for frame in frames] == ["delta", "done"]
-    (headers,) = made.headers
+    (headers,) = fake.headers
     assert headers["Authorization"] == "Bearer cpk_live_secret"
     assert headers["X-Caret-Editor"] == "Neovim 0.12"
-    assert made.received == [{"type": "complete", "id": "1"}]
+    assert fake.received == [{"type": "complete", "id": "1"}]
 
 
 async def test_leaving_a_request_early_cancels_it() -> None:
-    async with gateway() as made, connected(made) as (link, recorder):
+    async with gateway() as fake, connected(fake) as (link, recorder):
         await until(lambda: recorder.states == [ConnectionState.CONNECTED])
         request = asyncio.create_task(read(link, "1"))
-        await until(lambda: len(made.received) == 1)
+        await until(lambda: len(fake.received) == 1)
         request.cancel()
-        await until(lambda: len(made.received) == 2)
+        await until(lambda: len(fake.received) == 2)
 
-    assert made.received[1] == {"type": "cancel", "id": "1"}
+    assert fake.received[1] == {"type": "cancel", "id": "1"}
 
 
 async def test_an_error_frame_ends_the_request_with_its_code() -> None:
-    async with gateway() as made, connected(made) as (link, recorder):
+    async with gateway() as fake, connected(fake) as (link, recorder):
         await until(lambda: recorder.states == [ConnectionState.CONNECTED])
         request = asyncio.create_task(read(link, "1"))
-        await until(lambda: len(made.received) == 1)
-        await made.send(type="error", id="1", code="rate_limited", message="", retry_after_s=2.5)
+        await until(lambda: len(fake.received) == 1)
+        await fake.send(type="error", id="1", code="rate_limited", message="", retry_after_s=2.5)
         with pytest.raises(RequestEnded) as caught:
             await request
 
     assert (caught.value.code, caught.value.retry_after_s) == ("rate_limited", 2.5)
-    assert len(made.received) == 1, "an ended request must not be cancelled"
+    assert len(fake.received) == 1, "an ended request must not be cancelled"
 
 
 async def test_frames_without_a_request_go_to_the_listener() -> None:
-    async with gateway() as made, connected(made) as (_link, recorder):
+    async with gateway() as fake, connected(fake) as (_link, recorder):
         await until(lambda: recorder.states == [ConnectionState.CONNECTED])
-        await made.send(type="policy", repository="", excluded=[], modes=[])
-        await made.sockets[0].send("no json")
+        await fake.send(type="policy", repository="", excluded=[], modes=[])
+        await fake.sockets[0].send("no json")
         await until(lambda: len(recorder.frames) == 2)
 
     assert [frame.get("type") for frame in recorder.frames] == ["policy", None]
 
 
 async def test_a_lost_connection_ends_requests_and_is_opened_again() -> None:
-    async with gateway() as made, connected(made) as (link, recorder):
+    async with gateway() as fake, connected(fake) as (link, recorder):
         await until(lambda: recorder.states == [ConnectionState.CONNECTED])
         request = asyncio.create_task(read(link, "1"))
-        await until(lambda: len(made.received) == 1)
-        await made.sockets[0].close(1001)
+        await until(lambda: len(fake.received) == 1)
+        await fake.sockets[0].close(1001)
         with pytest.raises(RequestEnded, match="offline"):
             await request
         await until(
-            lambda: recorder.states[-1] is ConnectionState.CONNECTED and len(made.sockets) == 2
+            lambda: recorder.states[-1] is ConnectionState.CONNECTED and len(fake.sockets) == 2
         )
 
     assert recorder.states[:3] == [
@@ -121,13 +121,13 @@ async def test_a_lost_connection_ends_requests_and_is_opened_again() -> None:
 
 async def test_the_connection_is_reopened_after_the_machine_slept() -> None:
     clock = ManualClock()
-    async with gateway() as made, connected(made, clock) as (_link, recorder):
+    async with gateway() as fake, connected(fake, clock) as (_link, recorder):
         await until(lambda: recorder.states == [ConnectionState.CONNECTED])
         await asyncio.sleep(0.05)
-        before = len(made.sockets)
+        before = len(fake.sockets)
         clock.slept_s = 3_600.0
         await until(
-            lambda: len(made.sockets) == 2 and recorder.states[-1] is ConnectionState.CONNECTED
+            lambda: len(fake.sockets) == 2 and recorder.states[-1] is ConnectionState.CONNECTED
         )
 
     assert before == 1
@@ -143,56 +143,56 @@ async def test_a_request_without_a_connection_fails() -> None:
 
 @pytest.mark.parametrize("status", [401, 403])
 async def test_a_rejected_key_is_unauthenticated_and_not_retried(status: int) -> None:
-    async with gateway() as made:
-        made.refusal = status
-        async with connected(made) as (link, recorder):
+    async with gateway() as fake:
+        fake.refusal = status
+        async with connected(fake) as (link, recorder):
             await until(lambda: recorder.states == [ConnectionState.UNAUTHENTICATED])
-            made.refusal = None
-            link.set_address(Address(made.url, "cpk_live_other"))
+            fake.refusal = None
+            link.set_address(Address(fake.url, "cpk_live_other"))
             await until(lambda: recorder.states[-1] is ConnectionState.CONNECTED)
 
-    assert len(made.headers) == 2, "a rejected key must not be tried repeatedly"
+    assert len(fake.headers) == 2, "a rejected key must not be tried repeatedly"
 
 
 async def test_a_rejected_key_is_tried_again_when_the_address_is_set() -> None:
-    async with gateway() as made:
-        made.refusal = 401
-        async with connected(made) as (link, recorder):
+    async with gateway() as fake:
+        fake.refusal = 401
+        async with connected(fake) as (link, recorder):
             await until(lambda: recorder.states == [ConnectionState.UNAUTHENTICATED])
-            made.refusal = None
-            link.set_address(Address(made.url, "cpk_live_secret", "Neovim 0.12"))
+            fake.refusal = None
+            link.set_address(Address(fake.url, "cpk_live_secret", "Neovim 0.12"))
             await until(lambda: recorder.states[-1] is ConnectionState.CONNECTED)
 
-    assert len(made.headers) == 2
+    assert len(fake.headers) == 2
 
 
 async def test_a_revoked_key_is_unauthenticated() -> None:
-    async with gateway() as made, connected(made) as (_link, recorder):
+    async with gateway() as fake, connected(fake) as (_link, recorder):
         await until(lambda: recorder.states == [ConnectionState.CONNECTED])
-        await made.sockets[0].close(4401)
+        await fake.sockets[0].close(4401)
         await until(lambda: len(recorder.states) == 2)
 
     assert recorder.states[1] is ConnectionState.UNAUTHENTICATED
 
 
 async def test_a_failing_gateway_is_tried_again() -> None:
-    async with gateway() as made:
-        made.refusal = 503
-        async with connected(made) as (_link, recorder):
-            await until(lambda: len(made.headers) == 2)
-            made.refusal = None
+    async with gateway() as fake:
+        fake.refusal = 503
+        async with connected(fake) as (_link, recorder):
+            await until(lambda: len(fake.headers) == 2)
+            fake.refusal = None
             await until(lambda: recorder.states[-1] is ConnectionState.CONNECTED)
 
     assert set(recorder.states[:-1]) == {ConnectionState.OFFLINE}
 
 
 async def test_without_a_key_the_connection_is_unauthenticated_and_not_reopened() -> None:
-    async with gateway() as made, connected(made) as (link, recorder):
+    async with gateway() as fake, connected(fake) as (link, recorder):
         await until(lambda: recorder.states == [ConnectionState.CONNECTED])
         link.set_address(None)
         await until(lambda: recorder.states[-1] is ConnectionState.UNAUTHENTICATED)
 
-    assert len(made.sockets) == 1
+    assert len(fake.sockets) == 1
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://[", "https://127.0.0.1:1"])

@@ -7,21 +7,28 @@ from caret_ls.git_repository import GitHead, name_of, read_head, repository_of
 
 
 def git(folder: Path, *arguments: str) -> str:
-    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
-    command = ("git", "-C", str(folder), *who, *arguments)
+    identity = (
+        "-c",
+        "user.name=Ada",
+        "-c",
+        "user.email=ada@example.org",
+        "-c",
+        "commit.gpgsign=false",
+    )
+    command = ("git", "-C", str(folder), *identity, *arguments)
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "work"
-    made.mkdir()
-    git(made, "init", "-q", "-b", "main")
-    (made / "src").mkdir()
-    (made / "src" / "a.py").write_text("a = 1\n")
-    git(made, "add", "-A")
-    git(made, "commit", "-q", "-m", "first")
-    return made
+    folder = tmp_path / "work"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "src").mkdir()
+    (folder / "src" / "a.py").write_text("a = 1\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "first")
+    return folder
 
 
 @pytest.mark.parametrize(

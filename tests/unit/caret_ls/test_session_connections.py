@@ -39,19 +39,19 @@ class FailingSession(Session):
 class RunningSession:
     session: FailingSession
     clock: ManualClock
-    running: "asyncio.Task[None]"
+    task: "asyncio.Task[None]"
     statuses: list[ServerStatus] = field(default_factory=list)
 
-    def connect_to(self, made: Gateway, key: str = "key") -> None:
-        self.session.set_up(self.session.settings, Address(made.url, key))
+    def connect_to(self, fake: Gateway, key: str = "key") -> None:
+        self.session.set_up(self.session.settings, Address(fake.url, key))
 
     async def reach(self, status: ServerStatus) -> None:
         await soon(lambda: self.session.board.status is status)
 
-    async def accept_suggestion(self, made: Gateway) -> None:
+    async def accept_suggestion(self, fake: Gateway) -> None:
         """Connect, and accept the suggestion `a + 1` at the end of the file, after `b = `."""
-        made.suggestion = "a + 1"
-        self.connect_to(made)
+        fake.suggestion = "a + 1"
+        self.connect_to(fake)
         await self.reach(ServerStatus.READY)
         self.session.open(URI, "python", "a = 1\nb = ")
         end = Position(1, 4)
@@ -69,72 +69,72 @@ async def running_session(*, share_edits: bool = False) -> AsyncIterator[Running
     try:
         yield running
     finally:
-        running.running.cancel()
-        await asyncio.gather(running.running, return_exceptions=True)
+        running.task.cancel()
+        await asyncio.gather(running.task, return_exceptions=True)
 
 
 async def test_outcomes_contain_the_request_id() -> None:
-    async with gateway() as made, running_session() as running:
-        await running.accept_suggestion(made)
+    async with gateway() as fake, running_session() as running:
+        await running.accept_suggestion(fake)
         running.clock.now_s += 31
-        await soon(lambda: made.outcomes("persisted") != [])
+        await soon(lambda: fake.outcomes("persisted") != [])
 
-    outcomes = [frame for frame in made.received if frame["type"] == "outcome"]
+    outcomes = [frame for frame in fake.received if frame["type"] == "outcome"]
     assert [frame["event"] for frame in outcomes] == ["shown", "accepted", "persisted"]
     assert {frame["request_id"] for frame in outcomes} == {f"request-{outcomes[0]['id']}"}
 
 
 @pytest.mark.parametrize("share_edits", [False, True])
 async def test_persisted_text_is_sent_only_with_opt_in(share_edits: bool) -> None:
-    async with gateway() as made, running_session(share_edits=share_edits) as running:
-        await running.accept_suggestion(made)
+    async with gateway() as fake, running_session(share_edits=share_edits) as running:
+        await running.accept_suggestion(fake)
         running.clock.now_s += 31
-        await soon(lambda: made.outcomes("persisted") != [])
+        await soon(lambda: fake.outcomes("persisted") != [])
 
-    (persisted,) = made.outcomes("persisted")
+    (persisted,) = fake.outcomes("persisted")
     assert persisted.get("text") == ("a + 1" if share_edits else None)
 
 
 async def test_outcomes_after_the_machine_slept_go_to_the_new_connection() -> None:
-    async with gateway() as made, running_session() as running:
-        await running.accept_suggestion(made)
-        await soon(lambda: made.outcomes("accepted") != [])
+    async with gateway() as fake, running_session() as running:
+        await running.accept_suggestion(fake)
+        await soon(lambda: fake.outcomes("accepted") != [])
         running.clock.slept_s += _HOUR_S
-        await soon(lambda: len(made.sockets) == 2 and len(made.outcomes("accepted")) == 2)
+        await soon(lambda: len(fake.sockets) == 2 and len(fake.outcomes("accepted")) == 2)
         running.clock.now_s += 31
-        await soon(lambda: made.outcomes("persisted") != [])
+        await soon(lambda: fake.outcomes("persisted") != [])
         await running.reach(ServerStatus.READY)
         offer = await running.session.assistant.provide(
             URI, InlineRequest(Position(1, 4), is_invoked=True)
         )
 
-    (persisted,) = made.outcomes("persisted")
-    assert persisted["request_id"] == made.outcomes("shown")[0]["request_id"]
+    (persisted,) = fake.outcomes("persisted")
+    assert persisted["request_id"] == fake.outcomes("shown")[0]["request_id"]
     assert offer is not None, "suggestions must continue as before"
     assert ServerStatus.SIGNED_OUT not in running.statuses[1:]
-    assert not running.running.done() or running.running.cancelled()
+    assert not running.task.done() or running.task.cancelled()
 
 
 async def test_outcomes_without_a_connection_go_to_the_next_one() -> None:
-    async with gateway() as made, running_session() as running:
-        await running.accept_suggestion(made)
-        await soon(lambda: made.outcomes("accepted") != [])
-        made.refusal = 503
-        await made.sockets[-1].close(1012)
+    async with gateway() as fake, running_session() as running:
+        await running.accept_suggestion(fake)
+        await soon(lambda: fake.outcomes("accepted") != [])
+        fake.refusal = 503
+        await fake.sockets[-1].close(1012)
         await running.reach(ServerStatus.OFFLINE)
         running.clock.now_s += 61
         await asyncio.sleep(0.05)
-        assert made.outcomes("persisted") == []
-        made.refusal = None
-        await soon(lambda: made.outcomes("persisted") != [])
+        assert fake.outcomes("persisted") == []
+        fake.refusal = None
+        await soon(lambda: fake.outcomes("persisted") != [])
 
-    assert len(made.outcomes("accepted")) == 1, "an older outcome must not be reported twice"
+    assert len(fake.outcomes("accepted")) == 1, "an older outcome must not be reported twice"
 
 
 async def test_outcomes_are_not_sent_to_another_gateway() -> None:
-    async with gateway() as made, gateway() as other, running_session() as running:
-        await running.accept_suggestion(made)
-        await soon(lambda: made.outcomes("accepted") != [])
+    async with gateway() as fake, gateway() as other, running_session() as running:
+        await running.accept_suggestion(fake)
+        await soon(lambda: fake.outcomes("accepted") != [])
         running.connect_to(other)
         await soon(lambda: len(other.sockets) == 1)
         await asyncio.sleep(0.05)
@@ -143,21 +143,21 @@ async def test_outcomes_are_not_sent_to_another_gateway() -> None:
 
 
 async def test_outcomes_are_sent_again_after_a_change_of_the_key() -> None:
-    async with gateway() as made, running_session() as running:
-        await running.accept_suggestion(made)
-        await soon(lambda: made.outcomes("accepted") != [])
-        running.connect_to(made, key="the new one")
-        await soon(lambda: len(made.outcomes("accepted")) == 2)
+    async with gateway() as fake, running_session() as running:
+        await running.accept_suggestion(fake)
+        await soon(lambda: fake.outcomes("accepted") != [])
+        running.connect_to(fake, key="the new one")
+        await soon(lambda: len(fake.outcomes("accepted")) == 2)
 
 
 async def test_failing_upkeep_does_not_end_the_session() -> None:
-    async with gateway() as made, running_session() as running:
-        await running.accept_suggestion(made)
+    async with gateway() as fake, running_session() as running:
+        await running.accept_suggestion(fake)
         running.session.is_broken = True
-        await soon(lambda: running.session.num_failed >= 3 or running.running.done())
+        await soon(lambda: running.session.num_failed >= 3 or running.task.done())
         running.session.is_broken = False
         running.clock.now_s += 31
-        await soon(lambda: made.outcomes("persisted") != [] or running.running.done())
+        await soon(lambda: fake.outcomes("persisted") != [] or running.task.done())
 
-    assert len(made.outcomes("persisted")) == 1
-    assert len(made.sockets) == 1, "the connection must stay the same"
+    assert len(fake.outcomes("persisted")) == 1
+    assert len(fake.sockets) == 1, "the connection must stay the same"

@@ -12,9 +12,9 @@ from tests.unit.caret_ls.provider_harness import Desk
 
 @pytest.fixture
 async def desk() -> Desk:
-    made = Desk()
-    made.open("a = 1\nb = |\n")
-    return made
+    fake = Desk()
+    fake.open("a = 1\nb = |\n")
+    return fake
 
 
 def wait_ms(desk: Desk) -> float:

@@ -9,13 +9,13 @@ def board() -> tuple[StatusBoard, list[ServerStatus]]:
 
 
 def test_a_status_is_reported_only_when_it_changes() -> None:
-    made, reported = board()
-    made.set(is_connected=True)
-    made.set(is_connected=True)
-    made.on_request_started()
-    made.on_request_started()
-    made.on_request_ended()
-    made.on_request_ended()
+    status_board, reported = board()
+    status_board.set(is_connected=True)
+    status_board.set(is_connected=True)
+    status_board.on_request_started()
+    status_board.on_request_started()
+    status_board.on_request_ended()
+    status_board.on_request_ended()
 
     assert reported == [ServerStatus.READY, ServerStatus.WORKING, ServerStatus.READY]
 
@@ -34,7 +34,7 @@ def test_a_status_is_reported_only_when_it_changes() -> None:
 def test_a_status_that_the_user_can_act_on_comes_first(
     known: dict[str, bool], status: ServerStatus
 ) -> None:
-    made, _ = board()
-    made.set(**known)
+    status_board, _ = board()
+    status_board.set(**known)
 
-    assert made.status is status
+    assert status_board.status is status

@@ -46,20 +46,20 @@ def test_a_first_token_is_counted_in_the_bucket_of_its_latency() -> None:
 
 def test_a_latency_at_a_bound_counts_in_its_bucket() -> None:
     metrics = CompletionMetrics()
-    account = make_ended()
-    account.first_sent_s = account.arrival.received_s + 0.5
+    trace = make_ended()
+    trace.first_sent_s = trace.arrival.received_s + 0.5
 
-    metrics.on_completed(account)
+    metrics.on_completed(trace)
 
     assert metric_value(metrics, "caret_first_token_seconds_bucket", le="0.5") == 1
     assert metric_value(metrics, "caret_first_token_seconds_bucket", le="0.25") == 0
 
 
 def test_cancellation_is_measured_until_the_engine_stream_is_closed() -> None:
-    metrics, account = CompletionMetrics(), make_ended()
-    account.cancelled_s, account.engine_closed_s = 10.0, 10.004
+    metrics, trace = CompletionMetrics(), make_ended()
+    trace.cancelled_s, trace.engine_closed_s = 10.0, 10.004
 
-    metrics.on_completed(account)
+    metrics.on_completed(trace)
     metrics.on_completed(make_ended())
 
     assert metric_value(metrics, "caret_cancellation_seconds_count") == 1
@@ -95,10 +95,10 @@ def test_each_completion_is_counted_by_mode_trigger_and_finish_reason() -> None:
 
 def test_an_invalid_request_is_counted_with_an_unknown_mode() -> None:
     metrics = CompletionMetrics()
-    account = make_account()
-    account.fail(EngineError("bad_mode", ""))
+    trace = make_account()
+    trace.fail(EngineError("bad_mode", ""))
 
-    metrics.on_completed(account)
+    metrics.on_completed(trace)
 
     assert metric_value(metrics, "caret_completions_total", mode="unknown", error="bad_mode") == 1
 
@@ -118,10 +118,10 @@ def test_the_hit_rate_includes_only_prompts_with_cache_information() -> None:
 
 def test_a_warm_up_counts_for_no_mode() -> None:
     metrics = CompletionMetrics()
-    account = make_ended(prompt_tokens=100, cached_tokens=0)
-    account.request = make_request(is_warm_up=True)
+    trace = make_ended(prompt_tokens=100, cached_tokens=0)
+    trace.request = make_request(is_warm_up=True)
 
-    metrics.on_completed(account)
+    metrics.on_completed(trace)
 
     assert metric_value(metrics, "caret_prompt_tokens_total", mode="warm_up") == 100
     assert metric_value(metrics, "caret_completions_total", mode="inline") is None
@@ -182,17 +182,17 @@ def test_the_busiest_tenants_get_labels_and_no_counter_decreases() -> None:
 
 def test_no_text_of_a_request_becomes_a_label() -> None:
     metrics = CompletionMetrics(num_tenants=5)
-    account = make_ended()
-    account.request = make_request(
+    trace = make_ended()
+    trace.request = make_request(
         prefix="hunter2", suffix="hunter2", path="hunter2", repository="hunter2", language="hunter2"
     )
 
-    metrics.on_completed(account)
+    metrics.on_completed(trace)
 
     assert "hunter2" not in repr([list(family.samples) for family in metrics.collect()])
 
 
 def _of_tenant(slug: str) -> RequestTrace:
-    account = make_ended()
-    account.principal = make_principal(tenant_id=ACME if slug == "acme" else GLOBEX)
-    return account
+    trace = make_ended()
+    trace.principal = make_principal(tenant_id=ACME if slug == "acme" else GLOBEX)
+    return trace

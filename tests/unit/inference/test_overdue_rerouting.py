@@ -67,141 +67,141 @@ class _TwoReplicas:
 
 
 @pytest.fixture
-def replicas_() -> _TwoReplicas:
+def pair() -> _TwoReplicas:
     return _TwoReplicas()
 
 
 async def test_requests_waiting_at_a_late_replica_are_answered_by_another(
-    replicas_: _TwoReplicas,
+    pair: _TwoReplicas,
 ) -> None:
-    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
-        replicas_.clock.pass_s(LATER_S)
-        replicas_.replicas.reroute_overdue()
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        pair.clock.pass_s(LATER_S)
+        pair.replicas.reroute_overdue()
         texts = await asyncio.gather(*tasks)
 
     assert texts == MAX_CONSECUTIVE_LATE * [["a", "b"]]
-    assert {trace.replica for trace in replicas_.traces} == {TWO.name}
-    assert (replicas_.replicas.num_rerouted(ONE), replicas_.replicas.num_rerouted(TWO)) == (
+    assert {trace.replica for trace in pair.traces} == {TWO.name}
+    assert (pair.replicas.num_rerouted(ONE), pair.replicas.num_rerouted(TWO)) == (
         MAX_CONSECUTIVE_LATE,
         0,
     )
-    assert (replicas_.engine.num_open, replicas_.replicas.num_in_flight(ONE)) == (0, 0)
+    assert (pair.engine.num_open, pair.replicas.num_in_flight(ONE)) == (0, 0)
 
 
-async def test_rerouting_does_not_cancel_the_task(replicas_: _TwoReplicas) -> None:
-    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
-        replicas_.clock.pass_s(LATER_S)
-        replicas_.replicas.reroute_overdue()
+async def test_rerouting_does_not_cancel_the_task(pair: _TwoReplicas) -> None:
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        pair.clock.pass_s(LATER_S)
+        pair.replicas.reroute_overdue()
         await asyncio.gather(*tasks)
 
         assert {task.cancelling() for task in tasks} == {0}
 
 
-async def test_rerouting_does_not_open_the_circuit(replicas_: _TwoReplicas) -> None:
-    async with replicas_.waiting_requests(max(MAX_CONSECUTIVE_LATE, MAX_FAILURES)) as tasks:
-        replicas_.clock.pass_s(LATER_S)
-        replicas_.replicas.reroute_overdue()
+async def test_rerouting_does_not_open_the_circuit(pair: _TwoReplicas) -> None:
+    async with pair.waiting_requests(max(MAX_CONSECUTIVE_LATE, MAX_FAILURES)) as tasks:
+        pair.clock.pass_s(LATER_S)
+        pair.replicas.reroute_overdue()
         await asyncio.gather(*tasks)
 
-    assert replicas_.replicas.is_available(ONE)
-    assert replicas_.replicas.is_ejected(ONE)
+    assert pair.replicas.is_available(ONE)
+    assert pair.replicas.is_ejected(ONE)
 
 
-async def test_few_waiting_requests_are_not_rerouted(replicas_: _TwoReplicas) -> None:
-    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE - 1):
-        replicas_.clock.pass_s(LATER_S)
+async def test_few_waiting_requests_are_not_rerouted(pair: _TwoReplicas) -> None:
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE - 1):
+        pair.clock.pass_s(LATER_S)
 
-        assert not replicas_.has_rerouted()
+        assert not pair.has_rerouted()
 
 
-async def test_a_request_is_rerouted_only_after_its_own_time_limit(replicas_: _TwoReplicas) -> None:
-    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE) as early:
-        replicas_.clock.pass_s(LATER_S)
-        async with replicas_.waiting_requests(1) as late:
-            replicas_.replicas.reroute_overdue()
+async def test_a_request_is_rerouted_only_after_its_own_time_limit(pair: _TwoReplicas) -> None:
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as early:
+        pair.clock.pass_s(LATER_S)
+        async with pair.waiting_requests(1) as late:
+            pair.replicas.reroute_overdue()
             await asyncio.gather(*early)
 
             assert not late[0].done()
 
-            replicas_.clock.pass_s(LATER_S)
-            replicas_.replicas.reroute_overdue()
+            pair.clock.pass_s(LATER_S)
+            pair.replicas.reroute_overdue()
 
             assert await late[0] == ["a", "b"]
 
 
-async def test_the_trial_request_of_a_late_replica_is_rerouted_too(replicas_: _TwoReplicas) -> None:
-    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
-        replicas_.clock.pass_s(LATER_S)
-        replicas_.replicas.reroute_overdue()
+async def test_the_trial_request_of_a_late_replica_is_rerouted_too(pair: _TwoReplicas) -> None:
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        pair.clock.pass_s(LATER_S)
+        pair.replicas.reroute_overdue()
         await asyncio.gather(*tasks)
-    replicas_.clock.pass_s(EJECTION_S)
-    async with replicas_.waiting_requests(1) as (trial,):
-        replicas_.clock.pass_s(LATER_S)
-        replicas_.replicas.reroute_overdue()
+    pair.clock.pass_s(EJECTION_S)
+    async with pair.waiting_requests(1) as (trial,):
+        pair.clock.pass_s(LATER_S)
+        pair.replicas.reroute_overdue()
 
         assert await trial == ["a", "b"]
-        assert replicas_.replicas.is_ejected(ONE)
+        assert pair.replicas.is_ejected(ONE)
 
 
-def _drained(replicas_: _TwoReplicas) -> None:
-    replicas_.replicas.set_drained([TWO.name])
+def _drained(pair: _TwoReplicas) -> None:
+    pair.replicas.set_drained([TWO.name])
 
 
-def _lost(replicas_: _TwoReplicas) -> None:
+def _lost(pair: _TwoReplicas) -> None:
     for _ in range(MAX_FAILURES):
-        with replicas_.replicas.attempt(TWO) as attempt:
+        with pair.replicas.attempt(TWO) as attempt:
             attempt.mark_failed()
 
 
-def _late(replicas_: _TwoReplicas) -> None:
+def _late(pair: _TwoReplicas) -> None:
     for _ in range(MAX_CONSECUTIVE_LATE):
-        with replicas_.replicas.attempt(TWO, first_token_timeout_s=LATE_S):
-            replicas_.clock.pass_s(LATER_S)
+        with pair.replicas.attempt(TWO, first_token_timeout_s=LATE_S):
+            pair.clock.pass_s(LATER_S)
 
 
 @pytest.mark.parametrize("make_worse", [_drained, _lost, _late])
 async def test_requests_are_not_rerouted_to_an_unavailable_replica(
-    replicas_: _TwoReplicas, make_worse: Callable[[_TwoReplicas], None]
+    pair: _TwoReplicas, make_worse: Callable[[_TwoReplicas], None]
 ) -> None:
-    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE):
-        make_worse(replicas_)
-        replicas_.clock.pass_s(LATER_S)
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE):
+        make_worse(pair)
+        pair.clock.pass_s(LATER_S)
 
-        assert not replicas_.has_rerouted()
+        assert not pair.has_rerouted()
 
 
-async def test_a_request_with_text_is_not_rerouted(replicas_: _TwoReplicas) -> None:
-    replicas_.engine = FakeEngine([EngineChunk("a", generated_tokens=0, stop=None)], hangs=True)
-    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE):
-        await until(lambda: replicas_.engine.num_said == MAX_CONSECUTIVE_LATE)
+async def test_a_request_with_text_is_not_rerouted(pair: _TwoReplicas) -> None:
+    pair.engine = FakeEngine([EngineChunk("a", generated_tokens=0, stop=None)], hangs=True)
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE):
+        await until(lambda: pair.engine.num_said == MAX_CONSECUTIVE_LATE)
         await asyncio.sleep(0.01)
-        replicas_.clock.pass_s(LATER_S)
+        pair.clock.pass_s(LATER_S)
 
-        assert not replicas_.has_rerouted()
-
-
-async def test_requests_without_a_fallback_keep_waiting(replicas_: _TwoReplicas) -> None:
-    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE, WITHOUT_FALLBACK):
-        replicas_.clock.pass_s(LATER_S)
-
-        assert not replicas_.has_rerouted()
+        assert not pair.has_rerouted()
 
 
-async def test_a_request_cancelled_before_rerouting_ends(replicas_: _TwoReplicas) -> None:
-    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
-        replicas_.clock.pass_s(LATER_S)
+async def test_requests_without_a_fallback_keep_waiting(pair: _TwoReplicas) -> None:
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE, WITHOUT_FALLBACK):
+        pair.clock.pass_s(LATER_S)
+
+        assert not pair.has_rerouted()
+
+
+async def test_a_request_cancelled_before_rerouting_ends(pair: _TwoReplicas) -> None:
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        pair.clock.pass_s(LATER_S)
         tasks[0].cancel("superseded")
-        replicas_.replicas.reroute_overdue()
+        pair.replicas.reroute_overdue()
         ended = await asyncio.gather(*tasks, return_exceptions=True)
 
     assert isinstance(ended[0], asyncio.CancelledError)
-    assert replicas_.replicas.num_rerouted(ONE) == MAX_CONSECUTIVE_LATE - 1
+    assert pair.replicas.num_rerouted(ONE) == MAX_CONSECUTIVE_LATE - 1
 
 
-async def test_a_request_cancelled_during_rerouting_ends(replicas_: _TwoReplicas) -> None:
-    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
-        replicas_.clock.pass_s(LATER_S)
-        replicas_.replicas.reroute_overdue()
+async def test_a_request_cancelled_during_rerouting_ends(pair: _TwoReplicas) -> None:
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        pair.clock.pass_s(LATER_S)
+        pair.replicas.reroute_overdue()
         tasks[0].cancel("superseded")
         ended = await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -209,9 +209,9 @@ async def test_a_request_cancelled_during_rerouting_ends(replicas_: _TwoReplicas
     assert ended[1:] == (MAX_CONSECUTIVE_LATE - 1) * [["a", "b"]]
 
 
-async def test_a_background_task_reroutes_overdue_requests(replicas_: _TwoReplicas) -> None:
-    task = asyncio.create_task(reroute_overdue(replicas_.replicas, every_s=0.001))
-    async with replicas_.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
-        replicas_.clock.pass_s(LATER_S)
+async def test_a_background_task_reroutes_overdue_requests(pair: _TwoReplicas) -> None:
+    task = asyncio.create_task(reroute_overdue(pair.replicas, every_s=0.001))
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        pair.clock.pass_s(LATER_S)
         await asyncio.gather(*tasks)
     task.cancel()

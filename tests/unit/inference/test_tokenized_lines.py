@@ -32,11 +32,11 @@ def _passage(lines: Sequence[str]) -> TokenizedLines:
 def test_a_window_is_an_end_of_the_text_within_the_limit(
     lines: list[str], typed: list[int] | None, max_tokens: int
 ) -> None:
-    lines_ = _passage(lines)
-    whole = [*lines_.token_ids, *(typed or ())]
+    passage = _passage(lines)
+    whole = [*passage.token_ids, *(typed or ())]
 
-    slid = lines_.slide(typed, max_tokens=max_tokens)
-    anchored = lines_.anchor(typed, max_tokens=max_tokens, is_whole=False)
+    slid = passage.slide(typed, max_tokens=max_tokens)
+    anchored = passage.anchor(typed, max_tokens=max_tokens, is_whole=False)
 
     assert slid.token_ids == (whole[-max_tokens:] if max_tokens else [])
     assert slid.token_ids[len(slid.token_ids) - len(anchored.token_ids) :] == anchored.token_ids
@@ -47,12 +47,12 @@ def test_a_window_is_an_end_of_the_text_within_the_limit(
 def test_an_anchored_window_keeps_most_of_the_lines_that_fit(
     lines: list[str], typed: list[int] | None, max_tokens: int
 ) -> None:
-    lines_ = _passage(lines)
+    passage = _passage(lines)
 
-    window = lines_.anchor(typed, max_tokens=max_tokens, is_whole=False)
+    window = passage.anchor(typed, max_tokens=max_tokens, is_whole=False)
 
     longest = max(map(len, lines), default=0)
-    most = min(max_tokens, len(lines_.token_ids) + len(typed or ()))
+    most = min(max_tokens, len(passage.token_ids) + len(typed or ()))
     assert len(window.token_ids) >= (1 - MAX_GIVEN_UP) * (most - longest)
 
 
@@ -60,41 +60,41 @@ def test_an_anchored_window_keeps_most_of_the_lines_that_fit(
 def test_a_clipped_beginning_is_whole_lines_within_the_limit(
     lines: list[str], typed: list[int] | None, max_tokens: int
 ) -> None:
-    lines_ = _passage(lines)
-    whole = [*(typed or ()), *lines_.token_ids]
+    passage = _passage(lines)
+    whole = [*(typed or ()), *passage.token_ids]
 
-    beginning = lines_.clip_beginning(typed or [], max_tokens=max_tokens)
+    beginning = passage.clip_beginning(typed or [], max_tokens=max_tokens)
 
     assert beginning == whole[: len(beginning)]
     assert len(beginning) <= max_tokens
     if len(beginning) < min(max_tokens, len(whole)):
-        assert len(beginning) - len(typed or ()) in lines_.starts
+        assert len(beginning) - len(typed or ()) in passage.starts
 
 
 def test_a_window_begins_with_the_first_anchor_that_fits() -> None:
-    lines_ = _passage([*OTHERS[:5], ANCHORS[0], *OTHERS[5:20]])
+    passage = _passage([*OTHERS[:5], ANCHORS[0], *OTHERS[5:20]])
 
-    window = lines_.anchor([0], max_tokens=len(lines_.token_ids) - 6, is_whole=True)
+    window = passage.anchor([0], max_tokens=len(passage.token_ids) - 6, is_whole=True)
 
     assert window.token_ids[: len(ANCHORS[0])] == [*ANCHORS[0].encode()]
 
 
 def test_a_text_that_fits_is_kept_from_its_beginning() -> None:
-    lines_ = _passage([OTHERS[0], ANCHORS[0], *OTHERS[1:20]])
+    passage = _passage([OTHERS[0], ANCHORS[0], *OTHERS[1:20]])
 
-    whole = lines_.anchor([0], max_tokens=1_000, is_whole=True)
-    cut = lines_.anchor([0], max_tokens=1_000, is_whole=False)
+    whole = passage.anchor([0], max_tokens=1_000, is_whole=True)
+    cut = passage.anchor([0], max_tokens=1_000, is_whole=False)
 
-    assert whole.token_ids == [*lines_.token_ids, 0]
+    assert whole.token_ids == [*passage.token_ids, 0]
     assert cut.token_ids == whole.token_ids[len(OTHERS[0]) :]
 
 
 def test_the_typed_part_begins_at_the_last_anchor_of_finished_lines() -> None:
-    lines_ = _passage([OTHERS[0], ANCHORS[0], ANCHORS[1]])
+    passage = _passage([OTHERS[0], ANCHORS[0], ANCHORS[1]])
     before = len(OTHERS[0]) + len(ANCHORS[0])
 
-    typing = lines_.anchor([0], max_tokens=1_000, is_whole=True)
-    finished = lines_.anchor(None, max_tokens=1_000, is_whole=True)
+    typing = passage.anchor([0], max_tokens=1_000, is_whole=True)
+    finished = passage.anchor(None, max_tokens=1_000, is_whole=True)
 
     assert typing.typed_from == before
     assert finished.typed_from == len(OTHERS[0])
@@ -107,8 +107,8 @@ def test_only_the_part_of_a_long_text_that_may_fit_is_encoded() -> None:
     last = cache.get_last_lines(CODE, PYTHON, max_tokens=500)
     first = cache.get_first_lines(CODE, PYTHON, max_tokens=500)
 
-    for lines_ in (last, first):
-        assert 500 < len(lines_.token_ids) < 1_000
+    for passage in (last, first):
+        assert 500 < len(passage.token_ids) < 1_000
     whole = writer.tokenizer.encode(CODE)
     assert whole[-len(last.token_ids) :] == last.token_ids
     assert whole[: len(first.token_ids)] == first.token_ids
