@@ -20,7 +20,7 @@ _PATH: Final = re.compile(r"`((?:platform|inference|tenants|console|tests)/[\w/.
 
 
 @pytest.mark.parametrize("title", MAX_FILES)
-def test_a_path_is_a_numbered_list_of_few_files(title: str) -> None:
+def test_a_path_is_a_numbered_list_of_at_most_so_many_files(title: str) -> None:
     section = _section(title)
     numbers = [int(number) for number in re.findall(r"^(\d+)\. ", section, re.MULTILINE)]
     files = {file for _, file, _ in _STEP.findall(section)}
@@ -33,13 +33,13 @@ def test_a_path_is_a_numbered_list_of_few_files(title: str) -> None:
     ("file", "names"),
     [(file, names) for _, file, names in _STEP.findall(PAGE.read_text(encoding="utf-8"))],
 )
-def test_each_step_names_what_its_file_defines(file: str, names: str) -> None:
+def test_each_step_names_definitions_of_its_file(file: str, names: str) -> None:
     named = set(re.findall(r"\w+", names))
 
     assert named - _definitions(ROOT / file) == set()
 
 
-def test_every_file_that_the_page_names_exists() -> None:
+def test_every_path_on_the_page_exists() -> None:
     named = _PATH.findall(PAGE.read_text(encoding="utf-8"))
 
     assert len(named) > 60

@@ -1,4 +1,4 @@
-"""A file of a page says what the page says beside its rows, and where it is cut."""
+"""CSV files of the console contain notes with the figures beside the table and any truncation."""
 
 import ast
 from collections.abc import Iterator
@@ -10,51 +10,53 @@ import pytest
 from caret.local.paths import REPOSITORY
 
 CONSOLE: Final = REPOSITORY / "console"
-WRITER: Final = "csv_answer"
+WRITER: Final = "csv_response"
 
 
-def calls_of(code: str) -> Iterator[ast.Call]:
+def writer_calls(code: str) -> Iterator[ast.Call]:
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == WRITER:
             yield node
 
 
-def without_notes(code: str) -> list[int]:
-    """The lines of files that say nothing."""
+def lines_without_notes(code: str) -> list[int]:
+    """Return the line numbers of calls that pass no notes."""
     return [
         call.lineno
-        for call in calls_of(code)
-        if not any(each.arg == "notes" and not is_nothing(each.value) for each in call.keywords)
+        for call in writer_calls(code)
+        if not any(each.arg == "notes" and not is_empty(each.value) for each in call.keywords)
     ]
 
 
-def is_nothing(notes: ast.expr) -> bool:
+def is_empty(notes: ast.expr) -> bool:
     return isinstance(notes, ast.List | ast.Tuple) and not notes.elts
 
 
-def writers() -> list[Path]:
-    return sorted(path for path in CONSOLE.rglob("*.py") if any(calls_of(path.read_text())))
+def files_with_writers() -> list[Path]:
+    return sorted(path for path in CONSOLE.rglob("*.py") if any(writer_calls(path.read_text())))
 
 
-@pytest.mark.parametrize("path", writers(), ids=lambda path: str(path.relative_to(CONSOLE)))
-def test_a_file_has_notes(path: Path) -> None:
-    assert without_notes(path.read_text()) == []
+@pytest.mark.parametrize(
+    "path", files_with_writers(), ids=lambda path: str(path.relative_to(CONSOLE))
+)
+def test_every_csv_file_has_notes(path: Path) -> None:
+    assert lines_without_notes(path.read_text()) == []
 
 
-def test_files_are_written_in_one_place() -> None:
-    """So that the walk above misses none."""
+def test_only_the_csv_response_module_writes_csv() -> None:
+    """Otherwise the check above would miss files."""
     places = [path for path in CONSOLE.rglob("*.py") if '"text/csv' in path.read_text()]
 
     assert places == [CONSOLE / "layout" / "csv_response.py"]
 
 
-def test_it_finds_files_without_notes() -> None:
+def test_the_check_finds_files_without_notes() -> None:
     code = (
-        "csv_answer('a', h, rows)\n"
-        "csv_answer('b', h, rows, notes=[])\n"
-        "csv_response.csv_answer('c', h, rows, notes=())\n"
-        "csv_answer('d', h, rows, notes=notes_of(found))\n"
-        "csv_answer('e', h, rows, notes=[] if all_of_it else [said])\n"
+        "csv_response('a', h, rows)\n"
+        "csv_response('b', h, rows, notes=[])\n"
+        "csv_response.csv_response('c', h, rows, notes=())\n"
+        "csv_response('d', h, rows, notes=notes_of(found))\n"
+        "csv_response('e', h, rows, notes=[] if all_of_it else [said])\n"
     )
 
-    assert without_notes(code) == [1, 2, 3]
+    assert lines_without_notes(code) == [1, 2, 3]

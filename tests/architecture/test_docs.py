@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "platform" / "docs"
 SOURCES = ("platform/caret", "platform/scripts", "inference", "tenants", "console")
-# Read by ourselves alone, or made of parts in the code.
+# Set by Caret itself, or composed of parts in the code.
 INTERNAL = {"CARET_SUPERVISOR_TAG"}
 COMPOSED = {f"CARET_FIRST_TOKEN_TARGET_{mode}_MS" for mode in ("INLINE", "FIM", "BLOCK", "CHAT")}
 _SETTING = r"(?:CARET_[A-Z0-9_]*[A-Z0-9]|DATABASE_URL|REDIS_URL|OTEL_[A-Z_]+[A-Z])"
@@ -17,11 +17,11 @@ _PATH = re.compile(r"\b(?:platform|inference|tenants|console|tests)/[\w./-]*[\w/
 _LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
-def test_the_page_of_settings_names_what_the_code_reads() -> None:
-    assert _written() == _read()
+def test_the_settings_page_lists_exactly_the_settings_that_the_code_reads() -> None:
+    assert _documented_settings() == _settings_in_code()
 
 
-def test_the_index_names_all_pages() -> None:
+def test_the_index_lists_all_pages() -> None:
     named = set(_LINK.findall((DOCS / "README.md").read_text()))
     pages = {path.name for path in DOCS.glob("*.md")} - {"README.md"}
 
@@ -29,21 +29,24 @@ def test_the_index_names_all_pages() -> None:
 
 
 @pytest.mark.parametrize("page", [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))], ids=str)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_local_links_lead_to_existing_files(page: Path) -> None:
     links = [link for link in _LINK.findall(page.read_text()) if "://" not in link]
 
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_paths_that_contributors_are_told_exist() -> None:
-    told = _PATH.findall((ROOT / "CONTRIBUTING.md").read_text())
+def test_paths_in_contributing_exist() -> None:
+    paths = _PATH.findall((ROOT / "CONTRIBUTING.md").read_text())
 
-    assert len(told) > 40
-    assert [path for path in told if not (ROOT / path).exists()] == []
+    assert len(paths) > 40
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-def _written() -> set[str]:
-    """Those of the tables' first column; `..._FIM_MS` behind a longer one stands for its kin."""
+def _documented_settings() -> set[str]:
+    """Return the settings in the tables' first column.
+
+    `..._FIM_MS` after a full name abbreviates another name.
+    """
     rows = [
         line.split("|")[1]
         for line in (DOCS / "settings.md").read_text().splitlines()
@@ -51,11 +54,11 @@ def _written() -> set[str]:
     ]
     names = {name for row in rows for name in re.findall(f"`({_SETTING})`", row)}
     short = [part for row in rows for part in re.findall(r"`\.\.\.(_[A-Z_]+)`", row)]
-    kin = {f"CARET_FIRST_TOKEN_TARGET{part}" for part in short if part.endswith("_MS")}
-    return names | kin
+    abbreviated = {f"CARET_FIRST_TOKEN_TARGET{part}" for part in short if part.endswith("_MS")}
+    return names | abbreviated
 
 
-def _read() -> set[str]:
+def _settings_in_code() -> set[str]:
     found = {name for text in _texts() for name in re.findall(f"[\"']({_SETTING})[\"']", text)}
     return (found | COMPOSED) - INTERNAL
 

@@ -31,7 +31,7 @@ def test_no_two_classes_have_the_same_name() -> None:
     assert {name: paths for name, paths in files.items() if len(paths) > 1} == {}
 
 
-def test_no_class_is_named_by_a_word_that_says_too_little() -> None:
+def test_no_class_has_a_vague_name() -> None:
     banned = set(_read_list("class_names")["banned"])
     found = [
         f"{path}: {node.name}"
@@ -56,7 +56,7 @@ def test_no_replaced_term_is_used() -> None:
     assert found == []
 
 
-def test_nobody_is_called_he() -> None:
+def test_no_text_uses_masculine_pronouns() -> None:
     pronoun = re.compile(r"\b(he|him|his|himself)\b")
     found = [
         f"{name}:{number}"
@@ -68,14 +68,14 @@ def test_nobody_is_called_he() -> None:
     assert found == []
 
 
-def test_docstrings_are_statements() -> None:
+def test_few_docstrings_begin_with_a_question_word() -> None:
     first = Counter(_first_words())
     questions = sum(first[word] for word in ("What", "Of", "Whether", "Who", "Whose", "How"))
 
     assert questions / first.total() <= MAX_QUESTION_SHARE
 
 
-def test_packages_have_a_dozen_modules_at_most() -> None:
+def test_packages_have_at_most_a_dozen_modules() -> None:
     exceptions = _read_list("large_packages")
     sizes = Counter(
         str(Path(path).parent) for path, _ in _modules() if not path.endswith("__init__.py")

@@ -1,4 +1,4 @@
-"""The shape of the source: sizes, and where things may be."""
+"""The layout of the source: sizes of files and functions, and where code may be."""
 
 import ast
 import platform
@@ -19,32 +19,32 @@ OWNERS = {
 }
 
 
-def test_platform_is_the_standard_library_s() -> None:
+def test_platform_imports_the_standard_library() -> None:
     assert platform.__file__ is not None
     assert not Path(platform.__file__).is_relative_to(ROOT / "platform")
     assert platform.system()
 
 
-def test_ninja_is_djangos_and_not_the_build_tool() -> None:
-    """vLLM asks for the build tool, whose package has a module of the same name: whichever was
-    installed last is imported."""
+def test_ninja_is_django_ninja_and_not_the_build_tool() -> None:
+    """vLLM depends on the build tool, whose package has a module of the same name. The package that
+    was installed last is imported."""
     assert hasattr(ninja, "NinjaAPI")
 
 
-def test_the_platform_folder_is_a_source_root_and_no_package() -> None:
+def test_the_platform_folder_contains_no_modules() -> None:
     modules = [path.name for path in (ROOT / "platform").glob("*.py")]
 
     assert modules == []
 
 
-def test_no_module_of_ours_hides_one_of_the_standard_library() -> None:
+def test_no_module_shadows_the_standard_library() -> None:
     roots = [*(ROOT / "platform").iterdir(), *(ROOT / name for name in SOURCES[2:])]
     names = {path.stem for path in roots}
 
     assert names & (sys.stdlib_module_names - {"platform"}) == set()
 
 
-def test_files_have_four_hundred_lines_at_most() -> None:
+def test_files_have_at_most_four_hundred_lines() -> None:
     long_files = {
         str(path.relative_to(ROOT)): length
         for path in _files()
@@ -54,7 +54,7 @@ def test_files_have_four_hundred_lines_at_most() -> None:
     assert long_files == {}
 
 
-def test_functions_have_sixty_lines_at_most() -> None:
+def test_functions_have_at_most_sixty_lines() -> None:
     long_functions = {
         f"{path.relative_to(ROOT)}:{node.name}": length
         for path, node in _functions()
@@ -64,14 +64,14 @@ def test_functions_have_sixty_lines_at_most() -> None:
     assert long_functions == {}
 
 
-def test_modules_are_named_for_what_they_do() -> None:
+def test_no_module_has_a_vague_name() -> None:
     vague = {"utils", "util", "helpers", "common", "manager", "misc"}
 
     assert [path for path in _files() if path.stem in vague] == []
 
 
-def test_every_module_of_ours_that_does_something_says_what() -> None:
-    silent = [
+def test_every_product_module_has_a_docstring() -> None:
+    undocumented = [
         str(path.relative_to(ROOT))
         for path in _files()
         if not path.is_relative_to(ROOT / "tests")
@@ -79,11 +79,11 @@ def test_every_module_of_ours_that_does_something_says_what() -> None:
         and ast.get_docstring(ast.parse(path.read_text())) is None
     ]
 
-    assert silent == []
+    assert undocumented == []
 
 
-def test_only_migrations_and_partitions_speak_as_the_owner() -> None:
-    speaking = {
+def test_only_migrations_and_partitions_use_the_owner_connection() -> None:
+    users = {
         str(path.relative_to(ROOT))
         for path in _files()
         if not path.is_relative_to(ROOT / "tests")
@@ -92,7 +92,7 @@ def test_only_migrations_and_partitions_speak_as_the_owner() -> None:
         )
     }
 
-    assert speaking <= OWNERS
+    assert users <= OWNERS
 
 
 def _files() -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""What the console says is in its catalogues, and these are compiled."""
+"""Translation catalogues are complete and compiled."""
 
 import ast
 import subprocess
@@ -12,7 +12,7 @@ _REFUSALS: Final = frozenset(
 )
 
 
-def test_the_catalogues_hold_what_is_said_and_are_compiled() -> None:
+def test_the_catalogues_are_complete_and_compiled() -> None:
     script = REPOSITORY / "platform" / "scripts" / "messages"
 
     done = subprocess.run(
@@ -22,17 +22,17 @@ def test_the_catalogues_hold_what_is_said_and_are_compiled() -> None:
     assert done.returncode == 0, f"Run platform/scripts/messages.\n{done.stdout}{done.stderr}"
 
 
-def test_what_is_refused_has_a_wording_for_the_catalogues() -> None:
-    """Not one that is put together where it is raised: values are handed over beside it."""
+def test_errors_use_constant_messages() -> None:
+    """Values are passed separately, so that the message can be translated."""
     paths = sorted((REPOSITORY / "tenants").rglob("*.py"))
 
-    made = {str(path): lines for path in paths if (lines := _made_wordings(path.read_text()))}
+    found = {str(path): lines for path in paths if (lines := _formatted_messages(path.read_text()))}
 
-    assert made == {}
+    assert found == {}
 
 
-def _made_wordings(code: str) -> list[int]:
-    """The lines of refusals whose last text is an f-string."""
+def _formatted_messages(code: str) -> list[int]:
+    """Return the line numbers of errors whose message is an f-string."""
     return [
         node.lineno
         for node in ast.walk(ast.parse(code))

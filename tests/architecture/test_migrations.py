@@ -1,7 +1,7 @@
-"""What a migration does to tables that are in use: nothing that stops those who use them.
+"""Migrations do not block requests that use the tables.
 
-Expand, fill, contract (platform/docs/upgrading.md): a migration adds, another fills, a later
-release takes away. What is wrong here would show in production only, on the first large table.
+A migration expands, another one fills, and a migration of a later release contracts
+(platform/docs/upgrading.md). A mistake would show only in production, on the first large table.
 """
 
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ from django.db.models import NOT_PROVIDED, CheckConstraint, Field, UniqueConstra
 
 from caret.foundation.postgres.partitioned_index import AddPartitionedIndex
 
-# Those of before there was an installation to stop.
+# Migrations up to this number are older than the first installation.
 LAST_FREE = 28
-# Why it stops nobody although it looks so: migration -> sentence.
+# Why the migration is safe although the check reports it: migration -> sentence.
 EXCUSED: dict[str, str] = {}
 
 _RENAMES = (
@@ -31,19 +31,19 @@ _FILLS = (migrations.RunPython,)
 _KEEPS_TABLE = (AddIndexConcurrently, AddPartitionedIndex, RemoveIndexConcurrently)
 
 
-def test_new_migrations_stop_nobody() -> None:
+def test_new_migrations_do_not_block_running_processes() -> None:
     found = {
         name: faults
         for name, operations in _migrations()
         if int(name[:4]) > LAST_FREE and name not in EXCUSED
-        if (faults := faults_of(operations))
+        if (faults := find_faults(operations))
     }
 
     assert found == {}
 
 
-def test_what_is_excused_is_there_and_wrong() -> None:
-    wrong = {name for name, operations in _migrations() if faults_of(operations)}
+def test_every_exception_is_needed() -> None:
+    wrong = {name for name, operations in _migrations() if find_faults(operations)}
 
     assert set(EXCUSED) <= wrong
 
@@ -83,8 +83,8 @@ def _check() -> CheckConstraint:
         ),
     ],
 )
-def test_a_fault_is_found(operations: list[Operation], fault: str) -> None:
-    faults = faults_of(operations)
+def test_an_unsafe_migration_is_reported(operations: list[Operation], fault: str) -> None:
+    faults = find_faults(operations)
 
     assert len(faults) == 1
     assert fault in faults[0]
@@ -100,14 +100,14 @@ def test_a_fault_is_found(operations: list[Operation], fault: str) -> None:
         [migrations.RunPython(migrations.RunPython.noop)],
     ],
 )
-def test_what_stops_nobody_is_let_be(operations: list[Operation]) -> None:
-    assert faults_of(operations) == []
+def test_a_safe_migration_is_not_reported(operations: list[Operation]) -> None:
+    assert find_faults(operations) == []
 
 
-def faults_of(operations: list[Operation]) -> list[str]:
-    """As sentences. Tables that the migration itself makes are nobody's yet."""
-    made = {each.name.lower() for each in operations if isinstance(each, migrations.CreateModel)}
-    on_used = [each for each in operations if _table(each) not in made]
+def find_faults(operations: list[Operation]) -> list[str]:
+    """Return the faults as sentences. Tables that the migration creates are not in use yet."""
+    created = {each.name.lower() for each in operations if isinstance(each, migrations.CreateModel)}
+    on_used = [each for each in operations if _table(each) not in created]
     faults = [fault for each in on_used if (fault := _fault(each)) is not None]
     adds = [each for each in operations if not isinstance(each, (*_REMOVALS, *_FILLS))]
     if adds and any(isinstance(each, _REMOVALS) for each in on_used):

@@ -1,4 +1,4 @@
-"""The catalogue is asked, not the code: what a migration forgot is found here."""
+"""Row security, read from PostgreSQL's catalogue: it shows what a migration forgot."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from django.db import connection
 
 from caret.foundation.postgres import APP_ROLE, OWNER_ROLE
 
-# Outside the wall on purpose, each with its reason.
+# Tables without row security, each with its reason.
 OUTSIDE = {
     "tenants_tenant": "the directory, read before a tenant is chosen; no customer content",
     "tenants_verified_domain": "says by an address which tenant to sign in to",
@@ -58,7 +58,7 @@ def tables() -> dict[str, dict[str, Any]]:
     return {name: dict(zip(names, row, strict=True)) for name, *row in rows}
 
 
-def test_every_table_with_a_tenant_is_behind_the_wall(tables: dict[str, dict[str, Any]]) -> None:
+def test_every_table_with_a_tenant_has_row_security(tables: dict[str, dict[str, Any]]) -> None:
     open_tables = [
         name
         for name, table in tables.items()
@@ -70,13 +70,15 @@ def test_every_table_with_a_tenant_is_behind_the_wall(tables: dict[str, dict[str
     assert open_tables == []
 
 
-def test_every_other_table_is_outside_on_purpose(tables: dict[str, dict[str, Any]]) -> None:
+def test_tables_without_a_tenant_are_listed_with_a_reason(
+    tables: dict[str, dict[str, Any]],
+) -> None:
     without_tenant = {name for name, table in tables.items() if not table["has_tenant"]}
 
     assert without_tenant == set(OUTSIDE)
 
 
-def test_partitions_are_reached_through_their_parent_only(
+def test_partitions_are_accessible_only_through_their_parent(
     tables: dict[str, dict[str, Any]],
 ) -> None:
     partitions = {name for name, table in tables.items() if table["parent"] is not None}
@@ -88,13 +90,13 @@ def test_partitions_are_reached_through_their_parent_only(
     assert open_partitions == set()
 
 
-def test_the_application_role_owns_nothing(tables: dict[str, dict[str, Any]]) -> None:
+def test_the_application_role_owns_no_tables(tables: dict[str, dict[str, Any]]) -> None:
     owners = {table["owner"] for table in tables.values()}
 
     assert owners == {OWNER_ROLE}
 
 
-def test_policies_bind_the_application_role_for_reading_and_writing() -> None:
+def test_policies_apply_to_the_application_role_for_reads_and_writes() -> None:
     policies = _select(
         "SELECT tablename, policyname, roles::text, qual, with_check, cmd FROM pg_policies"
         " WHERE permissive = 'PERMISSIVE'"
@@ -106,7 +108,7 @@ def test_policies_bind_the_application_role_for_reading_and_writing() -> None:
         assert command == "SELECT" or writing == reading, table
 
 
-def test_what_may_only_be_added_to_may_be_deleted_when_it_is_old() -> None:
+def test_append_only_rows_may_be_deleted_after_their_retention() -> None:
     policies = _select(
         "SELECT tablename, cmd, roles::text, qual FROM pg_policies"
         " WHERE permissive = 'RESTRICTIVE' AND qual LIKE '%% days%%' ORDER BY tablename"
@@ -123,7 +125,7 @@ def test_what_may_only_be_added_to_may_be_deleted_when_it_is_old() -> None:
     }
 
 
-def test_what_may_only_be_added_to_goes_with_a_shredded_tenant_and_is_renamed_to_nobody() -> None:
+def test_append_only_rows_may_be_deleted_with_their_tenant_and_anonymized() -> None:
     policies = _select(
         "SELECT tablename, cmd, roles::text, coalesce(with_check, qual) FROM pg_policies"
         " WHERE permissive = 'RESTRICTIVE' AND qual NOT LIKE '%% days%%' ORDER BY tablename"
@@ -149,7 +151,7 @@ def test_what_may_only_be_added_to_goes_with_a_shredded_tenant_and_is_renamed_to
     assert columns == [(table, "user_id") for table in renamed]
 
 
-def test_unique_keys_of_tenants_tables_begin_with_the_tenant() -> None:
+def test_unique_keys_of_tenant_tables_begin_with_the_tenant() -> None:
     keys = _select(
         """
         SELECT c.relname, i.relname, (
@@ -166,7 +168,7 @@ def test_unique_keys_of_tenants_tables_begin_with_the_tenant() -> None:
     assert len(keys) >= 6
 
 
-def test_foreign_keys_between_tenants_tables_carry_the_tenant() -> None:
+def test_foreign_keys_between_tenant_tables_include_the_tenant() -> None:
     loose = _select(
         """
         SELECT k.conname FROM pg_constraint k
@@ -182,20 +184,20 @@ def test_foreign_keys_between_tenants_tables_carry_the_tenant() -> None:
     assert loose == []
 
 
-def test_nobody_but_the_owner_may_truncate() -> None:
+def test_only_the_owner_may_truncate() -> None:
     privileges = _privileges()
 
     assert [name for name, granted in privileges.items() if "TRUNCATE" in granted] == []
 
 
-def test_the_audit_trail_policies_usage_and_the_ledger_can_only_be_added_to() -> None:
+def test_audit_policies_usage_and_ledger_are_append_only() -> None:
     privileges = _privileges()
 
     ledger = ("ledger_account", "ledger_transaction", "ledger_entry", "plan", "price_version")
-    said = ("signedaudithead", "consent_receipt", "retentionrule", "deletioncertificate")
-    for table in (*said, *ledger):
+    proofs = ("signedaudithead", "consent_receipt", "retentionrule", "deletioncertificate")
+    for table in (*proofs, *ledger):
         assert privileges[f"tenants_{table}"] == {"SELECT", "INSERT"}
-    # When they are old, or their tenant was shredded, these may be deleted: the tests above say.
+    # These may be deleted after their retention or with their tenant, as the tests above check.
     for table in (
         "policyversion",
         "policy_override_version",
@@ -207,7 +209,7 @@ def test_the_audit_trail_policies_usage_and_the_ledger_can_only_be_added_to() ->
         assert privileges[f"tenants_{table}"] == {"SELECT", "INSERT", "DELETE"}
 
 
-def test_there_are_no_views_and_no_functions_of_the_owners() -> None:
+def test_there_are_no_views_and_no_security_definer_functions() -> None:
     views = _select(
         "SELECT relname FROM pg_class WHERE relkind IN ('v', 'm')"
         " AND relnamespace = 'public'::regnamespace"
@@ -221,7 +223,7 @@ def test_there_are_no_views_and_no_functions_of_the_owners() -> None:
 
 
 def _privileges() -> dict[str, set[str]]:
-    """What the application role, or everybody, may do with each table."""
+    """Return the privileges of the application role and of PUBLIC by table."""
     rows = _select(
         """
         SELECT c.relname, (

@@ -11,7 +11,7 @@ import pytest
 from caret.local.paths import REPOSITORY
 
 TEMPLATES: Final = REPOSITORY / "console" / "templates"
-# What is the same in each language: names, units, formats, and what is written in protocols.
+# Texts that are the same in each language: names, units, formats, and terms of protocols.
 _SAME: Final = re.compile(
     r"\b(CSV|Caret|JSON|OpenID Connect|PDF|SAML|SHA|TXT|UTC|p50|p99)\b|\b(http|tcp)://\S+"
 )
@@ -20,16 +20,16 @@ _MARKED: Final = re.compile(
     r"|{#.*?#}|{%.*?%}|{{.*?}}",
     re.DOTALL,
 )
-# Their titles stand within a tag.
+# Titles inside a tag.
 _TITLED: Final = re.compile(r'{% component [^%]*\btitle="([^"]*)"')
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _READ: Final = frozenset({"alt", "aria-label", "hint", "label", "lead", "placeholder", "title"})
-# Addresses, numbers and texts of programs, which are shown as they are.
+# Addresses, numbers and program output, which are shown unchanged.
 _NOT_READ: Final = frozenset({"code", "kbd", "pre", "samp", "script", "style"})
 
 
 class _Reader(HTMLParser):
-    """Gathers what people read of a page."""
+    """Collects the visible text of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,8 +50,8 @@ class _Reader(HTMLParser):
             self.found.append(data)
 
 
-def unmarked(template: str) -> Iterator[str]:
-    """Texts that say the same in each language, since nothing marks them."""
+def find_unmarked(template: str) -> Iterator[str]:
+    """Yield the visible texts that are not marked for translation."""
     reader = _Reader()
     reader.feed(_MARKED.sub(" ", template))
     reader.close()
@@ -63,17 +63,17 @@ def unmarked(template: str) -> Iterator[str]:
 @pytest.mark.parametrize(
     "path", sorted(TEMPLATES.rglob("*.html")), ids=lambda path: str(path.relative_to(TEMPLATES))
 )
-def test_what_is_read_is_marked_for_translation(path: Path) -> None:
-    assert list(unmarked(path.read_text())) == []
+def test_visible_text_is_marked_for_translation(path: Path) -> None:
+    assert list(find_unmarked(path.read_text())) == []
 
 
-def test_it_finds_words_and_lets_marked_ones_be() -> None:
+def test_the_check_finds_only_unmarked_text() -> None:
     template = (
         '<h1 title="Keys">{% translate "Sign in" %} now</h1><code>GET /keys</code>{{ name }}'
         '{% component "card.html" with title="Limits" %}{% endcomponent %}'
     )
 
-    assert list(unmarked(template)) == ["Keys", "now", "Limits"]
+    assert list(find_unmarked(template)) == ["Keys", "now", "Limits"]
 
 
 def test_every_form_that_posts_has_a_csrf_token() -> None:

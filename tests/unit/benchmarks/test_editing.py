@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.benchmarks.edit_sessions import Session, made, recorded, states, typed
 
-# Lines end in a line break, as in a file; nothing is typed behind the last one.
+# Lines end in a line break, as in a file. Nothing is typed after the last one.
 LINES = st.lists(st.text(alphabet="ab (){}[\t", max_size=12), max_size=30)
 
 
@@ -18,7 +18,7 @@ def _text(lines: list[str]) -> str:
 
 
 @given(LINES, LINES, st.integers())
-def test_what_is_typed_makes_the_one_text_of_the_other(
+def test_typed_changes_turn_one_text_into_the_other(
     before: list[str], after: list[str], seed: int
 ) -> None:
     changes = tuple(typed(_text(before), _text(after), random.Random(seed)))
@@ -29,7 +29,7 @@ def test_what_is_typed_makes_the_one_text_of_the_other(
     assert (ends or [_text(before)])[-1] == _text(after)
 
 
-def test_time_goes_on_and_the_same_seed_makes_the_same_sessions() -> None:
+def test_changes_are_in_order_of_time_and_depend_only_on_the_seed() -> None:
     one, other = (list(made(3, seed=4)) for _ in range(2))
 
     assert one == other
@@ -39,7 +39,7 @@ def test_time_goes_on_and_the_same_seed_makes_the_same_sessions() -> None:
         assert {"typing", "jump"} <= {change.kind for change in session.changes}
 
 
-def test_a_recording_is_read_as_its_format_says(tmp_path: Path) -> None:
+def test_a_recording_is_parsed(tmp_path: Path) -> None:
     file = tmp_path / "recording.jsonl"
     lines = [
         {"path": "a.py", "text": "f\n", "files": [{"path": "b.py", "text": "b\n"}]},

@@ -11,37 +11,39 @@ ROUTER = {"added_p50": 0.5, "added_p99": 1.0, "max_cpu_ms": 0.5}
 OURS = {"added_p50": 2.0, "added_p99": 20.0, "max_cpu_ms": 3.0}
 
 
-def _seen(values: dict[str, float]) -> Seen:
+def _measured(values: dict[str, float]) -> Seen:
     seen = Seen()
     seen.add(**values)
     return seen
 
 
-def _told(
+def _compared(
     capsys: pytest.CaptureFixture[str], router: dict[str, float]
 ) -> tuple[Report, dict[str, tuple[float, bool]]]:
     report = Report("overhead")
-    ours = {name: _seen(OURS) for name in ("websocket", "http", "cold")}
+    ours = {name: _measured(OURS) for name in ("websocket", "http", "cold")}
 
-    _tell_multiples(ours, _seen(router), report)
+    _tell_multiples(ours, _measured(router), report)
 
     lines = map(json.loads, capsys.readouterr().out.splitlines())
     return report, {line["figure"]: (line["value"], line["passed"]) for line in lines}
 
 
-def test_ours_is_told_as_a_multiple_of_the_routers(capsys: pytest.CaptureFixture[str]) -> None:
-    report, told = _told(capsys, ROUTER)
+def test_our_overhead_is_reported_as_a_multiple_of_the_routers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report, figures = _compared(capsys, ROUTER)
 
-    assert told["websocket.added_p50_to_vllm-router"] == (4.0, True)  # 1.5 / 0.23 is the maximum
-    assert told["http.added_p99_to_vllm-router"] == (20.0, False)  # 5 / 0.37
-    assert told["http.max_cpu_ms_to_vllm-router"] == (6.0, True)  # 1.6 / 0.24
-    assert told["cold.max_cpu_ms_to_vllm-router"] == (6.0, True)  # 4 / 0.24
-    assert len(told) == 7
+    assert figures["websocket.added_p50_to_vllm-router"] == (4.0, True)  # 1.5 / 0.23 is the maximum
+    assert figures["http.added_p99_to_vllm-router"] == (20.0, False)  # 5 / 0.37
+    assert figures["http.max_cpu_ms_to_vllm-router"] == (6.0, True)  # 1.6 / 0.24
+    assert figures["cold.max_cpu_ms_to_vllm-router"] == (6.0, True)  # 4 / 0.24
+    assert len(figures) == 7
     assert report.has_missed
 
 
-def test_of_nothing_there_is_no_multiple(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_multiple_is_reported_of_a_negative_overhead(capsys: pytest.CaptureFixture[str]) -> None:
     """The router's overhead is a difference of two quantiles, which can be negative."""
-    _, told = _told(capsys, ROUTER | {"added_p99": -0.1})
+    _, figures = _compared(capsys, ROUTER | {"added_p99": -0.1})
 
-    assert not any("p99" in figure for figure in told)
+    assert not any("p99" in figure for figure in figures)

@@ -25,7 +25,7 @@ def parent() -> Iterator[subprocess.Popen[str]]:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_a_process_moves_with_its_children(parent: subprocess.Popen[str]) -> None:
+def test_moving_a_process_moves_its_children(parent: subprocess.Popen[str]) -> None:
     assert parent.stdout is not None
     child = int(parent.stdout.readline())
     one, _ = divided_cores()
@@ -36,7 +36,7 @@ def test_a_process_moves_with_its_children(parent: subprocess.Popen[str]) -> Non
     assert os.sched_getaffinity(0) != one
 
 
-def test_a_process_moves_with_its_threads() -> None:
+def test_moving_a_process_moves_its_threads() -> None:
     everywhere = os.sched_getaffinity(0)
     _, others = divided_cores()
     ended = threading.Event()
@@ -52,14 +52,14 @@ def test_a_process_moves_with_its_threads() -> None:
         thread.join()
 
 
-def test_what_has_ended_is_no_error(parent: subprocess.Popen[str]) -> None:
+def test_moving_an_ended_process_does_nothing(parent: subprocess.Popen[str]) -> None:
     parent.kill()
     parent.wait()
 
     move_to(divided_cores()[0], parent.pid)
 
 
-def test_who_shares_a_core_has_to_leave_it() -> None:
+def test_processes_that_share_a_core_preempt_each_other() -> None:
     one, _ = divided_cores()
     busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2)]
     try:

@@ -44,7 +44,7 @@ from caret.capacity.plot import drawing
         ({"prefill_tokens_per_s": 1e-300}, "prefill_tokens_per_s"),
     ],
 )
-def test_a_figure_that_cannot_be_is_named(wrong: dict[str, Any], named: str) -> None:
+def test_an_impossible_input_is_rejected_by_name(wrong: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidInput, match=named):
         CapacityInputs(**({"requests_per_s": 10} | wrong))
 
@@ -58,7 +58,7 @@ def test_a_figure_that_cannot_be_is_named(wrong: dict[str, Any], named: str) -> 
     ),
     queue=st.sampled_from(Queue),
 )
-def test_whatever_figures_there_are_are_planned_and_drawn_or_refused(
+def test_any_inputs_are_either_planned_and_plotted_or_rejected(
     figures: dict[str, float], queue: Queue
 ) -> None:
     try:
@@ -71,22 +71,22 @@ def test_whatever_figures_there_are_are_planned_and_drawn_or_refused(
 
 
 @pytest.mark.parametrize("tokens", [0, -1, math.nan, math.inf])
-def test_no_load_comes_of_no_tokens(tokens: float) -> None:
+def test_an_impossible_number_of_tokens_is_rejected(tokens: float) -> None:
     with pytest.raises(InvalidInput):
         requests_per_s(tokens_per_day=tokens, output_tokens=24)
 
 
-def test_a_fleet_that_is_too_small_is_told_how_many_it_takes() -> None:
+def test_a_fleet_that_is_too_small_is_rejected_with_the_size_needed() -> None:
     with pytest.raises(InvalidInput, match=r"41 would be busy all the time, 122 are needed"):
         compute_plan(CapacityInputs(requests_per_s=2_000, num_gpus=10))
 
 
-def test_a_load_beyond_all_fleets_is_refused() -> None:
+def test_a_load_beyond_the_largest_fleet_is_rejected() -> None:
     with pytest.raises(InvalidInput, match=f"{MAX_GPUS:,} are the most"):
         compute_plan(CapacityInputs(requests_per_s=MAX_FIGURE))
 
 
-def test_a_hit_rate_at_which_the_fleet_is_overloaded_has_no_times_but_a_need() -> None:
+def test_a_hit_rate_that_overloads_the_fleet_has_a_gpu_count_but_no_times() -> None:
     plan = compute_plan(CapacityInputs(requests_per_s=2_000))
 
     (cold,) = (at for at in plan.hit_rates if at.hit_rate == 0)
@@ -104,7 +104,7 @@ def test_the_p99_falls_as_the_hit_rate_rises() -> None:
     assert times == sorted(times, reverse=True)
 
 
-def test_the_cliff_is_where_one_in_a_hundred_is_cold() -> None:
+def test_the_minimum_hit_rate_leaves_one_request_in_a_hundred_cold() -> None:
     """No request queues here: the p99 is a cold prefill or a warm one, and nothing between."""
     plan = compute_plan(CapacityInputs(requests_per_s=0.01, num_gpus=1_000))
 
@@ -113,13 +113,13 @@ def test_the_cliff_is_where_one_in_a_hundred_is_cold() -> None:
     assert share_cold == pytest.approx(0.01, abs=0.001)
 
 
-def test_no_number_of_gpus_makes_cold_prompts_quick() -> None:
+def test_no_number_of_gpus_meets_the_target_with_cold_prompts() -> None:
     plan = compute_plan(CapacityInputs(requests_per_s=10, hit_rate=0.5))
 
     assert plan.sustained.gpus_for_target is None
 
 
-def test_a_target_within_reach_says_the_fewest_gpus() -> None:
+def test_an_attainable_target_has_a_minimum_number_of_gpus() -> None:
     plan = compute_plan(CapacityInputs(requests_per_s=2_000, hit_rate=0.98))
 
     fewest = plan.sustained.gpus_for_target
@@ -131,7 +131,7 @@ def test_a_target_within_reach_says_the_fewest_gpus() -> None:
     assert enough.min_hit_rate <= 0.98 < fewer.min_hit_rate
 
 
-def test_one_queue_for_all_waits_less_than_one_for_each() -> None:
+def test_a_shared_queue_waits_less_than_separate_queues() -> None:
     pinned = compute_plan(CapacityInputs(requests_per_s=2_000))
     shared = compute_plan(CapacityInputs(requests_per_s=2_000, queue=Queue.SHARED))
 
@@ -143,14 +143,14 @@ def test_one_queue_for_all_waits_less_than_one_for_each() -> None:
     assert one.mean_ms < each.mean_ms
 
 
-def test_a_peak_that_the_fleet_cannot_bear_has_none_in_flight_to_tell() -> None:
+def test_a_burst_that_overloads_the_fleet_has_no_number_in_flight() -> None:
     plan = compute_plan(CapacityInputs(requests_per_s=2_000, num_gpus=50))
 
     assert plan.burst.num_in_flight is None
     assert plan.burst.gpus > plan.num_gpus
 
 
-def test_nothing_accepted_has_no_price() -> None:
+def test_zero_acceptance_has_no_price_per_accepted_suggestion() -> None:
     plan = compute_plan(CapacityInputs(requests_per_s=10, acceptance=0))
 
     assert plan.dollars_per_1000_accepted is None

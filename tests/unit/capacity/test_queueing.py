@@ -15,7 +15,7 @@ from caret.capacity.queueing import (
 NUM_ARRIVALS = 60_000
 
 
-def test_pollaczek_and_khinchine_come_out_for_one_server() -> None:
+def test_one_server_waits_as_the_pollaczek_khinchine_formula_says() -> None:
     service = ServiceTime(kinds=((0.9, 0.01), (0.1, 0.2)))
     rate = 20.0
 
@@ -28,7 +28,7 @@ def test_pollaczek_and_khinchine_come_out_for_one_server() -> None:
 
 @pytest.mark.parametrize("num_servers", [1, 3, 40, 700, 20_000])
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.9, 0.999])
-def test_erlang_c_is_what_his_recursion_gives(num_servers: int, share: float) -> None:
+def test_erlang_c_equals_its_recursion(num_servers: int, share: float) -> None:
     offered = num_servers * share
     blocked = 1.0
     for number in range(1, num_servers + 1):
@@ -38,30 +38,30 @@ def test_erlang_c_is_what_his_recursion_gives(num_servers: int, share: float) ->
     assert erlang_c(num_servers, offered) == pytest.approx(expected, rel=1e-11, abs=1e-28)
 
 
-def test_equal_services_wait_half_as_long_as_exponential_ones() -> None:
+def test_constant_service_times_wait_half_as_long_as_exponential_ones() -> None:
     """M/D/1 against M/M/1, whose mean wait is rho / (mu - lambda)."""
     found = compute_wait(5.0, ServiceTime(kinds=((1.0, 0.1),)), num_servers=1)
 
     assert found.mean_s == pytest.approx(0.5 * 0.5 / (10 - 5))
 
 
-def test_erlang_c_is_as_in_the_tables() -> None:
+def test_erlang_c_equals_published_values() -> None:
     assert erlang_c(1, 0.5) == pytest.approx(0.5)
     assert erlang_c(2, 1.0) == pytest.approx(1 / 3)
     assert erlang_c(10, 8.0) == pytest.approx(0.4092, abs=1e-4)
 
 
-def test_a_thousand_servers_neither_overflow_nor_lose_digits() -> None:
+def test_erlang_c_of_a_thousand_servers_is_a_probability() -> None:
     assert 0 < erlang_c(1_000, 990.0) < 1
 
 
 @pytest.mark.parametrize("rate", [10.0, 11.0])
-def test_as_much_work_as_the_server_can_do_is_too_much(rate: float) -> None:
+def test_a_load_of_at_least_the_capacity_is_unstable(rate: float) -> None:
     with pytest.raises(QueueUnstable):
         compute_wait(rate, ServiceTime(kinds=((1.0, 0.1),)), num_servers=1)
 
 
-def test_nobody_waits_where_nothing_is_served() -> None:
+def test_zero_service_time_means_no_wait() -> None:
     found = compute_wait(5.0, ServiceTime(kinds=((1.0, 0.0),)), num_servers=1)
 
     assert found == WaitDistribution(probability=0.0, mean_s=0.0)
@@ -74,7 +74,7 @@ def test_nobody_waits_where_nothing_is_served() -> None:
     ("share_cold", "num_servers", "load"),
     [(0.02, 1, 0.33), (0.05, 1, 0.8), (0.2, 8, 0.6), (0.05, 8, 0.9), (1.0, 8, 0.8)],
 )
-def test_the_99th_percentile_is_within_a_quarter_of_a_simulated_one(
+def test_the_99th_percentile_is_within_a_quarter_of_a_simulation(
     share_cold: float, num_servers: int, load: float
 ) -> None:
     service = ServiceTime(kinds=((1 - share_cold, 0.0036), (share_cold, 0.214)))

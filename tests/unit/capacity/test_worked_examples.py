@@ -34,11 +34,11 @@ def test_a_warm_prompt_takes_three_to_four_ms(left: int, expected_ms: float) -> 
     assert warm_ms(figures) == pytest.approx(expected_ms, abs=0.01)
 
 
-def test_two_thousand_requests_a_second_that_stay_450_ms_are_900_in_flight() -> None:
+def test_2000_requests_a_second_of_450_ms_are_900_in_flight() -> None:
     assert num_in_flight(2_000, 0.45) == 900
 
 
-def test_a_cold_fleet_without_waiting_has_about_900_in_flight() -> None:
+def test_a_cold_fleet_without_queueing_has_about_900_requests_in_flight() -> None:
     stay_s = (
         cold_first_token_ms(SEVEN_B) / 1000 + SEVEN_B.output_tokens / SEVEN_B.stream_tokens_per_s
     )
@@ -55,7 +55,7 @@ def test_a_billion_tokens_a_day_are_11_500_a_second() -> None:
 @pytest.mark.parametrize(
     ("rate", "sustained", "peak"), [(3_000, 12, 35), (2_000, 17, 50)], ids=["fast", "slow"]
 )
-def test_they_take_12_to_17_gpus_and_35_to_50_at_three_times_the_load(
+def test_a_billion_tokens_a_day_need_12_to_17_gpus_and_35_to_50_at_triple_load(
     rate: float, sustained: float, peak: float
 ) -> None:
     """The whole prompt is cached: the example counts only generated tokens."""
@@ -72,7 +72,7 @@ def test_they_take_12_to_17_gpus_and_35_to_50_at_three_times_the_load(
     assert 3 * busy / figures.utilisation == pytest.approx(peak, rel=0.05)
 
 
-def test_sixty_gpus_at_three_dollars_cost_14_thousandths_of_a_dollar_per_thousand_tokens() -> None:
+def test_sixty_gpus_cost_14_thousandths_of_a_dollar_per_thousand_accepted_tokens() -> None:
     cost = dollars_per_1000_accepted(
         num_gpus=60, dollars_per_gpu_hour=3, output_tokens_per_s=11_500, acceptance=0.3
     )

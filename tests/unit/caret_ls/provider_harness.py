@@ -29,7 +29,7 @@ from tests.fakes.polling import until
 URI = "file:///nowhere/a.py"
 
 
-class TurnedClock:
+class ManualClock:
     def __init__(self) -> None:
         self.now_s = 1_000.0
         self.slept_s = 0.0  # while the machine sleeps, only the wall clock advances
@@ -46,9 +46,9 @@ class FakeGateway:
     """A gateway that `request` calls, as it calls the link. Requests wait for responses from the
     test."""
 
-    asked: list[Frame] = field(default_factory=list)
-    taken_back: list[str] = field(default_factory=list)
-    answers: dict[str, asyncio.Queue[Frame | RequestEnded]] = field(default_factory=dict)
+    requests: list[Frame] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+    responses: dict[str, asyncio.Queue[Frame | RequestEnded]] = field(default_factory=dict)
     # responses for the next requests
     ready: list[list[Frame | RequestEnded]] = field(default_factory=list)
 
@@ -57,34 +57,34 @@ class FakeGateway:
 
     @asynccontextmanager
     async def request(self, frame: Frame) -> AsyncIterator[AsyncIterator[Frame]]:
-        self.asked.append(frame)
-        queue = self.answers.setdefault(frame["id"], asyncio.Queue())
-        for answer in self.ready.pop(0) if self.ready else []:
-            queue.put_nowait(answer)
+        self.requests.append(frame)
+        queue = self.responses.setdefault(frame["id"], asyncio.Queue())
+        for response in self.ready.pop(0) if self.ready else []:
+            queue.put_nowait(response)
         is_over = False
 
         async def read() -> AsyncIterator[Frame]:
             nonlocal is_over
             while True:
-                answer = await queue.get()
-                is_over = isinstance(answer, RequestEnded) or answer["type"] == "done"
-                if isinstance(answer, RequestEnded):
-                    raise answer
-                yield answer
+                response = await queue.get()
+                is_over = isinstance(response, RequestEnded) or response["type"] == "done"
+                if isinstance(response, RequestEnded):
+                    raise response
+                yield response
 
         try:
             yield read()
         finally:
             if not is_over:
-                self.taken_back.append(frame["id"])
+                self.cancelled.append(frame["id"])
 
-    def says(self, id: str, *texts: str, finish: str | None = "stop") -> None:
+    def respond(self, id: str, *texts: str, finish: str | None = "stop") -> None:
         """Send texts and a finish reason; with None the completion continues."""
-        for answer in said(*texts, finish=finish):
-            self.answers[id].put_nowait(answer)
+        for response in response_frames(*texts, finish=finish):
+            self.responses[id].put_nowait(response)
 
 
-def said(*texts: str, finish: str | None = "stop") -> list[Frame | RequestEnded]:
+def response_frames(*texts: str, finish: str | None = "stop") -> list[Frame | RequestEnded]:
     deltas: list[Frame | RequestEnded] = [{"type": "delta", "text": text} for text in texts]
     return deltas if finish is None else [*deltas, {"type": "done", "finish_reason": finish}]
 
@@ -93,16 +93,16 @@ class Desk:
     """One file, `URI`, with the cursor at `|`."""
 
     def __init__(self, *, max_answer_s: float = MAX_ANSWER_S, **settings: Any) -> None:
-        self.clock = TurnedClock()
+        self.clock = ManualClock()
         self.gateway = FakeGateway()
         self.statuses: list[ServerStatus] = []
-        self.told: list[EditorOutcome] = []
+        self.reported: list[EditorOutcome] = []
         self.board = StatusBoard(self.statuses.append)
         self.board.set(is_connected=True)
         self.pace, self.cache = TypingRate(), SuggestionCache()
         self.policies = PolicyCache(lambda _: True)
         self.files = OpenFiles(lambda _: None)
-        self.outcomes = OutcomeTracker(self.told.append)
+        self.outcomes = OutcomeTracker(self.reported.append)
         numbers = count(1)
         self.asking = CompletionClient(
             self.gateway,
@@ -133,16 +133,16 @@ class Desk:
             self.outcomes.change(URI, edit, self.clock.now_s)
             self.at = Position(self.at.line, self.at.units + utf16_length(character))
 
-    def asks(
+    def request_suggestion(
         self, *, is_invoked: bool = False, chosen: SelectedCompletion | None = None
     ) -> "asyncio.Task[InlineItem | None]":
-        wish = InlineRequest(self.at, is_invoked, chosen)
-        return asyncio.create_task(self.assistant.provide(URI, wish))
+        request = InlineRequest(self.at, is_invoked, chosen)
+        return asyncio.create_task(self.assistant.provide(URI, request))
 
-    async def is_asked(self, number: int) -> Frame:
+    async def wait_for_request(self, number: int) -> Frame:
         """Return the gateway's `number`-th request, once it has arrived."""
-        await until(lambda: len(self.gateway.asked) >= number)
-        return self.gateway.asked[number - 1]
+        await until(lambda: len(self.gateway.requests) >= number)
+        return self.gateway.requests[number - 1]
 
 
 def _position(prefix: str) -> Position:

@@ -1,7 +1,7 @@
 from caret_ls.backoff import FIRST_S, MAX_S, Backoff
 
 
-def test_it_doubles_up_to_a_minute() -> None:
+def test_the_delay_doubles_up_to_a_minute() -> None:
     backoff = Backoff(lambda: 1.0)
 
     waits = [backoff.next_delay_s() for _ in range(10)]
@@ -10,11 +10,11 @@ def test_it_doubles_up_to_a_minute() -> None:
     assert waits[-1] == MAX_S
 
 
-def test_half_of_it_is_chance() -> None:
+def test_half_of_the_delay_is_random() -> None:
     assert Backoff(lambda: 0.0).next_delay_s() == FIRST_S / 2
 
 
-def test_after_success_it_begins_anew() -> None:
+def test_reset_returns_to_the_first_delay() -> None:
     backoff = Backoff(lambda: 1.0)
     backoff.next_delay_s()
     backoff.reset()

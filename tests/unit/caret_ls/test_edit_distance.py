@@ -7,7 +7,7 @@ from caret_ls.edit_distance import edit_distance
 words = st.text(alphabet="abc😀", max_size=12)
 
 
-def by_definition(one: str, other: str) -> int:
+def reference_distance(one: str, other: str) -> int:
     row = list(range(len(other) + 1))
     for index, left in enumerate(one, 1):
         following = [index]
@@ -19,8 +19,8 @@ def by_definition(one: str, other: str) -> int:
 
 
 @given(words, words)
-def test_it_is_the_distance(one: str, other: str) -> None:
-    assert edit_distance(one, other) == by_definition(one, other)
+def test_the_distance_equals_the_reference(one: str, other: str) -> None:
+    assert edit_distance(one, other) == reference_distance(one, other)
 
 
 @pytest.mark.parametrize(
@@ -33,5 +33,5 @@ def test_it_is_the_distance(one: str, other: str) -> None:
         ("a" * 500, "a" * 499, 1),
     ],
 )
-def test_known_ones(one: str, other: str, distance: int) -> None:
+def test_known_distances(one: str, other: str, distance: int) -> None:
     assert edit_distance(one, other) == distance

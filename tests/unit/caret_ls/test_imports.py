@@ -18,14 +18,14 @@ CASES = [
 
 
 @pytest.mark.parametrize(("language", "text", "imports", "framework"), CASES)
-def test_what_a_file_imports(
+def test_imports_and_framework_are_detected(
     language: str, text: str, imports: tuple[str, ...], framework: str
 ) -> None:
     assert imports_of(language, text) == imports
     assert framework_of(imports) == framework
 
 
-def test_each_is_named_once_and_not_all_of_them() -> None:
+def test_imports_are_listed_once_and_at_most_forty() -> None:
     text = "import os\n" * 3 + "".join(f"import m{number}\n" for number in range(100))
 
     found = imports_of("python", text)
@@ -34,5 +34,5 @@ def test_each_is_named_once_and_not_all_of_them() -> None:
     assert len(found) == 40
 
 
-def test_what_only_begins_like_a_framework_is_none() -> None:
+def test_a_package_that_only_begins_like_a_framework_is_not_one() -> None:
     assert framework_of(("reactor", "djangonaut")) == ""

@@ -11,12 +11,12 @@ def file_of(folder: Path, text: str) -> Path:
     return file
 
 
-def test_nothing_set_is_a_gateway_on_this_machine(tmp_path: Path) -> None:
+def test_the_default_gateway_is_local(tmp_path: Path) -> None:
     assert read({}, tmp_path / "none.toml", None) == (Settings(), [])
     assert Settings().gateway_url == DEFAULT_GATEWAY_URL
 
 
-def test_the_editor_counts_before_the_environment_and_that_before_the_file(tmp_path: Path) -> None:
+def test_the_editor_overrides_the_environment_and_the_environment_the_file(tmp_path: Path) -> None:
     file = file_of(
         tmp_path,
         'gateway_url = "https://a"\ndebounce_ms = 100\nexcluded_globs = ["x/*"]\nenabled = false',
@@ -29,7 +29,7 @@ def test_the_editor_counts_before_the_environment_and_that_before_the_file(tmp_p
     assert settings == Settings("https://c", 200, excluded_globs=("x/*",), enabled=False)
 
 
-def test_the_environment_s_words(tmp_path: Path) -> None:
+def test_environment_variables_may_be_words_and_lists(tmp_path: Path) -> None:
     environment = {
         "CARET_LS_COMPLETE_IN_COMMENTS": "yes",
         "CARET_LS_DISABLED_LANGUAGES": "markdown, text",
@@ -54,7 +54,7 @@ def test_the_environment_s_words(tmp_path: Path) -> None:
         ("share_accepted_text", {}),
     ],
 )
-def test_what_makes_no_sense_is_named_and_the_rest_holds(
+def test_an_invalid_value_is_reported_and_the_others_apply(
     tmp_path: Path, name: str, value: object
 ) -> None:
     settings, problems = read({}, tmp_path / "none.toml", {name: value, "prefetch": False})
@@ -63,7 +63,7 @@ def test_what_makes_no_sense_is_named_and_the_rest_holds(
     assert settings == Settings(prefetch=False)
 
 
-def test_a_broken_file_is_named_and_the_rest_holds(tmp_path: Path) -> None:
+def test_an_invalid_file_is_reported_and_the_environment_applies(tmp_path: Path) -> None:
     file = file_of(tmp_path, "debounce_ms = = 1")
 
     settings, problems = read({"CARET_LS_DEBOUNCE_MS": "90"}, file, "nonsense")
@@ -72,10 +72,10 @@ def test_a_broken_file_is_named_and_the_rest_holds(tmp_path: Path) -> None:
     assert settings.debounce_ms == 90
 
 
-def test_what_we_do_not_know_is_for_somebody_else(tmp_path: Path) -> None:
+def test_unknown_editor_settings_are_ignored(tmp_path: Path) -> None:
     assert read({}, tmp_path / "none.toml", {"trace": "off"}) == (Settings(), [])
 
 
-def test_the_folder_is_where_the_system_keeps_such(tmp_path: Path) -> None:
+def test_the_settings_folder_follows_xdg(tmp_path: Path) -> None:
     assert config_folder({"XDG_CONFIG_HOME": str(tmp_path)}) == tmp_path / "caret"
     assert config_folder({}) == Path.home() / ".config" / "caret"

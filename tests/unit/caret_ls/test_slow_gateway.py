@@ -12,61 +12,61 @@ from tests.unit.caret_ls.provider_harness import Desk
 
 @pytest.fixture
 async def desk() -> Desk:
-    made = Desk()
-    made.open("a = 1\nb = |\n")
-    return made
+    fake = Desk()
+    fake.open("a = 1\nb = |\n")
+    return fake
 
 
 def wait_ms(desk: Desk) -> float:
-    """Return the wait after a key of a slow typist."""
+    """Return the delay after a key of a slow typist."""
     desk.pace.on_keystroke(desk.clock.now_s)
     wait_s = desk.pace.delay_s(desk.clock.now_s, is_invoked=False, is_fresh_line=False)
     return round(wait_s * 1000)
 
 
-async def test_an_answer_that_never_comes_is_given_up() -> None:
+async def test_a_request_without_a_response_times_out() -> None:
     desk = Desk(max_answer_s=0.05)
     desk.open("a = 1\nb = |\n")
 
-    asked = desk.asks()
-    await desk.is_asked(1)
+    request = desk.request_suggestion()
+    await desk.wait_for_request(1)
     desk.clock.now_s += 20.0
     async with asyncio.timeout(10):
-        assert await asked is None
+        assert await request is None
     assert wait_ms(desk) > MIN_WAIT_MS, "the gateway must get fewer requests"
     assert desk.assistant.last_reason is SkipReason.OVERLOADED
     assert desk.statuses == [ServerStatus.READY, ServerStatus.WORKING, ServerStatus.READY]
-    assert desk.gateway.taken_back == ["1"]
+    assert desk.gateway.cancelled == ["1"]
 
 
-async def test_a_late_answer_is_asked_for_less_often(desk: Desk) -> None:
-    asked = desk.asks()
-    await desk.is_asked(1)
+async def test_a_late_response_increases_the_delay(desk: Desk) -> None:
+    request = desk.request_suggestion()
+    await desk.wait_for_request(1)
     desk.clock.now_s += 3.0
-    desk.gateway.says("1", "c")
-    await asked
+    desk.gateway.respond("1", "c")
+    await request
 
     assert wait_ms(desk) > MIN_WAIT_MS
 
 
-async def test_an_answer_that_was_not_waited_for_is_a_late_one(desk: Desk) -> None:
-    asked = desk.asks()
-    await desk.is_asked(1)
+async def test_a_slow_request_cancelled_by_the_editor_increases_the_delay(desk: Desk) -> None:
+    request = desk.request_suggestion()
+    await desk.wait_for_request(1)
     desk.clock.now_s += 0.2
     desk.assistant.cancel("file:///nowhere/a.py")
-    await asyncio.gather(asked, return_exceptions=True)
+    await asyncio.gather(request, return_exceptions=True)
     await asyncio.sleep(0)
 
     assert wait_ms(desk) == MIN_WAIT_MS + 50
 
 
-async def test_what_was_taken_back_at_once_says_nothing(desk: Desk) -> None:
+async def test_requests_cancelled_at_once_do_not_change_the_delay(desk: Desk) -> None:
     for number, waited_s in enumerate((0.2, 0.1, 0.1, 0.1), start=1):
-        asked = desk.asks()
-        await desk.is_asked(number)
+        request = desk.request_suggestion()
+        await desk.wait_for_request(number)
         desk.clock.now_s += waited_s
         desk.assistant.cancel("file:///nowhere/a.py")
-        await asyncio.gather(asked, return_exceptions=True)
+        await asyncio.gather(request, return_exceptions=True)
         await asyncio.sleep(0)
 
     assert wait_ms(desk) == MIN_WAIT_MS + 50

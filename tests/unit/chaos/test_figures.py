@@ -1,4 +1,4 @@
-"""The decision whether a fault has passed."""
+"""The verdict on a fault."""
 
 from typing import Any
 
@@ -27,20 +27,20 @@ def _figures(**more: Any) -> Figures:
     return Figures(**(values | more))
 
 
-def test_it_has_passed_when_none_failed_and_all_is_billed() -> None:
+def test_a_run_without_failures_and_with_a_balanced_ledger_passes() -> None:
     assert _figures().has_passed
 
 
 @pytest.mark.parametrize("more", [{"notes": [FAILED]}, {"is_even": False}, {"quiet": LATE}])
-def test_each_of_its_targets_can_be_missed(more: dict[str, Any]) -> None:
+def test_each_target_can_be_missed(more: dict[str, Any]) -> None:
     assert not _figures(**more).has_passed
 
 
-def test_a_slow_token_says_nothing_where_others_use_the_cores() -> None:
+def test_slow_tokens_are_tolerated_while_others_use_the_cores() -> None:
     assert _figures(quiet=LATE, others_cores=1.0).has_passed
 
 
-def test_nor_where_the_fault_is_that_tokens_are_held_up() -> None:
+def test_slow_tokens_are_tolerated_if_the_fault_delays_tokens() -> None:
     held_up = _figures(quiet=LATE, holds_up_tokens=True)
 
     assert held_up.has_passed
@@ -48,5 +48,5 @@ def test_nor_where_the_fault_is_that_tokens_are_held_up() -> None:
 
 
 @pytest.mark.parametrize(("note", "verdict"), [(SERVED, False), (AGAIN, True), (FAILED, True)])
-def test_what_needed_another_attempt_is_not_recovered(note: Note, verdict: bool) -> None:
+def test_a_request_that_needed_a_retry_is_not_recovered(note: Note, verdict: bool) -> None:
     assert is_bad(note) is verdict

@@ -17,7 +17,7 @@ def row(request_id: str, *, prompt: int = 10, generated: int = 3) -> Row:
     return Row(request_id, prompt, generated)
 
 
-def test_what_is_billed_once_as_it_was_told_is_even() -> None:
+def test_requests_billed_once_with_the_same_counts_balance() -> None:
     found = balance([note("a"), note("b")], [row("b"), row("a")], ())
 
     assert found.is_even
@@ -34,27 +34,27 @@ def test_what_is_billed_once_as_it_was_told_is_even() -> None:
         ([row("a"), row("b"), row("c")], "unseen"),
     ],
 )
-def test_each_kind_of_mistake_is_counted(rows: list[Row], field: str) -> None:
+def test_each_kind_of_difference_is_counted(rows: list[Row], field: str) -> None:
     found = balance([note("a"), note("b")], rows, ())
 
     assert not found.is_even
     assert getattr(found, field) == 1
 
 
-def test_a_stream_that_broke_may_be_billed_unseen() -> None:
+def test_a_retried_request_may_be_billed_twice() -> None:
     found = balance([note("a", attempts=2, breaks=1)], [row("a"), row("b")], ())
 
     assert found.is_even
     assert (found.unseen, found.broken) == (1, 1)
 
 
-def test_an_error_frame_names_no_request_and_may_be_billed() -> None:
+def test_a_request_that_ended_with_an_error_may_be_billed() -> None:
     failed = note("", ending="engine_disconnected", is_error=True)
 
     assert balance([failed], [row("a")], ()).is_even
 
 
-def test_what_is_noted_later_may_be_billed_already_or_not() -> None:
+def test_requests_noted_later_may_or_may_not_be_billed() -> None:
     found = balance([note("a")], [row("a"), row("b")], [note("b"), note("c")])
 
     assert found.is_even
@@ -77,7 +77,7 @@ def test_what_is_noted_later_may_be_billed_already_or_not() -> None:
         ("unreachable", False, "failed"),
     ],
 )
-def test_only_what_an_editor_would_show_has_failed(
+def test_a_request_has_failed_only_if_an_editor_would_show_an_error(
     ending: str, is_error: bool, verdict: str
 ) -> None:
     found = note("a", ending=ending, is_error=is_error)

@@ -24,26 +24,26 @@ def _samples(*, mb_each: float = 0.0, descriptors_each: float = 0.0) -> list[Sam
     ]
 
 
-def test_what_goes_up_and_down_is_flat() -> None:
+def test_fluctuation_is_flat() -> None:
     assert trend(_samples(), settled_s=0.0).is_flat
 
 
 @pytest.mark.parametrize("growing", [{"mb_each": 0.1}, {"descriptors_each": 0.1}])
-def test_what_grows_all_the_time_is_not(growing: dict[str, float]) -> None:
+def test_steady_growth_is_not_flat(growing: dict[str, float]) -> None:
     assert not trend(_samples(**growing), settled_s=0.0).is_flat
 
 
-def test_what_shrinks_is_flat() -> None:
+def test_shrinking_is_flat() -> None:
     assert trend(_samples(mb_each=-0.1, descriptors_each=-0.1), settled_s=0.0).is_flat
 
 
-def test_growth_is_told_over_the_whole_time() -> None:
+def test_growth_is_measured_over_the_whole_time() -> None:
     found = trend(_samples(mb_each=0.1), settled_s=0.0)
 
     assert found.more_memory_mb == pytest.approx(9.9, abs=0.1)
 
 
-def test_what_filled_while_it_settled_is_in_its_course_only() -> None:
+def test_growth_before_settling_shows_only_in_the_course() -> None:
     filling = [replace(sample, at_s=sample.at_s - 100.0) for sample in _samples(mb_each=0.5)]
     flat = [replace(sample, held=replace(sample.held, memory_mb=150.0)) for sample in _samples()]
 

@@ -78,24 +78,24 @@ DOCUMENT: dict[str, Any] = {
         }
     },
 }
-Answer = Callable[[httpx.Request], httpx.Response]
+Responder = Callable[[httpx.Request], httpx.Response]
 
 
 class Server:
     """Returns the responses in turn, and records its requests except that for the description."""
 
-    def __init__(self, *answers: httpx.Response | Exception) -> None:
-        self.asked: list[httpx.Request] = []
-        self._answers = list(answers)
+    def __init__(self, *responses: httpx.Response | Exception) -> None:
+        self.requests: list[httpx.Request] = []
+        self._responses = list(responses)
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if request.url.path == "/api/v1/openapi.json":
             return httpx.Response(200, json=DOCUMENT)
-        self.asked.append(request)
-        answer = self._answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        self.requests.append(request)
+        response = self._responses.pop(0)
+        if isinstance(response, Exception):
+            raise response
+        return response
 
     def run(self, *argv: str, environment: dict[str, str] | None = None) -> int:
         known = {"CARET_CONSOLE_URL": "http://caret.test", "CARET_SERVICE_KEY": "cpk_svc_x"}
@@ -103,33 +103,33 @@ class Server:
 
 
 @pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Remove the pause between two attempts."""
     monkeypatch.setattr(http_client, "_FIRST_PAUSE_S", 0.0)
 
 
-def ok(answer: Any, status: int = 200) -> httpx.Response:
-    return httpx.Response(status, json=answer)
+def ok(response: Any, status: int = 200) -> httpx.Response:
+    return httpx.Response(status, json=response)
 
 
-def test_a_command_asks_for_what_it_is_named_after(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_calls_its_operation(capsys: pytest.CaptureFixture[str]) -> None:
     server = Server(ok({"keys": [], "next_cursor": None}))
 
     assert server.run("keys", "list", "--limit", "5", "--only-idle", "yes") == 0
 
-    (asked,) = server.asked
-    assert str(asked.url) == "http://caret.test/api/v1/keys?limit=5&only_idle=true"
-    assert asked.headers["Authorization"] == "Bearer cpk_svc_x"
+    (request,) = server.requests
+    assert str(request.url) == "http://caret.test/api/v1/keys?limit=5&only_idle=true"
+    assert request.headers["Authorization"] == "Bearer cpk_svc_x"
     assert json.loads(capsys.readouterr().out) == {"keys": [], "next_cursor": None}
 
 
-def test_a_body_is_made_of_what_was_given() -> None:
+def test_a_body_is_built_from_options() -> None:
     server = Server(ok({}, 201))
-    given = ("--name", "CI", "--kind", "svc", "--scopes", "a", "--scopes", "b", "--rate", "1.5")
+    options = ("--name", "CI", "--kind", "svc", "--scopes", "a", "--scopes", "b", "--rate", "1.5")
 
-    server.run("keys", "create", *given, "--limits", '{"x": 1}', "--is-test", "false")
+    server.run("keys", "create", *options, "--limits", '{"x": 1}', "--is-test", "false")
 
-    assert json.loads(server.asked[0].content) == {
+    assert json.loads(server.requests[0].content) == {
         "name": "CI",
         "kind": "svc",
         "scopes": ["a", "b"],
@@ -139,67 +139,67 @@ def test_a_body_is_made_of_what_was_given() -> None:
     }
 
 
-def test_a_body_may_come_from_a_file_and_be_changed(tmp_path: Path) -> None:
+def test_options_override_the_body_file(tmp_path: Path) -> None:
     file = tmp_path / "key.json"
     file.write_text('{"name": "CI", "kind": "svc"}')
     server = Server(ok({}, 201))
 
     server.run("keys", "create", "--body", str(file), "--kind", "live")
 
-    assert json.loads(server.asked[0].content) == {"name": "CI", "kind": "live"}
+    assert json.loads(server.requests[0].content) == {"name": "CI", "kind": "live"}
 
 
-def test_a_path_is_filled_in_and_cannot_lead_elsewhere() -> None:
+def test_path_arguments_are_escaped() -> None:
     server = Server(ok({}))
 
     server.run("keys", "revoke", "../policy")
 
-    assert server.asked[0].url.raw_path == b"/api/v1/keys/..%2Fpolicy/revoke"
+    assert server.requests[0].url.raw_path == b"/api/v1/keys/..%2Fpolicy/revoke"
 
 
 @pytest.mark.parametrize("month", ["9999-12", "2026-13", "October", "2026-10-01", ""])
-def test_a_month_that_is_none_is_refused_in_a_sentence(
+def test_an_invalid_month_is_rejected_with_an_example(
     month: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = Server()
 
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exit_:
         server.run("export", "usage", "--month", month)
 
-    assert ended.value.code == EXIT_USAGE
+    assert exit_.value.code == EXIT_USAGE
     assert "argument --month: write a month such as 2026-10" in capsys.readouterr().err
-    assert server.asked == []
+    assert server.requests == []
 
 
-def test_all_pages_are_asked_for_in_turn(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_requests_every_page(capsys: pytest.CaptureFixture[str]) -> None:
     server = Server(ok({"keys": [], "next_cursor": "n"}), ok({"keys": [], "next_cursor": None}))
 
     server.run("keys", "list", "--all", "--limit", "1")
 
-    assert [str(asked.url.query, "ascii") for asked in server.asked] == [
+    assert [str(request.url.query, "ascii") for request in server.requests] == [
         "limit=1",
         "limit=1&cursor=n",
     ]
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
-def test_what_makes_something_is_sent_again_under_the_same_word() -> None:
+def test_a_repeated_request_has_the_same_idempotency_key() -> None:
     server = Server(httpx.ReadTimeout("lost"), ok({}, 201))
 
     assert server.run("keys", "create", "--name", "CI") == 0
 
-    words = {asked.headers["Idempotency-Key"] for asked in server.asked}
-    assert (len(server.asked), len(words)) == (2, 1)
+    keys = {request.headers["Idempotency-Key"] for request in server.requests}
+    assert (len(server.requests), len(keys)) == (2, 1)
 
 
-def test_what_may_not_be_sent_twice_is_not() -> None:
+def test_a_request_without_idempotency_key_is_not_repeated() -> None:
     server = Server(httpx.ReadTimeout("lost"))
 
     assert server.run("keys", "revoke", "abc") == EXIT_UNANSWERED
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
-def test_a_busy_server_is_asked_again_when_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retry_after_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     busy = httpx.Response(429, headers={"Retry-After": "7"}, json={"code": "x", "detail": "y"})
     server = Server(busy, ok({}))
@@ -212,15 +212,15 @@ def test_a_busy_server_is_asked_again_when_it_says(monkeypatch: pytest.MonkeyPat
     assert pauses == [7.0]
 
 
-def test_after_some_tries_it_gives_up(capsys: pytest.CaptureFixture[str]) -> None:
+def test_retries_are_limited(capsys: pytest.CaptureFixture[str]) -> None:
     server = Server(*[httpx.ConnectError("refused")] * 9)
 
     assert server.run("usage", "get-report") == EXIT_UNANSWERED
-    assert len(server.asked) == http_client.MAX_TRIES
+    assert len(server.requests) == http_client.MAX_TRIES
     assert "http://caret.test" in capsys.readouterr().err
 
 
-def test_a_problem_is_said_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_problem_is_printed_as_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     problem = {"code": "validation_failed", "detail": "Too long.", "field": "name"}
     server = Server(httpx.Response(422, json=problem))
 
@@ -228,7 +228,7 @@ def test_a_problem_is_said_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().err == "caret: name: Too long. (validation_failed)\n"
 
 
-def test_an_answer_that_is_no_problem_is_told_by_its_status(
+def test_an_error_without_a_problem_body_is_printed_with_its_status(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert Server(httpx.Response(418, text="teapot")).run("usage", "get-report") == EXIT_REFUSED
@@ -239,10 +239,10 @@ def test_a_redirect_is_not_followed_with_the_key() -> None:
     server = Server(httpx.Response(302, headers={"Location": "http://elsewhere.test/"}))
 
     assert server.run("usage", "get-report") == EXIT_REFUSED
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
-def test_an_answer_goes_to_the_file_that_was_named(tmp_path: Path) -> None:
+def test_a_response_is_written_to_the_named_file(tmp_path: Path) -> None:
     file = tmp_path / "report.csv"
     server = Server(httpx.Response(200, text="day,requests\n"))
 
@@ -251,7 +251,7 @@ def test_an_answer_goes_to_the_file_that_was_named(tmp_path: Path) -> None:
     assert file.read_text() == "day,requests\n"
 
 
-def test_the_key_may_stand_in_a_file(tmp_path: Path) -> None:
+def test_the_key_may_be_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text("cpk_svc_of_a_file\n")
     server = Server(ok({}))
@@ -259,10 +259,10 @@ def test_the_key_may_stand_in_a_file(tmp_path: Path) -> None:
 
     server.run("usage", "get-report", environment=environment)
 
-    assert server.asked[0].headers["Authorization"] == "Bearer cpk_svc_of_a_file"
+    assert server.requests[0].headers["Authorization"] == "Bearer cpk_svc_of_a_file"
 
 
-def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_key_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     environment = {"CARET_SERVICE_KEY_FILE": "/nonexistent/key"}
 
     assert run(["keys", "list"], environment) == EXIT_USAGE
@@ -280,17 +280,19 @@ def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -
         (),
     ],
 )
-def test_what_is_typed_wrong_is_not_sent(argv: tuple[str, ...]) -> None:
+def test_invalid_arguments_are_rejected_before_sending(argv: tuple[str, ...]) -> None:
     server = Server()
 
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as exit_:
         server.run(*argv)
 
-    assert (left.value.code, server.asked) == (EXIT_USAGE, [])
+    assert (exit_.value.code, server.requests) == (EXIT_USAGE, [])
 
 
 @pytest.mark.parametrize("argv", [("--help",), ("keys", "--help"), ("keys", "create", "--help")])
-def test_help_says_what_there_is(argv: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_describes_the_commands(
+    argv: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
         Server().run(*argv)
 
@@ -298,12 +300,12 @@ def test_help_says_what_there_is(argv: tuple[str, ...], capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("document", [{}, {"paths": []}, {"paths": {"/": {"get": {}}}}])
-def test_what_is_no_description_of_ours_is_refused(document: dict[str, Any]) -> None:
+def test_an_unknown_openapi_document_is_rejected(document: dict[str, Any]) -> None:
     with pytest.raises(NotDescribed):
         read_operations(document)
 
 
-def test_shapes_are_read_through_references_and_null() -> None:
+def test_types_are_resolved_through_references() -> None:
     create = next(each for each in read_operations(DOCUMENT) if each.command == "create")
 
     assert {each.name: each.kind for each in create.fields if each.name in ("kind", "scopes")} == {
@@ -312,7 +314,7 @@ def test_shapes_are_read_through_references_and_null() -> None:
     }
 
 
-def test_a_refusal_has_its_code() -> None:
+def test_an_error_has_its_status_and_code() -> None:
     problem = httpx.Response(409, json={"code": "conflict", "detail": "Too late."})
     caller = Caller("http://caret.test", None, transport=httpx.MockTransport(Server(problem)))
 
@@ -322,7 +324,7 @@ def test_a_refusal_has_its_code() -> None:
     assert (refused.value.status, refused.value.code) == (409, "conflict")
 
 
-def test_nobody_there_is_unanswered() -> None:
+def test_an_unreachable_server_is_reported() -> None:
     transport = httpx.MockTransport(Server(*[httpx.ConnectError("no")] * 9))
     caller = Caller("http://caret.test", None, sleep=lambda _: None, transport=transport)
 
@@ -330,15 +332,15 @@ def test_nobody_there_is_unanswered() -> None:
         caller.request(ApiRequest("GET", "/api/v1/report"))
 
 
-def shown(answer: Any) -> str:
+def render(response: Any) -> str:
     console = Console(width=100, file=io.StringIO())
-    show(console, answer)
+    show(console, response)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-def test_rows_are_a_table_and_the_rest_fields() -> None:
-    text = shown({"keys": [{"name": "CI", "last_used_at": None}], "total": 1, "is_last": True})
+def test_rows_are_shown_as_a_table_and_the_rest_as_fields() -> None:
+    text = render({"keys": [{"name": "CI", "last_used_at": None}], "total": 1, "is_last": True})
 
     assert "keys: 1" in text
     assert "last used at" in text
@@ -347,13 +349,13 @@ def test_rows_are_a_table_and_the_rest_fields() -> None:
     assert "yes" in text
 
 
-def test_a_name_cannot_command_the_terminal() -> None:
-    text = shown({"keys": [{"name": "a\x1b[2Jb", "also": {"c\x1b": ["[bold]d"]}}]})
+def test_control_characters_are_escaped() -> None:
+    text = render({"keys": [{"name": "a\x1b[2Jb", "also": {"c\x1b": ["[bold]d"]}}]})
 
     assert "\x1b" not in text
     assert r"a\x1b[2Jb" in text
     assert "[bold]d" in text
 
 
-def test_the_default_server_is_the_one_that_make_up_starts() -> None:
+def test_the_default_url_is_that_of_make_up() -> None:
     assert cli.DEFAULT_URL == "http://127.0.0.1:8400"

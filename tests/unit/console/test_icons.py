@@ -22,7 +22,7 @@ def test_every_area_has_an_icon() -> None:
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(CONSOLE)))
-def test_a_template_names_icons_that_there_are(path: Path) -> None:
+def test_templates_name_existing_icons(path: Path) -> None:
     named = re.findall(r'<c-icon name="([a-z-]+)"', path.read_text())
 
     assert set(named) <= NAMES

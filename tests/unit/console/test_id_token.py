@@ -51,19 +51,17 @@ def accept_claims(key: rsa.RSAPrivateKey, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "RS512", "PS256"])
-def test_a_token_that_is_signed_by_the_providers_key_is_accepted(
-    key: rsa.RSAPrivateKey, algorithm: str
-) -> None:
+def test_a_token_signed_by_the_provider_is_accepted(key: rsa.RSAPrivateKey, algorithm: str) -> None:
     assert accept(jwt.encode(claims(), key, algorithm), key.public_key())["sub"] == "u1"
 
 
-def test_an_elliptic_curve_will_do() -> None:
+def test_a_token_signed_with_an_elliptic_curve_is_accepted() -> None:
     key = ec.generate_private_key(ec.SECP256R1())
 
     assert accept(jwt.encode(claims(), key, "ES256"), key.public_key())["sub"] == "u1"
 
 
-def by_hand(algorithm: object, key: rsa.RSAPrivateKey) -> str:
+def forge_token(algorithm: object, key: rsa.RSAPrivateKey) -> str:
     """Write a token that PyJWT refuses to write."""
     pem = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -78,18 +76,18 @@ def by_hand(algorithm: object, key: rsa.RSAPrivateKey) -> str:
 @pytest.mark.parametrize(
     "algorithm", ["HS256", "HS512", "none", "None", "RS1", "", None, 7, ["RS256"]]
 )
-def test_other_algorithms_are_refused_before_a_key_is_fetched(
+def test_other_algorithms_are_rejected_before_a_key_is_fetched(
     key: rsa.RSAPrivateKey, algorithm: object
 ) -> None:
-    """Above all HS256 with the public key as the secret."""
+    """HS256 with the public key as the secret is the most important case."""
     with pytest.raises(ProviderRefused) as caught:
-        require_algorithm(by_hand(algorithm, key))
+        require_algorithm(forge_token(algorithm, key))
 
     assert caught.value.reason in {"algorithm_not_allowed", "malformed"}
 
 
 @pytest.mark.parametrize("name", REQUIRED_CLAIMS)
-def test_a_claim_that_is_missing_is_named(key: rsa.RSAPrivateKey, name: str) -> None:
+def test_a_missing_claim_is_named(key: rsa.RSAPrivateKey, name: str) -> None:
     with pytest.raises(ProviderRefused, match=f"missing_claim_{name}"):
         accept_claims(key, **{name: None})
 
@@ -113,7 +111,7 @@ def test_a_claim_that_is_missing_is_named(key: rsa.RSAPrivateKey, name: str) -> 
     ],
     ids=str,
 )
-def test_a_token_for_somebody_else_is_refused(
+def test_a_token_with_a_wrong_claim_is_rejected(
     key: rsa.RSAPrivateKey, changes: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(ProviderRefused) as caught:
@@ -123,13 +121,13 @@ def test_a_token_for_somebody_else_is_refused(
 
 
 @pytest.mark.parametrize("changes", [{"aud": ["caret"]}, {"aud": ["caret", "x"], "azp": "caret"}])
-def test_a_list_of_audiences_is_accepted_if_we_are_who_it_was_issued_to(
+def test_a_list_of_audiences_that_contains_our_client_is_accepted(
     key: rsa.RSAPrivateKey, changes: dict[str, Any]
 ) -> None:
     assert accept_claims(key, **changes)["sub"] == "u1"
 
 
-def test_clocks_may_differ_by_a_minute_and_no_more(key: rsa.RSAPrivateKey) -> None:
+def test_clocks_may_differ_by_a_minute_at_most(key: rsa.RSAPrivateKey) -> None:
     now = int(time.time())
     slow, fast = now - CLOCK_SKEW_S, now + CLOCK_SKEW_S
 
@@ -144,14 +142,14 @@ def test_clocks_may_differ_by_a_minute_and_no_more(key: rsa.RSAPrivateKey) -> No
             accept_claims(key, **changes)
 
 
-def test_another_key_signs_nothing_for_the_provider(key: rsa.RSAPrivateKey) -> None:
-    thief = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+def test_a_token_signed_with_another_key_is_rejected(key: rsa.RSAPrivateKey) -> None:
+    other_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
     with pytest.raises(ProviderRefused, match="invalid_signature"):
-        accept(jwt.encode(claims(), thief, "RS256"), key.public_key())
+        accept(jwt.encode(claims(), other_key, "RS256"), key.public_key())
 
 
 @pytest.mark.parametrize("token", ["", ".", "a.b.c", "é", "e30.e30.", "[" * 9_000])
-def test_what_is_no_token_is_refused(token: str) -> None:
+def test_a_malformed_token_is_rejected(token: str) -> None:
     with pytest.raises(ProviderRefused):
         require_algorithm(token)

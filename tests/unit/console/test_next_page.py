@@ -13,7 +13,7 @@ from console.sign_in.next_page import MAX_CHARS, is_own_path
         "/" + "a" * (MAX_CHARS - 1),
     ],
 )
-def test_a_path_is_followed(text: str) -> None:
+def test_a_path_of_the_console_is_accepted(text: str) -> None:
     assert is_own_path(text)
 
 
@@ -30,5 +30,5 @@ def test_a_path_is_followed(text: str) -> None:
         "/" + "a" * MAX_CHARS,
     ],
 )
-def test_anything_else_is_ignored(text: str) -> None:
+def test_any_other_value_is_rejected(text: str) -> None:
     assert not is_own_path(text)

@@ -34,12 +34,12 @@ def references(part: Any) -> list[str]:
     return []
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_every_reference_exists() -> None:
     for reference in references(DOCUMENT):
         assert resolved({"$ref": reference})
 
 
-def test_operations_have_ids_of_their_own_made_of_a_group_and_a_command() -> None:
+def test_operation_ids_are_unique_and_consist_of_group_and_command() -> None:
     identifiers = [operation["operationId"] for operation in OPERATIONS.values()]
 
     assert len(set(identifiers)) == len(identifiers)
@@ -47,7 +47,7 @@ def test_operations_have_ids_of_their_own_made_of_a_group_and_a_command() -> Non
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_an_operation_says_what_it_does_in_a_sentence(name: str) -> None:
+def test_each_summary_is_a_sentence(name: str) -> None:
     summary = OPERATIONS[name]["summary"]
 
     assert summary[0].isupper()
@@ -55,7 +55,7 @@ def test_an_operation_says_what_it_does_in_a_sentence(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_what_an_operation_takes_is_shown_by_an_example(name: str) -> None:
+def test_each_request_body_has_an_example(name: str) -> None:
     for content in OPERATIONS[name].get("requestBody", {}).get("content", {}).values():
         schema = resolved(content["schema"])
         shapes = [resolved(shape) for shape in schema.get("anyOf", [schema])]
@@ -63,27 +63,27 @@ def test_what_an_operation_takes_is_shown_by_an_example(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_an_operation_says_how_it_refuses(name: str) -> None:
-    refusals = {
-        status: resolved(answer)
-        for status, answer in OPERATIONS[name]["responses"].items()
+def test_each_error_response_has_an_example(name: str) -> None:
+    errors = {
+        status: resolved(response)
+        for status, response in OPERATIONS[name]["responses"].items()
         if status >= "400"
     }
 
-    assert "429" in refusals or "security" not in OPERATIONS[name]
-    for status, refusal in refusals.items():
-        example = refusal["content"]["application/problem+json"]["example"]
+    assert "429" in errors or "security" not in OPERATIONS[name]
+    for status, error in errors.items():
+        example = error["content"]["application/problem+json"]["example"]
         assert example["status"] == int(status)
 
 
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if name.startswith("POST")])
-def test_what_makes_something_takes_a_key_for_being_sent_twice(name: str) -> None:
+def test_post_operations_accept_an_idempotency_key_unless_they_are_idempotent(name: str) -> None:
     parameters = {parameter["name"] for parameter in OPERATIONS[name].get("parameters", [])}
 
     assert ("Idempotency-Key" in parameters) == ("x-done-anew" not in OPERATIONS[name])
 
 
-def test_what_is_done_anew_is_known_by_name() -> None:
+def test_idempotent_post_operations_are_listed() -> None:
     """Running these operations twice must have the same effect as once."""
     assert {name for name, operation in OPERATIONS.items() if "x-done-anew" in operation} == {
         "POST /api/v1/audit/sinks/{sink_id}/test",
@@ -98,10 +98,10 @@ def test_what_is_done_anew_is_known_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_what_takes_an_idempotency_key_may_answer_that_it_stands_for_another(name: str) -> None:
-    takes_one = any(
+def test_operations_with_an_idempotency_key_may_respond_with_conflict(name: str) -> None:
+    accepts_key = any(
         parameter["name"] == "Idempotency-Key"
         for parameter in map(resolved, OPERATIONS[name].get("parameters", []))
     )
 
-    assert not takes_one or "409" in OPERATIONS[name]["responses"]
+    assert not accepts_key or "409" in OPERATIONS[name]["responses"]

@@ -29,18 +29,18 @@ _DOCUMENTED: Final = re.compile(r"`([a-z_]+)`")
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
-def test_the_scripts_pure_parts_do_what_their_tests_say() -> None:
+def test_the_tests_of_the_script_pass() -> None:
     tests = sorted(map(str, (Path(__file__).parent / "playground").glob("*.test.mjs")))
 
-    done = subprocess.run(
+    result = subprocess.run(
         ["node", "--test", *tests], capture_output=True, text=True, timeout=60, check=False
     )
 
     assert tests
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_the_bundle_was_made_of_these_sources() -> None:
+def test_the_bundle_matches_the_sources() -> None:
     files = sorted(each for each in SOURCES.iterdir() if each.suffix in (".js", ".mjs", ".json"))
     digest = hashlib.sha256(b"".join(each.read_bytes() for each in files)).hexdigest()
 
@@ -49,24 +49,24 @@ def test_the_bundle_was_made_of_these_sources() -> None:
     )
 
 
-def test_the_bundle_runs_where_nothing_may_be_evaluated() -> None:
+def test_the_bundle_evaluates_no_code() -> None:
     text = BUNDLE.read_text(encoding="utf-8")
 
     assert not re.search(r"\beval\(|new Function\b", text)
     assert "sourceMappingURL" not in text
 
 
-def test_every_end_of_a_completion_has_words() -> None:
+def test_every_finish_reason_and_filter_reason_has_a_text() -> None:
     assert set(TEXTS["finish"]) == set(FinishReason)
     assert set(TEXTS["cut"]) == set(FilterReason)
 
 
-def test_every_kind_of_segment_and_every_number_has_words() -> None:
+def test_every_segment_kind_and_column_has_a_name() -> None:
     assert set(SEGMENTS) == set(SegmentKind)
     assert set(COLUMNS) - {"result"} <= set(CompletionMeta.__struct_fields__)
 
 
-def test_every_error_of_the_gateway_has_words() -> None:
+def test_every_error_code_of_the_gateway_has_a_text() -> None:
     raised = {
         code
         for path in (REPOSITORY / "inference").rglob("*.py")
@@ -86,7 +86,7 @@ def test_every_error_of_the_gateway_has_words() -> None:
     assert raised | documented <= set(TEXTS["error"])
 
 
-def test_the_gateway_knows_the_languages() -> None:
+def test_the_gateway_knows_the_languages_of_the_playground() -> None:
     assert set(LANGUAGES) <= set(KNOWN_LANGUAGES)
 
 
@@ -98,5 +98,5 @@ def test_the_gateway_knows_the_languages() -> None:
         ("https://example.com/caret", "wss://example.com/caret/v1/stream"),
     ],
 )
-def test_the_stream_is_where_the_gateway_is(gateway: str, stream: str) -> None:
+def test_the_stream_url_follows_the_gateway_url(gateway: str, stream: str) -> None:
     assert stream_url(gateway) == stream

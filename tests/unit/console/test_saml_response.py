@@ -1,6 +1,6 @@
-"""SAML responses that are rejected by their form, before libxmlsec verifies a signature.
+"""SAML responses that are rejected for their form, before libxmlsec verifies a signature.
 
-Verifying would execute the transforms in it.
+Verification would execute the transforms of the signature.
 """
 
 import re
@@ -18,7 +18,7 @@ from tests.fakes.saml_provider import Said, SamlProvider, encoded
 
 ACS = "https://caret.example/acs"
 US = ServiceProvider("https://caret.example/us", ACS)
-SAID = Said("olga@acme.example", "_asked", ACS, US.entity_id, ACS, "_asked")
+ASSERTION = Said("olga@acme.example", "_asked", ACS, US.entity_id, ACS, "_asked")
 XSLT = "http://www.w3.org/TR/1999/REC-xslt-19991116"
 PLAIN = "http://www.w3.org/2001/10/xml-exc-c14n#"
 ENVELOPED = "http://www.w3.org/2000/09/xmldsig#enveloped-signature"
@@ -34,13 +34,13 @@ def read(idp: SamlProvider, xml: str) -> str:
 
     Raises InvalidSamlResponse.
     """
-    told = read_metadata(idp.metadata())
-    known = Known(TenantId("acme"), told.entity_id, told.sso_url, told.certificates)
+    metadata = read_metadata(idp.metadata())
+    known = Known(TenantId("acme"), metadata.entity_id, metadata.sso_url, metadata.certificates)
     return read_response(encoded(xml), known, US).email
 
 
-def test_an_answer_of_the_plain_form_is_read(idp: SamlProvider) -> None:
-    assert read(idp, idp.response(SAID)) == "olga@acme.example"
+def test_a_plain_response_is_accepted(idp: SamlProvider) -> None:
+    assert read(idp, idp.response(ASSERTION)) == "olga@acme.example"
 
 
 @pytest.mark.parametrize(
@@ -57,44 +57,46 @@ def test_an_answer_of_the_plain_form_is_read(idp: SamlProvider) -> None:
         (Saml.RSA_SHA256, "http://www.w3.org/2000/09/xmldsig#hmac-sha1"),
     ],
 )
-def test_what_a_signature_names_is_not_run(idp: SamlProvider, before: str, after: str) -> None:
-    xml = idp.response(SAID)
+def test_a_signature_with_other_transforms_or_keys_is_rejected(
+    idp: SamlProvider, before: str, after: str
+) -> None:
+    xml = idp.response(ASSERTION)
     assert before in xml
 
     with pytest.raises(InvalidSamlResponse, match="signature_form"):
         read(idp, xml.replace(before, after))
 
 
-def test_weak_digests_are_of_no_plain_form(idp: SamlProvider) -> None:
+def test_a_weak_digest_is_rejected(idp: SamlProvider) -> None:
     with pytest.raises(InvalidSamlResponse, match="signature_form"):
-        read(idp, idp.response(replace(SAID, algorithm=Saml.RSA_SHA1)))
+        read(idp, idp.response(replace(ASSERTION, algorithm=Saml.RSA_SHA1)))
 
 
-def test_a_signed_answer_around_an_unsigned_assertion_is_not_enough(idp: SamlProvider) -> None:
+def test_a_signed_response_with_an_unsigned_assertion_is_rejected(idp: SamlProvider) -> None:
     with pytest.raises(InvalidSamlResponse, match="assertion_not_signed"):
-        read(idp, idp.response(replace(SAID, is_signed=False, signs_response=True)))
+        read(idp, idp.response(replace(ASSERTION, is_signed=False, signs_response=True)))
 
 
-def test_a_second_audience_restriction_is_refused(idp: SamlProvider) -> None:
+def test_a_second_audience_restriction_is_rejected(idp: SamlProvider) -> None:
     between = "</saml:Audience></saml:AudienceRestriction><saml:AudienceRestriction><saml:Audience>"
     both = f"{US.entity_id}{between}https://elsewhere.example"
 
     with pytest.raises(InvalidSamlResponse, match="wrong_audience"):
-        read(idp, idp.response(replace(SAID, audience=both)))
+        read(idp, idp.response(replace(ASSERTION, audience=both)))
 
 
-def test_two_of_one_name_are_refused(idp: SamlProvider) -> None:
-    xml = idp.response(SAID)
+def test_a_repeated_id_is_rejected(idp: SamlProvider) -> None:
+    xml = idp.response(ASSERTION)
 
     with pytest.raises(InvalidSamlResponse, match="repeated_id"):
-        read(idp, re.sub(r' ID="_[0-9a-f]{32}"', f' ID="{SAID.assertion_id}"', xml, count=1))
+        read(idp, re.sub(r' ID="_[0-9a-f]{32}"', f' ID="{ASSERTION.assertion_id}"', xml, count=1))
 
 
-def test_encrypted_assertions_are_named_as_such(idp: SamlProvider) -> None:
+def test_an_encrypted_assertion_is_rejected(idp: SamlProvider) -> None:
     xml = re.sub(
         r"<saml:Assertion.*</saml:Assertion>",
         "<saml:EncryptedAssertion/>",
-        idp.response(SAID),
+        idp.response(ASSERTION),
         flags=re.DOTALL,
     )
 
@@ -102,53 +104,53 @@ def test_encrypted_assertions_are_named_as_such(idp: SamlProvider) -> None:
         read(idp, xml)
 
 
-def test_an_attribute_may_be_repeated_as_keycloak_repeats_roles(idp: SamlProvider) -> None:
+def test_an_attribute_may_be_repeated(idp: SamlProvider) -> None:
     roles = (("Role", "developer"), ("Role", "auditor"), ("Role", "developer"))
 
-    assert read(idp, idp.response(replace(SAID, attributes=roles))) == "olga@acme.example"
+    assert read(idp, idp.response(replace(ASSERTION, attributes=roles))) == "olga@acme.example"
 
 
-def test_the_same_address_may_be_said_twice(idp: SamlProvider) -> None:
-    said = replace(SAID, has_name_id=False, has_email_attribute=False)
+def test_a_repeated_equal_email_address_is_accepted(idp: SamlProvider) -> None:
+    assertion = replace(ASSERTION, has_name_id=False, has_email_attribute=False)
     once_more = (("mail", "olga@acme.example"), ("mail", "olga@acme.example"))
 
-    assert read(idp, idp.response(replace(said, attributes=once_more))) == "olga@acme.example"
+    assert read(idp, idp.response(replace(assertion, attributes=once_more))) == "olga@acme.example"
 
 
-def test_of_two_addresses_none_is_taken(idp: SamlProvider) -> None:
-    said = replace(SAID, has_name_id=False, has_email_attribute=False)
+def test_two_different_email_addresses_are_rejected(idp: SamlProvider) -> None:
+    assertion = replace(ASSERTION, has_name_id=False, has_email_attribute=False)
     two = (("mail", "olga@acme.example"), ("mail", "otto@acme.example"))
 
     with pytest.raises(InvalidSamlResponse, match="no_email"):
-        read(idp, idp.response(replace(said, attributes=two)))
+        read(idp, idp.response(replace(assertion, attributes=two)))
 
 
-def test_an_email_attribute_is_enough_without_a_name_id(idp: SamlProvider) -> None:
-    assert read(idp, idp.response(replace(SAID, has_name_id=False))) == "olga@acme.example"
+def test_an_email_attribute_suffices_without_a_name_id(idp: SamlProvider) -> None:
+    assert read(idp, idp.response(replace(ASSERTION, has_name_id=False))) == "olga@acme.example"
 
 
 @pytest.mark.parametrize("has_email_attribute", [True, False])
-def test_a_name_id_made_for_another_service_is_refused(
+def test_a_name_id_for_another_service_is_rejected(
     idp: SamlProvider, has_email_attribute: bool
 ) -> None:
-    said = replace(SAID, sp_name_qualifier="https://x.example/sp")
-    said = replace(said, has_email_attribute=has_email_attribute)
+    assertion = replace(ASSERTION, sp_name_qualifier="https://x.example/sp")
+    assertion = replace(assertion, has_email_attribute=has_email_attribute)
 
     with pytest.raises(InvalidSamlResponse, match="sp_name_qualifier_name_mismatch"):
-        read(idp, idp.response(said))
+        read(idp, idp.response(assertion))
 
 
-def test_a_name_id_made_for_us_is_read(idp: SamlProvider) -> None:
-    said = replace(SAID, sp_name_qualifier=US.entity_id, has_email_attribute=False)
+def test_a_name_id_for_this_service_is_accepted(idp: SamlProvider) -> None:
+    assertion = replace(ASSERTION, sp_name_qualifier=US.entity_id, has_email_attribute=False)
 
-    assert read(idp, idp.response(said)) == "olga@acme.example"
+    assert read(idp, idp.response(assertion)) == "olga@acme.example"
 
 
-def test_an_answer_that_names_nobody_is_refused(idp: SamlProvider) -> None:
-    said = replace(SAID, has_name_id=False, has_email_attribute=False)
+def test_a_response_without_an_email_address_is_rejected(idp: SamlProvider) -> None:
+    assertion = replace(ASSERTION, has_name_id=False, has_email_attribute=False)
 
     with pytest.raises(InvalidSamlResponse, match="no_email"):
-        read(idp, idp.response(said))
+        read(idp, idp.response(assertion))
 
 
 ENCRYPTED_ID = (
@@ -175,13 +177,15 @@ SIGNED_MUTATIONS = [
 
 
 @pytest.mark.parametrize(("pattern", "text"), SIGNED_MUTATIONS)
-def test_what_a_hostile_provider_signs_is_read_or_refused(
+def test_a_hostile_provider_cannot_cause_an_unexpected_error(
     idp: SamlProvider, pattern: str, text: str
 ) -> None:
-    said = replace(SAID, edit=lambda xml: re.sub(pattern, text, xml, count=1, flags=re.DOTALL))
+    assertion = replace(
+        ASSERTION, edit=lambda xml: re.sub(pattern, text, xml, count=1, flags=re.DOTALL)
+    )
 
     with suppress(InvalidSamlResponse):
-        assert read(idp, idp.response(said)) == "olga@acme.example"
+        assert read(idp, idp.response(assertion)) == "olga@acme.example"
 
 
 # Outside of the signed part.
@@ -201,10 +205,10 @@ UNSIGNED_MUTATIONS = [
 
 
 @pytest.mark.parametrize(("before", "after"), UNSIGNED_MUTATIONS, ids=range(8))
-def test_what_a_hostile_browser_changes_is_refused(
+def test_a_hostile_browser_cannot_cause_an_unexpected_error(
     idp: SamlProvider, before: str, after: str
 ) -> None:
-    xml = idp.response(SAID)
+    xml = idp.response(ASSERTION)
     assert before in xml
 
     with suppress(InvalidSamlResponse):

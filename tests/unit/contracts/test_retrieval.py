@@ -31,13 +31,13 @@ def sealer() -> Sealer:
 
 
 @pytest.mark.parametrize("message", [FILE, QUESTION, FOUND])
-def test_a_message_comes_as_it_was_sent(sealer: Sealer, message: Message) -> None:
+def test_a_message_survives_sealing_and_opening(sealer: Sealer, message: Message) -> None:
     data = sealer.seal(ACME, message)
 
     assert Sealer(ROOT_SECRET).open(data, type(message)) == (ACME, message)
 
 
-def test_nothing_of_it_can_be_read_on_the_way(sealer: Sealer) -> None:
+def test_a_sealed_message_reveals_only_its_tenant(sealer: Sealer) -> None:
     data = sealer.seal(ACME, FILE)
 
     for text in (b"planted", b"shop", b"text", b"path"):
@@ -49,7 +49,7 @@ def test_equal_messages_are_sealed_differently(sealer: Sealer) -> None:
     assert sealer.seal(ACME, FILE) != sealer.seal(ACME, FILE)
 
 
-def test_a_message_under_another_tenants_name_does_not_open(sealer: Sealer) -> None:
+def test_a_message_moved_to_another_tenant_does_not_open(sealer: Sealer) -> None:
     envelope = msgspec.msgpack.decode(sealer.seal(ACME, FILE), type=Envelope)
     moved = msgspec.msgpack.encode(msgspec.structs.replace(envelope, tenant_id=GLOBEX))
 
@@ -57,7 +57,7 @@ def test_a_message_under_another_tenants_name_does_not_open(sealer: Sealer) -> N
         sealer.open(moved, FileUpload)
 
 
-def test_a_message_of_one_kind_does_not_open_as_another(sealer: Sealer) -> None:
+def test_a_message_does_not_open_as_another_type(sealer: Sealer) -> None:
     with pytest.raises(UnreadableMessage, match="seal"):
         sealer.open(sealer.seal(ACME, FILE), SnippetQuery)
 
@@ -78,6 +78,6 @@ def test_a_message_of_another_installation_does_not_open(sealer: Sealer) -> None
         msgspec.msgpack.encode({"version": 1}),
     ],
 )
-def test_garbage_is_refused_without_its_content(sealer: Sealer, data: bytes) -> None:
+def test_malformed_data_is_rejected_without_revealing_it(sealer: Sealer, data: bytes) -> None:
     with pytest.raises(UnreadableMessage, match=r"^(seal|format|version)$"):
         sealer.open(data, FileUpload)

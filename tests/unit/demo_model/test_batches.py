@@ -37,7 +37,7 @@ def source(tokenizer: Tokenizer, seed: int = 1) -> DocumentSource:
 
 
 @pytest.mark.parametrize("num_tokens", [64, 512, 2048])
-def test_a_row_has_as_many_inputs_and_labels_as_asked(
+def test_a_row_has_the_requested_number_of_inputs_and_labels(
     tokenizer: Tokenizer, num_tokens: int
 ) -> None:
     row = source(tokenizer).row(num_tokens)
@@ -45,7 +45,7 @@ def test_a_row_has_as_many_inputs_and_labels_as_asked(
     assert (len(row.inputs), len(row.labels)) == (num_tokens, num_tokens)
 
 
-def test_a_label_is_the_next_input_but_behind_the_prefix(tokenizer: Tokenizer) -> None:
+def test_each_label_is_the_next_input_except_after_the_suffix_marker(tokenizer: Tokenizer) -> None:
     row = source(tokenizer).row(256)
 
     wrong = {
@@ -58,7 +58,9 @@ def test_a_label_is_the_next_input_but_behind_the_prefix(tokenizer: Tokenizer) -
     assert wrong <= {token_id(tokenizer, FIM_SUFFIX)}
 
 
-def test_behind_a_prefix_the_first_token_of_the_answer_is_asked_for(tokenizer: Tokenizer) -> None:
+def test_after_the_suffix_marker_the_label_is_the_first_token_of_the_answer(
+    tokenizer: Tokenizer,
+) -> None:
     draw = source(tokenizer)
     documents = [draw.document(300) for _ in range(300)]
 
@@ -83,7 +85,7 @@ def test_padding_has_no_weight(tokenizer: Tokenizer) -> None:
     assert set(weights) == {0.0}
 
 
-def test_an_end_token_after_a_middle_weighs_as_an_answer(tokenizer: Tokenizer) -> None:
+def test_an_end_token_after_a_middle_has_the_weight_of_an_answer(tokenizer: Tokenizer) -> None:
     rows = [source(tokenizer, seed).row(256) for seed in range(20)]
 
     end = token_id(tokenizer, END_OF_TEXT)
@@ -97,7 +99,7 @@ def test_an_end_token_after_a_middle_weighs_as_an_answer(tokenizer: Tokenizer) -
     assert set(weights) <= {1.0, ANSWER_WEIGHT, FIRST_WEIGHT}
 
 
-def test_a_document_keeps_to_its_limit(tokenizer: Tokenizer) -> None:
+def test_a_document_respects_its_limit(tokenizer: Tokenizer) -> None:
     draw = source(tokenizer)
 
     assert max(len(draw.document(100).tokens) for _ in range(300)) <= 100
@@ -115,7 +117,7 @@ def test_a_document_with_a_prefix_has_a_whole_middle(tokenizer: Tokenizer) -> No
         assert document[-1] == token_id(tokenizer, END_OF_TEXT)
 
 
-def test_the_answer_to_an_echo_stands_in_its_prefix(tokenizer: Tokenizer) -> None:
+def test_the_answer_to_an_echo_occurs_in_its_prefix(tokenizer: Tokenizer) -> None:
     draw = source(tokenizer)
     draw.mixture = ECHOES
 
@@ -125,7 +127,7 @@ def test_the_answer_to_an_echo_stands_in_its_prefix(tokenizer: Tokenizer) -> Non
         assert " ".join(map(str, answer)) in " ".join(map(str, given))
 
 
-def test_only_the_answer_to_an_echo_counts(tokenizer: Tokenizer) -> None:
+def test_only_the_answer_to_an_echo_has_weight(tokenizer: Tokenizer) -> None:
     draw = source(tokenizer)
     draw.mixture = ECHOES
 
@@ -146,7 +148,7 @@ def test_a_mixture_with_one_layout_draws_no_other(tokenizer: Tokenizer) -> None:
     assert {d[d.index(prefix) + 1] for d in filled} == {suffix}
 
 
-def test_a_row_that_is_longer_than_the_file_is_filled_with_context(tokenizer: Tokenizer) -> None:
+def test_a_row_longer_than_the_file_is_filled_with_context(tokenizer: Tokenizer) -> None:
     num_tokens = 2 * len(small_corpus().files[0])
     draw = source(tokenizer)
     draw.mixture = Mixture({Group.PACKAGES: 1.0})
@@ -156,7 +158,7 @@ def test_a_row_that_is_longer_than_the_file_is_filled_with_context(tokenizer: To
     assert min(row.labels.count(pad) for row in rows) < 0.1 * num_tokens
 
 
-def test_context_from_a_neighbouring_file_comes_before_the_prefix(tokenizer: Tokenizer) -> None:
+def test_context_from_another_file_comes_before_the_prefix(tokenizer: Tokenizer) -> None:
     draw = source(tokenizer)
     documents = [draw.document(600).tokens for _ in range(200)]
 
@@ -182,13 +184,13 @@ def test_the_same_seed_draws_the_same_row(tokenizer: Tokenizer) -> None:
         "\x00",
     ],
 )
-def test_decoding_gives_every_character_back(tokenizer: Tokenizer, text: str) -> None:
+def test_decoding_restores_every_character(tokenizer: Tokenizer, text: str) -> None:
     ids = tokenizer.encode(text, add_special_tokens=False).ids
 
     assert tokenizer.decode(ids, skip_special_tokens=False) == text
 
 
-def test_digits_stand_alone(tokenizer: Tokenizer) -> None:
+def test_digits_are_separate_tokens(tokenizer: Tokenizer) -> None:
     assert len(tokenizer.encode("10000000", add_special_tokens=False).ids) == 8
 
 

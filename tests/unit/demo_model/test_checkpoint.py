@@ -41,7 +41,7 @@ def save_steps(folder: Path, num_steps: int) -> TrainedCheckpoint:
     return state
 
 
-def resumed(folder: Path) -> TrainedCheckpoint:
+def resume(folder: Path) -> TrainedCheckpoint:
     state = trained()
     content = checkpoint.load_newest(folder)
     assert content is not None
@@ -49,16 +49,16 @@ def resumed(folder: Path) -> TrainedCheckpoint:
     return state
 
 
-def cut_in_half(path: Path) -> None:
+def truncate(path: Path) -> None:
     stored = path.read_bytes()
     path.write_bytes(stored[: len(stored) // 2])
 
 
 # from the norms, whose weights stay in float32
 @pytest.mark.filterwarnings("ignore:Mismatch dtype")
-def test_a_resumed_run_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path) -> None:
     uninterrupted = save_steps(tmp_path, 3)
-    after_resume = resumed(tmp_path)
+    after_resume = resume(tmp_path)
     take_step(uninterrupted)
     take_step(after_resume)
 
@@ -78,20 +78,22 @@ def test_only_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:
     assert names == ["checkpoint-00000003.pt", "checkpoint-00000004.pt"]
 
 
-def test_the_previous_checkpoint_is_used_when_the_newest_is_cut(
+def test_the_previous_checkpoint_is_used_if_the_newest_is_truncated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save_steps(tmp_path, 2)
     newest = checkpoint.paths(tmp_path)[-1]
-    cut_in_half(newest)
+    truncate(newest)
 
-    assert resumed(tmp_path).progress.step == 1
+    assert resume(tmp_path).progress.step == 1
     message = f"{newest} is truncated or damaged. Using the checkpoint before it.\n"
     assert capsys.readouterr().err == message
 
 
 @pytest.mark.parametrize("num_bytes", [0, 10, 32])
-def test_a_checkpoint_cut_at_its_very_beginning_is_refused(tmp_path: Path, num_bytes: int) -> None:
+def test_a_checkpoint_truncated_at_its_beginning_is_rejected(
+    tmp_path: Path, num_bytes: int
+) -> None:
     path = checkpoint.save(trained(), tmp_path)
     path.write_bytes(path.read_bytes()[:num_bytes])
 
@@ -99,10 +101,10 @@ def test_a_checkpoint_cut_at_its_very_beginning_is_refused(tmp_path: Path, num_b
         checkpoint.load(path)
 
 
-def test_a_folder_with_damaged_checkpoints_only_is_refused(tmp_path: Path) -> None:
+def test_a_folder_with_only_damaged_checkpoints_is_rejected(tmp_path: Path) -> None:
     save_steps(tmp_path, 2)
     for path in checkpoint.paths(tmp_path):
-        cut_in_half(path)
+        truncate(path)
 
     with pytest.raises(CheckpointError, match="copy one from the mirror"):
         checkpoint.load_newest(tmp_path)
@@ -112,15 +114,15 @@ def test_a_damaged_checkpoint_is_not_mirrored(tmp_path: Path) -> None:
     run, mirror = tmp_path / "run", tmp_path / "mirror"
     run.mkdir()
     save_steps(run, 2)
-    cut_in_half(checkpoint.paths(run)[-1])
-    resumed(run)
+    truncate(checkpoint.paths(run)[-1])
+    resume(run)
 
     checkpoint.mirror(run, mirror)
 
-    assert resumed(mirror).progress.step == 1
+    assert resume(mirror).progress.step == 1
 
 
-def test_the_mirror_holds_the_newest_checkpoint_and_the_log(tmp_path: Path) -> None:
+def test_the_mirror_contains_the_newest_checkpoint_and_the_log(tmp_path: Path) -> None:
     run, mirror = tmp_path / "run", tmp_path / "mirror"
     run.mkdir()
     save_steps(run, 2)
@@ -128,5 +130,5 @@ def test_the_mirror_holds_the_newest_checkpoint_and_the_log(tmp_path: Path) -> N
 
     checkpoint.mirror(run, mirror)
 
-    assert resumed(mirror).progress.step == 2
+    assert resume(mirror).progress.step == 2
     assert (mirror / "log.jsonl").read_text() == "{}\n"

@@ -26,18 +26,18 @@ def paths_read(library: Path) -> set[str]:
     return {file.path for file in (*corpus.training, *corpus.held_out)}
 
 
-def test_each_file_is_on_exactly_one_side() -> None:
+def test_each_file_is_in_exactly_one_part() -> None:
     corpus = split(FILES)
 
     assert not set(corpus.training) & set(corpus.held_out)
     assert set(corpus.training) | set(corpus.held_out) == set(FILES)
 
 
-def test_about_four_files_in_a_hundred_are_held_out() -> None:
+def test_about_four_percent_of_files_are_held_out() -> None:
     assert 10 <= len(split(FILES).held_out) <= 30
 
 
-def test_a_file_keeps_its_side_when_other_files_go() -> None:
+def test_a_file_stays_in_its_part_when_other_files_are_removed() -> None:
     held_out = set(split(FILES).held_out)
 
     assert set(split(FILES[::2]).held_out) == held_out & set(FILES[::2])
@@ -65,7 +65,7 @@ def test_short_files_are_never_held_out() -> None:
         "_sysconfigdata__linux_x86_64-linux-gnu.py",
     ],
 )
-def test_tables_foreign_and_built_files_are_left_out(library: Path, relative: str) -> None:
+def test_tables_packages_and_generated_files_are_left_out(library: Path, relative: str) -> None:
     write(library, relative)
 
     assert paths_read(library) == set()
@@ -74,13 +74,13 @@ def test_tables_foreign_and_built_files_are_left_out(library: Path, relative: st
 @pytest.mark.parametrize(
     "content", [b"\xff\xfe" * 300, b"x = 1\n", b"TABLE = '" + b"x" * 500 + b"'\n"]
 )
-def test_what_is_not_ordinary_source_is_left_out(library: Path, content: bytes) -> None:
+def test_files_that_are_not_ordinary_source_are_left_out(library: Path, content: bytes) -> None:
     write(library, "module.py", content)
 
     assert paths_read(library) == set()
 
 
-def test_tests_are_told_from_ordinary_code(library: Path) -> None:
+def test_tests_are_distinguished_from_ordinary_code(library: Path) -> None:
     write(library, "json/decoder.py")
     write(library, "test/test_json.py")
     write(library, "ctypes/test/test_arrays.py")
@@ -95,7 +95,7 @@ def test_tests_are_told_from_ordinary_code(library: Path) -> None:
     }
 
 
-def test_line_breaks_are_kept_as_they_are(library: Path) -> None:
+def test_line_breaks_are_kept(library: Path) -> None:
     write(library, "module.py", TEXT.replace("\n", "\r\n").encode())
 
     corpus = read_corpus(library)

@@ -15,7 +15,7 @@ def test_thinning_keeps_few_training_losses_and_every_validation_loss() -> None:
     assert [line for line in lines if "validation_loss" in line] == VALIDATION
 
 
-def test_thinning_takes_means() -> None:
+def test_thinning_averages() -> None:
     lines = thin(TRAINING)
 
     mean = sum(line["loss"] for line in TRAINING[:9]) / 9

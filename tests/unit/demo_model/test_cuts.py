@@ -25,7 +25,7 @@ def texts(kind: CutKind, seed: int, file: TokenFile) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize("kind", CutKind)
-def test_prefix_middle_and_suffix_give_the_file_back(kind: CutKind) -> None:
+def test_prefix_middle_and_suffix_make_up_the_file(kind: CutKind) -> None:
     wholes = {"".join(texts(kind, seed, small_corpus().files[0])) for seed in SEEDS}
 
     assert wholes == {FILES[0].text}
@@ -52,7 +52,7 @@ def test_many_cuts_begin_inside_a_word() -> None:
     assert len(inside) > len(SEEDS) // 8
 
 
-def test_a_block_is_the_whole_body_under_its_head() -> None:
+def test_a_block_cut_is_the_whole_body_under_its_header() -> None:
     for seed in SEEDS:
         prefix, middle, _ = texts(CutKind.BLOCK, seed, small_corpus().files[0])
         head, indent = prefix.rsplit("\n", 1)
@@ -61,14 +61,14 @@ def test_a_block_is_the_whole_body_under_its_head() -> None:
         assert 1 <= middle.count("\n") + 1 <= MAX_BLOCK_LINES
 
 
-def test_a_docstring_is_cut_between_its_quotes() -> None:
+def test_a_docstring_cut_is_between_its_quotes() -> None:
     for seed in SEEDS:
         prefix, middle, _ = texts(CutKind.DOCSTRING, seed, small_corpus().files[0])
         assert prefix.endswith('"""')
         assert middle.endswith('."""')
 
 
-def test_a_prefix_is_encoded_as_an_editors_prefix_would_be() -> None:
+def test_a_prefix_is_encoded_as_the_prefix_of_an_editor() -> None:
     corpus, tokenizer = small_corpus(), small_tokenizer()
     file = corpus.files[0]
     for seed in SEEDS:

@@ -70,12 +70,12 @@ def test_vendored_files_migrations_and_data_are_left_out(tmp_path: Path, name: s
         "x = 1\n",
     ],
 )
-def test_files_that_teach_nothing_are_left_out(text: str) -> None:
+def test_files_without_ordinary_source_are_left_out(text: str) -> None:
     assert is_ordinary_source(CODE)
     assert not is_ordinary_source(text)
 
 
-def test_a_copy_with_other_white_space_is_left_out() -> None:
+def test_a_copy_with_other_whitespace_is_left_out() -> None:
     files = [source(CODE), source(CODE.replace("    ", "\t"), "tool/copy.py")]
 
     assert list(without_copies(files)) == files[:1]
@@ -91,20 +91,20 @@ def test_a_copy_with_other_white_space_is_left_out() -> None:
         CODE[:150],
     ],
 )
-def test_copies_of_held_out_files_are_found(text: str) -> None:
+def test_copies_of_held_out_files_are_detected(text: str) -> None:
     held_out = HeldOutFilter([source(CODE, "heapq.py")])
 
     assert held_out.has_shared_text(source(text))
 
 
-def test_another_file_is_not_taken_for_a_copy() -> None:
+def test_another_file_is_not_detected_as_a_copy() -> None:
     held_out = HeldOutFilter([source(CODE, "heapq.py")])
     other = "".join(f"class Shape{n}:\n    sides = {n}\n    colour = None\n" for n in range(60))
 
     assert not held_out.has_shared_text(source(other))
 
 
-def test_a_wheel_with_another_hash_is_refused(tmp_path: Path) -> None:
+def test_a_wheel_with_another_hash_is_rejected(tmp_path: Path) -> None:
     package = write_wheel(tmp_path, {})
     (tmp_path / package.file_name).write_bytes(b"another file")
 
@@ -119,14 +119,14 @@ def test_a_missing_wheel_is_named(tmp_path: Path) -> None:
         open_wheel(package, tmp_path)
 
 
-def test_a_wheel_under_copyleft_is_refused(tmp_path: Path) -> None:
+def test_a_wheel_with_a_copyleft_licence_is_rejected(tmp_path: Path) -> None:
     package = write_wheel(tmp_path, {"tool/core.py": CODE}, licence="GPL-3.0")
 
     with open_wheel(package, tmp_path) as wheel, pytest.raises(LicenceError):
         licence_of(wheel)
 
 
-def test_the_licence_of_a_vendored_package_is_not_taken_for_the_packages_own(
+def test_the_licence_of_a_vendored_package_is_not_used_for_the_package(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "tool-1.0-py3-none-any.whl"
@@ -139,14 +139,14 @@ def test_the_licence_of_a_vendored_package_is_not_taken_for_the_packages_own(
         licence_of(wheel)
 
 
-def test_licences_of_vendored_packages_do_not_count(tmp_path: Path) -> None:
+def test_licence_texts_of_vendored_packages_are_left_out(tmp_path: Path) -> None:
     files = {"tool/_vendor/x.dist-info/LICENSE": "GNU General Public License"}
 
     with open_wheel(write_wheel(tmp_path, files), tmp_path) as wheel:
         assert list(licence_texts(wheel)) == ["tool-1.0.dist-info/licenses/LICENSE"]
 
 
-def test_the_list_has_pinned_wheels_of_pure_python_only() -> None:
+def test_the_list_contains_only_pinned_pure_python_wheels() -> None:
     packages = read_list()
 
     assert len({package.name for package in packages}) == len(packages) > 200
@@ -154,7 +154,7 @@ def test_the_list_has_pinned_wheels_of_pure_python_only() -> None:
     assert {len(package.sha256) for package in packages} == {64}
 
 
-def test_licences_that_differ_in_their_copyright_only_share_one_text() -> None:
+def test_licences_that_differ_only_in_their_copyright_share_one_text() -> None:
     notices = compose(
         {
             "one 1.0": [f"MIT License\n\nCopyright (c) 2020 Alice\n\n{MIT}"],

@@ -7,23 +7,23 @@ from inference.demo_model.fim import FimCut, FimIds, TrainingOrder, arrange, cut
 IDS = FimIds(prefix=1, suffix=2, middle=3, end=0)
 
 
-def test_a_cut_at_a_cursor_runs_to_the_end_of_its_line() -> None:
+def test_a_cut_at_a_cursor_ends_at_the_end_of_its_line() -> None:
     cut = cut_line_at("a = b\nc = d\n", 2)
 
     assert cut == FimCut(prefix="a ", middle="= b", suffix="\nc = d\n")
 
 
-def test_a_cut_at_a_cursor_in_the_last_line_runs_to_the_end_of_the_text() -> None:
+def test_a_cut_in_the_last_line_ends_at_the_end_of_the_text() -> None:
     assert cut_line_at("a\nbc", 3) == FimCut(prefix="a\nb", middle="c", suffix="")
 
 
-def test_prefix_first_puts_the_suffix_before_the_middle_marker() -> None:
+def test_prefix_first_layout_puts_the_suffix_before_the_middle_marker() -> None:
     tokens = arrange(TrainingOrder.PSM, IDS, prefix=[10, 11], middle=[20], suffix=[30])
 
     assert tokens == [1, 10, 11, 2, 30, 3, 20, 0]
 
 
-def test_suffix_first_joins_the_prefix_to_its_middle() -> None:
+def test_suffix_first_layout_joins_the_prefix_to_its_middle() -> None:
     tokens = arrange(TrainingOrder.SPM, IDS, prefix=[10, 11], middle=[20], suffix=[30])
 
     assert tokens == [1, 2, 30, 3, 10, 11, 20, 0]

@@ -54,7 +54,7 @@ def test_a_permissive_package_is_accepted(
         ({"License": "MIT"}, [MIT, GPL], "mentions a copyleft licence"),
     ],
 )
-def test_any_other_package_is_refused(
+def test_any_other_package_is_rejected(
     headers: dict[str, str], texts: list[str], reason: str
 ) -> None:
     with pytest.raises(LicenceError, match=reason):

@@ -15,36 +15,36 @@ def area(width, height):
 FILES = [SourceFile("shapes.py", TEXT, is_test=False)]
 
 
-def whole(cut: FimCut) -> str:
+def full_text(cut: FimCut) -> str:
     return f"{cut.prefix}\n{cut.suffix}"
 
 
-def chosen(seed: int = 1) -> list[NameProbe]:
-    return choose_name_probes(FILES, whole, seed)
+def choose(seed: int = 1) -> list[NameProbe]:
+    return choose_name_probes(FILES, full_text, seed)
 
 
-def test_only_names_that_stand_elsewhere_in_the_prompt_are_asked_for() -> None:
-    names = {probe.typed + probe.rest for seed in range(20) for probe in chosen(seed)}
+def test_probes_are_names_that_also_occur_in_the_prompt() -> None:
+    names = {probe.typed + probe.rest for seed in range(20) for probe in choose(seed)}
 
     assert names == {"width", "height", "result"}
 
 
-def test_no_name_is_asked_for_when_the_prompt_shows_nothing() -> None:
+def test_an_empty_prompt_gives_no_probes() -> None:
     assert choose_name_probes(FILES, lambda cut: "", 1) == []
 
 
-def test_the_cursor_stands_in_the_name() -> None:
-    for probe in chosen():
+def test_the_cursor_is_inside_the_name() -> None:
+    for probe in choose():
         assert probe.cut.prefix.endswith(probe.typed)
         assert probe.cut.middle.startswith(probe.rest)
         assert probe.rest
 
 
-def test_the_same_seed_chooses_the_same() -> None:
-    assert chosen(3) == chosen(3)
+def test_the_same_seed_chooses_the_same_probes() -> None:
+    assert choose(3) == choose(3)
 
 
-def test_a_name_counts_as_copied_when_it_is_complete_and_ends_there() -> None:
+def test_a_name_is_copied_if_it_is_complete_and_ends_there() -> None:
     probe = NameProbe("shapes.py", FimCut("x = wi", "dth", ""), typed="wi", rest="dth")
 
     assert probe.is_copied_by("dth * height")

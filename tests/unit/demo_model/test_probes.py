@@ -18,21 +18,21 @@ CODE = ("def area(width, height):", "    result = width * height", "    return r
 PROBE = EvalProbe("shapes.py", cut_line_at(TEXT, TEXT.index(" * height")))
 
 
-def test_only_lines_of_code_are_asked_for() -> None:
+def test_probes_are_lines_of_code() -> None:
     probes = choose_probes([SourceFile("shapes.py", TEXT, is_test=False)], seed=1)
 
     lines = {p.cut.prefix.rsplit("\n", 1)[-1] + p.cut.middle for p in probes}
     assert lines == set(CODE)
 
 
-def test_the_same_seed_asks_the_same() -> None:
+def test_the_same_seed_chooses_the_same_probes() -> None:
     files = [SourceFile("shapes.py", TEXT, is_test=False)]
 
     assert choose_probes(files, seed=3) == choose_probes(files, seed=3)
 
 
 @pytest.mark.parametrize("completion", [" * height", " * height  ", " * height\n    return 1"])
-def test_the_rest_of_the_line_is_exact_whatever_follows(completion: str) -> None:
+def test_a_completion_that_begins_with_the_rest_of_the_line_is_exact(completion: str) -> None:
     assert judge(PROBE, completion).is_exact
 
 

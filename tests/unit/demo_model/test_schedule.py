@@ -17,25 +17,25 @@ COOLING = LearningRateSchedule(seed=1, cool_down_step=1000, cool_down_steps=100)
 @pytest.mark.parametrize(
     ("step", "factor"), [(0, 1 / WARM_UP_STEPS), (WARM_UP_STEPS - 1, 1.0), (10**6, 1.0)]
 )
-def test_the_rate_warms_up_and_stays(step: int, factor: float) -> None:
+def test_the_rate_warms_up_and_stays_constant(step: int, factor: float) -> None:
     assert STABLE.rate_factor(step) == pytest.approx(factor)
 
 
 @pytest.mark.parametrize(("step", "factor"), [(999, 1.0), (1000, 1.0), (1050, 0.5), (1100, 0.0)])
-def test_a_cool_down_takes_the_rate_to_zero(step: int, factor: float) -> None:
+def test_a_cool_down_reduces_the_rate_to_zero(step: int, factor: float) -> None:
     assert COOLING.rate_factor(step) == pytest.approx(factor)
 
 
-def test_a_cool_down_has_an_end_and_a_stable_run_has_none() -> None:
+def test_a_cool_down_has_a_last_step_and_a_stable_run_has_none() -> None:
     assert (STABLE.last_step, COOLING.last_step) == (None, 1100)
 
 
-def test_a_cool_down_changes_the_mixture_from_its_first_step_on() -> None:
+def test_a_cool_down_changes_the_mixture_from_its_first_step() -> None:
     assert COOLING.batch(999).mixture.group_shares == STABLE_SHARES
     assert COOLING.batch(1000).mixture.group_shares == COOL_DOWN_SHARES
 
 
-def test_rows_are_short_and_often_echoes_at_first() -> None:
+def test_early_rows_are_shorter_and_more_often_echoes() -> None:
     early = [STABLE.batch(step) for step in range(200)]
     late = [STABLE.batch(step) for step in range(10_000, 10_200)]
 
@@ -50,5 +50,5 @@ def test_every_step_has_the_same_number_of_tokens() -> None:
     assert {batch.num_rows * batch.row_tokens for batch in batches} == {TOKENS_PER_STEP}
 
 
-def test_a_step_does_not_depend_on_the_steps_before_it() -> None:
+def test_a_step_does_not_depend_on_previous_steps() -> None:
     assert LearningRateSchedule(seed=1).batch(5000) == STABLE.batch(5000)

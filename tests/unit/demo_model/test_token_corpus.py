@@ -14,21 +14,21 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_loading_gives_back_the_tokens_and_the_files(folder: Path) -> None:
+def test_loading_restores_tokens_and_files(folder: Path) -> None:
     loaded = load(folder)
 
     assert loaded.files == small_corpus().files
     assert loaded.tokens.tolist() == small_corpus().tokens.tolist()
 
 
-def test_decoding_a_file_gives_its_text_back() -> None:
+def test_decoding_a_file_restores_its_text() -> None:
     corpus = small_corpus()
     file = corpus.files[1]
 
     assert small_tokenizer().decode(corpus.tokens[file.start : file.end].tolist()) == FILES[1].text
 
 
-def test_a_damaged_corpus_is_refused(folder: Path) -> None:
+def test_a_damaged_corpus_is_rejected(folder: Path) -> None:
     tokens = folder / "tokens.bin"
     tokens.write_bytes(tokens.read_bytes()[:-2])
 
@@ -36,7 +36,7 @@ def test_a_damaged_corpus_is_refused(folder: Path) -> None:
         load(folder)
 
 
-def test_an_unfinished_corpus_is_refused(folder: Path) -> None:
+def test_an_unfinished_corpus_is_rejected(folder: Path) -> None:
     (folder / "manifest.json").unlink()
 
     with pytest.raises(CorpusError, match="contains no corpus"):

@@ -33,7 +33,7 @@ def run(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_resumed_run_gets_the_batches_that_would_have_come_next() -> None:
+def test_a_resumed_run_gets_the_next_batches() -> None:
     uninterrupted, resumed = batches(), batches()
     for step in range(3):
         uninterrupted[step]
@@ -63,14 +63,14 @@ def test_a_cool_down_has_the_log_up_to_its_first_step(run: Path, tmp_path: Path)
     assert (tmp_path / "cool" / "log.jsonl").read_text() == '{"step": 40}\n'
 
 
-def test_a_cool_down_of_a_cool_down_is_refused(run: Path, tmp_path: Path) -> None:
+def test_a_cool_down_of_a_cool_down_is_rejected(run: Path, tmp_path: Path) -> None:
     begin_cool_down(run, tmp_path / "cool", 819_200)
 
     with pytest.raises(RunError, match="is a cool-down"):
         begin_cool_down(tmp_path / "cool", tmp_path / "again", 819_200)
 
 
-def test_a_cool_down_leaves_the_run_as_it_was(run: Path, tmp_path: Path) -> None:
+def test_a_cool_down_does_not_change_the_run(run: Path, tmp_path: Path) -> None:
     begin_cool_down(run, tmp_path / "cool", 819_200)
 
     content = checkpoint.load_newest(run)

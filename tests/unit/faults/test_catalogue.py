@@ -1,4 +1,4 @@
-"""The catalogue of planted faults fits the tree; otherwise an entry would test nothing."""
+"""The catalogue of planted faults matches the code; otherwise an entry would test nothing."""
 
 import ast
 from collections import Counter
@@ -29,12 +29,12 @@ def _write_entry(folder: Path, *, area: str = "money", test: str = "tests/unit/t
     (folder / "sums.toml").write_text(ENTRY.format(area=area, test=test))
 
 
-def test_every_fault_has_an_id_of_its_own(catalogue: list[Fault]) -> None:
+def test_every_fault_has_a_unique_id(catalogue: list[Fault]) -> None:
     counts = Counter(fault.id for fault in catalogue)
     assert [name for name, count in counts.items() if count > 1] == []
 
 
-def test_every_fault_changes_one_place_of_a_file_that_still_compiles(
+def test_every_fault_can_be_planted_and_the_file_still_compiles(
     catalogue: list[Fault],
 ) -> None:
     for fault in catalogue:
@@ -43,7 +43,7 @@ def test_every_fault_changes_one_place_of_a_file_that_still_compiles(
             ast.parse(faulty, fault.id)
 
 
-def test_every_test_that_a_fault_names_exists(catalogue: list[Fault]) -> None:
+def test_every_test_named_by_a_fault_exists(catalogue: list[Fault]) -> None:
     named = {test for fault in catalogue for test in fault.tests}
     missing = [test for test in sorted(named) if not _exists(test)]
     assert missing == []
@@ -60,7 +60,7 @@ def test_faults_with_the_cheapest_tests_come_first(catalogue: list[Fault]) -> No
     assert costs == sorted(costs)
 
 
-def test_text_that_occurs_twice_or_never_is_refused(tmp_path: Path) -> None:
+def test_a_text_that_occurs_twice_or_never_is_rejected(tmp_path: Path) -> None:
     _write_entry(tmp_path)
     (fault,) = read_catalogue(tmp_path)
     assert fault.planted_in("if count < limit:") == "if count < limit - 1:"
@@ -71,9 +71,7 @@ def test_text_that_occurs_twice_or_never_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("entry", [{"area": "colour"}, {"test": "tests/elsewhere/test_x.py"}])
-def test_an_unknown_area_or_folder_of_tests_is_refused(
-    tmp_path: Path, entry: dict[str, str]
-) -> None:
+def test_an_unknown_area_or_test_folder_is_rejected(tmp_path: Path, entry: dict[str, str]) -> None:
     _write_entry(tmp_path, **entry)
     with pytest.raises(BadFault, match=r"sums\.toml, sums-one-less"):
         read_catalogue(tmp_path)

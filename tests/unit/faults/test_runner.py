@@ -1,4 +1,4 @@
-"""The runner of the planted faults, without its copy of the whole tree."""
+"""The runner of the planted faults, without its copy of the repository."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def _try(scratch: Scratch, *, limit_s: float = 60) -> Verdict:
     return try_tests(scratch, ["test_sums.py"], limit_s=limit_s)
 
 
-def test_a_fault_is_caught_by_the_test_that_fails_and_is_gone_afterwards(scratch: Scratch) -> None:
+def test_a_fault_is_caught_by_a_failing_test_and_removed_afterwards(scratch: Scratch) -> None:
     assert _try(scratch).caught_by is None
     with scratch.planted(_fault("a - b")):
         assert _try(scratch).caught_by == "test_sums.py::test_add"
@@ -45,7 +45,7 @@ def test_a_fault_is_caught_by_the_test_that_fails_and_is_gone_afterwards(scratch
     assert _try(scratch).caught_by is None
 
 
-def test_a_fault_of_the_deep_suite_runs_its_deep_tests(scratch: Scratch) -> None:
+def test_a_fault_of_the_deep_suite_runs_deep_tests(scratch: Scratch) -> None:
     (scratch.root / "pytest.ini").write_text(
         "[pytest]\naddopts = -m 'not deep'\nmarkers =\n  deep: random or long\n"
     )
@@ -64,7 +64,7 @@ def test_a_fault_that_hangs_is_caught_by_the_time_limit(scratch: Scratch) -> Non
         assert _try(scratch, limit_s=3).caught_by == "the time limit of 3 s"
 
 
-def test_tests_that_fail_without_a_fault_are_found(scratch: Scratch) -> None:
+def test_tests_that_fail_without_a_fault_are_reported(scratch: Scratch) -> None:
     (scratch.root / "test_wrong.py").write_text(
         "import pytest\n\n\n"
         "@pytest.mark.parametrize('name', ['a b', 'c - d'])\n"
@@ -76,13 +76,13 @@ def test_tests_that_fail_without_a_fault_are_found(scratch: Scratch) -> None:
     assert failing_tests(scratch, tests, limit_s=60) == {wrong, unreadable}
 
 
-def test_the_file_is_restored_when_a_test_raises(scratch: Scratch) -> None:
+def test_the_file_is_restored_after_an_exception(scratch: Scratch) -> None:
     with pytest.raises(RuntimeError), scratch.planted(_fault("a - b")):
         raise RuntimeError
     assert (scratch.root / "sums.py").read_text() == SUM
 
 
-def test_a_file_that_is_not_there_is_named(scratch: Scratch) -> None:
+def test_a_missing_file_is_named(scratch: Scratch) -> None:
     with (
         pytest.raises(BadFault, match=r"sums-wrong: there is no file products\.py"),
         scratch.planted(_fault("a * b", file="products.py")),
@@ -90,24 +90,24 @@ def test_a_file_that_is_not_there_is_named(scratch: Scratch) -> None:
         pass
 
 
-def test_processes_import_the_copy_before_what_is_installed(scratch: Scratch) -> None:
+def test_processes_import_the_copy_before_installed_packages(scratch: Scratch) -> None:
     roots = scratch.environment["PYTHONPATH"].split(":")
     assert roots == [str(scratch.root / name) for name in ("", "platform", "platform/ide")]
 
 
 def test_the_first_failed_test_is_named() -> None:
-    said = "..F\nFAILED tests/a.py::test_x[a b] - assert 1 == 2\nFAILED tests/b.py::test_y\n"
-    assert failed_test(0, said) is None
-    assert failed_test(1, said) == "tests/a.py::test_x[a b]"
+    output = "..F\nFAILED tests/a.py::test_x[a b] - assert 1 == 2\nFAILED tests/b.py::test_y\n"
+    assert failed_test(0, output) is None
+    assert failed_test(1, output) == "tests/a.py::test_x[a b]"
     assert failed_test(2, "ERROR tests/a.py - ImportError: sums\n") == "tests/a.py"
 
 
-def test_tests_that_pytest_cannot_run_say_nothing() -> None:
+def test_a_failure_of_pytest_itself_gives_no_verdict() -> None:
     with pytest.raises(NoVerdict, match="pytest ended with 4"):
         failed_test(4, "no such file")
 
 
-def test_a_resumed_run_knows_what_an_earlier_one_found(tmp_path: Path) -> None:
+def test_a_resumed_run_uses_earlier_results(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     fault = _fault("a - b")
     first = Results(path, resume=False)
@@ -118,7 +118,7 @@ def test_a_resumed_run_knows_what_an_earlier_one_found(tmp_path: Path) -> None:
     assert not Results(path, resume=False).is_caught(fault)
 
 
-def test_a_test_that_fails_without_the_fault_does_not_catch_it() -> None:
+def test_a_test_that_also_fails_without_the_fault_does_not_catch_it() -> None:
     fault, test = _fault("a - b"), "tests/test_sums.py::test_add"
     results = Results(None, resume=False)
     results.add_fault(fault, Verdict(f"{test}[1]", 1.0))
@@ -128,7 +128,7 @@ def test_a_test_that_fails_without_the_fault_does_not_catch_it() -> None:
     assert results.unconfirmed([fault]) == []
 
 
-def test_the_summary_counts_by_area_and_names_the_missed() -> None:
+def test_the_summary_counts_by_area_and_lists_missed_faults() -> None:
     fault, results = _fault("a - b"), Results(None, resume=False)
     results.add_fault(fault, Verdict(None, 1.0))
     lines = summary([fault], results).splitlines()

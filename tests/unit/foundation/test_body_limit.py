@@ -21,36 +21,32 @@ class Server:
         self.sent.append(event)
 
 
-async def reads_all(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+async def read_all(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     while (await receive())["more_body"]:
         pass
     await send({"type": "http.response.start", "status": 200, "headers": []})
 
 
-async def test_a_body_within_the_bound_passes() -> None:
+async def test_a_body_within_the_limit_is_accepted() -> None:
     server = Server(b"12345", b"67890")
 
-    await BodyLimitMiddleware(reads_all, max_bytes=10)(
-        {"type": "http"}, server.receive, server.send
-    )
+    await BodyLimitMiddleware(read_all, max_bytes=10)({"type": "http"}, server.receive, server.send)
 
     assert server.sent[0]["status"] == 200
 
 
-async def test_a_byte_more_is_refused() -> None:
+async def test_a_body_over_the_limit_is_rejected() -> None:
     server = Server(b"12345", b"67890", b"1", b"never read")
 
-    await BodyLimitMiddleware(reads_all, max_bytes=10)(
-        {"type": "http"}, server.receive, server.send
-    )
+    await BodyLimitMiddleware(read_all, max_bytes=10)({"type": "http"}, server.receive, server.send)
 
     assert [event.get("status") for event in server.sent] == [413, None]
 
 
-async def test_what_is_no_request_passes_untouched() -> None:
+async def test_a_websocket_is_not_limited() -> None:
     server = Server(b"12345678901")
 
-    await BodyLimitMiddleware(reads_all, max_bytes=10)(
+    await BodyLimitMiddleware(read_all, max_bytes=10)(
         {"type": "websocket"}, server.receive, server.send
     )
 

@@ -1,11 +1,11 @@
 from caret.foundation.broker_url import broker_from_redis_url
 
 
-def test_an_ordinary_address_is_left_alone() -> None:
+def test_a_tcp_url_stays_unchanged() -> None:
     assert broker_from_redis_url("rediss://:p@host:6379/2") == "rediss://:p@host:6379/2"
 
 
-def test_a_socket_is_written_as_celery_wants_it() -> None:
+def test_a_socket_url_is_converted_for_celery() -> None:
     url = "unix://:secret@/tmp/caret/valkey.sock?db=3"
 
     assert (
@@ -13,7 +13,7 @@ def test_a_socket_is_written_as_celery_wants_it() -> None:
     )
 
 
-def test_the_first_database_is_the_default() -> None:
+def test_the_default_database_is_zero() -> None:
     assert (
         broker_from_redis_url("unix:///run/v.sock") == "redis+socket:///run/v.sock?virtual_host=0"
     )

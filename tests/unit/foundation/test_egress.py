@@ -1,4 +1,4 @@
-"""The addresses to which a tenant may make us connect."""
+"""Addresses that tenants may let the server connect to."""
 
 import ipaddress
 import socket
@@ -11,19 +11,19 @@ from hypothesis.strategies import ip_addresses
 from caret.foundation.egress.egress_policy import AddressNotAllowed, Egress, is_allowed
 from caret.foundation.special_addresses import SPECIAL_NETWORKS, Network, is_public
 
-OURS = [ipaddress.ip_network("10.20.0.0/16"), ipaddress.ip_network("fd00:1::/32")]
+OPERATOR_NETWORKS = [ipaddress.ip_network("10.20.0.0/16"), ipaddress.ip_network("fd00:1::/32")]
 
 
 @pytest.mark.parametrize("address", ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"])
-def test_a_public_address_is_connected_to_encrypted_only(address: str) -> None:
-    assert is_allowed(address, OURS, is_encrypted=True)
-    assert not is_allowed(address, OURS, is_encrypted=False)
+def test_a_public_address_is_allowed_only_with_encryption(address: str) -> None:
+    assert is_allowed(address, OPERATOR_NETWORKS, is_encrypted=True)
+    assert not is_allowed(address, OPERATOR_NETWORKS, is_encrypted=False)
 
 
 @pytest.mark.parametrize("address", ["10.20.3.4", "fd00:1::5", "::ffff:10.20.3.4"])
-def test_the_operators_networks_are_connected_to_either_way(address: str) -> None:
-    assert is_allowed(address, OURS, is_encrypted=True)
-    assert is_allowed(address, OURS, is_encrypted=False)
+def test_the_operators_networks_are_allowed_with_and_without_encryption(address: str) -> None:
+    assert is_allowed(address, OPERATOR_NETWORKS, is_encrypted=True)
+    assert is_allowed(address, OPERATOR_NETWORKS, is_encrypted=False)
 
 
 @pytest.mark.parametrize(
@@ -72,18 +72,18 @@ def test_the_operators_networks_are_connected_to_either_way(address: str) -> Non
         "4000::1",  # unassigned
     ],
 )
-def test_nothing_else_is_connected_to(address: str) -> None:
-    assert not is_allowed(address, OURS, is_encrypted=True)
+def test_special_addresses_are_not_allowed(address: str) -> None:
+    assert not is_allowed(address, OPERATOR_NETWORKS, is_encrypted=True)
 
 
 @pytest.mark.parametrize("network", SPECIAL_NETWORKS, ids=str)
-def test_no_special_network_is_connected_to(network: Network) -> None:
+def test_special_networks_are_not_allowed(network: Network) -> None:
     for address in (network[0], network[-1]):
-        assert not is_allowed(str(address), OURS, is_encrypted=True)
+        assert not is_allowed(str(address), OPERATOR_NETWORKS, is_encrypted=True)
 
 
 @given(ip_addresses())
-def test_no_address_is_public_that_python_knows_as_special(
+def test_no_public_address_is_special_to_python(
     address: IPv4Address | IPv6Address,
 ) -> None:
     """Python's table comes from the same registries, at another date."""
@@ -101,7 +101,7 @@ def test_neighbours_of_special_networks_are_public(address: str) -> None:
     assert is_allowed(address, [], is_encrypted=True)
 
 
-def test_a_refused_address_gets_no_socket() -> None:
+def test_no_socket_is_opened_for_a_rejected_address() -> None:
     egress = Egress([], is_encrypted=True)
     (info,) = socket.getaddrinfo("127.0.0.1", 443, type=socket.SOCK_STREAM)
 
@@ -111,8 +111,8 @@ def test_a_refused_address_gets_no_socket() -> None:
     assert egress.has_refused
 
 
-def test_an_allowed_address_gets_one_that_does_not_block() -> None:
+def test_the_socket_for_an_allowed_address_is_non_blocking() -> None:
     (info,) = socket.getaddrinfo("10.20.3.4", 514, type=socket.SOCK_STREAM)
 
-    with Egress(OURS, is_encrypted=False).open_socket(info) as opened:
+    with Egress(OPERATOR_NETWORKS, is_encrypted=False).open_socket(info) as opened:
         assert not opened.getblocking()

@@ -28,7 +28,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("grammar", Grammar)
-def test_each_grammar_reads_its_language(grammar: Grammar) -> None:
+def test_each_grammar_parses_its_language(grammar: Grammar) -> None:
     tree = parse(grammar, TEXTS[grammar].encode(), ParseBudget(total_s=1.0))
 
     assert not tree.root_node.has_error
@@ -48,11 +48,11 @@ def test_each_grammar_reads_its_language(grammar: Grammar) -> None:
         ("kotlin", "", None),
     ],
 )
-def test_a_file_has_the_grammar_of_its_language_or_name(
+def test_the_grammar_follows_the_language_or_the_file_name(
     language: str, path: str, grammar: Grammar | None
 ) -> None:
     assert grammar_of(language, path) is grammar
 
 
-def test_a_language_without_a_grammar_is_believed() -> None:
+def test_a_language_without_a_grammar_overrides_the_file_name() -> None:
     assert grammar_of("markdown", "a.py") is None

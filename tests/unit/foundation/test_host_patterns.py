@@ -11,7 +11,7 @@ ALLOWED = ("10.12.0.0/16", "fd00:1::/64", "engine.example.com", "*.engines.svc")
     "host",
     ["10.12.255.1", "fd00:1::7", "engine.example.com", "Engine.Example.com.", "a.b.engines.svc"],
 )
-def test_what_is_within(host: str) -> None:
+def test_allowed_hosts_match(host: str) -> None:
     assert matches(host, ALLOWED)
 
 
@@ -24,16 +24,16 @@ def test_what_is_within(host: str) -> None:
         *("engines.svc", "evilengines.svc", ".engines.svc", "", "*.engines.svc"),
     ],
 )
-def test_what_is_not(host: str) -> None:
+def test_other_hosts_do_not_match(host: str) -> None:
     assert not matches(host, ALLOWED)
 
 
-def test_nothing_is_within_nothing() -> None:
+def test_no_host_matches_without_patterns() -> None:
     assert not matches("10.12.0.1", ())
 
 
 @pytest.mark.parametrize("text", ALLOWED)
-def test_good_patterns(text: str) -> None:
+def test_valid_patterns_are_accepted(text: str) -> None:
     require_pattern(text)
 
 
@@ -41,6 +41,6 @@ def test_good_patterns(text: str) -> None:
     "text",
     ["", "*", "*.", "a..b", "10.12.0.1/16", "10.12.0.0/40", "http://a", "a:8000", "-a", "A", "a/b"],
 )
-def test_bad_patterns(text: str) -> None:
+def test_invalid_patterns_are_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r"does not appear|has host bits"):
         require_pattern(text)

@@ -21,7 +21,7 @@ from tests.unit.foundation.limited_server import (
 )
 
 
-def refused(reason: str) -> float:
+def num_rejected(reason: str) -> float:
     return float(REFUSED.labels(reason)._value.get())
 
 
@@ -48,7 +48,7 @@ def refused(reason: str) -> float:
         ),
     ],
 )
-async def test_headers_over_a_limit_are_refused_and_the_connection_ends(head: bytes) -> None:
+async def test_headers_over_a_limit_are_rejected_and_the_connection_is_closed(head: bytes) -> None:
     async with serving() as server:
         client = await server.connect()
 
@@ -59,7 +59,7 @@ async def test_headers_over_a_limit_are_refused_and_the_connection_ends(head: by
         assert server.app.num_requests == 0
 
 
-async def test_headers_at_the_limits_are_read() -> None:
+async def test_headers_at_the_limits_are_accepted() -> None:
     async with serving() as server:
         client = await server.connect()
 
@@ -72,17 +72,17 @@ async def test_headers_at_the_limits_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "begun",
+    "start",
     [b"GET / HTTP/1.1\r\nX: ", b"GET / HTTP/1.1\r\n", b"GET /", b""],
     ids=["in a value", "in a name", "in the address", "nothing"],
 )
-async def test_a_header_without_end_is_refused_long_before_it_is_stored(begun: bytes) -> None:
+async def test_endless_headers_are_rejected_before_much_is_stored(start: bytes) -> None:
     async with serving() as server:
         client = await server.connect()
-        await client.send(begun or GET)
-        if not begun:
+        await client.send(start or GET)
+        if not start:
             await client.response()
-        filler = b"x" if begun else b"\r\n"
+        filler = b"x" if start else b"\r\n"
 
         num_sent = await client.send_until_closed(filler * 4_096)
 
@@ -90,7 +90,7 @@ async def test_a_header_without_end_is_refused_long_before_it_is_stored(begun: b
         assert (await client.rest())[:12] in (b"HTTP/1.1 431", b"")
 
 
-async def test_a_large_body_before_a_request_does_not_count_as_its_headers() -> None:
+async def test_a_pipelined_body_does_not_count_as_headers() -> None:
     body = b"x" * 300_000
     head = b"POST /small HTTP/1.1\r\nContent-Length: " + str(len(body)).encode() + b"\r\n\r\n"
     async with serving() as server:
@@ -103,7 +103,7 @@ async def test_a_large_body_before_a_request_does_not_count_as_its_headers() -> 
         assert (first, await client.status()) == (b"200", b"200")
 
 
-async def test_a_body_that_nobody_reads_does_not_count_as_headers() -> None:
+async def test_an_unread_body_does_not_count_as_headers() -> None:
     body = b"x" * 300_000
     head = b"POST /early HTTP/1.1\r\nContent-Length: " + str(len(body)).encode() + b"\r\n\r\n"
     async with serving() as server:
@@ -122,7 +122,7 @@ async def test_a_body_that_nobody_reads_does_not_count_as_headers() -> None:
     [b"1;" + b"x" * 4_096, b"0\r\n" + b"X: 1\r\n" * 100],
     ids=["chunk extensions", "trailers"],
 )
-async def test_the_framing_of_a_body_is_bounded(endless: bytes) -> None:
+async def test_the_framing_of_a_body_is_limited(endless: bytes) -> None:
     async with serving() as server:
         client = await server.connect()
         await client.send(b"POST /small HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -132,7 +132,7 @@ async def test_the_framing_of_a_body_is_bounded(endless: bytes) -> None:
         assert num_sent < ENDLESS
 
 
-async def test_small_chunks_are_no_attack() -> None:
+async def test_many_small_chunks_are_accepted() -> None:
     chunks = b"".join(b"1\r\nx\r\n" for _ in range(20_000)) + b"0\r\n\r\n"
     async with serving() as server:
         client = await server.connect()
@@ -158,7 +158,7 @@ async def test_only_a_few_requests_are_pipelined() -> None:
     ids=["malformed", "late"],
 )
 @pytest.mark.parametrize("between", [b"", GET], ids=["next", "after another"])
-async def test_a_bad_request_does_not_touch_the_response_to_an_earlier_one(
+async def test_an_invalid_request_does_not_affect_the_response_to_an_earlier_one(
     second: bytes, between: bytes
 ) -> None:
     async with serving(replace(LIMITS, body_timeout_s=SOON_S)) as server:
@@ -171,7 +171,7 @@ async def test_a_bad_request_does_not_touch_the_response_to_an_earlier_one(
         assert b"HTTP/1.1 4" not in received.partition(b"\r\n\r\n")[2][:ENDLESS]
 
 
-async def test_pipelined_requests_of_many_clients_begin_a_few_at_a_time() -> None:
+async def test_pipelined_requests_of_many_clients_start_a_few_at_a_time() -> None:
     num_clients = 20
     async with serving() as server:
         for _ in range(num_clients):
@@ -179,15 +179,15 @@ async def test_pipelined_requests_of_many_clients_begin_a_few_at_a_time() -> Non
             await server.app.arrivals.get()
         server.app.may_answer.set()
 
-        begun = [num_clients]
-        while begun[-1] < 3 * num_clients:
+        start = [num_clients]
+        while start[-1] < 3 * num_clients:
             await asyncio.sleep(0)
-            begun.append(server.app.num_requests)
+            start.append(server.app.num_requests)
 
-        assert max(after - before for before, after in pairwise(begun)) <= MAX_PIPELINED_STARTS
+        assert max(after - before for before, after in pairwise(start)) <= MAX_PIPELINED_STARTS
 
 
-async def test_a_pipelined_request_of_a_client_that_has_left_does_not_begin() -> None:
+async def test_a_pipelined_request_of_a_disconnected_client_does_not_start() -> None:
     num_clients = 20
     async with serving() as server:
         clients = [await server.connect() for _ in range(num_clients)]
@@ -205,7 +205,7 @@ async def test_a_pipelined_request_of_a_client_that_has_left_does_not_begin() ->
         assert server.app.num_requests < 2 * num_clients
 
 
-async def test_a_websocket_does_not_begin_before_an_earlier_response_has_ended() -> None:
+async def test_a_websocket_does_not_start_before_the_earlier_response_has_ended() -> None:
     async with serving() as server:
         client = await server.connect()
 
@@ -217,18 +217,18 @@ async def test_a_websocket_does_not_begin_before_an_earlier_response_has_ended()
 # --- time
 
 
-@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nX: 1\r\n", b"\r\n"])
-async def test_headers_that_come_too_late_end_the_connection(begun: bytes) -> None:
+@pytest.mark.parametrize("start", [b"", b"GET / HTTP/1.1\r\nX: 1\r\n", b"\r\n"])
+async def test_late_headers_end_the_connection(start: bytes) -> None:
     async with serving(replace(LIMITS, header_timeout_s=SOON_S)) as server:
         client = await server.connect()
 
-        await client.send(begun)
+        await client.send(start)
 
-        said = await client.rest()
-        assert said[:12] == (b"HTTP/1.1 408" if begun[:3] == b"GET" else b"")
+        received = await client.rest()
+        assert received[:12] == (b"HTTP/1.1 408" if start[:3] == b"GET" else b"")
 
 
-async def test_the_headers_of_a_second_request_have_a_time_of_their_own() -> None:
+async def test_the_headers_of_each_request_have_their_own_time_limit() -> None:
     async with serving(replace(LIMITS, header_timeout_s=SOON_S)) as server:
         client = await server.connect()
         await client.send(GET)
@@ -239,7 +239,7 @@ async def test_the_headers_of_a_second_request_have_a_time_of_their_own() -> Non
         assert await client.status() == b"408"
 
 
-async def test_a_header_line_now_and_then_does_not_extend_the_time() -> None:
+async def test_single_header_lines_do_not_extend_the_time_limit() -> None:
     async with serving(replace(LIMITS, header_timeout_s=SOON_S)) as server:
         client = await server.connect()
 
@@ -268,7 +268,7 @@ async def test_an_idle_connection_ends_after_the_keep_alive_time() -> None:
 @pytest.mark.parametrize(
     ("path", "status"), [(b"/small", b"408"), (b"/early", b"200")], ids=["read", "not read"]
 )
-async def test_a_body_that_comes_too_late_ends_the_connection(path: bytes, status: bytes) -> None:
+async def test_a_late_body_ends_the_connection(path: bytes, status: bytes) -> None:
     async with serving(replace(LIMITS, body_timeout_s=SOON_S)) as server:
         client = await server.connect()
 
@@ -278,7 +278,7 @@ async def test_a_body_that_comes_too_late_ends_the_connection(path: bytes, statu
         assert await client.rest() == b""
 
 
-async def test_a_client_that_does_not_read_is_cut_off() -> None:
+async def test_a_client_that_does_not_read_is_disconnected() -> None:
     async with serving(replace(LIMITS, send_timeout_s=SOON_S)) as server:
         client = await server.connect(receive_buffer=4_096)
 
@@ -288,7 +288,7 @@ async def test_a_client_that_does_not_read_is_cut_off() -> None:
         assert len(await client.rest()) < ENDLESS
 
 
-async def test_a_websocket_that_does_not_read_is_cut_off() -> None:
+async def test_a_websocket_client_that_does_not_read_is_disconnected() -> None:
     async with serving(replace(LIMITS, send_timeout_s=SOON_S)) as server:
         client = await server.connect(receive_buffer=4_096)
         await client.send(HANDSHAKE)
@@ -300,7 +300,7 @@ async def test_a_websocket_that_does_not_read_is_cut_off() -> None:
         assert len(await client.rest()) < ENDLESS
 
 
-async def test_an_open_websocket_does_not_keep_its_http_parser() -> None:
+async def test_an_open_websocket_has_no_http_parser() -> None:
     async with serving() as server:
         client = await server.connect()
         await client.send(HANDSHAKE)
@@ -310,40 +310,40 @@ async def test_an_open_websocket_does_not_keep_its_http_parser() -> None:
         assert not [each for each in gc.get_objects() if type(each) is LimitedHttp]
 
 
-async def test_a_refusal_is_counted_by_its_reason() -> None:
-    before = refused("too_many_headers")
+async def test_rejections_are_counted_by_reason() -> None:
+    before = num_rejected("too_many_headers")
     async with serving() as server:
         client = await server.connect()
         await client.send(b"GET / HTTP/1.1\r\n" + b"X: 1\r\n" * 30)
         await client.rest()
 
-    assert refused("too_many_headers") == before + 1
+    assert num_rejected("too_many_headers") == before + 1
 
 
 # --- connections before their first request
 
 
-def parsers() -> int:
+def num_parsers() -> int:
     gc.collect()
     return sum(type(each) is LimitedHttp for each in gc.get_objects())
 
 
 async def test_a_connection_that_sends_nothing_has_no_parser() -> None:
     async with serving() as server:
-        before = parsers()
+        before = num_parsers()
         await asyncio.gather(*(server.connect() for _ in range(20)))
         client = await server.connect()
 
         await client.send(GET)
         await client.response()
 
-        assert parsers() == before + 1
+        assert num_parsers() == before + 1
 
 
 @pytest.mark.parametrize("first", [GET[:10], GET * 10], ids=["incomplete headers", "many requests"])
-async def test_a_single_request_does_not_wait_for_the_connections_before_it(first: bytes) -> None:
+async def test_a_request_does_not_wait_for_all_earlier_connections(first: bytes) -> None:
     async with serving() as server:
-        before = parsers()
+        before = num_parsers()
         others = [await server.connect() for _ in range(MAX_PACED_STARTS * 5)]
         client = await server.connect()
         for other in others:
@@ -353,10 +353,10 @@ async def test_a_single_request_does_not_wait_for_the_connections_before_it(firs
         response = await client.response()
 
         assert response.startswith(OK)
-        assert parsers() <= before + MAX_PACED_STARTS * 3
+        assert num_parsers() <= before + MAX_PACED_STARTS * 3
 
 
-async def test_all_incomplete_connections_are_served_in_the_end() -> None:
+async def test_all_incomplete_connections_are_served_eventually() -> None:
     async with serving() as server:
         clients = [await server.connect() for _ in range(MAX_PACED_STARTS * 3)]
         for client in clients:
@@ -368,7 +368,7 @@ async def test_all_incomplete_connections_are_served_in_the_end() -> None:
         assert {await client.status() for client in clients} == {b"200"}
 
 
-async def test_the_time_for_headers_begins_when_the_connection_opens() -> None:
+async def test_the_time_limit_for_headers_begins_when_the_connection_opens() -> None:
     async with serving(replace(LIMITS, header_timeout_s=SOON_S * 2)) as server:
         client = await server.connect()
         loop = asyncio.get_running_loop()

@@ -36,24 +36,24 @@ for _ in range(250):
 """
 
 
-def standing() -> ParseBudget:
+def frozen_budget() -> ParseBudget:
     """Return a budget whose clock does not advance."""
     return ParseBudget(total_s=1.0, now_s=FakeClock().monotonic_s)
 
 
 @pytest.mark.parametrize("text", DEEP)
-def test_yaml_that_is_too_deep_for_its_parser_is_refused(text: str) -> None:
+def test_yaml_too_deep_for_its_parser_is_rejected(text: str) -> None:
     with pytest.raises(ParseAbandoned):
-        parse(Grammar.YAML, text.encode(), standing())
+        parse(Grammar.YAML, text.encode(), frozen_budget())
 
 
-def test_yaml_that_people_write_is_parsed() -> None:
+def test_ordinary_nested_yaml_is_parsed() -> None:
     text = "".join("  " * depth + f"key{depth}:\n" for depth in range(MAX_YAML_COLUMNS - 1))
 
-    assert not parse(Grammar.YAML, text.encode(), standing()).root_node.has_error
+    assert not parse(Grammar.YAML, text.encode(), frozen_budget()).root_node.has_error
 
 
-def test_no_yaml_kills_the_process() -> None:
+def test_no_yaml_crashes_the_process() -> None:
     child = subprocess.run([sys.executable, "-c", FUZZ], timeout=120, check=False)
 
     assert child.returncode == 0
@@ -68,37 +68,37 @@ BOMBS = (
 
 
 @pytest.mark.parametrize(("grammar", "piece"), BOMBS)
-def test_a_text_takes_so_many_steps_for_each_byte(grammar: Grammar, piece: str) -> None:
+def test_the_steps_for_each_byte_are_limited(grammar: Grammar, piece: str) -> None:
     with pytest.raises(ParseAbandoned):
-        parse(grammar, (piece * 8_000)[:8_000].encode(), standing())
+        parse(grammar, (piece * 8_000)[:8_000].encode(), frozen_budget())
 
 
-def test_a_parse_that_takes_too_long_is_given_up() -> None:
+def test_a_slow_parse_is_abandoned() -> None:
     clock = FakeClock()
-    allowance = ParseBudget(total_s=1.0, each_s=0.01, now_s=lambda: _slow(clock, 0.004))
+    budget = ParseBudget(total_s=1.0, each_s=0.01, now_s=lambda: _slow(clock, 0.004))
 
     with pytest.raises(ParseAbandoned):
-        parse(Grammar.PYTHON, b"a = 1\n" * 200, allowance)
+        parse(Grammar.PYTHON, b"a = 1\n" * 200, budget)
 
-    assert allowance.spent_s < 0.03
+    assert budget.spent_s < 0.03
 
 
-def test_when_the_time_of_all_is_over_nothing_is_parsed() -> None:
-    allowance = ParseBudget(total_s=0.03, now_s=standing().now_s, spent_s=0.03)
+def test_nothing_is_parsed_after_the_total_time_is_spent() -> None:
+    budget = ParseBudget(total_s=0.03, now_s=frozen_budget().now_s, spent_s=0.03)
 
     with pytest.raises(ParseAbandoned):
-        parse(Grammar.PYTHON, b"a = 1\n", allowance)
+        parse(Grammar.PYTHON, b"a = 1\n", budget)
 
 
-def test_the_text_after_one_that_was_given_up_is_parsed_afresh() -> None:
+def test_a_text_after_an_abandoned_one_is_parsed_normally() -> None:
     with pytest.raises(ParseAbandoned):
-        parse(Grammar.C, b"a=>" * 2_000, standing())
+        parse(Grammar.C, b"a=>" * 2_000, frozen_budget())
 
-    assert not parse(Grammar.C, b"int a;\n", standing()).root_node.has_error
+    assert not parse(Grammar.C, b"int a;\n", frozen_budget()).root_node.has_error
 
 
-def test_bytes_of_zero_are_read_as_blanks() -> None:
-    tree = parse(Grammar.BASH, b"echo a\0b\n", standing())
+def test_null_bytes_are_read_as_spaces() -> None:
+    tree = parse(Grammar.BASH, b"echo a\0b\n", frozen_budget())
 
     assert not tree.root_node.has_error
 
@@ -110,7 +110,7 @@ def _slow(clock: FakeClock, seconds: float) -> float:
 
 
 @pytest.mark.parametrize("text", [b"x = 1\n" * 1_000, b"(" * 6_000], ids=["parsed", "given up"])
-def test_nothing_of_a_text_stays(text: bytes) -> None:
+def test_parsing_leaks_no_memory(text: bytes) -> None:
     def parse_often() -> int:
         for number in range(100):
             with suppress(ParseAbandoned):

@@ -16,10 +16,10 @@ run_server("__main__:application", host="127.0.0.1", port=0)
 """
 
 
-def test_it_exempts_the_start_up_heap_from_garbage_collection() -> None:
-    done = subprocess.run(
+def test_the_start_up_heap_is_exempt_from_garbage_collection() -> None:
+    result = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False
     )
 
-    num_exempt = int(done.stdout.splitlines()[-1])
+    num_exempt = int(result.stdout.splitlines()[-1])
     assert num_exempt > 10_000

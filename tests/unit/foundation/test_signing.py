@@ -22,35 +22,33 @@ KEYS = SigningKeys(SECRET, version=1)
 PUBLIC = KEYS.public_keys()
 
 
-def test_a_signature_holds_for_its_data() -> None:
+def test_a_signature_is_valid_for_its_data() -> None:
     verify(PUBLIC, b"data", KEYS.sign(b"data", purpose="test/1"), purpose="test/1")
 
 
 @pytest.mark.parametrize(("data", "purpose"), [(b"dada", "test/1"), (b"data", "other/1")])
-def test_a_signature_holds_for_no_other_data_and_no_other_purpose(
-    data: bytes, purpose: str
-) -> None:
+def test_a_signature_is_invalid_for_other_data_or_purposes(data: bytes, purpose: str) -> None:
     signature = KEYS.sign(b"data", purpose="test/1")
 
     with pytest.raises(BadSignature):
         verify(PUBLIC, data, signature, purpose=purpose)
 
 
-def test_another_installations_signature_is_by_an_unknown_key() -> None:
+def test_a_signature_of_another_installation_has_an_unknown_key() -> None:
     other = SigningKeys(bytes(32), version=1).sign(b"data", purpose="test/1")
 
     with pytest.raises(UnknownKey):
         verify(PUBLIC, b"data", other, purpose="test/1")
 
 
-def test_another_installations_signature_under_our_keys_name_does_not_hold() -> None:
+def test_a_signature_of_another_installation_with_our_key_id_is_invalid() -> None:
     other = SigningKeys(bytes(32), version=1).sign(b"data", purpose="test/1")
 
     with pytest.raises(BadSignature, match="is not valid"):
         verify(PUBLIC, b"data", Signature(PUBLIC.keys[0].key_id, other.value), purpose="test/1")
 
 
-def test_what_an_older_version_signed_is_still_verified_after_a_rotation() -> None:
+def test_signatures_stay_valid_after_a_rotation() -> None:
     rotated = SigningKeys(SECRET, version=2)
 
     verify(rotated.public_keys(), b"data", KEYS.sign(b"data", purpose="t"), purpose="t")
@@ -59,7 +57,7 @@ def test_what_an_older_version_signed_is_still_verified_after_a_rotation() -> No
     assert [key.is_current for key in rotated.public_keys().keys] == [False, True]
 
 
-def test_a_document_carries_its_signature() -> None:
+def test_a_signed_document_is_valid() -> None:
     signed = KEYS.sign_document({"b": 1, "a": "x"}, purpose="test/1")
 
     verify_document(PUBLIC, signed, purpose="test/1")
@@ -77,14 +75,14 @@ def test_a_document_carries_its_signature() -> None:
         {"a": 2**60},
     ],
 )
-def test_a_changed_document_is_found(change: dict[str, object]) -> None:
+def test_a_changed_document_is_invalid(change: dict[str, object]) -> None:
     signed = KEYS.sign_document({"a": "x"}, purpose="test/1")
 
     with pytest.raises(BadSignature):
         verify_document(PUBLIC, {**signed, **change}, purpose="test/1")
 
 
-def test_a_signature_has_one_spelling() -> None:
+def test_a_signature_has_one_notation() -> None:
     signed = KEYS.sign_document({"a": "x"}, purpose="test/1")
 
     with pytest.raises(BadSignature):
@@ -93,11 +91,11 @@ def test_a_signature_has_one_spelling() -> None:
         )
 
 
-def test_public_keys_are_read_as_they_were_written() -> None:
+def test_public_keys_survive_writing_and_reading() -> None:
     assert read_public_keys(write_public_keys(PUBLIC).encode()) == PUBLIC
 
 
-def test_a_key_under_a_false_id_is_refused() -> None:
+def test_a_key_with_a_wrong_id_is_rejected() -> None:
     document = json.loads(write_public_keys(PUBLIC))
     document["keys"][0]["key_id"] = "0" * 16
 
@@ -106,12 +104,12 @@ def test_a_key_under_a_false_id_is_refused() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"{}", b'{"keys": []}', b"\xff", b'{"keys": [{}]}'])
-def test_what_holds_no_keys_is_refused(text: bytes) -> None:
+def test_a_file_without_keys_is_rejected(text: bytes) -> None:
     with pytest.raises(BadPublicKeys):
         read_public_keys(text)
 
 
-def test_no_key_is_in_what_is_published() -> None:
+def test_private_keys_are_not_published() -> None:
     published = write_public_keys(PUBLIC)
 
     assert isinstance(PUBLIC, PublicKeys)

@@ -1,4 +1,4 @@
-"""admit: the policy's limits, and slots that are freed however a completion ends."""
+"""admit: the limits of the policy, and concurrency slots that are always freed."""
 
 import asyncio
 from contextlib import ExitStack
@@ -21,7 +21,7 @@ def _excluding(*globs: str, repository: str = "*") -> TenantPolicy:
     return make_policy(content_exclusion={repository: globs})
 
 
-def _one_seat() -> AdmissionController:
+def _one_slot() -> AdmissionController:
     return make_admission(seats=ConcurrencyLimiter(max_total=1))
 
 
@@ -29,39 +29,39 @@ def _is_excluded(glob: str, path: str) -> bool:
     return is_excluded(_excluding(glob), repository="shop", path=path)
 
 
-async def test_what_the_policy_allows_is_admitted() -> None:
+async def test_an_allowed_request_is_admitted() -> None:
     principal, request = make_principal(), make_request()
 
-    async with admit(_one_seat(), principal, request, make_account()) as admitted:
+    async with admit(_one_slot(), principal, request, make_account()) as admitted:
         assert (admitted.principal, admitted.request) == (principal, request)
 
 
 @pytest.mark.parametrize("features", [ALL_MODES - {Mode.FIM}, frozenset()])
-async def test_a_mode_that_the_policy_does_not_name_is_refused(features: frozenset[Mode]) -> None:
+async def test_a_mode_missing_from_the_policy_is_rejected(features: frozenset[Mode]) -> None:
     principal = make_principal(policy=make_policy(features=features))
 
-    with pytest.raises(ForbiddenRequest) as refused:
-        async with admit(_one_seat(), principal, make_request(mode=Mode.FIM), make_account()):
+    with pytest.raises(ForbiddenRequest) as rejected:
+        async with admit(_one_slot(), principal, make_request(mode=Mode.FIM), make_account()):
             pass
 
-    assert (refused.value.code, refused.value.http_status) == ("feature_disabled", 403)
+    assert (rejected.value.code, rejected.value.http_status) == ("feature_disabled", 403)
 
 
 @pytest.mark.parametrize("modes", [frozenset({Mode.CHAT}), frozenset()])
-async def test_a_mode_that_the_key_may_not_ask_for_is_refused(modes: frozenset[Mode]) -> None:
+async def test_a_mode_outside_the_scope_of_the_key_is_rejected(modes: frozenset[Mode]) -> None:
     principal = make_principal(modes=modes)
 
-    with pytest.raises(ForbiddenRequest) as refused:
-        async with admit(_one_seat(), principal, make_request(mode=Mode.FIM), make_account()):
+    with pytest.raises(ForbiddenRequest) as rejected:
+        async with admit(_one_slot(), principal, make_request(mode=Mode.FIM), make_account()):
             pass
 
-    assert (refused.value.code, refused.value.http_status) == ("insufficient_scope", 403)
+    assert (rejected.value.code, rejected.value.http_status) == ("insufficient_scope", 403)
 
 
-async def test_a_mode_that_the_key_may_ask_for_is_admitted() -> None:
+async def test_a_mode_within_the_scope_of_the_key_is_admitted() -> None:
     principal, request = make_principal(modes=frozenset({Mode.FIM})), make_request(mode=Mode.FIM)
 
-    async with admit(_one_seat(), principal, request, make_account()) as admitted:
+    async with admit(_one_slot(), principal, request, make_account()) as admitted:
         assert admitted.request.mode is Mode.FIM
 
 
@@ -73,41 +73,41 @@ async def test_a_mode_that_the_key_may_ask_for_is_admitted() -> None:
         ({"regions": frozenset({"mars"})}, "region_not_allowed"),
     ],
 )
-async def test_what_the_policy_does_not_name_does_not_complete(
+async def test_a_model_or_region_missing_from_the_policy_is_rejected(
     fields: dict[str, Any], code: str
 ) -> None:
     principal = make_principal(policy=make_policy(**fields))
 
-    with pytest.raises(ForbiddenRequest) as refused:
-        async with admit(_one_seat(), principal, make_request(), make_account()):
+    with pytest.raises(ForbiddenRequest) as rejected:
+        async with admit(_one_slot(), principal, make_request(), make_account()):
             pass
 
-    assert (refused.value.code, refused.value.http_status) == (code, 403)
+    assert (rejected.value.code, rejected.value.http_status) == (code, 403)
 
 
-async def test_what_the_policy_names_completes() -> None:
+async def test_models_and_regions_of_the_policy_are_admitted() -> None:
     policy = make_policy(models=frozenset({"demo"}), regions=frozenset({REGION}))
 
     async with admit(
-        _one_seat(), make_principal(policy=policy), make_request(), make_account()
+        _one_slot(), make_principal(policy=policy), make_request(), make_account()
     ) as admitted:
         assert admitted.request == make_request()
 
 
-async def test_an_excluded_path_is_refused_without_repeating_it() -> None:
+async def test_an_excluded_path_is_rejected_without_repeating_it() -> None:
     principal = make_principal(policy=_excluding("secrets/*"))
 
-    with pytest.raises(ForbiddenRequest) as refused:
+    with pytest.raises(ForbiddenRequest) as rejected:
         async with admit(
-            _one_seat(),
+            _one_slot(),
             principal,
             make_request(path="secrets/keys.py"),
             make_account(),
         ):
             pass
 
-    assert refused.value.code == "path_excluded"
-    assert "keys.py" not in refused.value.message
+    assert rejected.value.code == "path_excluded"
+    assert "keys.py" not in rejected.value.message
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ async def test_an_excluded_path_is_refused_without_repeating_it() -> None:
         ("*", "anything"),
     ],
 )
-def test_a_glob_excludes_what_administrators_expect(glob: str, path: str) -> None:
+def test_a_glob_excludes_matching_paths(glob: str, path: str) -> None:
     assert _is_excluded(glob, path)
 
 
@@ -146,17 +146,17 @@ def test_a_glob_excludes_what_administrators_expect(glob: str, path: str) -> Non
         ("src/**/private.py", "other/private.py"),
     ],
 )
-def test_a_glob_excludes_nothing_else(glob: str, path: str) -> None:
+def test_a_glob_excludes_no_other_paths(glob: str, path: str) -> None:
     assert not _is_excluded(glob, path)
 
 
-def test_many_wildcards_are_matched_in_no_time() -> None:
+def test_many_wildcards_are_matched_quickly() -> None:
     glob = "/**/".join("abcdefghijklmnopqrstuvwxyz")
 
     assert not _is_excluded(glob, "a/" * 500 + "nowhere")
 
 
-def test_an_exclusion_for_a_repository_concerns_this_one_only() -> None:
+def test_an_exclusion_for_a_repository_applies_only_to_it() -> None:
     policy = _excluding("secrets/*", repository="shop")
 
     assert is_excluded(policy, repository="shop", path="secrets/a.py")
@@ -171,50 +171,50 @@ def test_an_exclusion_for_a_repository_concerns_this_one_only() -> None:
         (make_policy(requires_path=True), ""),
     ],
 )
-async def test_excluded_files_leave_the_request(policy: TenantPolicy, path: str) -> None:
+async def test_excluded_files_are_removed_from_the_request(policy: TenantPolicy, path: str) -> None:
     principal = make_principal(policy=policy)
-    kept, dropped = ContextFile("b.py", "", 0), ContextFile(path, "PASSWORD=1", 0)
+    allowed, excluded = ContextFile("b.py", "", 0), ContextFile(path, "PASSWORD=1", 0)
 
-    request = make_request(repository="shop", files=(dropped, kept))
-    async with admit(_one_seat(), principal, request, make_account()) as admitted:
-        assert admitted.request.files == (kept,)
+    request = make_request(repository="shop", files=(excluded, allowed))
+    async with admit(_one_slot(), principal, request, make_account()) as admitted:
+        assert admitted.request.files == (allowed,)
 
 
-def test_a_tenant_may_use_all_its_seats_and_no_more() -> None:
+def test_a_tenant_may_use_all_its_slots_and_no_more() -> None:
     seats = ConcurrencyLimiter(max_total=10)
 
     with (
         seats.acquire(ACME, max_of_tenant=2),
         seats.acquire(ACME, max_of_tenant=2),
-        pytest.raises(TooManyRequests) as refused,
+        pytest.raises(TooManyRequests) as rejected,
         seats.acquire(ACME, max_of_tenant=2),
     ):
         pass
 
-    assert (refused.value.code, refused.value.http_status) == ("too_many_requests", 429)
+    assert (rejected.value.code, rejected.value.http_status) == ("too_many_requests", 429)
 
 
-def test_a_tenant_without_seats_leaves_its_neighbour_seated() -> None:
+def test_a_tenant_without_free_slots_does_not_affect_others() -> None:
     seats = ConcurrencyLimiter(max_total=10)
 
     with seats.acquire(ACME, max_of_tenant=1), seats.acquire(GLOBEX, max_of_tenant=1):
         assert seats.num_in_flight == 2
 
 
-def test_a_full_gateway_refuses_everybody() -> None:
+def test_a_full_gateway_rejects_all_tenants() -> None:
     seats = ConcurrencyLimiter(max_total=1)
 
     with (
         seats.acquire(ACME, max_of_tenant=5),
-        pytest.raises(TooManyRequests) as refused,
+        pytest.raises(TooManyRequests) as rejected,
         seats.acquire(GLOBEX, max_of_tenant=5),
     ):
         pass
 
-    assert (refused.value.code, refused.value.http_status) == ("gateway_at_capacity", 503)
+    assert (rejected.value.code, rejected.value.http_status) == ("gateway_at_capacity", 503)
 
 
-def test_a_refused_completion_takes_no_seat() -> None:
+def test_a_rejected_completion_takes_no_slot() -> None:
     seats = ConcurrencyLimiter(max_total=10)
 
     with seats.acquire(ACME, max_of_tenant=1):
@@ -224,25 +224,25 @@ def test_a_refused_completion_takes_no_seat() -> None:
         assert seats.num_in_flight == 1
 
 
-@pytest.mark.parametrize("leaving", [RuntimeError, asyncio.CancelledError, GeneratorExit])
-async def test_a_seat_is_freed_however_its_holder_leaves(leaving: type[BaseException]) -> None:
+@pytest.mark.parametrize("exception", [RuntimeError, asyncio.CancelledError, GeneratorExit])
+async def test_a_slot_is_freed_after_any_exception(exception: type[BaseException]) -> None:
     seats = ConcurrencyLimiter(max_total=1)
 
-    with pytest.raises(leaving):
+    with pytest.raises(exception):
         async with admit(
             make_admission(seats=seats), make_principal(), make_request(), make_account()
         ):
-            raise leaving
+            raise exception
 
     assert seats.num_in_flight == 0
 
 
-async def test_what_finds_no_room_in_its_pool_is_shed_and_takes_no_seat() -> None:
+async def test_a_shed_request_takes_no_slot() -> None:
     seats, load = ConcurrencyLimiter(max_total=1), make_load("demo-fast")
     prefetch = make_request(trigger=Trigger.PREFETCH)
-    with ExitStack() as crowd:
+    with ExitStack() as completions:
         while load.get_stats("demo-fast", Mode.INLINE).num_in_flight < 40:
-            crowd.enter_context(load.admit("demo-fast", make_request(), make_account()))
+            completions.enter_context(load.admit("demo-fast", make_request(), make_account()))
 
         with pytest.raises(CompletionDropped):
             async with admit(
@@ -253,20 +253,20 @@ async def test_what_finds_no_room_in_its_pool_is_shed_and_takes_no_seat() -> Non
     assert seats.num_in_flight == 0
 
 
-async def test_a_refused_tenant_learns_nothing_of_a_full_gateway() -> None:
+async def test_a_rate_limited_tenant_does_not_learn_that_the_gateway_is_full() -> None:
     limits = PolicyLimits(tenant=RateLimit(per_minute=1, burst=1))
     principal = make_principal(policy=make_policy(limits=limits))
     admission = make_admission(seats=ConcurrencyLimiter(max_total=1))
     async with admit(admission, principal, make_request(), make_account()):
         # The gateway is full now, but the tenant's own limit is reported.
-        with pytest.raises(TooManyRequests) as refused:
+        with pytest.raises(TooManyRequests) as rejected:
             async with admit(admission, principal, make_request(path="b.py"), make_account()):
                 pass
 
-    assert refused.value.code == "rate_limited"
+    assert rejected.value.code == "rate_limited"
 
 
-async def test_a_forbidden_request_takes_no_seat() -> None:
+async def test_a_forbidden_request_takes_no_slot() -> None:
     seats = ConcurrencyLimiter(max_total=1)
     principal = make_principal(policy=_excluding("*"))
 

@@ -1,4 +1,4 @@
-"""assemble, with the demonstration model's own tokenizer."""
+"""assemble, with the tokenizer of the demonstration model."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from tests.fakes.prompts import (
 from tests.fakes.requests import make_request
 
 
-def test_a_short_request_is_in_the_prompt_whole_the_suffix_first() -> None:
+def test_a_short_request_is_completely_in_the_prompt_with_the_suffix_first() -> None:
     prompt = assembled(prefix="a = ", suffix="c\nb = 2\n")
 
     assert prompt.token_ids == [
@@ -38,7 +38,7 @@ def test_a_short_request_is_in_the_prompt_whole_the_suffix_first() -> None:
     ]
 
 
-def test_other_files_come_under_their_paths_in_the_order_of_these() -> None:
+def test_other_files_follow_in_the_order_of_their_paths() -> None:
     files = (
         ContextFile("b.py", "b = 1\n", 3),
         ContextFile("c.py", "c = 1", 2),
@@ -58,7 +58,7 @@ def test_other_files_come_under_their_paths_in_the_order_of_these() -> None:
 
 
 @pytest.mark.parametrize("layout", ["psm", "spm", "spm2", "psm-sliding"])
-def test_other_layouts_have_the_most_recent_file_nearest(layout: str) -> None:
+def test_other_layouts_put_the_most_recent_file_last(layout: str) -> None:
     files = (ContextFile("b.py", "b = 1\n", 2), ContextFile("a.py", "a = 1\n", 1))
 
     text = text_of(assembled(writer_of(layout=layout), prefix="x", files=files))
@@ -67,13 +67,13 @@ def test_other_layouts_have_the_most_recent_file_nearest(layout: str) -> None:
     assert text.index("a = 1") < text.index("b = 1") < text.index(marker)
 
 
-def test_the_repository_comes_first_where_the_family_has_a_word_for_it() -> None:
+def test_the_repository_comes_first_if_the_family_has_a_marker_for_it() -> None:
     prompt = assembled(prefix="x", repository="acme/app", path="a.py")
 
     assert text_of(prompt).startswith("<|repo_name|>acme/app\n<|file_sep|>a.py\n<|fim_prefix|>")
 
 
-def test_what_was_found_comes_behind_the_files() -> None:
+def test_snippets_follow_the_files() -> None:
     prompt = assembled(
         snippets=(Snippet("z.py", "def found(): ...\n", 0.9),),
         files=(ContextFile("b.py", "b = 1\n", 1),),
@@ -85,20 +85,20 @@ def test_what_was_found_comes_behind_the_files() -> None:
     assert (prompt.num_files, prompt.num_snippets) == (1, 1)
 
 
-def test_of_a_long_file_its_signatures_are_shown() -> None:
+def test_a_long_file_is_reduced_to_its_signatures() -> None:
     text = text_of(assembled(prefix="x", files=(ContextFile("b.py", CODE[:20_000], 1),)))
 
     assert "def method_0(self):\ndef method_1(self):\n" in text
     assert "return self.field" not in text
 
 
-def test_a_file_takes_no_more_than_three_hundred_tokens() -> None:
+def test_a_file_takes_at_most_about_300_tokens() -> None:
     files = (ContextFile("b.py", CODE[:40_000], 1),)
 
     assert 250 < assembled(prefix="x", files=files).num_stable_tokens < 320
 
 
-def test_what_nobody_wrote_is_left_out() -> None:
+def test_generated_files_are_left_out() -> None:
     files = (ContextFile("package-lock.json", "{}\n", 1), ContextFile("a.min.js", "a\n", 1))
     snippets = (Snippet("b.lock", "b\n", 0.9),)
 
@@ -107,7 +107,7 @@ def test_what_nobody_wrote_is_left_out() -> None:
     assert (prompt.num_files, prompt.num_snippets, prompt.num_stable_tokens) == (0, 0, 0)
 
 
-def test_a_path_with_line_breaks_stays_on_its_line() -> None:
+def test_line_breaks_in_a_path_are_replaced() -> None:
     prompt = assembled(prefix="a", files=(ContextFile("b\nc.py", "x\n", 0),), path="a\n.py")
 
     assert prompt.token_ids[: len(TOKENS.encode("b c.py\n")) + 1] == [
@@ -117,7 +117,7 @@ def test_a_path_with_line_breaks_stays_on_its_line() -> None:
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_a_huge_request_fills_the_tiers_budget_and_no_more(mode: Mode) -> None:
+def test_a_large_request_fills_the_budget_of_its_tier(mode: Mode) -> None:
     request = make_request(mode=mode)
     files = tuple(ContextFile(f"{n}.py", CODE[:10_000], n) for n in range(60))
 
@@ -127,7 +127,7 @@ def test_a_huge_request_fills_the_tiers_budget_and_no_more(mode: Mode) -> None:
     assert 0.75 * total <= len(prompt.token_ids) <= total
 
 
-def test_what_is_cut_is_far_from_the_cursor() -> None:
+def test_text_far_from_the_cursor_is_cut() -> None:
     prompt = assembled(prefix=CODE + "LAST = ", suffix="\nNEXT\n" + CODE)
 
     middle = prompt.token_ids.index(MIDDLE_ID or 0)
@@ -151,14 +151,14 @@ TEXTS = st.text(max_size=3_000) | st.builds(
     TEXTS,
     st.lists(st.tuples(st.text(max_size=40), TEXTS), max_size=3),
 )
-def test_no_text_ever_exceeds_the_budget_and_the_same_makes_the_same(
+def test_no_text_exceeds_the_budget_and_assembly_is_deterministic(
     layout: str, prefix: str, suffix: str, files: list[tuple[str, str]]
 ) -> None:
     drafts = tuple(ContextFile(path, text, 0) for path, text in files)
     snippets = tuple(Snippet(path, text, 0.5) for path, text in files)
-    asked = {"prefix": prefix, "suffix": suffix, "files": drafts, "repository": prefix[:99]}
+    fields = {"prefix": prefix, "suffix": suffix, "files": drafts, "repository": prefix[:99]}
 
-    one, other = (assembled(writer_of(layout=layout), snippets, **asked) for _ in range(2))
+    one, other = (assembled(writer_of(layout=layout), snippets, **fields) for _ in range(2))
 
     assert len(one.token_ids) <= 2_000
     assert one == other
@@ -166,14 +166,16 @@ def test_no_text_ever_exceeds_the_budget_and_the_same_makes_the_same(
 
 @settings(max_examples=40)
 @given(TEXTS, st.integers(min_value=1_024, max_value=2_100))
-def test_prompt_and_completion_fit_the_models_context(text: str, max_context: int) -> None:
+def test_prompt_and_completion_fit_into_the_context_of_the_model(
+    text: str, max_context: int
+) -> None:
     prompt = assembled(writer_of(max_context), prefix=text, suffix=text, max_tokens=512)
 
     assert len(prompt.token_ids) + 512 <= max_context
 
 
 @pytest.mark.parametrize("marker", MARKERS)
-def test_a_customers_text_never_becomes_a_marker(marker: str) -> None:
+def test_customer_text_never_becomes_a_marker(marker: str) -> None:
     identifier = TOKENS.get_token_id(marker)
     plain = assembled(prefix="x", suffix="y", path="a.py", files=(ContextFile("b.py", "z\n", 0),))
 
@@ -187,25 +189,25 @@ def test_a_customers_text_never_becomes_a_marker(marker: str) -> None:
     assert planted.token_ids.count(identifier or 0) == plain.token_ids.count(identifier or 0)
 
 
-def test_a_raw_prompts_markers_are_markers() -> None:
+def test_markers_in_a_raw_prompt_are_markers() -> None:
     prompt = assembled(prefix="<|fim_prefix|>a<|fim_suffix|><|fim_middle|>", is_raw=True)
 
     assert prompt.token_ids == [PREFIX_ID, *TOKENS.encode("a"), SUFFIX_ID, MIDDLE_ID]
 
 
-def test_a_raw_prompt_beyond_the_budget_is_refused() -> None:
-    with pytest.raises(BadRequest) as refused:
+def test_a_raw_prompt_over_the_budget_is_rejected() -> None:
+    with pytest.raises(BadRequest) as rejected:
         assembled(prefix=CODE, is_raw=True)
 
-    assert (refused.value.code, refused.value.http_status) == ("prompt_too_long", 400)
+    assert (rejected.value.code, rejected.value.http_status) == ("prompt_too_long", 400)
 
 
-def test_a_raw_prompt_without_tokens_is_refused() -> None:
-    with pytest.raises(BadRequest) as refused:
+def test_an_empty_raw_prompt_is_rejected() -> None:
+    with pytest.raises(BadRequest) as rejected:
         assembled(prefix="", is_raw=True)
 
-    assert (refused.value.code, refused.value.http_status) == ("invalid_field", 400)
-    assert "prompt" in refused.value.message
+    assert (rejected.value.code, rejected.value.http_status) == ("invalid_field", 400)
+    assert "prompt" in rejected.value.message
 
 
 @pytest.mark.parametrize(
@@ -221,22 +223,22 @@ def test_a_raw_prompt_without_tokens_is_refused() -> None:
         ("if x:\n\t", "  \ny", False),
     ],
 )
-def test_an_inline_completion_ends_with_its_line_unless_a_block_begins(
+def test_an_inline_completion_is_a_single_line_unless_a_block_begins(
     prefix: str, suffix: str, is_single_line: bool
 ) -> None:
     assert assembled(prefix=prefix, suffix=suffix).is_single_line is is_single_line
 
 
 @pytest.mark.parametrize("mode", [Mode.FIM, Mode.BLOCK, Mode.DOCSTRING])
-def test_other_modes_may_write_many_lines(mode: Mode) -> None:
+def test_other_modes_may_span_lines(mode: Mode) -> None:
     assert not assembled(mode=mode, prefix="a = ").is_single_line
 
 
-def test_a_raw_prompt_may_write_many_lines() -> None:
+def test_a_raw_prompt_may_span_lines() -> None:
     assert not assembled(prefix="a = ", is_raw=True).is_single_line
 
 
-def test_half_a_surrogate_pair_does_no_harm() -> None:
+def test_half_a_surrogate_pair_is_accepted() -> None:
     half = "a = '\ud83d"
 
     prompt = assembled(prefix=half, suffix=half, path=half, files=(ContextFile(half, half, 0),))
@@ -244,31 +246,35 @@ def test_half_a_surrogate_pair_does_no_harm() -> None:
     assert prompt.token_ids
 
 
-def test_the_engine_is_told_to_stop_at_markers() -> None:
+def test_the_engine_stops_at_markers() -> None:
     stops = assembled().stop_token_ids
 
     assert {TOKENS.get_token_id(marker) for marker in MARKERS} <= set(stops)
 
 
-def test_the_smaller_the_model_the_more_is_cut_in_the_order_of_worth() -> None:
+def test_a_smaller_context_drops_snippets_then_files_then_the_suffix() -> None:
     files = tuple(ContextFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
     snippets = (Snippet("s.py", CODE[-2_000:].replace("method", "other"), 0.5),)
-    kept = []
+    included = []
     for max_context in range(2_064, 264, -100):
         prompt = assembled(
             writer_of(max_context), snippets, prefix=CODE, suffix="\n" + CODE, files=files
         )
         middle = prompt.token_ids.index(MIDDLE_ID or 0)
         num_suffix = middle - prompt.num_stable_tokens - 2
-        kept.append((prompt.num_snippets, prompt.num_files, num_suffix > 8))
+        included.append((prompt.num_snippets, prompt.num_files, num_suffix > 8))
 
-    assert kept == sorted(kept, reverse=True)
-    assert (kept[0][0], kept[-1]) == (1, (0, 0, False))
-    assert {(0, True), (0, False)} <= {(num_files, has_suffix) for _, num_files, has_suffix in kept}
+    assert included == sorted(included, reverse=True)
+    assert (included[0][0], included[-1]) == (1, (0, 0, False))
+    assert {(0, True), (0, False)} <= {
+        (num_files, has_suffix) for _, num_files, has_suffix in included
+    }
 
 
 @pytest.mark.parametrize("content", [None, "nonsense", "{}"])
-def test_a_tokenizer_that_cannot_be_loaded_is_named(tmp_path: Path, content: str | None) -> None:
+def test_a_tokenizer_that_cannot_be_loaded_is_rejected_by_name(
+    tmp_path: Path, content: str | None
+) -> None:
     if content is not None:
         (tmp_path / "tokenizer.json").write_text(content)
 
@@ -277,7 +283,7 @@ def test_a_tokenizer_that_cannot_be_loaded_is_named(tmp_path: Path, content: str
 
 
 @pytest.mark.parametrize("text", ["x9 = 0x7f\n" * 30, "名前 = '世界'\n" * 30, "🙂" * 50])
-def test_text_denser_than_ordinary_code_is_whole_while_there_is_room(text: str) -> None:
+def test_dense_text_is_complete_if_there_is_room(text: str) -> None:
     prompt = assembled(prefix=text, suffix=text)
 
     ids = TOKENS.encode(text)

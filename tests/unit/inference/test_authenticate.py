@@ -1,4 +1,4 @@
-"""authenticate: accepted callers, and the errors of rejected ones."""
+"""authenticate: valid callers, and the errors of rejected ones."""
 
 import string
 import zlib
@@ -37,21 +37,21 @@ def _authority(*snapshots: TenantSnapshot) -> SnapshotStore:
     return authority
 
 
-def _ask(
+def _authenticate(
     authority: SnapshotStore, key_text: str | None, *, address: str | None = None
 ) -> Principal:
     return authenticate(authority, key_text, now_ms=NOW_MS, address=address)
 
 
-def _refusal(
+def _rejection(
     authority: SnapshotStore, key_text: str | None, *, address: str | None = None
 ) -> UnauthenticatedRequest:
-    with pytest.raises(UnauthenticatedRequest) as refused:
-        _ask(authority, key_text, address=address)
-    return refused.value
+    with pytest.raises(UnauthenticatedRequest) as rejected:
+        _authenticate(authority, key_text, address=address)
+    return rejected.value
 
 
-def _namesake(key: ParsedKey) -> ParsedKey:
+def _key_with_same_lookup_id(key: ParsedKey) -> ParsedKey:
     """Return another well-formed key with the same lookup ID."""
     secret = generate_key(KeyKind.DEVELOPER).text[17:-6]
     body = f"cpk_live_{key.lookup_id}{secret}"
@@ -59,21 +59,21 @@ def _namesake(key: ParsedKey) -> ParsedKey:
     for _ in range(6):
         checksum, digit = divmod(checksum, 62)
         digits = BASE62[digit] + digits
-    namesake = parse_key(body + digits)
-    assert namesake is not None
-    return namesake
+    other = parse_key(body + digits)
+    assert other is not None
+    return other
 
 
-def test_a_good_key_becomes_its_principal() -> None:
-    principal = _ask(_authority(make_snapshot(make_credential(KEY))), KEY.text)
+def test_a_valid_key_gives_its_principal() -> None:
+    principal = _authenticate(_authority(make_snapshot(make_credential(KEY))), KEY.text)
 
     assert principal.snapshot.tenant_id == ACME
     assert principal.credential.lookup_id == KEY.lookup_id
 
 
 @pytest.mark.parametrize("key_text", [None, ""])
-def test_no_key_is_missing(key_text: str | None) -> None:
-    error = _refusal(_authority(), key_text)
+def test_an_absent_key_is_missing(key_text: str | None) -> None:
+    error = _rejection(_authority(), key_text)
 
     assert (error.code, error.http_status) == ("missing_api_key", 401)
 
@@ -86,85 +86,87 @@ def test_no_key_is_missing(key_text: str | None) -> None:
 def test_a_malformed_key_is_invalid(key_text: str) -> None:
     authority = _authority(make_snapshot(make_credential(KEY)))
 
-    assert _refusal(authority, key_text).code == "invalid_api_key"
+    assert _rejection(authority, key_text).code == "invalid_api_key"
 
 
 def test_a_key_with_a_wrong_checksum_is_invalid() -> None:
     last = "0" if KEY.text[-1] != "0" else "1"
 
-    assert _refusal(_authority(), KEY.text[:-1] + last).code == "invalid_api_key"
+    assert _rejection(_authority(), KEY.text[:-1] + last).code == "invalid_api_key"
 
 
 def test_an_unknown_key_is_invalid() -> None:
     authority = _authority(make_snapshot(make_credential(KEY)))
 
-    error = _refusal(authority, generate_key(KeyKind.DEVELOPER).text)
+    error = _rejection(authority, generate_key(KeyKind.DEVELOPER).text)
 
     assert (error.code, error.http_status) == ("invalid_api_key", 401)
 
 
-def test_a_key_is_not_good_because_its_lookup_id_is() -> None:
+def test_a_wrong_key_with_a_known_lookup_id_is_invalid() -> None:
     authority = _authority(make_snapshot(make_credential(KEY)))
 
-    assert _refusal(authority, _namesake(KEY).text).code == "invalid_api_key"
+    assert _rejection(authority, _key_with_same_lookup_id(KEY).text).code == "invalid_api_key"
 
 
-def test_a_revoked_key_is_refused_by_name() -> None:
+def test_a_revoked_key_is_rejected_as_revoked() -> None:
     authority = _authority(make_snapshot(make_credential(KEY, revoked_at_ms=1)))
 
-    assert _refusal(authority, KEY.text).code == "revoked_api_key"
+    assert _rejection(authority, KEY.text).code == "revoked_api_key"
 
 
-def test_only_the_holder_of_the_whole_key_learns_that_it_was_revoked() -> None:
+def test_a_wrong_key_does_not_reveal_that_the_right_one_was_revoked() -> None:
     authority = _authority(make_snapshot(make_credential(KEY, revoked_at_ms=1)))
 
-    assert _refusal(authority, _namesake(KEY).text).code == "invalid_api_key"
+    assert _rejection(authority, _key_with_same_lookup_id(KEY).text).code == "invalid_api_key"
 
 
 @pytest.mark.parametrize("expires_at_ms", [NOW_MS, NOW_MS - 1])
-def test_an_expired_key_is_refused_by_name(expires_at_ms: int) -> None:
+def test_an_expired_key_is_rejected_as_expired(expires_at_ms: int) -> None:
     authority = _authority(make_snapshot(make_credential(KEY, expires_at_ms=expires_at_ms)))
 
-    assert _refusal(authority, KEY.text).code == "expired_api_key"
+    assert _rejection(authority, KEY.text).code == "expired_api_key"
 
 
-def test_a_key_is_good_until_it_expires() -> None:
-    _ask(_authority(make_snapshot(make_credential(KEY, expires_at_ms=NOW_MS + 1))), KEY.text)
+def test_a_key_is_valid_until_it_expires() -> None:
+    _authenticate(
+        _authority(make_snapshot(make_credential(KEY, expires_at_ms=NOW_MS + 1))), KEY.text
+    )
 
 
 @pytest.mark.parametrize("status", [TenantStatus.SUSPENDED, TenantStatus.CLOSED])
-def test_a_tenant_that_is_not_active_is_refused(status: TenantStatus) -> None:
+def test_the_key_of_an_inactive_tenant_is_rejected(status: TenantStatus) -> None:
     authority = _authority(make_snapshot(make_credential(KEY), status=status))
 
-    assert _refusal(authority, KEY.text).code == "tenant_suspended"
+    assert _rejection(authority, KEY.text).code == "tenant_suspended"
 
 
-def test_a_gateway_that_cannot_tell_lets_nobody_in() -> None:
+def test_a_gateway_with_stale_snapshots_rejects_all_keys() -> None:
     authority = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
     authority.replace(make_snapshot(make_credential(KEY)))
 
-    error = _refusal(authority, KEY.text)
+    error = _rejection(authority, KEY.text)
 
     assert (error.code, error.http_status) == ("snapshots_stale", 503)
 
 
 @pytest.mark.parametrize("tenant_id", [ACME, GLOBEX])
-def test_of_two_tenants_with_one_lookup_id_the_digest_decides(tenant_id: TenantId) -> None:
-    keys = {ACME: KEY, GLOBEX: _namesake(KEY)}
+def test_the_digest_decides_between_two_tenants_with_one_lookup_id(tenant_id: TenantId) -> None:
+    keys = {ACME: KEY, GLOBEX: _key_with_same_lookup_id(KEY)}
     authority = _authority(
         make_snapshot(make_credential(keys[ACME])),
         make_snapshot(make_credential(keys[GLOBEX], user_id=GUS), tenant_id=GLOBEX),
     )
 
-    principal = _ask(authority, keys[tenant_id].text)
+    principal = _authenticate(authority, keys[tenant_id].text)
 
     assert principal.snapshot.tenant_id == tenant_id
 
 
-def test_a_key_made_with_another_pepper_is_still_known() -> None:
+def test_a_key_with_another_pepper_version_is_valid() -> None:
     authority = _authority(make_snapshot(make_credential(KEY, pepper_version=2)))
 
-    assert _ask(authority, KEY.text).snapshot.tenant_id == ACME
+    assert _authenticate(authority, KEY.text).snapshot.tenant_id == ACME
 
 
 @pytest.mark.parametrize(
@@ -177,71 +179,77 @@ def test_a_key_made_with_another_pepper_is_still_known() -> None:
     ],
     ids=["unknown", "revoked", "expired", "suspended"],
 )
-def test_a_refusal_never_contains_the_key(snapshot: TenantSnapshot) -> None:
-    error = _refusal(_authority(snapshot), KEY.text)
+def test_an_error_never_contains_the_key(snapshot: TenantSnapshot) -> None:
+    error = _rejection(_authority(snapshot), KEY.text)
 
-    told = f"{error!r} {error} {error.message}"
-    assert KEY.text not in told
-    assert KEY.text[17:] not in told
+    text = f"{error!r} {error} {error.message}"
+    assert KEY.text not in text
+    assert KEY.text[17:] not in text
 
 
 OFFICE = "192.0.2.0/24"
 
 
-def _bound(*, networks: tuple[str, ...] = (OFFICE,), **fields: Any) -> SnapshotStore:
+def _restricted(*, networks: tuple[str, ...] = (OFFICE,), **fields: Any) -> SnapshotStore:
     return _authority(make_snapshot(make_credential(KEY, networks=networks, **fields)))
 
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "::ffff:192.0.2.7"])
-def test_a_bound_key_is_good_within_its_networks(address: str) -> None:
-    assert _ask(_bound(), KEY.text, address=address).credential.lookup_id == KEY.lookup_id
+def test_a_restricted_key_is_valid_within_its_networks(address: str) -> None:
+    assert (
+        _authenticate(_restricted(), KEY.text, address=address).credential.lookup_id
+        == KEY.lookup_id
+    )
 
 
 @pytest.mark.parametrize(
     "address", ["198.51.100.7", "::ffff:198.51.100.7", "2001:db8::7", None, "x"]
 )
-def test_from_elsewhere_it_is_as_invalid_as_any(address: str | None) -> None:
-    wrong = _refusal(_bound(), _namesake(KEY).text, address=address)
+def test_a_restricted_key_is_invalid_from_elsewhere(address: str | None) -> None:
+    wrong = _rejection(_restricted(), _key_with_same_lookup_id(KEY).text, address=address)
 
-    refused = _refusal(_bound(), KEY.text, address=address)
+    rejected = _rejection(_restricted(), KEY.text, address=address)
 
-    assert (refused.code, refused.message) == ("invalid_api_key", wrong.message)
-    assert refused.http_status == wrong.http_status
+    assert (rejected.code, rejected.message) == ("invalid_api_key", wrong.message)
+    assert rejected.http_status == wrong.http_status
 
 
 @pytest.mark.parametrize("end", [{"revoked_at_ms": 5}, {"expires_at_ms": 5}])
-def test_from_elsewhere_nobody_learns_that_it_has_ended(end: dict[str, Any]) -> None:
-    assert _refusal(_bound(**end), KEY.text, address="198.51.100.7").code == "invalid_api_key"
-    assert _refusal(_bound(**end), KEY.text, address="192.0.2.7").code != "invalid_api_key"
+def test_a_restricted_key_does_not_reveal_its_end_elsewhere(end: dict[str, Any]) -> None:
+    assert (
+        _rejection(_restricted(**end), KEY.text, address="198.51.100.7").code == "invalid_api_key"
+    )
+    assert _rejection(_restricted(**end), KEY.text, address="192.0.2.7").code != "invalid_api_key"
 
 
-def test_of_a_rotated_key_both_texts_are_good_until_the_old_ones_time_is_over() -> None:
-    new = _namesake(KEY)
+def test_both_secrets_of_a_rotated_key_are_valid_until_the_old_one_expires() -> None:
+    new = _key_with_same_lookup_id(KEY)
     old = make_credential(KEY, expires_at_ms=NOW_MS + 1)
     authority = _authority(make_snapshot(old, make_credential(new)))
 
     assert (
-        _ask(authority, KEY.text).credential.key_id == _ask(authority, new.text).credential.key_id
+        _authenticate(authority, KEY.text).credential.key_id
+        == _authenticate(authority, new.text).credential.key_id
     )
     ended = _authority(
         make_snapshot(make_credential(KEY, expires_at_ms=NOW_MS), make_credential(new))
     )
-    assert _refusal(ended, KEY.text).code == "expired_api_key"
-    assert _ask(ended, new.text).credential.key_id == "key-1"
+    assert _rejection(ended, KEY.text).code == "expired_api_key"
+    assert _authenticate(ended, new.text).credential.key_id == "key-1"
 
 
-def test_a_tenant_that_is_pinned_elsewhere_is_refused() -> None:
+def test_a_tenant_pinned_to_another_region_is_rejected() -> None:
     snapshot = msgspec.structs.replace(make_snapshot(make_credential(KEY)), region="west")
 
-    with pytest.raises(ForbiddenRequest) as refused:
-        _ask(_authority(snapshot), KEY.text)
+    with pytest.raises(ForbiddenRequest) as rejected:
+        _authenticate(_authority(snapshot), KEY.text)
 
-    assert refused.value.code == "region_not_allowed"
+    assert rejected.value.code == "region_not_allowed"
 
 
-def test_a_tenant_that_is_pinned_here_is_served() -> None:
+def test_a_tenant_pinned_to_this_region_is_accepted() -> None:
     authority = _authority()
     snapshot = msgspec.structs.replace(make_snapshot(make_credential(KEY)), region=authority.region)
     authority.replace(snapshot)
 
-    assert _ask(authority, KEY.text).snapshot is not None
+    assert _authenticate(authority, KEY.text).snapshot is not None

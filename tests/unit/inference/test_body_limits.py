@@ -19,26 +19,26 @@ FIM = "<fim_prefix>p<fim_suffix>s<fim_middle>"
 def test_a_prompt_that_is_too_long_is_not_parsed(dialect: Dialect, part: str) -> None:
     prompt = part * (MAX_PROMPT_CHARS // len(part) + 1) + FIM
 
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as rejected:
         dialect.parse_request(json.dumps({"prompt": prompt}).encode())
 
-    assert (refused.value.code, refused.value.http_status) == ("too_large", 413)
+    assert (rejected.value.code, rejected.value.http_status) == ("too_large", 413)
 
 
-def test_of_far_too_many_messages_few_are_looked_at() -> None:
+def test_only_the_first_messages_are_parsed() -> None:
     body = json.dumps({"messages": [{"role": "user", "content": ""}] * 100_000}).encode()
 
     assert len(openai_chat.understand(body).draft.messages) == MAX_MESSAGES + 1
 
 
-def test_of_far_too_many_stop_strings_few_are_looked_at() -> None:
+def test_only_the_first_stop_strings_are_parsed() -> None:
     stops = ["<|endoftext|>"] * 10_000 + ["a"]
     body = json.dumps({"prompt": "a", "stop": stops}).encode()
 
     assert openai_completions.understand(body).draft.stop == ()
 
 
-def test_of_far_too_many_snippets_the_first_are_taken() -> None:
+def test_only_the_first_snippets_are_used() -> None:
     snippets = [{"filepath": f"{number}.py", "body": ""} for number in range(10_000)]
     body = json.dumps({"segments": {"prefix": "", "declarations": snippets}}).encode()
 
@@ -47,7 +47,7 @@ def test_of_far_too_many_snippets_the_first_are_taken() -> None:
     assert [file.path for file in files] == [f"{number}.py" for number in range(MAX_FILES)]
 
 
-def test_of_far_too_many_extras_the_newest_are_taken_the_first_of_equals_first() -> None:
+def test_only_the_newest_extras_are_used_and_equal_ones_keep_their_order() -> None:
     extras = [{"text": str(number), "time": number // 2} for number in range(10_000)]
     body = json.dumps({"input_extra": extras}).encode()
 

@@ -36,7 +36,7 @@ def gateway() -> FakeGateway:
         ("/api/generate", {"prompt": "a", "stream": False}),
     ],
 )
-async def test_an_editors_plugin_gets_an_ordinary_empty_completion(
+async def test_an_editor_plugin_gets_an_empty_completion(
     gateway: FakeGateway, path: str, body: dict[str, Any]
 ) -> None:
     server = await ask(gateway, path, body)
@@ -47,7 +47,7 @@ async def test_an_editors_plugin_gets_an_ordinary_empty_completion(
     assert [each.finish for each in gateway.journal.completions] == [FinishReason.BUDGET_EXCEEDED]
 
 
-async def test_who_chats_is_told_why(gateway: FakeGateway) -> None:
+async def test_a_chat_client_gets_an_error(gateway: FakeGateway) -> None:
     chat = {"messages": [{"role": "user", "content": "a"}]}
 
     server = await ask(gateway, "/v1/chat/completions", chat)
@@ -56,7 +56,7 @@ async def test_who_chats_is_told_why(gateway: FakeGateway) -> None:
     assert json.loads(server.body)["error"]["code"] == "budget_exceeded"
 
 
-async def test_the_streams_end_says_budget_and_the_engine_was_not_asked(
+async def test_the_stream_ends_with_budget_and_without_a_request_to_the_engine(
     gateway: FakeGateway,
 ) -> None:
     client = FakeClient()

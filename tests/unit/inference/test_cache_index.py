@@ -51,47 +51,47 @@ def _cached(index: PrefixCacheIndex, *, salt: CacheSalt = OURS, tokens: list[int
     return index.count_cached_tokens([URL], salt, tokens)[URL]
 
 
-def test_what_was_stored_is_found() -> None:
+def test_stored_blocks_are_found() -> None:
     assert _cached(_index(_stored(0, 4))) == 64
 
 
-def test_a_prefix_grows_from_one_event_to_the_next() -> None:
+def test_a_prefix_grows_over_several_events() -> None:
     assert _cached(_index(_stored(0, 1), _stored(1, 2))) == 48
 
 
-def test_the_neighbours_equal_prompt_is_not_found() -> None:
+def test_an_equal_prompt_of_another_tenant_is_not_found() -> None:
     assert _cached(_index(_stored(0, 4)), salt=THEIRS) == 0
 
 
-def test_a_prompt_that_differs_early_is_not_found_further_on() -> None:
+def test_a_prompt_is_found_up_to_its_first_difference() -> None:
     other = [*PROMPT[:16], 7, *PROMPT[17:]]
 
     assert _cached(_index(_stored(0, 4)), tokens=other) == 16
 
 
-def test_what_was_removed_is_not_found() -> None:
+def test_removed_blocks_are_not_found() -> None:
     index = _index(_stored(0, 4), BlockRemoved(block_hashes=[2, 3], medium="GPU"))
 
     assert _cached(index) == 32
 
 
-def test_a_hole_ends_the_prefix() -> None:
+def test_a_missing_block_ends_the_prefix() -> None:
     index = _index(_stored(0, 4), BlockRemoved(block_hashes=[1], medium="GPU"))
 
     assert _cached(index) == 16
 
 
-def test_a_cleared_cache_holds_nothing() -> None:
+def test_a_cleared_cache_contains_nothing() -> None:
     assert _cached(_index(_stored(0, 4), AllBlocksCleared())) == 0
 
 
-def test_blocks_whose_beginning_is_unknown_are_not_kept() -> None:
+def test_blocks_with_an_unknown_parent_are_ignored() -> None:
     index = _index(_stored(2, 2))
 
     assert len(index.add_replica(URL)) == 0
 
 
-def test_a_replica_that_was_lost_sight_of_is_not_taken_to_be_empty() -> None:
+def test_a_reset_replica_is_unknown_instead_of_empty() -> None:
     index = _index(_stored(0, 4))
 
     index.add_replica(URL).reset()
@@ -109,19 +109,19 @@ def test_a_replica_that_was_lost_sight_of_is_not_taken_to_be_empty() -> None:
         {"extra_keys": None},
     ],
 )
-def test_what_is_not_such_a_prefix_is_not_kept(fields: dict[str, Any]) -> None:
+def test_blocks_of_other_kinds_are_ignored(fields: dict[str, Any]) -> None:
     index = _index(_stored(0, 2, **fields))
 
     assert len(index.add_replica(URL)) == 0
 
 
-def test_what_follows_with_more_than_its_tokens_is_not_kept() -> None:
+def test_a_following_block_with_extra_keys_is_ignored() -> None:
     index = _index(_stored(0, 1), _stored(1, 1, extra_keys=[["image"]]))
 
     assert _cached(index) == 16
 
 
-def test_the_oldest_are_forgotten_first() -> None:
+def test_the_oldest_blocks_are_evicted_first() -> None:
     held = ReplicaBlocks(names := BlockHasher(), max_blocks=3)
     for first in range(4):
         held.apply(_stored(first, 1))
@@ -132,16 +132,16 @@ def test_the_oldest_are_forgotten_first() -> None:
     assert (held.count_leading(chain), held.count_leading(chain[1:])) == (0, 3)
 
 
-def test_a_replica_that_has_told_nothing_is_left_out() -> None:
+def test_a_replica_without_events_is_left_out() -> None:
     index = _index(_stored(0, 4))
     index.add_replica("http://two:1")
 
-    told = index.count_cached_tokens([URL, "http://two:1", "http://three:1"], OURS, PROMPT)
+    counts = index.count_cached_tokens([URL, "http://two:1", "http://three:1"], OURS, PROMPT)
 
-    assert told == {URL: 64}
+    assert counts == {URL: 64}
 
 
-def test_replicas_may_differ_in_the_size_of_their_blocks() -> None:
+def test_replicas_may_have_different_block_sizes() -> None:
     index = _index(_stored(0, 4))
     index.add_replica("http://two:1").apply(_stored(0, 2, token_ids=PROMPT[:64], block_size=32))
 
@@ -151,7 +151,7 @@ def test_replicas_may_differ_in_the_size_of_their_blocks() -> None:
     }
 
 
-def test_names_tell_nothing_to_who_lacks_the_key() -> None:
+def test_block_hashes_depend_on_a_secret_key() -> None:
     ours, others = BlockHasher(), BlockHasher()
 
     chains = [
@@ -163,7 +163,7 @@ def test_names_tell_nothing_to_who_lacks_the_key() -> None:
     assert not set(chains[0]) & set(chains[1])
 
 
-def test_events_are_read_as_vllm_packs_them() -> None:
+def test_events_in_vllms_format_are_decoded() -> None:
     stored: dict[str, Any] = {
         "type": "BlockStored",
         "block_hashes": [2**64 - 1],
@@ -180,12 +180,12 @@ def test_events_are_read_as_vllm_packs_them() -> None:
 
 
 @pytest.mark.parametrize("payload", [b"", b"\xc1", msgspec.msgpack.encode([1.0, [{"type": "x"}]])])
-def test_what_is_no_batch_is_refused(payload: bytes) -> None:
+def test_a_malformed_batch_is_rejected(payload: bytes) -> None:
     with pytest.raises(MalformedKvEvents):
         decode_events(payload)
 
 
-def test_random_bytes_are_refused_quietly() -> None:
+def test_random_bytes_are_rejected() -> None:
     for _ in range(200):
         with pytest.raises(MalformedKvEvents):
             decode_events(os.urandom(40))

@@ -1,4 +1,4 @@
-"""One client's stream: every completion ends exactly once, whatever the client does."""
+"""A client's stream: every completion ends exactly once, whatever the client does."""
 
 import asyncio
 import gc
@@ -18,11 +18,11 @@ from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.stream_client import open_editor
 
 
-def _hanging() -> FakeEngine:
+def _hanging_engine() -> FakeEngine:
     return FakeEngine(chunks_of("b", stop=None), hangs=True)
 
 
-async def test_a_completion_is_streamed_and_done() -> None:
+async def test_a_completion_is_streamed_and_ends_with_done() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -30,7 +30,7 @@ async def test_a_completion_is_streamed_and_done() -> None:
     assert (editor.text("1"), editor.ends("1")) == ("bc", ["stop"])
 
 
-async def test_what_the_frame_says_arrives() -> None:
+async def test_the_fields_of_a_frame_reach_the_request() -> None:
     async with open_editor() as editor:
         files = [{"path": "b.py", "text": "b", "edited_at": 3}]
         repository = {"name": "shop"}
@@ -44,7 +44,7 @@ async def test_what_the_frame_says_arrives() -> None:
     assert [(file.path, file.text, file.edited_at) for file in draft.files] == [("b.py", "b", 3.0)]
 
 
-async def test_each_completion_presents_the_key_anew() -> None:
+async def test_each_completion_presents_the_key_again() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -53,7 +53,7 @@ async def test_each_completion_presents_the_key_anew() -> None:
 
 
 async def test_a_cancel_ends_the_completion_and_its_engine() -> None:
-    async with open_editor(_hanging()) as editor:
+    async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1")
         await editor.waits(lambda: bool(editor.text("1")))
 
@@ -64,8 +64,8 @@ async def test_a_cancel_ends_the_completion_and_its_engine() -> None:
     assert editor.ends("1") == ["cancelled"]
 
 
-async def test_a_cancelled_completion_lets_go_of_its_text_without_the_collector() -> None:
-    async with open_editor(_hanging()) as editor:
+async def test_a_cancelled_completion_frees_its_text_without_the_garbage_collector() -> None:
+    async with open_editor(_hanging_engine()) as editor:
         gc.disable()
         try:
             await editor.says("complete", "1", prefix="planted for this test alone")
@@ -81,7 +81,7 @@ async def test_a_cancelled_completion_lets_go_of_its_text_without_the_collector(
 
 
 @pytest.mark.parametrize("path", ["planted_for_this_test_alone.py", "planted" * 100_000])
-async def test_what_has_ended_keeps_no_path(path: str) -> None:
+async def test_an_ended_completion_keeps_no_path(path: str) -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1", path=path)
         await editor.waits_for_end("1")
@@ -90,15 +90,15 @@ async def test_what_has_ended_keeps_no_path(path: str) -> None:
     assert path not in kept
 
 
-async def test_a_path_that_is_too_long_is_not_kept_while_its_refusal_waits() -> None:
-    async with open_editor(_hanging()) as editor:
+async def test_a_rejected_long_path_is_not_kept() -> None:
+    async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1", path="planted" * 100_000)
 
         kept = [each.path for each in gc.get_objects() if type(each) is SupersessionKey]
     assert max(map(len, kept)) <= MAX_NAME_CHARS
 
 
-async def test_of_far_too_many_files_few_are_looked_at() -> None:
+async def test_only_the_first_files_are_parsed() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1", files=[{"path": "", "text": ""}] * 10_000)
         await editor.waits_for_end("1")
@@ -106,8 +106,8 @@ async def test_of_far_too_many_files_few_are_looked_at() -> None:
     assert len(editor.arrivals[0].draft.files) == MAX_FILES + 1
 
 
-async def test_a_cancel_at_once_is_in_time() -> None:
-    async with open_editor(_hanging()) as editor:
+async def test_an_immediate_cancel_is_effective() -> None:
+    async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1")
         await editor.says("cancel", "1")
         await editor.waits_for_end("1")
@@ -117,7 +117,7 @@ async def test_a_cancel_at_once_is_in_time() -> None:
 
 
 async def test_a_second_cancel_changes_nothing() -> None:
-    async with open_editor(_hanging()) as editor:
+    async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1")
         await editor.says("cancel", "1")
         await editor.says("cancel", "1")
@@ -127,7 +127,7 @@ async def test_a_second_cancel_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("when", ["never begun", "ended"])
-async def test_a_cancel_that_finds_nothing_is_harmless(when: str) -> None:
+async def test_a_cancel_without_a_completion_is_ignored(when: str) -> None:
     async with open_editor() as editor:
         if when == "ended":
             await editor.says("complete", "1")
@@ -152,8 +152,8 @@ async def test_no_text_follows_a_cancel() -> None:
     assert isinstance(editor.of("1")[-1], DoneFrame)
 
 
-async def test_a_newer_request_for_the_path_supersedes_the_older() -> None:
-    async with open_editor(_hanging()) as editor:
+async def test_a_newer_request_for_a_path_supersedes_the_older() -> None:
+    async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1", path="a.py")
         await editor.says("complete", "2", path="a.py")
         await editor.waits_for_end("1")
@@ -163,8 +163,8 @@ async def test_a_newer_request_for_the_path_supersedes_the_older() -> None:
     assert (editor.ends("1"), editor.ends("2")) == (["superseded"], [])
 
 
-async def test_two_paths_are_completed_side_by_side() -> None:
-    async with open_editor(_hanging()) as editor:
+async def test_completions_of_two_paths_run_concurrently() -> None:
+    async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1", path="a.py")
         await editor.says("complete", "2", path="b.py")
         await editor.waits(lambda: bool(editor.text("1") and editor.text("2")))
@@ -174,22 +174,22 @@ async def test_two_paths_are_completed_side_by_side() -> None:
 
 
 @pytest.mark.parametrize("has_ended", [False, True])
-async def test_an_id_is_used_once(has_ended: bool) -> None:
-    async with open_editor(None if has_ended else _hanging()) as editor:
+async def test_an_id_can_be_used_only_once(has_ended: bool) -> None:
+    async with open_editor(None if has_ended else _hanging_engine()) as editor:
         await editor.says("complete", "1")
         if has_ended:
             await editor.waits_for_end("1")
 
         await editor.says("complete", "1", path="other.py")
 
-        refusal = editor.of("1")[-1]
-        assert isinstance(refusal, ErrorFrame)
-        assert refusal.code == "duplicate_id"
+        error = editor.of("1")[-1]
+        assert isinstance(error, ErrorFrame)
+        assert error.code == "duplicate_id"
         assert len(editor.arrivals) == 1
 
 
-async def test_a_duplicate_id_leaves_the_first_as_it_was() -> None:
-    async with open_editor(_hanging()) as editor:
+async def test_a_duplicate_id_does_not_affect_the_first_completion() -> None:
+    async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1", path="a.py")
         await editor.says("complete", "1", path="a.py")
         await editor.waits(lambda: bool(editor.text("1")))
@@ -198,7 +198,7 @@ async def test_a_duplicate_id_leaves_the_first_as_it_was() -> None:
     assert editor.ends("1") == ["duplicate_id"]
 
 
-async def test_two_hundred_requests_at_once_each_have_exactly_one_end() -> None:
+async def test_two_hundred_concurrent_requests_each_end_exactly_once() -> None:
     async with open_editor(FakeEngine(chunks_of(*"abcdefgh"))) as editor:
         ids = [str(number) for number in range(200)]
         for id in ids:
@@ -209,8 +209,8 @@ async def test_two_hundred_requests_at_once_each_have_exactly_one_end() -> None:
     assert editor.engine.max_open <= MAX_UNDER_WAY
 
 
-async def test_more_than_sixteen_at_once_are_refused() -> None:
-    async with open_editor(_hanging()) as editor:
+async def test_more_than_sixteen_concurrent_completions_are_rejected() -> None:
+    async with open_editor(_hanging_engine()) as editor:
         ids = [str(number) for number in range(200)]
         for id in ids:
             await editor.says("complete", id)
@@ -221,8 +221,8 @@ async def test_more_than_sixteen_at_once_are_refused() -> None:
         assert editor.engine.max_open == MAX_UNDER_WAY
 
 
-async def test_fast_typing_is_never_refused() -> None:
-    async with open_editor(_hanging()) as editor:
+async def test_fast_typing_is_never_rejected() -> None:
+    async with open_editor(_hanging_engine()) as editor:
         ids = [str(number) for number in range(200)]
         for id in ids:
             await editor.says("complete", id, path="a.py")
@@ -231,8 +231,8 @@ async def test_fast_typing_is_never_refused() -> None:
     assert Counter(end for id in ids for end in editor.ends(id)) == {"superseded": 199}
 
 
-async def test_a_place_is_free_again_after_an_end() -> None:
-    async with open_editor(_hanging()) as editor:
+async def test_a_slot_is_free_again_after_a_completion_ends() -> None:
+    async with open_editor(_hanging_engine()) as editor:
         for number in range(MAX_UNDER_WAY):
             await editor.says("complete", str(number))
         await editor.says("cancel", "0")
@@ -253,7 +253,7 @@ async def test_a_place_is_free_again_after_an_end() -> None:
         ('{"type":"cancel"}', "invalid_field"),
     ],
 )
-async def test_a_bad_frame_is_answered_and_the_connection_goes_on(
+async def test_an_invalid_frame_gets_an_error_and_the_connection_stays_open(
     text: str | None, code: str
 ) -> None:
     async with open_editor() as editor:
@@ -261,17 +261,17 @@ async def test_a_bad_frame_is_answered_and_the_connection_goes_on(
         await editor.says("complete", "2")
         await editor.waits_for_end("2")
 
-    refusal = editor.frames[0]
-    assert isinstance(refusal, ErrorFrame)
-    assert refusal.code == code
+    error = editor.frames[0]
+    assert isinstance(error, ErrorFrame)
+    assert error.code == code
     assert editor.ends("2") == ["stop"]
 
 
-# The twins: the client has disconnected.
+# The same when the client has disconnected.
 
 
-async def test_closing_ends_all_that_is_under_way() -> None:
-    async with open_editor(_hanging()) as editor:
+async def test_closing_ends_all_completions_in_flight() -> None:
+    async with open_editor(_hanging_engine()) as editor:
         for number in range(5):
             await editor.says("complete", str(number))
         await editor.waits(lambda: editor.engine.num_open == 5)
@@ -282,9 +282,9 @@ async def test_closing_ends_all_that_is_under_way() -> None:
     assert not [frame for frame in editor.frames if not isinstance(frame, DeltaFrame)]
 
 
-async def test_closing_leaves_no_task_behind() -> None:
+async def test_closing_leaves_no_tasks() -> None:
     before = asyncio.all_tasks()
-    async with open_editor(_hanging()) as editor:
+    async with open_editor(_hanging_engine()) as editor:
         for number in range(5):
             await editor.says("complete", str(number))
         await editor.connection.close()
@@ -292,8 +292,8 @@ async def test_closing_leaves_no_task_behind() -> None:
     assert asyncio.all_tasks() == before
 
 
-async def test_closing_what_was_cancelled_ends_it_too() -> None:
-    async with open_editor(_hanging()) as editor:
+async def test_closing_ends_a_cancelled_completion_too() -> None:
+    async with open_editor(_hanging_engine()) as editor:
         await editor.says("complete", "1")
         await editor.says("cancel", "1")
 
@@ -309,7 +309,7 @@ async def test_closing_an_idle_connection_does_nothing() -> None:
     assert editor.frames == []
 
 
-async def test_a_client_that_left_ends_its_completion() -> None:
+async def test_the_completion_of_a_disconnected_client_ends() -> None:
     async with open_editor() as editor:
         editor.has_left = True
         await editor.says("complete", "1")
@@ -318,7 +318,7 @@ async def test_a_client_that_left_ends_its_completion() -> None:
     assert editor.frames == []
 
 
-async def test_a_refusal_that_cannot_be_delivered_says_that_the_client_has_left() -> None:
+async def test_an_error_that_cannot_be_delivered_raises_client_disconnected() -> None:
     async with open_editor() as editor:
         editor.has_left = True
 
@@ -326,7 +326,7 @@ async def test_a_refusal_that_cannot_be_delivered_says_that_the_client_has_left(
             await editor.connection.on_frame("{")
 
 
-async def test_a_prefetch_leaves_the_request_that_somebody_waits_for_alone() -> None:
+async def test_a_prefetch_does_not_supersede_a_visible_request() -> None:
     async with open_editor(FakeEngine(chunks_of("b", stop=None), hangs=True)) as editor:
         await editor.says("complete", "1", path="a.py")
         await editor.says("complete", "2", path="a.py", trigger="prefetch")
@@ -338,7 +338,7 @@ async def test_a_prefetch_leaves_the_request_that_somebody_waits_for_alone() -> 
         assert not editor.ends("3")
 
 
-async def test_a_chat_and_a_completion_of_one_file_leave_each_other_alone() -> None:
+async def test_a_chat_and_a_completion_of_one_file_do_not_supersede_each_other() -> None:
     async with open_editor(FakeEngine(chunks_of("b", stop=None), hangs=True)) as editor:
         await editor.says("complete", "1", path="a.py", mode="chat")
         await editor.says("complete", "2", path="a.py")

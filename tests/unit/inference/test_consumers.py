@@ -1,4 +1,4 @@
-"""The consumers with clients that disconnect, are slow or have no key."""
+"""The consumers, with clients that disconnect, are slow or have no key."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ BODY = json.dumps({"prompt": "a = ", "suffix": "\n", "stream": True}).encode()
 DEADLINE_S = 5
 
 
-def hanging() -> FakeEngine:
+def hanging_engine() -> FakeEngine:
     return FakeEngine(chunks_of("b", stop=None), hangs=True)
 
 
@@ -37,7 +37,7 @@ async def run_openai(gateway: FakeGateway, server: FakeServer) -> None:
         await app(server.scope, server.receive, server.send)
 
 
-async def test_a_stranger_is_refused_before_the_body_has_come() -> None:
+async def test_a_request_without_a_key_is_rejected_before_its_body_arrives() -> None:
     server = FakeServer(http_scope(PATH))
     server.sends("http.request", body=b"{", more_body=True)
 
@@ -46,7 +46,7 @@ async def test_a_stranger_is_refused_before_the_body_has_come() -> None:
     assert (server.status, server.code) == (401, "missing_api_key")
 
 
-async def test_another_method_is_refused_before_the_body_has_come() -> None:
+async def test_a_wrong_method_is_rejected_before_the_body_arrives() -> None:
     server = FakeServer(http_scope(PATH, key=KEY.text, method="PUT"))
     server.sends("http.request", body=b"{", more_body=True)
 
@@ -55,7 +55,7 @@ async def test_another_method_is_refused_before_the_body_has_come() -> None:
     assert (server.status, server.code) == (405, "method_not_allowed")
 
 
-async def test_a_slow_upload_does_not_make_the_first_token_late() -> None:
+async def test_a_slow_upload_does_not_count_as_first_token_latency() -> None:
     gateway, metrics = FakeGateway(engine=FakeEngine(chunks_of("b"))), CompletionMetrics()
     recorder = replace(gateway.plane.recorder, observers=(metrics,))
     gateway.plane = replace(gateway.plane, recorder=recorder)
@@ -77,7 +77,7 @@ async def test_a_slow_upload_does_not_make_the_first_token_late() -> None:
     assert seconds == 0.0
 
 
-async def test_a_body_that_grows_too_large_is_refused_while_it_comes() -> None:
+async def test_a_body_over_the_limit_is_rejected_while_it_arrives() -> None:
     server = FakeServer(http_scope(PATH, key=KEY.text))
     server.sends("http.request", body=b"x" * (MAX_BODY_BYTES + 1), more_body=True)
 
@@ -86,7 +86,7 @@ async def test_a_body_that_grows_too_large_is_refused_while_it_comes() -> None:
     assert (server.status, server.code) == (413, "too_large")
 
 
-async def test_a_stranger_is_refused_though_no_body_ever_comes() -> None:
+async def test_a_request_without_a_key_is_rejected_if_no_body_arrives() -> None:
     server = FakeServer(http_scope(PATH))
 
     await run_openai(FakeGateway(), server)
@@ -94,7 +94,7 @@ async def test_a_stranger_is_refused_though_no_body_ever_comes() -> None:
     assert (server.status, server.code) == (401, "missing_api_key")
 
 
-async def test_a_body_that_never_comes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_never_arrives_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "MAX_RECEIVE_S", 0.01)  # the time limit itself, not our code
     server = FakeServer(http_scope(PATH, key=KEY.text))
 
@@ -103,50 +103,53 @@ async def test_a_body_that_never_comes_is_refused(monkeypatch: pytest.MonkeyPatc
     assert (server.status, server.code) == (408, "too_slow")
 
 
-async def _half_sent(gateway: FakeGateway, key: str, count: int) -> list[FakeServer]:
+async def _send_incomplete(gateway: FakeGateway, key: str, count: int) -> list[FakeServer]:
     """Send incomplete bodies of 7 MB each, and return the rejected ones."""
     servers = [FakeServer(http_scope(PATH, key=key)) for _ in range(count)]
     for server in servers:
         server.sends("http.request", body=b"x" * 7 * 1024 * 1024, more_body=True)
     exchanges = [asyncio.create_task(run_openai(gateway, server)) for server in servers]
     await asyncio.sleep(0.05)
-    refused = [server for server in servers if server.messages]
+    rejected = [server for server in servers if server.messages]
     for server in servers:
         server.sends("http.disconnect")
     await asyncio.gather(*exchanges, return_exceptions=True)
-    return refused
+    return rejected
 
 
-async def test_one_keys_half_sent_bodies_are_bounded() -> None:
+async def test_the_incomplete_bodies_of_a_key_are_limited() -> None:
     gateway = FakeGateway()
 
-    refused = await _half_sent(gateway, KEY.text, 40)
+    rejected = await _send_incomplete(gateway, KEY.text, 40)
 
-    assert len(refused) == 40 - MAX_OF_KEY_BYTES // (7 * 1024 * 1024)
-    assert {(server.status, server.code) for server in refused} == {(429, "too_many_requests")}
+    assert len(rejected) == 40 - MAX_OF_KEY_BYTES // (7 * 1024 * 1024)
+    assert {(server.status, server.code) for server in rejected} == {(429, "too_many_requests")}
 
 
-async def test_a_neighbours_bodies_come_while_a_key_has_sent_all_that_it_may() -> None:
+async def test_the_limit_of_a_key_does_not_affect_another_tenant() -> None:
     gateway = FakeGateway()
 
     one, other = await asyncio.gather(
-        _half_sent(gateway, KEY.text, 40), _half_sent(gateway, NEIGHBOURS_KEY.text, 1)
+        _send_incomplete(gateway, KEY.text, 40), _send_incomplete(gateway, NEIGHBOURS_KEY.text, 1)
     )
 
     assert (bool(one), other) == (True, [])
 
 
-async def test_bodies_that_were_given_up_count_no_more() -> None:
+async def test_abandoned_bodies_no_longer_count() -> None:
     gateway = FakeGateway()
 
-    await _half_sent(gateway, KEY.text, 40)
+    await _send_incomplete(gateway, KEY.text, 40)
 
     assert gateway.plane.body_quota.num_bytes == 0
-    assert not await _half_sent(gateway, KEY.text, 1)
+    assert not await _send_incomplete(gateway, KEY.text, 1)
 
 
-async def test_a_body_that_is_whole_is_not_on_its_way() -> None:
-    gateway, server = FakeGateway(engine=hanging()), FakeServer(http_scope(PATH, key=KEY.text))
+async def test_a_complete_body_does_not_count_as_incomplete() -> None:
+    gateway, server = (
+        FakeGateway(engine=hanging_engine()),
+        FakeServer(http_scope(PATH, key=KEY.text)),
+    )
     server.sends("http.request", body=BODY[:9], more_body=True)
     server.sends("http.request", body=BODY[9:])
     exchange = asyncio.create_task(run_openai(gateway, server))
@@ -157,7 +160,7 @@ async def test_a_body_that_is_whole_is_not_on_its_way() -> None:
     await exchange
 
 
-async def test_what_has_no_use_for_a_body_takes_none() -> None:
+async def test_an_endpoint_without_a_body_rejects_one() -> None:
     gateway, server = FakeGateway(), FakeServer(http_scope("/healthz"))
     server.sends("http.request", body=b"x", more_body=True)
 
@@ -167,7 +170,7 @@ async def test_what_has_no_use_for_a_body_takes_none() -> None:
     assert server.status == 413
 
 
-async def test_who_may_come_back_later_is_told_when() -> None:
+async def test_retry_after_is_sent_as_a_header() -> None:
     class BusyConsumer(HealthConsumer):
         def authorize(self) -> None:
             raise TooManyRequests("rate_limited", "Too many requests.", retry_after_s=1.2)
@@ -180,7 +183,7 @@ async def test_who_may_come_back_later_is_told_when() -> None:
     assert (server.status, server.headers["retry-after"]) == (429, "2")
 
 
-async def test_the_exchange_ends_with_the_answer() -> None:
+async def test_the_exchange_ends_after_the_response() -> None:
     gateway, server = FakeGateway(), FakeServer(http_scope(PATH, key=KEY.text))
     server.sends("http.request", body=BODY)
 
@@ -189,8 +192,8 @@ async def test_the_exchange_ends_with_the_answer() -> None:
     assert server.messages[-1]["body"].endswith(b"data: [DONE]\n\n")
 
 
-async def test_an_answer_that_nobody_takes_ends_the_exchange() -> None:
-    gateway = FakeGateway(engine=hanging())
+async def test_a_response_that_cannot_be_sent_ends_the_exchange() -> None:
+    gateway = FakeGateway(engine=hanging_engine())
     server = FakeServer(http_scope(PATH, key=KEY.text), breaks_at="http.response.body")
     server.sends("http.request", body=BODY)
 
@@ -199,8 +202,8 @@ async def test_an_answer_that_nobody_takes_ends_the_exchange() -> None:
     assert gateway.engine.num_open == 0
 
 
-async def test_a_client_that_leaves_ends_the_engine_and_is_recorded() -> None:
-    gateway = FakeGateway(engine=hanging())
+async def test_a_disconnecting_client_ends_the_engine_request_and_is_recorded() -> None:
+    gateway = FakeGateway(engine=hanging_engine())
     server = FakeServer(http_scope(PATH, key=KEY.text))
     server.sends("http.request", body=BODY)
     exchange = asyncio.create_task(run_openai(gateway, server))
@@ -213,8 +216,8 @@ async def test_a_client_that_leaves_ends_the_engine_and_is_recorded() -> None:
     assert [each.finish for each in gateway.journal.completions] == [FinishReason.CANCELLED]
 
 
-async def test_a_server_that_shuts_down_waits_for_the_record() -> None:
-    gateway = FakeGateway(engine=hanging())
+async def test_shutdown_waits_for_the_usage_record() -> None:
+    gateway = FakeGateway(engine=hanging_engine())
     server = FakeServer(http_scope(PATH, key=KEY.text))
     server.sends("http.request", body=BODY)
     exchange = asyncio.create_task(run_openai(gateway, server))
@@ -226,8 +229,8 @@ async def test_a_server_that_shuts_down_waits_for_the_record() -> None:
     assert len(gateway.journal.completions) == 1
 
 
-async def test_a_revoked_key_ends_a_stream_under_way() -> None:
-    gateway = FakeGateway(engine=hanging())
+async def test_a_revoked_key_ends_a_running_stream() -> None:
+    gateway = FakeGateway(engine=hanging_engine())
     server = FakeServer(http_scope(PATH, key=KEY.text))
     server.sends("http.request", body=BODY)
     exchange = asyncio.create_task(run_openai(gateway, server))
@@ -241,7 +244,7 @@ async def test_a_revoked_key_ends_a_stream_under_way() -> None:
     assert server.messages[-1]["body"].endswith(b"data: [DONE]\n\n")
 
 
-async def test_a_socket_that_takes_no_answer_leaves_nothing_behind() -> None:
+async def test_a_broken_websocket_leaves_no_key_watcher() -> None:
     gateway = FakeGateway()
     server = FakeServer(websocket_scope(KEY.text), breaks_at="websocket.send")
     app: Any = WebSocketConsumer.as_asgi(plane=gateway.plane, allowed_origins=frozenset())

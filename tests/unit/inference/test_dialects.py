@@ -1,4 +1,4 @@
-"""The responses of each protocol, byte for byte where its clients are strict."""
+"""The responses of each protocol, byte for byte where clients are strict."""
 
 import json
 import re
@@ -13,19 +13,19 @@ from tests.fakes.gateway import FakeGateway
 from tests.fakes.http_gateway import ask, drafted
 
 
-def scrubbed(server: FakeServer) -> str:
+def replace_id(server: FakeServer) -> str:
     """Return the body with its unpredictable request ID replaced."""
     text = server.body.decode()
     return re.sub(r"(cmpl-)[0-9a-f-]{36}", r"\1ID", text)
 
 
-async def test_a_whole_completion_has_all_of_openais_fields() -> None:
+async def test_a_complete_openai_response_has_all_fields() -> None:
     gateway = FakeGateway()
 
     server = await ask(gateway, "/v1/completions", {"model": "m", "prompt": "a", "suffix": "z"})
 
     created = gateway.clock.now_ms() // 1000
-    assert scrubbed(server) == (
+    assert replace_id(server) == (
         f'{{"id":"cmpl-ID","created":{created},"model":"m","choices":[{{"text":"bc",'
         '"finish_reason":"stop","index":0,"logprobs":null}],"object":"text_completion",'
         '"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7,'
@@ -34,7 +34,7 @@ async def test_a_whole_completion_has_all_of_openais_fields() -> None:
     assert server.headers["content-type"] == "application/json"
 
 
-async def test_a_stream_has_neither_comments_nor_events_without_choices() -> None:
+async def test_a_stream_has_no_comments_and_no_events_without_choices() -> None:
     server = await ask(FakeGateway(), "/beta/completions", {"prompt": "a", "stream": True})
 
     events = server.body.decode().split("\n\n")
@@ -46,13 +46,13 @@ async def test_a_stream_has_neither_comments_nor_events_without_choices() -> Non
 
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/completions", "/beta/completions"])
-async def test_one_choice_comes_however_many_are_asked_for(path: str) -> None:
+async def test_only_one_choice_is_returned(path: str) -> None:
     server = await ask(FakeGateway(), path, {"prompt": "a", "n": 3})
 
     assert len(json.loads(server.body)["choices"]) == 1
 
 
-async def test_markers_listed_as_stop_strings_are_left_to_the_tokens() -> None:
+async def test_markers_among_stop_strings_are_ignored() -> None:
     gateway = FakeGateway()
     stops = ["<|endoftext|>", "<fim_prefix>", "<PRE>", "<MID>", "</code>", "//", "a", "b", "c"]
 
@@ -62,7 +62,7 @@ async def test_markers_listed_as_stop_strings_are_left_to_the_tokens() -> None:
     assert request.stop == ("</code>", "//", "a", "b")
 
 
-async def test_mistrals_answer_carries_a_message() -> None:
+async def test_a_mistral_response_contains_a_message() -> None:
     server = await ask(FakeGateway(), "/v1/fim/completions", {"prompt": "a", "suffix": "z"})
 
     (choice,) = json.loads(server.body)["choices"]
@@ -73,7 +73,7 @@ async def test_mistrals_answer_carries_a_message() -> None:
     }
 
 
-async def test_mistrals_stream_carries_deltas_and_usage_at_its_end() -> None:
+async def test_a_mistral_stream_contains_deltas_and_usage_at_its_end() -> None:
     server = await ask(FakeGateway(), "/v1/fim/completions", {"prompt": "a", "stream": True})
 
     *events, done, _ = server.body.decode().split("\n\n")
@@ -83,7 +83,7 @@ async def test_mistrals_stream_carries_deltas_and_usage_at_its_end() -> None:
     assert [("usage" in event) for event in parsed] == [False, False, True]
 
 
-async def test_mistrals_prompt_without_suffix_is_still_a_prefix() -> None:
+async def test_a_mistral_prompt_without_a_suffix_is_a_prefix() -> None:
     gateway = FakeGateway()
 
     await ask(gateway, "/v1/fim/completions", {"prompt": "<|fim_middle|>"})
@@ -92,7 +92,7 @@ async def test_mistrals_prompt_without_suffix_is_still_a_prefix() -> None:
     assert len(request.token_ids) > 4  # a marker in the text is text
 
 
-async def test_infill_puts_the_lines_and_the_cursors_beginning_together() -> None:
+async def test_infill_joins_the_prefix_and_the_prompt() -> None:
     gateway = FakeGateway()
     body = {"input_prefix": "def f():\n", "prompt": "    r", "input_suffix": "\n", "n_cmpl": 3}
 
@@ -102,7 +102,7 @@ async def test_infill_puts_the_lines_and_the_cursors_beginning_together() -> Non
     assert json.loads(server.body)["content"] == "bc"
 
 
-async def test_infill_answers_the_fields_that_were_asked_for_flat_and_compact() -> None:
+async def test_infill_returns_the_requested_fields_flat() -> None:
     fields = ["content", "timings/prompt_n", "truncated", "tokens_cached", "no/such", "nothing"]
 
     server = await ask(
@@ -115,9 +115,7 @@ async def test_infill_answers_the_fields_that_were_asked_for_flat_and_compact() 
 
 
 @pytest.mark.parametrize(("older", "newer"), [(1, 2), ([1, 9], [2, 0]), (None, 1.5)])
-async def test_infill_gives_other_files_the_newest_nearest_to_the_cursor(
-    older: Any, newer: Any
-) -> None:
+async def test_infill_puts_newer_files_nearer_to_the_cursor(older: Any, newer: Any) -> None:
     gateway = FakeGateway()
     extra = [
         {"text": "newer", "time": newer, "filename": "b.py"},
@@ -130,7 +128,7 @@ async def test_infill_gives_other_files_the_newest_nearest_to_the_cursor(
     assert prompt.index("older") < prompt.index("newer") < prompt.index("<|fim_prefix|>")
 
 
-async def test_more_files_than_may_be_sent_are_no_error() -> None:
+async def test_too_many_extra_files_are_accepted() -> None:
     extra = [{"text": "x", "time": time, "filename": f"{time}.py"} for time in range(64)]
 
     server = await ask(FakeGateway(), "/infill", {"input_prefix": "x", "input_extra": extra})
@@ -146,20 +144,20 @@ async def test_more_files_than_may_be_sent_are_no_error() -> None:
         ("/api/generate", {"prompt": "a", "options": {"num_predict": 0}, "stream": False}),
     ],
 )
-async def test_a_warm_up_is_answered_by_nothing(path: str, body: dict[str, Any]) -> None:
+async def test_a_warm_up_gets_an_empty_response(path: str, body: dict[str, Any]) -> None:
     gateway = FakeGateway()
 
     server = await ask(gateway, path, body)
 
-    answer = json.loads(server.body)
+    response = json.loads(server.body)
     assert server.status == 200
-    assert answer.get("content", answer.get("response")) == ""
+    assert response.get("content", response.get("response")) == ""
     assert gateway.engine.requests == []
     assert gateway.plane.warmer.num_waiting == ("input_prefix" in body)
 
 
 @pytest.mark.parametrize("limit", [-1, -2, None])
-async def test_a_limit_below_zero_is_none(limit: int | None) -> None:
+async def test_a_negative_limit_means_the_default(limit: int | None) -> None:
     gateway = FakeGateway()
 
     await ask(gateway, "/infill", {"input_prefix": "a", "n_predict": limit})
@@ -168,7 +166,7 @@ async def test_a_limit_below_zero_is_none(limit: int | None) -> None:
     assert request.max_tokens == 128
 
 
-async def test_a_streamed_infill_ends_with_the_numbers() -> None:
+async def test_a_streamed_infill_ends_with_the_figures() -> None:
     gateway = FakeGateway(engine=FakeEngine(chunks_of("b", "c", stop=EngineStop.LENGTH)))
 
     server = await ask(gateway, "/infill", {"input_prefix": "a", "stream": True})
@@ -181,7 +179,7 @@ async def test_a_streamed_infill_ends_with_the_numbers() -> None:
     assert (parsed[-1]["stop_type"], parsed[-1]["tokens_predicted"]) == ("limit", 2)
 
 
-async def test_tabbys_segments_are_asked_at_openais_address() -> None:
+async def test_tabby_segments_are_accepted_at_the_openai_path() -> None:
     gateway = FakeGateway()
     segments = {
         "prefix": "p = ",
@@ -197,14 +195,14 @@ async def test_tabbys_segments_are_asked_at_openais_address() -> None:
         gateway, "/v1/completions", {"language": "klingon", "segments": segments, "user": None}
     )
 
-    assert scrubbed(server) == '{"id":"cmpl-ID","choices":[{"text":"bc","index":0}]}'
+    assert replace_id(server) == '{"id":"cmpl-ID","choices":[{"text":"bc","index":0}]}'
     prompt = drafted(gateway)
     assert "src/main.py" in prompt
     assert prompt.index("a.py") < prompt.index("declared")  # sorted by path
     assert [each.protocol for each in gateway.journal.completions] == ["tabby"]
 
 
-async def test_ollama_streams_lines_unless_told_otherwise() -> None:
+async def test_ollama_streams_lines_by_default() -> None:
     body = {"model": "m", "prompt": "a", "suffix": "z", "options": {"num_predict": 8}}
 
     server = await ask(FakeGateway(), "/api/generate", body)
@@ -226,14 +224,14 @@ async def test_ollama_streams_lines_unless_told_otherwise() -> None:
         ("/infill", {"error": {"code": 400, "type": "invalid_request_error"}}),
     ],
 )
-async def test_an_error_has_the_protocols_own_shape(path: str, shape: dict[str, Any]) -> None:
+async def test_an_error_has_the_shape_of_its_protocol(path: str, shape: dict[str, Any]) -> None:
     server = await ask(FakeGateway(), path, {"prompt": 7, "input_prefix": 7})
 
     assert server.status == 400
     assert _is_within(shape, json.loads(server.body))
 
 
-async def test_ollamas_error_is_a_sentence() -> None:
+async def test_an_ollama_error_is_a_sentence() -> None:
     server = await ask(FakeGateway(), "/api/generate", {"prompt": 7})
 
     assert json.loads(server.body) == {"error": "prompt is missing or malformed."}
@@ -261,7 +259,7 @@ async def test_ollamas_error_is_a_sentence() -> None:
         ("/api/generate", {"prompt": "a", "options": {"stop": 1}}, "options.stop"),
     ],
 )
-async def test_a_bad_field_is_named(path: str, body: dict[str, Any], field: str) -> None:
+async def test_an_invalid_field_is_named(path: str, body: dict[str, Any], field: str) -> None:
     gateway = FakeGateway()
 
     server = await ask(gateway, path, body)
@@ -270,7 +268,7 @@ async def test_a_bad_field_is_named(path: str, body: dict[str, Any], field: str)
     assert f"{field} " in server.body.decode()
 
 
-async def test_a_chats_whole_answer_is_a_message_of_the_assistants() -> None:
+async def test_a_complete_chat_response_is_an_assistant_message() -> None:
     gateway = FakeGateway()
     messages = [
         {"role": "developer", "content": "Be terse."},
@@ -279,14 +277,14 @@ async def test_a_chats_whole_answer_is_a_message_of_the_assistants() -> None:
 
     server = await ask(gateway, "/v1/chat/completions", {"model": "m", "messages": messages})
 
-    answer = json.loads(server.body)
-    assert answer["object"] == "chat.completion"
-    assert answer["choices"][0]["message"] == {"content": "bc", "role": "assistant"}
+    response = json.loads(server.body)
+    assert response["object"] == "chat.completion"
+    assert response["choices"][0]["message"] == {"content": "bc", "role": "assistant"}
     assert drafted(gateway) == "Be terse.\n\nHello\n\n"
     assert [record.tier for record in gateway.journal.completions] == ["quality"]
 
 
-async def test_a_chats_stream_tells_the_role_once() -> None:
+async def test_a_chat_stream_contains_the_role_once() -> None:
     body = {"messages": [{"role": "user", "content": "Hello"}], "stream": True}
 
     server = await ask(FakeGateway(), "/v1/chat/completions", body)
@@ -307,7 +305,7 @@ async def test_a_chats_stream_tells_the_role_once() -> None:
         [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}],
     ],
 )
-async def test_what_is_no_chat_of_texts_is_refused(messages: list[Any]) -> None:
+async def test_a_chat_without_text_messages_is_rejected(messages: list[Any]) -> None:
     server = await ask(FakeGateway(), "/v1/chat/completions", {"messages": messages})
 
     assert (server.status, server.code) == (400, "invalid_field")

@@ -15,18 +15,18 @@ from tests.fakes.redis import FakeRedis
 ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
 
 
-class _AwayRedis(FakeRedis):
+class _UnreachableRedis(FakeRedis):
     async def get(self, key: str) -> bytes | None:
         raise RedisGone("planted")
 
 
-def _parts(redis: FakeRedis | None = None) -> tuple[FakeRedis, ReplicaStates, DrainFeed]:
+def _create_feed(redis: FakeRedis | None = None) -> tuple[FakeRedis, ReplicaStates, DrainFeed]:
     redis, replicas = redis or FakeRedis(), ReplicaStates(FakeClock())
     return redis, replicas, DrainFeed(cast(Redis, redis), replicas)
 
 
-async def test_what_is_drained_is_taken_in_and_given_back() -> None:
-    redis, replicas, feed = _parts()
+async def test_draining_starts_and_ends_with_the_feed() -> None:
+    redis, replicas, feed = _create_feed()
 
     redis.drain("one:1")
     await feed.sync()
@@ -38,8 +38,8 @@ async def test_what_is_drained_is_taken_in_and_given_back() -> None:
     assert not replicas.is_drained(ONE)
 
 
-async def test_a_gateway_that_starts_knows_before_it_asks_anybody() -> None:
-    redis, replicas, feed = _parts()
+async def test_draining_is_known_before_the_first_request() -> None:
+    redis, replicas, feed = _create_feed()
     redis.drain("two:1")
 
     await feed.start()
@@ -47,8 +47,8 @@ async def test_a_gateway_that_starts_knows_before_it_asks_anybody() -> None:
     assert replicas.is_drained(TWO)
 
 
-async def test_a_redis_that_lost_its_memory_returns_nothing() -> None:
-    redis, replicas, feed = _parts()
+async def test_lost_redis_data_ends_no_draining() -> None:
+    redis, replicas, feed = _create_feed()
     redis.drain("one:1")
     await feed.sync()
 
@@ -58,8 +58,8 @@ async def test_a_redis_that_lost_its_memory_returns_nothing() -> None:
     assert replicas.is_drained(ONE)
 
 
-async def test_a_redis_that_lost_its_memory_counts_anew() -> None:
-    redis, replicas, feed = _parts()
+async def test_versions_start_again_after_redis_lost_its_data() -> None:
+    redis, replicas, feed = _create_feed()
     redis.drain("one:1")
     await feed.sync()
     redis.lose_everything()
@@ -71,8 +71,8 @@ async def test_a_redis_that_lost_its_memory_counts_anew() -> None:
     assert replicas.is_drained(TWO)
 
 
-async def test_a_redis_that_is_away_lets_a_gateway_start() -> None:
-    _, replicas, feed = _parts(_AwayRedis())
+async def test_a_gateway_starts_without_redis() -> None:
+    _, replicas, feed = _create_feed(_UnreachableRedis())
 
     await feed.start()
 

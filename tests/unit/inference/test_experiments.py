@@ -24,7 +24,7 @@ def _read(folder: Path, text: str) -> ExperimentSet:
     return read_experiments(path)
 
 
-def test_users_are_spread_by_weight_and_stay(tmp_path: Path) -> None:
+def test_users_are_assigned_by_weight_and_permanently(tmp_path: Path) -> None:
     experiments = _read(tmp_path, HALVES)
     users = [make_principal(user_id=UserId(f"user-{n}")) for n in range(400)]
 
@@ -37,7 +37,7 @@ def test_users_are_spread_by_weight_and_stay(tmp_path: Path) -> None:
     assert 60 < counts["suffix/control"] < 140
 
 
-def test_equal_users_of_two_tenants_are_assigned_apart(tmp_path: Path) -> None:
+def test_users_of_two_tenants_are_assigned_independently(tmp_path: Path) -> None:
     experiments = _read(tmp_path, HALVES)
 
     ours, theirs = (
@@ -51,13 +51,13 @@ def test_equal_users_of_two_tenants_are_assigned_apart(tmp_path: Path) -> None:
     assert ours != theirs
 
 
-def test_a_tenant_that_takes_no_part_has_no_variant(tmp_path: Path) -> None:
+def test_a_tenant_without_experiments_has_no_variant(tmp_path: Path) -> None:
     policy = make_policy(has_experiments=False)
 
     assert _read(tmp_path, HALVES).assign(make_principal(policy=policy)) is NO_VARIANT
 
 
-def test_an_experiment_for_one_tenant_leaves_the_neighbour_alone(tmp_path: Path) -> None:
+def test_an_experiment_for_one_tenant_does_not_affect_another(tmp_path: Path) -> None:
     experiments = _read(tmp_path, HALVES + 'tenants = ["acme"]\n')
 
     assert experiments.assign(make_principal()).name
@@ -86,8 +86,8 @@ def test_service_keys_are_assigned_by_key(tmp_path: Path) -> None:
         (HALVES + HALVES, "two experiments"),
     ],
 )
-def test_a_bad_file_is_refused_by_name(tmp_path: Path, text: str, part: str) -> None:
-    with pytest.raises(BadSetting, match="CARET_EXPERIMENTS_FILE") as refused:
+def test_an_invalid_file_is_rejected_by_name(tmp_path: Path, text: str, part: str) -> None:
+    with pytest.raises(BadSetting, match="CARET_EXPERIMENTS_FILE") as rejected:
         _read(tmp_path, text)
 
-    assert part in str(refused.value)
+    assert part in str(rejected.value)

@@ -26,7 +26,7 @@ from tests.fakes.tenants import GLOBEX, make_policy, make_principal
 
 async def _filtered(
     engine: FakeEngine,
-    account: RequestTrace,
+    trace: RequestTrace,
     *,
     is_single_line: bool = False,
     public_code: PublicCode | None = None,
@@ -37,13 +37,13 @@ async def _filtered(
     admitted = make_admitted(**fields)
     async with (
         engine.complete(make_engine_request()) as chunks,
-        filter(chunks, admitted, prompt, account, public_code=public_code) as texts,
+        filter(chunks, admitted, prompt, trace, public_code=public_code) as texts,
     ):
         return [text async for text in texts]
 
 
-def _ending(account: RequestTrace) -> tuple[FinishReason | None, str]:
-    return account.finish_reason, account.filter_reason
+def _ending(trace: RequestTrace) -> tuple[FinishReason | None, str]:
+    return trace.finish_reason, trace.filter_reason
 
 
 @pytest.mark.parametrize(
@@ -51,74 +51,74 @@ def _ending(account: RequestTrace) -> tuple[FinishReason | None, str]:
     [(EngineStop.STOP, FinishReason.STOP), (EngineStop.LENGTH, FinishReason.LENGTH)],
 )
 @pytest.mark.parametrize("is_raw", [False, True])
-async def test_the_engines_end_is_the_completions(
+async def test_the_engines_stop_decides_the_finish_reason(
     stop: EngineStop, finish: FinishReason, is_raw: bool
 ) -> None:
-    account = make_account()
+    trace = make_account()
 
-    texts = await _filtered(FakeEngine(chunks_of("b", "c", stop=stop)), account, is_raw=is_raw)
+    texts = await _filtered(FakeEngine(chunks_of("b", "c", stop=stop)), trace, is_raw=is_raw)
 
-    assert ("".join(texts), account.finish_reason) == ("bc", finish)
-
-
-async def test_of_a_word_that_was_withheld_only_the_rest_is_shown() -> None:
-    engine, account = FakeEngine(chunks_of("re", "ad(path)")), make_account()
-
-    texts = await _filtered(engine, account, prefix="self.re", healed="re")
-
-    assert ("".join(texts), account.finish_reason) == ("ad(path)", FinishReason.STOP)
+    assert ("".join(texts), trace.finish_reason) == ("bc", finish)
 
 
-async def test_another_word_than_the_one_begun_is_withheld_and_leaves_the_engine() -> None:
-    engine, account = FakeEngine(chunks_of("wr", "ite", "(path)"), hangs=True), make_account()
+async def test_a_healed_prefix_is_not_shown_again() -> None:
+    engine, trace = FakeEngine(chunks_of("re", "ad(path)")), make_account()
 
-    texts = await _filtered(engine, account, prefix="self.re", healed="re")
+    texts = await _filtered(engine, trace, prefix="self.re", healed="re")
 
-    assert (texts, account.finish_reason) == ([], FinishReason.FILTERED)
-    assert account.filter_reason == FilterReason.HEALING_MISMATCH
+    assert ("".join(texts), trace.finish_reason) == ("ad(path)", FinishReason.STOP)
 
 
-async def test_no_text_is_ever_empty() -> None:
+async def test_a_healing_mismatch_is_withheld_and_ends_the_engine_request() -> None:
+    engine, trace = FakeEngine(chunks_of("wr", "ite", "(path)"), hangs=True), make_account()
+
+    texts = await _filtered(engine, trace, prefix="self.re", healed="re")
+
+    assert (texts, trace.finish_reason) == ([], FinishReason.FILTERED)
+    assert trace.filter_reason == FilterReason.HEALING_MISMATCH
+
+
+async def test_no_chunk_is_empty() -> None:
     texts = await _filtered(FakeEngine(chunks_of("", "b", "", "  ", "c")), make_account())
 
     assert all(texts)
 
 
-async def test_a_cut_ends_with_stop_and_leaves_the_engine() -> None:
-    engine, account = FakeEngine(chunks_of("b\n", "c = d", "e", "f"), hangs=True), make_account()
+async def test_truncation_ends_with_stop_and_ends_the_engine_request() -> None:
+    engine, trace = FakeEngine(chunks_of("b\n", "c = d", "e", "f"), hangs=True), make_account()
 
-    texts = await _filtered(engine, account, is_single_line=True)
+    texts = await _filtered(engine, trace, is_single_line=True)
 
-    assert ("".join(texts), account.finish_reason) == ("b", FinishReason.STOP)
+    assert ("".join(texts), trace.finish_reason) == ("b", FinishReason.STOP)
     assert (engine.num_open, engine.num_said) == (0, 1)
 
 
-async def test_an_engine_that_has_stopped_is_heard_to_its_end() -> None:
-    told = EngineChunk(text="", generated_tokens=1, stop=EngineStop.STOP, cached_tokens=16)
-    engine = FakeEngine([*chunks_of("b\n"), told])
+async def test_a_stopped_engine_is_read_to_its_end() -> None:
+    last = EngineChunk(text="", generated_tokens=1, stop=EngineStop.STOP, cached_tokens=16)
+    engine = FakeEngine([*chunks_of("b\n"), last])
 
     await _filtered(engine, make_account(), is_single_line=True)
 
     assert engine.num_said == 2
 
 
-async def test_text_of_which_nothing_is_shown_is_filtered() -> None:
-    account = make_account()
+async def test_completely_withheld_text_is_filtered() -> None:
+    trace = make_account()
 
-    texts = await _filtered(FakeEngine(chunks_of("  ", "\n")), account, is_single_line=True)
+    texts = await _filtered(FakeEngine(chunks_of("  ", "\n")), trace, is_single_line=True)
 
-    assert (texts, account.finish_reason) == ([], FinishReason.FILTERED)
-
-
-async def test_an_engine_that_writes_nothing_has_stopped() -> None:
-    account = make_account()
-
-    texts = await _filtered(FakeEngine(chunks_of("")), account)
-
-    assert (texts, account.finish_reason) == ([], FinishReason.STOP)
+    assert (texts, trace.finish_reason) == ([], FinishReason.FILTERED)
 
 
-async def test_a_raw_prompts_text_passes_as_it_is() -> None:
+async def test_an_engine_without_text_has_stopped() -> None:
+    trace = make_account()
+
+    texts = await _filtered(FakeEngine(chunks_of("")), trace)
+
+    assert (texts, trace.finish_reason) == ([], FinishReason.STOP)
+
+
+async def test_the_text_for_a_raw_prompt_is_unchanged() -> None:
     written = ("  ", "\n\n", "a\na\na\n", "a ")
 
     texts = await _filtered(FakeEngine(chunks_of(*written)), make_account(), is_raw=True)
@@ -126,7 +126,7 @@ async def test_a_raw_prompts_text_passes_as_it_is() -> None:
     assert texts == list(written)
 
 
-async def test_what_was_held_back_is_shown_at_the_end() -> None:
+async def test_held_back_text_is_shown_at_the_end() -> None:
     engine = FakeEngine(chunks_of("g(", "a)"))
 
     texts = await _filtered(engine, make_account(), prefix="f(", suffix=")\n", mode=Mode.FIM)
@@ -134,23 +134,23 @@ async def test_what_was_held_back_is_shown_at_the_end() -> None:
     assert "".join(texts) == "g(a)"
 
 
-async def test_an_engines_failure_goes_on() -> None:
-    account = make_account()
+async def test_an_engine_error_is_raised() -> None:
+    trace = make_account()
 
     with pytest.raises(OSError, match="planted"):
-        await _filtered(FakeEngine(chunks_of("b", stop=None), error=OSError("planted")), account)
+        await _filtered(FakeEngine(chunks_of("b", stop=None), error=OSError("planted")), trace)
 
-    assert account.finish_reason is None
+    assert trace.finish_reason is None
 
 
-class _Watched:
+class _EndlessEngine:
     """Yields chunks without end, and records whether it was closed."""
 
     def __init__(self, chunks: Sequence[EngineChunk]) -> None:
         self.chunks = chunks
         self.is_closed = False
 
-    async def say(self) -> AsyncIterator[EngineChunk]:
+    async def stream(self) -> AsyncIterator[EngineChunk]:
         try:
             while True:
                 for chunk in self.chunks:
@@ -161,17 +161,19 @@ class _Watched:
 
 
 @pytest.mark.parametrize("is_raw", [True, False])
-async def test_a_client_that_leaves_closes_the_filter(is_raw: bool) -> None:
-    account = make_account()
-    watched = _Watched(chunks_of("b", stop=None))
+async def test_a_disconnecting_client_closes_the_filter(is_raw: bool) -> None:
+    trace = make_account()
+    endless = _EndlessEngine(chunks_of("b", stop=None))
 
-    async with filter(watched.say(), make_admitted(is_raw=is_raw), make_prompt(), account) as texts:
+    async with filter(
+        endless.stream(), make_admitted(is_raw=is_raw), make_prompt(), trace
+    ) as texts:
         async for _ in texts:
             break
 
     with pytest.raises(StopAsyncIteration):
         await anext(texts)
-    assert account.finish_reason is None
+    assert trace.finish_reason is None
 
 
 @pytest.mark.parametrize(
@@ -193,53 +195,53 @@ async def test_a_client_that_leaves_closes_the_filter(is_raw: bool) -> None:
         ({"prefix": ""}, ["b\n", "password = 'hunter2-and-more'\n", "c"], FilterReason.SECRET),
     ],
 )
-async def test_the_reason_of_a_cut_is_in_the_account(
+async def test_the_filter_reason_is_recorded(
     fields: dict[str, Any], written: list[str], reason: str
 ) -> None:
-    account = make_account()
+    trace = make_account()
 
-    await _filtered(FakeEngine(chunks_of(*written)), account, **fields)
+    await _filtered(FakeEngine(chunks_of(*written)), trace, **fields)
 
-    assert account.filter_reason == reason
-
-
-async def test_a_line_that_breaks_the_file_is_withheld() -> None:
-    account = make_account()
-
-    await _filtered(FakeEngine(chunks_of("f(b", "))")), account)
-
-    assert _ending(account) == (FinishReason.FILTERED, FilterReason.SYNTAX)
+    assert trace.filter_reason == reason
 
 
-async def test_a_variant_may_do_without_the_parser() -> None:
-    account, variant = make_account(), Variant(name="a/b", filter="plain")
+async def test_a_line_that_breaks_the_syntax_is_withheld() -> None:
+    trace = make_account()
 
-    texts = await _filtered(FakeEngine(chunks_of("f(b", "))")), account, variant=variant)
+    await _filtered(FakeEngine(chunks_of("f(b", "))")), trace)
 
-    assert ("".join(texts), account.finish_reason) == ("f(b))", FinishReason.STOP)
+    assert _ending(trace) == (FinishReason.FILTERED, FilterReason.SYNTAX)
+
+
+async def test_a_variant_may_disable_the_parser() -> None:
+    trace, variant = make_account(), Variant(name="a/b", filter="plain")
+
+    texts = await _filtered(FakeEngine(chunks_of("f(b", "))")), trace, variant=variant)
+
+    assert ("".join(texts), trace.finish_reason) == ("f(b))", FinishReason.STOP)
 
 
 async def test_a_language_without_a_grammar_is_not_parsed() -> None:
-    account = make_account()
+    trace = make_account()
 
-    await _filtered(FakeEngine(chunks_of("f(b))")), account, language="kotlin")
+    await _filtered(FakeEngine(chunks_of("f(b))")), trace, language="kotlin")
 
-    assert account.finish_reason is FinishReason.STOP
+    assert trace.finish_reason is FinishReason.STOP
 
 
-async def test_a_tenant_may_have_credentials_written() -> None:
-    account, line = make_account(), "a\npassword = 'hunter2-and-more'"
+async def test_a_tenant_may_disable_the_secret_filter() -> None:
+    trace, line = make_account(), "a\npassword = 'hunter2-and-more'"
     policy = make_policy(has_secret_filter=False)
 
     texts = await _filtered(
-        FakeEngine(chunks_of(line)), account, principal=make_principal(policy=policy), prefix=""
+        FakeEngine(chunks_of(line)), trace, principal=make_principal(policy=policy), prefix=""
     )
 
     assert "".join(texts) == line
 
 
 @pytest.mark.parametrize("is_raw", [False, True])
-async def test_a_credential_far_before_the_cursor_is_not_the_completions(is_raw: bool) -> None:
+async def test_a_secret_far_before_the_cursor_is_ignored(is_raw: bool) -> None:
     before = "run(key='ghp_" + "a1B2" * 9 + "', " + "x=1, " * 60
     engine = FakeEngine(chunks_of("y=2"))
 
@@ -248,15 +250,15 @@ async def test_a_credential_far_before_the_cursor_is_not_the_completions(is_raw:
     assert texts == ["y=2"]
 
 
-async def test_a_long_line_is_no_secret() -> None:
-    account, written = make_account(), "1, " * 1_000 + "1]"
+async def test_a_long_line_is_not_a_secret() -> None:
+    trace, written = make_account(), "1, " * 1_000 + "1]"
 
-    texts = await _filtered(FakeEngine(chunks_of(written)), account, prefix="x = [", mode=Mode.FIM)
+    texts = await _filtered(FakeEngine(chunks_of(written)), trace, prefix="x = [", mode=Mode.FIM)
 
-    assert ("".join(texts), account.finish_reason) == (written, FinishReason.STOP)
+    assert ("".join(texts), trace.finish_reason) == (written, FinishReason.STOP)
 
 
-async def test_the_cut_of_a_broken_end_leaves_the_engine() -> None:
+async def test_truncating_a_broken_end_ends_the_engine_request() -> None:
     broken = [f"    {number} = ]\n" for number in range(100)]
     engine = FakeEngine(chunks_of("if b:\n", *broken), hangs=True)
 
@@ -266,7 +268,7 @@ async def test_the_cut_of_a_broken_end_leaves_the_engine() -> None:
     assert engine.num_said < 20
 
 
-async def test_a_chat_passes_as_it_is() -> None:
+async def test_a_chat_is_unchanged() -> None:
     messages = (ChatMessage("user", "Why?"),)
 
     texts = await _filtered(
@@ -285,47 +287,47 @@ _AWS = "AKIA" + "Z7QK3M5X9W2P4R8T"
 
 
 @pytest.mark.parametrize("fields", _VERBATIM)
-async def test_a_credential_is_withheld_from_raw_prompts_and_chats(fields: dict[str, Any]) -> None:
+async def test_a_secret_is_withheld_from_raw_prompts_and_chats(fields: dict[str, Any]) -> None:
     engine = FakeEngine(chunks_of("key = '", _AWS[:9], _AWS[9:], "'\n", "more"), hangs=True)
-    account = make_account()
+    trace = make_account()
 
-    texts = await _filtered(engine, account, **fields)
+    texts = await _filtered(engine, trace, **fields)
 
     assert _AWS not in "".join(texts)
-    assert _ending(account) == (FinishReason.FILTERED, FilterReason.SECRET)
+    assert _ending(trace) == (FinishReason.FILTERED, FilterReason.SECRET)
     assert engine.num_open == 0
 
 
 @pytest.mark.parametrize("fields", _VERBATIM)
-async def test_a_credential_on_a_later_line_ends_raw_prompts_and_chats(
+async def test_a_secret_on_a_later_line_ends_raw_prompts_and_chats(
     fields: dict[str, Any],
 ) -> None:
-    account, written = make_account(), ("a\n", " \n", "key = '", _AWS, "'\nmore\n")
+    trace, written = make_account(), ("a\n", " \n", "key = '", _AWS, "'\nmore\n")
 
-    texts = await _filtered(FakeEngine(chunks_of(*written)), account, **fields)
+    texts = await _filtered(FakeEngine(chunks_of(*written)), trace, **fields)
 
     assert "".join(texts).startswith("a\n \n")
     assert _AWS not in "".join(texts)
-    assert _ending(account) == (FinishReason.FILTERED, FilterReason.SECRET)
+    assert _ending(trace) == (FinishReason.FILTERED, FilterReason.SECRET)
 
 
 @pytest.mark.parametrize("fields", _VERBATIM)
 async def test_public_code_is_withheld_from_raw_prompts_and_chats(fields: dict[str, Any]) -> None:
-    engine, account = FakeEngine(chunks_of(*_LONG), hangs=True), make_account()
+    engine, trace = FakeEngine(chunks_of(*_LONG), hangs=True), make_account()
     principal = make_principal(policy=make_policy(has_public_code_filter=True))
 
-    await _filtered(engine, account, principal=principal, public_code=_AllPublic(), **fields)
+    await _filtered(engine, trace, principal=principal, public_code=_AllPublic(), **fields)
 
-    assert _ending(account) == (FinishReason.FILTERED, FilterReason.PUBLIC_CODE)
+    assert _ending(trace) == (FinishReason.FILTERED, FilterReason.PUBLIC_CODE)
     assert (engine.num_open, engine.num_said < 200) == (0, True)
 
 
 @pytest.mark.parametrize("fields", _VERBATIM)
-@pytest.mark.parametrize("withholds", [True, False])
-async def test_what_nothing_is_withheld_of_passes_byte_for_byte(
-    fields: dict[str, Any], withholds: bool
+@pytest.mark.parametrize("has_filters", [True, False])
+async def test_harmless_raw_prompts_and_chats_are_unchanged(
+    fields: dict[str, Any], has_filters: bool
 ) -> None:
-    policy = make_policy(has_secret_filter=withholds, has_public_code_filter=withholds)
+    policy = make_policy(has_secret_filter=has_filters, has_public_code_filter=has_filters)
     written = (
         "\n\n",
         "  a = some_function_name",
@@ -335,21 +337,21 @@ async def test_what_nothing_is_withheld_of_passes_byte_for_byte(
         "b }}) ",
         "\n \n",
     )
-    account = make_account()
+    trace = make_account()
 
     texts = await _filtered(
-        FakeEngine(chunks_of(*written)), account, principal=make_principal(policy=policy), **fields
+        FakeEngine(chunks_of(*written)), trace, principal=make_principal(policy=policy), **fields
     )
 
-    assert ("".join(texts), account.finish_reason) == ("".join(written), FinishReason.STOP)
+    assert ("".join(texts), trace.finish_reason) == ("".join(written), FinishReason.STOP)
 
 
 @pytest.mark.parametrize("name", [None, *FILTERS])
-def test_a_known_filter_may_be_tried(name: str | None) -> None:
+def test_known_filters_are_accepted(name: str | None) -> None:
     check_filters([Variant(name="a/b", filter=name)])
 
 
-def test_an_unknown_filter_is_refused_at_start() -> None:
+def test_an_unknown_filter_is_rejected_at_the_start() -> None:
     with pytest.raises(BadSetting, match="a/b: the filter is 'sintax'"):
         check_filters([Variant(name="a/b", filter="sintax")])
 
@@ -362,29 +364,29 @@ class _AllPublic:
 _LONG = "".join(f"call_{number}(argument_{number})\n" for number in range(20))
 
 
-async def test_public_code_is_withheld_and_leaves_the_engine() -> None:
-    engine, account = FakeEngine(chunks_of(*_LONG), hangs=True), make_account()
+async def test_public_code_is_withheld_and_ends_the_engine_request() -> None:
+    engine, trace = FakeEngine(chunks_of(*_LONG), hangs=True), make_account()
     principal = make_principal(policy=make_policy(has_public_code_filter=True))
 
     await _filtered(
-        engine, account, principal=principal, prefix="", mode=Mode.BLOCK, public_code=_AllPublic()
+        engine, trace, principal=principal, prefix="", mode=Mode.BLOCK, public_code=_AllPublic()
     )
 
-    assert _ending(account) == (FinishReason.FILTERED, FilterReason.PUBLIC_CODE)
+    assert _ending(trace) == (FinishReason.FILTERED, FilterReason.PUBLIC_CODE)
     assert (engine.num_open, engine.num_said < 200) == (0, True)
 
 
-async def test_a_tenant_that_has_not_asked_for_it_is_not_compared() -> None:
-    account = make_account()
+async def test_public_code_is_not_checked_without_the_policy() -> None:
+    trace = make_account()
 
     await _filtered(
-        FakeEngine(chunks_of(_LONG)), account, prefix="", mode=Mode.BLOCK, public_code=_AllPublic()
+        FakeEngine(chunks_of(_LONG)), trace, prefix="", mode=Mode.BLOCK, public_code=_AllPublic()
     )
 
-    assert account.finish_reason is FinishReason.STOP
+    assert trace.finish_reason is FinishReason.STOP
 
 
-async def test_a_tenant_that_asks_for_it_in_vain_is_logged() -> None:
+async def test_a_missing_public_code_index_is_logged_once() -> None:
     principal = make_principal(tenant_id=GLOBEX, policy=make_policy(has_public_code_filter=True))
 
     with capture_logs() as logs:

@@ -1,4 +1,4 @@
-"""Model families: their recognition, and their order of parts."""
+"""Model families: their detection, and their order of parts."""
 
 import pytest
 from tokenizers import AddedToken
@@ -94,17 +94,17 @@ def _family(name: str) -> ModelFamily:
     return detect_family(_tokens(*VOCABULARIES[name]).get_token_id, model="m")
 
 
-def test_every_family_has_its_case_here() -> None:
+def test_this_file_covers_every_family() -> None:
     assert set(VOCABULARIES) == set(NATIVE) == set(STABLE) == {family.name for family in FAMILIES}
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
-def test_a_family_is_recognised_by_its_markers(name: str) -> None:
+def test_a_family_is_detected_by_its_markers(name: str) -> None:
     assert _family(name).name == name
 
 
 @pytest.mark.parametrize("vocabulary", [(), ("<s>", "</s>"), QWEN[:2]])
-def test_a_tokenizer_without_markers_is_refused_by_the_models_name(
+def test_a_tokenizer_without_markers_is_rejected_with_the_models_name(
     vocabulary: tuple[str, ...],
 ) -> None:
     with pytest.raises(BadSetting, match="my-chat-model"):
@@ -112,7 +112,7 @@ def test_a_tokenizer_without_markers_is_refused_by_the_models_name(
 
 
 @pytest.mark.parametrize("name", NATIVE)
-def test_a_prompt_stands_in_the_familys_order(name: str) -> None:
+def test_a_prompt_has_the_order_of_its_family(name: str) -> None:
     tokens = _tokens(*VOCABULARIES[name])
     family = _family(name)
     expected = [tokens.get_token_id(each) for each in NATIVE[name].split()]
@@ -122,7 +122,7 @@ def test_a_prompt_stands_in_the_familys_order(name: str) -> None:
 
 
 @pytest.mark.parametrize("order", list(FimOrder))
-def test_other_files_stand_between_the_beginning_and_the_first_marker(order: FimOrder) -> None:
+def test_other_files_come_between_the_start_and_the_first_marker(order: FimOrder) -> None:
     tokens = _tokens(*CODELLAMA)
     markers = resolve_markers(_family("codellama"), tokens)
     parts = PromptParts(
@@ -136,7 +136,7 @@ def test_other_files_stand_between_the_beginning_and_the_first_marker(order: Fim
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
-def test_every_marker_of_the_family_ends_a_completion(name: str) -> None:
+def test_every_marker_of_a_family_ends_a_completion(name: str) -> None:
     tokens, family = _tokens(*VOCABULARIES[name]), _family(name)
     stops = stop_token_ids(family, tokens)
 
@@ -145,7 +145,7 @@ def test_every_marker_of_the_family_ends_a_completion(name: str) -> None:
     assert set(stops) == known | ({tokens.get_token_id(family.repository or "")} - {None})
 
 
-def test_an_end_that_the_tokenizer_lacks_is_left_out() -> None:
+def test_an_end_marker_missing_from_the_tokenizer_is_left_out() -> None:
     tokens = _tokens("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
 
     stops = stop_token_ids(detect_family(tokens.get_token_id, model="m"), tokens)
@@ -164,7 +164,7 @@ def test_the_stable_layout_has_the_suffix_first_and_the_prefix_last(name: str) -
     assert lay_out(order, resolve_markers(family, tokens), parts) == expected
 
 
-def test_efim_goes_on_behind_the_last_marker() -> None:
+def test_efim_puts_the_typed_text_after_the_last_marker() -> None:
     tokens, family = _tokens(*QWEN), _family("qwen")
     parts = PromptParts([], tokens.encode("S"), tokens.encode("P"), tokens.encode("F"))
 
@@ -177,7 +177,7 @@ def test_efim_goes_on_behind_the_last_marker() -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_family_without_a_middle_marker_has_one_order_only(layout: str) -> None:
+def test_a_family_without_a_middle_marker_has_only_one_order(layout: str) -> None:
     assert resolve_order(LAYOUTS[layout], _family("codestral")) is FimOrder.SPM
 
 
@@ -185,7 +185,7 @@ def test_a_family_without_a_middle_marker_has_one_order_only(layout: str) -> Non
     ("name", "ends"),
     [("qwen", True), ("codellama", True), ("codestral", True), ("seed-coder", False)],
 )
-def test_it_is_known_whether_the_model_writes_right_behind_the_prefix(
+def test_families_know_if_the_model_continues_directly_after_the_prefix(
     name: str, ends: bool
 ) -> None:
     family = _family(name)
@@ -194,11 +194,11 @@ def test_it_is_known_whether_the_model_writes_right_behind_the_prefix(
 
 
 @pytest.mark.parametrize("family", FAMILIES_BY_NAME, ids=lambda family: family.name)
-def test_a_family_that_no_marker_tells_is_found_by_its_name(family: ModelFamily) -> None:
+def test_a_family_without_distinct_markers_is_found_by_name(family: ModelFamily) -> None:
     assert get_family(family.name) is family
 
 
-def test_a_family_or_layout_that_is_none_is_refused_with_those_that_are() -> None:
+def test_an_unknown_family_or_layout_is_rejected_with_the_known_ones() -> None:
     with pytest.raises(BadSetting, match="mellum"):
         get_family("melon")
     with pytest.raises(BadSetting, match="psm-sliding"):

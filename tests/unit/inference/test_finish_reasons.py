@@ -1,4 +1,4 @@
-"""Every protocol reports how a completion ended, above all an empty one."""
+"""Every protocol reports the finish reason of a completion, above all of an empty one."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ from tests.fakes.requests import make_account
 
 _DOCUMENT: Final = Path(__file__).parents[3] / "platform" / "docs" / "clients.md"
 _ENDED: Final = sorted(set(FinishReason) - {FinishReason.ERROR})  # errors have a separate response
-_OTHERWISE: Final = sorted({*_ENDED} - {FinishReason.STOP, FinishReason.LENGTH})
+_WITHOUT_TEXT: Final = sorted({*_ENDED} - {FinishReason.STOP, FinishReason.LENGTH})
 _MESSAGES: Final = [{"role": "user", "content": "a"}]
 _BODIES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "openai": ("/v1/completions", {"prompt": "a"}),
@@ -43,12 +43,12 @@ _VALUES: Final = {
 }
 
 
-async def _dropped(protocol: str, finish: FinishReason, *, is_streamed: bool) -> FakeServer:
+async def _respond_dropped(protocol: str, finish: FinishReason, *, is_streamed: bool) -> FakeServer:
     gateway = FakeGateway(engine=FakeEngine(error_at_start=CompletionDropped(finish)))
-    return await _ask(gateway, protocol, is_streamed=is_streamed)
+    return await _respond(gateway, protocol, is_streamed=is_streamed)
 
 
-async def _ask(gateway: FakeGateway, protocol: str, *, is_streamed: bool) -> FakeServer:
+async def _respond(gateway: FakeGateway, protocol: str, *, is_streamed: bool) -> FakeServer:
     path, body = _BODIES[protocol]
     return await ask(gateway, path, {**body, "stream": is_streamed})
 
@@ -64,33 +64,33 @@ def _value(event: Any) -> str:
     return str(event.get("stop_type", event.get("done_reason")))
 
 
-@pytest.mark.parametrize("finish", _OTHERWISE)
+@pytest.mark.parametrize("finish", _WITHOUT_TEXT)
 @pytest.mark.parametrize("protocol", _BODIES)
-async def test_an_empty_answer_tells_its_finish_reason_in_a_header(
+async def test_an_empty_response_has_its_finish_reason_in_a_header(
     protocol: str, finish: FinishReason
 ) -> None:
-    server = await _dropped(protocol, finish, is_streamed=False)
+    server = await _respond_dropped(protocol, finish, is_streamed=False)
 
     assert (server.status, server.headers["x-caret-finish"]) == (200, finish.value)
 
 
-@pytest.mark.parametrize("finish", _OTHERWISE)
+@pytest.mark.parametrize("finish", _WITHOUT_TEXT)
 @pytest.mark.parametrize("protocol", _STREAMED)
-async def test_an_empty_stream_tells_its_finish_reason_in_a_header(
+async def test_an_empty_stream_has_its_finish_reason_in_a_header(
     protocol: str, finish: FinishReason
 ) -> None:
-    server = await _dropped(protocol, finish, is_streamed=True)
+    server = await _respond_dropped(protocol, finish, is_streamed=True)
 
     assert (server.status, server.headers["x-caret-finish"]) == (200, finish.value)
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])
-@pytest.mark.parametrize("finish", _OTHERWISE)
+@pytest.mark.parametrize("finish", _WITHOUT_TEXT)
 @pytest.mark.parametrize("protocol", _STREAMED)
-async def test_an_empty_answer_does_not_look_like_the_models(
+async def test_an_empty_response_is_distinguishable_from_an_empty_completion(
     protocol: str, finish: FinishReason, is_streamed: bool
 ) -> None:
-    event = _last_event(await _dropped(protocol, finish, is_streamed=is_streamed))
+    event = _last_event(await _respond_dropped(protocol, finish, is_streamed=is_streamed))
 
     assert _value(event) == _VALUES.get(protocol, finish.value)
     assert event.get("caret_finish", event.get("done_reason")) == finish.value
@@ -98,10 +98,10 @@ async def test_an_empty_answer_does_not_look_like_the_models(
 
 @pytest.mark.parametrize("is_streamed", [False, True])
 @pytest.mark.parametrize("protocol", _STREAMED)
-async def test_the_models_own_answer_says_nothing_more_than_before(
+async def test_an_ordinary_response_has_no_additional_fields(
     protocol: str, is_streamed: bool
 ) -> None:
-    server = await _ask(FakeGateway(), protocol, is_streamed=is_streamed)
+    server = await _respond(FakeGateway(), protocol, is_streamed=is_streamed)
 
     event = _last_event(server)
     assert _value(event) in ("stop", "eos")
@@ -109,33 +109,33 @@ async def test_the_models_own_answer_says_nothing_more_than_before(
     assert server.headers.get("x-caret-finish") == (None if is_streamed else "stop")
 
 
-async def test_a_stream_that_is_withheld_at_its_end_tells_it_in_the_last_event() -> None:
+async def test_a_stream_withheld_at_its_end_reports_it_in_the_last_event() -> None:
     written = chunks_of("'''AKIA", "IOSFODNN7EXAMPLF", "'\n")
 
-    server = await _ask(FakeGateway(engine=FakeEngine(written)), "mistral", is_streamed=True)
+    server = await _respond(FakeGateway(engine=FakeEngine(written)), "mistral", is_streamed=True)
 
     event = _last_event(server)
     assert "x-caret-finish" not in server.headers
     assert (_value(event), event["caret_finish"]) == ("error", "filtered")
 
 
-async def test_an_answer_in_one_piece_has_nothing_of_a_withheld_completion() -> None:
+async def test_a_complete_response_contains_no_withheld_text() -> None:
     written = chunks_of("'''AKIA", "IOSFODNN7EXAMPLF", "'\n")
 
-    server = await _ask(FakeGateway(engine=FakeEngine(written)), "mistral", is_streamed=False)
+    server = await _respond(FakeGateway(engine=FakeEngine(written)), "mistral", is_streamed=False)
 
     assert server.headers["x-caret-finish"] == "filtered"
     assert _last_event(server)["choices"][0]["message"]["content"] == ""
 
 
 @pytest.mark.parametrize("finish", _ENDED)
-async def test_openais_own_types_take_each_answer(finish: FinishReason) -> None:
-    whole = await _dropped("openai", finish, is_streamed=False)
-    streamed = await _dropped("openai", finish, is_streamed=True)
-    chat = await _dropped("chat", finish, is_streamed=False)
-    streamed_chat = await _dropped("chat", finish, is_streamed=True)
+async def test_openais_client_types_accept_every_response(finish: FinishReason) -> None:
+    complete = await _respond_dropped("openai", finish, is_streamed=False)
+    streamed = await _respond_dropped("openai", finish, is_streamed=True)
+    chat = await _respond_dropped("chat", finish, is_streamed=False)
+    streamed_chat = await _respond_dropped("chat", finish, is_streamed=True)
 
-    Completion.model_validate_json(whole.body)
+    Completion.model_validate_json(complete.body)
     Completion.model_validate(_last_event(streamed))
     ChatCompletion.model_validate_json(chat.body)
     ChatCompletionChunk.model_validate(_last_event(streamed_chat))
@@ -149,7 +149,7 @@ async def test_a_warm_up_has_no_finish_reason(body: dict[str, Any]) -> None:
     assert _value(_last_event(server)) == "eos"
 
 
-def test_the_documented_table_is_the_table() -> None:
+def test_the_documented_table_matches_the_code() -> None:
     lines = _DOCUMENT.read_text(encoding="utf-8").split("\n")
     start = next(place for place, line in enumerate(lines) if line.startswith("| ended by |"))
     rows = [
@@ -161,12 +161,12 @@ def test_the_documented_table_is_the_table() -> None:
 
 
 def _row(finish: FinishReason) -> list[str]:
-    account = make_account()
-    account.finish(finish)
+    trace = make_account()
+    trace.finish(finish)
     return [
         finish.value,
-        openai_finish_reason(account),
-        mistral_finish_reason(account),
-        llama_stop_type(account),
-        ollama_done_reason(account),
+        openai_finish_reason(trace),
+        mistral_finish_reason(trace),
+        llama_stop_type(trace),
+        ollama_done_reason(trace),
     ]

@@ -1,5 +1,4 @@
-"""Any frames in any order: the connection survives, ends all its completions, and echoes no
-input."""
+"""Any frames in any order: the connection survives, ends all completions, and repeats no input."""
 
 import asyncio
 import json
@@ -42,16 +41,16 @@ frames = st.builds(
     st.dictionaries(st.sampled_from(names), values, max_size=6),
 )
 # Valid frames in between, so that some completions are in flight.
-whole = st.builds(
+valid = st.builds(
     lambda identifier: {"type": "complete", "id": identifier, "prefix": PLANT, "path": "a.py"},
     st.sampled_from(["1", "2", "3"]),
 )
-texts = st.one_of(st.none(), st.text(max_size=40), st.one_of(frames, whole).map(json.dumps))
+texts = st.one_of(st.none(), st.text(max_size=40), st.one_of(frames, valid).map(json.dumps))
 
 
 @settings(max_examples=30)
 @given(st.lists(texts, max_size=12), st.booleans())
-async def test_no_frames_end_the_connection_or_are_repeated(
+async def test_random_frames_neither_end_the_connection_nor_are_repeated(
     sent: list[str | None], hangs: bool
 ) -> None:
     engine = FakeEngine(chunks_of("b", stop=None) if hangs else chunks_of("b", "c"), hangs=hangs)
@@ -60,12 +59,12 @@ async def test_no_frames_end_the_connection_or_are_repeated(
         for text in sent:
             await editor.connection.on_frame(text)
         await editor.connection.close()
-        answers = list(editor.frames)
+        responses = list(editor.frames)
 
     assert engine.num_open == 0
-    assert not any(PLANT in _said(answer) for answer in answers)
+    assert not any(PLANT in _own_text(response) for response in responses)
 
 
-def _said(answer: Any) -> str:
+def _own_text(response: Any) -> str:
     """Return all of our own text in a response; the ID was chosen by the client."""
-    return f"{answer.code} {answer.message}" if isinstance(answer, ErrorFrame) else ""
+    return f"{response.code} {response.message}" if isinstance(response, ErrorFrame) else ""

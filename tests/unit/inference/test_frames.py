@@ -43,20 +43,20 @@ META = CompletionMeta(
 )
 
 
-def _refusal(frame: Any) -> InvalidFrame:
+def _rejection(frame: Any) -> InvalidFrame:
     text = frame if isinstance(frame, str) else json.dumps(frame)
-    with pytest.raises(InvalidFrame) as refused:
+    with pytest.raises(InvalidFrame) as rejected:
         decode_frame(text)
-    return refused.value
+    return rejected.value
 
 
-def test_a_complete_frame_may_be_short() -> None:
+def test_a_complete_frame_needs_few_fields() -> None:
     frame = decode_frame('{"type":"complete","id":"1","prefix":"a"}')
 
     assert frame == CompleteFrame(id="1", prefix="a")
 
 
-def test_a_complete_frame_may_say_everything() -> None:
+def test_a_complete_frame_may_have_all_fields() -> None:
     frame = decode_frame(
         json.dumps(
             {
@@ -86,7 +86,7 @@ def test_unknown_fields_are_ignored() -> None:
 
 
 @pytest.mark.parametrize("event", list(OutcomeEvent))
-def test_every_outcome_is_understood(event: OutcomeEvent) -> None:
+def test_every_outcome_is_decoded(event: OutcomeEvent) -> None:
     frame = decode_frame(f'{{"type":"outcome","id":"1","event":"{event}","chars":3}}')
 
     assert frame == OutcomeFrame(id="1", event=event, chars=3)
@@ -106,25 +106,25 @@ def test_every_outcome_is_understood(event: OutcomeEvent) -> None:
     ],
     ids=["empty", "open", "word", "more", "escaped half", "half", "deep and open", "deep"],
 )
-def test_what_is_no_json_is_bad_json(text: str) -> None:
-    assert _refusal(text).code == "invalid_json"
+def test_malformed_json_is_rejected(text: str) -> None:
+    assert _rejection(text).code == "invalid_json"
 
 
 @pytest.mark.parametrize("frame", [[], 3, "text", None, {"type": 3, "id": "1"}])
-def test_what_is_no_frame_is_a_bad_field(frame: Any) -> None:
-    assert _refusal(json.dumps(frame)).code == "invalid_field"
+def test_json_that_is_no_frame_is_rejected(frame: Any) -> None:
+    assert _rejection(json.dumps(frame)).code == "invalid_field"
 
 
 @pytest.mark.parametrize("kind", ["", "hello", "delta", "done", "COMPLETE", SECRET])
-def test_an_unknown_type_is_refused_with_the_frames_id(kind: str) -> None:
-    error = _refusal({"type": kind, "id": "7"})
+def test_an_unknown_type_is_rejected_with_the_id_of_the_frame(kind: str) -> None:
+    error = _rejection({"type": kind, "id": "7"})
 
     assert (error.code, error.id) == ("unknown_type", "7")
     assert SECRET not in error.message
 
 
-def test_a_frame_without_a_type_is_of_an_unknown_type() -> None:
-    assert _refusal({"id": "7"}).code == "unknown_type"
+def test_a_frame_without_a_type_has_an_unknown_type() -> None:
+    assert _rejection({"id": "7"}).code == "unknown_type"
 
 
 COMPLETE = {"type": "complete", "id": "7", "prefix": "a"}
@@ -144,30 +144,30 @@ COMPLETE = {"type": "complete", "id": "7", "prefix": "a"}
         ({"type": "outcome", "id": "7", "event": "shown", "chars": "many"}, "chars"),
     ],
 )
-def test_a_malformed_field_is_named_and_its_value_is_not(frame: dict[str, Any], field: str) -> None:
-    error = _refusal(frame)
+def test_an_invalid_field_is_named_without_its_value(frame: dict[str, Any], field: str) -> None:
+    error = _rejection(frame)
 
     assert (error.code, error.id) == ("invalid_field", "7")
     assert error.message == f"{field} is missing or malformed."
 
 
 @pytest.mark.parametrize("identifier", ["", "x" * (MAX_ID_CHARS + 1)])
-def test_an_id_without_a_reasonable_length_is_refused_and_not_repeated(identifier: str) -> None:
-    error = _refusal({"type": "cancel", "id": identifier})
+def test_an_empty_or_long_id_is_rejected_and_not_repeated(identifier: str) -> None:
+    error = _rejection({"type": "cancel", "id": identifier})
 
     assert (error.code, error.id) == ("invalid_field", "")
 
 
-def test_an_endless_id_of_a_malformed_frame_is_not_repeated() -> None:
-    assert _refusal({"type": SECRET, "id": "x" * 1000}).id == ""
+def test_the_long_id_of_a_malformed_frame_is_not_repeated() -> None:
+    assert _rejection({"type": SECRET, "id": "x" * 1000}).id == ""
 
 
-def test_a_frame_beyond_the_limit_is_too_large() -> None:
-    assert _refusal(" " * (MAX_FRAME_CHARS + 1)).code == "too_large"
+def test_a_frame_over_the_limit_is_too_large() -> None:
+    assert _rejection(" " * (MAX_FRAME_CHARS + 1)).code == "too_large"
 
 
 @given(st.text())
-def test_arbitrary_text_raises_nothing_but_bad_frame(text: str) -> None:
+def test_arbitrary_text_raises_only_invalid_frame(text: str) -> None:
     with pytest.raises(InvalidFrame):
         decode_frame(text)
 
@@ -186,7 +186,7 @@ FIELDS = st.sampled_from(
     st.sampled_from(["complete", "cancel", "outcome", "other"]),
     st.dictionaries(FIELDS, JSON_VALUES, max_size=5),
 )
-def test_arbitrary_fields_raise_nothing_but_bad_frame(kind: str, fields: dict[str, Any]) -> None:
+def test_arbitrary_fields_raise_only_invalid_frame(kind: str, fields: dict[str, Any]) -> None:
     text = json.dumps({"type": kind, **fields})
 
     with suppress(InvalidFrame):
@@ -194,8 +194,8 @@ def test_arbitrary_fields_raise_nothing_but_bad_frame(kind: str, fields: dict[st
 
 
 @given(st.text(alphabet='xyzäß世"\\', min_size=12))
-def test_a_message_never_quotes_a_value(value: str) -> None:
-    error = _refusal({"type": "outcome", "id": "7", "event": value})
+def test_an_error_message_never_quotes_a_value(value: str) -> None:
+    error = _rejection({"type": "outcome", "id": "7", "event": value})
 
     assert value not in error.message
 
@@ -204,7 +204,7 @@ def test_a_delta_is_compact_json() -> None:
     assert encode_frame(DeltaFrame("1", 'a"\n')) == '{"type":"delta","id":"1","text":"a\\"\\n"}'
 
 
-def test_a_done_says_all_its_numbers() -> None:
+def test_a_done_frame_contains_all_figures() -> None:
     frame = json.loads(encode_frame(DoneFrame("1", FinishReason.STOP, META)))
 
     assert (frame["type"], frame["finish_reason"]) == ("done", "stop")
@@ -229,7 +229,7 @@ def test_an_error_has_a_code_and_a_message() -> None:
     assert frame == {"type": "error", "id": "1", "code": "busy", "message": "Too many."}
 
 
-def test_an_error_says_when_to_come_back_where_that_helps() -> None:
+def test_an_error_contains_retry_after_if_known() -> None:
     wait, no_wait = (
         json.loads(encode_frame(ErrorFrame(id="1", code="c", message="m", retry_after_s=seconds)))
         for seconds in (1.5, None)

@@ -1,4 +1,4 @@
-"""GCRA: never more than the capacity at once, never more than the rate for long."""
+"""GCRA: never more units at once than the capacity, and never more over time than the rate."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,18 +12,18 @@ def _room(bucket: Gcra, now_s: float) -> int:
     return bucket.available_units(capacity=CAPACITY, interval_s=INTERVAL_S, now_s=now_s)
 
 
-def test_a_full_bucket_has_room_for_its_capacity() -> None:
+def test_a_full_bucket_has_its_capacity() -> None:
     assert _room(Gcra(), 100.0) == CAPACITY
 
 
-def test_a_unit_comes_back_after_its_interval() -> None:
+def test_a_unit_is_available_again_after_its_interval() -> None:
     bucket = Gcra()
     bucket.spend(CAPACITY, interval_s=INTERVAL_S, now_s=100.0)
 
     assert [_room(bucket, 100.0 + after_s) for after_s in (0.0, 0.49, 0.5, 1.0)] == [0, 0, 1, 2]
 
 
-def test_the_wait_is_as_long_as_the_room_takes_to_come_back() -> None:
+def test_the_wait_lasts_until_enough_units_are_available() -> None:
     bucket = Gcra()
     bucket.spend(CAPACITY, interval_s=INTERVAL_S, now_s=100.0)
 
@@ -32,7 +32,7 @@ def test_the_wait_is_as_long_as_the_room_takes_to_come_back() -> None:
     assert wait_s == 1.5
 
 
-def test_what_is_given_back_never_makes_more_than_the_capacity() -> None:
+def test_refunds_never_exceed_the_capacity() -> None:
     bucket = Gcra()
 
     bucket.spend(-5, interval_s=INTERVAL_S, now_s=100.0)
@@ -41,11 +41,11 @@ def test_what_is_given_back_never_makes_more_than_the_capacity() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 3), st.integers(1, CAPACITY)), max_size=60))
-def test_no_stretch_of_time_sees_more_than_its_rate_and_one_capacity(
-    asked: list[tuple[float, int]],
+def test_no_period_exceeds_its_rate_plus_one_capacity(
+    requests: list[tuple[float, int]],
 ) -> None:
     bucket, now_s, spent = Gcra(), 100.0, []
-    for pause_s, units in asked:
+    for pause_s, units in requests:
         now_s += pause_s
         if _room(bucket, now_s) >= units:
             bucket.spend(units, interval_s=INTERVAL_S, now_s=now_s)

@@ -1,5 +1,4 @@
-"""generate: the engine is called, the trace is filled in, and the engine's stream is always
-closed."""
+"""generate: calls the engine, fills in the trace, and always closes the stream of the engine."""
 
 import asyncio
 from dataclasses import replace
@@ -23,7 +22,7 @@ from tests.fakes.requests import make_account
 
 REQUEST = make_engine_request()
 ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
-ASKED = make_engine_request(replica=ONE, fallback_replicas=(TWO,))
+WITH_FALLBACK = make_engine_request(replica=ONE, fallback_replicas=(TWO,))
 
 
 class _Characters:
@@ -38,38 +37,38 @@ CHARACTERS = _Characters()
 
 async def _drain(
     engine: FakeEngine,
-    account: RequestTrace,
+    trace: RequestTrace,
     replicas: ReplicaStates | None = None,
     *,
-    asked: EngineRequest = REQUEST,
+    request: EngineRequest = REQUEST,
 ) -> list[str]:
     replicas = replicas or ReplicaStates(FakeClock())
-    async with generate(engine, asked, replicas, account, CHARACTERS) as chunks:
+    async with generate(engine, request, replicas, trace, CHARACTERS) as chunks:
         return [chunk.text async for chunk in chunks]
 
 
-async def test_the_account_says_when_the_engine_was_asked() -> None:
-    account = make_account()
+async def test_the_trace_records_when_the_engine_was_called() -> None:
+    trace = make_account()
 
-    await _drain(FakeEngine(chunks_of("a")), account)
+    await _drain(FakeEngine(chunks_of("a")), trace)
 
-    assert account.engine_called_s == account.clock.monotonic_s()
+    assert trace.engine_called_s == trace.clock.monotonic_s()
 
 
-async def test_the_account_says_what_was_generated() -> None:
-    told = EngineChunk(text="", generated_tokens=2, stop=EngineStop.STOP, cached_tokens=2)
-    account = make_account()
+async def test_the_trace_records_generated_and_cached_tokens() -> None:
+    chunks_read = EngineChunk(text="", generated_tokens=2, stop=EngineStop.STOP, cached_tokens=2)
+    trace = make_account()
 
-    texts = await _drain(FakeEngine([*chunks_of("a", "b"), told]), account)
+    texts = await _drain(FakeEngine([*chunks_of("a", "b"), chunks_read]), trace)
 
     assert texts == ["a", "b", ""]
-    assert (account.generated_tokens, account.cached_tokens) == (2, 2)
+    assert (trace.generated_tokens, trace.cached_tokens) == (2, 2)
 
 
 @pytest.mark.parametrize(
     "code", ["engine_unavailable", "engine_disconnected", "engine_invalid_response"]
 )
-async def test_a_replica_that_is_lost_again_and_again_gets_a_rest(code: str) -> None:
+async def test_a_replica_that_fails_repeatedly_becomes_unavailable(code: str) -> None:
     replicas = ReplicaStates(FakeClock())
     engine = FakeEngine(error_at_start=EngineError(code, ""))
 
@@ -81,7 +80,7 @@ async def test_a_replica_that_is_lost_again_and_again_gets_a_rest(code: str) -> 
 
 
 @pytest.mark.parametrize("code", ["engine_refused", "engine_busy", "prompt_refused"])
-async def test_a_replica_that_answers_gets_no_rest(code: str) -> None:
+async def test_a_replica_that_responds_with_errors_stays_available(code: str) -> None:
     replicas = ReplicaStates(FakeClock())
     engine = FakeEngine(error=EngineError(code, ""))
 
@@ -95,96 +94,101 @@ async def test_a_replica_that_answers_gets_no_rest(code: str) -> None:
 @pytest.mark.parametrize(
     "code", ["engine_unavailable", "engine_disconnected", "engine_invalid_response", "engine_busy"]
 )
-async def test_what_fails_before_it_begins_is_asked_of_another_replica(code: str) -> None:
+async def test_a_request_that_fails_before_its_first_token_is_retried_on_another_replica(
+    code: str,
+) -> None:
     engine = FakeEngine(chunks_of("a"), failing={ONE.url: EngineError(code, "")})
-    account = make_account()
+    trace = make_account()
 
-    texts = await _drain(engine, account, asked=ASKED)
+    texts = await _drain(engine, trace, request=WITH_FALLBACK)
 
     assert texts == ["a"]
     assert [request.replica for request in engine.requests] == [ONE, TWO]
-    assert (account.replica, engine.num_open) == (TWO.name, 0)
+    assert (trace.replica, engine.num_open) == (TWO.name, 0)
 
 
-async def test_what_fails_is_not_asked_of_a_replica_that_was_drained_meanwhile() -> None:
+async def test_a_failed_request_is_not_retried_on_a_drained_replica() -> None:
     engine = FakeEngine(chunks_of("a"), failing={ONE.url: EngineError("engine_disconnected", "")})
     replicas = ReplicaStates(FakeClock())
     replicas.set_drained([TWO.name])
 
     with pytest.raises(EngineError):
-        await _drain(engine, make_account(), replicas, asked=ASKED)
+        await _drain(engine, make_account(), replicas, request=WITH_FALLBACK)
 
     assert [request.replica for request in engine.requests] == [ONE]
 
 
-async def test_an_empty_stream_is_asked_of_another_replica() -> None:
+async def test_an_empty_stream_is_retried_on_another_replica() -> None:
     engine = FakeEngine(chunks_of("a"), silent={ONE.url: EngineError("engine_disconnected", "")})
 
-    assert await _drain(engine, make_account(), asked=ASKED) == ["a"]
+    assert await _drain(engine, make_account(), request=WITH_FALLBACK) == ["a"]
 
 
-async def test_a_second_failure_is_the_last() -> None:
+async def test_a_second_failure_is_final() -> None:
     engine = FakeEngine(error_at_start=EngineError("engine_unavailable", ""))
 
     with pytest.raises(EngineError):
-        await _drain(engine, make_account(), asked=ASKED)
+        await _drain(engine, make_account(), request=WITH_FALLBACK)
 
     assert len(engine.requests) == 2
 
 
 @pytest.mark.parametrize("code", ["engine_refused", "prompt_refused"])
-async def test_what_would_fail_again_is_not_asked_again(code: str) -> None:
+async def test_permanent_errors_are_not_retried(code: str) -> None:
     engine = FakeEngine(error_at_start=EngineError(code, ""))
 
     with pytest.raises(EngineError):
-        await _drain(engine, make_account(), asked=ASKED)
+        await _drain(engine, make_account(), request=WITH_FALLBACK)
 
     assert len(engine.requests) == 1
 
 
-async def test_another_replica_goes_on_where_one_was_lost() -> None:
+async def test_another_replica_continues_an_interrupted_completion() -> None:
     engine = FakeEngine(chunks_of("c", "d"), torn={ONE.url: chunks_of("a", "b", stop=None)})
-    account = make_account()
+    trace = make_account()
 
-    texts = await _drain(engine, account, asked=ASKED)
+    texts = await _drain(engine, trace, request=WITH_FALLBACK)
 
     assert "".join(texts) == "abcd"
     _, second = engine.requests
-    assert (second.replica, account.replica) == (TWO, TWO.name)
-    assert second.token_ids == [*ASKED.token_ids, ord("a"), ord("b")]
-    assert second.max_tokens == ASKED.max_tokens - 2
-    assert (second.stop, second.stop_token_ids) == (ASKED.stop, ASKED.stop_token_ids)
-    assert account.generated_tokens == 4
+    assert (second.replica, trace.replica) == (TWO, TWO.name)
+    assert second.token_ids == [*WITH_FALLBACK.token_ids, ord("a"), ord("b")]
+    assert second.max_tokens == WITH_FALLBACK.max_tokens - 2
+    assert (second.stop, second.stop_token_ids) == (
+        WITH_FALLBACK.stop,
+        WITH_FALLBACK.stop_token_ids,
+    )
+    assert trace.generated_tokens == 4
 
 
-async def test_what_goes_on_elsewhere_has_no_more_cached_tokens_than_its_prompt() -> None:
-    end = EngineChunk("", 2, EngineStop.STOP, cached_tokens=len(ASKED.token_ids) + 1)
+async def test_a_continued_completion_has_no_more_cached_tokens_than_its_prompt() -> None:
+    end = EngineChunk("", 2, EngineStop.STOP, cached_tokens=len(WITH_FALLBACK.token_ids) + 1)
     torn = {ONE.url: chunks_of("a", stop=None)}
     engine = FakeEngine([*chunks_of("c", stop=None), end], torn=torn)
-    account = make_account()
+    trace = make_account()
 
-    await _drain(engine, account, asked=ASKED)
+    await _drain(engine, trace, request=WITH_FALLBACK)
 
-    assert account.cached_tokens == len(ASKED.token_ids)
+    assert trace.cached_tokens == len(WITH_FALLBACK.token_ids)
 
 
-async def test_tokens_that_an_engine_held_back_are_counted_once() -> None:
+async def test_tokens_held_back_by_the_engine_are_counted_once() -> None:
     held = EngineChunk("ab", generated_tokens=4, stop=None)
     engine = FakeEngine(chunks_of("c", "d", "e"), torn={ONE.url: [held]})
-    account = make_account()
+    trace = make_account()
 
-    await _drain(engine, account, asked=ASKED)
+    await _drain(engine, trace, request=WITH_FALLBACK)
 
-    assert account.generated_tokens == 5
+    assert trace.generated_tokens == 5
 
 
-async def test_who_lost_only_its_end_asks_nobody() -> None:
-    whole = chunks_of(*"abcdefgh", stop=None)
-    assert len(whole) == ASKED.max_tokens
-    engine = FakeEngine(torn={ONE.url: whole})
+async def test_a_lost_end_after_the_last_token_is_not_retried() -> None:
+    complete = chunks_of(*"abcdefgh", stop=None)
+    assert len(complete) == WITH_FALLBACK.max_tokens
+    engine = FakeEngine(torn={ONE.url: complete})
 
     async with generate(
-        engine, ASKED, ReplicaStates(FakeClock()), make_account(), CHARACTERS
+        engine, WITH_FALLBACK, ReplicaStates(FakeClock()), make_account(), CHARACTERS
     ) as chunks:
         with capture_logs() as logs:
             stops = [chunk.stop async for chunk in chunks]
@@ -193,95 +197,97 @@ async def test_who_lost_only_its_end_asks_nobody() -> None:
     assert [each["event"] for each in logs] == ["completion.end_lost"]
 
 
-async def test_what_has_stopped_is_whole_though_its_end_is_lost() -> None:
+async def test_a_stopped_completion_with_a_lost_end_is_complete() -> None:
     engine = FakeEngine(torn={ONE.url: chunks_of("a", "b")})
 
-    texts = await _drain(engine, make_account(), asked=ASKED)
+    texts = await _drain(engine, make_account(), request=WITH_FALLBACK)
 
     assert (texts, len(engine.requests)) == (["a", "b"], 1)
 
 
 @pytest.mark.parametrize("others", [(), (TWO,)], ids=["of one", "of two"])
-async def test_what_no_replica_can_go_on_with_ends_where_it_is(others: tuple[Replica, ...]) -> None:
-    said = chunks_of("a", stop=None)
-    engine = FakeEngine(torn={ONE.url: said, TWO.url: said})
-    asked, account = replace(ASKED, fallback_replicas=others), make_account()
+async def test_a_completion_that_no_replica_can_continue_ends_as_disconnected(
+    others: tuple[Replica, ...],
+) -> None:
+    interrupted = chunks_of("a", stop=None)
+    engine = FakeEngine(torn={ONE.url: interrupted, TWO.url: interrupted})
+    request, trace = replace(WITH_FALLBACK, fallback_replicas=others), make_account()
 
-    async with generate(engine, asked, ReplicaStates(FakeClock()), account, CHARACTERS) as chunks:
-        told = [chunk async for chunk in chunks]
+    async with generate(engine, request, ReplicaStates(FakeClock()), trace, CHARACTERS) as chunks:
+        chunks_read = [chunk async for chunk in chunks]
 
-    assert told[-1] == EngineChunk("", 1 + len(others), EngineStop.DISCONNECTED)
-    assert account.generated_tokens == len(engine.requests) == 1 + len(others)
+    assert chunks_read[-1] == EngineChunk("", 1 + len(others), EngineStop.DISCONNECTED)
+    assert trace.generated_tokens == len(engine.requests) == 1 + len(others)
 
 
-async def test_what_is_lost_after_text_is_not_gone_on_with_where_an_operator_has_drained() -> None:
+async def test_an_interrupted_completion_is_not_continued_on_a_drained_replica() -> None:
     engine = FakeEngine(torn={ONE.url: chunks_of("a", stop=None)})
     replicas = ReplicaStates(FakeClock())
     replicas.set_drained([TWO.name])
 
-    assert await _drain(engine, make_account(), replicas, asked=ASKED) == ["a", ""]
+    assert await _drain(engine, make_account(), replicas, request=WITH_FALLBACK) == ["a", ""]
     assert len(engine.requests) == 1
 
 
-async def test_what_is_refused_after_text_is_not_gone_on_with() -> None:
+async def test_a_refusal_after_the_first_text_is_not_retried() -> None:
     engine = FakeEngine(chunks_of("a", stop=None), error=EngineError("engine_refused", ""))
 
-    assert await _drain(engine, make_account(), asked=ASKED) == ["a", ""]
+    assert await _drain(engine, make_account(), request=WITH_FALLBACK) == ["a", ""]
     assert len(engine.requests) == 1
 
 
-async def test_what_the_second_replica_refuses_after_text_ends_where_it_is() -> None:
+async def test_a_refusal_by_the_second_replica_ends_the_completion() -> None:
     refused = {TWO.url: EngineError("engine_refused", "")}
     engine = FakeEngine(torn={ONE.url: chunks_of("a", stop=None)}, failing=refused)
 
     async with generate(
-        engine, ASKED, ReplicaStates(FakeClock()), make_account(), CHARACTERS
+        engine, WITH_FALLBACK, ReplicaStates(FakeClock()), make_account(), CHARACTERS
     ) as chunks:
-        told = [(chunk.text, chunk.stop) async for chunk in chunks]
+        chunks_read = [(chunk.text, chunk.stop) async for chunk in chunks]
 
-    assert told == [("a", None), ("", EngineStop.DISCONNECTED)]
+    assert chunks_read == [("a", None), ("", EngineStop.DISCONNECTED)]
     assert len(engine.requests) == 2
 
 
-async def test_who_leaves_while_another_goes_on_ends_that_one() -> None:
+async def test_a_client_that_leaves_during_the_continuation_ends_it() -> None:
     torn = {ONE.url: chunks_of("a", stop=None)}
     engine = FakeEngine(chunks_of("b", stop=None), hangs=True, torn=torn)
     replicas = ReplicaStates(FakeClock())
-    asking = asyncio.create_task(_drain(engine, make_account(), replicas, asked=ASKED))
+    task = asyncio.create_task(_drain(engine, make_account(), replicas, request=WITH_FALLBACK))
     await until(lambda: engine.num_said == 2)
 
-    asking.cancel()
-    await asyncio.gather(asking, return_exceptions=True)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
     assert (engine.num_open, replicas.num_in_flight(TWO)) == (0, 0)
 
 
-async def test_who_leaves_during_the_second_attempt_ends_it() -> None:
+async def test_a_client_that_leaves_during_the_second_attempt_ends_it() -> None:
     engine = FakeEngine(
         chunks_of("a", stop=None), hangs=True, failing={ONE.url: EngineError("engine_busy", "")}
     )
     replicas = ReplicaStates(FakeClock())
-    asking = asyncio.create_task(_drain(engine, make_account(), replicas, asked=ASKED))
+    task = asyncio.create_task(_drain(engine, make_account(), replicas, request=WITH_FALLBACK))
     await until(lambda: engine.num_said == 1)
 
-    asking.cancel()
-    await asyncio.gather(asking, return_exceptions=True)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
     assert (engine.num_open, replicas.num_in_flight(TWO)) == (0, 0)
 
 
-async def test_a_client_that_leaves_ends_the_engine() -> None:
+async def test_a_client_that_leaves_ends_the_engine_request() -> None:
     engine = FakeEngine(chunks_of("a", "b", stop=None), hangs=True)
-    asking = asyncio.create_task(_drain(engine, make_account()))
+    task = asyncio.create_task(_drain(engine, make_account()))
     await until(lambda: engine.num_said == 2)
 
-    asking.cancel()
-    await asyncio.gather(asking, return_exceptions=True)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
     assert engine.num_open == 0
 
 
-async def test_a_reader_that_has_enough_ends_the_engine() -> None:
+async def test_a_reader_that_stops_ends_the_engine_request() -> None:
     engine = FakeEngine(chunks_of("a", "b", stop=None), hangs=True)
 
     replicas = ReplicaStates(FakeClock())
@@ -291,7 +297,7 @@ async def test_a_reader_that_has_enough_ends_the_engine() -> None:
     assert engine.num_open == 0
 
 
-async def test_a_completion_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_completion_over_the_time_limit_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "MAX_COMPLETION_S", 0.02)  # the time limit itself, not our code
     engine = FakeEngine(chunks_of("a", stop=None), hangs=True)
 
@@ -303,16 +309,16 @@ async def test_a_completion_that_takes_too_long_is_ended(monkeypatch: pytest.Mon
     assert engine.num_open == 0
 
 
-async def test_a_client_that_reads_too_slowly_is_to_blame_for_the_deadline(
+async def test_a_slow_client_is_responsible_for_the_time_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(stage, "MAX_COMPLETION_S", 0.02)  # the time limit itself, not our code
     engine = FakeEngine(chunks_of("a", stop=None), hangs=True)
-    account = make_account()
-    account.client_wait_s = MAX_SEND_S + 1
+    trace = make_account()
+    trace.client_wait_s = MAX_SEND_S + 1
 
     with pytest.raises(BadRequest) as failed:
-        await _drain(engine, account)
+        await _drain(engine, trace)
 
     assert (failed.value.code, failed.value.http_status) == ("too_slow", 408)
     assert engine.num_open == 0

@@ -29,11 +29,11 @@ from tests.fakes.http_server import (
 )
 from tests.fakes.polling import until
 
-WHOLE = HEAD + chunk(b"data: a\n\ndata: b\n\n") + END
+COMPLETE = HEAD + chunk(b"data: a\n\ndata: b\n\n") + END
 
 
-async def test_a_request_is_sent_whole_and_its_data_lines_come_back() -> None:
-    async with serving(WHOLE) as (server, client):
+async def test_a_request_is_sent_completely_and_its_data_lines_are_returned() -> None:
+    async with serving(COMPLETE) as (server, client):
         lines = await lines_of(server, client, b'{"prompt":[1]}')
 
     assert lines == [b"a", b"b"]
@@ -49,16 +49,16 @@ async def test_a_request_is_sent_whole_and_its_data_lines_come_back() -> None:
 
 
 @pytest.mark.parametrize("num_bytes", [1, 2, 7, 61])
-async def test_lines_come_out_whole_however_they_were_cut(num_bytes: int) -> None:
+async def test_lines_are_complete_whatever_the_chunks(num_bytes: int) -> None:
     data = b": ping\r\ndata: one\r\n\r\nevent: x\ndata: two\n\ndata: three\n"
-    pieces = [chunk(data[at : at + num_bytes]) for at in range(0, len(data), num_bytes)]
-    async with serving(HEAD + b"".join(pieces) + END) as (server, client):
+    chunks = [chunk(data[at : at + num_bytes]) for at in range(0, len(data), num_bytes)]
+    async with serving(HEAD + b"".join(chunks) + END) as (server, client):
         lines = await lines_of(server, client)
 
     assert lines == [b"one", b"two", b"three"]
 
 
-async def test_a_body_of_a_known_length_is_read_as_well() -> None:
+async def test_a_body_with_a_content_length_is_read() -> None:
     async with serving(b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\ndata: a\n") as (
         server,
         client,
@@ -66,13 +66,16 @@ async def test_a_body_of_a_known_length_is_read_as_well() -> None:
         assert await lines_of(server, client) == [b"a"]
 
 
-async def test_an_informational_answer_is_passed_over() -> None:
-    async with serving(b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + WHOLE) as (server, client):
+async def test_an_informational_response_is_skipped() -> None:
+    async with serving(b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + COMPLETE) as (
+        server,
+        client,
+    ):
         assert await lines_of(server, client) == [b"a", b"b"]
 
 
-async def test_connections_are_kept_and_no_more_than_were_needed_at_once() -> None:
-    async with serving(*[WHOLE] * 6) as (server, client):
+async def test_connections_are_reused() -> None:
+    async with serving(*[COMPLETE] * 6) as (server, client):
         await asyncio.gather(lines_of(server, client), lines_of(server, client))
         for _ in range(4):
             await lines_of(server, client)
@@ -80,55 +83,55 @@ async def test_connections_are_kept_and_no_more_than_were_needed_at_once() -> No
         assert len(server.writers) == 2
 
 
-async def test_lines_that_come_in_quick_succession_are_told_together(
+async def test_lines_in_quick_succession_are_returned_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(http_connection, "PACE_S", STALL_S / 10)
     async with serving(HEAD + chunk(b"data: a\n")) as (server, client):
-        answer = await client.post(server.url, b"{}")
-        first = await answer.read_lines()
+        response = await client.post(server.url, b"{}")
+        first = await response.read_lines()
         for line in (b"data: b\n", b"data: c\n"):
             server.writers[0].write(chunk(line))
             await asyncio.sleep(0.001)
 
-        together = await answer.read_lines()
-        answer.close()
+        together = await response.read_lines()
+        response.close()
 
     assert (first, together) == ([b"a"], [b"b", b"c"])
 
 
-async def test_the_end_of_an_answer_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_end_of_a_response_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_connection, "PACE_S", 3_600.0)
     async with serving(HEAD + chunk(b"data: a\n")) as (server, client):
-        answer = await client.post(server.url, b"{}")
-        await answer.read_lines()
+        response = await client.post(server.url, b"{}")
+        await response.read_lines()
         server.writers[0].write(chunk(b"data: b\n") + END)
 
         async with asyncio.timeout(STALL_S / 2):
-            assert await answer.read_lines() == [b"b"]
-        answer.close()
+            assert await response.read_lines() == [b"b"]
+        response.close()
 
 
-async def test_a_loss_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lost_connection_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_connection, "PACE_S", 3_600.0)
     async with serving(HEAD + chunk(b"data: a\n")) as (server, client):
-        answer = await client.post(server.url, b"{}")
-        await answer.read_lines()
+        response = await client.post(server.url, b"{}")
+        await response.read_lines()
         server.writers[0].transport.abort()
 
         async with asyncio.timeout(STALL_S / 2):
             with pytest.raises(ConnectionLost):
-                await answer.read_lines()
-        answer.close()
+                await response.read_lines()
+        response.close()
 
 
-async def test_an_answer_whose_end_is_late_does_not_hold_up_its_reader() -> None:
+async def test_a_late_end_of_the_response_does_not_block_the_reader() -> None:
     """Only the last line matters; the connection is kept once the end has arrived."""
-    async with serving(WHOLE.removesuffix(END), WHOLE) as (server, client):
-        answer = await client.post(server.url, b"{}")
-        await answer.read_lines()
-        answer.is_enough = True
-        answer.close()
+    async with serving(COMPLETE.removesuffix(END), COMPLETE) as (server, client):
+        response = await client.post(server.url, b"{}")
+        await response.read_lines()
+        response.is_enough = True
+        response.close()
         server.writers[0].write(END)
         await until(lambda: bool(client._kept[server.url]))
 
@@ -137,25 +140,25 @@ async def test_an_answer_whose_end_is_late_does_not_hold_up_its_reader() -> None
         assert len(server.writers) == 1
 
 
-async def test_an_answer_that_never_ends_costs_its_connection() -> None:
-    async with serving(WHOLE.removesuffix(END)) as (server, client):
-        answer = await client.post(server.url, b"{}")
-        await answer.read_lines()
-        answer.is_enough = True
-        answer.close()
+async def test_a_response_without_an_end_closes_its_connection() -> None:
+    async with serving(COMPLETE.removesuffix(END)) as (server, client):
+        response = await client.post(server.url, b"{}")
+        await response.read_lines()
+        response.is_enough = True
+        response.close()
 
         await until(lambda: server.num_open == 0)
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
-        WHOLE.replace(b"\r\n", b"\r\nconnection: close\r\n", 1),
-        WHOLE.replace(b"HTTP/1.1", b"HTTP/1.0").replace(b"transfer", b"x-transfer"),
+        COMPLETE.replace(b"\r\n", b"\r\nconnection: close\r\n", 1),
+        COMPLETE.replace(b"HTTP/1.1", b"HTTP/1.0").replace(b"transfer", b"x-transfer"),
     ],
 )
-async def test_a_server_that_keeps_no_connections_gets_a_new_one(answer: bytes) -> None:
-    async with serving(answer, WHOLE) as (server, client):
+async def test_a_connection_that_the_server_does_not_keep_is_replaced(response: bytes) -> None:
+    async with serving(response, COMPLETE) as (server, client):
         first = await client.post(server.url, b"{}")
         await first.read_lines()
         first.is_enough = True
@@ -165,15 +168,15 @@ async def test_a_server_that_keeps_no_connections_gets_a_new_one(answer: bytes) 
         assert len(server.writers) == 2
 
 
-async def test_a_kept_connection_that_the_server_closed_is_tried_once_more() -> None:
-    async with serving(WHOLE, None, WHOLE) as (server, client):
+async def test_a_reused_connection_that_the_server_closed_is_retried_once() -> None:
+    async with serving(COMPLETE, None, COMPLETE) as (server, client):
         await lines_of(server, client)
 
         assert await lines_of(server, client) == [b"a", b"b"]
 
 
-async def test_a_new_connection_that_the_server_closes_is_a_failure() -> None:
-    async with serving(WHOLE, None, None, WHOLE) as (server, client):
+async def test_a_new_connection_that_the_server_closes_is_an_error() -> None:
+    async with serving(COMPLETE, None, None, COMPLETE) as (server, client):
         await lines_of(server, client)
 
         with pytest.raises(ConnectionLost):
@@ -181,19 +184,19 @@ async def test_a_new_connection_that_the_server_closes_is_a_failure() -> None:
         assert len(server.requests) == 3
 
 
-async def test_connections_that_were_idle_for_too_long_are_closed(
+async def test_idle_connections_are_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(http_client, "IDLE_TIMEOUT_S", 0.0)
-    async with serving(WHOLE) as (server, client):
+    async with serving(COMPLETE) as (server, client):
         await lines_of(server, client)
 
         await until(lambda: server.num_open == 0)
 
 
-async def test_no_more_connections_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_idle_connections_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_client, "MAX_IDLE_CONNECTIONS", 2)
-    async with serving(*[WHOLE] * 3) as (server, client):
+    async with serving(*[COMPLETE] * 3) as (server, client):
         await asyncio.gather(*(lines_of(server, client) for _ in range(3)))
 
         await until(lambda: server.num_open == 2)
@@ -211,56 +214,56 @@ GARBAGE: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("what", GARBAGE)
-async def test_what_is_no_answer_is_garbled_and_closes_the_connection(what: str) -> None:
-    async with serving(GARBAGE[what]) as (server, client):
+@pytest.mark.parametrize("name", GARBAGE)
+async def test_a_malformed_response_closes_the_connection(name: str) -> None:
+    async with serving(GARBAGE[name]) as (server, client):
         with pytest.raises(MalformedResponse):
             await lines_of(server, client)
 
         await until(lambda: server.num_open == 0)
 
 
-@pytest.mark.parametrize("answer", [b"", HEAD, HEAD + chunk(b"data: a\n")])
-async def test_silence_for_too_long_is_the_end(answer: bytes) -> None:
-    async with serving(answer) as (server, client):
+@pytest.mark.parametrize("response", [b"", HEAD, HEAD + chunk(b"data: a\n")])
+async def test_a_silent_server_times_out(response: bytes) -> None:
+    async with serving(response) as (server, client):
         with pytest.raises(ConnectionLost):
             await lines_of(server, client)
 
         await until(lambda: server.num_open == 0)
 
 
-async def test_a_second_answer_to_one_request_is_not_taken_for_the_next_one_s() -> None:
-    async with serving(WHOLE + HEAD + chunk(b"data: x\n") + END, WHOLE) as (server, client):
+async def test_a_second_response_to_one_request_is_dropped() -> None:
+    async with serving(COMPLETE + HEAD + chunk(b"data: x\n") + END, COMPLETE) as (server, client):
         assert await lines_of(server, client) == [b"a", b"b"]
         assert await lines_of(server, client) == [b"a", b"b"]
 
         assert len(server.writers) == 2
 
 
-async def test_what_comes_unasked_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unexpected_data_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     # otherwise idleness would close it as well
     monkeypatch.setattr(http_client, "IDLE_TIMEOUT_S", 60.0)
-    async with serving(WHOLE, WHOLE) as (server, client):
+    async with serving(COMPLETE, COMPLETE) as (server, client):
         await lines_of(server, client)
-        server.writers[0].write(WHOLE)
+        server.writers[0].write(COMPLETE)
         await until(lambda: server.num_open == 0)
 
         assert await lines_of(server, client) == [b"a", b"b"]
 
 
-async def test_an_answer_that_nobody_reads_is_not_held_in_memory() -> None:
+async def test_an_unread_response_is_not_buffered_without_limit() -> None:
     line = b"data: " + b"x" * 1_000 + b"\n"
     num_lines = 20 * MAX_HELD_BYTES // len(line)
     async with serving(HEAD + chunk(line) * num_lines + END) as (server, client):
-        answer = await client.post(server.url, b"{}")
-        connection = answer._connection
+        response = await client.post(server.url, b"{}")
+        connection = response._connection
         await until(lambda: connection._is_paused)
         held = sum(map(len, connection._lines))
 
         found = 0
-        while lines := await answer.read_lines():
+        while lines := await response.read_lines():
             found += len(lines)
-        answer.close()
+        response.close()
 
     assert held < 4 * MAX_HELD_BYTES
     assert found == num_lines
@@ -280,32 +283,32 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-async def test_https_is_spoken_where_the_address_says_so(
+async def test_https_is_used_if_the_url_says_so(
     certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     trusting = ssl.create_default_context(cafile=certificate)
     monkeypatch.setattr(http_client, "_trusting", lambda: trusting)
-    async with serving(WHOLE, context=context) as (server, client):
+    async with serving(COMPLETE, context=context) as (server, client):
         assert await lines_of(server, client) == [b"a", b"b"]
 
 
-async def test_a_server_whose_certificate_nobody_trusts_is_not_asked(certificate: Path) -> None:
+async def test_a_server_with_an_untrusted_certificate_gets_no_request(certificate: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
-    async with serving(WHOLE, context=context) as (server, client):
+    async with serving(COMPLETE, context=context) as (server, client):
         with pytest.raises(ssl.SSLCertVerificationError):
             await lines_of(server, client)
 
         assert server.requests == []
 
 
-# The twins: the caller has left.
+# The same when the caller leaves.
 
 
-async def _left(leave: Callable[[Server, HttpClient], Awaitable[None]], answer: bytes) -> None:
-    async with serving(answer) as (server, client):
+async def _left(leave: Callable[[Server, HttpClient], Awaitable[None]], response: bytes) -> None:
+    async with serving(response) as (server, client):
         await leave(server, client)
 
         async with asyncio.timeout(STALL_S / 2):
@@ -313,32 +316,32 @@ async def _left(leave: Callable[[Server, HttpClient], Awaitable[None]], answer: 
         assert not client._kept[server.url]
 
 
-async def test_leaving_in_mid_answer_closes_the_connection_at_once() -> None:
+async def test_leaving_during_the_response_closes_the_connection() -> None:
     async def leave(server: Server, client: HttpClient) -> None:
-        answer = await client.post(server.url, b"{}")
-        await answer.read_lines()
-        answer.close()
+        response = await client.post(server.url, b"{}")
+        await response.read_lines()
+        response.close()
 
     await _left(leave, HEAD + chunk(b"data: a\n"))
 
 
-async def test_who_is_cancelled_while_waiting_for_the_head_closes_the_connection() -> None:
+async def test_cancellation_before_the_response_closes_the_connection() -> None:
     async def leave(server: Server, client: HttpClient) -> None:
-        asking = asyncio.create_task(client.post(server.url, b"{}"))
+        request = asyncio.create_task(client.post(server.url, b"{}"))
         await until(lambda: bool(server.requests))
-        asking.cancel()
+        request.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asking
+            await request
 
     await _left(leave, b"")
 
 
-async def test_closing_the_client_ends_what_is_under_way() -> None:
+async def test_closing_the_client_ends_running_requests() -> None:
     async with serving(HEAD) as (server, client):
-        answer = await client.post(server.url, b"{}")
+        response = await client.post(server.url, b"{}")
 
         await client.__aexit__(None, None, None)
 
         with pytest.raises(ConnectionFailed):
-            await answer.read_lines()
+            await response.read_lines()
         await until(lambda: server.num_open == 0)

@@ -1,4 +1,4 @@
-"""The journal: a failed shipment, a dead writer or a full disk loses nothing."""
+"""The journal: a failed shipment, a killed writer or a full disk loses no records."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ def _segments(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.log"))
 
 
-async def test_what_is_appended_is_shipped_in_order_and_in_batches(tmp_path: Path) -> None:
+async def test_records_are_shipped_in_order_and_in_batches(tmp_path: Path) -> None:
     journal, shipment = FileJournal(tmp_path), FakeShipment()
     for record in RECORDS:
         journal.append(record)
@@ -50,7 +50,7 @@ async def test_what_is_appended_is_shipped_in_order_and_in_batches(tmp_path: Pat
     assert max(map(len, shipment.calls)) == FRAMES_PER_BATCH
 
 
-async def test_what_was_shipped_is_not_shipped_again(tmp_path: Path) -> None:
+async def test_shipped_records_are_not_shipped_again(tmp_path: Path) -> None:
     journal, shipment = FileJournal(tmp_path), FakeShipment()
     journal.append(RECORDS[0])
     await journal.ship(shipment)
@@ -70,7 +70,7 @@ async def test_a_record_is_in_its_file_before_append_returns(tmp_path: Path) -> 
     assert list(read_frames(segment.read_bytes())) == [encode_records([RECORDS[0]])]
 
 
-def test_the_journal_is_for_its_owners_eyes(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_the_journal(tmp_path: Path) -> None:
     FileJournal(tmp_path / "journal")
 
     (segment,) = _segments(tmp_path / "journal")
@@ -78,7 +78,7 @@ def test_the_journal_is_for_its_owners_eyes(tmp_path: Path) -> None:
     assert segment.stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_failed_shipment_keeps_everything_in_order(tmp_path: Path) -> None:
+async def test_a_failed_shipment_keeps_all_records_in_order(tmp_path: Path) -> None:
     journal, shipment = FileJournal(tmp_path), FakeShipment(fails=True)
     journal.append(RECORDS[0])
     first = await journal.ship(shipment)
@@ -91,7 +91,7 @@ async def test_a_failed_shipment_keeps_everything_in_order(tmp_path: Path) -> No
     assert shipment.records == RECORDS[:2]
 
 
-async def test_a_shipment_that_fails_in_mid_segment_is_sent_again_whole(tmp_path: Path) -> None:
+async def test_a_segment_whose_shipment_fails_is_shipped_again_completely(tmp_path: Path) -> None:
     journal, shipment = FileJournal(tmp_path), FakeShipment(max_calls=1)
     for record in RECORDS:
         journal.append(record)
@@ -103,7 +103,7 @@ async def test_a_shipment_that_fails_in_mid_segment_is_sent_again_whole(tmp_path
     assert shipment.records == [*RECORDS[:FRAMES_PER_BATCH], *RECORDS]
 
 
-async def test_closing_delivers_and_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_closing_ships_all_records_and_deletes_the_segments(tmp_path: Path) -> None:
     journal, shipment = FileJournal(tmp_path), FakeShipment()
     journal.append(RECORDS[0])
 
@@ -113,7 +113,7 @@ async def test_closing_delivers_and_leaves_nothing_behind(tmp_path: Path) -> Non
     assert _segments(tmp_path) == []
 
 
-async def test_what_stays_undelivered_is_shipped_by_the_next_gateway(tmp_path: Path) -> None:
+async def test_undelivered_records_are_shipped_by_the_next_gateway(tmp_path: Path) -> None:
     journal = FileJournal(tmp_path)
     journal.append(RECORDS[0])
     await journal.close(FakeShipment(fails=True))
@@ -124,7 +124,7 @@ async def test_what_stays_undelivered_is_shipped_by_the_next_gateway(tmp_path: P
     assert shipment.records == RECORDS[:1]
 
 
-async def test_what_is_shipped_and_not_ingested_stays_in_its_file(tmp_path: Path) -> None:
+async def test_a_shipped_segment_is_kept_until_it_is_ingested(tmp_path: Path) -> None:
     journal, shipment = FileJournal(tmp_path), FakeShipment(ingests=False)
     journal.append(RECORDS[0])
     await journal.ship(shipment)
@@ -135,7 +135,7 @@ async def test_what_is_shipped_and_not_ingested_stays_in_its_file(tmp_path: Path
     assert shipment.records == RECORDS[:1]
 
 
-async def test_what_is_ingested_is_deleted_and_what_came_later_stays(tmp_path: Path) -> None:
+async def test_ingested_segments_are_deleted_and_later_ones_kept(tmp_path: Path) -> None:
     journal, shipment = FileJournal(tmp_path), FakeShipment(ingests=False)
     for record in RECORDS[:3]:
         journal.append(record)
@@ -148,7 +148,7 @@ async def test_what_is_ingested_is_deleted_and_what_came_later_stays(tmp_path: P
     assert _segments(tmp_path)[0] == second
 
 
-async def test_what_another_server_may_have_lost_is_shipped_again(tmp_path: Path) -> None:
+async def test_segments_are_shipped_again_after_the_server_changed(tmp_path: Path) -> None:
     journal, shipment = FileJournal(tmp_path), FakeShipment(ingests=False)
     for record in RECORDS[:2]:
         journal.append(record)
@@ -160,7 +160,7 @@ async def test_what_another_server_may_have_lost_is_shipped_again(tmp_path: Path
     assert shipment.records == [*RECORDS[:2], *RECORDS[:2]]
 
 
-async def test_what_was_ingested_before_the_server_changed_is_not_shipped_again(
+async def test_ingested_segments_are_not_shipped_to_a_new_server(
     tmp_path: Path,
 ) -> None:
     journal, shipment = FileJournal(tmp_path), FakeShipment()
@@ -174,7 +174,9 @@ async def test_what_was_ingested_before_the_server_changed_is_not_shipped_again(
     assert shipment.records == RECORDS[:1]
 
 
-async def test_a_server_that_changes_within_a_segment_gets_all_of_it(tmp_path: Path) -> None:
+async def test_a_segment_is_shipped_again_completely_if_the_server_changes_within_it(
+    tmp_path: Path,
+) -> None:
     journal, shipment = FileJournal(tmp_path), ChangingServer(ingests=False)
     for record in RECORDS:
         journal.append(record)
@@ -206,7 +208,7 @@ async def _run_until_shipped(
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_a_running_journal_ships_what_comes(tmp_path: Path) -> None:
+async def test_a_running_journal_ships_records(tmp_path: Path) -> None:
     journal, shipment = FileJournal(tmp_path), FakeShipment()
     journal.append(RECORDS[0])
 
@@ -215,7 +217,7 @@ async def test_a_running_journal_ships_what_comes(tmp_path: Path) -> None:
     assert shipment.records == RECORDS[:1]
 
 
-async def test_a_running_journal_outlives_a_failed_shipment(tmp_path: Path) -> None:
+async def test_a_running_journal_continues_after_a_failed_shipment(tmp_path: Path) -> None:
     journal, shipment = FileJournal(tmp_path), FakeShipment(fails=True)
     journal.append(RECORDS[0])
     running = asyncio.create_task(journal.run(shipment))
@@ -229,7 +231,7 @@ async def test_a_running_journal_outlives_a_failed_shipment(tmp_path: Path) -> N
     assert shipment.records == RECORDS[:1]
 
 
-def test_the_segment_of_a_living_writer_is_not_abandoned(tmp_path: Path) -> None:
+def test_the_segment_of_a_running_writer_is_not_abandoned(tmp_path: Path) -> None:
     journal = FileJournal(tmp_path)
     journal.append(RECORDS[0])
 
@@ -247,7 +249,7 @@ time.sleep(60)
 
 
 @pytest.mark.parametrize("is_alive", [True, False])
-def test_a_segment_is_abandoned_when_its_writer_is_killed(tmp_path: Path, is_alive: bool) -> None:
+def test_the_segment_of_a_killed_writer_is_abandoned(tmp_path: Path, is_alive: bool) -> None:
     path = tmp_path / "1-1.000001.log"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(
@@ -265,7 +267,7 @@ def test_a_segment_is_abandoned_when_its_writer_is_killed(tmp_path: Path, is_ali
     assert abandoned == ([] if is_alive else [path])
 
 
-def test_abandoned_segments_come_oldest_first(tmp_path: Path) -> None:
+def test_abandoned_segments_are_listed_oldest_first(tmp_path: Path) -> None:
     for name in ("20-1.000002.log", "10-1.000001.log", "20-1.000001.log"):
         (tmp_path / name).write_bytes(b"")
 
@@ -275,7 +277,7 @@ def test_abandoned_segments_come_oldest_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("num_lost", [1, 3, 6])
-def test_a_torn_last_frame_is_left_out(num_lost: int) -> None:
+def test_an_incomplete_last_frame_is_ignored(num_lost: int) -> None:
     data = _frame(b"whole") + _frame(b"torn")
 
     assert list(read_frames(data[: len(data) - num_lost])) == [b"whole"]
@@ -285,7 +287,7 @@ def test_an_empty_segment_has_no_frames() -> None:
     assert list(read_frames(b"")) == []
 
 
-async def test_a_segment_that_another_gateway_shipped_is_none_of_ours(tmp_path: Path) -> None:
+async def test_a_segment_that_disappeared_is_skipped(tmp_path: Path) -> None:
     journal, shipment = FileJournal(tmp_path), FakeShipment()
     journal.append(RECORDS[0])
     await journal.ship(FakeShipment(fails=True))
@@ -332,7 +334,7 @@ async def test_a_full_disk_delays_records_and_loses_none(tmp_path: Path) -> None
     assert sorted(r.chars for r in shipment.records if isinstance(r, OutcomeRecord)) == [*range(20)]
 
 
-async def test_a_record_that_a_full_disk_delays_survives_a_failed_shipment(tmp_path: Path) -> None:
+async def test_records_delayed_by_a_full_disk_survive_a_failed_shipment(tmp_path: Path) -> None:
     journal, shipment = FileJournal(tmp_path), FakeShipment(fails=True)
     with _full_disk(1):
         for record in RECORDS[:2]:
@@ -345,7 +347,7 @@ async def test_a_record_that_a_full_disk_delays_survives_a_failed_shipment(tmp_p
     assert shipment.records == RECORDS[:2]
 
 
-async def test_what_is_written_after_a_full_disk_can_be_read(tmp_path: Path) -> None:
+async def test_records_written_after_a_full_disk_are_readable(tmp_path: Path) -> None:
     journal, shipment = FileJournal(tmp_path), FakeShipment()
     with _full_disk(300):
         for record in RECORDS[:3]:
@@ -357,7 +359,7 @@ async def test_what_is_written_after_a_full_disk_can_be_read(tmp_path: Path) -> 
     assert sorted(r.chars for r in shipment.records if isinstance(r, OutcomeRecord)) == [*range(4)]
 
 
-def test_a_segment_that_could_not_be_written_whole_ends_before_it(tmp_path: Path) -> None:
+def test_a_partial_write_is_removed_from_the_segment(tmp_path: Path) -> None:
     segment = JournalSegment(tmp_path / "1.log")
     segment.append(b"whole")
 
@@ -368,7 +370,7 @@ def test_a_segment_that_could_not_be_written_whole_ends_before_it(tmp_path: Path
     assert (tmp_path / "1.log").read_bytes() == _frame(b"whole")
 
 
-async def test_a_journal_that_cannot_open_a_new_segment_goes_on_with_the_old(
+async def test_a_journal_that_cannot_open_a_segment_continues_with_the_old_one(
     tmp_path: Path,
 ) -> None:
     journal, shipment = FileJournal(tmp_path), FakeShipment()

@@ -1,4 +1,4 @@
-"""Leases with lost or late calls, dead gateways and changed limits."""
+"""Leases when calls are lost or late, gateways are killed, and limits change."""
 
 import asyncio
 from dataclasses import replace
@@ -30,7 +30,7 @@ def gateway(store: TurnedStore) -> Gateway:
     return Gateway(store)
 
 
-async def test_a_lease_that_is_in_use_is_kept(store: TurnedStore, gateway: Gateway) -> None:
+async def test_a_lease_in_use_is_kept(store: TurnedStore, gateway: Gateway) -> None:
     for _ in range(4):
         await gateway.spends(SpendRequest(RULE, 1))
         store.clock.pass_s(IDLE_S * 0.6)
@@ -39,7 +39,7 @@ async def test_a_lease_that_is_in_use_is_kept(store: TurnedStore, gateway: Gatew
     assert store.num_calls == 1
 
 
-async def test_a_refused_client_keeps_no_lease_in_use(store: TurnedStore) -> None:
+async def test_rejected_requests_do_not_keep_a_lease_in_use(store: TurnedStore) -> None:
     here, there = Gateway(store), Gateway(store)
     await here.spends(SpendRequest(BUDGET, 60))
 
@@ -51,7 +51,7 @@ async def test_a_refused_client_keeps_no_lease_in_use(store: TurnedStore) -> Non
     assert await there.spends_many(SpendRequest(BUDGET, 1), 50) == 40
 
 
-async def test_a_refused_gateway_holds_nothing_that_would_not_serve_it(
+async def test_a_rejected_gateway_holds_no_units_that_it_cannot_use(
     store: TurnedStore,
 ) -> None:
     here, there = Gateway(store), Gateway(store)
@@ -62,7 +62,7 @@ async def test_a_refused_gateway_holds_nothing_that_would_not_serve_it(
     assert store.pools[BUDGET.key].used == 60 + 1
 
 
-async def test_the_lease_of_a_gateway_that_was_killed_is_taken_back(store: TurnedStore) -> None:
+async def test_the_lease_of_a_killed_gateway_expires(store: TurnedStore) -> None:
     here, there = Gateway(store), Gateway(store)
     await here.leases.spend([SpendRequest(BUDGET, 60)])
     before = await there.spends(SpendRequest(BUDGET, 60))
@@ -73,7 +73,7 @@ async def test_the_lease_of_a_gateway_that_was_killed_is_taken_back(store: Turne
     assert await there.spends_many(SpendRequest(BUDGET, 20), 50) == 5
 
 
-async def test_a_lease_is_not_spent_when_the_store_may_have_taken_it_back(
+async def test_an_expired_lease_is_not_spent_while_the_store_is_unreachable(
     store: TurnedStore, gateway: Gateway
 ) -> None:
     no_debts = replace(BUDGET, max_debt=0)
@@ -87,7 +87,7 @@ async def test_a_lease_is_not_spent_when_the_store_may_have_taken_it_back(
     assert await gateway.spends(SpendRequest(no_debts, 1)) > 0
 
 
-async def test_what_was_spent_of_a_lease_that_was_taken_back_is_counted_afterwards(
+async def test_units_spent_from_an_expired_lease_are_counted_later(
     store: TurnedStore,
 ) -> None:
     here, there = Gateway(store), Gateway(store)
@@ -101,27 +101,25 @@ async def test_what_was_spent_of_a_lease_that_was_taken_back_is_counted_afterwar
     assert store.spent(BUDGET.key) == 50 + 70
 
 
-async def test_outages_one_after_the_other_lend_no_more_than_one(store: TurnedStore) -> None:
+async def test_repeated_outages_allow_no_more_debt_than_one(store: TurnedStore) -> None:
     gateway = Gateway(store)
     rule = replace(BUDGET, max_debt=30)
     await gateway.spends_many(SpendRequest(rule, 1), 100)
 
-    let_through = 0
+    num_allowed = 0
     for _ in range(5):
         store.is_away = True
         store.clock.pass_s(2 * IDLE_S)
         await gateway.leases.evict_idle()
-        let_through += await gateway.spends_many(SpendRequest(rule, 1), 50)
+        num_allowed += await gateway.spends_many(SpendRequest(rule, 1), 50)
         store.is_away = False
         store.clock.pass_s(2 * IDLE_S)
         await gateway.leases.evict_idle()
 
-    assert let_through == 30
+    assert num_allowed == 30
 
 
-async def test_a_budget_that_is_lowered_returns_what_is_leased(
-    store: TurnedStore, gateway: Gateway
-) -> None:
+async def test_a_lowered_budget_returns_leased_units(store: TurnedStore, gateway: Gateway) -> None:
     await gateway.spends(SpendRequest(BUDGET, 20))
     lower = replace(BUDGET, capacity=50, lease=1, max_lease=1)
 
@@ -130,7 +128,7 @@ async def test_a_budget_that_is_lowered_returns_what_is_leased(
     assert store.pools[BUDGET.key].used == 50
 
 
-async def test_a_request_that_takes_long_keeps_what_it_has_reserved(store: TurnedStore) -> None:
+async def test_a_long_request_keeps_its_reservation(store: TurnedStore) -> None:
     here, there = Gateway(store), Gateway(store)
     (spent,) = await here.leases.spend([SpendRequest(BUDGET, 60)])
 
@@ -145,7 +143,7 @@ async def test_a_request_that_takes_long_keeps_what_it_has_reserved(store: Turne
     assert store.pools[BUDGET.key].used == 60
 
 
-async def test_what_is_settled_after_its_bucket_was_forgotten_is_counted(
+async def test_a_settlement_after_eviction_of_its_bucket_is_counted(
     store: TurnedStore,
 ) -> None:
     gateway = Gateway(store, max_buckets=1)
@@ -161,7 +159,7 @@ async def test_what_is_settled_after_its_bucket_was_forgotten_is_counted(
     assert store.pools[BUDGET.key].used == 50
 
 
-def test_calls_without_an_answer_cost_nothing_and_let_no_lease_grow() -> None:
+def test_calls_with_lost_responses_cost_no_units_and_grow_no_lease() -> None:
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         here, there = Leases(store, VirtualClock()), Leases(store, VirtualClock())
@@ -184,7 +182,7 @@ def test_calls_without_an_answer_cost_nothing_and_let_no_lease_grow() -> None:
     run_in_virtual_time(scenario())
 
 
-def test_only_buckets_that_are_due_are_asked_about_when_the_store_is_away() -> None:
+def test_only_due_buckets_are_requested_while_the_store_is_unreachable() -> None:
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
@@ -202,7 +200,7 @@ def test_only_buckets_that_are_due_are_asked_about_when_the_store_is_away() -> N
     run_in_virtual_time(scenario())
 
 
-def test_a_return_is_repeated_until_the_store_has_acknowledged_it() -> None:
+def test_a_return_is_repeated_until_it_is_acknowledged() -> None:
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
@@ -224,7 +222,7 @@ def test_a_return_is_repeated_until_the_store_has_acknowledged_it() -> None:
     run_in_virtual_time(scenario())
 
 
-def test_what_is_being_returned_is_not_spent_although_the_answer_is_lost() -> None:
+def test_units_being_returned_are_not_spent_even_if_the_response_is_lost() -> None:
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         here, there = Leases(store, VirtualClock()), Leases(store, VirtualClock())
@@ -245,7 +243,7 @@ def test_what_is_being_returned_is_not_spent_although_the_answer_is_lost() -> No
 
 
 @pytest.mark.parametrize(("away_s", "is_returned"), [(0.4, True), (60.0, False)])
-def test_a_gateway_that_closes_repeats_its_return_for_a_while(
+def test_a_closing_gateway_repeats_its_return_for_a_limited_time(
     away_s: float, is_returned: bool
 ) -> None:
     async def scenario() -> None:
@@ -254,19 +252,17 @@ def test_a_gateway_that_closes_repeats_its_return_for_a_while(
         await leases.spend([SpendRequest(RULE, 1)])
         store.is_away = True
         asyncio.get_running_loop().call_later(away_s, setattr, store, "is_away", False)
-        begun_s = VirtualClock().monotonic_s()
+        started_s = VirtualClock().monotonic_s()
 
         await leases.close()
 
-        assert VirtualClock().monotonic_s() - begun_s <= CLOSE_S + MAX_CALL_S
+        assert VirtualClock().monotonic_s() - started_s <= CLOSE_S + MAX_CALL_S
         assert (store.held(RULE.key) == 0) == is_returned
 
     run_in_virtual_time(scenario())
 
 
-async def test_the_store_and_what_it_holds_are_counted(
-    store: TurnedStore, gateway: Gateway
-) -> None:
+async def test_calls_and_held_units_are_counted(store: TurnedStore, gateway: Gateway) -> None:
     await gateway.spends(SpendRequest(BUDGET, 1))
     store.is_away = True
     await gateway.spends(SpendRequest(RULE, 1))
@@ -278,18 +274,18 @@ async def test_the_store_and_what_it_holds_are_counted(
     assert gateway.leases.num_unanswered == 1
 
 
-def test_a_gateway_closes_at_once_although_a_lower_limit_is_below_what_requests_reserve() -> None:
+def test_a_gateway_closes_at_once_after_a_limit_fell_below_its_reservations() -> None:
     async def scenario() -> None:
         store = FakeLeaseStore(VirtualClock())
         leases = Leases(store, VirtualClock())
         await leases.spend([SpendRequest(BUDGET, 60)])
         with pytest.raises(RateLimitExceeded):
             await leases.spend([SpendRequest(replace(BUDGET, capacity=50), 1)])
-        begun_s = VirtualClock().monotonic_s()
+        started_s = VirtualClock().monotonic_s()
 
         await leases.close()
 
         assert store.held(BUDGET.key) == 50
-        assert VirtualClock().monotonic_s() == begun_s
+        assert VirtualClock().monotonic_s() == started_s
 
     run_in_virtual_time(scenario())

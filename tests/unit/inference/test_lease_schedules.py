@@ -1,4 +1,4 @@
-"""Leases on a bad network, in virtual time: calls are late, lost, repeated or reordered.
+"""Leases on an unreliable network, in virtual time: calls are late, lost, repeated or reordered.
 
 No budget is exceeded by more than its bound, no request is rejected below it by more, and no unit
 is lost.
@@ -44,39 +44,39 @@ RATE: Final = replace(BUDGET, kind="user", key="caret:rate:{acme}", interval_s=0
 
 
 @dataclass(frozen=True)
-class Quality:
+class NetworkQuality:
     """Shares of the calls."""
 
     slow: float = 0.0  # answered after 0.6 s, which is too late
     lost: float = 0.0  # never arrive
-    unanswered: float = 0.0  # arrive, but their responses do not
+    without_response: float = 0.0  # arrive, but their responses do not
     repeated: float = 0.0  # arrive once more, up to two minutes later
     delayed: float = 0.0  # arrive up to two minutes later
 
 
-CALM: Final = Quality()
-SLOW: Final = Quality(slow=0.06)
-REPEATED: Final = Quality(repeated=0.5)
-BAD: Final = Quality(slow=0.2, lost=0.1, unanswered=0.1, repeated=0.3, delayed=0.1)
-CUT: Final = Quality(lost=1.0)
-DEAF: Final = Quality(unanswered=1.0)
+CALM: Final = NetworkQuality()
+SLOW: Final = NetworkQuality(slow=0.06)
+REPEATED: Final = NetworkQuality(repeated=0.5)
+BAD: Final = NetworkQuality(slow=0.2, lost=0.1, without_response=0.1, repeated=0.3, delayed=0.1)
+CUT: Final = NetworkQuality(lost=1.0)
+DEAF: Final = NetworkQuality(without_response=1.0)
 
 
 class Network:
     """The network to the store. A sent call arrives even if the sender has timed out."""
 
-    def __init__(self, store: FakeLeaseStore, chance: random.Random) -> None:
+    def __init__(self, store: FakeLeaseStore, random_: random.Random) -> None:
         self.quality = CALM
         self._store = store
-        self._chance = chance
+        self._chance = random_
 
     async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[LeaseGrant]:
-        loop, answer = asyncio.get_running_loop(), asyncio.Future[list[LeaseGrant]]()
+        loop, response = asyncio.get_running_loop(), asyncio.Future[list[LeaseGrant]]()
 
         def arrive() -> None:
             grants = self._store.apply(gateway, requests)
-            if not answer.done() and not self._happens(quality.unanswered):
-                answer.set_result(grants)
+            if not response.done() and not self._happens(quality.without_response):
+                response.set_result(grants)
 
         quality = self.quality
         if not self._happens(quality.lost):
@@ -84,7 +84,7 @@ class Network:
             loop.call_later(self._chance.uniform(0, 120) if is_delayed else 0.001, arrive)
         if self._happens(quality.repeated):
             loop.call_later(self._chance.uniform(0, 120), arrive)
-        grants = await answer
+        grants = await response
         await asyncio.sleep(0.6 if self._happens(quality.slow) else 0.001)
         return grants
 
@@ -97,7 +97,7 @@ class Gateway:
     leases: Leases
     sweeping: asyncio.Task[None]
     reserved: int = 0
-    most_reserved: int = 0
+    max_reserved: int = 0
     is_killed: bool = False
 
     def kill(self) -> None:
@@ -107,44 +107,44 @@ class Gateway:
 
 
 @dataclass
-class World:
+class Simulation:
     """Gateways that share a budget, and their true spending from it."""
 
-    chance: random.Random
+    random_: random.Random
     store: FakeLeaseStore = field(init=False)
     network: Network = field(init=False)
     gateways: list[Gateway] = field(init=False)
-    past: list[Gateway] = field(default_factory=list)
+    ended: list[Gateway] = field(default_factory=list)
     rule: BucketSpec = BUDGET
-    most: int = BUDGET.capacity  # the highest limit so far
+    highest_limit: int = BUDGET.capacity  # the highest limit so far
     consumed: int = 0
     requests: set[asyncio.Task[None]] = field(default_factory=set)
     errors: list[BaseException] = field(default_factory=list)  # of requests that have ended
 
     def __post_init__(self) -> None:
         self.store = FakeLeaseStore(VirtualClock())
-        self.network = Network(self.store, self.chance)
-        self.gateways = [self.make_gateway() for _ in range(4)]
+        self.network = Network(self.store, self.random_)
+        self.gateways = [self.create_gateway() for _ in range(4)]
 
-    def make_gateway(self) -> Gateway:
+    def create_gateway(self) -> Gateway:
         leases = Leases(self.network, VirtualClock())
         return Gateway(leases, asyncio.create_task(leases.run()))
 
     @property
     def all(self) -> list[Gateway]:
-        return [*self.gateways, *self.past]
+        return [*self.gateways, *self.ended]
 
     def bound(self) -> int:
         """Return the bound of all gateway processes: reserved units, and those beyond them."""
-        return sum(gateway.most_reserved + MAX_LEASE for gateway in self.all)
+        return sum(gateway.max_reserved + MAX_LEASE for gateway in self.all)
 
-    def ask(self, phase: "Phase") -> None:
+    def send_request(self, phase: "Phase") -> None:
         """Send a request, with at most four at once for each gateway, so that the bounds stay
         small."""
-        gateway = self.chance.choice(self.gateways)
+        gateway = self.random_.choice(self.gateways)
         if gateway.reserved > 3 * MAX_UNITS:
             return
-        units, lasts_s = self.chance.randint(1, MAX_UNITS), self.chance.uniform(0, phase.lasts_s)
+        units, lasts_s = self.random_.randint(1, MAX_UNITS), self.random_.uniform(0, phase.lasts_s)
         task = asyncio.create_task(self._request(gateway, units, lasts_s))
         self.requests.add(task)
         task.add_done_callback(self._on_ended)
@@ -156,7 +156,7 @@ class World:
 
     async def _request(self, gateway: Gateway, units: int, lasts_s: float) -> None:
         gateway.reserved += units
-        gateway.most_reserved = max(gateway.most_reserved, gateway.reserved)
+        gateway.max_reserved = max(gateway.max_reserved, gateway.reserved)
         try:
             await self._spend(gateway, units, lasts_s)
         finally:
@@ -173,40 +173,40 @@ class World:
                 and rule is self.rule
                 and not gateway.is_killed
             ):
-                asked_for = sum(other.reserved for other in self.all)
-                assert self.consumed + asked_for + self.bound() > rule.capacity
+                reserved_units = sum(other.reserved for other in self.all)
+                assert self.consumed + reserved_units + self.bound() > rule.capacity
             return
         await asyncio.sleep(lasts_s)
         if not gateway.is_killed:
-            used = self.chance.randint(0, units)
+            used = self.random_.randint(0, units)
             gateway.leases.settle(spent, used)
             self.consumed += used
 
     def check(self) -> None:
         debts = MAX_DEBT * len(self.all)
-        assert self.consumed <= self.most + self.bound() + debts
+        assert self.consumed <= self.highest_limit + self.bound() + debts
         for gateway in self.all:
             held = [
                 lease.held
                 for name, lease in self.store.pools[BUDGET.key].leases.items()
                 if name == gateway.leases._gateway
             ]
-            assert sum(held) <= gateway.most_reserved + MAX_LEASE
+            assert sum(held) <= gateway.max_reserved + MAX_LEASE
 
-    def step(self, action: str, number: int) -> None:
+    def apply_change(self, action: str, number: int) -> None:
         if action == "restart":
-            self.past.append(self.gateways[number])
+            self.ended.append(self.gateways[number])
             self.gateways[number].kill()
-            self.gateways[number] = self.make_gateway()
+            self.gateways[number] = self.create_gateway()
         elif action == "lower":
             self.rule = replace(BUDGET, capacity=max(1, self.rule.capacity // 2))
         elif action == "raise":
             self.rule = replace(BUDGET, capacity=self.rule.capacity + 500)
-            self.most = max(self.most, self.rule.capacity)
+            self.highest_limit = max(self.highest_limit, self.rule.capacity)
         elif action != "none":
             self.network.quality = QUALITIES[action]
 
-    async def settle_down(self) -> None:
+    async def finish(self) -> None:
         """Let all requests end on a healthy network, and wait for a while."""
         self.network.quality = CALM
         while self.requests:
@@ -237,17 +237,17 @@ PHASES = st.builds(
 )
 
 
-async def _play(world: World, phases: Sequence[Phase]) -> None:
+async def _run_phases(simulation: Simulation, phases: Sequence[Phase]) -> None:
     for phase in phases:
-        world.step(phase.change, phase.number)
+        simulation.apply_change(phase.change, phase.number)
         for _ in range(phase.num_requests):
-            world.ask(phase)
-            await asyncio.sleep(world.chance.expovariate(1.0) * phase.pause_s)
-            world.check()
-    await world.settle_down()
+            simulation.send_request(phase)
+            await asyncio.sleep(simulation.random_.expovariate(1.0) * phase.pause_s)
+            simulation.check()
+    await simulation.finish()
 
 
-async def _is_let_through(gateway: Gateway, want: SpendRequest) -> bool:
+async def _is_allowed(gateway: Gateway, want: SpendRequest) -> bool:
     with suppress(RateLimitExceeded):
         await gateway.leases.spend([want])
         return True
@@ -263,49 +263,50 @@ def _logs_are_off() -> Iterator[None]:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(PHASES, min_size=1, max_size=10), st.integers(0, 2**32))
-def test_no_schedule_breaks_the_bounds_and_nothing_is_lost(phases: list[Phase], seed: int) -> None:
+def test_no_schedule_breaks_the_bounds_or_loses_units(phases: list[Phase], seed: int) -> None:
     async def scenario() -> None:
-        world = World(random.Random(seed))
+        simulation = Simulation(random.Random(seed))
 
-        await _play(world, phases)
+        await _run_phases(simulation, phases)
 
-        counted = world.store.spent(BUDGET.key)
-        lost = sum(gateway.most_reserved + MAX_LEASE + MAX_DEBT for gateway in world.past)
-        assert world.consumed - lost <= counted <= world.consumed
-        left = world.rule.capacity - counted
+        counted = simulation.store.spent(BUDGET.key)
+        lost = sum(gateway.max_reserved + MAX_LEASE + MAX_DEBT for gateway in simulation.ended)
+        assert simulation.consumed - lost <= counted <= simulation.consumed
+        left = simulation.rule.capacity - counted
         if left > 0:
-            assert await _is_let_through(world.gateways[0], SpendRequest(world.rule, left))
+            assert await _is_allowed(simulation.gateways[0], SpendRequest(simulation.rule, left))
         await asyncio.sleep(2.0)
-        assert not await _is_let_through(world.gateways[1], SpendRequest(world.rule, 1))
+        assert not await _is_allowed(simulation.gateways[1], SpendRequest(simulation.rule, 1))
 
     run_in_virtual_time(scenario())
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.sampled_from([CALM, REPEATED, BAD]), st.integers(0, 2**32))
-def test_no_schedule_lets_more_through_than_a_rate_and_its_bursts(
-    quality: Quality, seed: int
-) -> None:
+def test_no_schedule_exceeds_a_rate_and_its_bursts(quality: NetworkQuality, seed: int) -> None:
     async def scenario() -> None:
-        world = World(random.Random(seed))
-        world.network.quality = quality
-        let_through: list[tuple[float, int]] = []
+        simulation = Simulation(random.Random(seed))
+        simulation.network.quality = quality
+        allowed: list[tuple[float, int]] = []
         for _ in range(150):
-            gateway, units = world.chance.choice(world.gateways), world.chance.randint(1, MAX_UNITS)
-            if await _is_let_through(gateway, SpendRequest(RATE, units)):
-                let_through.append((VirtualClock().monotonic_s(), units))
-            await asyncio.sleep(world.chance.choice([0.0, 0.1, 0.1, 1.0, 15.0]))
+            gateway, units = (
+                simulation.random_.choice(simulation.gateways),
+                simulation.random_.randint(1, MAX_UNITS),
+            )
+            if await _is_allowed(gateway, SpendRequest(RATE, units)):
+                allowed.append((VirtualClock().monotonic_s(), units))
+            await asyncio.sleep(simulation.random_.choice([0.0, 0.1, 0.1, 1.0, 15.0]))
         # A gateway without a response from the store keeps the rate on its own.
-        num_counts = len(world.gateways) + 1 if quality is BAD else 1
+        num_counts = len(simulation.gateways) + 1 if quality is BAD else 1
 
-        for first, (start_s, _) in enumerate(let_through):
+        for first, (start_s, _) in enumerate(allowed):
             units = 0
-            for now_s, more in let_through[first:]:
+            for now_s, more in allowed[first:]:
                 units += more
                 rate = RATE.capacity + (now_s - start_s) / 0.1
-                assert units <= num_counts * rate + len(world.gateways) * MAX_LEASE + 1
+                assert units <= num_counts * rate + len(simulation.gateways) * MAX_LEASE + 1
 
-        await world.settle_down()
-        assert await _is_let_through(world.gateways[0], SpendRequest(RATE, RATE.capacity))
+        await simulation.finish()
+        assert await _is_allowed(simulation.gateways[0], SpendRequest(RATE, RATE.capacity))
 
     run_in_virtual_time(scenario())

@@ -27,7 +27,7 @@ async def test_a_lease_serves_many_requests(store: TurnedStore, gateway: Gateway
     assert store.num_calls <= 7
 
 
-async def test_the_buckets_of_a_request_are_asked_about_in_one_call(
+async def test_the_buckets_of_a_request_are_renewed_in_one_call(
     store: TurnedStore, gateway: Gateway
 ) -> None:
     await gateway.spends(SpendRequest(TENANTS, 1), SpendRequest(RULE, 1), SpendRequest(BUDGET, 1))
@@ -35,21 +35,19 @@ async def test_the_buckets_of_a_request_are_asked_about_in_one_call(
     assert [len(call) for call in store.calls] == [3]
 
 
-async def test_no_more_than_the_capacity_is_let_through_at_once(gateway: Gateway) -> None:
+async def test_at_most_the_capacity_is_allowed_at_once(gateway: Gateway) -> None:
     assert await gateway.spends_many(SpendRequest(RULE, 1), 300) == 100
 
 
 async def test_two_gateways_share_a_limit(store: TurnedStore) -> None:
     here, there = Gateway(store), Gateway(store)
 
-    let_through = [
-        await gateway.spends_many(SpendRequest(RULE, 1), 150) for gateway in (here, there)
-    ]
+    allowed = [await gateway.spends_many(SpendRequest(RULE, 1), 150) for gateway in (here, there)]
 
-    assert sum(let_through) == 100
+    assert sum(allowed) == 100
 
 
-async def test_the_refused_are_told_when_a_unit_is_back(
+async def test_a_rejected_request_is_told_when_units_are_available(
     store: TurnedStore, gateway: Gateway
 ) -> None:
     await gateway.spends_many(SpendRequest(RULE, 1), 100)
@@ -61,7 +59,9 @@ async def test_the_refused_are_told_when_a_unit_is_back(
     assert await gateway.spends(SpendRequest(RULE, 5)) == 0.0
 
 
-async def test_who_hammers_costs_the_store_nothing(store: TurnedStore, gateway: Gateway) -> None:
+async def test_repeated_rejected_requests_cause_no_store_calls(
+    store: TurnedStore, gateway: Gateway
+) -> None:
     await gateway.spends_many(SpendRequest(RULE, 1), 101)
     before = store.num_calls
 
@@ -70,27 +70,27 @@ async def test_who_hammers_costs_the_store_nothing(store: TurnedStore, gateway: 
     assert store.num_calls == before
 
 
-async def test_a_request_that_one_bucket_refuses_spends_nothing_of_the_others(
+async def test_a_request_rejected_by_one_bucket_spends_nothing_of_the_others(
     store: TurnedStore, gateway: Gateway
 ) -> None:
     await gateway.spends_many(SpendRequest(RULE, 1), 100)
 
-    refused = [
+    rejected = [
         await gateway.spends(SpendRequest(TENANTS, 1), SpendRequest(RULE, 1)) for _ in range(1_500)
     ]
-    let_through = await gateway.spends_many(SpendRequest(TENANTS, 1), 1_500)
+    allowed = await gateway.spends_many(SpendRequest(TENANTS, 1), 1_500)
 
-    assert all(refused)
-    assert let_through == 1_000
+    assert all(rejected)
+    assert allowed == 1_000
 
 
-async def test_many_at_once_wait_for_one_call(store: TurnedStore, gateway: Gateway) -> None:
+async def test_concurrent_requests_wait_for_one_call(store: TurnedStore, gateway: Gateway) -> None:
     await asyncio.gather(*(gateway.leases.spend([SpendRequest(RULE, 1)]) for _ in range(50)))
 
     assert store.num_calls <= 3
 
 
-async def test_what_is_given_back_may_be_spent_again(gateway: Gateway) -> None:
+async def test_refunded_units_may_be_spent_again(gateway: Gateway) -> None:
     (spent,) = await gateway.leases.spend([SpendRequest(RULE, 50)])
     await gateway.spends_many(SpendRequest(RULE, 1), 50)
 
@@ -99,7 +99,7 @@ async def test_what_is_given_back_may_be_spent_again(gateway: Gateway) -> None:
     assert await gateway.spends_many(SpendRequest(RULE, 1), 50) == 40
 
 
-async def test_what_lies_unused_is_given_back_to_the_others(store: TurnedStore) -> None:
+async def test_unused_units_are_returned_to_other_gateways(store: TurnedStore) -> None:
     here, there = Gateway(store), Gateway(store)
     await here.spends(SpendRequest(BUDGET, 1))
     store.clock.pass_s(IDLE_S + 1)
@@ -109,7 +109,7 @@ async def test_what_lies_unused_is_given_back_to_the_others(store: TurnedStore) 
     assert await there.spends_many(SpendRequest(BUDGET, 1), 150) == 99
 
 
-async def test_a_gateway_that_closes_gives_all_back(store: TurnedStore) -> None:
+async def test_a_closing_gateway_returns_all_units(store: TurnedStore) -> None:
     here, there = Gateway(store), Gateway(store)
     await here.spends(SpendRequest(BUDGET, 1))
 
@@ -118,34 +118,34 @@ async def test_a_gateway_that_closes_gives_all_back(store: TurnedStore) -> None:
     assert await there.spends_many(SpendRequest(BUDGET, 1), 150) == 99
 
 
-async def test_a_gateway_that_closes_beside_a_call_that_has_not_begun_gives_all_back(
+async def test_a_gateway_closing_before_a_pending_call_returns_all_units(
     store: TurnedStore,
 ) -> None:
     here, there = Gateway(store), Gateway(store)
     await here.spends(SpendRequest(BUDGET, 1))
     # One unit more than the lease has, so that a call is prepared; it runs in the next iteration.
-    renewing = asyncio.ensure_future(here.leases.spend([SpendRequest(BUDGET, 99)]))
+    task = asyncio.ensure_future(here.leases.spend([SpendRequest(BUDGET, 99)]))
     await asyncio.sleep(0)
-    renewing.cancel()
+    task.cancel()
 
     await here.leases.close()
 
     assert await there.spends_many(SpendRequest(BUDGET, 1), 150) == 99
 
 
-async def test_while_the_store_is_away_the_rate_holds_on_each_gateway(
+async def test_each_gateway_keeps_the_rate_while_the_store_is_unreachable(
     store: TurnedStore, gateway: Gateway
 ) -> None:
     store.is_away = True
 
-    let_through = await gateway.spends_many(SpendRequest(RULE, 1), 300)
+    allowed = await gateway.spends_many(SpendRequest(RULE, 1), 300)
     store.clock.pass_s(1.0)
 
-    assert let_through == 100
+    assert allowed == 100
     assert await gateway.spends_many(SpendRequest(RULE, 1), 300) == 10
 
 
-async def test_a_lease_is_spent_although_the_store_is_away(
+async def test_a_lease_is_spent_while_the_store_is_unreachable(
     store: TurnedStore, gateway: Gateway
 ) -> None:
     await gateway.spends(SpendRequest(RULE, 1))
@@ -154,7 +154,7 @@ async def test_a_lease_is_spent_although_the_store_is_away(
     assert await gateway.spends_many(SpendRequest(RULE, 1), 9) == 9
 
 
-async def test_what_was_spent_without_the_store_is_no_gift_when_it_is_given_back(
+async def test_refunds_of_units_spent_without_the_store_are_not_added(
     store: TurnedStore, gateway: Gateway
 ) -> None:
     store.is_away = True
@@ -166,7 +166,7 @@ async def test_what_was_spent_without_the_store_is_no_gift_when_it_is_given_back
     assert await gateway.spends(SpendRequest(RULE, 10)) > 0
 
 
-async def test_a_store_that_is_away_is_not_asked_by_every_request(
+async def test_an_unreachable_store_is_not_called_for_every_request(
     store: TurnedStore, gateway: Gateway
 ) -> None:
     store.is_away = True
@@ -176,7 +176,7 @@ async def test_a_store_that_is_away_is_not_asked_by_every_request(
     assert store.num_calls <= 2
 
 
-async def test_nobody_waits_long_for_a_store_that_hangs(
+async def test_a_hanging_store_delays_requests_only_briefly(
     store: TurnedStore, gateway: Gateway
 ) -> None:
     store.hangs = True
@@ -186,7 +186,7 @@ async def test_nobody_waits_long_for_a_store_that_hangs(
     await gateway.leases.close()
 
 
-async def test_a_store_that_is_back_is_believed_again(store: TurnedStore, gateway: Gateway) -> None:
+async def test_a_store_that_recovered_is_used_again(store: TurnedStore, gateway: Gateway) -> None:
     store.is_away = True
     await gateway.spends(SpendRequest(RULE, 1))
     store.is_away = False
@@ -197,7 +197,7 @@ async def test_a_store_that_is_back_is_believed_again(store: TurnedStore, gatewa
     assert not gateway.leases.is_store_unavailable
 
 
-async def test_what_a_budget_lost_while_the_store_was_away_is_booked_afterwards(
+async def test_budget_units_spent_without_the_store_are_booked_later(
     store: TurnedStore, gateway: Gateway
 ) -> None:
     store.is_away = True
@@ -210,7 +210,7 @@ async def test_what_a_budget_lost_while_the_store_was_away_is_booked_afterwards(
     assert store.pools[BUDGET.key].used == 61
 
 
-async def test_what_a_rate_let_through_without_the_store_is_not_booked_afterwards(
+async def test_rate_units_spent_without_the_store_are_not_booked_later(
     store: TurnedStore, gateway: Gateway
 ) -> None:
     store.is_away = True
@@ -223,7 +223,7 @@ async def test_what_a_rate_let_through_without_the_store_is_not_booked_afterward
     assert await gateway.spends_many(SpendRequest(RULE, 1), 50) == 50
 
 
-async def test_a_crowd_of_keys_takes_bounded_memory_and_gives_its_leases_back(
+async def test_many_keys_use_limited_memory_and_return_their_leases(
     store: TurnedStore,
 ) -> None:
     gateway = Gateway(store, max_buckets=50)
@@ -239,20 +239,18 @@ async def test_a_crowd_of_keys_takes_bounded_memory_and_gives_its_leases_back(
     assert {pool.used for pool in store.pools.values()} == {1}
 
 
-async def test_a_limit_that_is_lowered_counts_at_once(gateway: Gateway) -> None:
+async def test_a_lowered_limit_applies_at_once(gateway: Gateway) -> None:
     await gateway.spends(SpendRequest(RULE, 1))
     lower = replace(RULE, capacity=3, max_lease=1, lease=1)
 
     assert await gateway.spends_many(SpendRequest(lower, 1), 50) <= 3
 
 
-async def test_who_leaves_while_it_waits_has_spent_nothing(
-    store: TurnedStore, gateway: Gateway
-) -> None:
-    leaving = asyncio.create_task(gateway.leases.spend([SpendRequest(BUDGET, 60)]))
+async def test_a_cancelled_request_has_spent_nothing(store: TurnedStore, gateway: Gateway) -> None:
+    task = asyncio.create_task(gateway.leases.spend([SpendRequest(BUDGET, 60)]))
     await asyncio.sleep(0)
-    leaving.cancel()
-    await asyncio.gather(leaving, return_exceptions=True)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
     await gateway.settles()
 
     await gateway.leases.close()

@@ -1,4 +1,4 @@
-"""Recently tokenised lines are not tokenised again, for the same holder only."""
+"""Recently tokenized lines are not tokenized again, but only for the same holder."""
 
 import pytest
 from detect_secrets.util.filetype import FileType
@@ -13,11 +13,11 @@ from tests.fakes.gateway import TOKENS
 from tests.fakes.tenants import GLOBEX, GUS, make_policy, make_principal
 
 TEXT = "def f(x):\n    return x\n\n\nclass A:\n    pass\n"
-ADAS, GUSS = PartitionKey(b"a" * 32), PartitionKey(b"g" * 32)
+ADA_PARTITION, GUS_PARTITION = PartitionKey(b"a" * 32), PartitionKey(b"g" * 32)
 PYTHON, INI = FileType.PYTHON, FileType.INI
 
 
-class Counting:
+class CountingTokenizer:
     """The demonstration tokenizer, with a count of the lines that it encoded."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,8 +33,8 @@ class Counting:
 
 
 @pytest.fixture
-def counting(monkeypatch: pytest.MonkeyPatch) -> Counting:
-    return Counting(monkeypatch)
+def counting(monkeypatch: pytest.MonkeyPatch) -> CountingTokenizer:
+    return CountingTokenizer(monkeypatch)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def cache(counting: Counting, clock: FakeClock) -> LineCache:
+def cache(counting: CountingTokenizer, clock: FakeClock) -> LineCache:
     return LineCache(counting.tokens, clock)
 
 
@@ -54,83 +54,85 @@ def _encode(
     return [token for line in encoded for token in line]
 
 
-def test_the_tokens_are_those_of_the_tokenizer(cache: LineCache) -> None:
+def test_the_tokens_equal_those_of_the_tokenizer(cache: LineCache) -> None:
     expected = TOKENS.encode(TEXT)
 
-    first, second = _encode(cache, TEXT, ADAS), _encode(cache, TEXT, ADAS)
+    first, second = _encode(cache, TEXT, ADA_PARTITION), _encode(cache, TEXT, ADA_PARTITION)
 
     assert first == second == expected
 
 
-def test_only_the_line_that_was_typed_is_tokenised(cache: LineCache, counting: Counting) -> None:
-    _encode(cache, TEXT, ADAS)
+def test_only_a_changed_line_is_tokenized(cache: LineCache, counting: CountingTokenizer) -> None:
+    _encode(cache, TEXT, ADA_PARTITION)
     counting.num_lines = 0
 
-    _encode(cache, TEXT.replace("pass", "passe"), ADAS)
+    _encode(cache, TEXT.replace("pass", "passe"), ADA_PARTITION)
 
     assert counting.num_lines == 1
 
 
-def test_a_neighbours_lines_are_tokenised_for_him_anew(
-    cache: LineCache, counting: Counting
+def test_lines_of_another_holder_are_tokenized_again(
+    cache: LineCache, counting: CountingTokenizer
 ) -> None:
-    _encode(cache, TEXT, ADAS)
+    _encode(cache, TEXT, ADA_PARTITION)
     before, counting.num_lines = counting.num_lines, 0
 
-    _encode(cache, TEXT, GUSS)
+    _encode(cache, TEXT, GUS_PARTITION)
 
     assert counting.num_lines == before
 
 
 @pytest.mark.parametrize("step_s", [2 * LIFETIME_S + 1, LIFETIME_S + 1])
-def test_what_was_not_used_for_two_lifetimes_is_forgotten(
-    cache: LineCache, counting: Counting, clock: FakeClock, step_s: float
+def test_lines_unused_for_two_lifetimes_are_evicted(
+    cache: LineCache, counting: CountingTokenizer, clock: FakeClock, step_s: float
 ) -> None:
-    _encode(cache, TEXT, ADAS)
+    _encode(cache, TEXT, ADA_PARTITION)
     for _ in range(2):
         clock.pass_s(step_s)
-        _encode(cache, "other\ntext\n", ADAS)
+        _encode(cache, "other\ntext\n", ADA_PARTITION)
     counting.num_lines = 0
 
-    _encode(cache, TEXT, ADAS)
+    _encode(cache, TEXT, ADA_PARTITION)
 
     assert counting.num_lines > 0
 
 
-def test_what_is_used_stays(cache: LineCache, counting: Counting, clock: FakeClock) -> None:
-    _encode(cache, TEXT, ADAS)
+def test_lines_in_use_are_kept(
+    cache: LineCache, counting: CountingTokenizer, clock: FakeClock
+) -> None:
+    _encode(cache, TEXT, ADA_PARTITION)
     counting.num_lines = 0
 
     for _ in range(5):
         clock.pass_s(LIFETIME_S * 0.9)
-        _encode(cache, TEXT, ADAS)
+        _encode(cache, TEXT, ADA_PARTITION)
 
     assert counting.num_lines == 0
 
 
-def test_it_holds_so_many_lines(counting: Counting, clock: FakeClock) -> None:
+def test_the_number_of_lines_is_limited(counting: CountingTokenizer, clock: FakeClock) -> None:
     cache = LineCache(counting.tokens, clock, max_tokens=16)
 
     for number in range(50):
-        _encode(cache, f"a{number}\nb{number}\n", ADAS)
+        _encode(cache, f"a{number}\nb{number}\n", ADA_PARTITION)
 
     assert len(cache._memory) <= 12
 
 
-def test_half_of_a_surrogate_pair_is_no_obstacle(cache: LineCache) -> None:
-    assert _encode(cache, "a = '\ud800'\nb\n", ADAS)
+def test_half_a_surrogate_pair_is_accepted(cache: LineCache) -> None:
+    assert _encode(cache, "a = '\ud800'\nb\n", ADA_PARTITION)
 
 
-def test_a_lines_secrets_are_gone(cache: LineCache) -> None:
-    secret = _encode(cache, "password = 'hunter2-and-more'\n", ADAS)
+def test_secrets_in_a_line_are_redacted(cache: LineCache) -> None:
+    secret = _encode(cache, "password = 'hunter2-and-more'\n", ADA_PARTITION)
 
     assert secret == cache._tokens.encode("password = 'REDACTED'\n")
 
 
-def test_the_same_line_may_be_a_secret_in_another_kind_of_file(cache: LineCache) -> None:
+def test_redaction_depends_on_the_kind_of_file(cache: LineCache) -> None:
     line = "password: hunter2x\n"
 
-    assert _encode(cache, line, ADAS, PYTHON) != _encode(cache, line, ADAS, INI)
+    assert _encode(cache, line, ADA_PARTITION, PYTHON) != _encode(cache, line, ADA_PARTITION, INI)
 
 
 HOLDERS = CachePartitions()
@@ -144,19 +146,19 @@ def test_tenants_are_different_holders() -> None:
     assert _holder() != _holder(tenant_id=GLOBEX)
 
 
-def test_users_are_different_holders_in_strict_isolation_only() -> None:
+def test_users_are_different_holders_only_in_strict_isolation() -> None:
     strict = make_policy(isolation=Isolation.STRICT)
 
     assert _holder() == _holder(user_id=GUS)
     assert _holder(policy=strict) != _holder(policy=strict, user_id=GUS)
 
 
-def test_another_process_has_other_holders() -> None:
+def test_another_process_has_different_holders() -> None:
     assert HOLDERS.for_principal(make_principal()) != CachePartitions().for_principal(
         make_principal()
     )
 
 
-def test_a_purged_cache_is_another_holder() -> None:
+def test_a_new_cache_epoch_is_a_different_holder() -> None:
     assert isinstance(make_principal().snapshot, TenantSnapshot)
     assert _holder(cache_epoch=1) != _holder(cache_epoch=2)

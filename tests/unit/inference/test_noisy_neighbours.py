@@ -43,7 +43,7 @@ from tests.fakes.usage import make_record
 MAX_AGE_S = 300
 
 
-def test_one_tenant_leaves_room_whatever_its_own_policy_says() -> None:
+def test_a_tenant_leaves_slots_free_whatever_its_policy_says() -> None:
     seats = ConcurrencyLimiter(max_total=8)
 
     with (
@@ -55,7 +55,7 @@ def test_one_tenant_leaves_room_whatever_its_own_policy_says() -> None:
         pass
 
 
-async def test_a_snapshot_that_stays_unreadable_closes_its_tenant_and_nobody_else() -> None:
+async def test_a_snapshot_that_stays_unreadable_locks_only_its_own_tenant() -> None:
     clock, redis = FakeClock(), FakeRedis()
     authority = SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=MAX_AGE_S)
     feed = SnapshotFeed(cast(Redis, redis), authority)
@@ -75,7 +75,7 @@ async def test_a_snapshot_that_stays_unreadable_closes_its_tenant_and_nobody_els
         authenticate(authority, key.text, now_ms=0, address=None)
 
 
-async def test_an_unreadable_snapshot_is_tried_again_without_another_change() -> None:
+async def test_an_unreadable_snapshot_is_read_again_without_another_change() -> None:
     redis = FakeRedis()
     authority = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=MAX_AGE_S)
     feed = SnapshotFeed(cast(Redis, redis), authority)
@@ -88,7 +88,7 @@ async def test_an_unreadable_snapshot_is_tried_again_without_another_change() ->
     assert authority.versions == {ACME: 1}
 
 
-def test_a_key_has_so_many_connections() -> None:
+def test_the_connections_of_a_key_are_limited() -> None:
     authority = SnapshotStore(
         root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=MAX_AGE_S, max_watchers=1
     )
@@ -107,7 +107,7 @@ def _admitted(request: CompletionRequest) -> AdmittedRequest:
 
 
 @pytest.mark.parametrize("event", [OutcomeEvent.SHOWN, OutcomeEvent.ACCEPTED])
-async def test_an_outcome_counts_once(event: OutcomeEvent) -> None:
+async def test_an_outcome_is_recorded_once(event: OutcomeEvent) -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -119,7 +119,7 @@ async def test_an_outcome_counts_once(event: OutcomeEvent) -> None:
         assert editor.ends("1")[-1] == "duplicate_outcome"
 
 
-async def test_persistence_counts_once_for_each_of_its_moments() -> None:
+async def test_persistence_is_recorded_once_for_each_time_span() -> None:
     async with open_editor() as editor:
         await editor.says("complete", "1")
         await editor.waits_for_end("1")
@@ -135,7 +135,7 @@ async def test_persistence_counts_once_for_each_of_its_moments() -> None:
         assert editor.ends("1")[-1] == "duplicate_outcome"
 
 
-def test_a_raw_prompt_is_not_counted_when_it_is_far_too_long(
+def test_a_raw_prompt_that_is_much_too_long_is_not_tokenized(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     writer = PromptWriter(TOKENS, model="demo", max_context_tokens=8_192, clock=FakeClock())
@@ -149,7 +149,7 @@ def test_a_raw_prompt_is_not_counted_when_it_is_far_too_long(
     assert counted == []
 
 
-def test_markers_in_a_file_are_text_also_where_the_model_lists_them_as_ordinary_tokens() -> None:
+def test_markers_in_a_file_are_text_even_if_they_are_ordinary_tokens() -> None:
     description = json.loads((WEIGHTS / "tokenizer.json").read_text())
     for token in description["added_tokens"]:
         token["special"] = False
@@ -175,7 +175,9 @@ def test_the_next_line_is_the_first_with_text(suffix: str, expected: str) -> Non
     assert build_truncation_context(request, is_single_line=False).next_line == expected
 
 
-async def test_a_record_after_the_journals_end_waits_for_the_next_gateway(tmp_path: Path) -> None:
+async def test_a_record_after_closing_the_journal_waits_for_the_next_gateway(
+    tmp_path: Path,
+) -> None:
     journal = FileJournal(tmp_path)
     await journal.close(FakeShipment())
 

@@ -3,7 +3,7 @@
 from tests.fakes.stream_client import open_editor
 
 
-async def test_a_file_that_is_opened_is_wanted_warm_and_answered_by_nothing() -> None:
+async def test_an_opened_file_is_warmed_up_without_a_response() -> None:
     async with open_editor() as editor:
         text = "def area(self):\n    return 1\n"
         files = [{"path": "b.py", "text": "b = 1\n"}]
@@ -18,7 +18,7 @@ async def test_a_file_that_is_opened_is_wanted_warm_and_answered_by_nothing() ->
     assert editor.frames == []
 
 
-async def test_an_open_frame_without_its_text_is_refused_without_an_id() -> None:
+async def test_an_open_frame_without_text_is_rejected_without_an_id() -> None:
     async with open_editor() as editor:
         await editor.opens(path="a.py")
 

@@ -10,11 +10,11 @@ from inference.consumers.openapi import build_openapi, render_openapi
 FILE = Path(__file__).parents[3] / "platform" / "docs" / "openapi.json"
 
 
-def test_the_kept_description_is_current() -> None:
+def test_the_committed_description_is_current() -> None:
     assert FILE.read_text() == render_openapi(), "run: python -m inference.consumers.openapi"
 
 
-def test_every_address_is_described() -> None:
+def test_every_path_is_described() -> None:
     probes = {path for path, consumer in LOOKUPS.items() if consumer is HealthConsumer}
 
     assert set(build_openapi()["paths"]) == {*DIALECTS, *LOOKUPS} - probes
@@ -28,7 +28,7 @@ def test_every_method_is_described() -> None:
         assert described[path] == {method.decode().lower() for method in methods}
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_every_schema_is_referenced() -> None:
     description = build_openapi()
     text = json.dumps(description)
 

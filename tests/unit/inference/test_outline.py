@@ -10,7 +10,7 @@ from inference.context.sources.outline import MAX_PARSED_CHARS, QUERIES, outline
 from tests.fakes.clock import FakeClock
 
 
-def roomy() -> ParseBudget:
+def frozen_budget() -> ParseBudget:
     """Return a budget whose clock does not advance."""
     return ParseBudget(total_s=1.0, now_s=FakeClock().monotonic_s)
 
@@ -326,16 +326,16 @@ d:
 }
 
 
-def test_every_grammar_has_its_query_and_its_case_here() -> None:
+def test_every_grammar_has_a_query_and_a_case() -> None:
     assert set(QUERIES) == set(Grammar)
     assert len(FILES) == len(Grammar)
 
 
 @pytest.mark.parametrize("path", FILES)
-def test_an_outline_holds_the_signatures(path: str) -> None:
+def test_an_outline_contains_the_signatures(path: str) -> None:
     text, expected = FILES[path]
 
-    assert outline(path, text, roomy()) == expected
+    assert outline(path, text, frozen_budget()) == expected
 
 
 @pytest.mark.parametrize(
@@ -348,34 +348,36 @@ def test_an_outline_holds_the_signatures(path: str) -> None:
         ("a.py", ""),
     ],
 )
-def test_a_file_with_hardly_any_definitions_has_no_outline(path: str, text: str) -> None:
-    assert outline(path, text, roomy()) == ""
+def test_a_file_with_few_definitions_has_no_outline(path: str, text: str) -> None:
+    assert outline(path, text, frozen_budget()) == ""
 
 
-def test_a_file_that_does_not_parse_has_an_outline_all_the_same() -> None:
+def test_a_file_with_syntax_errors_has_an_outline() -> None:
     broken = "def f(a):\n    return (\n\ndef g(b):\n    x = [\n\nclass C:\n    def h(self): pass\n"
 
-    assert "def f(a):" in outline("a.py", broken, roomy())
+    assert "def f(a):" in outline("a.py", broken, frozen_budget())
 
 
-def test_of_a_long_file_the_head_is_looked_at() -> None:
+def test_only_the_beginning_of_a_long_file_is_parsed() -> None:
     text = "".join(f"def f{n}():\n    pass\n" for n in range(5_000))
 
-    assert outline("a.py", text, roomy()) == outline("a.py", text[:MAX_PARSED_CHARS], roomy())
+    assert outline("a.py", text, frozen_budget()) == outline(
+        "a.py", text[:MAX_PARSED_CHARS], frozen_budget()
+    )
 
 
-def test_a_long_table_is_named_by_its_first_line() -> None:
+def test_a_long_table_is_represented_by_its_first_line() -> None:
     table = "TABLE = {\n" + "".join(f"    {n}: 'x',\n" for n in range(100)) + "}\n"
 
-    assert outline("a.py", f"{table}{table}", roomy()) == "TABLE = {\nTABLE = {\n"
+    assert outline("a.py", f"{table}{table}", frozen_budget()) == "TABLE = {\nTABLE = {\n"
 
 
 @settings(max_examples=60)
 @given(st.text(max_size=400), st.sampled_from(sorted(FILES)))
-def test_any_text_has_an_outline_or_none(text: str, path: str) -> None:
-    assert isinstance(outline(path, text, roomy()), str)
+def test_any_text_is_accepted(text: str, path: str) -> None:
+    assert isinstance(outline(path, text, frozen_budget()), str)
 
 
 @pytest.mark.parametrize("path", FILES)
-def test_half_of_a_surrogate_pair_is_no_obstacle(path: str) -> None:
-    assert isinstance(outline(path, "\ud800 " + FILES[path][0], roomy()), str)
+def test_half_a_surrogate_pair_is_accepted(path: str) -> None:
+    assert isinstance(outline(path, "\ud800 " + FILES[path][0], frozen_budget()), str)

@@ -1,4 +1,4 @@
-"""The pipeline as a whole, over fakes: its order, its endings, and its cleanup."""
+"""The complete pipeline, over fakes: its order, its endings, and its cleanup."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -71,7 +71,7 @@ class Gateway:
             body_quota=BodyQuota(),
         )
 
-    async def serves(
+    async def serve(
         self, client: FakeClient, *, key_text: str | None = KEY.text, **fields: Any
     ) -> None:
         await serve(
@@ -83,10 +83,10 @@ class Gateway:
         return [(each.finish, each.error_code) for each in self.journal.completions]
 
 
-async def test_a_completion_goes_through_all_stages() -> None:
+async def test_a_completion_passes_all_stages() -> None:
     gateway, client = Gateway(), FakeClient()
 
-    await gateway.serves(client)
+    await gateway.serve(client)
 
     assert ("".join(client.texts), client.ends) == ("bc", ["done"])
     assert gateway.endings == [(FinishReason.STOP, "")]
@@ -99,31 +99,31 @@ async def test_a_completion_goes_through_all_stages() -> None:
 async def test_the_tier_decides_the_pool(mode: Mode, pool: str) -> None:
     gateway = Gateway()
 
-    await gateway.serves(FakeClient(), mode=mode.value)
+    await gateway.serve(FakeClient(), mode=mode.value)
 
     assert [each.pool for each in gateway.journal.completions] == [pool]
 
 
-async def test_the_request_is_looked_at_before_the_key() -> None:
+async def test_the_request_is_validated_before_the_key() -> None:
     client = FakeClient()
 
-    await Gateway().serves(client, key_text=None, mode="nonsense")
+    await Gateway().serve(client, key_text=None, mode="nonsense")
 
     assert client.ends == ["unknown_mode"]
 
 
-async def test_the_key_is_looked_at_before_the_policy() -> None:
+async def test_the_key_is_checked_before_the_policy() -> None:
     client = FakeClient()
 
-    await Gateway(policy=make_policy(features=frozenset())).serves(client, key_text=None)
+    await Gateway(policy=make_policy(features=frozenset())).serve(client, key_text=None)
 
     assert client.ends == ["missing_api_key"]
 
 
-async def test_the_policy_is_looked_at_before_the_prompt() -> None:
+async def test_the_policy_is_checked_before_the_prompt() -> None:
     client = FakeClient()
 
-    await Gateway(policy=make_policy(features=frozenset())).serves(
+    await Gateway(policy=make_policy(features=frozenset())).serve(
         client, prefix="x " * 9_000, is_raw=True
     )
 
@@ -133,7 +133,7 @@ async def test_the_policy_is_looked_at_before_the_prompt() -> None:
 async def test_a_prompt_that_is_too_long_never_reaches_an_engine() -> None:
     gateway, client = Gateway(), FakeClient()
 
-    await gateway.serves(client, prefix="x " * 9_000, is_raw=True)
+    await gateway.serve(client, prefix="x " * 9_000, is_raw=True)
 
     assert client.ends == ["prompt_too_long"]
     assert gateway.engine.requests == []
@@ -145,39 +145,41 @@ async def test_a_prompt_that_is_too_long_never_reaches_an_engine() -> None:
     [None, "nonsense", generate_key(KeyKind.DEVELOPER).text],
     ids=["none", "no key", "unknown"],
 )
-async def test_a_stranger_leaves_no_record_and_no_work(key_text: str | None) -> None:
+async def test_an_unauthenticated_request_causes_no_record_and_no_work(
+    key_text: str | None,
+) -> None:
     gateway, client = Gateway(), FakeClient()
 
-    await gateway.serves(client, key_text=key_text)
+    await gateway.serve(client, key_text=key_text)
 
     assert gateway.journal.records == []
     assert gateway.engine.requests == []
 
 
-async def test_a_refusal_by_policy_is_recorded() -> None:
+async def test_a_rejection_by_the_policy_is_recorded() -> None:
     gateway = Gateway(policy=make_policy(features=frozenset()))
 
-    await gateway.serves(FakeClient())
+    await gateway.serve(FakeClient())
 
     assert gateway.endings == [(FinishReason.ERROR, "feature_disabled")]
 
 
-async def test_a_full_gateway_is_recorded() -> None:
+async def test_a_rejection_by_a_full_gateway_is_recorded() -> None:
     gateway, client = Gateway(seats=ConcurrencyLimiter(max_total=0)), FakeClient()
 
-    await gateway.serves(client)
+    await gateway.serve(client)
 
     assert client.ends == ["gateway_at_capacity"]
     assert gateway.endings == [(FinishReason.ERROR, "gateway_at_capacity")]
 
 
-async def test_an_engine_that_is_lost_in_mid_stream_leaves_what_it_wrote() -> None:
+async def test_an_engine_lost_in_mid_stream_leaves_its_text() -> None:
     engine = FakeEngine(
         chunks_of("b", stop=None), error=EngineError("engine_disconnected", "It ended.")
     )
     gateway, client = Gateway(engine=engine), FakeClient()
 
-    await gateway.serves(client)
+    await gateway.serve(client)
 
     assert ("".join(client.texts), client.ends) == ("b", ["done"])
     assert gateway.endings == [(FinishReason.LENGTH, "")]
@@ -187,23 +189,23 @@ async def test_an_engine_that_is_lost_in_mid_stream_leaves_what_it_wrote() -> No
     assert gateway.seats.num_in_flight == 0
 
 
-async def test_an_engine_that_is_lost_at_once_is_told_and_recorded() -> None:
+async def test_an_engine_lost_at_once_is_reported_and_recorded() -> None:
     engine = FakeEngine(error=EngineError("engine_disconnected", "It ended."))
     gateway, client = Gateway(engine=engine), FakeClient()
 
-    await gateway.serves(client)
+    await gateway.serve(client)
 
     assert client.ends == ["engine_disconnected"]
     assert gateway.endings == [(FinishReason.ERROR, "engine_disconnected")]
     assert gateway.seats.num_in_flight == 0
 
 
-async def test_a_defect_inside_is_told_as_internal_and_logged_without_its_message() -> None:
+async def test_an_internal_error_is_reported_and_logged_without_its_message() -> None:
     engine = FakeEngine(chunks_of("b", stop=None), error=ValueError(SECRET))
     gateway, client = Gateway(engine=engine), FakeClient()
 
     with capture_logs() as logs:
-        await gateway.serves(client, prefix=SECRET)
+        await gateway.serve(client, prefix=SECRET)
 
     assert client.ends == ["internal_error"]
     assert gateway.endings == [(FinishReason.ERROR, "internal_error")]
@@ -215,13 +217,13 @@ async def test_a_defect_inside_is_told_as_internal_and_logged_without_its_messag
 
 async def test_a_regular_completion_logs_nothing() -> None:
     with capture_logs() as logs:
-        await Gateway().serves(FakeClient(), prefix=SECRET)
+        await Gateway().serve(FakeClient(), prefix=SECRET)
 
     assert logs == []
 
 
 @pytest.mark.parametrize("finish", [FinishReason.CANCELLED, FinishReason.SUPERSEDED])
-async def test_a_cancelled_completion_frees_its_seat_and_its_engine(finish: FinishReason) -> None:
+async def test_a_cancelled_completion_frees_its_slot_and_its_engine(finish: FinishReason) -> None:
     gateway = Gateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
     client = FakeClient()
     task = await _hanging(gateway, client)
@@ -235,26 +237,26 @@ async def test_a_cancelled_completion_frees_its_seat_and_its_engine(finish: Fini
 
 
 async def _hanging(gateway: Gateway, client: FakeClient) -> asyncio.Task[None]:
-    task = asyncio.create_task(gateway.serves(client))
+    task = asyncio.create_task(gateway.serve(client))
     await until(lambda: bool(client.texts))
     return task
 
 
-# The twins: the client has disconnected.
+# The same when the client has disconnected.
 
 
 @pytest.mark.parametrize("num_read", [0, 1])
-async def test_a_client_that_leaves_frees_the_seat_and_the_engine(num_read: int) -> None:
+async def test_a_client_that_leaves_frees_the_slot_and_the_engine(num_read: int) -> None:
     engine = FakeEngine(chunks_of("b", "c", "d", stop=None), hangs=True)
     gateway, client = Gateway(engine=engine), FakeClient(leaves_after=num_read)
 
-    await gateway.serves(client)
+    await gateway.serve(client)
 
     assert gateway.endings == [(FinishReason.CANCELLED, "")]
     assert (engine.num_open, gateway.seats.num_in_flight) == (0, 0)
 
 
-async def test_a_connection_that_closes_frees_the_seat_and_the_engine() -> None:
+async def test_a_closed_connection_frees_the_slot_and_the_engine() -> None:
     gateway = Gateway(engine=FakeEngine(chunks_of("b", stop=None), hangs=True))
     client = FakeClient()
     task = await _hanging(gateway, client)
@@ -267,16 +269,16 @@ async def test_a_connection_that_closes_frees_the_seat_and_the_engine() -> None:
     assert (gateway.engine.num_open, gateway.seats.num_in_flight) == (0, 0)
 
 
-async def test_an_engines_failure_is_recorded_though_the_client_has_left() -> None:
+async def test_an_engine_error_is_recorded_even_if_the_client_has_left() -> None:
     engine = FakeEngine(error_at_start=EngineError("engine_unavailable", ""))
     gateway = Gateway(engine=engine)
 
-    await gateway.serves(FakeClient(leaves_after=0))
+    await gateway.serve(FakeClient(leaves_after=0))
 
     assert gateway.endings == [(FinishReason.ERROR, "engine_unavailable")]
 
 
-async def test_a_defect_goes_through_to_the_edge() -> None:
+async def test_an_internal_error_is_raised() -> None:
     gateway = Gateway(engine=FakeEngine(error=ValueError("planted")))
 
     with pytest.raises(ValueError, match="planted"):

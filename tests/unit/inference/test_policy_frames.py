@@ -14,87 +14,87 @@ from tests.fakes.tenants import make_policy, make_principal
 EXCLUSION = {"*": ("**/.env", "legal/**"), "shop": ("**/.env", "prices/*"), "mill": ("secret/**",)}
 
 
-async def ask(editor: Editor, repository: object) -> list[object]:
+async def request_policy(editor: Editor, repository: object) -> list[object]:
     frame = {"type": "policy", "repository": repository}
     await editor.connection.on_frame(json.dumps(frame))
     return list(editor.frames)
 
 
-async def test_globs_of_the_repository_and_of_all_are_told_once_each() -> None:
+async def test_the_globs_of_the_repository_and_the_general_ones_are_listed_once() -> None:
     policy = make_policy(content_exclusion=EXCLUSION, features=frozenset({Mode.FIM, Mode.INLINE}))
     async with open_editor() as editor:
         editor.principal = make_principal(policy=policy)
-        answered = await ask(editor, "shop")
+        frames = await request_policy(editor, "shop")
 
     excluded = ["**/.env", "legal/**", "prices/*"]
-    assert answered == [PolicyFrame("shop", excluded, ["inline", "fim"])]
+    assert frames == [PolicyFrame("shop", excluded, ["inline", "fim"])]
 
 
-async def test_globs_of_a_repository_are_told_however_its_name_is_written() -> None:
+async def test_the_repository_name_ignores_case() -> None:
     async with open_editor() as editor:
         editor.principal = make_principal(policy=make_policy(content_exclusion=EXCLUSION))
-        (answer,) = await ask(editor, "Shop")
+        (frame,) = await request_policy(editor, "Shop")
 
-    assert isinstance(answer, PolicyFrame)
-    assert answer.repository == "Shop"
-    assert "prices/*" in answer.excluded
+    assert isinstance(frame, PolicyFrame)
+    assert frame.repository == "Shop"
+    assert "prices/*" in frame.excluded
 
 
-async def test_of_another_repository_nothing_is_told() -> None:
+async def test_the_globs_of_other_repositories_are_not_listed() -> None:
     async with open_editor() as editor:
         editor.principal = make_principal(policy=make_policy(content_exclusion=EXCLUSION))
-        (answer,) = await ask(editor, "")
+        (frame,) = await request_policy(editor, "")
 
-    assert isinstance(answer, PolicyFrame)
-    assert answer.excluded == ["**/.env", "legal/**"]
+    assert isinstance(frame, PolicyFrame)
+    assert frame.excluded == ["**/.env", "legal/**"]
 
 
-async def test_a_key_of_few_modes_is_told_these() -> None:
+async def test_only_the_modes_of_the_key_are_listed() -> None:
     async with open_editor() as editor:
         editor.principal = make_principal(modes=frozenset({Mode.CHAT}))
-        (answer,) = await ask(editor, "shop")
+        (frame,) = await request_policy(editor, "shop")
 
-    assert isinstance(answer, PolicyFrame)
-    assert answer.modes == ["chat"]
+    assert isinstance(frame, PolicyFrame)
+    assert frame.modes == ["chat"]
 
 
-async def test_what_holds_now_is_told_to_an_old_connection() -> None:
+async def test_a_changed_policy_reaches_an_open_connection() -> None:
     async with open_editor() as editor:
-        await ask(editor, "shop")
+        await request_policy(editor, "shop")
         editor.principal = make_principal(policy=make_policy(content_exclusion=EXCLUSION))
-        before, after = await ask(editor, "shop")
+        before, after = await request_policy(editor, "shop")
 
     assert isinstance(before, PolicyFrame)
     assert isinstance(after, PolicyFrame)
     assert before.excluded != after.excluded
 
 
-async def test_who_is_nobody_any_more_is_told_nothing() -> None:
-    def refuse() -> object:
+async def test_a_revoked_key_gets_an_error() -> None:
+    def raise_revoked() -> object:
         raise UnauthenticatedRequest("revoked_api_key", "This key was revoked.")
 
     async with open_editor() as editor:
-        editor.present = refuse
-        answered = await ask(editor, "shop")
+        editor.present = raise_revoked
+        frames = await request_policy(editor, "shop")
 
-    assert answered == [ErrorFrame(id="", code="revoked_api_key", message="This key was revoked.")]
+    assert frames == [ErrorFrame(id="", code="revoked_api_key", message="This key was revoked.")]
 
 
 @pytest.mark.parametrize(
     ("repository", "code"), [("x" * (MAX_NAME_CHARS + 1), "too_large"), (7, "invalid_field")]
 )
-async def test_what_names_no_repository_is_refused(repository: object, code: str) -> None:
+async def test_an_invalid_repository_is_rejected(repository: object, code: str) -> None:
     async with open_editor() as editor:
-        (refusal,) = await ask(editor, repository)
+        (error,) = await request_policy(editor, repository)
 
-    assert isinstance(refusal, ErrorFrame)
-    assert refusal.code == code
+    assert isinstance(error, ErrorFrame)
+    assert error.code == code
 
 
-def test_on_the_wire_it_has_its_type() -> None:
-    told = json.loads(encode_frame(PolicyFrame("shop", ["a/*"], ["inline"])))
+def test_the_encoded_frame_has_its_type() -> None:
+    encoded = json.loads(encode_frame(PolicyFrame("shop", ["a/*"], ["inline"])))
 
-    assert told == {
+    assert encoded == {
         "type": "policy",
         "repository": "shop",
         "excluded": ["a/*"],

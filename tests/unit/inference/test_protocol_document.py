@@ -28,7 +28,7 @@ def _cell(state: CompletionState, event: CompletionEvent) -> str:
     return "refused" if event in CLIENT_EVENTS else "-"
 
 
-def test_the_documented_table_is_the_table() -> None:
+def test_the_documented_table_matches_the_code() -> None:
     table = [
         [state.value, *(_cell(state, event) for event in CompletionEvent)]
         for state in CompletionState

@@ -1,4 +1,4 @@
-"""receive: valid requests continue, invalid ones are rejected with a code."""
+"""receive: valid requests continue; invalid ones are rejected with a code."""
 
 from typing import Any
 
@@ -25,13 +25,13 @@ FILE = ContextFile("b.py", "b = 1\n", 0.0)
 HELLO = ChatMessage("user", "hello")
 
 
-def _refusal(**fields: Any) -> BadRequest:
-    with pytest.raises(BadRequest) as refused:
+def _rejection(**fields: Any) -> BadRequest:
+    with pytest.raises(BadRequest) as rejected:
         receive(make_arrival(**fields))
-    return refused.value
+    return rejected.value
 
 
-def test_a_plain_draft_becomes_a_request() -> None:
+def test_a_simple_request_is_accepted() -> None:
     request = receive(make_arrival(prefix="a = ", suffix="\n", path="a.py", repository="shop"))
 
     assert (request.prefix, request.suffix) == ("a = ", "\n")
@@ -39,7 +39,7 @@ def test_a_plain_draft_becomes_a_request() -> None:
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_each_mode_has_a_default_of_tokens(mode: Mode) -> None:
+def test_each_mode_has_a_default_number_of_tokens(mode: Mode) -> None:
     messages = (HELLO,) if mode is Mode.CHAT else ()
 
     request = receive(make_arrival(mode=mode.value, messages=messages))
@@ -60,55 +60,55 @@ def test_the_mode_decides_the_tier(mode: Mode, tier: Tier) -> None:
     assert receive(make_arrival(mode=mode.value)).tier is tier
 
 
-def test_an_unknown_mode_is_refused_without_repeating_it() -> None:
-    error = _refusal(mode="xyzzy")
+def test_an_unknown_mode_is_rejected_without_repeating_it() -> None:
+    error = _rejection(mode="xyzzy")
 
     assert error.code == "unknown_mode"
     assert "xyzzy" not in error.message
 
 
 @pytest.mark.parametrize(("mode", "messages"), [("chat", ()), ("inline", (HELLO,))])
-def test_a_chat_alone_has_messages(mode: str, messages: tuple[ChatMessage, ...]) -> None:
-    assert _refusal(mode=mode, messages=messages).code == "invalid_field"
+def test_messages_belong_only_to_chats(mode: str, messages: tuple[ChatMessage, ...]) -> None:
+    assert _rejection(mode=mode, messages=messages).code == "invalid_field"
 
 
 @pytest.mark.parametrize(
     "messages",
     [(HELLO,) * (MAX_MESSAGES + 1), (ChatMessage("user", "a" * MAX_TEXT_CHARS), HELLO)],
 )
-def test_a_chat_beyond_the_limits_is_refused(messages: tuple[ChatMessage, ...]) -> None:
-    assert _refusal(mode="chat", messages=messages).code == "too_large"
+def test_a_chat_over_the_limits_is_rejected(messages: tuple[ChatMessage, ...]) -> None:
+    assert _rejection(mode="chat", messages=messages).code == "too_large"
 
 
-def test_an_unknown_trigger_is_refused_without_repeating_it() -> None:
-    error = _refusal(trigger="xyzzy")
+def test_an_unknown_trigger_is_rejected_without_repeating_it() -> None:
+    error = _rejection(trigger="xyzzy")
 
     assert error.code == "invalid_field"
     assert "xyzzy" not in error.message
 
 
-def test_an_unknown_language_is_refused_without_repeating_it() -> None:
-    error = _refusal(language="xyzzy")
+def test_an_unknown_language_is_rejected_without_repeating_it() -> None:
+    error = _rejection(language="xyzzy")
 
     assert error.code == "unknown_language"
     assert "xyzzy" not in error.message
 
 
 @pytest.mark.parametrize(("text", "language"), [("Python", "python"), ("", ""), ("C#", "c#")])
-def test_languages_are_known_in_any_case(text: str, language: str) -> None:
+def test_language_names_ignore_case(text: str, language: str) -> None:
     assert receive(make_arrival(language=text)).language == language
 
 
-@pytest.mark.parametrize("asked", [0, -1])
-def test_less_than_one_token_is_refused(asked: int) -> None:
-    assert _refusal(max_tokens=asked).code == "invalid_field"
+@pytest.mark.parametrize("requested", [0, -1])
+def test_fewer_tokens_than_one_are_rejected(requested: int) -> None:
+    assert _rejection(max_tokens=requested).code == "invalid_field"
 
 
 @pytest.mark.parametrize(
-    ("asked", "given"), [(1, 1), (MAX_TOKENS, MAX_TOKENS), (MAX_TOKENS + 1, MAX_TOKENS)]
+    ("requested", "expected"), [(1, 1), (MAX_TOKENS, MAX_TOKENS), (MAX_TOKENS + 1, MAX_TOKENS)]
 )
-def test_more_tokens_than_the_limit_count_as_the_limit(asked: int, given: int) -> None:
-    assert receive(make_arrival(max_tokens=asked)).max_tokens == given
+def test_max_tokens_is_limited(requested: int, expected: int) -> None:
+    assert receive(make_arrival(max_tokens=requested)).max_tokens == expected
 
 
 def test_the_most_recently_edited_file_comes_first() -> None:
@@ -141,14 +141,14 @@ BEYOND_THE_LIMIT: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", AT_THE_LIMIT)
-def test_what_reaches_a_limit_passes(what: str) -> None:
-    receive(make_arrival(**AT_THE_LIMIT[what]))
+@pytest.mark.parametrize("name", AT_THE_LIMIT)
+def test_values_at_the_limits_are_accepted(name: str) -> None:
+    receive(make_arrival(**AT_THE_LIMIT[name]))
 
 
-@pytest.mark.parametrize("what", BEYOND_THE_LIMIT)
-def test_what_goes_beyond_a_limit_is_too_large(what: str) -> None:
-    error = _refusal(**BEYOND_THE_LIMIT[what])
+@pytest.mark.parametrize("name", BEYOND_THE_LIMIT)
+def test_values_over_the_limits_are_too_large(name: str) -> None:
+    error = _rejection(**BEYOND_THE_LIMIT[name])
 
     assert (error.code, error.http_status) == ("too_large", 413)
 
@@ -156,5 +156,5 @@ def test_what_goes_beyond_a_limit_is_too_large(what: str) -> None:
 @pytest.mark.parametrize(
     "stop", [("x",) * (MAX_STOPS + 1), ("x" * (MAX_STOP_CHARS + 1),), ("",)], ids=len
 )
-def test_stop_strings_that_the_engine_would_refuse_are_refused(stop: tuple[str, ...]) -> None:
-    assert _refusal(stop=stop).code == "invalid_field"
+def test_stop_strings_that_the_engine_would_reject_are_rejected(stop: tuple[str, ...]) -> None:
+    assert _rejection(stop=stop).code == "invalid_field"

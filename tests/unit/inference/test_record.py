@@ -1,4 +1,4 @@
-"""record and the request trace: exactly one record, however a completion ends."""
+"""record and the request trace: each completion leaves exactly one record, however it ends."""
 
 import asyncio
 from contextlib import AbstractContextManager, nullcontext
@@ -20,35 +20,35 @@ from tests.fakes.requests import make_account, make_admitted, make_arrival, make
 from tests.fakes.tenants import ACME, ADA, make_principal
 
 
-def _known(account: RequestTrace) -> None:
-    account.principal, account.request = make_principal(), make_request()
+def _identify(trace: RequestTrace) -> None:
+    trace.principal, trace.request = make_principal(), make_request()
 
 
 def _recorded(
-    *, ends: BaseException | None = None, finish: FinishReason | None = None
+    *, error: BaseException | None = None, finish: FinishReason | None = None
 ) -> FakeJournal:
     journal, clock = FakeJournal(), FakeClock()
     expected: AbstractContextManager[Any] = (
-        nullcontext() if ends is None else pytest.raises(type(ends))
+        nullcontext() if error is None else pytest.raises(type(error))
     )
-    with expected, record(Recorder(journal, clock), make_arrival(clock=clock)) as account:
-        _known(account)
+    with expected, record(Recorder(journal, clock), make_arrival(clock=clock)) as trace:
+        _identify(trace)
         if finish is not None:
-            account.finish(finish)
-        if ends is not None:
-            raise ends
+            trace.finish(finish)
+        if error is not None:
+            raise error
     return journal
 
 
 @pytest.mark.parametrize("finish", list(FinishReason))
-def test_a_completion_leaves_one_record_of_its_finish(finish: FinishReason) -> None:
+def test_a_completion_leaves_one_record_with_its_finish_reason(finish: FinishReason) -> None:
     journal = _recorded(finish=finish)
 
     assert [each.finish for each in journal.completions] == [finish]
 
 
 @pytest.mark.parametrize(
-    ("ends", "finish", "code"),
+    ("error", "finish", "code"),
     [
         (None, FinishReason.CANCELLED, ""),
         (asyncio.CancelledError(), FinishReason.CANCELLED, ""),
@@ -56,19 +56,19 @@ def test_a_completion_leaves_one_record_of_its_finish(finish: FinishReason) -> N
         (ValueError("customer's code"), FinishReason.ERROR, "internal_error"),
     ],
 )
-def test_a_completion_leaves_one_record_however_it_is_left(
-    ends: BaseException | None, finish: FinishReason, code: str
+def test_a_completion_leaves_one_record_after_any_exception(
+    error: BaseException | None, finish: FinishReason, code: str
 ) -> None:
-    journal = _recorded(ends=ends)
+    journal = _recorded(error=error)
 
     assert [(each.finish, each.error_code) for each in journal.completions] == [(finish, code)]
 
 
-def test_a_defect_after_the_end_changes_nothing_of_it() -> None:
-    journal = _recorded(finish=FinishReason.STOP, ends=ValueError())
+def test_an_error_after_the_end_does_not_change_the_record() -> None:
+    journal = _recorded(finish=FinishReason.STOP, error=ValueError())
 
-    (kept,) = journal.completions
-    assert (kept.finish, kept.error_code) == (FinishReason.STOP, "")
+    (record_,) = journal.completions
+    assert (record_.finish, record_.error_code) == (FinishReason.STOP, "")
 
 
 class _FullJournal:
@@ -78,29 +78,29 @@ class _FullJournal:
 
 class _Follower:
     def __init__(self) -> None:
-        self.held: list[RequestTrace] = []
+        self.traces: list[RequestTrace] = []
 
-    def on_started(self, account: RequestTrace) -> None:
-        self.held.append(account)
+    def on_started(self, trace: RequestTrace) -> None:
+        self.traces.append(trace)
 
-    def on_completed(self, account: RequestTrace) -> None:
-        self.held.remove(account)
+    def on_completed(self, trace: RequestTrace) -> None:
+        self.traces.remove(trace)
 
 
-def test_nobody_keeps_the_account_of_a_completion_that_cannot_be_journalled() -> None:
+def test_a_completion_that_cannot_be_journalled_is_removed_from_followers() -> None:
     clock, follower = FakeClock(), _Follower()
     recorder = Recorder(_FullJournal(), clock, followers=(follower,))
 
     with (
         pytest.raises(OverflowError, match="planted"),
-        record(recorder, make_arrival(clock=clock)) as account,
+        record(recorder, make_arrival(clock=clock)) as trace,
     ):
-        _known(account)
+        _identify(trace)
 
-    assert follower.held == []
+    assert follower.traces == []
 
 
-def test_a_defect_goes_on() -> None:
+def test_an_internal_error_is_raised() -> None:
     clock = FakeClock()
 
     with (
@@ -110,43 +110,43 @@ def test_a_defect_goes_on() -> None:
         raise ValueError("planted")
 
 
-def test_a_stranger_leaves_no_record() -> None:
+def test_an_unauthenticated_request_leaves_no_record() -> None:
     journal = FakeJournal()
 
-    with record(Recorder(journal, FakeClock()), make_arrival()) as account:
-        account.request = make_request()
+    with record(Recorder(journal, FakeClock()), make_arrival()) as trace:
+        trace.request = make_request()
 
     assert journal.records == []
 
 
-def test_what_is_no_request_leaves_no_record() -> None:
+def test_an_invalid_request_leaves_no_record() -> None:
     journal = FakeJournal()
 
-    with record(Recorder(journal, FakeClock()), make_arrival()) as account:
-        account.principal = make_principal()
+    with record(Recorder(journal, FakeClock()), make_arrival()) as trace:
+        trace.principal = make_principal()
 
     assert journal.records == []
 
 
-def test_a_record_says_whose_it_is_and_what_it_cost() -> None:
+def test_a_record_contains_ids_timings_and_counts() -> None:
     journal, clock = FakeJournal(), FakeClock()
     arrival = replace(make_arrival(clock=clock), editor="zed")
 
-    with record(Recorder(journal, clock, models={"demo": "qwen"}), arrival) as account:
-        _known(account)
+    with record(Recorder(journal, clock, models={"demo": "qwen"}), arrival) as trace:
+        _identify(trace)
         clock.pass_s(0.001)
-        account.mark_admitted(make_admitted(pool="demo"))
-        account.mark_assembled(Prompt(token_ids=[1] * 30, stop_token_ids=[], is_single_line=False))
-        account.mark_routed(make_engine_request("http://r:1"))
-        account.mark_engine_called()
+        trace.mark_admitted(make_admitted(pool="demo"))
+        trace.mark_assembled(Prompt(token_ids=[1] * 30, stop_token_ids=[], is_single_line=False))
+        trace.mark_routed(make_engine_request("http://r:1"))
+        trace.mark_engine_called()
         clock.pass_s(0.010)
-        account.record_chunk(generated_tokens=1, cached_tokens=None)
+        trace.record_chunk(generated_tokens=1, cached_tokens=None)
         clock.pass_s(0.001)
-        account.record_sent_text("a\nb", at_s=clock.monotonic_s())
-        account.is_syntax_checked = True
+        trace.record_sent_text("a\nb", at_s=clock.monotonic_s())
+        trace.is_syntax_checked = True
         clock.pass_s(0.020)
-        account.record_chunk(generated_tokens=5, cached_tokens=16)
-        account.finish(FinishReason.STOP)
+        trace.record_chunk(generated_tokens=5, cached_tokens=16)
+        trace.finish(FinishReason.STOP)
         clock.pass_s(9)
 
     assert journal.records == [
@@ -186,64 +186,64 @@ def test_a_record_says_whose_it_is_and_what_it_cost() -> None:
 def test_a_record_never_contains_code() -> None:
     journal, secret = FakeJournal(), "hunter2"
 
-    with record(Recorder(journal, FakeClock()), make_arrival(prefix=secret)) as account:
-        account.principal = make_principal()
-        account.request = make_request(prefix=secret, suffix=secret, path=secret)
-        account.record_sent_text(secret, at_s=0.0)
+    with record(Recorder(journal, FakeClock()), make_arrival(prefix=secret)) as trace:
+        trace.principal = make_principal()
+        trace.request = make_request(prefix=secret, suffix=secret, path=secret)
+        trace.record_sent_text(secret, at_s=0.0)
 
     assert secret not in repr(journal.records)
 
 
-def test_the_first_ending_counts() -> None:
-    account = make_account()
+def test_the_first_ending_decides() -> None:
+    trace = make_account()
 
-    account.finish(FinishReason.LENGTH)
-    account.fail(EngineError("engine_disconnected", ""))
-    account.finish(FinishReason.CANCELLED)
+    trace.finish(FinishReason.LENGTH)
+    trace.fail(EngineError("engine_disconnected", ""))
+    trace.finish(FinishReason.CANCELLED)
 
-    assert (account.finish_reason, account.error_code) == (FinishReason.LENGTH, "")
+    assert (trace.finish_reason, trace.error_code) == (FinishReason.LENGTH, "")
 
 
-def test_the_total_stands_still_after_the_end() -> None:
+def test_the_total_time_ends_with_the_completion() -> None:
     clock = FakeClock()
-    account = make_account(clock)
+    trace = make_account(clock)
     clock.pass_s(1)
-    account.finish(FinishReason.STOP)
+    trace.finish(FinishReason.STOP)
 
     clock.pass_s(5)
-    account.finish(FinishReason.STOP)
+    trace.finish(FinishReason.STOP)
 
-    assert account.total_ms == 1000
-
-
-def test_what_was_not_reached_has_no_time() -> None:
-    account = make_account()
-
-    assert account.first_token_ms is account.engine_ms is account.time_to_engine_ms is None
+    assert trace.total_ms == 1000
 
 
-def test_an_engine_that_only_reports_has_not_begun() -> None:
-    account = make_account()
+def test_stages_that_were_not_reached_have_no_time() -> None:
+    trace = make_account()
 
-    account.record_chunk(generated_tokens=0, cached_tokens=None)
-
-    assert account.engine_first_token_s is None
+    assert trace.first_token_ms is trace.engine_ms is trace.time_to_engine_ms is None
 
 
-def test_cached_tokens_once_told_are_kept() -> None:
-    account = make_account()
+def test_a_chunk_without_tokens_is_not_the_first_token() -> None:
+    trace = make_account()
 
-    account.record_chunk(generated_tokens=1, cached_tokens=16)
-    account.record_chunk(generated_tokens=2, cached_tokens=None)
+    trace.record_chunk(generated_tokens=0, cached_tokens=None)
 
-    assert account.cached_tokens == 16
+    assert trace.engine_first_token_s is None
 
 
-def test_a_completion_that_was_just_left_is_closed() -> None:
+def test_reported_cached_tokens_are_kept() -> None:
+    trace = make_account()
+
+    trace.record_chunk(generated_tokens=1, cached_tokens=16)
+    trace.record_chunk(generated_tokens=2, cached_tokens=None)
+
+    assert trace.cached_tokens == 16
+
+
+def test_a_completion_without_an_ending_is_cancelled() -> None:
     clock = FakeClock()
 
-    with record(Recorder(FakeJournal(), clock), make_arrival(clock=clock)) as account:
+    with record(Recorder(FakeJournal(), clock), make_arrival(clock=clock)) as trace:
         clock.pass_s(1)
     clock.pass_s(1)
 
-    assert (account.finish_reason, account.total_ms) == (FinishReason.CANCELLED, 1000)
+    assert (trace.finish_reason, trace.total_ms) == (FinishReason.CANCELLED, 1000)

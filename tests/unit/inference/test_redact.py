@@ -43,7 +43,7 @@ SECRETS = [
 
 
 @pytest.mark.parametrize(("secret", "line"), SECRETS)
-def test_a_secret_is_replaced_and_the_rest_of_the_line_stays(secret: str, line: str) -> None:
+def test_a_secret_is_replaced_and_the_rest_of_the_line_kept(secret: str, line: str) -> None:
     redacted = redact_line(line.format(secret), PYTHON)
 
     assert secret not in redacted
@@ -65,12 +65,12 @@ def test_a_secret_is_replaced_and_the_rest_of_the_line_stays(secret: str, line: 
         "",
     ],
 )
-def test_ordinary_code_stays_as_it_is(line: str) -> None:
+def test_ordinary_code_is_unchanged(line: str) -> None:
     assert redact_line(line, PYTHON) is line
 
 
 @pytest.mark.parametrize("path", ["app/.env", ".env.local", "a.ini", "b/c.yaml", "C:\\x\\d.toml"])
-def test_a_configuration_file_needs_no_quotes_around_its_passwords(path: str) -> None:
+def test_passwords_in_configuration_files_need_no_quotes(path: str) -> None:
     assert "hunter2x" not in redact_line("db_password: hunter2x", file_type(path))
     assert redact_line("db_password: hunter2x", PYTHON) == "db_password: hunter2x"
 
@@ -78,20 +78,20 @@ def test_a_configuration_file_needs_no_quotes_around_its_passwords(path: str) ->
 @pytest.mark.parametrize(
     "path", ["a/b.py", "x.tar.yml", ".py", "..toml", "a.", "Makefile", "C:\\d\\E.INI", "a.b/c", ""]
 )
-def test_a_files_type_is_the_librarys(path: str) -> None:
+def test_the_file_type_equals_that_of_the_library(path: str) -> None:
     name = path.replace("\\", "/").rpartition("/")[2].lower()
 
     assert file_type(path) is determine_file_type(name)
 
 
 @pytest.mark.parametrize("header", [each.pattern for each in PrivateKeyDetector.denylist])
-def test_of_no_kind_of_private_key_anything_is_left(header: str) -> None:
+def test_every_kind_of_private_key_is_redacted(header: str) -> None:
     redacted = redact_private_keys(f"x\n{header}\n{KEY_BODY}")
 
     assert not any(line in redacted for line in KEY_BODY.split())
 
 
-def test_of_a_private_key_nothing_is_left() -> None:
+def test_a_private_key_is_redacted_and_the_text_around_it_kept() -> None:
     text = (
         f"a = 1\n-----BEGIN RSA PRIVATE KEY-----\n{KEY_BODY}-----END RSA PRIVATE KEY-----\nb = 2\n"
     )
@@ -103,17 +103,17 @@ def test_of_a_private_key_nothing_is_left() -> None:
     assert redacted.endswith("-----\nb = 2\n")
 
 
-def test_a_private_key_that_is_cut_off_is_no_less_secret() -> None:
+def test_a_truncated_private_key_is_redacted() -> None:
     redacted = redact_private_keys(f"x\n-----BEGIN EC PRIVATE KEY-----\n{KEY_BODY}")
 
     assert not any(line in redacted for line in KEY_BODY.split())
 
 
-def test_text_without_keys_is_the_same_text() -> None:
+def test_text_without_private_keys_is_the_same_object() -> None:
     assert redact_private_keys(text := "the private key of a house\n") is text
 
 
-def test_an_endless_line_is_looked_at_in_parts() -> None:
+def test_a_long_line_is_searched_in_parts() -> None:
     line = "x" * 5_000 + ' password = "hunter2-and-more" ' + "y" * 5_000
 
     assert "hunter2-and-more" not in redact_line(line, PYTHON)
@@ -121,13 +121,13 @@ def test_an_endless_line_is_looked_at_in_parts() -> None:
 
 @settings(deadline=None)
 @given(st.text(), st.sampled_from(FileType))
-def test_any_line_can_be_looked_at_and_twice_is_as_good_as_once(line: str, kind: FileType) -> None:
-    once = redact_line(line, kind)
+def test_redaction_accepts_any_line_and_is_stable(line: str, kind: FileType) -> None:
+    redacted = redact_line(line, kind)
 
-    assert redact_line(once, kind).count(REDACTED) >= once.count(REDACTED)
+    assert redact_line(redacted, kind).count(REDACTED) >= redacted.count(REDACTED)
 
 
-def test_every_plugin_of_the_library_is_used_or_left_out_on_purpose() -> None:
+def test_every_plugin_of_the_library_is_used_or_excluded_on_purpose() -> None:
     plugins = {module.name for module in pkgutil.iter_modules(detect_secrets.plugins.__path__)}
     used = {
         type(plugin).__module__.rpartition(".")[2]
@@ -139,14 +139,14 @@ def test_every_plugin_of_the_library_is_used_or_left_out_on_purpose() -> None:
 
 
 @pytest.mark.parametrize(("secret", "line"), SECRETS[:8])
-def test_the_quick_look_lets_every_token_through(secret: str, line: str) -> None:
+def test_the_prefilter_keeps_every_token(secret: str, line: str) -> None:
     runs = re.findall(r"[A-Za-z0-9_+/=-]+", line.format(secret))
 
     assert max(map(len, runs)) >= redact.SHORT_RUN_CHARS
 
 
 @pytest.mark.parametrize("plugin", redact.LONG_TOKENS, ids=lambda plugin: type(plugin).__name__)
-def test_a_long_token_has_a_long_run(plugin: RegexBasedDetector) -> None:
+def test_a_long_token_contains_a_long_run(plugin: RegexBasedDetector) -> None:
     """Every regular expression of a plug-in requires a long run of characters."""
     for regex in plugin.denylist:
         lengths = [int(text) for text in re.findall(r"\](?:\{)(\d+)", regex.pattern)]
@@ -155,7 +155,7 @@ def test_a_long_token_has_a_long_run(plugin: RegexBasedDetector) -> None:
 
 
 @pytest.mark.parametrize("offset", [1_500, 1_795, 1_990, 2_000, 3_590, 3_790])
-def test_no_secret_is_missed_where_a_long_line_is_divided(offset: int) -> None:
+def test_secrets_at_the_edges_of_the_parts_of_a_long_line_are_found(offset: int) -> None:
     key = "AKIA" + "ABCD1234" * 2
     line = ("x = 1; " * 800)[: offset - 1] + f" {key} " + "y = 2; " * 100
 
@@ -165,7 +165,7 @@ def test_no_secret_is_missed_where_a_long_line_is_divided(offset: int) -> None:
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
-def test_a_long_line_without_secrets_is_the_same_line(end: str) -> None:
+def test_a_long_line_without_secrets_is_the_same_object(end: str) -> None:
     line = "x = [" + "1, " * 3_000 + end
 
     assert redact_line(line, PYTHON) is line

@@ -48,7 +48,7 @@ _PROMPTS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 
 
 @pytest.mark.parametrize("name", _PROMPTS)
-async def test_a_secret_leaves_the_prompt(name: str) -> None:
+async def test_a_secret_is_redacted_from_the_prompt(name: str) -> None:
     gateway = FakeGateway()
     path, body = _PROMPTS[name]
 
@@ -59,7 +59,7 @@ async def test_a_secret_leaves_the_prompt(name: str) -> None:
     assert "REDACTED" in prompt
 
 
-async def test_the_header_names_the_kind_of_file_for_raw_prompts() -> None:
+async def test_the_path_header_gives_the_file_type_of_a_raw_prompt() -> None:
     gateway = FakeGateway()
     body = {"prompt": "DB_PASSWORD=hunter2\nX="}
 
@@ -70,7 +70,7 @@ async def test_the_header_names_the_kind_of_file_for_raw_prompts() -> None:
 
 @pytest.mark.parametrize("role", ["system", "user", "assistant"])
 @pytest.mark.parametrize("secret", [_LINE, _KEY])
-def test_a_secret_leaves_each_message_of_a_chat(role: str, secret: str) -> None:
+def test_secrets_are_redacted_from_every_chat_message(role: str, secret: str) -> None:
     question = ChatMessage("user", "?")
     before = [question] if role == "assistant" else []
     messages = (*before, ChatMessage(role, f"a\n{secret}b"), ChatMessage("user", f"c\n{secret}"))
@@ -82,7 +82,7 @@ def test_a_secret_leaves_each_message_of_a_chat(role: str, secret: str) -> None:
     assert text.count("REDACTED") == 2
 
 
-def test_a_private_key_leaves_a_chat_that_is_cut_within_it() -> None:
+def test_a_private_key_is_redacted_from_a_truncated_chat() -> None:
     body = "".join(f"{n:04}lineofakeywithoutanymark{n:030}\n" for n in range(200))
     filler = "x = 1\n" * 5_150  # so that the key's beginning is cut off
     text = f"-----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY-----\n{filler}"
@@ -94,7 +94,7 @@ def test_a_private_key_leaves_a_chat_that_is_cut_within_it() -> None:
 
 @pytest.mark.parametrize("line_break", ["\n", " "], ids=["between lines", "within a line"])
 @pytest.mark.parametrize("num_after", range(31_930, 32_010, 2))
-def test_a_secret_that_is_cut_at_the_edge_of_a_chat_leaves_no_rest(
+def test_a_secret_at_the_edge_of_a_truncated_chat_is_redacted_completely(
     num_after: int, line_break: str
 ) -> None:
     # few tokens, so that the window ends by its number of characters
@@ -108,22 +108,22 @@ def test_a_secret_that_is_cut_at_the_edge_of_a_chat_leaves_no_rest(
     assert [rest for rest in rests if rest in prompt] == []
 
 
-def test_a_private_key_leaves_a_raw_prompt() -> None:
+def test_a_private_key_is_redacted_from_a_raw_prompt() -> None:
     text = text_of(assembled(prefix=f"{_KEY}x = ", is_raw=True))
 
     assert _KEY_BODY not in text
     assert text.endswith("x = ")
 
 
-def test_a_raw_prompt_without_secrets_stays_as_it_is() -> None:
+def test_a_raw_prompt_without_secrets_is_unchanged() -> None:
     text = "<|fim_prefix|>def f():\n\treturn 1\r\n<|fim_suffix|>"
 
     assert text_of(assembled(prefix=text, is_raw=True)) == text
 
 
-def test_a_raw_prompt_that_is_refused_is_not_searched_for_secrets() -> None:
-    began_s = time.thread_time()
+def test_a_rejected_raw_prompt_is_not_searched_for_secrets() -> None:
+    started_s = time.thread_time()
     with pytest.raises(BadRequest):
         assembled(prefix=_LINE * 2_500, is_raw=True)
 
-    assert time.thread_time() - began_s < 0.1
+    assert time.thread_time() - started_s < 0.1

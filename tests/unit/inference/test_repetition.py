@@ -1,4 +1,4 @@
-"""A model that repeats itself."""
+"""Detection of a model that repeats itself."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from inference.filtering.truncation import RecentLines, is_repeating
         "# " + "and so on " * 6,
     ],
 )
-def test_the_same_words_over_and_over_are_circles(line: str) -> None:
+def test_repeated_words_are_a_repetition(line: str) -> None:
     assert is_repeating(line)
 
 
@@ -29,7 +29,7 @@ def test_the_same_words_over_and_over_are_circles(line: str) -> None:
         "f(a" + ", stdout_wfd" * 5 + ", b",
     ],
 )
-def test_ordinary_lines_are_not(line: str) -> None:
+def test_ordinary_lines_are_no_repetition(line: str) -> None:
     assert not is_repeating(line)
 
 
@@ -56,11 +56,11 @@ def _first_repeated(*lines: str) -> int | None:
         ("aab", None),
     ],
 )
-def test_a_third_round_of_lines_is_one_too_many(lines: str, first: int | None) -> None:
+def test_a_third_repetition_of_lines_is_detected(lines: str, first: int | None) -> None:
     assert _first_repeated(*lines) == first
 
 
-def test_the_beginning_of_a_third_round_is_suspected() -> None:
+def test_the_beginning_of_a_third_repetition_is_detected() -> None:
     lines = RecentLines()
     for line in ("read()", "write()") * 2:
         lines.add(line)

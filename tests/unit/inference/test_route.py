@@ -43,7 +43,7 @@ def _route(router: Router, *, is_single_line: bool = False, **fields: Any) -> En
     return route(router, admitted, make_prompt(is_single_line=is_single_line))
 
 
-def _loses(router: Router, replica: Replica) -> None:
+def _fail(router: Router, replica: Replica) -> None:
     router.replicas.on_health_check(replica, HealthStatus.UNHEALTHY)
 
 
@@ -51,7 +51,7 @@ def _shares(router: Router) -> dict[str, str]:
     return {path: _route(router, path=path).replica.name for path in PATHS}
 
 
-def test_the_same_file_goes_to_the_same_replica() -> None:
+def test_a_file_is_always_routed_to_the_same_replica() -> None:
     assert _shares(_router()) == _shares(_router())
 
 
@@ -62,11 +62,11 @@ def test_files_are_spread_over_the_replicas() -> None:
     assert min(counts.values()) > 60
 
 
-def test_only_the_share_of_a_lost_replica_moves() -> None:
+def test_only_the_files_of_a_lost_replica_move() -> None:
     router = _router()
     before = _shares(router)
 
-    _loses(router, POOL.replicas[0])
+    _fail(router, POOL.replicas[0])
     after = _shares(router)
 
     assert "one:1" not in after.values()
@@ -75,33 +75,33 @@ def test_only_the_share_of_a_lost_replica_moves() -> None:
     }
 
 
-def test_a_replicas_share_comes_back_with_it() -> None:
+def test_files_return_to_a_recovered_replica() -> None:
     clock = FakeClock()
     router = _router(clock)
     before = _shares(router)
 
-    _loses(router, POOL.replicas[0])
+    _fail(router, POOL.replicas[0])
     clock.pass_s(EJECTION_S)
 
     assert _shares(router) == before
 
 
-def test_a_pool_of_which_no_replica_is_well_is_asked_all_the_same() -> None:
+def test_a_pool_without_available_replicas_is_routed_as_before() -> None:
     router = _router()
     before = _shares(router)
 
     for replica in POOL.replicas:
-        _loses(router, replica)
+        _fail(router, replica)
 
     assert _shares(router) == before
 
 
-def test_a_replica_that_keeps_people_waiting_is_spared_and_comes_back() -> None:
+def test_an_ejected_replica_gets_no_requests_until_its_ejection_ends() -> None:
     clock = FakeClock()
     router = _router(clock)
     before = _shares(router)
 
-    with _waited_for(router, POOL.replicas[0], clock=clock):
+    with _late_requests(router, POOL.replicas[0], clock=clock):
         meanwhile = _shares(router)
     clock.pass_s(LATENESS_REST_S)
 
@@ -109,26 +109,26 @@ def test_a_replica_that_keeps_people_waiting_is_spared_and_comes_back() -> None:
     assert _shares(router) == before
 
 
-def test_a_pool_that_is_late_as_a_whole_is_asked_as_ever() -> None:
+def test_a_pool_with_only_ejected_replicas_is_routed_as_before() -> None:
     clock = FakeClock()
     router = _router(clock)
     before = _shares(router)
 
-    with _waited_for(router, *POOL.replicas, clock=clock):
+    with _late_requests(router, *POOL.replicas, clock=clock):
         assert _shares(router) == before
 
 
-async def test_warm_ups_that_wait_make_nobody_late() -> None:
+async def test_waiting_warm_ups_eject_no_replica() -> None:
     clock = FakeClock()
     router = _router(clock)
     before = _shares(router)
 
-    with _waited_for(router, POOL.replicas[0], clock=clock, is_preemptible=True):
+    with _late_requests(router, POOL.replicas[0], clock=clock, is_preemptible=True):
         assert _shares(router) == before
 
 
 @contextmanager
-def _waited_for(
+def _late_requests(
     router: Router, *replicas: Replica, clock: FakeClock, is_preemptible: bool = False
 ) -> Iterator[None]:
     """Let several requests wait at these replicas for longer than is acceptable."""
@@ -142,7 +142,7 @@ def _waited_for(
         yield
 
 
-def test_under_light_load_a_file_stays_where_its_prefix_is() -> None:
+def test_under_light_load_a_file_stays_at_the_replica_with_its_prefix() -> None:
     router = _router()
     first = _route(router, path="busy.py").replica
 
@@ -154,19 +154,19 @@ def test_under_light_load_a_file_stays_where_its_prefix_is() -> None:
     assert second is first
 
 
-def test_a_full_replicas_requests_spill_to_one_neighbour() -> None:
+def test_the_requests_of_a_full_replica_go_to_its_fallback() -> None:
     router = _router()
-    asked = _route(router, path="busy.py")
+    request = _route(router, path="busy.py")
 
     with ExitStack() as stack:
         for _ in range(ALWAYS_ROOM):
-            stack.enter_context(router.replicas.attempt(asked.replica))
+            stack.enter_context(router.replicas.attempt(request.replica))
         spilled = [_route(router, path="busy.py").replica for _ in range(3)]
 
-    assert spilled == list(asked.fallback_replicas) * 3
+    assert spilled == list(request.fallback_replicas) * 3
 
 
-def test_it_says_how_much_is_under_way_there() -> None:
+def test_the_request_contains_the_number_in_flight_at_the_replica() -> None:
     router = _router()
     replica = _route(router).replica
 
@@ -174,7 +174,7 @@ def test_it_says_how_much_is_under_way_there() -> None:
         assert _route(router).num_in_flight_at_replica == 2
 
 
-def test_a_request_without_a_path_goes_where_its_beginning_has_been() -> None:
+def test_a_request_without_a_path_is_routed_by_its_first_tokens() -> None:
     router = _router()
     prompts = [
         replace(make_prompt(), token_ids=[head] * 64 + [last])
@@ -189,39 +189,39 @@ def test_a_request_without_a_path_goes_where_its_beginning_has_been() -> None:
     assert len(set(names)) == len(POOL.replicas)
 
 
-def test_the_replica_that_holds_clearly_more_of_a_prompt_is_asked() -> None:
+def test_the_replica_with_clearly_more_cached_tokens_is_chosen() -> None:
     router = make_router(PUBLISHING)
     prompt = replace(make_prompt(), token_ids=list(range(400)))
     admitted = make_admitted(ACME_ADA)
     before = route(router, admitted, prompt)
     (holder,) = before.fallback_replicas
 
-    _holds(router, before.replica, num_tokens=100, salt=before.salt)
-    _holds(router, holder, num_tokens=300, salt=before.salt)
+    _cache(router, before.replica, num_tokens=100, salt=before.salt)
+    _cache(router, holder, num_tokens=300, salt=before.salt)
 
     after = route(router, admitted, prompt)
     assert (after.replica, after.fallback_replicas[0]) == (holder, before.replica)
 
 
-def test_a_little_more_moves_nothing() -> None:
+def test_slightly_more_cached_tokens_change_nothing() -> None:
     router = make_router(PUBLISHING)
     prompt = replace(make_prompt(), token_ids=list(range(400)))
     admitted = make_admitted(ACME_ADA)
     before = route(router, admitted, prompt)
 
-    _holds(router, before.replica, num_tokens=200, salt=before.salt)
-    _holds(router, before.fallback_replicas[0], num_tokens=300, salt=before.salt)
+    _cache(router, before.replica, num_tokens=200, salt=before.salt)
+    _cache(router, before.fallback_replicas[0], num_tokens=300, salt=before.salt)
 
     assert route(router, admitted, prompt).replica is before.replica
 
 
-def test_a_full_replica_is_not_asked_for_what_it_holds() -> None:
+def test_a_full_replica_is_not_chosen_for_its_cached_tokens() -> None:
     router = make_router(PUBLISHING)
     prompt = replace(make_prompt(), token_ids=list(range(400)))
     admitted = make_admitted(ACME_ADA)
     before = route(router, admitted, prompt)
-    _holds(router, before.replica, num_tokens=100, salt=before.salt)
-    _holds(router, before.fallback_replicas[0], num_tokens=400, salt=before.salt)
+    _cache(router, before.replica, num_tokens=100, salt=before.salt)
+    _cache(router, before.fallback_replicas[0], num_tokens=400, salt=before.salt)
 
     with ExitStack() as stack:
         for _ in range(ALWAYS_ROOM):
@@ -231,19 +231,19 @@ def test_a_full_replica_is_not_asked_for_what_it_holds() -> None:
     assert during.replica is before.replica
 
 
-def test_the_neighbours_blocks_count_for_nothing() -> None:
+def test_cached_blocks_of_another_tenant_do_not_count() -> None:
     router = make_router(PUBLISHING)
     prompt = replace(make_prompt(), token_ids=list(range(400)))
     before = route(router, make_admitted(ACME_ADA), prompt)
     theirs = route(router, make_admitted(GLOBEX_GUS), prompt)
 
-    _holds(router, before.replica, num_tokens=100, salt=theirs.salt)
-    _holds(router, before.fallback_replicas[0], num_tokens=400, salt=theirs.salt)
+    _cache(router, before.replica, num_tokens=100, salt=theirs.salt)
+    _cache(router, before.fallback_replicas[0], num_tokens=400, salt=theirs.salt)
 
     assert route(router, make_admitted(ACME_ADA), prompt).replica is before.replica
 
 
-def _holds(router: Router, replica: Replica, *, num_tokens: int, salt: str) -> None:
+def _cache(router: Router, replica: Replica, *, num_tokens: int, salt: str) -> None:
     router.index.add_replica(replica.url).apply(
         BlockStored(
             block_hashes=list(range(num_tokens // 4)),
@@ -255,48 +255,48 @@ def _holds(router: Router, replica: Replica, *, num_tokens: int, salt: str) -> N
     )
 
 
-def test_the_one_to_ask_next_is_well_too() -> None:
+def test_the_fallback_is_an_available_replica() -> None:
     router = _router()
-    asked = _route(router, path="a.py")
+    request = _route(router, path="a.py")
 
-    _loses(router, asked.fallback_replicas[0])
+    _fail(router, request.fallback_replicas[0])
 
-    (spare,) = _route(router, path="a.py").fallback_replicas
-    assert spare not in (asked.replica, *asked.fallback_replicas)
+    (fallback,) = _route(router, path="a.py").fallback_replicas
+    assert fallback not in (request.replica, *request.fallback_replicas)
 
 
-def test_a_pool_of_one_has_nobody_else_to_ask() -> None:
+def test_a_pool_with_one_replica_has_no_fallback() -> None:
     assert _route(make_router()).fallback_replicas == ()
 
 
-def test_the_neighbour_has_a_salt_of_its_own() -> None:
+def test_tenants_have_different_cache_salts() -> None:
     ours = route(_router(), make_admitted(ACME_ADA), make_prompt())
     theirs = route(_router(), make_admitted(GLOBEX_GUS), make_prompt())
 
     assert ours.salt != theirs.salt
 
 
-def test_the_engine_ends_single_lines_itself() -> None:
-    asked = _route(_router(), is_single_line=True, stop=("x",))
+def test_the_engine_stops_single_lines_at_the_line_break() -> None:
+    request = _route(_router(), is_single_line=True, stop=("x",))
 
-    assert asked.stop == ("x", "\n")
+    assert request.stop == ("x", "\n")
 
 
-def test_the_engine_does_not_end_other_completions_with_the_line() -> None:
+def test_the_engine_does_not_stop_other_completions_at_the_line_break() -> None:
     assert _route(_router(), stop=("x",)).stop == ("x",)
 
 
-def test_what_is_typed_leaves_the_queue_before_what_is_asked_for() -> None:
+def test_inline_completions_have_priority_over_explicit_ones() -> None:
     priorities = [_route(_router(), mode=mode).priority for mode in Mode]
 
     assert priorities == [0, 1, 2, 2, 3]
 
 
-def test_half_a_surrogate_pair_does_no_harm() -> None:
+def test_half_a_surrogate_pair_is_accepted() -> None:
     assert _route(_router(), path="\ud800.py", repository="\ud800").replica in POOL.replicas
 
 
-def test_a_drained_replica_is_asked_nothing_and_the_others_keep_their_share() -> None:
+def test_a_drained_replica_gets_no_requests_and_other_files_stay() -> None:
     router = _router()
     before = _shares(router)
 
@@ -312,7 +312,7 @@ def test_a_drained_replica_is_asked_nothing_and_the_others_keep_their_share() ->
     )
 
 
-def test_a_drained_replica_comes_back_with_its_share() -> None:
+def test_files_return_to_a_replica_that_is_no_longer_drained() -> None:
     router = _router()
     before = _shares(router)
 
@@ -322,7 +322,7 @@ def test_a_drained_replica_comes_back_with_its_share() -> None:
     assert _shares(router) == before
 
 
-def test_a_pool_whose_replicas_are_all_drained_sheds() -> None:
+def test_a_pool_with_only_drained_replicas_sheds_requests() -> None:
     router = _router()
     router.replicas.set_drained(replica.name for replica in POOL.replicas)
 
@@ -332,7 +332,7 @@ def test_a_pool_whose_replicas_are_all_drained_sheds() -> None:
     assert dropped.value.finish is FinishReason.SHED
 
 
-def test_how_long_a_first_token_may_take_is_by_its_kind() -> None:
+def test_the_first_token_timeout_depends_on_the_mode() -> None:
     router = _router()
 
     first_token_timeout_s = {mode: _route(router, mode=mode).first_token_timeout_s for mode in Mode}
@@ -342,12 +342,12 @@ def test_how_long_a_first_token_may_take_is_by_its_kind() -> None:
     }
 
 
-def test_tenants_with_files_of_the_same_names_prefer_different_replicas() -> None:
+def test_equal_paths_of_two_tenants_prefer_different_replicas() -> None:
     router, prompt = _router(), make_prompt()
 
     preferred = [
-        [route(router, make_admitted(who, path=path), prompt).replica for path in PATHS[:50]]
-        for who in (ACME_ADA, GLOBEX_GUS)
+        [route(router, make_admitted(principal, path=path), prompt).replica for path in PATHS[:50]]
+        for principal in (ACME_ADA, GLOBEX_GUS)
     ]
 
     assert preferred[0] != preferred[1]

@@ -24,7 +24,7 @@ def _kinds(prompt: Prompt) -> list[str]:
     return [segment.kind.value for segment in prompt.segments]
 
 
-def test_the_segments_stand_in_the_prompts_order() -> None:
+def test_segments_are_in_the_order_of_the_prompt() -> None:
     prompt = assembled(
         snippets=(SNIPPET,), prefix="a = ", suffix="c\n", files=FILES, repository="acme/app"
     )
@@ -37,7 +37,7 @@ def test_the_segments_stand_in_the_prompts_order() -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("prefix", ["", "a = ", CODE])
-def test_the_segments_are_all_of_the_prompt(layout: str, prefix: str) -> None:
+def test_the_segments_cover_the_whole_prompt(layout: str, prefix: str) -> None:
     prompt = assembled(
         writer_of(layout=layout), snippets=(SNIPPET,), prefix=prefix, suffix=CODE, files=FILES
     )
@@ -53,18 +53,16 @@ def test_the_segments_are_all_of_the_prompt(layout: str, prefix: str) -> None:
         ({"mode": "chat", "messages": (ChatMessage("user", "Hello"),)}, SegmentKind.MESSAGES),
     ],
 )
-def test_what_is_not_laid_out_by_us_is_one_segment(
-    fields: dict[str, Any], kind: SegmentKind
-) -> None:
+def test_a_raw_prompt_or_chat_is_one_segment(fields: dict[str, Any], kind: SegmentKind) -> None:
     prompt = assembled(**fields)
 
     assert prompt.segments == (Segment(kind, len(prompt.token_ids)),)
 
 
-def _explained(
+def _explain(
     cached_tokens: int | None, *, request: CompletionRequest | None = None
 ) -> PromptSegments:
-    account = make_account()
+    trace = make_account()
     prompt = Prompt(
         [0] * 12,
         [],
@@ -75,17 +73,17 @@ def _explained(
             Segment(SegmentKind.PREFIX, 4),
         ),
     )
-    account.mark_received(request or make_request(files=FILES))
-    account.mark_admitted(make_admitted(files=FILES[:1]))
-    account.mark_assembled(prompt)
-    account.record_chunk(generated_tokens=1, cached_tokens=cached_tokens)
-    composition = build_meta(account, include_prompt_segments=True).prompt_segments
+    trace.mark_received(request or make_request(files=FILES))
+    trace.mark_admitted(make_admitted(files=FILES[:1]))
+    trace.mark_assembled(prompt)
+    trace.record_chunk(generated_tokens=1, cached_tokens=cached_tokens)
+    composition = build_meta(trace, include_prompt_segments=True).prompt_segments
     assert isinstance(composition, PromptSegments)
     return composition
 
 
 @pytest.mark.parametrize(
-    ("cached", "of_each"),
+    ("cached", "by_segment"),
     [
         (0, [0, 0, 0]),
         (5, [5, 0, 0]),
@@ -94,36 +92,42 @@ def _explained(
         (None, [None, None, None]),
     ],
 )
-def test_what_was_cached_is_the_prompts_beginning(
-    cached: int | None, of_each: list[int | None]
+def test_cached_tokens_are_attributed_from_the_beginning_of_the_prompt(
+    cached: int | None, by_segment: list[int | None]
 ) -> None:
-    segments = _explained(cached).segments
+    segments = _explain(cached).segments
 
-    assert [segment.cached_tokens for segment in segments] == of_each
+    assert [segment.cached_tokens for segment in segments] == by_segment
     assert [segment.tokens for segment in segments] == [7, 1, 4]
 
 
 def test_files_are_counted_as_sent_excluded_and_used() -> None:
-    told = _explained(0)
+    explanation = _explain(0)
 
-    assert (told.files_sent, told.files_excluded, told.files_in_prompt) == (2, 1, 1)
-    assert told.snippets_in_prompt == 0
+    assert (explanation.files_sent, explanation.files_excluded, explanation.files_in_prompt) == (
+        2,
+        1,
+        1,
+    )
+    assert explanation.snippets_in_prompt == 0
 
 
-def test_before_there_is_a_prompt_there_are_no_segments() -> None:
-    told = build_meta(make_account(), include_prompt_segments=True).prompt_segments
+def test_without_a_prompt_there_are_no_segments() -> None:
+    explanation = build_meta(make_account(), include_prompt_segments=True).prompt_segments
 
-    assert told == PromptSegments(
+    assert explanation == PromptSegments(
         segments=[], files_sent=0, files_excluded=0, files_in_prompt=0, snippets_in_prompt=0
     )
 
 
-@pytest.mark.parametrize("asks", [True, False])
-async def test_only_who_asks_is_told(asks: bool) -> None:
+@pytest.mark.parametrize("is_requested", [True, False])
+async def test_the_explanation_is_sent_only_on_request(is_requested: bool) -> None:
     async with open_editor() as editor:
-        await editor.says("complete", "1", **({"include_prompt_segments": True} if asks else {}))
+        await editor.says(
+            "complete", "1", **({"include_prompt_segments": True} if is_requested else {})
+        )
         await editor.waits_for_end("1")
 
     (done,) = (frame for frame in editor.frames if isinstance(frame, DoneFrame))
-    assert isinstance(done.meta.prompt_segments, PromptSegments) == asks
-    assert (b"prompt_segments" in msgspec.json.encode(done)) == asks
+    assert isinstance(done.meta.prompt_segments, PromptSegments) == is_requested
+    assert (b"prompt_segments" in msgspec.json.encode(done)) == is_requested

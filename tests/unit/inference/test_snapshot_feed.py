@@ -1,4 +1,4 @@
-"""The feed from Redis to the authority, over a fake Redis (`tests/integration` uses the real
+"""The feed from Redis to the snapshot store, over a fake Redis (`tests/integration` uses the real
 one)."""
 
 import asyncio
@@ -20,14 +20,14 @@ from tests.fakes.redis import FakeRedis
 from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET, make_snapshot
 
 
-def _parts() -> tuple[FakeRedis, SnapshotStore, SnapshotFeed]:
+def _create_feed() -> tuple[FakeRedis, SnapshotStore, SnapshotFeed]:
     authority = SnapshotStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
     redis = FakeRedis()
     return redis, authority, SnapshotFeed(cast(Redis, redis), authority)
 
 
-async def test_what_is_published_is_taken_in_and_confirmed() -> None:
-    redis, authority, feed = _parts()
+async def test_a_published_snapshot_is_stored_and_the_store_is_fresh() -> None:
+    redis, authority, feed = _create_feed()
     redis.publish_snapshot(make_snapshot(version=3))
 
     await feed.sync()
@@ -36,8 +36,8 @@ async def test_what_is_published_is_taken_in_and_confirmed() -> None:
     assert authority.is_fresh()
 
 
-async def test_a_newer_version_is_taken_in() -> None:
-    redis, authority, feed = _parts()
+async def test_a_newer_version_replaces_the_older() -> None:
+    redis, authority, feed = _create_feed()
     redis.publish_snapshot(make_snapshot(version=3))
     await feed.sync()
 
@@ -47,8 +47,8 @@ async def test_a_newer_version_is_taken_in() -> None:
     assert authority.versions == {ACME: 4}
 
 
-async def test_without_a_change_the_versions_are_not_read_again() -> None:
-    redis, _, feed = _parts()
+async def test_versions_are_not_read_again_without_a_change() -> None:
+    redis, _, feed = _create_feed()
     redis.publish_snapshot(make_snapshot())
     await feed.sync()
 
@@ -57,16 +57,16 @@ async def test_without_a_change_the_versions_are_not_read_again() -> None:
     assert redis.num_reads_of_versions == 1
 
 
-async def test_an_empty_redis_confirms_an_authority_that_knows_nobody() -> None:
-    _, authority, feed = _parts()
+async def test_an_empty_redis_makes_an_empty_store_fresh() -> None:
+    _, authority, feed = _create_feed()
 
     await feed.sync()
 
     assert authority.is_fresh()
 
 
-async def test_a_redis_that_lost_its_memory_confirms_nothing() -> None:
-    redis, _, feed = _parts()
+async def test_lost_redis_data_does_not_make_the_store_fresh() -> None:
+    redis, _, feed = _create_feed()
     clock = FakeClock()
     authority = SnapshotStore(root_secret=ROOT_SECRET, clock=clock, max_age_s=300)
     feed = SnapshotFeed(cast(Redis, redis), authority)
@@ -80,8 +80,8 @@ async def test_a_redis_that_lost_its_memory_confirms_nothing() -> None:
     assert not authority.is_fresh()
 
 
-async def test_a_redis_that_lost_its_memory_takes_nobody_away() -> None:
-    redis, authority, feed = _parts()
+async def test_lost_redis_data_removes_no_tenant() -> None:
+    redis, authority, feed = _create_feed()
     redis.publish_snapshot(make_snapshot())
     await feed.sync()
 
@@ -91,34 +91,34 @@ async def test_a_redis_that_lost_its_memory_takes_nobody_away() -> None:
     assert authority.versions == {ACME: 1}
 
 
-class _Noting(SnapshotStore):
+class _RecordingStore(SnapshotStore):
     """Records the order of events."""
 
     events: list[str]
-    begun: asyncio.Event
+    has_begun: asyncio.Event
 
     def replace(self, snapshot: TenantSnapshot) -> None:
         super().replace(snapshot)
         self.events.append("replaced")
-        self.begun.set()
+        self.has_begun.set()
 
 
-async def test_between_two_snapshots_others_have_their_turn() -> None:
+async def test_other_tasks_run_between_two_snapshots() -> None:
     redis = FakeRedis()
-    authority = _Noting(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
-    authority.events, authority.begun = [], asyncio.Event()
+    authority = _RecordingStore(root_secret=ROOT_SECRET, clock=FakeClock(), max_age_s=300)
+    authority.events, authority.has_begun = [], asyncio.Event()
     for tenant_id in (ACME, GLOBEX):
         redis.publish_snapshot(make_snapshot(tenant_id=tenant_id))
 
-    async def wait_for_a_turn() -> None:
-        await authority.begun.wait()
-        authority.events.append("somebody else")
+    async def run_between() -> None:
+        await authority.has_begun.wait()
+        authority.events.append("another task")
 
     async with asyncio.TaskGroup() as group:
-        group.create_task(wait_for_a_turn())
+        group.create_task(run_between())
         group.create_task(SnapshotFeed(cast(Redis, redis), authority).sync())
 
-    assert authority.events == ["replaced", "somebody else", "replaced"]
+    assert authority.events == ["replaced", "another task", "replaced"]
 
 
 UNREADABLE = {
@@ -132,8 +132,8 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("damage", UNREADABLE)
-async def test_an_unreadable_snapshot_harms_no_neighbour(damage: str) -> None:
-    redis, authority, feed = _parts()
+async def test_an_unreadable_snapshot_does_not_affect_other_tenants(damage: str) -> None:
+    redis, authority, feed = _create_feed()
     redis.plant(ACME, 7, UNREADABLE[damage])
     redis.publish_snapshot(make_snapshot(tenant_id=GLOBEX))
 
@@ -143,8 +143,8 @@ async def test_an_unreadable_snapshot_harms_no_neighbour(damage: str) -> None:
 
 
 @pytest.mark.parametrize("damage", UNREADABLE)
-async def test_an_unreadable_snapshot_leaves_the_tenant_as_it_was(damage: str) -> None:
-    redis, authority, feed = _parts()
+async def test_an_unreadable_snapshot_keeps_the_previous_one(damage: str) -> None:
+    redis, authority, feed = _create_feed()
     redis.publish_snapshot(make_snapshot(version=3))
     await feed.sync()
 
@@ -162,7 +162,7 @@ class _PubSub:
         await asyncio.sleep(min(timeout, 0.001))
 
 
-class _ShakyRedis(FakeRedis):
+class _FlakyRedis(FakeRedis):
     """Fails this many times before it responds."""
 
     def __init__(self, *, num_failures: int) -> None:
@@ -180,9 +180,9 @@ class _ShakyRedis(FakeRedis):
         yield _PubSub()
 
 
-async def test_the_feed_outlives_a_redis_that_goes_away() -> None:
-    _, authority, _ = _parts()
-    redis = _ShakyRedis(num_failures=1)
+async def test_the_feed_continues_after_redis_was_unreachable() -> None:
+    _, authority, _ = _create_feed()
+    redis = _FlakyRedis(num_failures=1)
     redis.publish_snapshot(make_snapshot())
 
     running = asyncio.create_task(SnapshotFeed(cast(Redis, redis), authority).run())
@@ -195,16 +195,16 @@ async def test_the_feed_outlives_a_redis_that_goes_away() -> None:
     assert authority.versions == {ACME: 1}
 
 
-async def test_behind_a_relay_nothing_is_confirmed_while_home_is_not_heard() -> None:
-    redis, authority, _ = _parts()
+async def test_behind_a_relay_the_store_is_stale_without_the_home_region() -> None:
+    redis, authority, _ = _create_feed()
     feed = SnapshotFeed(cast(Redis, redis), authority, is_relayed=True)
     redis.publish_snapshot(make_snapshot())
 
     await feed.sync()
-    unheard = authority.is_fresh()
+    was_fresh = authority.is_fresh()
     redis.values[HOME_HEARD] = b"1"
     await feed.sync()
 
-    assert not unheard
+    assert not was_fresh
     assert authority.is_fresh()
     assert authority.versions == {ACME: 1}

@@ -30,31 +30,31 @@ class FakeReader:
             ),
             0.0,
         )
-        self.is_away = False
+        self.is_unreachable = False
 
     async def read(self, _replica: Replica) -> Mapping[str, list[float]] | None:
-        if self.is_away:
+        if self.is_unreachable:
             return None
         return {name: [value] for name, value in self.counters.items()}
 
-    def generates(self, tokens: int, *, drafted: float, accepted: float) -> None:
+    def generate(self, tokens: int, *, drafted: float, accepted: float) -> None:
         for name, more in zip(self.counters, (tokens, drafted, accepted), strict=True):
             self.counters[name] += more
 
 
-def _account(language: str, tokens: int, *, replica: Replica = DRAFTING) -> RequestTrace:
-    account = make_account()
-    account.request = make_request(language=language)
-    account.pool, account.replica, account.generated_tokens = MIXED.name, replica.name, tokens
-    return account
+def _trace(language: str, tokens: int, *, replica: Replica = DRAFTING) -> RequestTrace:
+    trace = make_account()
+    trace.request = make_request(language=language)
+    trace.pool, trace.replica, trace.generated_tokens = MIXED.name, replica.name, tokens
+    return trace
 
 
-def _serves(speculation: SpeculationTracker, account: RequestTrace) -> None:
-    speculation.on_started(account)
-    speculation.on_completed(account)
+def _complete(speculation: SpeculationTracker, trace: RequestTrace) -> None:
+    speculation.on_started(trace)
+    speculation.on_completed(trace)
 
 
-async def _learnt(
+async def _trained(
     *, accepted: float = 10, foreign: int = 0, pool: Pool = MIXED
 ) -> SpeculationTracker:
     """Return a tracker after forty windows: python is accepted, html as given."""
@@ -62,44 +62,44 @@ async def _learnt(
     speculation = SpeculationTracker(make_pools(pool), reader, FakeClock())
     await speculation.poll()
     for number in range(40):
-        language, taken = ("html", accepted) if number % 2 else ("python", 90)
-        _serves(speculation, _account(language, 100))
-        reader.generates(100 + foreign, drafted=100, accepted=taken)
+        language, num_accepted = ("html", accepted) if number % 2 else ("python", 90)
+        _complete(speculation, _trace(language, 100))
+        reader.generate(100 + foreign, drafted=100, accepted=num_accepted)
         await speculation.poll()
     return speculation
 
 
-async def test_a_language_whose_drafts_are_not_accepted_does_not_suit() -> None:
-    speculation = await _learnt()
+async def test_a_language_with_rejected_drafts_is_not_profitable() -> None:
+    speculation = await _trained()
 
     assert not speculation.is_profitable(MIXED.name, "html")
     assert speculation.is_profitable(MIXED.name, "python")
     assert speculation.is_profitable(MIXED.name, "rust")
 
 
-async def test_one_pools_language_is_not_anothers() -> None:
-    assert (await _learnt()).is_profitable("another", "html")
+async def test_languages_are_tracked_separately_for_each_pool() -> None:
+    assert (await _trained()).is_profitable("another", "html")
 
 
-async def test_windows_with_much_of_somebody_elses_say_nothing() -> None:
-    speculation = await _learnt(foreign=100)
-
-    assert speculation.estimates == {}
-
-
-async def test_a_pool_without_another_replica_is_not_looked_at() -> None:
-    speculation = await _learnt(pool=replace(MIXED, replicas=(DRAFTING,)))
+async def test_windows_with_many_foreign_tokens_are_ignored() -> None:
+    speculation = await _trained(foreign=100)
 
     assert speculation.estimates == {}
 
 
-async def test_an_engine_that_was_restarted_counts_from_there() -> None:
+async def test_a_pool_without_a_plain_replica_is_not_tracked() -> None:
+    speculation = await _trained(pool=replace(MIXED, replicas=(DRAFTING,)))
+
+    assert speculation.estimates == {}
+
+
+async def test_counters_of_a_restarted_engine_start_again() -> None:
     reader = FakeReader()
     speculation = SpeculationTracker(make_pools(MIXED), reader, FakeClock())
     await speculation.poll()
     for number in range(40):
-        _serves(speculation, _account("html", 100))
-        reader.generates(100, drafted=100, accepted=10)
+        _complete(speculation, _trace("html", 100))
+        reader.generate(100, drafted=100, accepted=10)
         if number == 20:
             reader.counters = dict.fromkeys(reader.counters, 0.0)
         await speculation.poll()
@@ -107,40 +107,40 @@ async def test_an_engine_that_was_restarted_counts_from_there() -> None:
     assert not speculation.is_profitable(MIXED.name, "html")
 
 
-async def test_an_engine_that_does_not_answer_is_looked_at_later() -> None:
+async def test_an_unreachable_engine_is_polled_later() -> None:
     reader = FakeReader()
     speculation = SpeculationTracker(make_pools(MIXED), reader, FakeClock())
     await speculation.poll()
     for number in range(60):
-        _serves(speculation, _account("html", 100))
-        reader.generates(100, drafted=100, accepted=10)
-        reader.is_away = number % 2 == 0
+        _complete(speculation, _trace("html", 100))
+        reader.generate(100, drafted=100, accepted=10)
+        reader.is_unreachable = number % 2 == 0
         await speculation.poll()
 
     assert not speculation.is_profitable(MIXED.name, "html")
 
 
-async def test_completions_longer_than_a_window_are_counted_where_they_generate() -> None:
+async def test_long_completions_are_counted_in_each_window() -> None:
     reader = FakeReader()
     speculation = SpeculationTracker(make_pools(MIXED), reader, FakeClock())
     await speculation.poll()
-    account = _account("html", 0)
+    trace = _trace("html", 0)
     for number in range(60):
         if number % 5 == 0:  # one ends, the next begins
-            speculation.on_completed(account)
-            account = _account("html", 0)
-            speculation.on_started(account)
-        account.generated_tokens += 100
-        reader.generates(100, drafted=100, accepted=10)
+            speculation.on_completed(trace)
+            trace = _trace("html", 0)
+            speculation.on_started(trace)
+        trace.generated_tokens += 100
+        reader.generate(100, drafted=100, accepted=10)
         await speculation.poll()
 
     assert not speculation.is_profitable(MIXED.name, "html")
 
 
-async def test_nothing_is_held_of_completions_that_have_ended() -> None:
+async def test_ended_completions_are_not_kept() -> None:
     speculation = SpeculationTracker(make_pools(MIXED), FakeReader(), FakeClock())
 
-    _serves(speculation, _account("html", 100))
+    _complete(speculation, _trace("html", 100))
 
     assert not speculation._under_way
 
@@ -152,15 +152,15 @@ def _replicas_of(router: Router, language: str) -> set[str]:
     }
 
 
-async def test_its_requests_go_to_the_replicas_without_and_the_others_to_all() -> None:
-    router = make_router(MIXED, speculation=await _learnt())
+async def test_unprofitable_languages_are_routed_to_plain_replicas() -> None:
+    router = make_router(MIXED, speculation=await _trained())
 
     assert _replicas_of(router, "html") == {PLAIN.name}
     assert _replicas_of(router, "python") == {PLAIN.name, DRAFTING.name}
 
 
-async def test_when_nobody_else_is_well_the_drafting_replica_is_asked_all_the_same() -> None:
-    router = make_router(MIXED, speculation=await _learnt())
+async def test_the_drafting_replica_is_used_if_no_other_is_available() -> None:
+    router = make_router(MIXED, speculation=await _trained())
     for _ in range(3):
         with router.replicas.attempt(PLAIN) as attempt:
             attempt.mark_failed()

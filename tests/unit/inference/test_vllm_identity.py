@@ -24,20 +24,20 @@ METRICS = (
 @asynccontextmanager
 async def _server(models: Any, tokens: Any, metrics: str) -> AsyncIterator[str]:
     async def tokenize(request: web.Request) -> web.Response:
-        asked = await request.json()
-        assert asked == {"model": "demo", "prompt": PROBE_TEXT, "add_special_tokens": False}
+        body = await request.json()
+        assert body == {"model": "demo", "prompt": PROBE_TEXT, "add_special_tokens": False}
         return web.json_response(tokens)
 
     async def list_models(_request: web.Request) -> web.Response:
         return web.json_response(models)
 
-    async def tell(_request: web.Request) -> web.Response:
+    async def metrics_page(_request: web.Request) -> web.Response:
         return web.Response(text=metrics)
 
     app = web.Application()
     app.router.add_post("/tokenize", tokenize)
     app.router.add_get("/v1/models", list_models)
-    app.router.add_get("/metrics", tell)
+    app.router.add_get("/metrics", metrics_page)
     async with _served(app) as url:
         yield url
 
@@ -53,16 +53,16 @@ async def _served(app: web.Application) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-async def _ask(url: str) -> ReplicaIdentity:
+async def _fetch(url: str) -> ReplicaIdentity:
     async with aiohttp.ClientSession() as session:
         return await VllmIdentity(session).fetch_identity(Replica(name="", url=url), "demo")
 
 
-async def test_models_tokenizer_and_blocks_are_read() -> None:
+async def test_models_tokenizer_and_block_size_are_read() -> None:
     async with _server(MODELS, {"count": 2, "tokens": [1, 2]}, METRICS) as url:
-        said = await _ask(url)
+        identity = await _fetch(url)
 
-    assert said == ReplicaIdentity(
+    assert identity == ReplicaIdentity(
         roots={"demo": "/models/demo"},
         max_context_tokens={"demo": 4096},
         token_ids=(1, 2),
@@ -70,22 +70,22 @@ async def test_models_tokenizer_and_blocks_are_read() -> None:
     )
 
 
-async def test_what_it_does_not_know_is_not_guessed() -> None:
+async def test_missing_information_is_left_empty() -> None:
     async with _served(web.Application()) as url:
-        assert await _ask(url) == ReplicaIdentity()
+        assert await _fetch(url) == ReplicaIdentity()
 
 
-async def test_what_it_garbles_is_not_guessed_either() -> None:
+async def test_malformed_information_is_left_empty() -> None:
     async with _server({"data": 1}, {"tokens": "x"}, "vllm:cache_config_info{} 1.0\n") as url:
-        assert await _ask(url) == ReplicaIdentity()
+        assert await _fetch(url) == ReplicaIdentity()
 
 
-async def test_nobody_there_is_told_apart_from_no_such_name() -> None:
+async def test_an_unreachable_engine_is_distinguished_from_an_unknown_name() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
 
-    with pytest.raises(Unreachable) as nobody:
-        await _ask(f"http://127.0.0.1:{port}")
+    with pytest.raises(Unreachable) as unreachable:
+        await _fetch(f"http://127.0.0.1:{port}")
     with pytest.raises(NameNotFound):
-        await _ask("http://engine.invalid:8000")
-    assert not isinstance(nobody.value, NameNotFound)
+        await _fetch("http://engine.invalid:8000")
+    assert not isinstance(unreachable.value, NameNotFound)

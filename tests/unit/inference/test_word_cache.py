@@ -25,23 +25,23 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.from_file(str(DEMO_WEIGHTS / "tokenizer.json"))
 
 
-def test_the_library_remembers_what_was_sent(tokenizer: Tokenizer) -> None:
+def test_the_library_caches_new_words(tokenizer: Tokenizer) -> None:
     assert _is_cached(tokenizer, SENT)
 
 
-def test_a_frozen_cache_does_not(tokenizer: Tokenizer) -> None:
+def test_a_frozen_cache_does_not_cache_new_words(tokenizer: Tokenizer) -> None:
     prefill_word_cache(tokenizer)
 
     assert not _is_cached(tokenizer, SENT)
 
 
-def test_a_frozen_cache_has_the_words_of_the_vocabulary(tokenizer: Tokenizer) -> None:
+def test_a_frozen_cache_contains_words_of_the_vocabulary(tokenizer: Tokenizer) -> None:
     prefill_word_cache(tokenizer)
 
     assert _is_cached(tokenizer, " return")
 
 
-def test_a_vocabulary_smaller_than_the_cache_is_frozen_as_well() -> None:
+def test_the_cache_of_a_small_vocabulary_is_frozen_too() -> None:
     letters = {letter: number for number, letter in enumerate("abcdefghijklmnopqrstuvwxyz_")}
     small = Tokenizer(models.BPE(letters, []))
 
@@ -50,7 +50,7 @@ def test_a_vocabulary_smaller_than_the_cache_is_frozen_as_well() -> None:
     assert not _is_cached(small, SENT)
 
 
-def test_a_model_without_a_cache_stays_as_it_is() -> None:
+def test_a_model_without_a_cache_is_unchanged() -> None:
     words = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1}, unk_token="[UNK]"))
 
     prefill_word_cache(words)

@@ -55,14 +55,14 @@ def test_without_a_stamp_nothing_is_installed(setup: Any) -> None:
     assert not setup.is_installed("cpu")
 
 
-def test_with_its_stamp_it_is_installed(setup: Any) -> None:
+def test_a_stamp_means_that_the_lock_is_installed(setup: Any) -> None:
     setup.write_stamp("cpu")
 
     assert setup.is_installed("cpu")
 
 
 @pytest.mark.parametrize(
-    ("have", "want", "is_enough"),
+    ("installed", "requested", "is_enough"),
     [
         ("dev", "cpu", True),
         ("gpu", "dev", True),
@@ -74,12 +74,12 @@ def test_with_its_stamp_it_is_installed(setup: Any) -> None:
         ("cpu", "light", False),
     ],
 )
-def test_a_larger_installation_serves_who_asks_for_less(
-    setup: Any, have: str, want: str, is_enough: bool
+def test_a_larger_installation_satisfies_a_smaller_request(
+    setup: Any, installed: str, requested: str, is_enough: bool
 ) -> None:
-    setup.write_stamp(have)
+    setup.write_stamp(installed)
 
-    assert setup.is_installed(want) is is_enough
+    assert setup.is_installed(requested) is is_enough
 
 
 def test_a_changed_lock_is_installed_again(setup: Any) -> None:
@@ -98,21 +98,21 @@ def test_a_changed_language_server_is_installed_again(setup: Any) -> None:
     assert not setup.is_installed("dev")
 
 
-@pytest.mark.parametrize(("lock", "is_there"), [("cpu", False), ("dev", True), ("gpu", True)])
-def test_the_language_server_is_for_those_who_develop_it(
-    setup: Any, lock: str, is_there: bool
+@pytest.mark.parametrize(("lock", "is_included"), [("cpu", False), ("dev", True), ("gpu", True)])
+def test_the_language_server_is_installed_only_for_development(
+    setup: Any, lock: str, is_included: bool
 ) -> None:
-    assert (str(setup.LANGUAGE_SERVER) in setup.editables(lock)) is is_there
+    assert (str(setup.LANGUAGE_SERVER) in setup.editables(lock)) is is_included
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"lock": "other"}'])
-def test_a_broken_stamp_counts_for_nothing(setup: Any, text: str) -> None:
+def test_a_broken_stamp_is_ignored(setup: Any, text: str) -> None:
     setup.STAMP.write_text(text)
 
     assert not setup.is_installed("cpu")
 
 
-def test_an_environment_whose_python_is_gone_is_made_again(setup: Any) -> None:
+def test_an_environment_without_its_python_is_created_again(setup: Any) -> None:
     setup.write_stamp("cpu")
     setup.PYTHON.unlink()
     setup.PYTHON.symlink_to("/no/such/python")
@@ -121,7 +121,7 @@ def test_an_environment_whose_python_is_gone_is_made_again(setup: Any) -> None:
     assert not setup.has_working_pip()
 
 
-def test_a_half_unpacked_package_is_unpacked_again(setup: Any) -> None:
+def test_a_partially_unpacked_package_is_removed(setup: Any) -> None:
     site = setup.VENV / "lib" / "python3.11" / "site-packages"
     for name, record in {"whole": "a.py,,\nINSTALLER,sha256=x,4\n", "half": "a.py,,\n"}.items():
         (site / f"{name}-1.dist-info").mkdir(parents=True)
@@ -133,7 +133,7 @@ def test_a_half_unpacked_package_is_unpacked_again(setup: Any) -> None:
     assert [folder.name for folder in site.iterdir()] == ["whole-1.dist-info"]
 
 
-def test_an_installation_that_begins_takes_the_stamp_away(setup: Any) -> None:
+def test_a_new_installation_removes_the_stamp(setup: Any) -> None:
     setup.write_stamp("cpu")
 
     setup.remove_half_installed()
@@ -141,11 +141,11 @@ def test_an_installation_that_begins_takes_the_stamp_away(setup: Any) -> None:
     assert not setup.is_installed("cpu")
 
 
-def test_one_package_is_cut_out_of_the_lock_with_its_hashes(setup: Any) -> None:
+def test_a_requirement_is_extracted_from_the_lock_with_its_hashes(setup: Any) -> None:
     assert setup.requirement("cpu", "torch") == "torch==1 \\\n    --hash=sha256:aa\n"
 
 
-def test_a_full_disk_is_refused_before_anything_is_fetched(setup: Any) -> None:
+def test_a_full_disk_is_rejected_before_downloads(setup: Any) -> None:
     setup.NEEDED_MB["cpu"] = (2**40, 0)
 
     with pytest.raises(setup.Refusal, match="MB free") as caught:
@@ -154,7 +154,7 @@ def test_a_full_disk_is_refused_before_anything_is_fetched(setup: Any) -> None:
     assert caught.value.code == 4
 
 
-def test_a_disk_that_fills_while_it_installs_is_named(setup: Any) -> None:
+def test_a_disk_that_fills_during_installation_is_reported(setup: Any) -> None:
     refusal = setup.explain(
         "3/4 packages", 1, "OSError: [Errno 28] No space left on device", log=setup.LOG
     )
@@ -162,7 +162,7 @@ def test_a_disk_that_fills_while_it_installs_is_named(setup: Any) -> None:
     assert refusal.code == 4
 
 
-def test_a_failure_says_the_reason_and_where_the_rest_is(setup: Any) -> None:
+def test_a_failure_names_its_reason_and_the_log(setup: Any) -> None:
     refusal = setup.explain(
         "3/4 packages", 1, "x\nERROR: No matching distribution\n", log=setup.LOG
     )
@@ -172,7 +172,7 @@ def test_a_failure_says_the_reason_and_where_the_rest_is(setup: Any) -> None:
     assert str(setup.LOG) in str(refusal)
 
 
-def test_an_unsuitable_python_is_named(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unsuitable_python_is_rejected(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 14, 0))
     monkeypatch.setenv("PATH", "")
 
@@ -182,7 +182,7 @@ def test_an_unsuitable_python_is_named(setup: Any, monkeypatch: pytest.MonkeyPat
     assert caught.value.code == 2
 
 
-def test_a_processor_without_avx2_is_named(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_processor_without_avx2_is_rejected(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setattr("setup_machine.has_avx2", lambda: False)
 
@@ -192,7 +192,7 @@ def test_a_processor_without_avx2_is_named(setup: Any, monkeypatch: pytest.Monke
     assert caught.value.code == 5
 
 
-def test_another_machine_is_named(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unsupported_machine_is_rejected(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
 
     with pytest.raises(setup.Refusal, match="riscv64") as caught:
@@ -214,7 +214,7 @@ def test_the_engine_can_be_chosen(setup: Any, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("have", "wants_light", "chosen"),
+    ("installed", "wants_light", "chosen"),
     [
         ("cpu", True, "dev"),
         ("light", False, "dev"),
@@ -223,12 +223,12 @@ def test_the_engine_can_be_chosen(setup: Any, monkeypatch: pytest.MonkeyPatch) -
         ("light", True, "light"),
     ],
 )
-def test_no_outdated_installation_is_made_smaller(
-    setup: Any, monkeypatch: pytest.MonkeyPatch, have: str, wants_light: bool, chosen: str
+def test_an_outdated_installation_is_never_made_smaller(
+    setup: Any, monkeypatch: pytest.MonkeyPatch, installed: str, wants_light: bool, chosen: str
 ) -> None:
     monkeypatch.setenv("CARET_ENGINE", "cpu")
-    setup.write_stamp(have)
-    (setup.LOCKS / f"{have}.txt").write_text("torch==2\n")
+    setup.write_stamp(installed)
+    (setup.LOCKS / f"{installed}.txt").write_text("torch==2\n")
 
     assert setup.choose_lock(wants_dev=False, wants_light=wants_light) == chosen
 
@@ -257,7 +257,7 @@ def test_the_light_lock_has_the_versions_of_the_full_one_without_torch() -> None
     assert not {line for line in light if line.startswith(("torch", "vllm", "transformers"))}
 
 
-def test_a_step_that_writes_nothing_is_ended(setup: Any) -> None:
+def test_a_silent_step_is_stopped(setup: Any) -> None:
     setup.MAX_SILENCE_S = 0.5
     setup.LOG.touch()
 
@@ -267,13 +267,13 @@ def test_a_step_that_writes_nothing_is_ended(setup: Any) -> None:
     assert caught.value.code == 6
 
 
-def test_an_index_that_cannot_be_reached_is_named(setup: Any) -> None:
+def test_an_unreachable_package_index_is_reported(setup: Any) -> None:
     refusal = setup.explain("2/4 uv", 1, "NewConnectionError: x\nERROR: y\n", log=setup.LOG)
 
     assert "cannot be reached" in str(refusal)
 
 
-def test_a_folder_that_cannot_be_written_is_named(
+def test_a_folder_that_is_not_writable_is_reported(
     setup: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
@@ -285,7 +285,7 @@ def test_a_folder_that_cannot_be_written_is_named(
     assert "Not a directory" in capsys.readouterr().err
 
 
-def test_a_second_setup_waits_even_for_the_pip_of_a_killed_one(setup: Any) -> None:
+def test_a_second_setup_waits_for_the_pip_of_a_killed_one(setup: Any) -> None:
     with setup.only_one_setup():
         pip = subprocess.Popen(["sleep", "600"], close_fds=False)
     with pip:
@@ -295,5 +295,5 @@ def test_a_second_setup_waits_even_for_the_pip_of_a_killed_one(setup: Any) -> No
         pip.kill()
 
 
-def test_pip_must_check_hashes(setup: Any) -> None:
+def test_pip_checks_hashes(setup: Any) -> None:
     assert "--require-hashes" in setup.pip("-r", "lock.txt")

@@ -1,4 +1,4 @@
-"""Valid requests for a new key, by users and by keys."""
+"""Valid requests for a new key, made by users and by keys."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,73 +21,73 @@ from tenants.identity.api_keys.validation import (
 from tenants.security.authorization.actor import Actor, KeyGrant
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-WISH = KeyRequest(kind=KeyKind.SERVICE, owner_id=None, name="CI", expires_at=None)
+REQUEST = KeyRequest(kind=KeyKind.SERVICE, owner_id=None, name="CI", expires_at=None)
 ALICE = Actor(TenantId("t"), UserId("alice"), Role.ADMINISTRATOR, address=None, request_id="")
 
 
-def a_key(
+def key_actor(
     *scopes: KeyScope, networks: tuple[str, ...] = (), expires_at: datetime | None = None
 ) -> Actor:
     grant = KeyGrant(permissions_of(scopes), modes_of(scopes), networks, expires_at)
     return replace(ALICE, user_id=None, key=LookupId("Ab3dE6gH"), grant=grant)
 
 
-def test_networks_are_kept_once_in_one_spelling() -> None:
-    wish = replace(WISH, networks=("192.0.2.7", "192.0.2.7/32", "2001:DB8::/32"))
+def test_networks_are_normalized() -> None:
+    request = replace(REQUEST, networks=("192.0.2.7", "192.0.2.7/32", "2001:DB8::/32"))
 
-    assert validate_key_request(wish, NOW).networks == ("192.0.2.7/32", "2001:db8::/32")
+    assert validate_key_request(request, NOW).networks == ("192.0.2.7/32", "2001:db8::/32")
 
 
 @pytest.mark.parametrize(
     "networks",
     [("x",), ("192.0.2.7/24",), ("",), ("10.0.0.0/8",) * (MAX_NETWORKS + 1), ("0.0.0.0/0\0",)],
 )
-def test_networks_that_are_none_are_refused(networks: tuple[str, ...]) -> None:
+def test_invalid_networks_are_rejected(networks: tuple[str, ...]) -> None:
     with pytest.raises(InvalidValue) as caught:
-        validate_key_request(replace(WISH, networks=networks), NOW)
+        validate_key_request(replace(REQUEST, networks=networks), NOW)
 
     assert caught.value.field == "networks"
 
 
-def test_a_key_is_for_something() -> None:
+def test_a_key_needs_a_scope() -> None:
     with pytest.raises(InvalidValue) as caught:
-        validate_key_request(replace(WISH, scopes=frozenset()), NOW)
+        validate_key_request(replace(REQUEST, scopes=frozenset()), NOW)
 
     assert caught.value.field == "scopes"
 
 
 @pytest.mark.parametrize("kind", [KeyKind.DEVELOPER, KeyKind.TEST])
-def test_only_service_keys_have_scopes_of_the_api(kind: KeyKind) -> None:
-    wish = replace(
-        WISH,
+def test_only_service_keys_have_api_scopes(kind: KeyKind) -> None:
+    request = replace(
+        REQUEST,
         kind=kind,
         owner_id=UserId("ada"),
         scopes=frozenset({KeyScope.CHAT, KeyScope.USAGE_READ}),
     )
 
     with pytest.raises(InvalidValue) as caught:
-        validate_key_request(wish, NOW)
+        validate_key_request(request, NOW)
 
     assert caught.value.field == "scopes"
 
 
 @pytest.mark.parametrize(
-    ("days", "max_days", "is_good"),
+    ("days", "max_days", "is_valid"),
     [(30, 30, True), (31, 30, False), (None, 30, False), (None, None, True), (999, None, True)],
 )
-def test_a_lifetime_is_within_the_policys(
-    days: int | None, max_days: int | None, is_good: bool
+def test_a_lifetime_is_limited_by_the_policy(
+    days: int | None, max_days: int | None, is_valid: bool
 ) -> None:
     expires_at = None if days is None else NOW + timedelta(days=days)
 
-    if is_good:
+    if is_valid:
         check_lifetime(expires_at, NOW, max_days=max_days)
     else:
         with pytest.raises(InvalidValue, match="30 days"):
             check_lifetime(expires_at, NOW, max_days=max_days)
 
 
-def test_a_person_gives_what_his_role_has() -> None:
+def test_a_user_may_grant_only_scopes_of_their_role() -> None:
     require_not_wider_than_actor(ALICE, scopes=frozenset(KeyScope), networks=())
     with pytest.raises(Forbidden):
         require_not_wider_than_actor(
@@ -99,35 +99,35 @@ def test_a_person_gives_what_his_role_has() -> None:
     "scopes",
     [{KeyScope.POLICIES_WRITE}, {KeyScope.USAGE_READ}, {KeyScope.INFERENCE}, {KeyScope.FIM}],
 )
-def test_a_key_makes_none_with_more_scopes_than_it_has(scopes: set[KeyScope]) -> None:
-    maker = a_key(KeyScope.KEYS_WRITE, KeyScope.CHAT)
+def test_a_key_cannot_grant_scopes_that_it_lacks(scopes: set[KeyScope]) -> None:
+    creator = key_actor(KeyScope.KEYS_WRITE, KeyScope.CHAT)
 
     with pytest.raises(Forbidden):
-        require_not_wider_than_actor(maker, scopes=frozenset(scopes), networks=())
+        require_not_wider_than_actor(creator, scopes=frozenset(scopes), networks=())
 
 
-def test_a_key_makes_others_of_what_it_has() -> None:
-    maker = a_key(KeyScope.KEYS_WRITE, KeyScope.INFERENCE)
+def test_a_key_can_grant_its_own_scopes() -> None:
+    creator = key_actor(KeyScope.KEYS_WRITE, KeyScope.INFERENCE)
 
     require_not_wider_than_actor(
-        maker, scopes=frozenset({KeyScope.KEYS_READ, KeyScope.CHAT}), networks=()
+        creator, scopes=frozenset({KeyScope.KEYS_READ, KeyScope.CHAT}), networks=()
     )
 
 
 @pytest.mark.parametrize("networks", [(), ("198.51.100.0/24",), ("192.0.0.0/16",)])
-def test_a_key_makes_none_that_is_good_where_it_is_not(networks: tuple[str, ...]) -> None:
-    maker = a_key(KeyScope.KEYS_WRITE, networks=("192.0.2.0/24",))
+def test_a_key_cannot_grant_wider_networks(networks: tuple[str, ...]) -> None:
+    creator = key_actor(KeyScope.KEYS_WRITE, networks=("192.0.2.0/24",))
 
     with pytest.raises(Forbidden):
         require_not_wider_than_actor(
-            maker, scopes=frozenset({KeyScope.KEYS_READ}), networks=networks
+            creator, scopes=frozenset({KeyScope.KEYS_READ}), networks=networks
         )
 
 
 @pytest.mark.parametrize("expires_at", [None, NOW + timedelta(days=2)])
-def test_a_key_makes_none_that_outlives_it(expires_at: datetime | None) -> None:
-    maker = a_key(KeyScope.KEYS_WRITE, expires_at=NOW + timedelta(days=1))
+def test_a_key_cannot_create_one_that_expires_later(expires_at: datetime | None) -> None:
+    creator = key_actor(KeyScope.KEYS_WRITE, expires_at=NOW + timedelta(days=1))
 
-    require_no_longer(maker, NOW + timedelta(days=1))
+    require_no_longer(creator, NOW + timedelta(days=1))
     with pytest.raises(Forbidden):
-        require_no_longer(maker, expires_at)
+        require_no_longer(creator, expires_at)

@@ -20,7 +20,7 @@ NOVEMBER = date(2026, 11, 1)
 
 
 @given(st.lists(TOKENS, max_size=30), PRICES)
-def test_a_days_sum_does_not_depend_on_its_batches(batches: list[int], price: int) -> None:
+def test_the_price_of_a_day_does_not_depend_on_its_batches(batches: list[int], price: int) -> None:
     booked, running = 0, 0
     for num_tokens in batches:
         booked += price_additional_tokens(num_tokens, after=running, price=price)
@@ -39,12 +39,12 @@ def test_a_rounded_price_is_off_by_half_a_micro_at_most(num_tokens: int, price: 
     assert abs(price_tokens(num_tokens, price) * 1_000_000 - num_tokens * price) <= 500_000
 
 
-def test_a_half_micro_goes_up() -> None:
+def test_half_a_micro_is_rounded_up() -> None:
     assert [price_tokens(1, price) for price in (499_999, 500_000, 1_500_000)] == [0, 1, 2]
 
 
 @given(DAYS, st.integers(0, 10**9), st.integers(0, 1000))
-def test_a_whole_month_of_seats_costs_its_price_to_the_micro(
+def test_a_full_month_of_seats_costs_exactly_its_price(
     month: date, price: int, num_seats: int
 ) -> None:
     days = [month.replace(day=number + 1) for number in range(days_in(month))]
@@ -55,14 +55,14 @@ def test_a_whole_month_of_seats_costs_its_price_to_the_micro(
 
 
 @given(DAYS, st.integers(0, 10**9))
-def test_a_seats_days_differ_by_a_micro_at_most(day: date, price: int) -> None:
+def test_daily_prices_of_a_seat_differ_by_at_most_one_micro(day: date, price: int) -> None:
     cost = price_seats(1, day=day, month_micros=price)
 
     assert 0 <= cost - price // days_in(day) <= 1
 
 
 @given(st.integers(-(10**15), 10**15))
-def test_cents_are_the_nearest_and_halves_go_away_from_zero(micros: int) -> None:
+def test_cents_are_rounded_to_the_nearest_and_halves_away_from_zero(micros: int) -> None:
     cents = to_cents(micros)
 
     assert abs(cents * 10_000 - micros) <= 5_000
@@ -81,30 +81,32 @@ def test_division_rounds_to_the_nearest(dividend: int, divisor: int, nearest: in
     ("micros", "text"),
     [(0, "0.00"), (1_234_500_000, "1,234.50"), (-50_000, "-0.05"), (-1_000_000, "-1.00")],
 )
-def test_an_amount_is_written_with_two_decimals(micros: int, text: str) -> None:
+def test_an_amount_has_two_decimals(micros: int, text: str) -> None:
     assert write_amount(micros) == text
 
 
 @pytest.mark.parametrize(("micros", "text"), [(150_000, "0.15"), (37_500, "0.0375"), (0, "0.00")])
-def test_a_price_is_written_with_the_decimals_it_has(micros: int, text: str) -> None:
+def test_a_price_has_as_many_decimals_as_needed(micros: int, text: str) -> None:
     assert write_price(micros) == text
 
 
-def test_what_the_engine_did_not_answer_is_not_paid_for() -> None:
+def test_a_request_without_generated_tokens_is_not_billed() -> None:
     assert billable_tokens(prompt=1_000, cached=None, generated=0) == NOTHING
 
 
 @pytest.mark.parametrize(
     ("cached", "expected"), [(None, 0), (0, 100), (40, 60), (100, 0), (999, 0)]
 )
-def test_what_is_not_known_of_the_cache_counts_as_cached(cached: int | None, expected: int) -> None:
+def test_prompt_tokens_without_cache_information_count_as_cached(
+    cached: int | None, expected: int
+) -> None:
     billed = billable_tokens(prompt=100, cached=cached, generated=1)
 
     assert (billed.prompt, billed.prompt + billed.cached_prompt) == (expected, 100)
 
 
 @given(TOKENS, TOKENS, TOKENS, PRICES, PRICES, PRICES)
-def test_a_budget_counts_a_request_a_micro_early_at_most(
+def test_a_budget_overestimates_a_request_by_less_than_one_micro(
     prompt: int, cached: int, generated: int, one: int, two: int, three: int
 ) -> None:
     cost = cost_micros(TierPrices(one, two, three), TokenCounts(prompt, cached, generated))
@@ -114,25 +116,25 @@ def test_a_budget_counts_a_request_a_micro_early_at_most(
 
 
 @given(DAYS, DAYS, st.integers(0, 4_000_000_000))
-def test_what_is_booked_is_never_in_a_closed_month_nor_in_one_to_come(
-    day: date, opened: date, seconds: int
+def test_usage_is_never_booked_in_a_closed_or_future_month(
+    day: date, first_open: date, seconds: int
 ) -> None:
-    opened, now = opened.replace(day=1), datetime.fromtimestamp(seconds, UTC)
+    first_open, now = first_open.replace(day=1), datetime.fromtimestamp(seconds, UTC)
 
-    month = month_to_book(day, open_month=opened, now=now)
+    month = month_to_book(day, open_month=first_open, now=now)
 
     assert month.day == 1
-    assert opened <= month <= max(opened, utc_day(now).replace(day=1))
+    assert first_open <= month <= max(first_open, utc_day(now).replace(day=1))
 
 
-def test_the_last_microsecond_of_a_month_is_its_own() -> None:
+def test_the_last_microsecond_of_a_month_belongs_to_it() -> None:
     last = begins_at(next_month(NOVEMBER)) - timedelta(microseconds=1)
 
     assert utc_day(last) == date(2026, 11, 30)
     assert utc_day(begins_at(next_month(NOVEMBER))) == date(2026, 12, 1)
 
 
-def test_a_day_of_another_time_zone_is_booked_by_utc() -> None:
+def test_a_day_in_another_time_zone_is_booked_by_utc() -> None:
     berlin = timezone(timedelta(hours=1))
 
     assert utc_day(datetime(2026, 12, 1, 0, 59, tzinfo=berlin)) == date(2026, 11, 30)
@@ -142,7 +144,7 @@ def _price(effective_on: date, seat: int) -> PlanPrice:
     return PlanPrice(effective_on, seat, {tier: TierPrices(seat, seat, seat) for tier in Tier})
 
 
-def test_a_day_has_the_price_that_began_last() -> None:
+def test_a_day_has_the_most_recent_price() -> None:
     book = PriceBook(
         [
             SubscriptionPrices(
@@ -160,7 +162,7 @@ def test_a_day_has_the_price_that_began_last() -> None:
     ]
 
 
-def test_a_change_is_what_a_day_differs_by() -> None:
+def test_the_next_change_is_the_first_day_with_another_price() -> None:
     same = _price(date(2026, 1, 1), 1)
     book = PriceBook(
         [
@@ -177,7 +179,7 @@ def test_a_change_is_what_a_day_differs_by() -> None:
     assert found == [date(2026, 11, 10), date(2026, 11, 20), date(2026, 11, 20), None]
 
 
-def test_gateways_are_told_todays_price_and_those_to_come() -> None:
+def test_gateways_get_the_current_and_future_prices() -> None:
     book = PriceBook(
         [
             SubscriptionPrices(
@@ -186,7 +188,7 @@ def test_gateways_are_told_todays_price_and_those_to_come() -> None:
         ]
     )
 
-    told = book.starting(date(2026, 11, 21))
+    prices_ = book.starting(date(2026, 11, 21))
 
-    assert [prices.tiers[Tier.FAST].prompt for prices in told] == [1, 2]
-    assert told[1].effective_from_ms == int(datetime(2026, 12, 1, tzinfo=UTC).timestamp() * 1000)
+    assert [prices.tiers[Tier.FAST].prompt for prices in prices_] == [1, 2]
+    assert prices_[1].effective_from_ms == int(datetime(2026, 12, 1, tzinfo=UTC).timestamp() * 1000)

@@ -1,4 +1,4 @@
-"""Consent requires both the tenant's and the user's, to the current wordings."""
+"""Content capture needs the consent of the tenant and of the user, to the current texts."""
 
 import hashlib
 from itertools import product
@@ -36,7 +36,7 @@ def policy(*, training: bool = False, wording: str = TENANT_CONSENT_TEXT) -> Con
     return ContentCapturePolicy(consent_text=wording, retention_days=30, training=training)
 
 
-def said(
+def statement(
     kind: ConsentKind, *, is_given: bool = True, wording: str | None = None
 ) -> ConsentStatement:
     return ConsentStatement(kind, is_given=is_given, wording=wording or USER_WORDINGS[kind])
@@ -51,7 +51,7 @@ def said(
         (policy(training=True, wording="tenant-0"), NO_CONSENT),
     ],
 )
-def test_the_tenant_allows_what_its_policy_says_by_the_wording_in_force(
+def test_the_tenant_consents_by_its_policy_and_the_current_text(
     policy: ContentCapturePolicy | None, expected: UserConsent
 ) -> None:
     assert tenant_consent(policy) == expected
@@ -61,37 +61,46 @@ def test_the_tenant_allows_what_its_policy_says_by_the_wording_in_force(
     ("receipts", "expected"),
     [
         ([], NO_CONSENT),
-        ([said(ConsentKind.CONTENT_CAPTURE)], YES),
-        ([said(ConsentKind.CONTENT_CAPTURE), said(ConsentKind.TRAINING)], BOTH),
-        ([said(ConsentKind.TRAINING)], NO_CONSENT),
+        ([statement(ConsentKind.CONTENT_CAPTURE)], YES),
+        ([statement(ConsentKind.CONTENT_CAPTURE), statement(ConsentKind.TRAINING)], BOTH),
+        ([statement(ConsentKind.TRAINING)], NO_CONSENT),
         (
-            [said(ConsentKind.CONTENT_CAPTURE), said(ConsentKind.CONTENT_CAPTURE, is_given=False)],
+            [
+                statement(ConsentKind.CONTENT_CAPTURE),
+                statement(ConsentKind.CONTENT_CAPTURE, is_given=False),
+            ],
             NO_CONSENT,
         ),
         (
-            [said(ConsentKind.CONTENT_CAPTURE, is_given=False), said(ConsentKind.CONTENT_CAPTURE)],
+            [
+                statement(ConsentKind.CONTENT_CAPTURE, is_given=False),
+                statement(ConsentKind.CONTENT_CAPTURE),
+            ],
             YES,
         ),
-        ([said(ConsentKind.CONTENT_CAPTURE, wording="content-capture-0")], NO_CONSENT),
+        ([statement(ConsentKind.CONTENT_CAPTURE, wording="content-capture-0")], NO_CONSENT),
         (
-            [said(ConsentKind.CONTENT_CAPTURE), said(ConsentKind.TRAINING, wording="training-0")],
+            [
+                statement(ConsentKind.CONTENT_CAPTURE),
+                statement(ConsentKind.TRAINING, wording="training-0"),
+            ],
             YES,
         ),
     ],
 )
-def test_the_last_receipt_of_a_kind_counts(
+def test_the_last_statement_of_a_kind_counts(
     receipts: list[ConsentStatement], expected: UserConsent
 ) -> None:
     assert consent_of(receipts) == expected
 
 
-def test_nothing_is_allowed_that_not_both_have_said() -> None:
+def test_both_must_consent() -> None:
     every = [NO_CONSENT, YES, BOTH]
 
-    for consent, lets in product(every, every):
-        both = effective_consent(consent, lets)
-        assert both.content_capture == (consent.content_capture and lets.content_capture)
-        assert both.training == (consent.training and lets.training)
+    for consent, tenant in product(every, every):
+        both = effective_consent(consent, tenant)
+        assert both.content_capture == (consent.content_capture and tenant.content_capture)
+        assert both.training == (consent.training and tenant.training)
 
 
 @pytest.mark.parametrize(
@@ -99,16 +108,20 @@ def test_nothing_is_allowed_that_not_both_have_said() -> None:
     [
         ([], YES, [(ConsentKind.CONTENT_CAPTURE, True)]),
         ([], NO_CONSENT, []),
-        ([said(ConsentKind.CONTENT_CAPTURE)], YES, []),
-        ([said(ConsentKind.CONTENT_CAPTURE)], BOTH, [(ConsentKind.TRAINING, True)]),
-        ([said(ConsentKind.CONTENT_CAPTURE)], NO_CONSENT, [(ConsentKind.CONTENT_CAPTURE, False)]),
+        ([statement(ConsentKind.CONTENT_CAPTURE)], YES, []),
+        ([statement(ConsentKind.CONTENT_CAPTURE)], BOTH, [(ConsentKind.TRAINING, True)]),
         (
-            [said(ConsentKind.CONTENT_CAPTURE, wording="content-capture-0")],
+            [statement(ConsentKind.CONTENT_CAPTURE)],
+            NO_CONSENT,
+            [(ConsentKind.CONTENT_CAPTURE, False)],
+        ),
+        (
+            [statement(ConsentKind.CONTENT_CAPTURE, wording="content-capture-0")],
             YES,
             [(ConsentKind.CONTENT_CAPTURE, True)],
         ),
         (
-            [said(ConsentKind.CONTENT_CAPTURE, wording="content-capture-0")],
+            [statement(ConsentKind.CONTENT_CAPTURE, wording="content-capture-0")],
             NO_CONSENT,
             [(ConsentKind.CONTENT_CAPTURE, False)],
         ),
@@ -116,21 +129,21 @@ def test_nothing_is_allowed_that_not_both_have_said() -> None:
         # again.
         (
             [
-                said(ConsentKind.CONTENT_CAPTURE, wording="content-capture-0"),
-                said(ConsentKind.TRAINING),
+                statement(ConsentKind.CONTENT_CAPTURE, wording="content-capture-0"),
+                statement(ConsentKind.TRAINING),
             ],
             YES,
             [(ConsentKind.CONTENT_CAPTURE, True), (ConsentKind.TRAINING, False)],
         ),
     ],
 )
-def test_a_choice_is_answered_by_what_is_news(
+def test_a_choice_creates_statements_only_for_changes(
     before: list[ConsentStatement], after: UserConsent, expected: list[tuple[ConsentKind, bool]]
 ) -> None:
-    answers = answers_of_choice(ADA, before, after)
+    statements = answers_of_choice(ADA, before, after)
 
-    assert [(each.kind, each.is_given) for each in answers] == expected
-    assert {each.wording for each in answers} <= set(USER_WORDINGS.values())
+    assert [(each.kind, each.is_given) for each in statements] == expected
+    assert {each.wording for each in statements} <= set(USER_WORDINGS.values())
 
 
 @pytest.mark.parametrize(
@@ -149,18 +162,18 @@ def test_a_choice_is_answered_by_what_is_news(
         (policy(wording="tenant-0"), policy(), [(ConsentKind.CONTENT_CAPTURE, True)]),
     ],
 )
-def test_a_policy_is_answered_by_what_is_news(
+def test_a_policy_creates_statements_only_for_changes(
     before: ContentCapturePolicy | None,
     after: ContentCapturePolicy | None,
     expected: list[tuple[ConsentKind, bool]],
 ) -> None:
-    answers = answers_of_policy(before, after)
+    statements = answers_of_policy(before, after)
 
-    assert [(each.kind, each.is_given) for each in answers] == expected
-    assert {each.wording for each in answers} <= {TENANT_CONSENT_TEXT}
+    assert [(each.kind, each.is_given) for each in statements] == expected
+    assert {each.wording for each in statements} <= {TENANT_CONSENT_TEXT}
 
 
-# Published wordings must not change: users have consented to exactly this text.
+# Published texts must not change: users have consented to exactly this text.
 _PUBLISHED = {
     "content-capture-1": "c12c24fa1dbc5af861dcd8ce89e4e718454b538707f3a17a50c081c0ad00b041",
     "tenant-1": "e090bfb4e02d64f2e483860be542dadb5e2631e2b13c407fe020b620a16552bf",
@@ -168,7 +181,7 @@ _PUBLISHED = {
 }
 
 
-def test_a_published_wording_is_never_edited() -> None:
+def test_a_published_text_is_never_edited() -> None:
     folder = Path(consent_texts.__file__).parent / "wordings"
 
     assert {
@@ -176,7 +189,7 @@ def test_a_published_wording_is_never_edited() -> None:
     } == _PUBLISHED
 
 
-def test_a_wordings_digest_is_that_of_its_text() -> None:
+def test_the_digest_of_a_text_is_the_hash_of_its_content() -> None:
     found = get_consent_text(TENANT_CONSENT_TEXT)
 
     assert found.sha256 == hashlib.sha256(found.text.encode()).hexdigest()

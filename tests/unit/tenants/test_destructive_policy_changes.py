@@ -9,15 +9,15 @@ from caret.contracts.policy import ContentCapturePolicy
 from tenants.policy.diff import is_destructive
 from tenants.policy.document import DEFAULT_POLICY
 
-KEPT = ContentCapturePolicy("tenant-1", retention_days=30, training=True)
+CAPTURE = ContentCapturePolicy("tenant-1", retention_days=30, training=True)
 
 
 @pytest.mark.parametrize(
     ("held", "wanted"),
     [
-        ({"content_capture": KEPT}, {"content_capture": None}),
-        ({"content_capture": KEPT}, {"content_capture": replace(KEPT, retention_days=29)}),
-        ({"content_capture": KEPT}, {"content_capture": replace(KEPT, training=False)}),
+        ({"content_capture": CAPTURE}, {"content_capture": None}),
+        ({"content_capture": CAPTURE}, {"content_capture": replace(CAPTURE, retention_days=29)}),
+        ({"content_capture": CAPTURE}, {"content_capture": replace(CAPTURE, training=False)}),
         ({"retrieval": ("app", "lib")}, {"retrieval": ("app",)}),
         ({}, {"retention_days": {"usage_records": 31}}),
         ({"retention_days": {"usage_records": 4000}}, {}),
@@ -26,7 +26,7 @@ KEPT = ContentCapturePolicy("tenant-1", retention_days=30, training=True)
         ({"is_mfa_required": True}, {"is_mfa_required": False}),
     ],
 )
-def test_what_destroys_or_opens_is_grave_and_its_way_back_is_not(
+def test_a_destructive_change_needs_confirmation_and_its_reverse_does_not(
     held: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
     before, after = replace(DEFAULT_POLICY, **held), replace(DEFAULT_POLICY, **wanted)
@@ -42,8 +42,8 @@ def test_what_destroys_or_opens_is_grave_and_its_way_back_is_not(
         {"features": frozenset()},
         {"content_exclusion": {"*": ("**/.env",)}},
         {"max_key_lifetime_days": 1},
-        {"content_capture": KEPT},
+        {"content_capture": CAPTURE},
     ],
 )
-def test_the_rest_is_not(wanted: dict[str, Any]) -> None:
+def test_other_changes_need_no_confirmation(wanted: dict[str, Any]) -> None:
     assert not is_destructive(held=DEFAULT_POLICY, wanted=replace(DEFAULT_POLICY, **wanted))

@@ -1,4 +1,4 @@
-"""Changes of an exported file or of its proof are found and named."""
+"""Changes of an exported file or of its proof are detected and named."""
 
 import hashlib
 import io
@@ -30,7 +30,7 @@ OTHER_KEYS = SigningKeys(bytes(32), version=1)
 DATA = b"day,requests\r\n" + b"".join(b"2026-11-%02d,%d\r\n" % (day, day) for day in range(1, 30))
 
 
-def proof_of(data: bytes, *, keys: SigningKeys = KEYS, **said: Any) -> bytes:
+def proof_of(data: bytes, *, keys: SigningKeys = KEYS, **fields: Any) -> bytes:
     document = {
         "kind": KIND,
         "format": FORMAT,
@@ -45,7 +45,7 @@ def proof_of(data: bytes, *, keys: SigningKeys = KEYS, **said: Any) -> bytes:
         "rows": 29,
         "bytes": len(data),
         "sha256": hashlib.sha256(data).hexdigest(),
-        **said,
+        **fields,
     }
     return canonicalize(keys.sign_document(document, purpose=PURPOSE)) + b"\n"
 
@@ -53,35 +53,35 @@ def proof_of(data: bytes, *, keys: SigningKeys = KEYS, **said: Any) -> bytes:
 PROOF = proof_of(DATA)
 
 
-def broken(data: bytes, proof: bytes) -> str:
+def verification_error(data: bytes, proof: bytes) -> str:
     with pytest.raises(BrokenExport) as caught:
         verify_export(io.BytesIO(data), proof, KEYS.public_keys())
     return str(caught.value)
 
 
-def changed(text: bytes, chance: random.Random) -> bytes:
-    place, mask = chance.randrange(len(text)), chance.randrange(1, 256)
+def change_byte(text: bytes, random_: random.Random) -> bytes:
+    place, mask = random_.randrange(len(text)), random_.randrange(1, 256)
     return text[:place] + bytes([text[place] ^ mask]) + text[place + 1 :]
 
 
-def test_a_sound_export_is_sound() -> None:
+def test_an_unchanged_export_is_valid() -> None:
     document = verify_export(io.BytesIO(DATA), PROOF, KEYS.public_keys())
 
     assert (document["definition"], document["rows"]) == ("usage_days", 29)
 
 
-def test_a_hundred_random_changes_of_one_byte_are_found_and_said_where() -> None:
-    chance = random.Random(8)
+def test_a_hundred_random_byte_changes_are_detected_in_data_and_proof() -> None:
+    random_ = random.Random(8)
     for number in range(100):
         if number % 2:
-            assert broken(changed(DATA, chance), PROOF).startswith("the data")
+            assert verification_error(change_byte(DATA, random_), PROOF).startswith("the data")
         else:
-            assert broken(DATA, changed(PROOF, chance)).startswith("the proof")
+            assert verification_error(DATA, change_byte(PROOF, random_)).startswith("the proof")
 
 
 @pytest.mark.parametrize("data", [DATA[:-1], DATA + b"\n", b"", DATA + DATA])
-def test_what_was_cut_or_added_is_found(data: bytes) -> None:
-    assert "bytes" in broken(data, PROOF)
+def test_added_or_removed_data_is_detected(data: bytes) -> None:
+    assert "bytes" in verification_error(data, PROOF)
 
 
 @pytest.mark.parametrize(
@@ -89,23 +89,23 @@ def test_what_was_cut_or_added_is_found(data: bytes) -> None:
     [b"", b"{}", b"[]\n", b"null\n", PROOF + b" ", b" " + PROOF, PROOF * 2, b"[" * 50_000],
     ids=range(8),
 )
-def test_what_is_no_proof_is_said_to_be_none(proof: bytes) -> None:
-    assert broken(DATA, proof).startswith("the proof")
+def test_a_malformed_proof_is_reported(proof: bytes) -> None:
+    assert verification_error(DATA, proof).startswith("the proof")
 
 
-def test_a_proof_by_another_key_is_none() -> None:
-    assert "not in your list" in broken(DATA, proof_of(DATA, keys=OTHER_KEYS))
+def test_a_proof_with_another_key_is_invalid() -> None:
+    assert "not in your list" in verification_error(DATA, proof_of(DATA, keys=OTHER_KEYS))
 
 
-def test_what_was_signed_for_another_purpose_is_no_proof() -> None:
+def test_a_signature_for_another_purpose_is_no_proof() -> None:
     document = {"kind": KIND, "format": FORMAT, "bytes": 0, "sha256": ""}
     proof = canonicalize(KEYS.sign_document(document, purpose="deletion-certificate/1")) + b"\n"
 
-    assert "is not valid" in broken(b"", proof)
+    assert "is not valid" in verification_error(b"", proof)
 
 
-def test_a_format_of_later_is_refused() -> None:
-    assert "format" in broken(DATA, proof_of(DATA, format=FORMAT + 1))
+def test_a_newer_format_is_rejected() -> None:
+    assert "format" in verification_error(DATA, proof_of(DATA, format=FORMAT + 1))
 
 
 @pytest.fixture
@@ -128,14 +128,14 @@ def keys(tmp_path: Path) -> Path:
     return file
 
 
-def test_the_command_says_what_it_verified(
+def test_the_command_prints_what_it_verified(
     export: Path, keys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(export), "--public-key", str(keys)]) == OK
     assert "usage_days version 1, 29 rows, of the tenant acme" in capsys.readouterr().out
 
 
-def test_the_command_says_what_is_wrong(
+def test_the_command_prints_what_is_wrong(
     export: Path, keys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     export.write_bytes(DATA.replace(b",7", b",8"))
@@ -144,15 +144,15 @@ def test_the_command_says_what_is_wrong(
     assert "the data: it was changed" in capsys.readouterr().out
 
 
-def test_keys_beside_an_export_are_not_taken(export: Path) -> None:
-    with pytest.raises(SystemExit) as ended:
+def test_keys_beside_an_export_are_ignored(export: Path) -> None:
+    with pytest.raises(SystemExit) as exit_:
         main([str(export)])
 
-    assert ended.value.code == UNUSABLE
+    assert exit_.value.code == UNUSABLE
 
 
 @pytest.mark.parametrize("missing", ["usage.csv", "usage.csv.proof.json", "elsewhere/keys.json"])
-def test_what_cannot_be_read_is_named(
+def test_a_missing_file_is_named(
     export: Path, keys: Path, missing: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (export.parent / missing).unlink()
@@ -169,7 +169,7 @@ def test_the_command_needs_neither_settings_nor_network(export: Path, keys: Path
     }
     command = ["verify_export", str(export), "--public-key", str(keys)]
 
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), *command],
         env={**environment, "CARET_HOME": "/nonexistent"},
         capture_output=True,
@@ -177,5 +177,5 @@ def test_the_command_needs_neither_settings_nor_network(export: Path, keys: Path
         timeout=60,
     )
 
-    assert (done.returncode, done.stderr) == (OK, "")
-    assert done.stdout.startswith("OK: usage_days")
+    assert (result.returncode, result.stderr) == (OK, "")
+    assert result.stdout.startswith("OK: usage_days")

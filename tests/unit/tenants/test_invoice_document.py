@@ -1,4 +1,4 @@
-"""Invoice documents are made of rows in any order, with the same bytes each time."""
+"""Invoice documents do not depend on the order of rows, and have the same bytes each time."""
 
 import random
 import subprocess
@@ -44,7 +44,7 @@ HEAD = InvoiceHeader(
     payment=("IBAN DE02 1203 0000",),
     reason="",
 )
-USED = [
+USAGE = [
     UsageLine("seats", date(2026, 10, 1), 42, 19_000_000, 25_741_935),
     UsageLine("fast.prompt", date(2026, 10, 9), 412_345_678, 150_000, 61_851_852),
     UsageLine("fast.prompt", date(2026, 10, 10), 1_000, 150_000, 150),
@@ -53,14 +53,14 @@ USED = [
 ]
 
 
-def document(used: list[UsageLine], **changed: Any) -> InvoiceDocument:
+def document(usage: list[UsageLine], **changed: Any) -> InvoiceDocument:
     head = msgspec.structs.replace(HEAD, **changed)
-    subtotal = sum(line.amount_cents for line in build_lines(used))
-    return build_document(head, used, LedgerTotals(subtotal, 0, compute_tax(subtotal, head.tax)))
+    subtotal = sum(line.amount_cents for line in build_lines(usage))
+    return build_document(head, usage, LedgerTotals(subtotal, 0, compute_tax(subtotal, head.tax)))
 
 
-def test_lines_are_seats_then_tokens_each_month_and_price_apart() -> None:
-    lines = build_lines(USED)
+def test_lines_are_seats_then_tokens_separated_by_month_and_price() -> None:
+    lines = build_lines(USAGE)
 
     assert [(line.code, line.used_in, line.quantity, line.amount_cents) for line in lines] == [
         ("seats", "2026-10-01", 42, 2_574),
@@ -81,31 +81,36 @@ ENTRIES = st.builds(
 
 
 @given(st.lists(ENTRIES, max_size=40), st.randoms(use_true_random=False))
-def test_the_order_of_rows_changes_no_byte(used: list[UsageLine], chance: random.Random) -> None:
-    shuffled = used.copy()
-    chance.shuffle(shuffled)
+def test_the_order_of_rows_does_not_change_the_document(
+    usage: list[UsageLine], random_: random.Random
+) -> None:
+    shuffled = usage.copy()
+    random_.shuffle(shuffled)
 
-    assert encode_document(document(shuffled)) == encode_document(document(used))
+    assert encode_document(document(shuffled)) == encode_document(document(usage))
 
 
 @given(st.lists(ENTRIES, max_size=40))
-def test_what_is_printed_adds_up(used: list[UsageLine]) -> None:
-    made = document(used)
+def test_the_lines_add_up_to_the_totals(usage: list[UsageLine]) -> None:
+    document_ = document(usage)
 
-    assert sum(line.amount_cents for line in made.lines) == made.subtotal_cents
-    assert made.subtotal_cents - made.credit_cents + made.tax_cents == made.total_cents
+    assert sum(line.amount_cents for line in document_.lines) == document_.subtotal_cents
+    assert (
+        document_.subtotal_cents - document_.credit_cents + document_.tax_cents
+        == document_.total_cents
+    )
 
 
-def test_a_sum_that_the_ledger_does_not_have_makes_no_document() -> None:
+def test_a_sum_that_differs_from_the_ledger_is_rejected() -> None:
     with pytest.raises(InvoiceMismatch):
-        build_document(HEAD, USED, LedgerTotals(1, 0, 0))
+        build_document(HEAD, USAGE, LedgerTotals(1, 0, 0))
 
 
-def test_a_pdf_is_the_same_bytes_each_time() -> None:
-    assert render(document(USED)) == render(document(USED))
+def test_a_pdf_is_reproducible() -> None:
+    assert render(document(USAGE)) == render(document(USAGE))
 
 
-def test_a_pdf_is_the_same_bytes_in_another_process() -> None:
+def test_a_pdf_is_reproducible_in_another_process() -> None:
     code = (
         "import sys, msgspec; from tenants.billing.invoices.document import InvoiceDocument;"
         "from tenants.billing.invoices.pdf import render;"
@@ -114,38 +119,40 @@ def test_a_pdf_is_the_same_bytes_in_another_process() -> None:
     )
     other = subprocess.run(
         [sys.executable, "-c", code],
-        input=encode_document(document(USED)),
+        input=encode_document(document(USAGE)),
         capture_output=True,
         check=True,
     )
 
-    assert other.stdout == render(document(USED))
+    assert other.stdout == render(document(USAGE))
 
 
-def test_another_amount_is_another_pdf() -> None:
-    assert render(document(USED)) != render(document(USED[1:]))
+def test_another_amount_gives_another_pdf() -> None:
+    assert render(document(USAGE)) != render(document(USAGE[1:]))
 
 
-def test_names_cannot_be_markup_and_long_invoices_have_pages() -> None:
-    used = [
+def test_names_are_not_markup_and_long_invoices_have_several_pages() -> None:
+    usage = [
         UsageLine(code, date(2026, month, 1), 10_000_000, price, 1_500_000)
         for code in LINES
         for month in range(1, 11)
         for price in (150_000, 160_000)
     ]
 
-    made = render(document(used, customer=InvoiceParty("<b>&</b><img src='file:///etc/passwd'/>")))
+    document_ = render(
+        document(usage, customer=InvoiceParty("<b>&</b><img src='file:///etc/passwd'/>"))
+    )
 
-    assert made.startswith(b"%PDF")
-    assert made.count(b"/Type /Page\n") > 2
+    assert document_.startswith(b"%PDF")
+    assert document_.count(b"/Type /Page\n") > 2
 
 
 @pytest.mark.parametrize("kind", list(DocumentKind))
-def test_a_document_that_is_read_again_is_the_same(kind: DocumentKind) -> None:
+def test_a_decoded_document_is_the_same(kind: DocumentKind) -> None:
     sums = LedgerTotals(-500, 0, -95) if kind is DocumentKind.CREDIT_NOTE else None
     head = msgspec.structs.replace(HEAD, kind=kind, corrects="ACME-000011", reason="An outage.")
-    made = document(USED) if sums is None else build_document(head, (), sums)
+    document_ = document(USAGE) if sums is None else build_document(head, (), sums)
 
-    again = msgspec.json.decode(encode_document(made), type=InvoiceDocument)
+    decoded = msgspec.json.decode(encode_document(document_), type=InvoiceDocument)
 
-    assert encode_document(again) == encode_document(made)
+    assert encode_document(decoded) == encode_document(document_)

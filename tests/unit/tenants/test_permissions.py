@@ -1,4 +1,4 @@
-"""The whole table of roles and permissions, listed independently of the code on purpose."""
+"""The table of roles and permissions, listed independently of the code on purpose."""
 
 import pytest
 
@@ -55,7 +55,7 @@ COLUMNS = (Role.OWNER, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR, Role.DEVE
 
 
 @pytest.mark.parametrize("permission", list(Permission))
-def test_the_table_says_what_was_meant(permission: Permission) -> None:
+def test_roles_have_exactly_the_permissions_in_the_table(permission: Permission) -> None:
     expected = [word == "yes" for word in EXPECTED[permission].split()]
 
     assert [role_has_permission(role, permission) for role in COLUMNS] == expected
@@ -65,31 +65,31 @@ def test_every_role_is_in_the_table() -> None:
     assert set(PERMISSIONS) == set(Role) == set(COLUMNS)
 
 
-def test_an_auditor_changes_nothing() -> None:
+def test_an_auditor_has_only_reading_permissions() -> None:
     assert PERMISSIONS[Role.AUDITOR] <= READING
 
 
-def test_an_administrator_may_all_but_make_owners_or_decide_who_signs_in_as_one() -> None:
+def test_an_administrator_lacks_only_permissions_about_owners_and_sign_in() -> None:
     missing = PERMISSIONS[Role.OWNER] - PERMISSIONS[Role.ADMINISTRATOR]
 
     assert missing == {Permission.WRITE_OWNERS, Permission.WRITE_SIGN_IN_SETTINGS}
 
 
 @pytest.mark.parametrize("permission", list(Permission))
-def test_while_a_tenant_is_closing_its_owner_only_looks(permission: Permission) -> None:
+def test_the_owner_of_a_closing_tenant_may_only_read(permission: Permission) -> None:
     olga = Actor(TenantId("t"), UserId("o"), Role.OWNER, None, "", is_closing=True)
 
     assert olga.has_permission(permission) == (permission in ALLOWED_WHILE_CLOSING)
 
 
-def test_who_is_refused_while_closing_is_told_so() -> None:
+def test_an_error_for_a_closing_tenant_says_so() -> None:
     olga = Actor(TenantId("t"), UserId("o"), Role.OWNER, None, "", is_closing=True)
 
     with pytest.raises(Forbidden, match="closing"):
         olga.require(Permission.CREATE_KEYS)
 
 
-def test_an_actor_without_the_permission_is_refused() -> None:
+def test_an_actor_without_the_permission_is_rejected() -> None:
     ada = Actor(TenantId("t"), UserId("ada"), Role.DEVELOPER, address=None, request_id="")
 
     with pytest.raises(Forbidden, match=r"keys\.create"):

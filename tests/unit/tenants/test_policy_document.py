@@ -21,19 +21,19 @@ def document(**changes: Any) -> dict[str, Any]:
     return write_policy(DEFAULT_POLICY) | changes
 
 
-def test_a_policy_is_read_as_it_was_written() -> None:
+def test_a_policy_survives_writing_and_reading() -> None:
     assert read_policy(document()) == DEFAULT_POLICY
 
 
-def test_equal_policies_are_equal_documents() -> None:
+def test_equal_policies_have_equal_documents() -> None:
     assert write_policy(DEFAULT_POLICY)["features"] == sorted(mode.value for mode in Mode)
 
 
-def test_a_policy_may_switch_everything_off() -> None:
+def test_a_policy_may_disable_all_features() -> None:
     assert read_policy(document(features=[])).features == frozenset()
 
 
-def _limiting(**limits: Any) -> dict[str, Any]:
+def _with_limits(**limits: Any) -> dict[str, Any]:
     return document(limits=limits)
 
 
@@ -41,14 +41,14 @@ def _rate(per_minute: Any, burst: Any) -> dict[str, Any]:
     return {"per_minute": per_minute, "burst": burst}
 
 
-def test_a_policy_from_before_limits_has_none() -> None:
+def test_a_policy_without_limits_is_read() -> None:
     old = {name: value for name, value in document().items() if name != "limits"}
 
     assert read_policy(old).limits == PolicyLimits()
 
 
-def test_limits_are_read_as_they_were_written() -> None:
-    document = _limiting(
+def test_limits_survive_reading() -> None:
+    document = _with_limits(
         tenant=_rate(MAX_PER_MINUTE, 1),
         key=_rate(1, MAX_BURST),
         tokens_per_day={"quality": MAX_TOKENS_PER_DAY},
@@ -64,21 +64,21 @@ def test_limits_are_read_as_they_were_written() -> None:
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
-        (_limiting(user=_rate(0, 5)), "limits.user.per_minute"),
-        (_limiting(user=_rate(-60, 5)), "limits.user.per_minute"),
-        (_limiting(tenant=_rate(MAX_PER_MINUTE + 1, 5)), "limits.tenant.per_minute"),
-        (_limiting(key=_rate(60, 0)), "limits.key.burst"),
-        (_limiting(key=_rate(60, MAX_BURST + 1)), "limits.key.burst"),
-        (_limiting(key=_rate(10**400, 1)), "limits.key.per_minute"),
-        (_limiting(key=_rate(60.5, 1)), "limits.key.per_minute"),
-        (_limiting(key={"per_minute": 60}), "limits.key"),
-        (_limiting(tokens_per_day={"fast": 0}), "limits.tokens_per_day.fast"),
-        (_limiting(tokens_per_day={"fast": -1}), "limits.tokens_per_day.fast"),
+        (_with_limits(user=_rate(0, 5)), "limits.user.per_minute"),
+        (_with_limits(user=_rate(-60, 5)), "limits.user.per_minute"),
+        (_with_limits(tenant=_rate(MAX_PER_MINUTE + 1, 5)), "limits.tenant.per_minute"),
+        (_with_limits(key=_rate(60, 0)), "limits.key.burst"),
+        (_with_limits(key=_rate(60, MAX_BURST + 1)), "limits.key.burst"),
+        (_with_limits(key=_rate(10**400, 1)), "limits.key.per_minute"),
+        (_with_limits(key=_rate(60.5, 1)), "limits.key.per_minute"),
+        (_with_limits(key={"per_minute": 60}), "limits.key"),
+        (_with_limits(tokens_per_day={"fast": 0}), "limits.tokens_per_day.fast"),
+        (_with_limits(tokens_per_day={"fast": -1}), "limits.tokens_per_day.fast"),
         (
-            _limiting(tokens_per_day={"fast": MAX_TOKENS_PER_DAY + 1}),
+            _with_limits(tokens_per_day={"fast": MAX_TOKENS_PER_DAY + 1}),
             "limits.tokens_per_day.fast",
         ),
-        (_limiting(hour=_rate(1, 1)), "limits"),
+        (_with_limits(hour=_rate(1, 1)), "limits"),
         (document(features=["mind_reading"]), "features[0]"),
         (document(features="inline"), "features"),
         (document(max_concurrent_completions=0), "max_concurrent_completions"),
@@ -109,19 +109,19 @@ def test_limits_are_read_as_they_were_written() -> None:
         (None, "policy"),
     ],
 )
-def test_a_malformed_policy_is_refused_and_the_field_is_named(wrong: object, field: str) -> None:
+def test_an_invalid_policy_is_rejected_and_its_field_named(wrong: object, field: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         read_policy(wrong)
 
     assert caught.value.field == field
 
 
-def test_the_largest_policy_is_read() -> None:
+def test_the_largest_policy_is_accepted() -> None:
     largest = document(content_exclusion={"*": ["x" * 200] * 100, "y" * 200: ["*"] * 100})
 
     assert len(read_policy(largest).content_exclusion["*"]) == 100
 
 
-def test_nothing_is_indexed_unless_a_policy_says_so() -> None:
+def test_nothing_is_indexed_by_default() -> None:
     assert DEFAULT_POLICY.retrieval == ()
     assert read_policy(document(retrieval=["acme/*"] * 50)).retrieval == ("acme/*",) * 50

@@ -43,21 +43,21 @@ def root_key(request: pytest.FixtureRequest, aws: None) -> RootKey:
     return SecretRootKey(ROOT_SECRET)
 
 
-def test_what_was_wrapped_is_unwrapped(root_key: RootKey) -> None:
+def test_a_wrapped_key_can_be_unwrapped(root_key: RootKey) -> None:
     wrapped = root_key.wrap(KEY, bound_to="here")
 
     assert KEY not in wrapped
     assert root_key.unwrap(wrapped, bound_to="here") == KEY
 
 
-def test_what_was_moved_is_not_unwrapped(root_key: RootKey) -> None:
+def test_a_key_wrapped_for_another_place_is_not_unwrapped(root_key: RootKey) -> None:
     wrapped = root_key.wrap(KEY, bound_to="here")
 
     with pytest.raises(DecryptionFailed):
         root_key.unwrap(wrapped, bound_to="there")
 
 
-def test_what_was_changed_is_not_unwrapped(root_key: RootKey) -> None:
+def test_a_changed_key_is_not_unwrapped(root_key: RootKey) -> None:
     wrapped = bytearray(root_key.wrap(KEY, bound_to="here"))
     wrapped[-1] ^= 1
 
@@ -65,7 +65,7 @@ def test_what_was_changed_is_not_unwrapped(root_key: RootKey) -> None:
         root_key.unwrap(bytes(wrapped), bound_to="here")
 
 
-def test_another_kms_key_unwraps_nothing(aws: None) -> None:
+def test_another_kms_key_cannot_unwrap(aws: None) -> None:
     wrapped = open_kms_root_key(make_kms_key()).wrap(KEY, bound_to="here")
 
     # KMS reports the wrong key; moto reports a denied access.
@@ -73,7 +73,7 @@ def test_another_kms_key_unwraps_nothing(aws: None) -> None:
         open_kms_root_key(make_kms_key()).unwrap(wrapped, bound_to="here")
 
 
-def test_a_kms_key_is_known_by_its_arn_whatever_its_alias(aws: None) -> None:
+def test_a_kms_key_is_identified_by_its_arn(aws: None) -> None:
     key_id = make_kms_key("alias/caret")
 
     opened = open_kms_root_key("alias/caret")
@@ -82,7 +82,7 @@ def test_a_kms_key_is_known_by_its_arn_whatever_its_alias(aws: None) -> None:
     assert opened.id.startswith("kms:arn:aws:kms:eu-central-1:")
 
 
-def test_a_kms_key_that_is_not_there_is_unavailable(aws: None) -> None:
+def test_a_missing_kms_key_is_unavailable(aws: None) -> None:
     with pytest.raises(RootKeyUnavailable, match="NotFoundException"):
         open_kms_root_key("alias/nobody")
 
@@ -97,7 +97,7 @@ def test_a_kms_key_that_is_not_there_is_unavailable(aws: None) -> None:
         ("AccessDeniedException", RootKeyUnavailable),
     ],
 )
-def test_what_kms_refuses_is_broken_or_unavailable(
+def test_kms_errors_mean_failed_decryption_or_an_unavailable_key(
     aws: None, code: str, error: type[Exception]
 ) -> None:
     client = boto3.client("kms")
@@ -117,7 +117,7 @@ def test_without_credentials_a_kms_key_is_unavailable(monkeypatch: pytest.Monkey
         open_kms_root_key("alias/caret")
 
 
-def test_the_first_wraps_and_all_unwrap(tmp_path: Path) -> None:
+def test_the_first_root_key_wraps_and_all_unwrap(tmp_path: Path) -> None:
     file = tmp_path / "root"
     file.write_text(secrets.token_hex(32) + "\n")
 
@@ -132,26 +132,26 @@ def test_the_first_wraps_and_all_unwrap(tmp_path: Path) -> None:
     )
 
 
-def test_a_key_that_is_not_named_is_missing() -> None:
+def test_a_root_key_that_is_not_configured_is_missing() -> None:
     found = read_root_keys(("root-secret",), ROOT_SECRET)
 
     with pytest.raises(RootKeyMissing, match="secret:0000"):
         found.get("secret:0000")
 
 
-def test_a_kms_key_can_be_named(aws: None) -> None:
+def test_a_kms_key_can_be_configured(aws: None) -> None:
     found = read_root_keys((f"kms:{make_kms_key()}",), ROOT_SECRET)
 
     assert isinstance(found.current, KmsRootKey)
 
 
 @pytest.mark.parametrize("name", ["", "secret", "kms:", "file:", "vault:x", "file:/no/such/file"])
-def test_what_names_no_root_key_is_refused(name: str) -> None:
+def test_an_invalid_root_key_is_rejected(name: str) -> None:
     with pytest.raises(BadSetting, match="CARET_ROOT_KEYS"):
         read_root_keys((name,), ROOT_SECRET)
 
 
-def test_no_root_key_at_all_is_refused() -> None:
+def test_no_root_key_at_all_is_rejected() -> None:
     with pytest.raises(BadSetting, match="CARET_ROOT_KEYS"):
         read_root_keys((), ROOT_SECRET)
 
@@ -159,7 +159,7 @@ def test_no_root_key_at_all_is_refused() -> None:
 @pytest.mark.parametrize(
     "text", ["", "ab", "x" * 64, secrets.token_hex(31)], ids=["empty", "short", "no hex", "cut"]
 )
-def test_a_file_without_a_root_key_is_refused_and_not_repeated(tmp_path: Path, text: str) -> None:
+def test_a_file_without_a_root_key_is_rejected_and_not_repeated(tmp_path: Path, text: str) -> None:
     file = tmp_path / "root"
     file.write_text(text)
 

@@ -1,4 +1,4 @@
-"""The whole table of scopes, listed independently of the code on purpose."""
+"""The table of scopes, listed independently of the code on purpose."""
 
 import pytest
 
@@ -38,8 +38,8 @@ EXPECTED = {
     "budgets:write": "billing.read budgets.write",
     "exports": "exports.use",
 }
-# Never allowed to keys: a user's own data (a key is no user), and creating users.
-FOR_PEOPLE = {
+# Never allowed to keys: the user's own data, and creating users.
+USERS_ONLY = {
     "sign_in_settings.read",
     "sign_in_settings.write",
     "billing.write",  # the recipient of invoices
@@ -60,31 +60,31 @@ FOR_PEOPLE = {
 
 
 @pytest.mark.parametrize("scope", list(KeyScope))
-def test_the_table_says_what_was_meant(scope: KeyScope) -> None:
-    opened = {*modes_of({scope}), *permissions_of({scope})}
+def test_scopes_allow_exactly_the_modes_and_permissions_in_the_table(scope: KeyScope) -> None:
+    allowed = {*modes_of({scope}), *permissions_of({scope})}
 
-    assert opened == set(EXPECTED[scope].split())
+    assert allowed == set(EXPECTED[scope].split())
 
 
-def test_every_scope_is_in_one_table() -> None:
+def test_every_scope_is_in_exactly_one_table() -> None:
     assert set(MODES) | set(PERMISSIONS_OF) == set(KeyScope)
     assert not set(MODES) & set(PERMISSIONS_OF)
 
 
-def test_what_no_scope_opens_is_for_people() -> None:
-    assert {str(each) for each in set(Permission) - permissions_of(KeyScope)} == FOR_PEOPLE
+def test_permissions_without_a_scope_are_for_users_only() -> None:
+    assert {str(each) for each in set(Permission) - permissions_of(KeyScope)} == USERS_ONLY
 
 
-def test_no_scope_opens_what_an_administrator_may_not() -> None:
+def test_no_scope_allows_more_than_an_administrator() -> None:
     assert all(role_has_permission(Role.ADMINISTRATOR, each) for each in permissions_of(KeyScope))
 
 
-def test_all_modes_together_are_what_inference_opens() -> None:
+def test_the_modes_of_inference_are_all_modes() -> None:
     single = set(MODES) - {KeyScope.INFERENCE}
 
     assert modes_of(single) == modes_of({KeyScope.INFERENCE}) == frozenset(Mode)
 
 
-def test_a_scope_of_another_release_opens_nothing() -> None:
+def test_an_unknown_scope_allows_nothing() -> None:
     assert read_scopes(["inference:chat", "payroll:write"]) == {KeyScope.CHAT}
     assert stored({KeyScope.INLINE, KeyScope.CHAT}) == ["inference:chat", "inference:inline"]

@@ -3,8 +3,8 @@ import { test } from "node:test";
 
 import { Connection } from "../../../../console/playground/connection.js";
 
-// A browser whose console answers when it is told to.
-function opened() {
+// A browser in which the test decides when the console answers.
+function openPlayground() {
   const world = { answers: [], beacons: [], states: [], sockets: 0 };
   globalThis.addEventListener = () => {};
   globalThis.fetch = () => new Promise((resolve) => world.answers.push(resolve));
@@ -24,14 +24,14 @@ function opened() {
     state: (name, sentence) => world.states.push([name, sentence]),
     frame: () => {},
   });
-  world.answer = async (place, issuedAt, ok = true) => {
+  world.answer = async (index, issuedAt, ok = true) => {
     const answer = {
       key: "cpk_test_x",
       issued_at: issuedAt,
       expires_at: new Date(Date.now() + 3600e3).toISOString(),
       message: "Not now.",
     };
-    world.answers[place]({
+    world.answers[index]({
       ok,
       headers: { get: () => "application/json" },
       json: async () => answer,
@@ -41,8 +41,8 @@ function opened() {
   return world;
 }
 
-test("a start that was stopped meanwhile gives its key back and opens nothing", async () => {
-  const world = opened();
+test("a start that is stopped meanwhile returns its key and opens no stream", async () => {
+  const world = openPlayground();
   world.connection.start();
 
   world.connection.stop();
@@ -53,8 +53,8 @@ test("a start that was stopped meanwhile gives its key back and opens nothing", 
   assert.deepEqual(world.states.at(-1), ["stopped", ""]);
 });
 
-test("of two starts the first gives its key back, whichever is answered first", async () => {
-  const world = opened();
+test("the first of two starts returns its key, whichever response comes first", async () => {
+  const world = openPlayground();
   world.connection.start();
   world.connection.stop();
   world.connection.start();
@@ -69,8 +69,8 @@ test("of two starts the first gives its key back, whichever is answered first", 
   assert.deepEqual(world.beacons.at(-1), ["/end", "two"]);
 });
 
-test("a start that is refused after a stop says nothing more", async () => {
-  const world = opened();
+test("an error after a stop is not shown", async () => {
+  const world = openPlayground();
   world.connection.start();
   world.connection.stop();
 

@@ -13,26 +13,26 @@ const TEXTS = {
 const done = (finish, cut = "") => ({ type: "done", finish_reason: finish, meta: { filter_reason: cut } });
 
 for (const [name, frame, text, outcome, sentences] of [
-  ["text that ended well", done("stop"), "a", "shown", ["Stopped."]],
-  ["text that was cut", done("stop", "line_end"), "a", "shown", ["Stopped.", "One line."]],
-  ["no text", done("stop"), "", "nothing", ["Nothing to add."]],
-  ["text that was withheld", done("filtered", "secret"), "a", "nothing", ["Withheld.", "A secret."]],
-  ["what was shed", done("shed"), "", "nothing", ["Shed."]],
-  ["a finish of a newer gateway", done("napping"), "", "nothing", ["napping"]],
+  ["a complete text", done("stop"), "a", "shown", ["Stopped."]],
+  ["a shortened text", done("stop", "line_end"), "a", "shown", ["Stopped.", "One line."]],
+  ["an empty text", done("stop"), "", "nothing", ["Nothing to add."]],
+  ["a withheld text", done("filtered", "secret"), "a", "nothing", ["Withheld.", "A secret."]],
+  ["a shed completion", done("shed"), "", "nothing", ["Shed."]],
+  ["an unknown finish", done("napping"), "", "nothing", ["napping"]],
   ["an error", { type: "error", code: "rate_limited", message: "m" }, "", "refused", ["Too many."]],
   [
-    "an error that says when to come back",
+    "an error with retry_after_s",
     { type: "error", code: "rate_limited", message: "m", retry_after_s: 1.2 },
     ...["", "refused", ["Too many.", "In 2 s."]],
   ],
-  ["an error of a newer gateway", { type: "error", code: "new", message: "m" }, "", "refused", ["m"]],
+  ["an unknown error", { type: "error", code: "new", message: "m" }, "", "refused", ["m"]],
 ]) {
   test(`${name} is explained`, () => {
     assert.deepEqual(explained(frame, text, TEXTS), { outcome, sentences });
   });
 }
 
-test("with a key that is over the session is", () => {
+test("an expired key ends the session", () => {
   assert.ok(endsSession({ type: "error", code: "expired_api_key" }));
   assert.ok(!endsSession({ type: "error", code: "rate_limited" }));
   assert.ok(!endsSession(done("stop")));
@@ -45,18 +45,18 @@ const SEGMENTS = [
   { kind: "markers", tokens: 10, cached_tokens: 0 },
 ];
 
-test("shares stand one behind the other and are all of it", () => {
+test("shares are adjacent and cover the whole prompt", () => {
   const found = shares(SEGMENTS);
   assert.deepEqual(found.map((share) => share.from), [0, 0.6, 0.7, 0.9]);
   assert.ok(Math.abs(found.reduce((sum, share) => sum + share.width, 0) - 1) < 1e-9);
   assert.deepEqual(found.map((share) => share.cachedWidth), [0.6, 0.05, 0, 0]);
 });
 
-test("each kind is counted once", () => {
+test("segments of the same kind are added up", () => {
   assert.deepEqual(totals(SEGMENTS)[1], { kind: "markers", tokens: 20, cached: 5 });
 });
 
-test("what the engine did not tell is not taken for none", () => {
-  const untold = SEGMENTS.map((segment) => ({ ...segment, cached_tokens: null }));
-  assert.ok(totals(untold).every((total) => total.cached === null));
+test("unknown cached tokens are not shown as zero", () => {
+  const unknown = SEGMENTS.map((segment) => ({ ...segment, cached_tokens: null }));
+  assert.ok(totals(unknown).every((total) => total.cached === null));
 });

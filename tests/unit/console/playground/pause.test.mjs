@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { Pause, PAUSE_MS } from "../../../../console/playground/pause.js";
 
-function timers() {
+function fakeTimers() {
   const set = new Map();
   let num = 0;
   return {
@@ -18,8 +18,8 @@ function timers() {
   };
 }
 
-test("of many keystrokes the last one's pause counts", () => {
-  const { set, options } = timers();
+test("only the pause after the last keystroke counts", () => {
+  const { set, options } = fakeTimers();
   let num = 0;
   const pause = new Pause(() => (num += 1), options);
   for (let key = 0; key < 5; key += 1) pause.begin();
@@ -29,8 +29,8 @@ test("of many keystrokes the last one's pause counts", () => {
   assert.deepEqual([num, ms], [1, PAUSE_MS]);
 });
 
-test("what was stopped does not act", () => {
-  const { set, options } = timers();
+test("a stopped pause does not call back", () => {
+  const { set, options } = fakeTimers();
   const pause = new Pause(() => assert.fail(), options);
   pause.begin();
   pause.stop();

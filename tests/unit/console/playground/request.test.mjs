@@ -8,7 +8,7 @@ const FILES = [
   { path: "b.py", text: "b = 1\n", editedAt: 2 },
   { path: "c.py", text: " \n", editedAt: 3 },
 ];
-const asked = (changes) =>
+const frameWith = (changes) =>
   completeFrame({
     id: "1",
     mode: "inline",
@@ -21,21 +21,24 @@ const asked = (changes) =>
   });
 
 test("the text is divided at the cursor", () => {
-  const { prefix, suffix, path } = asked({});
+  const { prefix, suffix, path } = frameWith({});
   assert.deepEqual([prefix, suffix, path], ["a", "bc", "a.py"]);
 });
 
 test("the other files are context, without empty ones", () => {
-  assert.deepEqual(asked({}).files, [{ path: "b.py", text: "b = 1\n", edited_at: 2 }]);
-  assert.deepEqual(asked({ active: 1 }).files.map((file) => file.path), ["a.py"]);
+  assert.deepEqual(frameWith({}).files, [{ path: "b.py", text: "b = 1\n", edited_at: 2 }]);
+  assert.deepEqual(frameWith({ active: 1 }).files.map((file) => file.path), ["a.py"]);
 });
 
-test("it asks what its prompt was made of", () => assert.equal(asked({}).include_prompt_segments, true));
+test("the request asks for an explanation of its prompt", () => {
+  assert.equal(frameWith({}).include_prompt_segments, true);
+});
 
-test("what is too long is cut far from the cursor", () => {
+test("a text that is too long is cut far from the cursor", () => {
   const half = MAX_TEXT_CHARS + 10;
   const text = `x${"a".repeat(half - 1)}${"b".repeat(half - 1)}y`;
-  const { prefix, suffix } = asked({ files: [{ path: "a.py", text, editedAt: 1 }], cursor: half });
+  const files = [{ path: "a.py", text, editedAt: 1 }];
+  const { prefix, suffix } = frameWith({ files, cursor: half });
   assert.equal(prefix, "a".repeat(MAX_TEXT_CHARS));
   assert.equal(suffix, "b".repeat(MAX_TEXT_CHARS));
 });

@@ -3,8 +3,8 @@ import { test } from "node:test";
 
 import { Stream } from "../../../../console/playground/stream.js";
 
-function opened() {
-  const world = { sockets: [], later: [], heard: [], ends: [], numOpen: 0 };
+function openStream() {
+  const world = { sockets: [], later: [], received: [], ends: [], numOpen: 0 };
   world.stream = new Stream({
     url: "ws://gateway/v1/stream",
     key: "cpk_test_x",
@@ -17,53 +17,53 @@ function opened() {
     later: (call) => world.later.push(call),
     on: {
       open: () => (world.numOpen += 1),
-      frame: (frame) => world.heard.push(frame),
+      frame: (frame) => world.received.push(frame),
       end: (reason) => world.ends.push(reason),
     },
   });
   world.last = () => world.sockets.at(-1);
-  world.says = (frame) => world.last().onmessage({ data: JSON.stringify(frame) });
+  world.receive = (frame) => world.last().onmessage({ data: JSON.stringify(frame) });
   return world;
 }
 
-test("the key is offered as a subprotocol and is in no address", () => {
-  const { sockets } = opened();
+test("the key is sent as a subprotocol and not in the URL", () => {
+  const { sockets } = openStream();
   assert.deepEqual(sockets[0].protocols, ["caret.v1", "caret.key.cpk_test_x"]);
   assert.ok(!sockets[0].url.includes("cpk_"));
 });
 
-test("nothing is asked before it is open", () => {
-  const world = opened();
+test("no request is sent before the stream is open", () => {
+  const world = openStream();
   assert.equal(world.stream.ask({ type: "complete", id: "1" }), false);
   world.last().onopen();
   assert.equal(world.stream.ask({ type: "complete", id: "1" }), true);
   assert.equal(world.last().sent.length, 1);
 });
 
-test("an outcome waits for its completion's end", () => {
-  const world = opened();
+test("an outcome waits for the end of its completion", () => {
+  const world = openStream();
   world.last().onopen();
   world.stream.ask({ type: "complete", id: "1" });
   world.stream.outcome("1", { event: "shown" });
-  world.says({ type: "delta", id: "1", text: "a" });
+  world.receive({ type: "delta", id: "1", text: "a" });
   assert.equal(world.last().sent.length, 1);
-  world.says({ type: "done", id: "1" });
+  world.receive({ type: "done", id: "1" });
   world.stream.outcome("1", { event: "accepted" });
   assert.deepEqual(world.last().sent.slice(1).map((frame) => frame.event), ["shown", "accepted"]);
 });
 
-test("only what is under way is cancelled", () => {
-  const world = opened();
+test("only a completion in flight is cancelled", () => {
+  const world = openStream();
   world.last().onopen();
   world.stream.ask({ type: "complete", id: "1" });
   world.stream.cancel("1");
-  world.says({ type: "done", id: "1" });
+  world.receive({ type: "done", id: "1" });
   world.stream.cancel("1");
   assert.deepEqual(world.last().sent.map((frame) => frame.type), ["complete", "cancel"]);
 });
 
-test("a key that is not known yet is tried again, but not for ever", () => {
-  const world = opened();
+test("an unknown key is retried a limited number of times", () => {
+  const world = openStream();
   for (let tries = 0; tries < 20; tries += 1) {
     world.last().onclose({ code: 1006 });
     const next = world.later.pop();
@@ -73,8 +73,8 @@ test("a key that is not known yet is tried again, but not for ever", () => {
   assert.deepEqual(world.ends, ["unreachable"]);
 });
 
-test("a stream that breaks is opened anew, with all its tries", () => {
-  const world = opened();
+test("a broken stream is reopened with all retries", () => {
+  const world = openStream();
   for (let breaks = 0; breaks < 10; breaks += 1) {
     world.last().onopen();
     world.last().onclose({ code: 1006 });
@@ -83,15 +83,15 @@ test("a stream that breaks is opened anew, with all its tries", () => {
   assert.deepEqual([world.numOpen, world.ends.length], [10, 0]);
 });
 
-test("a key that has ended is not tried again", () => {
-  const world = opened();
+test("a revoked key is not retried", () => {
+  const world = openStream();
   world.last().onopen();
   world.last().onclose({ code: 4401 });
   assert.deepEqual([world.ends, world.later.length], [["key"], 0]);
 });
 
-test("what was closed stays closed and says nothing", () => {
-  const world = opened();
+test("a closed stream stays closed and reports nothing", () => {
+  const world = openStream();
   world.stream.close();
   assert.deepEqual([world.ends, world.later.length, world.stream.isOpen], [[], 0, false]);
 });

@@ -16,7 +16,7 @@ for (const [text, expected] of [
   test(`the first word of ${JSON.stringify(text)}`, () => assert.equal(firstWord(text), expected));
 }
 
-test("words put together are the text", () => {
+test("the words make up the text", () => {
   const text = "  if a >= größe:\n\treturn [x for x in y]\n";
   let left = text;
   let taken = "";

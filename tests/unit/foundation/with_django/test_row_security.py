@@ -8,37 +8,37 @@ from caret.foundation.postgres.partitions import Month
 from caret.foundation.postgres.row_security import APPEND_ONLY, Grants, RowSecurity, grant_sql
 
 
-def test_a_rule_survives_being_written_into_a_migration() -> None:
-    rule = RowSecurity(name="x", privileges=APPEND_ONLY, user_column="user_id")
+def test_a_constraint_survives_serialization_into_a_migration() -> None:
+    constraint = RowSecurity(name="x", privileges=APPEND_ONLY, user_column="user_id")
 
-    text, imports = MigrationWriter.serialize(rule)
+    text, imports = MigrationWriter.serialize(constraint)
     scope: dict[str, object] = {}
     exec("\n".join(imports), scope)  # noqa: S102  # our own migration's text
 
-    assert eval(text, scope) == rule  # noqa: S307
+    assert eval(text, scope) == constraint  # noqa: S307
 
 
-def test_rules_are_equal_by_value() -> None:
+def test_constraints_are_equal_by_value() -> None:
     assert RowSecurity(name="x") == RowSecurity(name="x")
     assert RowSecurity(name="x") != RowSecurity(name="x", privileges=APPEND_ONLY)
     assert RowSecurity(name="x") != Grants(name="x", reason="")
     assert RowSecurity(name="x") != models.UniqueConstraint(fields=["a"], name="x")
 
 
-def test_a_tenants_policy_raises_without_a_tenant() -> None:
+def test_the_tenant_policy_raises_without_a_tenant() -> None:
     statements = RowSecurity(name="x").rule_sql('"t"')
 
     (policy,) = [each for each in statements if each.startswith("CREATE POLICY")]
     assert "current_setting('caret.tenant')" in policy
 
 
-def test_a_rule_forces_itself_on_the_owner() -> None:
+def test_row_security_also_applies_to_the_owner() -> None:
     statements = RowSecurity(name="x").rule_sql('"t"')
 
     assert 'ALTER TABLE "t" FORCE ROW LEVEL SECURITY' in statements
 
 
-def test_grants_take_away_first() -> None:
+def test_grants_begin_with_a_revocation() -> None:
     statements = grant_sql('"t"', ("SELECT",))
 
     assert statements == [
@@ -47,7 +47,7 @@ def test_grants_take_away_first() -> None:
     ]
 
 
-def test_nothing_granted_is_only_taken_away() -> None:
+def test_no_grants_mean_only_a_revocation() -> None:
     assert grant_sql('"t"', ()) == ['REVOKE ALL ON "t" FROM PUBLIC, caret_app']
 
 
@@ -60,5 +60,5 @@ def test_nothing_granted_is_only_taken_away() -> None:
         (Month(2026, 12), 12, Month(2027, 12)),
     ],
 )
-def test_months_go_over_the_year_s_end(month: Month, later: int, expected: Month) -> None:
+def test_months_continue_in_the_next_year(month: Month, later: int, expected: Month) -> None:
     assert month.plus_months(later) == expected

@@ -1,0 +1,17 @@
+"""Completion contexts for the tests of the code that decides about them."""
+
+from typing import Any
+
+from caret_ls.completion_context import CompletionContext
+
+
+def context_at(text: str, *, uri: str = "file:///shop/a.py", **more: Any) -> CompletionContext:
+    """Return the context with the cursor at `|`."""
+    prefix, _, suffix = text.partition("|")
+    fields: dict[str, Any] = {
+        "path": "a.py",
+        "language": "python",
+        "prefix": prefix,
+        "suffix": suffix,
+    } | more
+    return CompletionContext(uri=uri, **fields)

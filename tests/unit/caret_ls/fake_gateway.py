@@ -1,0 +1,64 @@
+"""A fake gateway with a real WebSocket server."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.http11 import Request, Response
+
+from caret_ls.frames import Frame
+
+
+class Gateway:
+    """Records the frames that it receives.
+
+    `refusal` is the HTTP status of the next handshakes. `suggestion`, if any, is its response to
+    each `complete` frame, with a new request ID.
+    """
+
+    def __init__(self) -> None:
+        self.received: list[Frame] = []
+        self.headers: list[dict[str, str]] = []
+        self.sockets: list[ServerConnection] = []
+        self.refusal: int | None = None
+        self.suggestion: str | None = None
+        self.url = ""
+
+    async def serve(self, socket: ServerConnection) -> None:
+        self.sockets.append(socket)
+        async for text in socket:
+            self.received.append(frame := json.loads(text))
+            if frame["type"] == "complete" and self.suggestion is not None:
+                await self.respond(frame["id"], self.suggestion)
+
+    def check(self, socket: ServerConnection, request: Request) -> Response | None:
+        self.headers.append(dict(request.headers.raw_items()))
+        return None if self.refusal is None else socket.respond(self.refusal, "no\n")
+
+    async def send(self, **frame: Any) -> None:
+        await self.sockets[-1].send(json.dumps(frame))
+
+    async def respond(self, id: str, text: str) -> None:
+        await self.send(type="delta", id=id, text=text)
+        meta = {"request_id": f"request-{id}"}
+        await self.send(type="done", id=id, finish_reason="stop", meta=meta)
+
+    def outcomes(self, event: str) -> list[Frame]:
+        return [frame for frame in self.received if frame.get("event") == event]
+
+
+@asynccontextmanager
+async def gateway() -> AsyncIterator[Gateway]:
+    fake = Gateway()
+    server: Server = await serve(
+        fake.serve,
+        "127.0.0.1",
+        0,
+        process_request=fake.check,
+        subprotocols=["caret.v1"],  # type: ignore[list-item]  # its Subprotocol is a NewType
+    )
+    async with server:
+        fake.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield fake

@@ -1,0 +1,96 @@
+import pytest
+
+from caret_ls.debounce import MAX_WAIT_MS, MIN_WAIT_MS, TypingRate
+
+
+def typed(gap_s: float, *, keys: int = 12) -> tuple[TypingRate, float]:
+    """Return a typing rate and the time of its last key."""
+    pace = TypingRate()
+    for number in range(keys):
+        pace.on_keystroke(number * gap_s)
+    return pace, (keys - 1) * gap_s
+
+
+def wait_ms(pace: TypingRate, now_s: float, **more: bool) -> float:
+    place = {"is_invoked": False, "is_fresh_line": False} | more
+    return round(pace.delay_s(now_s, **place) * 1000, 3)
+
+
+def test_the_delay_for_a_slow_typist_is_the_minimum() -> None:
+    pace, now_s = typed(5.0)
+
+    assert wait_ms(pace, now_s) == MIN_WAIT_MS
+
+
+def test_time_since_the_last_key_shortens_the_delay() -> None:
+    pace, now_s = typed(5.0)
+
+    assert wait_ms(pace, now_s + 0.05) == 25
+    assert wait_ms(pace, now_s + 0.2) == 0
+
+
+def test_the_delay_for_a_fast_typist_covers_the_gap_between_keys() -> None:
+    pace, now_s = typed(0.18)
+
+    assert wait_ms(pace, now_s) == pytest.approx(135)
+
+
+def test_a_long_pause_does_not_change_the_typing_rate() -> None:
+    pace, now_s = typed(0.2, keys=6)
+    pace.on_keystroke(now_s + 30)
+
+    assert wait_ms(pace, now_s + 30) == pytest.approx(150)
+
+
+@pytest.mark.parametrize("option", ["is_invoked", "is_fresh_line"])
+def test_invoked_requests_and_fresh_lines_are_not_delayed(option: str) -> None:
+    pace, now_s = typed(0.18)
+
+    assert wait_ms(pace, now_s, **{option: True}) == 0
+
+
+def test_there_is_no_delay_before_the_first_key() -> None:
+    assert wait_ms(TypingRate(), 100.0) == 0
+
+
+def test_slow_responses_increase_the_delay() -> None:
+    pace, now_s = typed(5.0)
+    for _ in range(8):
+        pace.on_answer(300.0)
+
+    assert wait_ms(pace, now_s) == MIN_WAIT_MS + 150
+
+
+def test_usual_responses_do_not_change_the_delay() -> None:
+    pace, now_s = typed(5.0)
+    for _ in range(8):
+        pace.on_answer(100.0)
+
+    assert wait_ms(pace, now_s) == MIN_WAIT_MS
+
+
+def test_ignored_suggestions_increase_the_delay_until_one_is_accepted() -> None:
+    pace, now_s = typed(5.0)
+    pace.on_ignored()
+    pace.on_ignored()
+    patient = wait_ms(pace, now_s)
+    pace.on_accepted()
+
+    assert patient == pytest.approx(1.2 * MIN_WAIT_MS)
+    assert wait_ms(pace, now_s) == MIN_WAIT_MS
+
+
+def test_the_delay_is_bounded() -> None:
+    pace, now_s = typed(0.9)
+    for _ in range(20):
+        pace.on_answer(10_000.0)
+        pace.on_ignored()
+
+    assert wait_ms(pace, now_s) == MAX_WAIT_MS
+
+
+def test_the_user_may_set_a_longer_delay() -> None:
+    pace, now_s = typed(5.0)
+    pace.min_delay_ms = 1_000
+
+    assert wait_ms(pace, now_s) == 1_000

@@ -1,0 +1,109 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from caret_ls.git_repository import GitHead, name_of, read_head, repository_of
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = (
+        "-c",
+        "user.name=Ada",
+        "-c",
+        "user.email=ada@example.org",
+        "-c",
+        "commit.gpgsign=false",
+    )
+    command = ("git", "-C", str(folder), *identity, *arguments)
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "src").mkdir()
+    (folder / "src" / "a.py").write_text("a = 1\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "first")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("git@example.org:acme/shop.git", "acme/shop"),
+        ("https://example.org/acme/shop", "acme/shop"),
+        ("https://ada:secret@example.org/acme/shop.git/", "acme/shop"),
+        ("ssh://git@example.org:2222/group/acme/shop.git", "acme/shop"),
+        ("../shop.git", "../shop"),
+        ("", ""),
+    ],
+)
+def test_a_repository_is_named_after_its_origin(url: str, name: str) -> None:
+    assert name_of(url) == name
+
+
+def test_a_file_has_a_repository_and_a_path_in_it(folder: Path) -> None:
+    git(folder, "remote", "add", "other", "git@example.org:x/y.git")
+    git(folder, "remote", "add", "origin", "git@example.org:acme/shop.git")
+
+    repository = repository_of(folder / "src" / "a.py")
+
+    assert repository is not None
+    assert repository.name == "acme/shop"
+    assert repository.path_of(folder / "src" / "a.py") == "src/a.py"
+
+
+def test_a_repository_without_an_origin_is_named_after_its_folder(folder: Path) -> None:
+    repository = repository_of(folder / "src" / "a.py")
+
+    assert repository is not None
+    assert repository.name == "work"
+
+
+def test_a_file_outside_a_repository_has_none(tmp_path: Path) -> None:
+    assert repository_of(tmp_path / "a.py") is None
+
+
+def test_the_head_follows_commits_and_switches(folder: Path) -> None:
+    repository = repository_of(folder / "src" / "a.py")
+    assert repository is not None
+    first = git(folder, "rev-parse", "HEAD")
+    began = read_head(repository)
+    git(folder, "commit", "-q", "--allow-empty", "-m", "second")
+    pulled = read_head(repository)
+    git(folder, "switch", "-q", "-c", "feature/x")
+    switched = read_head(repository)
+    git(folder, "checkout", "-q", first)
+
+    second = git(folder, "rev-parse", "main")
+    assert began == GitHead("main", first)
+    assert pulled == GitHead("main", second)
+    assert switched == GitHead("feature/x", second)
+    assert read_head(repository) == GitHead("", first)
+
+
+def test_packed_branches_and_other_work_trees_are_read(folder: Path, tmp_path: Path) -> None:
+    git(folder, "remote", "add", "origin", "git@example.org:acme/shop.git")
+    git(folder, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    git(folder, "pack-refs", "--all")
+    repository = repository_of(tmp_path / "side" / "src" / "a.py")
+
+    assert repository is not None
+    assert repository.name == "acme/shop"
+    assert read_head(repository) == GitHead("side", git(folder, "rev-parse", "HEAD"))
+
+
+def test_a_broken_repository_has_no_head(folder: Path) -> None:
+    repository = repository_of(folder / "src" / "a.py")
+    assert repository is not None
+    (folder / ".git" / "HEAD").unlink()
+
+    assert read_head(repository) is None
+
+
+def test_a_folder_that_cannot_be_looked_into_is_in_no_repository(tmp_path: Path) -> None:
+    assert repository_of(tmp_path / ("x" * 300) / "a.py") is None

@@ -1,0 +1,230 @@
+"""Outcomes of suggestions, derived from the changes of their file."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from caret_ls.outcome_tracker import (
+    SPANS_S,
+    EditorOutcome,
+    EditorOutcomeEvent,
+    OutcomeTracker,
+    ShownSuggestion,
+)
+from caret_ls.text_document import TextEdit
+
+URI = "file:///shop/a.py"
+TEXT = "return self.width"
+
+
+@dataclass
+class ShownFile:
+    """A file with a suggestion at character 10, shown since second 100."""
+
+    reported: list[EditorOutcome] = field(default_factory=list)
+    text: str = "x" * 10 + "\n"
+
+    def __post_init__(self) -> None:
+        self.outcomes = OutcomeTracker(self.reported.append)
+        self.outcomes.show(URI, ShownSuggestion("1", 10, TEXT), now_s=100.0)
+
+    def edit(
+        self, at: int, inserted: str, *, deleted: int = 0, now_s: float = 101.5
+    ) -> EditorOutcomeEvent | None:
+        self.text = self.text[:at] + inserted + self.text[at + deleted :]
+        return self.outcomes.change(URI, TextEdit(at, deleted, inserted), now_s)
+
+    def check_persistence(self, now_s: float) -> None:
+        self.outcomes.check_persistence(lambda uri: self.text if uri == URI else None, now_s)
+
+    @property
+    def events(self) -> list[EditorOutcomeEvent]:
+        return [outcome.event for outcome in self.reported]
+
+
+@pytest.fixture
+def file() -> ShownFile:
+    return ShownFile()
+
+
+def test_shown_reports_the_size(file: ShownFile) -> None:
+    assert file.reported == [EditorOutcome("1", EditorOutcomeEvent.SHOWN, 0, len(TEXT), 1)]
+
+
+def test_a_redrawn_suggestion_is_not_reported_again(file: ShownFile) -> None:
+    file.edit(10, "r")
+
+    assert not file.outcomes.show(URI, ShownSuggestion("1", 11, TEXT[1:]), now_s=101.0)
+    assert file.events == [EditorOutcomeEvent.SHOWN]
+
+
+def test_inserting_the_whole_text_accepts_the_suggestion(file: ShownFile) -> None:
+    assert file.edit(10, TEXT) is EditorOutcomeEvent.ACCEPTED
+    assert file.reported[-1] == EditorOutcome("1", EditorOutcomeEvent.ACCEPTED, 1_500)
+
+
+def test_inserting_the_rest_after_typing_accepts_the_suggestion(file: ShownFile) -> None:
+    for at, character in enumerate("ret", start=10):
+        assert file.edit(at, character) is None
+
+    assert file.edit(13, "urn self.width") is EditorOutcomeEvent.ACCEPTED
+
+
+def test_inserting_a_word_accepts_a_part(file: ShownFile) -> None:
+    assert file.edit(10, "return ") is EditorOutcomeEvent.PARTIALLY_ACCEPTED
+    assert file.reported[-1] == EditorOutcome(
+        "1", EditorOutcomeEvent.PARTIALLY_ACCEPTED, 1_500, 7, 1
+    )
+    assert file.edit(17, "self.width") is EditorOutcomeEvent.ACCEPTED
+
+
+def test_text_of_the_editors_completion_list_is_not_part_of_the_suggestion(file: ShownFile) -> None:
+    file.outcomes.show(URI, ShownSuggestion("2", 10, "width * 2", num_led=5), now_s=101.0)
+
+    assert file.reported[-1] == EditorOutcome("2", EditorOutcomeEvent.SHOWN, 0, len(" * 2"), 1)
+    assert file.edit(10, "width") is None
+    assert file.edit(15, " *") is EditorOutcomeEvent.PARTIALLY_ACCEPTED
+    assert file.reported[-1] == EditorOutcome("2", EditorOutcomeEvent.PARTIALLY_ACCEPTED, 500, 2, 1)
+    assert file.edit(17, " 2") is EditorOutcomeEvent.ACCEPTED
+
+
+def test_text_of_an_entry_selected_later_is_not_part_of_the_suggestion(file: ShownFile) -> None:
+    file.edit(10, "r")
+    file.outcomes.show(URI, ShownSuggestion("1", 11, TEXT[1:], num_led=len("eturn")), now_s=101.0)
+
+    assert file.edit(11, "eturn") is None
+    assert file.edit(16, " self") is EditorOutcomeEvent.PARTIALLY_ACCEPTED
+    assert file.reported[-1].chars == len(" self")
+
+
+def test_other_text_rejects_the_suggestion_with_its_time(file: ShownFile) -> None:
+    assert file.edit(10, "x") is EditorOutcomeEvent.REJECTED
+    assert file.reported[-1] == EditorOutcome("1", EditorOutcomeEvent.REJECTED, 1_500)
+    assert file.edit(11, "y") is None
+
+
+@pytest.mark.parametrize(
+    "edit", [(5, "", 2), (10, "", 1), (3, "yy", 0)], ids=["deleted above", "behind", "put in above"]
+)
+def test_edits_elsewhere_do_not_reject_the_suggestion(
+    file: ShownFile, edit: tuple[int, str, int]
+) -> None:
+    at, inserted, deleted = edit
+    event = file.edit(at, inserted, deleted=deleted)
+
+    assert event is (EditorOutcomeEvent.REJECTED if at == 10 else None)
+
+
+def test_the_suggestion_moves_with_edits_above_it(file: ShownFile) -> None:
+    file.edit(0, "import os\n")
+
+    assert file.edit(20, TEXT) is EditorOutcomeEvent.ACCEPTED
+
+
+def test_a_fully_typed_suggestion_is_neither_accepted_nor_rejected(file: ShownFile) -> None:
+    for at, character in enumerate(TEXT, start=10):
+        file.edit(at, character)
+    file.edit(10 + len(TEXT), "x")
+
+    assert file.events == [EditorOutcomeEvent.SHOWN]
+
+
+def test_a_partially_accepted_suggestion_is_not_rejected(file: ShownFile) -> None:
+    file.edit(10, "return ")
+    file.edit(17, "x")
+
+    assert file.events == [EditorOutcomeEvent.SHOWN, EditorOutcomeEvent.PARTIALLY_ACCEPTED]
+
+
+def test_a_bracket_closed_by_the_editor_counts_as_typed() -> None:
+    reported: list[EditorOutcome] = []
+    outcomes = OutcomeTracker(reported.append)
+    outcomes.show(URI, ShownSuggestion("1", 0, "(a)"), now_s=0.0)
+
+    assert outcomes.change(URI, TextEdit(0, 0, "()"), 1.0) is None
+    assert outcomes.change(URI, TextEdit(1, 1, "a)"), 1.0) is EditorOutcomeEvent.ACCEPTED
+
+
+def test_the_next_suggestion_rejects_the_previous_one(file: ShownFile) -> None:
+    file.outcomes.show(URI, ShownSuggestion("2", 10, "other"), now_s=102.0)
+
+    assert file.reported[1] == EditorOutcome("1", EditorOutcomeEvent.REJECTED, 2_000)
+
+
+def test_a_suggestion_shown_again_after_its_rejection_is_not_reported_again(
+    file: ShownFile,
+) -> None:
+    file.edit(10, "x")
+    file.edit(10, "", deleted=1)
+    file.outcomes.show(URI, ShownSuggestion("1", 10, TEXT), now_s=103.0)
+    file.edit(10, "y")
+    file.outcomes.show(URI, ShownSuggestion("1", 10, TEXT), now_s=104.0)
+
+    assert file.events == [EditorOutcomeEvent.SHOWN, EditorOutcomeEvent.REJECTED]
+
+
+def test_the_editor_may_report_an_acceptance_once(file: ShownFile) -> None:
+    file.outcomes.accept("1", 101.0)
+    file.outcomes.accept("1", 102.0)
+    file.outcomes.accept("9", 102.0)
+
+    assert file.events == [EditorOutcomeEvent.SHOWN, EditorOutcomeEvent.ACCEPTED]
+
+
+def test_persistence_is_checked_five_times(file: ShownFile) -> None:
+    file.edit(10, TEXT, now_s=200.0)
+    for second in range(200, 2_100, 5):
+        file.check_persistence(float(second))
+
+    kept = [outcome for outcome in file.reported if outcome.event is EditorOutcomeEvent.PERSISTED]
+    assert [outcome.after_ms for outcome in kept] == [span * 1_000 for span in SPANS_S]
+    assert {(outcome.edited_ratio, outcome.chars, outcome.text) for outcome in kept} == {
+        (0.0, len(TEXT), TEXT)
+    }
+
+
+@pytest.mark.parametrize(
+    ("edit", "share", "now"),
+    [
+        ((17, "", 5), 5 / 17, "return width"),
+        ((13, "!", 0), 1 / 17, "ret!urn self.width"),
+        ((0, "more\n", 0), 0.0, TEXT),
+        ((27, "!", 0), 0.0, TEXT),
+        ((8, "", 5), 3 / 17, "urn self.width"),
+        ((25, "", 3), 2 / 17, "return self.wid"),
+        ((10, "", 17), 1.0, ""),
+        ((0, "", 28), 1.0, ""),
+    ],
+)
+def test_persisted_reports_the_edited_ratio(
+    file: ShownFile, edit: tuple[int, str, int], share: float, now: str
+) -> None:
+    file.edit(10, TEXT, now_s=200.0)
+    at, inserted, deleted = edit
+    file.edit(at, inserted, deleted=deleted)
+    file.check_persistence(230.0)
+
+    assert file.reported[-1].edited_ratio == pytest.approx(share, abs=1e-4)
+    assert file.reported[-1].text == now
+
+
+def test_checks_missed_while_the_machine_slept_become_one(file: ShownFile) -> None:
+    file.edit(10, TEXT, now_s=200.0)
+    file.check_persistence(3_800.0)
+    file.check_persistence(3_900.0)
+
+    assert [outcome.after_ms for outcome in file.reported[2:]] == [3_600_000]
+
+
+def test_persistence_ends_when_the_file_is_closed(file: ShownFile) -> None:
+    file.edit(10, TEXT, now_s=200.0)
+    file.outcomes.close(URI, 201.0)
+    file.check_persistence(300.0)
+
+    assert file.events == [EditorOutcomeEvent.SHOWN, EditorOutcomeEvent.ACCEPTED]
+
+
+def test_closing_a_file_rejects_the_shown_suggestion(file: ShownFile) -> None:
+    file.outcomes.close(URI, 105.0)
+
+    assert file.reported[-1] == EditorOutcome("1", EditorOutcomeEvent.REJECTED, 5_000)

@@ -1,0 +1,168 @@
+"""A whole session with a real WebSocket: the outcomes that it reports, over several connections."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import pytest
+
+from caret_ls.completion_provider import InlineRequest
+from caret_ls.gateway_connection import Address
+from caret_ls.session import Session, TextChange
+from caret_ls.settings import Settings
+from caret_ls.status_board import ServerStatus
+from caret_ls.text_document import Position
+from tests.fakes.polling import until
+from tests.unit.caret_ls.fake_gateway import Gateway, gateway
+from tests.unit.caret_ls.provider_harness import URI, ManualClock
+
+_HOUR_S = 3_600.0
+soon = partial(until, timeout_s=30.0)  # a WebSocket handshake, on a busy machine
+
+
+class FailingSession(Session):
+    """A session whose upkeep fails while `is_broken` is set."""
+
+    is_broken = False
+    num_failed = 0
+
+    def keep_up(self) -> None:
+        if self.is_broken:
+            self.num_failed += 1
+            raise RuntimeError("broken")
+        super().keep_up()
+
+
+@dataclass
+class RunningSession:
+    session: FailingSession
+    clock: ManualClock
+    task: "asyncio.Task[None]"
+    statuses: list[ServerStatus] = field(default_factory=list)
+
+    def connect_to(self, fake: Gateway, key: str = "key") -> None:
+        self.session.set_up(self.session.settings, Address(fake.url, key))
+
+    async def reach(self, status: ServerStatus) -> None:
+        await soon(lambda: self.session.board.status is status)
+
+    async def accept_suggestion(self, fake: Gateway) -> None:
+        """Connect, and accept the suggestion `a + 1` at the end of the file, after `b = `."""
+        fake.suggestion = "a + 1"
+        self.connect_to(fake)
+        await self.reach(ServerStatus.READY)
+        self.session.open(URI, "python", "a = 1\nb = ")
+        end = Position(1, 4)
+        offer = await self.session.assistant.provide(URI, InlineRequest(end, is_invoked=True))
+        assert offer is not None
+        self.session.change(URI, [TextChange(offer.text, end, end)])
+
+
+@asynccontextmanager
+async def running_session(*, share_accepted_text: bool = False) -> AsyncIterator[RunningSession]:
+    clock, statuses = ManualClock(), list[ServerStatus]()
+    settings = Settings(prefetch=False, share_accepted_text=share_accepted_text)
+    session = FailingSession(settings, clock, statuses.append, upkeep_every_s=0.01)
+    running = RunningSession(session, clock, asyncio.create_task(session.run()), statuses)
+    try:
+        yield running
+    finally:
+        running.task.cancel()
+        await asyncio.gather(running.task, return_exceptions=True)
+
+
+async def test_outcomes_contain_the_request_id() -> None:
+    async with gateway() as fake, running_session() as running:
+        await running.accept_suggestion(fake)
+        running.clock.now_s += 31
+        await soon(lambda: fake.outcomes("persisted") != [])
+
+    outcomes = [frame for frame in fake.received if frame["type"] == "outcome"]
+    assert [frame["event"] for frame in outcomes] == ["shown", "accepted", "persisted"]
+    assert {frame["request_id"] for frame in outcomes} == {f"request-{outcomes[0]['id']}"}
+
+
+@pytest.mark.parametrize("share_accepted_text", [False, True])
+async def test_persisted_text_is_sent_only_with_opt_in(
+    share_accepted_text: bool,
+) -> None:
+    async with (
+        gateway() as fake,
+        running_session(share_accepted_text=share_accepted_text) as running,
+    ):
+        await running.accept_suggestion(fake)
+        running.clock.now_s += 31
+        await soon(lambda: fake.outcomes("persisted") != [])
+
+    (persisted,) = fake.outcomes("persisted")
+    assert persisted.get("text") == ("a + 1" if share_accepted_text else None)
+
+
+async def test_outcomes_after_the_machine_slept_go_to_the_new_connection() -> None:
+    async with gateway() as fake, running_session() as running:
+        await running.accept_suggestion(fake)
+        await soon(lambda: fake.outcomes("accepted") != [])
+        running.clock.slept_s += _HOUR_S
+        await soon(lambda: len(fake.sockets) == 2 and len(fake.outcomes("accepted")) == 2)
+        running.clock.now_s += 31
+        await soon(lambda: fake.outcomes("persisted") != [])
+        await running.reach(ServerStatus.READY)
+        offer = await running.session.assistant.provide(
+            URI, InlineRequest(Position(1, 4), is_invoked=True)
+        )
+
+    (persisted,) = fake.outcomes("persisted")
+    assert persisted["request_id"] == fake.outcomes("shown")[0]["request_id"]
+    assert offer is not None, "suggestions must continue as before"
+    assert ServerStatus.SIGNED_OUT not in running.statuses[1:]
+    assert not running.task.done() or running.task.cancelled()
+
+
+async def test_outcomes_without_a_connection_go_to_the_next_one() -> None:
+    async with gateway() as fake, running_session() as running:
+        await running.accept_suggestion(fake)
+        await soon(lambda: fake.outcomes("accepted") != [])
+        fake.refusal = 503
+        await fake.sockets[-1].close(1012)
+        await running.reach(ServerStatus.OFFLINE)
+        running.clock.now_s += 61
+        await asyncio.sleep(0.05)
+        assert fake.outcomes("persisted") == []
+        fake.refusal = None
+        await soon(lambda: fake.outcomes("persisted") != [])
+
+    assert len(fake.outcomes("accepted")) == 1, "an older outcome must not be reported twice"
+
+
+async def test_outcomes_are_not_sent_to_another_gateway() -> None:
+    async with gateway() as fake, gateway() as other, running_session() as running:
+        await running.accept_suggestion(fake)
+        await soon(lambda: fake.outcomes("accepted") != [])
+        running.connect_to(other)
+        await soon(lambda: len(other.sockets) == 1)
+        await asyncio.sleep(0.05)
+
+    assert [frame for frame in other.received if frame["type"] == "outcome"] == []
+
+
+async def test_outcomes_are_sent_again_after_a_change_of_the_key() -> None:
+    async with gateway() as fake, running_session() as running:
+        await running.accept_suggestion(fake)
+        await soon(lambda: fake.outcomes("accepted") != [])
+        running.connect_to(fake, key="the new one")
+        await soon(lambda: len(fake.outcomes("accepted")) == 2)
+
+
+async def test_failing_upkeep_does_not_end_the_session() -> None:
+    async with gateway() as fake, running_session() as running:
+        await running.accept_suggestion(fake)
+        running.session.is_broken = True
+        await soon(lambda: running.session.num_failed >= 3 or running.task.done())
+        running.session.is_broken = False
+        running.clock.now_s += 31
+        await soon(lambda: fake.outcomes("persisted") != [] or running.task.done())
+
+    assert len(fake.outcomes("persisted")) == 1
+    assert len(fake.sockets) == 1, "the connection must stay the same"

@@ -1,0 +1,43 @@
+import pytest
+
+from caret_ls.text_document import TextEdit
+from caret_ls.typing_counter import EVERY_S, MAX_LANGUAGES, TypingCount, is_typed
+
+
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [
+        (TextEdit(0, 0, "a"), True),
+        (TextEdit(0, 0, "()"), True),
+        (TextEdit(0, 1, ")"), True),
+        (TextEdit(0, 0, "\n        "), True),
+        (TextEdit(0, 0, "pasted"), False),
+        (TextEdit(0, 1, ""), False),
+        (TextEdit(0, 7, "a"), False),
+    ],
+)
+def test_edits_made_by_one_key_are_typed(edit: TextEdit, expected: bool) -> None:
+    assert is_typed(edit) is expected
+
+
+def test_the_count_is_due_at_intervals() -> None:
+    counted = TypingCount()
+    assert counted.take_due(0.0) is None
+    for language in ("python", "go", "python"):
+        counted.add(language)
+
+    assert counted.take_due(EVERY_S - 1) is None
+    assert counted.take_due(EVERY_S) == {"python": 2, "go": 1}
+    assert counted.take_due(3 * EVERY_S) is None
+
+
+def test_the_number_of_languages_is_bounded() -> None:
+    counted = TypingCount()
+    counted.take_due(0.0)
+    for number in range(50):
+        counted.add(f"language-{number}")
+
+    counts = counted.take_due(EVERY_S)
+
+    assert counts is not None
+    assert len(counts) == MAX_LANGUAGES

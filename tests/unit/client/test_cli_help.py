@@ -1,0 +1,50 @@
+"""`manage.py help`: the first overview for a user."""
+
+from pathlib import Path
+
+import pytest
+
+from caret import cli
+from caret.cli_help import GROUPS, overview
+
+_REPOSITORY = Path(__file__).resolve().parents[3]
+_HELP = {"help", "--help", "-h"}
+
+
+def test_the_overview_lists_each_caret_command_once() -> None:
+    found = [
+        path
+        for folder in ("platform/caret", "tenants", "console", "inference")
+        for path in (_REPOSITORY / folder).glob("**/management/commands/*.py")
+    ]
+    django_commands = {path.stem for path in found if path.stem != "__init__"}
+    ours = django_commands | (cli._COMMANDS.keys() - _HELP)
+
+    listed = [name for commands in GROUPS.values() for name in commands]
+
+    assert sorted(listed) == sorted(ours)
+
+
+def test_the_overview_fits_into_80_columns() -> None:
+    assert max(len(line) for line in overview().splitlines()) <= 80
+
+
+@pytest.mark.parametrize("argv", [[], ["help"], ["--help"], ["-h"]])
+def test_the_overview_needs_no_installation(
+    argv: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARET_ROOT_SECRET", "nonsense")
+
+    assert cli.run(["manage.py", *argv]) == 0
+
+    assert capsys.readouterr().out == overview()
+
+
+def test_help_of_a_command_without_settings_is_its_usage(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        cli.run(["manage.py", "help", "capacity"])
+
+    assert exit_.value.code == 0
+    assert "usage: manage.py capacity" in capsys.readouterr().out

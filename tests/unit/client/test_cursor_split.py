@@ -1,0 +1,66 @@
+"""A file split at the cursor."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caret.client.complete_cli import CursorOutOfRange, CursorSplit, cut_at, language_of
+
+TEXT = "abc\nde\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "cut"),
+    [
+        (1, 1, CursorSplit("", "abc\nde\n")),
+        (1, 2, CursorSplit("a", "bc\nde\n")),
+        (1, 4, CursorSplit("abc", "\nde\n")),
+        (2, 1, CursorSplit("abc\n", "de\n")),
+        (2, 3, CursorSplit("abc\nde", "\n")),
+        (3, 1, CursorSplit("abc\nde\n", "")),
+    ],
+)
+def test_lines_and_columns_count_from_one(line: int, column: int, cut: CursorSplit) -> None:
+    assert cut_at(TEXT, line=line, column=column) == cut
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "message"),
+    [
+        (0, 1, "no line 0: the file has 3"),
+        (4, 1, "no line 4: the file has 3"),
+        (-1, 1, "no line -1"),
+        (1, 0, "no column 0: line 1 ends at 4"),
+        (1, 5, "no column 5: line 1 ends at 4"),
+        (3, 2, "no column 2: line 3 ends at 1"),
+    ],
+)
+def test_a_cursor_outside_the_file_is_rejected_with_the_end(
+    line: int, column: int, message: str
+) -> None:
+    with pytest.raises(CursorOutOfRange, match=message):
+        cut_at(TEXT, line=line, column=column)
+
+
+def test_an_empty_file_has_one_position() -> None:
+    assert cut_at("", line=1, column=1) == CursorSplit("", "")
+
+
+@given(st.text(alphabet="ab\n世🙂\r\t"), st.data())
+def test_prefix_and_suffix_make_up_the_file(text: str, data: st.DataObject) -> None:
+    lines = text.split("\n")
+    line = data.draw(st.integers(1, len(lines)))
+    column = data.draw(st.integers(1, len(lines[line - 1]) + 1))
+
+    cut = cut_at(text, line=line, column=column)
+
+    assert cut.prefix + cut.suffix == text
+    assert cut.prefix.count("\n") == line - 1
+
+
+@pytest.mark.parametrize(
+    ("path", "language"),
+    [("a.py", "python"), ("src/A.PY", "python"), ("a.tar.rs", "rust"), ("Makefile", ""), ("a", "")],
+)
+def test_the_language_is_detected_by_file_name(path: str, language: str) -> None:
+    assert language_of(path) == language

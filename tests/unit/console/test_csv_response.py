@@ -1,0 +1,26 @@
+"""Lists as files: collected page by page, up to the maximum of a file."""
+
+import pytest
+
+from console.layout import csv_response
+from console.layout.csv_response import collect_rows, notes_of
+from tenants.base.pagination import MAX_PAGE, Page
+
+
+def numbered(num_pages: int) -> list[Page[int]]:
+    """Return pages with one row each; the last has no cursor."""
+    return [Page([n], str(n + 1) if n + 1 < num_pages else None) for n in range(num_pages)]
+
+
+@pytest.mark.parametrize(("num_pages", "is_cut"), [(1, False), (2, False), (3, False), (4, True)])
+def test_pages_are_collected_up_to_the_maximum_of_rows(
+    monkeypatch: pytest.MonkeyPatch, num_pages: int, is_cut: bool
+) -> None:
+    monkeypatch.setattr(csv_response, "MAX_ROWS", 3 * MAX_PAGE)
+    pages = numbered(num_pages)
+
+    collected = collect_rows(lambda cursor: pages[int(cursor or 0)])
+
+    assert collected.rows == [*range(min(num_pages, 3))]
+    assert collected.is_cut == is_cut
+    assert len(notes_of(collected)) == is_cut

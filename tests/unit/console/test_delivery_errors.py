@@ -1,0 +1,45 @@
+"""Delivery errors are stored in one language and shown in the reader's."""
+
+import ast
+import inspect
+
+import pytest
+from django.utils.translation import override
+
+from caret.foundation.egress import http_client
+from console.delivery_errors import OF_EXCHANGES, translate_delivery_error
+from tenants.compliance.audit_sinks.delivery import ANSWERED, SILENT
+
+
+@pytest.mark.parametrize(
+    ("error", "german"),
+    [
+        (ANSWERED % {"status": 503}, "Der Empfänger hat mit dem Status 503 geantwortet."),
+        (SILENT, "Der Empfänger hat nicht rechtzeitig geantwortet."),
+        (
+            "The mail server rejected the message (SMTPDataError).",
+            "Der Mailserver hat die Nachricht nicht angenommen (SMTPDataError).",
+        ),
+        ("The endpoint did not respond (SSLError).", "Das Ziel hat nicht geantwortet (SSLError)."),
+        ("Something with 503 in it.", "Something with 503 in it."),
+        ("", ""),
+    ],
+)
+def test_a_delivery_error_is_translated(error: str, german: str) -> None:
+    with override("de"):
+        assert translate_delivery_error(error) == german
+
+
+def test_every_delivery_error_is_known_and_translated() -> None:
+    raised = {
+        node.args[0].value
+        for node in ast.walk(ast.parse(inspect.getsource(http_client)))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == http_client.RequestFailed.__name__
+        and isinstance(node.args[0], ast.Constant)
+    }
+
+    assert raised == set(OF_EXCHANGES)
+    with override("de"):
+        assert not [each for each in OF_EXCHANGES if translate_delivery_error(each) == each]

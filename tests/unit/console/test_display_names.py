@@ -1,0 +1,54 @@
+"""The names of languages and editors on pages."""
+
+from collections import Counter
+
+import pytest
+from django.utils.translation import override
+
+from console.usage_filters.display_names import named
+from inference.consumers.base import EDITORS
+from inference.gateway.language_ids import LANGUAGES
+
+_KNOWN = {"language": LANGUAGES, "editor": EDITORS}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "name"),
+    [
+        ("language", "python", "Python"),
+        ("language", "typescriptreact", "TSX"),
+        ("language", "c++", "C++ (c++)"),
+        ("editor", "vscode", "VS Code"),
+        ("editor", "neovim", "Neovim"),
+        ("model", "caret-demo", "caret-demo"),
+        ("language", "", ""),
+    ],
+)
+def test_languages_and_editors_have_their_usual_names(kind: str, value: str, name: str) -> None:
+    assert named(kind, value) == name
+
+
+def test_names_that_are_words_are_translated() -> None:
+    with override("de"):
+        names = named("language", "plaintext"), named("language", "text")
+
+    assert names == ("Reiner Text", "Reiner Text (text)")
+
+
+def test_no_other_name_is_translated() -> None:
+    english = {name: named("language", name) for name in LANGUAGES}
+    with override("de"):
+        differing = {name for name in LANGUAGES if named("language", name) != english[name]}
+
+    assert differing == {
+        *("git-commit", "git-rebase", "gitcommit", "jsonc", "plaintext", "search-result"),
+        *("terraform-vars", "text"),
+    }
+
+
+@pytest.mark.parametrize("kind", _KNOWN)
+def test_known_languages_and_editors_have_distinct_names(kind: str) -> None:
+    """Each is a row of a table, with separate figures."""
+    names = Counter(named(kind, value) for value in _KNOWN[kind])
+
+    assert not [name for name, times in names.items() if times > 1]

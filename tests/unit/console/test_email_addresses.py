@@ -1,0 +1,18 @@
+"""The notation of network addresses on pages."""
+
+import pytest
+
+from console.templatetags.email_addresses import breakable
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("ada@acme.example", "ada@<wbr>acme.example"),
+        ("Ada", "Ada"),
+        ("<b>@x", "&lt;b&gt;@<wbr>x"),
+        ("", ""),
+    ],
+)
+def test_an_email_address_may_break_after_the_at_sign(text: str, shown: str) -> None:
+    assert breakable(text) == shown

@@ -1,0 +1,48 @@
+"""Percentages and money in each language's notation."""
+
+import pytest
+from django.utils.translation import override
+
+from console.money_format import of_budget
+from console.usage_filters.number_format import axis_share, change, share
+
+
+def test_english_percentages_have_no_space() -> None:
+    with override("en"):
+        assert (share(0.286), axis_share(0.3)) == ("28.6%", "30%")
+
+
+def test_german_percentages_have_a_no_break_space() -> None:
+    with override("de"):
+        assert (share(0.286), axis_share(0.3)) == (
+            "28,6\N{NO-BREAK SPACE}%",
+            "30\N{NO-BREAK SPACE}%",
+        )
+
+
+def test_a_change_is_shown_in_percent_or_in_points() -> None:
+    with override("en"):
+        rose = change(106, 100)
+        more = change(0.5, 0.25, is_share=True)
+
+    assert rose is not None
+    assert more is not None
+    assert (rose.text, more.text) == ("+6.0%", "+25.0 points")
+
+
+@pytest.mark.parametrize(
+    ("spent_micros", "limit_micros", "shown"),
+    [(335_303, 260_000, "€0.34"), (5_300, 10_000, "€0.0053"), (0, 10_000, "€0.00")],
+)
+def test_only_spending_of_a_tiny_budget_shows_parts_of_a_cent(
+    spent_micros: int, limit_micros: int, shown: str
+) -> None:
+    with override("en"):
+        assert of_budget(spent_micros, limit_micros, "EUR") == shown
+
+
+def test_german_money_has_german_separators_and_the_symbol_at_the_end() -> None:
+    with override("de"):
+        shown = of_budget(1_234_500_000, 2_000_000_000, "EUR")
+
+    assert shown == "1.234,50\N{NO-BREAK SPACE}€"

@@ -1,0 +1,23 @@
+"""Every value of a request's record has a name on its page."""
+
+import re
+from pathlib import Path
+
+import inference.consumers
+from caret.contracts.policy import Trigger
+from console.usage_filters.request_labels import PROTOCOLS, TRIGGERS
+
+_PROTOCOL = re.compile(r'protocol="(\w+)"')
+
+
+def test_each_trigger_has_a_name() -> None:
+    assert set(TRIGGERS) == set(Trigger)
+
+
+def test_each_protocol_has_a_name() -> None:
+    consumers = Path(inference.consumers.__file__).parent
+    protocols = {
+        name for file in consumers.glob("*.py") for name in _PROTOCOL.findall(file.read_text())
+    }
+
+    assert set(PROTOCOLS) == {"stream", *protocols}

@@ -1,0 +1,54 @@
+"""The scheduler of periodic tasks, when the wall clock is set back while it runs."""
+
+from datetime import timedelta
+
+import pytest
+from celery import Celery
+
+from caret.foundation.celery_scheduler import ClockJumpSafeScheduler
+from tests.fakes.clock import FakeClock
+
+HOUR_S = 3_600.0
+EVERY_S = 10.0
+
+
+@pytest.fixture
+def scheduler() -> ClockJumpSafeScheduler:
+    """Return a scheduler that has ticked once; its one entry has just run."""
+    app = Celery("beat", set_as_current=False)
+    app.conf.beat_schedule = {"one": {"task": "one", "schedule": EVERY_S}}
+    scheduler = ClockJumpSafeScheduler(app, lazy=True)
+    scheduler.clock = FakeClock()
+    scheduler.setup_schedule()
+    scheduler.tick()
+    return scheduler
+
+
+def _fake_clock(scheduler: ClockJumpSafeScheduler) -> FakeClock:
+    assert isinstance(scheduler.clock, FakeClock)
+    return scheduler.clock
+
+
+def _run_while_ahead(scheduler: ClockJumpSafeScheduler) -> None:
+    """Simulate a clock that was an hour ahead until now."""
+    for entry in scheduler.schedule.values():
+        entry.last_run_at += timedelta(seconds=HOUR_S)
+    scheduler._heap = None
+
+
+def test_tasks_run_while_the_clock_was_ahead_are_due_after_their_interval(
+    scheduler: ClockJumpSafeScheduler,
+) -> None:
+    _run_while_ahead(scheduler)
+
+    _fake_clock(scheduler).sets_wall_clock(by_ms=-3_600_000)
+
+    assert scheduler.tick() <= EVERY_S
+
+
+def test_a_small_clock_correction_changes_nothing(scheduler: ClockJumpSafeScheduler) -> None:
+    _run_while_ahead(scheduler)
+
+    _fake_clock(scheduler).sets_wall_clock(by_ms=-500)
+
+    assert scheduler.tick() > EVERY_S

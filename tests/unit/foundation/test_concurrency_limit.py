@@ -1,0 +1,272 @@
+"""Only a bounded number of requests run at once; slow senders and readers hold no slot."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from caret.foundation.web.body_limit import Application, Receive, Send
+from caret.foundation.web.concurrency_limit import (
+    ConcurrencyLimitMiddleware,
+    ConcurrencyLimits,
+    TooManyStalled,
+)
+from caret.foundation.web.health_checks import HealthCheckMiddleware
+
+SCOPE = {"type": "http", "method": "GET", "path": "/"}
+
+
+def limits(**changes: Any) -> ConcurrencyLimits:
+    fields = {
+        "max_requests": 1,
+        "max_wait_s": 0.05,
+        "max_transfer_s": 0.05,
+        "stall_s": 0.01,
+        "max_stalled": 1,
+        "max_held_bytes": 100,
+        "max_held_bytes_per_address": 100,
+        "uncounted_bytes": 0,
+    }
+    return ConcurrencyLimits(**(fields | changes))
+
+
+class Server:
+    """Acts as the ASGI server; after the last chunk it is silent, like a waiting client."""
+
+    def __init__(self, *chunks: bytes, more_follows: bool = False, reads: bool = True) -> None:
+        self._events: list[Mapping[str, Any]] = [
+            {"type": "http.request", "body": chunk, "more_body": True} for chunk in chunks
+        ]
+        if not more_follows:
+            self._events.append({"type": "http.request", "body": b"", "more_body": False})
+        self._may_send = asyncio.Event()
+        if reads:
+            self.resume_reading()
+        self.sent: list[Mapping[str, Any]] = []
+
+    async def receive(self) -> Mapping[str, Any]:
+        if not self._events:
+            await asyncio.Event().wait()
+        return self._events.pop(0)
+
+    async def send(self, event: Mapping[str, Any]) -> None:
+        await self._may_send.wait()
+        self.sent.append(event)
+
+    def resume_reading(self) -> None:
+        self._may_send.set()
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(event.get("body", b"") for event in self.sent)
+
+    @property
+    def status(self) -> int:
+        status: int = self.sent[0]["status"]
+        return status
+
+
+class Echo:
+    """Responds with the body once the test allows it."""
+
+    def __init__(self) -> None:
+        self.may_answer = asyncio.Event()
+        self.num_running = 0
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        self.num_running += 1
+        body = b""
+        while True:
+            event = await receive()
+            body += event.get("body", b"")
+            if not event.get("more_body"):
+                break
+        await self.may_answer.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": body})
+
+
+class TwoParts:
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"one ", "more_body": True})
+        await send({"type": "http.response.body", "body": b"two"})
+
+
+async def send_request(
+    application: Application, server: Server, *, address: str = "192.0.2.1"
+) -> Server:
+    await application(SCOPE | {"client": (address, 1)}, server.receive, server.send)
+    return server
+
+
+async def test_a_body_arrives_complete() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+
+    server = await send_request(ConcurrencyLimitMiddleware(echo, limits()), Server(b"one ", b"two"))
+
+    assert server.sent[-1]["body"] == b"one two"
+
+
+async def test_a_request_over_the_limit_is_rejected_with_retry_after() -> None:
+    echo = Echo()
+    limited = ConcurrencyLimitMiddleware(echo, limits())
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(send_request(limited, Server()))
+        await asyncio.sleep(0)
+        second = await send_request(limited, Server())
+        echo.may_answer.set()
+
+    assert (first.result().status, second.status) == (200, 503)
+    assert (b"retry-after", b"5") in second.sent[0]["headers"]
+
+
+async def test_a_slot_is_freed_after_a_request() -> None:
+    echo = Echo()
+    limited = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
+    async with asyncio.TaskGroup() as group:
+        both = [group.create_task(send_request(limited, Server())) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        num_running = echo.num_running
+        echo.may_answer.set()
+
+    assert num_running == 1
+    assert [task.result().status for task in both] == [200, 200]
+
+
+async def test_a_slow_sender_holds_no_slot_and_times_out() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+    limited = ConcurrencyLimitMiddleware(echo, limits(max_transfer_s=0.2))
+    async with asyncio.TaskGroup() as group:
+        slow = group.create_task(send_request(limited, Server(b"x", more_follows=True)))
+        await asyncio.sleep(0.01)
+        other = await send_request(limited, Server())
+
+    assert (slow.result().status, other.status) == (408, 200)
+
+
+async def test_the_bytes_held_for_slow_bodies_are_limited() -> None:
+    limited = ConcurrencyLimitMiddleware(Echo(), limits(max_transfer_s=0.2))
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(send_request(limited, Server(b"x" * 80, more_follows=True)))
+        await asyncio.sleep(0.01)
+        second = await send_request(limited, Server(b"x" * 30, more_follows=True))
+
+    assert (first.result().status, second.status) == (408, 503)
+
+
+async def test_the_bytes_held_for_one_address_are_limited() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+    limited = ConcurrencyLimitMiddleware(
+        echo, limits(max_transfer_s=0.2, max_held_bytes_per_address=50)
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(send_request(limited, Server(b"x" * 40, more_follows=True)))
+        await asyncio.sleep(0.01)
+        same = await send_request(limited, Server(b"x" * 30))
+        other = await send_request(limited, Server(b"x" * 30), address="192.0.2.2")
+
+    assert (same.status, other.status) == (503, 200)
+
+
+async def test_small_bodies_are_accepted_beside_large_ones() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+    limited = ConcurrencyLimitMiddleware(echo, limits(max_transfer_s=0.2, uncounted_bytes=10))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(send_request(limited, Server(b"x" * 110, more_follows=True)))
+        await asyncio.sleep(0.01)
+        small = await send_request(limited, Server(b"x" * 10))
+        large = await send_request(limited, Server(b"x" * 11))
+
+    assert (small.status, large.status) == (200, 503)
+
+
+async def test_bytes_of_finished_bodies_do_not_count() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+    limited = ConcurrencyLimitMiddleware(echo, limits())
+
+    statuses = [(await send_request(limited, Server(b"x" * 80))).status for _ in range(3)]
+
+    assert statuses == [200, 200, 200]
+
+
+async def test_a_client_that_does_not_read_does_not_block_others() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+    limited = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
+    slow = Server(reads=False)
+    async with asyncio.TaskGroup() as group:
+        stalled = group.create_task(send_request(limited, slow))
+        other = await send_request(limited, Server())
+        slow.resume_reading()
+
+    assert (stalled.result().status, other.status) == (200, 200)
+
+
+async def test_a_stalled_request_continues_in_its_own_slot() -> None:
+    limited = ConcurrencyLimitMiddleware(TwoParts(), limits(max_wait_s=5))
+    slow, quick = Server(reads=False), Server()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(send_request(limited, slow))
+        await send_request(limited, quick)
+        slow.resume_reading()
+
+    assert slow.body == quick.body == b"one two"
+
+
+async def test_the_number_of_stalled_requests_is_limited() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+    limited = ConcurrencyLimitMiddleware(echo, limits(max_wait_s=5))
+    slow = Server(reads=False)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(send_request(limited, slow))
+        await asyncio.sleep(0)
+        with pytest.raises(TooManyStalled):
+            await send_request(limited, Server(reads=False))
+        other = await send_request(limited, Server())
+        slow.resume_reading()
+
+    assert other.status == 200
+
+
+async def test_a_client_that_disconnects_while_sending_gets_no_response() -> None:
+    echo = Echo()
+    server = Server(b"x", more_follows=True)
+    server._events.append({"type": "http.disconnect"})
+
+    await send_request(ConcurrencyLimitMiddleware(echo, limits()), server)
+
+    assert server.sent == []
+    assert echo.num_running == 0
+
+
+async def not_ready() -> bool:
+    return False
+
+
+@pytest.mark.parametrize(("method", "body"), [("GET", b"ok\n"), ("HEAD", b"")])
+async def test_the_health_probe_needs_no_slot(method: str, body: bytes) -> None:
+    server = Server()
+
+    await HealthCheckMiddleware(Echo(), not_ready)(
+        {"type": "http", "method": method, "path": "/healthz"}, server.receive, server.send
+    )
+
+    assert server.status == 200
+    assert server.sent[-1]["body"] == body
+
+
+async def test_other_requests_pass_the_health_check() -> None:
+    echo = Echo()
+    echo.may_answer.set()
+
+    server = await send_request(HealthCheckMiddleware(echo, not_ready), Server(b"a page"))
+
+    assert server.sent[-1]["body"] == b"a page"

@@ -1,0 +1,162 @@
+"""The connection limits of the HTTP servers, over real sockets."""
+
+from dataclasses import replace
+
+import pytest
+
+from caret.foundation.web.server_limits import ServerLimits
+from tests.unit.foundation.limited_server import GET, HANDSHAKE, LIMITS, serving, text_frame
+
+
+def per_address(num: int) -> ServerLimits:
+    return replace(LIMITS, max_unauthenticated_per_address=num)
+
+
+async def test_a_new_connection_replaces_the_longest_waiting_one() -> None:
+    async with serving(per_address(2)) as server:
+        idle = await server.connect()
+        slow = await server.connect()
+        await idle.send(GET)
+        await idle.response()
+
+        first = await server.connect()
+        assert await slow.rest() == b""
+        await server.connect()
+        assert await idle.rest() == b""
+        await server.connect()
+        assert await first.rest() == b""
+
+
+async def test_each_address_has_its_own_limit() -> None:
+    async with serving(per_address(2)) as server:
+        neighbour = await server.connect("127.0.0.2")
+        for _ in range(5):
+            await server.connect("127.0.0.3")
+
+        await neighbour.send(GET)
+
+        assert await neighbour.status() == b"200"
+
+
+async def test_a_connection_is_rejected_if_all_others_are_in_use() -> None:
+    async with serving(per_address(2)) as server:
+        busy = [await server.connect() for _ in range(2)]
+        for client in busy:
+            await client.send(b"GET /wait HTTP/1.1\r\n\r\n")
+            await server.app.arrivals.get()
+
+        new = await server.connect()
+        ended = await new.rest()
+        server.app.may_answer.set()
+
+        assert ended == b""
+        assert [await client.status() for client in busy] == [b"200", b"200"]
+
+
+@pytest.mark.parametrize(
+    "request_", [b"GET /key HTTP/1.1\r\n\r\n", HANDSHAKE], ids=["HTTP", "WebSocket"]
+)
+async def test_an_authenticated_connection_is_not_closed_for_others(request_: bytes) -> None:
+    async with serving(per_address(2)) as server:
+        authenticated = await server.connect()
+        await authenticated.send(request_)
+        await authenticated.response()
+
+        for _ in range(5):
+            await server.connect()
+        await authenticated.send(text_frame("small") if request_ is HANDSHAKE else GET)
+
+        assert await authenticated.reader.readexactly(1)
+
+
+async def test_a_closed_connection_frees_its_place() -> None:
+    async with serving(per_address(1)) as server:
+        for _ in range(5):
+            client = await server.connect()
+            await client.send(HANDSHAKE.replace(b"/key", b"/"))
+            assert await client.status() == b"101"
+            client.writer.close()
+            await server.app.has_ended.wait()
+            server.app.has_ended.clear()
+
+
+@pytest.mark.parametrize("proxies", [(), ("127.0.0.1",)], ids=["clients", "a proxy"])
+async def test_the_total_number_of_connections_is_limited(proxies: tuple[str, ...]) -> None:
+    async with serving(replace(LIMITS, max_connections=2), proxies=proxies) as server:
+        idle, busy = [await server.connect() for _ in range(2)]
+        await idle.send(b"GET /key HTTP/1.1\r\n\r\n")
+        await idle.response()
+        await server.app.arrivals.get()
+        await busy.send(b"GET /wait HTTP/1.1\r\n\r\n")
+        await server.app.arrivals.get()
+
+        new = await server.connect()
+        assert await idle.rest() == b""
+        await new.send(b"GET /wait HTTP/1.1\r\n\r\n")
+        await server.app.arrivals.get()
+        assert await (await server.connect()).rest() == b""
+
+
+async def test_a_connection_with_a_missing_body_is_replaced() -> None:
+    async with serving(per_address(1)) as server:
+        slow = await server.connect()
+        await slow.send(b"POST /small HTTP/1.1\r\nContent-Length: 10\r\n\r\n")
+        await server.app.arrivals.get()
+
+        new = await server.connect()
+        await new.send(GET)
+
+        assert await new.status() == b"200"
+        assert await slow.rest() == b""
+
+
+async def test_requests_through_a_proxy_count_for_the_forwarded_address() -> None:
+    def request_from(path: str, address: str) -> bytes:
+        return f"GET {path} HTTP/1.1\r\nX-Forwarded-For: {address}\r\n\r\n".encode()
+
+    async with serving(per_address(1), proxies=("127.0.0.1",)) as server:
+        first, second, third = [await server.connect() for _ in range(3)]
+        await first.send(request_from("/wait", "192.0.2.1"))
+        await server.app.arrivals.get()
+
+        await second.send(request_from("/small", "192.0.2.1"))
+        same = await second.status()
+        await third.send(request_from("/small", "192.0.2.2"))
+        other = await third.status()
+        server.app.may_answer.set()
+        await first.response()
+        await first.send(request_from("/small", "192.0.2.1"))
+
+        assert (same, other, await first.status()) == (b"429", b"200", b"200")
+
+
+async def test_pipelined_requests_through_a_proxy_are_not_run() -> None:
+    request = b"GET /wait HTTP/1.1\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n"
+    async with serving(proxies=("127.0.0.1",)) as server:
+        client = await server.connect()
+
+        await client.send(request * 2)
+        await client.rest()
+
+        assert server.app.num_requests == 1
+
+
+async def test_a_forwarded_address_of_an_unknown_proxy_is_ignored() -> None:
+    async with serving(per_address(1)) as server:
+        busy = await server.connect()
+        await busy.send(b"GET /wait HTTP/1.1\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n")
+        await server.app.arrivals.get()
+
+        assert await (await server.connect()).rest() == b""
+
+
+async def test_a_connection_is_closed_after_its_last_request() -> None:
+    async with serving(replace(LIMITS, max_requests_per_connection=3)) as server:
+        client = await server.connect()
+        heads = []
+        for _ in range(3):
+            await client.send(GET)
+            heads.append(await client.response())
+
+        assert [b"connection: close" in head for head in heads] == [False, False, True]
+        assert await client.rest() == b""

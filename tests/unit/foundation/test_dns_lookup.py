@@ -1,0 +1,43 @@
+"""Name resolution, in which a silent DNS server does not block other names."""
+
+import asyncio
+import socket
+
+import pytest
+
+from caret.foundation.egress.dns_lookup import resolve
+from tests.fakes.dns import silent_names
+
+
+async def test_a_name_is_resolved() -> None:
+    with silent_names():
+        (info,) = await resolve("siem.known.test", 6514)
+
+    assert (info[0], info[4]) == (socket.AF_INET, ("127.0.0.1", 6514))
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64 + ".example", "nobody.invalid"])
+async def test_an_invalid_or_unknown_name_is_not_resolved(host: str) -> None:
+    with pytest.raises(socket.gaierror):
+        await resolve(host, 6514)
+
+
+async def test_silent_dns_does_not_block_other_names() -> None:
+    with silent_names():
+        # More than an event loop has threads, on any machine.
+        silent = [asyncio.create_task(resolve(f"{i}.silent.test", 1)) for i in range(40)]
+        await asyncio.sleep(0.1)
+
+        async with asyncio.timeout(5.0):
+            assert await resolve("siem.known.test", 6514)
+
+        for task in silent:
+            task.cancel()
+        await asyncio.gather(*silent, return_exceptions=True)
+
+
+async def test_a_resolution_may_be_abandoned() -> None:
+    with silent_names(), pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await resolve("a.silent.test", 1)
+    await asyncio.sleep(0.1)  # its thread notices that no task waits any longer

@@ -1,0 +1,194 @@
+"""The garbage collector: cycles are freed soon, full collections run when idle, and memory is
+bounded."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from caret.foundation.garbage_collection import (
+    COUNT_EVERY_S,
+    MAX_GROWN_BLOCKS,
+    MAX_YOUNG_COST_S,
+    MIN_GROWN_BLOCKS,
+    MIN_YOUNG,
+    QUIET_S,
+    TICK_S,
+    YOUNG_PER_MIDDLE,
+    CollectionSchedule,
+    Collector,
+    CollectorState,
+    Generation,
+    install_gc_scheduler,
+)
+from tests.fakes.clock import FakeClock
+from tests.fakes.polling import until
+
+BLOCKS = 1_000_000
+FULL, YOUNG = Generation.FULL, Generation.YOUNG
+
+
+@pytest.fixture
+def schedule() -> CollectionSchedule:
+    return CollectionSchedule(num_blocks=BLOCKS)
+
+
+@pytest.fixture
+def _gc_scheduler() -> Iterator[None]:
+    with install_gc_scheduler():
+        yield
+
+
+def _state(
+    now_s: float = 0.0, *, young: int = 0, grown: int = 0, is_quiet: bool = False
+) -> CollectorState:
+    return CollectorState(
+        now_s=now_s, num_young=young, num_blocks=BLOCKS + grown, is_quiet=is_quiet
+    )
+
+
+class Cycle:
+    """A reference cycle, which only a collection frees."""
+
+    def __init__(self) -> None:
+        self.reference = self
+
+
+def _unreachable_cycle() -> "weakref.ref[Cycle]":
+    return weakref.ref(Cycle())
+
+
+def test_few_new_objects_need_no_collection(schedule: CollectionSchedule) -> None:
+    assert schedule.find_due(_state(young=MIN_YOUNG - 1)) is None
+
+
+def test_each_tenth_collection_includes_the_middle_generation(schedule: CollectionSchedule) -> None:
+    dues = [schedule.find_due(_state(young=MIN_YOUNG)) for _ in range(2 * YOUNG_PER_MIDDLE)]
+
+    assert dues == 2 * ([YOUNG] * (YOUNG_PER_MIDDLE - 1) + [Generation.MIDDLE])
+
+
+def test_costly_young_collections_bring_forward_a_middle_one(
+    schedule: CollectionSchedule,
+) -> None:
+    dues = []
+    for _ in range(6):
+        dues.append(schedule.find_due(_state(young=MIN_YOUNG)))
+        if dues[-1] is YOUNG:
+            schedule.on_collected_young(cost_s=MAX_YOUNG_COST_S / 2)
+
+    assert dues == 2 * [YOUNG, YOUNG, Generation.MIDDLE]
+
+
+def test_a_quiet_period_triggers_a_full_collection(schedule: CollectionSchedule) -> None:
+    quiet_states = [
+        _state(now_s, grown=MIN_GROWN_BLOCKS, is_quiet=True) for now_s in (0.0, QUIET_S)
+    ]
+
+    assert [schedule.find_due(state) for state in quiet_states] == [None, FULL]
+
+
+def test_an_interrupted_quiet_period_starts_again(schedule: CollectionSchedule) -> None:
+    grown = MIN_GROWN_BLOCKS
+    schedule.find_due(_state(0.0, grown=grown, is_quiet=True))
+    schedule.find_due(_state(QUIET_S / 2, grown=grown, is_quiet=False))
+
+    assert schedule.find_due(_state(QUIET_S, grown=grown, is_quiet=True)) is None
+
+
+def test_a_moment_with_many_new_objects_is_not_quiet(schedule: CollectionSchedule) -> None:
+    grown = MIN_GROWN_BLOCKS
+    for now_s in (0.0, QUIET_S):
+        schedule.find_due(_state(now_s, young=MIN_YOUNG, grown=grown, is_quiet=True))
+
+    assert schedule.find_due(_state(2 * QUIET_S, grown=grown, is_quiet=True)) is None
+
+
+def test_a_long_quiet_period_has_one_full_collection(schedule: CollectionSchedule) -> None:
+    schedule.find_due(_state(0.0, grown=MIN_GROWN_BLOCKS, is_quiet=True))
+    schedule.find_due(_state(QUIET_S, grown=MIN_GROWN_BLOCKS, is_quiet=True))
+    schedule.on_collected_all(num_blocks=BLOCKS, cost_s=0.0)
+
+    later = [_state(now_s * QUIET_S, is_quiet=True) for now_s in range(2, 20)]
+
+    assert {schedule.find_due(state) for state in later} == {None}
+
+
+def test_a_costly_full_collection_needs_a_longer_quiet_period(
+    schedule: CollectionSchedule,
+) -> None:
+    schedule.on_collected_all(num_blocks=BLOCKS, cost_s=QUIET_S)
+    schedule.find_due(_state(0.0, grown=MIN_GROWN_BLOCKS, is_quiet=True))
+
+    dues = [
+        schedule.find_due(_state(now_s, grown=MIN_GROWN_BLOCKS, is_quiet=True))
+        for now_s in (2 * QUIET_S, 10 * QUIET_S)
+    ]
+
+    assert dues == [None, FULL]
+
+
+def test_growth_forces_a_full_collection(schedule: CollectionSchedule) -> None:
+    assert schedule.find_due(_state(grown=MAX_GROWN_BLOCKS - 1)) is not FULL
+    assert schedule.find_due(_state(grown=MAX_GROWN_BLOCKS)) is FULL
+
+
+def test_growth_is_measured_from_the_minimum(schedule: CollectionSchedule) -> None:
+    schedule.find_due(_state(grown=-BLOCKS // 2))
+
+    assert schedule.find_due(_state(grown=MAX_GROWN_BLOCKS - BLOCKS // 2)) is FULL
+
+
+@pytest.mark.usefixtures("_gc_scheduler")
+def test_a_young_cycle_is_freed_by_the_next_tick() -> None:
+    collector = Collector(FakeClock(), is_quiet=lambda: False)
+    collector.tick()
+    cycle, kept = _unreachable_cycle(), [[number] for number in range(2 * MIN_YOUNG)]
+    assert cycle() is not None
+
+    collector.tick()
+
+    assert cycle() is None
+    assert len(kept) == 2 * MIN_YOUNG
+
+
+@pytest.mark.usefixtures("_gc_scheduler")
+def test_an_old_cycle_is_freed_in_a_quiet_period() -> None:
+    clock = FakeClock()
+    collector = Collector(clock, is_quiet=lambda: True)
+    cycles = [Cycle() for _ in range(MIN_GROWN_BLOCKS // 2)]  # each has two blocks or more
+    gc.collect(Generation.MIDDLE)
+    first = weakref.ref(cycles[0])
+    clock.pass_s(COUNT_EVERY_S)
+    collector.tick()
+    cycles.clear()
+    assert first() is not None
+
+    clock.pass_s(QUIET_S)
+    collector.tick()
+
+    assert first() is None
+
+
+@pytest.mark.usefixtures("_gc_scheduler")
+async def test_the_collector_runs_beside_the_event_loop() -> None:
+    collecting = asyncio.create_task(Collector(FakeClock(), is_quiet=lambda: False).run())
+    cycle, kept = _unreachable_cycle(), [[number] for number in range(2 * MIN_YOUNG)]
+
+    await until(lambda: cycle() is None, timeout_s=50 * TICK_S)
+
+    collecting.cancel()
+    await asyncio.gather(collecting, return_exceptions=True)
+    assert cycle() is None
+    assert len(kept) == 2 * MIN_YOUNG
+
+
+def test_the_interpreters_collector_is_disabled_and_restored() -> None:
+    with install_gc_scheduler():
+        assert not gc.isenabled()
+        assert gc.get_freeze_count() > 0
+
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0

@@ -1,0 +1,49 @@
+"""All processes use the same home, whatever their working directory."""
+
+from pathlib import Path
+
+import pytest
+
+from caret.composition.config import data_plane_config
+from caret.foundation.home_dir import home_folder
+from caret.local.paths import home_from_environment
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.parametrize("setting", [None, ""])
+def test_the_default_home_is_in_the_repository(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setting: str | None
+) -> None:
+    monkeypatch.delenv("CARET_HOME")
+    if setting is not None:
+        monkeypatch.setenv("CARET_HOME", setting)
+    monkeypatch.chdir(tmp_path)
+
+    assert home_folder() == REPOSITORY / ".caret"
+
+
+def test_a_relative_home_starts_at_the_working_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CARET_HOME", "mine")
+    monkeypatch.chdir(tmp_path)
+
+    assert home_folder() == tmp_path / "mine"
+
+
+@pytest.mark.parametrize("setting", [None, ""])
+def test_the_gateway_and_the_supervisor_use_the_same_home(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setting: str | None
+) -> None:
+    monkeypatch.delenv("CARET_HOME")
+    if setting is not None:
+        monkeypatch.setenv("CARET_HOME", setting)
+    monkeypatch.setenv("CARET_ROOT_SECRET", "0" * 64)
+    monkeypatch.setenv("REDIS_URL", "redis://localhost")
+    monkeypatch.chdir(tmp_path)
+
+    config = data_plane_config()
+
+    assert config.journal_dir == home_from_environment().journal
+    assert config.pools_file == home_from_environment().pools

@@ -1,0 +1,128 @@
+"""A hostile HTTP server can do little to an outbound request, and only for a short time."""
+
+import socket
+import time
+from collections.abc import Iterable, Iterator
+from ipaddress import ip_network
+
+import pytest
+
+from caret.foundation.egress.http_client import (
+    OutboundRequest,
+    OutboundResponse,
+    RequestFailed,
+    ResponseLimits,
+    send_request,
+)
+from tests.fakes.raw_server import raw_server
+
+LOOPBACK = [ip_network("127.0.0.0/8")]
+BOUNDS = ResponseLimits(total_s=0.4, max_bytes=1_000)
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
+
+
+def send(url: str, **headers: str) -> OutboundResponse:
+    return send_request(OutboundRequest("GET", url, headers), LOOPBACK, BOUNDS)
+
+
+def response_to(*chunks: bytes) -> OutboundResponse:
+    with raw_server(lambda: chunks) as server:
+        return send(f"{server.url}/hook?a=b")
+
+
+def drip(head: bytes) -> Iterator[bytes]:
+    yield head
+    while True:
+        time.sleep(0.02)
+        yield b"x"
+
+
+def test_a_response_is_read() -> None:
+    response = response_to(HEAD, b"good")
+
+    assert (response.status, response.body) == (200, b"good")
+
+
+def test_the_request_names_the_host_and_accepts_no_compression() -> None:
+    with raw_server(lambda: [HEAD, b"good"]) as server:
+        send(f"{server.url}/hook?a=b", **{"Accept-Encoding": "gzip", "x-mine": "yes"})
+
+    head = server.asked[0].decode()
+    assert head.startswith("GET /hook?a=b HTTP/1.1\r\n")
+    assert f"Host: {server.url.removeprefix('http://')}\r\n" in head
+    assert "gzip" not in head
+    assert "x-mine: yes" in head
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", id="of the body"),
+        pytest.param(b"HTTP/1.1 200 OK\r\n\r\n", id="of a body without an end"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nx: ", id="of a header"),
+        pytest.param(b"HT", id="of the status"),
+    ],
+)
+def test_a_response_that_arrives_byte_by_byte_times_out(head: bytes) -> None:
+    started_s = time.monotonic()
+
+    with (
+        raw_server(lambda: drip(head)) as server,
+        pytest.raises(RequestFailed, match="timed out"),
+    ):
+        send(server.url)
+
+    assert time.monotonic() - started_s < 3 * BOUNDS.total_s
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_silent_server_times_out(scheme: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        with pytest.raises(RequestFailed, match="timed out"):
+            send(f"{scheme}://127.0.0.1:{port}/")
+
+
+def test_an_endless_response_is_rejected() -> None:
+    def endless() -> Iterable[bytes]:
+        yield b"HTTP/1.1 200 OK\r\n\r\n"
+        while True:
+            yield b"x" * 65_536
+
+    with raw_server(endless) as server, pytest.raises(RequestFailed, match="too large"):
+        send(server.url)
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with raw_server(list) as inner:
+        response = response_to(f"HTTP/1.1 302 Found\r\nLocation: {inner.url}\r\n\r\n".encode())
+
+        assert (response.status, inner.asked) == (302, [])
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_internal_addresses_are_not_contacted(host: str) -> None:
+    with raw_server(lambda: [HEAD, b"good"]) as server:
+        url = server.url.replace("127.0.0.1", host)
+
+        with pytest.raises(RequestFailed, match="not public"):
+            send_request(OutboundRequest("GET", url, {}), [], BOUNDS)
+
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("url", ["ftp://x.example/", "http:///x", "http://x:99999/", "x"])
+def test_an_invalid_url_is_rejected(url: str) -> None:
+    with pytest.raises(RequestFailed):
+        send(url)
+
+
+def test_an_unresolvable_name_is_rejected() -> None:
+    with pytest.raises(RequestFailed, match=r"does not resolve|timed out"):
+        send("http://does-not-exist.invalid/")
+
+
+def test_a_response_that_is_not_http_is_rejected() -> None:
+    with pytest.raises(RequestFailed, match="did not respond"):
+        response_to(b"SSH-2.0-OpenSSH\r\n")

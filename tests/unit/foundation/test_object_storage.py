@@ -1,0 +1,26 @@
+"""Object stores in the notation of operators' settings."""
+
+import pytest
+
+from caret.foundation.environment import BadSetting
+from caret.settings.object_storage import storage_from
+
+
+def test_a_path_names_a_folder() -> None:
+    assert storage_from("X", "/data")["OPTIONS"]["location"] == "/data"
+
+
+@pytest.mark.parametrize(
+    ("text", "bucket", "prefix"),
+    [("s3://b", "b", ""), ("s3://b/", "b", ""), ("s3://b/of/caret/", "b", "of/caret")],
+)
+def test_a_bucket_may_have_a_prefix(text: str, bucket: str, prefix: str) -> None:
+    options = storage_from("X", text)["OPTIONS"]
+
+    assert (options["bucket_name"], options["location"]) == (bucket, prefix)
+
+
+@pytest.mark.parametrize("text", ["", "data", "s3://", "s3:///prefix", "gs://b"])
+def test_an_unknown_storage_is_rejected_with_the_name_of_the_setting(text: str) -> None:
+    with pytest.raises(BadSetting, match="CARET_CONTENT_STORAGE"):
+        storage_from("CARET_CONTENT_STORAGE", text)

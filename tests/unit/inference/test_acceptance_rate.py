@@ -1,0 +1,123 @@
+"""The estimate of acceptance by language, from counters without languages."""
+
+import random
+
+import pytest
+
+from inference.pools.speculation.acceptance_rate import (
+    HALF_LIFE_S,
+    MIN_TOKENS,
+    AcceptanceRates,
+    AcceptanceWindow,
+    Kind,
+)
+
+PYTHON, HTML, RUST = Kind("python"), Kind("html"), Kind("rust")
+# Drafted tokens for each generated one, and the share of them that is accepted.
+TRUTH = {PYTHON: (1.2, 0.7), HTML: (0.8, 0.2), RUST: (1.0, 0.5)}
+
+
+def _window(generated: dict[Kind, int], noise: random.Random) -> AcceptanceWindow:
+    drafted = accepted = 0
+    for kind, tokens in generated.items():
+        rate, share = TRUTH[kind]
+        number = round(tokens * rate * noise.uniform(0.8, 1.2))
+        drafted += number
+        accepted += sum(noise.random() < share for _ in range(number))
+    return AcceptanceWindow(generated, drafted, accepted)
+
+
+def _mixed(
+    num_windows: int, *, seed: int = 1, kinds: tuple[Kind, ...] = (PYTHON, HTML)
+) -> AcceptanceRates:
+    noise, acceptances = random.Random(seed), AcceptanceRates()
+    for _ in range(num_windows):
+        generated = {kind: noise.randrange(20, 400) for kind in kinds}
+        acceptances.add(_window(generated, noise))
+    return acceptances
+
+
+def test_acceptance_is_estimated_for_languages_that_always_run_together() -> None:
+    estimates = _mixed(120).estimates()
+
+    assert estimates[PYTHON].acceptance == pytest.approx(0.7, abs=0.05)
+    assert estimates[HTML].acceptance == pytest.approx(0.2, abs=0.05)
+
+
+def test_only_languages_significantly_below_half_are_low() -> None:
+    estimates = _mixed(120, kinds=(PYTHON, HTML, RUST)).estimates()
+
+    assert {kind: estimate.is_low for kind, estimate in estimates.items()} == {
+        PYTHON: False,
+        HTML: True,
+        RUST: False,
+    }
+
+
+def test_a_language_at_half_is_rarely_low_by_chance() -> None:
+    is_low = [
+        _mixed(60, seed=seed, kinds=(PYTHON, RUST)).estimates()[RUST].is_low for seed in range(40)
+    ]
+
+    assert sum(is_low) <= 5  # two standard errors allow one in forty
+
+
+def test_languages_in_a_fixed_mixture_have_no_estimates() -> None:
+    noise, acceptances = random.Random(3), AcceptanceRates()
+    for _ in range(60):
+        tokens = noise.randrange(50, 100)
+        acceptances.add(_window({PYTHON: 2 * tokens, HTML: tokens}, noise))
+
+    assert acceptances.estimates() == {}
+
+
+def test_few_windows_give_no_estimates() -> None:
+    assert _mixed(8).estimates() == {}
+
+
+def test_a_rare_language_has_no_estimate() -> None:
+    noise, acceptances = random.Random(4), AcceptanceRates()
+    for _ in range(60):
+        acceptances.add(_window({PYTHON: noise.randrange(100, 300), HTML: 1}, noise))
+
+    assert set(acceptances.estimates()) == {PYTHON}
+
+
+def test_estimates_without_new_data_decay() -> None:
+    acceptances = _mixed(120)
+    while acceptances.estimates():
+        acceptances.decay(HALF_LIFE_S)
+
+    assert acceptances.estimates() == {}
+
+
+def test_new_data_overrides_decayed_data() -> None:
+    noise, acceptances = random.Random(5), AcceptanceRates()
+    for _ in range(40):
+        acceptances.add(AcceptanceWindow({PYTHON: 200}, drafted=200, accepted=20))
+    was_low = acceptances.estimates()[PYTHON].is_low
+    acceptances.decay(6 * HALF_LIFE_S)
+    for _ in range(40):
+        acceptances.add(_window({PYTHON: 200}, noise))
+
+    assert was_low
+    assert not acceptances.estimates()[PYTHON].is_low
+
+
+def test_a_language_without_drafts_is_not_low() -> None:
+    acceptances = AcceptanceRates()
+    for _ in range(30):
+        acceptances.add(AcceptanceWindow({PYTHON: int(MIN_TOKENS)}, drafted=0, accepted=0))
+
+    estimate = acceptances.estimates()[PYTHON]
+    assert (estimate.acceptance, estimate.is_low) == (None, False)
+
+
+def test_the_most_frequent_languages_are_estimated() -> None:
+    noise, acceptances = random.Random(6), AcceptanceRates()
+    kinds = [Kind(f"language {n}") for n in range(40)]
+    for _ in range(200):
+        generated = {kind: noise.randrange(20, 400) for kind in noise.sample(kinds, 10)}
+        acceptances.add(AcceptanceWindow(generated, drafted=100, accepted=60))
+
+    assert 1 <= len(acceptances.estimates()) <= 12

@@ -1,0 +1,110 @@
+"""The feed of added replicas, over a fake Redis (`tests/integration/gateway` uses the real one)."""
+
+from dataclasses import replace
+from typing import Any, cast
+
+import msgspec
+import pytest
+from redis.asyncio import Redis
+
+from caret.contracts.added_replicas import ReplicaChange, encode_addition
+from caret.contracts.policy import Tier
+from inference.pools.cache_isolation import SpeculationMethod
+from inference.pools.discovery.fleet_state_feed import AddedReplicaFeed
+from tests.fakes.pool_members import Fleet, identity
+from tests.fakes.pools import make_pool
+from tests.fakes.redis import FakeRedis
+
+ONE, TWO = "10.0.0.1:8000", "10.0.0.2:8000"
+ADDITION = ReplicaChange(
+    schema=1,
+    pool="demo-fast",
+    url=f"http://{TWO}",
+    is_added=True,
+    operator="ola",
+    reason="Ticket 4711",
+    at_ms=1,
+)
+
+
+def _create_feed() -> tuple[FakeRedis, Fleet, AddedReplicaFeed]:
+    pool = replace(make_pool(f"http://{ONE}"), allowed_replica_hosts=("10.0.0.0/24",))
+    fleet, redis = Fleet((pool, make_pool(tier=Tier.QUALITY))), FakeRedis()
+    fleet.network.said = {name: identity() for name in (ONE, TWO)}
+    return redis, fleet, AddedReplicaFeed(cast(Redis, redis), fleet.membership)
+
+
+async def _sync(feed: AddedReplicaFeed, fleet: Fleet) -> None:
+    await feed.sync()
+    await fleet.membership.reconcile(asks_everybody=False)
+
+
+def _encoded(**fields: Any) -> bytes:
+    return encode_addition(msgspec.structs.replace(ADDITION, **fields))
+
+
+async def test_an_added_replica_joins_and_leaves() -> None:
+    redis, fleet, feed = _create_feed()
+
+    redis.add(two=_encoded())
+    await _sync(feed, fleet)
+    joined = sorted(fleet.names())
+    redis.add()
+    await _sync(feed, fleet)
+
+    assert joined == [ONE, TWO]
+    assert fleet.names() == [ONE]
+
+
+async def test_the_fields_of_an_added_replica_are_kept() -> None:
+    redis, fleet, feed = _create_feed()
+
+    redis.add(two=_encoded(kv_events="tcp://10.0.0.2:5557", speculation="ngram"))
+    await _sync(feed, fleet)
+
+    (added,) = [each for each in fleet.catalog.by_name["demo-fast"].replicas if each.name == TWO]
+    assert (added.kv_events, added.speculation) == ("tcp://10.0.0.2:5557", SpeculationMethod.NGRAM)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"",
+        b"\xff",
+        _encoded(schema=2),
+        _encoded(url="ftp://10.0.0.3"),
+        _encoded(url="http://["),
+        _encoded(speculation="suffix"),
+        _encoded(speculation="magic"),
+        _encoded(kv_events="tcp://10.0.0.2"),
+        _encoded(pool="nobody's"),
+    ],
+)
+async def test_an_invalid_entry_does_not_affect_the_others(bad: bytes) -> None:
+    redis, fleet, feed = _create_feed()
+
+    redis.add(bad=bad, two=_encoded())
+    await _sync(feed, fleet)
+
+    assert sorted(fleet.names()) == [ONE, TWO]
+
+
+async def test_lost_redis_data_removes_no_replica() -> None:
+    redis, fleet, feed = _create_feed()
+    redis.add(two=_encoded())
+    await _sync(feed, fleet)
+
+    redis.lose_everything()
+    await _sync(feed, fleet)
+
+    assert sorted(fleet.names()) == [ONE, TWO]
+
+
+async def test_fields_of_a_newer_version_are_ignored() -> None:
+    redis, fleet, feed = _create_feed()
+    newer = msgspec.msgpack.decode(_encoded()) | {"weight": 3}
+
+    redis.add(two=msgspec.msgpack.encode(newer))
+    await _sync(feed, fleet)
+
+    assert sorted(fleet.names()) == [ONE, TWO]

@@ -1,0 +1,74 @@
+"""Admission's state is exported as metrics."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from typing import Final
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
+from caret.contracts.policy import PolicyLimits, RateLimit, Trigger
+from inference.errors import CompletionDropped, TooManyRequests
+from inference.recording.admission_metrics import AdmissionMetrics
+from tests.fakes.clock import FakeClock
+from tests.fakes.leases import make_quotas
+from tests.fakes.pools import make_load
+from tests.fakes.requests import make_account, make_request
+from tests.fakes.tenants import make_policy, make_principal
+
+_PREFETCH: Final = make_request(trigger=Trigger.PREFETCH)
+
+
+class _Page(Collector):
+    def __init__(self, gauges: AdmissionMetrics) -> None:
+        self._gauges = gauges
+
+    def collect(self) -> Iterator[Metric]:
+        return self._gauges.collect()
+
+
+async def test_rejections_of_a_rate_limit_are_exported() -> None:
+    quotas = make_quotas()
+    limits = PolicyLimits(user=RateLimit(per_minute=1, burst=1))
+    principal = make_principal(policy=make_policy(limits=limits))
+    async with quotas.charge(principal, make_request(), make_account()):
+        with pytest.raises(TooManyRequests):
+            async with quotas.charge(principal, make_request(path="b.py"), make_account()):
+                pass
+
+    await quotas.leases.evict_idle()
+    page = _render(AdmissionMetrics(make_load("fast"), quotas))
+
+    assert 'caret_rate_limited_requests_total{limit="user"} 1.0' in page
+    assert "caret_rate_limit_store_unavailable 0.0" in page
+    assert 'caret_leased_units{limit="user"} 0.0' in page
+    assert 'caret_lease_calls_total{result="answered"} 2.0' in page
+    assert 'caret_lease_calls_total{result="failed"} 0.0' in page
+    assert "caret_leases_unanswered 0.0" in page
+
+
+def test_the_limit_and_shed_requests_of_a_pool_are_exported() -> None:
+    clock = FakeClock()
+    load = make_load("fast", clock=clock)
+    with ExitStack() as completions, suppress(CompletionDropped):
+        while True:
+            completions.enter_context(load.admit("fast", _PREFETCH, make_account(clock)))
+    with load.admit("fast", make_request(), make_account(clock)):
+        clock.pass_s(1.0)
+
+    page = _render(AdmissionMetrics(load, make_quotas(clock)))
+
+    shed = '{mode="inline",pool="fast",trigger="prefetch"}'
+    assert f"caret_shed_requests_total{shed} 1.0" in page
+    assert 'caret_pool_requests_in_flight{pool="fast"} 0.0' in page
+    assert 'caret_pool_concurrency_limit{pool="fast"} 64.0' in page
+    assert 'caret_pool_first_token_p99_seconds{mode="inline",pool="fast"} 1.0' in page
+
+
+def _render(gauges: AdmissionMetrics) -> str:
+    registry = CollectorRegistry()
+    registry.register(_Page(gauges))
+    return generate_latest(registry).decode()

@@ -1,0 +1,134 @@
+"""Requests that start indexing or a query, and the data that they send."""
+
+from typing import Any
+
+import pytest
+
+from caret.contracts.policy import Isolation
+from caret.contracts.retrieval import MAX_FILE_CHARS, MAX_QUESTION_CHARS, RetrievalScope
+from inference.completion.incoming_request import ChatMessage, ContextFile
+from inference.completion.request import AdmittedRequest
+from inference.completion.snippet import Snippet
+from inference.retrieval.background_snippets import BackgroundSnippets
+from inference.retrieval.send_queue import OutgoingMessage, SendQueue
+from inference.retrieval.snippet_cache import FileKey, SnippetCache
+from tests.fakes.clock import FakeClock
+from tests.fakes.requests import make_admitted
+from tests.fakes.tenants import ADA, make_policy, make_principal
+
+FOUND = (Snippet("b.py", "found", 0.5),)
+FILES = (ContextFile(path="b.py", text="other", edited_at=0),)
+
+
+class Gateway:
+    def __init__(self) -> None:
+        clock = FakeClock()
+        self.memory, self.outbox = SnippetCache(clock), SendQueue(clock)
+        self.snippets = BackgroundSnippets(self.memory, self.outbox)
+
+    def messages(self, admitted: AdmittedRequest) -> list[OutgoingMessage]:
+        """Return the messages that a request causes."""
+        self.snippets.find(admitted)
+        found = []
+        while (each := self.outbox.dequeue()) is not None:
+            found.append(each)
+        return found
+
+
+@pytest.fixture
+def gateway() -> Gateway:
+    return Gateway()
+
+
+def admitted(
+    *globs: str, isolation: Isolation = Isolation.SHARED, **fields: Any
+) -> AdmittedRequest:
+    policy = make_policy(retrieval=globs or ("shop",), isolation=isolation)
+    defaults = {"repository": "shop", "path": "a.py", "prefix": "x = ", "suffix": "\n"}
+    return make_admitted(make_principal(policy=policy), **{**defaults, **fields})
+
+
+def test_a_request_sends_its_files_and_a_query(gateway: Gateway) -> None:
+    messages = gateway.messages(admitted(files=FILES))
+
+    assert [(each.is_query, each.key.path, each.text) for each in messages] == [
+        (True, "a.py", "x = \n"),
+        (False, "a.py", "x = \n"),
+        (False, "b.py", "other"),
+    ]
+    assert {each.scope for each in messages} == {RetrievalScope(holder="", repository="shop")}
+
+
+def test_the_next_request_sends_nothing_and_gets_the_results(gateway: Gateway) -> None:
+    request = admitted(files=FILES)
+    first = gateway.snippets.find(request)
+    key = FileKey(request.principal.namespace, "shop", "a.py")
+    gateway.memory.store(key, FOUND)
+    gateway.messages(request)
+
+    assert first == ()
+    assert gateway.messages(request) == []
+    assert gateway.snippets.find(request) == FOUND
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"repository": "blog"},
+        {"repository": ""},
+        {"path": ""},
+        {"is_raw": True},
+        {"messages": (ChatMessage("user", "hello"),)},
+    ],
+)
+def test_other_requests_send_nothing(gateway: Gateway, fields: dict[str, Any]) -> None:
+    assert gateway.messages(admitted("shop", files=FILES, **fields)) == []
+
+
+def test_without_an_opt_in_nothing_is_sent(gateway: Gateway) -> None:
+    request = make_admitted(make_principal(), repository="shop", files=FILES)
+
+    assert gateway.messages(request) == []
+
+
+def test_cached_results_are_not_used_after_an_opt_out(gateway: Gateway) -> None:
+    request = admitted()
+    gateway.memory.store(FileKey(request.principal.namespace, "shop", "a.py"), FOUND)
+
+    assert gateway.snippets.find(admitted("blog")) == ()
+
+
+def test_files_belong_to_the_user_in_strict_isolation(gateway: Gateway) -> None:
+    messages = gateway.messages(admitted(isolation=Isolation.STRICT))
+
+    assert {each.scope.holder for each in messages} == {ADA}
+    assert all(ADA in each.key.namespace for each in messages)
+
+
+def test_files_that_are_too_long_are_not_sent(gateway: Gateway) -> None:
+    long = "x" * MAX_FILE_CHARS
+    files = (ContextFile("b.py", long, 0), ContextFile("c.py", long + "x", 0))
+
+    messages = gateway.messages(admitted(prefix=long, suffix="y", files=files))
+
+    assert [each.key.path for each in messages if not each.is_query] == ["b.py"]
+
+
+@pytest.mark.parametrize(
+    ("num_before", "num_after", "before", "after"),
+    [
+        (10, 10, 10, 10),
+        (5_000, 5_000, MAX_QUESTION_CHARS - 300, 300),
+        (5_000, 0, MAX_QUESTION_CHARS, 0),
+        (10, 5_000, 10, 300),
+        (0, 0, 0, 0),
+    ],
+)
+def test_a_query_is_the_text_around_the_cursor(
+    gateway: Gateway, num_before: int, num_after: int, before: int, after: int
+) -> None:
+    request = admitted(prefix="b" * num_before, suffix="a" * num_after)
+
+    query = gateway.messages(request)[0]
+
+    assert query.text == "b" * before + "a" * after

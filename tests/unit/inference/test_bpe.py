@@ -1,0 +1,202 @@
+"""The BPE encoder produces the same tokens as the tokenizers library, or is not used."""
+
+import json
+import sysconfig
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Regex, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer as HfTokenizer
+
+from inference.context.tokenization.bpe import Encode, make_bpe_encoder
+from inference.context.tokenization.tokenizer import Tokenizer
+from tests.fakes.cpu_guard import cpu_guard
+
+DEMO = Path(__file__).parents[3] / "inference" / "demo_model" / "weights" / "tokenizer.json"
+QWEN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+BYTE_LEVEL = pre_tokenizers.ByteLevel(add_prefix_space=False)
+MERGED = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+
+
+def demo() -> HfTokenizer:
+    return HfTokenizer.from_file(str(DEMO))
+
+
+def as_qwen() -> HfTokenizer:
+    tokenizer = demo()
+    split = pre_tokenizers.Split(Regex(QWEN), "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, MERGED])
+    tokenizer.normalizer = normalizers.NFC()
+    return tokenizer
+
+
+def as_starcoder() -> HfTokenizer:
+    tokenizer = demo()
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, BYTE_LEVEL])
+    return tokenizer
+
+
+def as_gpt_2() -> HfTokenizer:
+    tokenizer = demo()
+    tokenizer.pre_tokenizer = BYTE_LEVEL
+    return tokenizer
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> HfTokenizer:
+    """Return the demonstration tokenizer with one property changed."""
+    description = json.loads(demo().to_str())
+    change(description)
+    return HfTokenizer.from_str(json.dumps(description))
+
+
+def encoder_of(tokenizer: HfTokenizer) -> Encode:
+    encode = make_bpe_encoder(tokenizer)
+    assert encode is not None
+    return encode
+
+
+KINDS = {
+    kind.__name__: (kind(), encoder_of(kind())) for kind in (demo, as_qwen, as_starcoder, as_gpt_2)
+}
+CODE = [
+    path.read_text(errors="replace")[:20_000]
+    for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))[::6]
+]
+TEXTS = st.text(
+    st.one_of(st.sampled_from("abers' \t\r\n\u00a0\u3000\u20281٣!(.<|>é漢ſ😀"), st.characters()),
+    max_size=80,
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(TEXTS)
+def test_any_text_gets_the_same_tokens(kind: str, text: str) -> None:
+    tokenizer, encode = KINDS[kind]
+    tokenizer.encode_special_tokens = True
+    text = text.encode("utf-8", "replace").decode()
+
+    assert encode(text) == tokenizer.encode(text, add_special_tokens=False).ids
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_code_gets_the_same_tokens(kind: str) -> None:
+    tokenizer, encode = KINDS[kind]
+
+    for text in CODE:
+        assert encode(text) == tokenizer.encode(text, add_special_tokens=False).ids
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_pair_of_tokens_gets_the_same_tokens(kind: str) -> None:
+    tokenizer, encode = KINDS[kind]
+    words = [tokenizer.decode([number]) for number in range(256, 4_000, 7)]
+
+    for first, second in zip(words, words[1:] + words[:1], strict=True):
+        text = first + second
+        assert encode(text) == tokenizer.encode(text, add_special_tokens=False).ids
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("letters", [" ", "\n", "a", "!", "\t \n", " \r", "\u3000", "ſ'S"])
+def test_a_long_repetitive_text_takes_linear_time(kind: str, letters: str) -> None:
+    _, encode = KINDS[kind]
+
+    with cpu_guard():
+        encode(letters * (500_000 // len(letters)) + "x")
+
+
+def test_decomposed_letters_are_composed_if_the_model_does_so() -> None:
+    tokenizer, encode = KINDS["as_qwen"]
+    decomposed = unicodedata.normalize("NFD", "café")
+
+    assert encode(decomposed) == encode("café") == tokenizer.encode(decomposed).ids
+
+
+def _other_merges(description: dict[str, Any]) -> None:
+    description["model"]["merges"].reverse()
+
+
+def _unreachable_piece(description: dict[str, Any]) -> None:
+    description["model"]["ignore_merges"] = True
+    description["model"]["merges"].pop()
+
+
+def _ordinary_marker(description: dict[str, Any]) -> None:
+    description["added_tokens"][0]["special"] = False
+
+
+def _lower_case(description: dict[str, Any]) -> None:
+    description["normalizer"] = {"type": "Lowercase"}
+
+
+def _dropout(description: dict[str, Any]) -> None:
+    description["model"]["dropout"] = 0.1
+
+
+def _blank_before(description: dict[str, Any]) -> None:
+    description["pre_tokenizer"]["pretokenizers"][-1]["add_prefix_space"] = True
+
+
+def _joined(description: dict[str, Any]) -> None:
+    description["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "MergedWithNext"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _other_merges,
+        _unreachable_piece,
+        _ordinary_marker,
+        _lower_case,
+        _dropout,
+        _blank_before,
+        _joined,
+    ],
+)
+def test_tokenizers_with_unsupported_features_use_their_library(
+    change: Callable[[dict[str, Any]], object],
+) -> None:
+    assert make_bpe_encoder(changed(change)) is None
+
+
+@pytest.mark.parametrize(
+    "tokenizer",
+    [
+        HfTokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]")),
+        HfTokenizer(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])),
+    ],
+)
+def test_tokenizers_that_are_not_byte_level_use_their_library(tokenizer: HfTokenizer) -> None:
+    assert make_bpe_encoder(tokenizer) is None
+
+
+def test_a_token_without_merges_is_never_produced() -> None:
+    def forget_last_merge(description: dict[str, Any]) -> None:
+        description["model"]["merges"].pop()
+
+    tokenizer = changed(forget_last_merge)
+    last = max(json.loads(demo().to_str())["model"]["vocab"].items(), key=lambda each: each[1])
+    text = demo().decode([last[1]])
+
+    assert encoder_of(tokenizer)(text) == tokenizer.encode(text).ids
+    assert last[1] not in tokenizer.encode(text).ids
+
+
+def test_tool_call_markers_in_a_text_are_ordinary_text() -> None:
+    def add_marker(description: dict[str, Any]) -> None:
+        marker = dict(description["added_tokens"][0], id=4_096, special=False)
+        description["added_tokens"].append(marker | {"content": "<tool_call>"})
+
+    tokens = Tokenizer(changed(add_marker))
+
+    assert 4_096 not in tokens.encode("a <tool_call> b")
+    assert 4_096 in tokens.encode_raw("a <tool_call> b")

@@ -1,0 +1,79 @@
+"""The prefix cache entries that a request may hit."""
+
+from caret.contracts.policy import Isolation
+from inference.prefix_cache.namespace import Namespaces
+from tests.fakes.tenants import (
+    ADA,
+    ALICE,
+    GLOBEX,
+    ROOT_SECRET,
+    make_policy,
+    make_principal,
+)
+
+NAMESPACES = Namespaces(ROOT_SECRET)
+STRICT = make_policy(isolation=Isolation.STRICT)
+
+
+def test_a_salt_is_64_hex_digits() -> None:
+    salt = NAMESPACES.derive_salt(make_principal())
+
+    assert len(salt) == 64
+    assert set(salt) <= set("0123456789abcdef")
+
+
+def test_a_salt_is_the_same_in_every_process() -> None:
+    assert NAMESPACES.derive_salt(make_principal()) == Namespaces(ROOT_SECRET).derive_salt(
+        make_principal()
+    )
+
+
+def test_a_salt_depends_on_the_root_secret() -> None:
+    other = Namespaces(bytes(32))
+
+    assert NAMESPACES.derive_salt(make_principal()) != other.derive_salt(make_principal())
+
+
+def test_tenants_never_share_a_namespace() -> None:
+    ours, theirs = make_principal(), make_principal(tenant_id=GLOBEX)
+
+    assert NAMESPACES.derive_salt(ours) != NAMESPACES.derive_salt(theirs)
+
+
+def test_a_new_epoch_gives_a_new_namespace() -> None:
+    before, after = make_principal(cache_epoch=0), make_principal(cache_epoch=1)
+
+    assert NAMESPACES.derive_salt(before) != NAMESPACES.derive_salt(after)
+
+
+def test_users_of_a_tenant_share_a_namespace() -> None:
+    ada, alice = make_principal(user_id=ADA), make_principal(user_id=ALICE)
+
+    assert NAMESPACES.derive_salt(ada) == NAMESPACES.derive_salt(alice)
+
+
+def test_users_share_no_namespace_in_strict_isolation() -> None:
+    ada = make_principal(user_id=ADA, policy=STRICT)
+    alice = make_principal(user_id=ALICE, policy=STRICT)
+
+    assert NAMESPACES.derive_salt(ada) != NAMESPACES.derive_salt(alice)
+
+
+def test_the_keys_of_a_user_share_a_namespace_in_strict_isolation() -> None:
+    laptop = make_principal(key_id="laptop", policy=STRICT)
+    desktop = make_principal(key_id="desktop", policy=STRICT)
+
+    assert NAMESPACES.derive_salt(laptop) == NAMESPACES.derive_salt(desktop)
+
+
+def test_service_keys_share_no_namespace_in_strict_isolation() -> None:
+    robot = make_principal(user_id=None, key_id="robot", policy=STRICT)
+    other = make_principal(user_id=None, key_id="other", policy=STRICT)
+
+    assert NAMESPACES.derive_salt(robot) != NAMESPACES.derive_salt(other)
+
+
+def test_strict_isolation_leaves_the_shared_namespace() -> None:
+    shared, strict = make_principal(), make_principal(policy=STRICT)
+
+    assert NAMESPACES.derive_salt(shared) != NAMESPACES.derive_salt(strict)

@@ -1,0 +1,195 @@
+"""The parts of a completion that may be captured, and those that never leave the gateway."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from caret.contracts.captured_content import (
+    MAX_BATCH_CHARS,
+    MAX_EDIT_CHARS,
+    MAX_PREFIX_CHARS,
+    MAX_SUFFIX_CHARS,
+    CapturedCompletion,
+    CapturedEdit,
+)
+from caret.contracts.policy import ContentCapturePolicy, Mode, TenantPolicy
+from caret.contracts.usage import FinishReason, OutcomeEvent
+from caret.foundation.ids import RequestId
+from inference.completion.incoming_request import ChatMessage
+from inference.completion.request import Principal
+from inference.completion.request_trace import RequestTrace
+from inference.completion.suggestion_edit import SuggestionEdit
+from inference.content_capture.capture import capture_completion, capture_edit
+from inference.content_capture.sender import batches, redact_content
+from tests.fakes.clock import FakeClock
+from tests.fakes.requests import make_admitted, make_arrival
+from tests.fakes.tenants import ADA, make_policy, make_principal
+
+ALLOWING = make_policy(
+    content_capture=ContentCapturePolicy(consent_text="tenant-1", retention_days=30)
+)
+EDIT = SuggestionEdit(RequestId("r"), OutcomeEvent.PERSISTED, after_ms=30_000, text="edited()")
+
+
+def principal(
+    *, has_consent: bool = True, policy: TenantPolicy = ALLOWING, **more: Any
+) -> Principal:
+    made = make_principal(policy=policy, **more)
+    credential = msgspec.structs.replace(made.credential, keeps_content=has_consent)
+    return replace(made, credential=credential)
+
+
+def ended_trace(
+    by: Principal,
+    *,
+    texts: tuple[str, ...] = ("x", "(1)"),
+    finish: FinishReason = FinishReason.STOP,
+    **request: Any,
+) -> RequestTrace:
+    trace = RequestTrace(arrival=make_arrival(), clock=FakeClock())
+    trace.mark_admitted(make_admitted(principal=by, **request))
+    for text in texts:
+        trace.record_sent_text(text, at_s=0.0)
+    trace.finish(finish)
+    return trace
+
+
+def test_a_completion_is_captured_if_user_and_tenant_consent() -> None:
+    trace = ended_trace(principal(), prefix="a = ", suffix="\nb", path="a.py")
+
+    captured = capture_completion(trace)
+
+    assert captured is not None
+    assert (captured.prefix, captured.completion, captured.suffix, captured.path) == (
+        "a = ",
+        "x(1)",
+        "\nb",
+        "a.py",
+    )
+    assert (captured.user_id, captured.request_id) == (ADA, trace.arrival.request_id)
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        principal(has_consent=False),
+        principal(policy=make_policy()),
+        principal(has_consent=False, policy=make_policy()),
+        principal(user_id=None),
+    ],
+    ids=["the user does not agree", "the tenant does not allow", "neither", "a service key"],
+)
+def test_nothing_is_captured_without_both_consents(by: Principal) -> None:
+    trace = ended_trace(by)
+
+    assert capture_completion(trace) is None
+    assert capture_edit(by, EDIT, now_ms=1) is None
+
+
+@pytest.mark.parametrize("by", [principal(has_consent=False), principal(policy=make_policy())])
+def test_the_request_trace_holds_no_text_without_consent(by: Principal) -> None:
+    assert ended_trace(by).texts is None
+
+
+@pytest.mark.parametrize(
+    "finish",
+    sorted(set(FinishReason) - {FinishReason.STOP, FinishReason.LENGTH}),
+)
+def test_a_completion_that_did_not_end_normally_is_not_captured(finish: FinishReason) -> None:
+    assert capture_completion(ended_trace(principal(), finish=finish)) is None
+
+
+def test_an_empty_completion_is_not_captured() -> None:
+    assert capture_completion(ended_trace(principal(), texts=())) is None
+
+
+def test_prefix_and_suffix_are_truncated_away_from_the_cursor() -> None:
+    captured = capture_completion(
+        ended_trace(principal(), prefix="a" * 20_000 + "b", suffix="c" + "d" * 20_000)
+    )
+
+    assert captured is not None
+    assert (len(captured.prefix), captured.prefix[-1]) == (MAX_PREFIX_CHARS, "b")
+    assert (len(captured.suffix), captured.suffix[0]) == (MAX_SUFFIX_CHARS, "c")
+
+
+def test_a_long_chat_is_captured_from_its_last_messages() -> None:
+    messages = tuple(ChatMessage("user", letter * 10_000) for letter in "abc")
+
+    captured = capture_completion(ended_trace(principal(), mode=Mode.CHAT, messages=messages))
+
+    assert captured is not None
+    assert [turn.text[0] for turn in captured.chat] == ["b", "c"]
+
+
+def test_an_edit_is_captured_unless_it_is_too_long() -> None:
+    captured = capture_edit(principal(), EDIT, now_ms=7)
+
+    assert captured is not None
+    assert (captured.text, captured.occurred_at_ms, captured.event) == (
+        "edited()",
+        7,
+        OutcomeEvent.PERSISTED,
+    )
+    assert (
+        capture_edit(principal(), replace(EDIT, text="x" * (MAX_EDIT_CHARS + 1)), now_ms=7) is None
+    )
+
+
+SECRET = "AKIAIOSFODNN7EXAMPLQ"
+
+
+def completion(**fields: Any) -> CapturedCompletion:
+    captured = capture_completion(
+        ended_trace(principal(), prefix="a = ", suffix="\nb", path="a.py")
+    )
+    assert captured is not None
+    return msgspec.structs.replace(captured, **fields)
+
+
+@pytest.mark.parametrize("field", ["prefix", "suffix"])
+async def test_a_secret_in_prefix_or_suffix_is_redacted(field: str) -> None:
+    text = f'\naws_key = "{SECRET}"\n'
+
+    captured = await redact_content(completion(**{field: text}))
+
+    assert isinstance(captured, CapturedCompletion)
+    assert SECRET not in str(captured)
+    assert "aws_key" in getattr(captured, field)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"prefix": f'key = "{SECRET[:9]}', "suffix": f'{SECRET[9:]}"\n', "completion": "x"},
+        {"prefix": f'key = "{SECRET[:9]}', "completion": SECRET[9:], "suffix": '"\n'},
+        {"completion": f'key = "{SECRET}"\n'},
+    ],
+    ids=["around the cursor", "completed", "suggested"],
+)
+async def test_a_completion_with_a_secret_at_the_cursor_is_discarded(
+    fields: dict[str, str],
+) -> None:
+    assert await redact_content(completion(**fields)) is None
+
+
+async def test_a_secret_in_an_edit_is_redacted() -> None:
+    edit = capture_edit(principal(), replace(EDIT, text=f'key = "{SECRET}"'), now_ms=1)
+    assert edit is not None
+
+    captured = await redact_content(edit)
+
+    assert isinstance(captured, CapturedEdit)
+    assert SECRET not in captured.text
+
+
+def test_batches_are_bounded_and_complete() -> None:
+    items = [completion(prefix="a" * length) for length in (90_000, 90_000, 90_000, 900_000, 1)]
+
+    made = batches(list(items))
+
+    assert [item for batch in made for item in batch.items] == items
+    assert [len(batch.items) for batch in made] == [2, 1, 1, 1]
+    assert MAX_BATCH_CHARS == 200_000

@@ -1,0 +1,201 @@
+from collections.abc import Iterable
+
+import pytest
+from prometheus_client.core import Metric
+
+from caret.contracts.policy import Mode, Trigger
+from caret.contracts.usage import FinishReason, OutcomeEvent, OutcomeRecord
+from caret.foundation.ids import RequestId, TenantId
+from inference.completion.request_trace import RequestTrace
+from inference.errors import EngineError
+from inference.recording.completion_metrics import CompletionMetrics, CountingJournal
+from tests.fakes.journal import FakeJournal
+from tests.fakes.request_traces import make_ended
+from tests.fakes.requests import make_account, make_request
+from tests.fakes.tenants import ACME, GLOBEX, make_principal
+
+
+def value(families: Iterable[Metric], name: str, **labels: str) -> float | None:
+    """Return the value of a sample, or None if there is none."""
+    for family in families:
+        for sample in family.samples:
+            if sample.name == name and labels.items() <= sample.labels.items():
+                return sample.value
+    return None
+
+
+def metric_value(metrics: CompletionMetrics, name: str, **labels: str) -> float | None:
+    return value(metrics.collect(), name, **labels)
+
+
+def test_a_first_token_is_counted_in_the_bucket_of_its_latency() -> None:
+    metrics = CompletionMetrics()
+
+    # 56 ms with 1 ms for each other stage:
+    metrics.on_completed(make_ended(took_s={"generate": 0.05}))
+
+    buckets = {
+        bound: metric_value(metrics, "caret_first_token_seconds_bucket", mode="inline", le=bound)
+        for bound in ("0.04", "0.06", "+Inf")
+    }
+    assert buckets == {"0.04": 0, "0.06": 1, "+Inf": 1}
+    assert metric_value(metrics, "caret_first_token_seconds_sum", pool="fast") == pytest.approx(
+        0.056
+    )
+
+
+def test_a_latency_at_a_bound_counts_in_its_bucket() -> None:
+    metrics = CompletionMetrics()
+    trace = make_ended()
+    trace.first_sent_s = trace.arrival.received_s + 0.5
+
+    metrics.on_completed(trace)
+
+    assert metric_value(metrics, "caret_first_token_seconds_bucket", le="0.5") == 1
+    assert metric_value(metrics, "caret_first_token_seconds_bucket", le="0.25") == 0
+
+
+def test_cancellation_is_measured_until_the_engine_stream_is_closed() -> None:
+    metrics, trace = CompletionMetrics(), make_ended()
+    trace.cancelled_s, trace.engine_closed_s = 10.0, 10.004
+
+    metrics.on_completed(trace)
+    metrics.on_completed(make_ended())
+
+    assert metric_value(metrics, "caret_cancellation_seconds_count") == 1
+    assert metric_value(metrics, "caret_cancellation_seconds_bucket", le="0.002") == 0
+    assert metric_value(metrics, "caret_cancellation_seconds_bucket", le="0.005") == 1
+
+
+def test_a_completion_without_text_has_no_first_token() -> None:
+    metrics = CompletionMetrics()
+
+    metrics.on_completed(make_ended(until="generate"))
+
+    assert metric_value(metrics, "caret_first_token_seconds_count") is None
+    assert metric_value(metrics, "caret_stage_seconds_count", stage="route") == 1
+    assert metric_value(metrics, "caret_stage_seconds_count", stage="generate") is None
+
+
+def test_each_completion_is_counted_by_mode_trigger_and_finish_reason() -> None:
+    metrics = CompletionMetrics()
+    failed = make_ended(finish_reason=FinishReason.ERROR, error_code="engine_disconnected")
+    failed.request = make_request(mode=Mode.BLOCK, trigger=Trigger.MANUAL)
+
+    metrics.on_completed(make_ended(finish_reason=FinishReason.CANCELLED))
+    metrics.on_completed(failed)
+
+    name = "caret_completions_total"
+    assert (
+        metric_value(metrics, name, mode="inline", trigger="automatic", finish_reason="cancelled")
+        == 1
+    )
+    assert (
+        metric_value(metrics, name, mode="block", trigger="manual", error="engine_disconnected")
+        == 1
+    )
+
+
+def test_an_invalid_request_is_counted_with_an_unknown_mode() -> None:
+    metrics = CompletionMetrics()
+    trace = make_account()
+    trace.fail(EngineError("bad_mode", ""))
+
+    metrics.on_completed(trace)
+
+    assert metric_value(metrics, "caret_completions_total", mode="unknown", error="bad_mode") == 1
+
+
+def test_the_hit_rate_includes_only_prompts_with_cache_information() -> None:
+    metrics = CompletionMetrics()
+
+    metrics.on_completed(make_ended(prompt_tokens=100, cached_tokens=90, generated_tokens=7))
+    metrics.on_completed(make_ended(prompt_tokens=50, cached_tokens=None))
+
+    assert metric_value(metrics, "caret_assembled_prompts_total") == 2
+    assert metric_value(metrics, "caret_prompt_tokens_total") == 150
+    assert metric_value(metrics, "caret_prompt_tokens_with_cache_info_total") == 100
+    assert metric_value(metrics, "caret_cached_tokens_total", pool="fast") == 90
+    assert metric_value(metrics, "caret_generated_tokens_total") == 7
+
+
+def test_a_warm_up_counts_for_no_mode() -> None:
+    metrics = CompletionMetrics()
+    trace = make_ended(prompt_tokens=100, cached_tokens=0)
+    trace.request = make_request(is_warm_up=True)
+
+    metrics.on_completed(trace)
+
+    assert metric_value(metrics, "caret_prompt_tokens_total", mode="warm_up") == 100
+    assert metric_value(metrics, "caret_completions_total", mode="inline") is None
+
+
+def test_filter_reasons_are_counted() -> None:
+    metrics = CompletionMetrics()
+
+    metrics.on_completed(make_ended(filter_reason="repetition"))
+
+    assert metric_value(metrics, "caret_filtered_completions_total", reason="repetition") == 1
+
+
+def test_outcomes_are_counted_when_they_are_appended_to_the_journal() -> None:
+    metrics, journal = CompletionMetrics(), FakeJournal()
+    record = OutcomeRecord(
+        outcome_id=RequestId("1"),
+        request_id=RequestId("2"),
+        tenant_id=TenantId("3"),
+        user_id=None,
+        occurred_at_ms=0,
+        event=OutcomeEvent.ACCEPTED,
+        chars=3,
+        after_ms=5,
+    )
+
+    CountingJournal(journal, metrics).append(record)
+
+    assert metric_value(metrics, "caret_outcomes_total", event="accepted") == 1
+    assert journal.outcomes == [record]
+
+
+def test_tenants_have_no_label_by_default() -> None:
+    metrics = CompletionMetrics()
+
+    metrics.on_completed(make_ended())
+
+    lines = [sample for family in metrics.collect() for sample in family.samples]
+    assert not any("tenant" in sample.labels for sample in lines)
+
+
+def test_the_busiest_tenants_get_labels_and_no_counter_decreases() -> None:
+    metrics = CompletionMetrics(num_tenants=1)
+    for slug, count in (("acme", 3), ("globex", 5)):
+        for _ in range(count):
+            metrics.on_completed(_of_tenant(slug))
+    name = "caret_tenant_completions_total"
+    assert metric_value(metrics, name, tenant="other") == 8
+
+    for _ in range(9):
+        metrics.on_completed(_of_tenant("acme"))
+    metrics.on_completed(_of_tenant("globex"))
+
+    assert metric_value(metrics, name, tenant="globex") == 1
+    assert metric_value(metrics, name, tenant="acme") is None
+    assert metric_value(metrics, name, tenant="other") == 17
+
+
+def test_no_text_of_a_request_becomes_a_label() -> None:
+    metrics = CompletionMetrics(num_tenants=5)
+    trace = make_ended()
+    trace.request = make_request(
+        prefix="hunter2", suffix="hunter2", path="hunter2", repository="hunter2", language="hunter2"
+    )
+
+    metrics.on_completed(trace)
+
+    assert "hunter2" not in repr([list(family.samples) for family in metrics.collect()])
+
+
+def _of_tenant(slug: str) -> RequestTrace:
+    trace = make_ended()
+    trace.principal = make_principal(tenant_id=ACME if slug == "acme" else GLOBEX)
+    return trace

@@ -1,0 +1,25 @@
+"""The text around the cursor, in the form that a layout needs."""
+
+import pytest
+
+from inference.context.prompt.cursor_text import CursorText
+from tests.fakes.cpu_guard import cpu_guard
+
+
+@pytest.mark.parametrize("rest", [")", '"])', " ) ;", "} ,\r", "`] {", ";"])
+def test_brackets_closed_by_the_editor_are_not_a_suffix(rest: str) -> None:
+    assert CursorText("f(", f"{rest}\nb").strip_closers() == CursorText("f(", "\nb")
+
+
+@pytest.mark.parametrize("rest", [") x", "a)", ");;", ") ]", "; )"])
+def test_a_line_with_other_text_is_kept(rest: str) -> None:
+    text = CursorText("f(", f"{rest}\nb")
+
+    assert text.strip_closers() is text
+
+
+def test_a_long_line_of_spaces_takes_linear_time() -> None:
+    text = CursorText("f(", ")" + " " * 500_000 + "y")
+
+    with cpu_guard():
+        assert text.strip_closers() is text

@@ -1,0 +1,48 @@
+"""Detection of the editor by its headers."""
+
+import pytest
+
+from inference.consumers.base import EDITORS, detect_editor
+from tests.fakes.gateway import FakeGateway
+from tests.fakes.http_gateway import ask
+
+
+@pytest.mark.parametrize(
+    ("header", "editor"),
+    [
+        ("Visual Studio Code (desktop)/1.99 caret/0.1", "vscode"),
+        ("tabby-agent/1.8.0 (node 20) VSCode/1.95", "vscode"),
+        ("Cursor/0.42 vscode", "cursor"),
+        ("Neovim/0.10", "neovim"),
+        ("VIM - Vi IMproved 9.1", "vim"),
+        ("IntelliJ IDEA/2025.1", "jetbrains"),
+        ("Zed/0.190", "zed"),
+        ("Visual Studio/17.9", "visual_studio"),
+        ("axios/1.7", ""),
+        ("", ""),
+        (None, ""),
+        ("x" * 10_000 + "vscode", ""),
+    ],
+)
+def test_an_editor_is_detected_by_its_header(header: str | None, editor: str) -> None:
+    assert detect_editor(header) == editor
+
+
+def test_the_first_header_that_names_an_editor_decides() -> None:
+    assert detect_editor("unheard of", "neovim") == "neovim"
+    assert detect_editor("zed", "neovim") == "zed"
+
+
+@pytest.mark.parametrize("header", ["def secret(): pass", "vscode" * 90, "\0zed"])
+def test_the_text_of_the_header_is_not_kept(header: str) -> None:
+    assert detect_editor(header) in EDITORS | {""}
+
+
+async def test_the_usage_record_names_the_editor() -> None:
+    gateway = FakeGateway()
+    headers = [(b"user-agent", b"curl/8"), (b"x-caret-editor", b"nvim secret words")]
+
+    await ask(gateway, "/v1/completions", {"segments": {"prefix": "a = "}}, headers=headers)
+
+    (completion,) = gateway.journal.completions
+    assert completion.editor == "neovim"

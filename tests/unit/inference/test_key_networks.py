@@ -1,0 +1,113 @@
+"""A key that is restricted to networks is invalid from elsewhere, on every endpoint."""
+
+import asyncio
+
+import pytest
+
+from caret.foundation.web.connections import Connections, ConnectionSlot
+from caret.foundation.web.server_limits import ServerLimits
+from inference.consumers.application import DIALECTS, LOOKUPS
+from inference.consumers.base import Scope
+from inference.consumers.completions import CompletionConsumer
+from inference.consumers.models_list import ModelsListConsumer
+from inference.consumers.websocket import WebSocketConsumer
+from tests.fakes.asgi import FakeServer, http_scope, websocket_scope
+from tests.fakes.gateway import KEY, FakeGateway
+from tests.fakes.polling import until
+from tests.fakes.tenants import make_credential, make_snapshot
+
+DEADLINE_S = 5
+KEY_PATHS = sorted(path for path, made in LOOKUPS.items() if issubclass(made, ModelsListConsumer))
+PUBLIC_PATHS = {"/health", "/healthz"}
+
+
+@pytest.fixture
+def gateway() -> FakeGateway:
+    gateway = FakeGateway()
+    bound = make_credential(KEY, networks=("192.0.2.0/24",))
+    gateway.authority.replace(make_snapshot(bound, version=2))
+    return gateway
+
+
+def scope_from(scope: Scope, address: str) -> Scope:
+    slot = Connections(ServerLimits()).admit(address, lambda: None)
+    return {**scope, "client": (address, 50_000), "state": {"slot": slot}}
+
+
+def is_authenticated(server: FakeServer) -> bool:
+    """Return True if the server no longer counts the connection as unauthenticated."""
+    slot: ConnectionSlot = server.scope["state"]["slot"]
+    return slot.is_authenticated
+
+
+async def send_request(gateway: FakeGateway, path: str, address: str) -> FakeServer:
+    """Send a request with an empty body, which arrives after the check of the key."""
+    methods = LOOKUPS[path].methods if path in LOOKUPS else (b"POST",)
+    method = methods[0].decode()
+    server = FakeServer(scope_from(http_scope(path, key=KEY.text, method=method), address))
+    server.sends("http.request", body=b"")
+    if path in LOOKUPS:
+        app = LOOKUPS[path].as_asgi(plane=gateway.plane)
+    else:
+        app = CompletionConsumer.as_asgi(plane=gateway.plane, dialect=DIALECTS[path])
+    async with asyncio.timeout(DEADLINE_S):
+        await app(server.scope, server.receive, server.send)
+    return server
+
+
+def test_public_endpoints_are_listed() -> None:
+    assert set(LOOKUPS) - set(KEY_PATHS) == PUBLIC_PATHS
+
+
+@pytest.mark.parametrize("path", [*sorted(DIALECTS), *KEY_PATHS])
+async def test_the_key_is_invalid_from_another_network(gateway: FakeGateway, path: str) -> None:
+    server = await send_request(gateway, path, "198.51.100.7")
+
+    assert server.status == 401
+    assert not is_authenticated(server)
+    assert b"invalid_api_key" in server.body or b"not a valid API key" in server.body
+
+
+@pytest.mark.parametrize("path", [*sorted(DIALECTS), *KEY_PATHS])
+async def test_the_key_is_valid_from_its_network(gateway: FakeGateway, path: str) -> None:
+    server = await send_request(gateway, path, "::ffff:192.0.2.7")
+
+    assert server.status != 401
+    assert is_authenticated(server)
+
+
+@pytest.mark.parametrize(
+    ("address", "message_type"),
+    [("198.51.100.7", "websocket.http.response.start"), ("192.0.2.7", "websocket.accept")],
+)
+async def test_a_stream_opens_only_from_the_keys_network(
+    gateway: FakeGateway, address: str, message_type: str
+) -> None:
+    server = FakeServer(scope_from(websocket_scope(KEY.text), address))
+    server.sends("websocket.connect")
+    server.sends("websocket.disconnect")
+
+    app = WebSocketConsumer.as_asgi(plane=gateway.plane, allowed_origins=frozenset())
+    async with asyncio.timeout(DEADLINE_S):
+        await app(server.scope, server.receive, server.send)
+
+    assert server.messages[0]["type"] == message_type
+    assert is_authenticated(server) is (message_type == "websocket.accept")
+
+
+async def test_an_open_stream_checks_the_network_at_each_completion(gateway: FakeGateway) -> None:
+    server = FakeServer(scope_from(websocket_scope(KEY.text), "192.0.2.7"))
+    server.sends("websocket.connect")
+    app = WebSocketConsumer.as_asgi(plane=gateway.plane, allowed_origins=frozenset())
+    running = asyncio.create_task(app(server.scope, server.receive, server.send))
+    await until(lambda: bool(server.messages))
+
+    moved = make_credential(KEY, networks=("203.0.113.0/24",))
+    gateway.authority.replace(make_snapshot(moved, version=3))
+    frame = '{"type":"complete","id":"1","mode":"inline","prefix":"a"}'
+    server.sends("websocket.receive", text=frame)
+    await until(lambda: len(server.messages) > 1)
+    server.sends("websocket.disconnect")
+    await running
+
+    assert '"invalid_api_key"' in server.messages[1]["text"]

@@ -1,0 +1,103 @@
+"""Values assigned to a name such as `password`."""
+
+import re
+
+import pytest
+from detect_secrets.filters import heuristic
+from detect_secrets.plugins import keyword
+from detect_secrets.plugins.keyword import (
+    DENYLIST,
+    QUOTES_REQUIRED_DENYLIST_REGEX_TO_GROUP,
+    REGEX_BY_FILETYPE,
+)
+from detect_secrets.util.filetype import FileType
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.context.redaction.keyword_secrets import (
+    NAME_HINTS,
+    find_keyword_secrets,
+    is_indirect_reference,
+    linearize,
+)
+from tests.fakes.cpu_guard import cpu_guard
+
+RULES = {
+    regex: group
+    for rules in (QUOTES_REQUIRED_DENYLIST_REGEX_TO_GROUP, *REGEX_BY_FILETYPE.values())
+    for regex, group in rules.items()
+}
+PIECES = st.sampled_from(
+    [
+        *("password", "pwd", "key", "api_key", "db_", "pass", "contraseña", "_", "a", "x1", "é"),
+        *("=", "==", "!=", ":", ":=", "=>", ";", "(", ")", "[3]", '"]', ".assign", "@", " ", "."),
+        *('"', "'", "`", '"hunter2"', "'hunter2'", "`hunter2`", "ab,"),
+    ]
+)
+
+
+def test_the_name_hints_cover_all_names_of_the_library() -> None:
+    for name in DENYLIST:
+        assert any(hint in name.replace("ñ", "n") or hint in name for hint in NAME_HINTS)
+
+
+@pytest.mark.parametrize("regex", RULES, ids=lambda regex: regex.pattern[-30:])
+@given(st.lists(PIECES, max_size=16).map("".join))
+def test_each_linear_rule_finds_what_the_librarys_rule_finds(
+    regex: re.Pattern[str], line: str
+) -> None:
+    ours, theirs = linearize(regex).search(line), regex.search(line)
+
+    group = RULES[regex]
+    assert (ours and ours.span(group)) == (theirs and theirs.span(group))
+
+
+def test_a_changed_expression_of_the_library_is_rejected() -> None:
+    with pytest.raises(ValueError, match="passwort"):
+        linearize(re.compile("passwort = (.*)"))
+
+
+def test_all_expressions_of_the_library_are_known() -> None:
+    theirs = [each for each in vars(keyword).values() if isinstance(each, re.Pattern)]
+
+    assert {*theirs} == {*RULES}
+
+
+@pytest.mark.parametrize("kind", [FileType.PYTHON, FileType.YAML, FileType.GO, FileType.C])
+@pytest.mark.parametrize(
+    "text", ["password", "pwd", "pwd`a", "`a", "pwd =", "pwd= `a ", "'a'==", "key_password_x"]
+)
+def test_a_hostile_line_takes_linear_time(text: str, kind: FileType) -> None:
+    line = "pwd" + text * (10_000 // len(text)) + " " * 10_000
+
+    with cpu_guard():
+        list(find_keyword_secrets(line, kind))
+
+
+@pytest.mark.parametrize("text", [" ", "=", "a", "a(", "= a(", ":=x", " = ", "\t!"])
+def test_a_line_with_almost_a_call_takes_linear_time(text: str) -> None:
+    line = "secret" + text * (990 // len(text))
+
+    with cpu_guard():
+        for _ in range(10):
+            list(find_keyword_secrets(line, FileType.PYTHON))
+
+
+@given(st.lists(PIECES, max_size=16).map("".join))
+def test_indirect_references_are_detected_as_in_the_library(line: str) -> None:
+    assert is_indirect_reference(line) == heuristic.is_indirect_reference(line)
+
+
+@pytest.mark.parametrize("num_spaces", [0, 1_000])
+def test_a_very_long_line_is_no_indirect_reference(num_spaces: int) -> None:
+    line = "x = f(y)" + " " * num_spaces
+
+    assert is_indirect_reference(line) == heuristic.is_indirect_reference(line)
+
+
+def test_a_secret_among_many_backticks_is_found() -> None:
+    line = "see `a` or maybe `b`, " * 40 + "password = 'hunter2x'" + ", then see `c`" * 40
+
+    found = {line[start:end] for start, end in find_keyword_secrets(line, FileType.PYTHON)}
+
+    assert "hunter2x" in found

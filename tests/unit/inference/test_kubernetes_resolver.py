@@ -1,0 +1,283 @@
+"""Addresses of a service's endpoints, from a fake Kubernetes API with watches."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from inference.pools.discovery import kubernetes_api
+from inference.pools.discovery.kubernetes_api import KubernetesApi, ServiceAccount
+from inference.pools.discovery.kubernetes_resolver import KubernetesResolver
+from inference.pools.discovery.pool_members import ResolutionFailed
+from tests.fakes.certificate import certificate_for_loopback
+from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server
+from tests.fakes.polling import until
+
+PAUSE_S = 0.02
+NAME = "engines.caret.svc"
+
+
+def _account(server: KubernetesServer, folder: Path) -> ServiceAccount:
+    (folder / "token").write_text(f"{server.token}\n")
+    (folder / "namespace").write_text("caret")
+    return ServiceAccount(server.url, folder)
+
+
+class WatchedService:
+    def __init__(self, server: KubernetesServer, names: KubernetesResolver, name: str) -> None:
+        self.server = server
+        self.names = names
+        self.name = name
+        self.num_changes = 0
+        self._has_changed = asyncio.Event()
+        names.changed.append(self._on_changed)
+
+    def _on_changed(self) -> None:
+        self.num_changes += 1
+        self._has_changed.set()
+
+    async def addresses(self) -> set[str]:
+        with suppress(ResolutionFailed):
+            return set(await self.names.resolve(self.name))
+        return set()
+
+    async def wait_for_addresses(self, *addresses: str) -> None:
+        async with asyncio.timeout(5):
+            while await self.addresses() != set(addresses):
+                await self._has_changed.wait()
+                self._has_changed.clear()
+
+    async def wait_for_watch(self) -> None:
+        await until(lambda: bool(self.server.watches))
+
+
+@asynccontextmanager
+async def _names(
+    server: KubernetesServer, folder: Path, *names: str
+) -> AsyncIterator[KubernetesResolver]:
+    async with aiohttp.ClientSession() as session:
+        api = KubernetesApi(session, _account(server, folder))
+        yield KubernetesResolver(api, names or (NAME,), min_pause_s=PAUSE_S)
+
+
+@asynccontextmanager
+async def _running(
+    server: KubernetesServer, folder: Path, name: str = NAME
+) -> AsyncIterator[WatchedService]:
+    async with _names(server, folder, name) as names:
+        running = asyncio.create_task(names.run())
+        try:
+            yield WatchedService(server, names, name)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[KubernetesServer]:
+    async with kubernetes_server() as made:
+        made.has("engines-a", endpoint("10.0.0.1", uid="one"))
+        yield made
+
+
+async def test_ready_endpoints_are_resolved_before_any_watch(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    server.has("engines-b", endpoint("10.0.0.2"), endpoint("10.0.0.3", ready=False))
+    server.has("engines-c", endpoint("10.0.0.4", ready=None))
+
+    async with _names(server, tmp_path) as names:
+        found = await names.resolve(NAME)
+
+    assert found == {"10.0.0.1", "10.0.0.2", "10.0.0.4"}
+    assert server.asked == ["list"]
+
+
+async def test_changes_of_endpoints_arrive_without_another_list(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    async with _running(server, tmp_path) as watched:
+        await watched.wait_for_watch()
+        server.has("engines-b", endpoint("10.0.0.2"))
+        await watched.wait_for_addresses("10.0.0.1", "10.0.0.2")
+        server.has("engines-b", endpoint("10.0.0.2", ready=False))
+        await watched.wait_for_addresses("10.0.0.1")
+        server.has("engines-b", endpoint("10.0.0.5"))
+        server.loses("engines-a")
+        await watched.wait_for_addresses("10.0.0.5")
+
+    assert server.asked.count("list") == 1
+    assert watched.num_changes >= 3
+
+
+async def test_a_pod_with_addresses_of_both_families_is_one_replica(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    server.has("engines-six", endpoint("fd00::1", uid="one"), family="IPv6")
+    server.has("engines-only-six", endpoint("fd00::2", uid="two"), family="IPv6")
+    server.has("engines-name", endpoint("engine.example.com"), family="FQDN")
+
+    async with _names(server, tmp_path) as names:
+        assert await names.resolve(NAME) == {"10.0.0.1", "fd00::2"}
+
+
+async def test_only_the_named_services_are_requested(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    server.has("others", endpoint("10.9.0.1"), service="others")
+    server.has("elsewhere", endpoint("10.9.0.2"), namespace="elsewhere")
+
+    async with _names(server, tmp_path, "engines", "engines.elsewhere") as names:
+        # Without a namespace, it is the service account's own.
+        assert await names.resolve("engines") == {"10.0.0.1"}
+        assert await names.resolve("engines.elsewhere") == {"10.9.0.2"}
+
+
+async def test_an_expired_version_is_listed_again(server: KubernetesServer, tmp_path: Path) -> None:
+    server.max_watch_s = 0.05
+    async with _running(server, tmp_path) as watched:
+        await watched.wait_for_watch()
+        server.objects.clear()
+        server.has("engines-z", endpoint("10.0.0.9"))
+        server.forgets()
+
+        await watched.wait_for_addresses("10.0.0.9")
+
+    assert server.asked.count("list") == 2
+
+
+async def test_bookmarks_keep_a_quiet_watch_from_expiring(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    server.max_watch_s, server.bookmarks_every_s = 0.2, 0.05
+    async with _running(server, tmp_path) as watched:
+        await watched.wait_for_watch()
+        server.has("others", endpoint("10.9.0.1"), service="others")
+        later = server.version
+        await until(lambda: f"watch {later}" in server.asked)
+
+    assert server.asked.count("list") == 1
+
+
+async def test_an_outage_removes_no_address_and_missed_changes_follow(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    async with _running(server, tmp_path) as watched:
+        await watched.wait_for_watch()
+        server.is_broken = True
+        await until(lambda: not server.watches)
+        await asyncio.sleep(5 * PAUSE_S)
+        meanwhile = await watched.addresses()
+        server.has("engines-b", endpoint("10.0.0.2"))
+        server.is_broken = False
+
+        await watched.wait_for_addresses("10.0.0.1", "10.0.0.2")
+
+    assert meanwhile == {"10.0.0.1"}
+    assert server.asked.count("list") == 1
+
+
+async def test_a_hanging_list_does_not_block_the_watch(
+    server: KubernetesServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes_api, "_LIST_S", 0.05)  # the time limit itself, not our code
+    server.held = asyncio.Event()
+    async with _running(server, tmp_path) as watched:
+        await until(lambda: server.asked.count("list") > 1)
+        server.held = None
+
+        await watched.wait_for_watch()
+
+
+async def test_a_late_list_does_not_override_newer_changes(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    server.held = late = asyncio.Event()
+    async with _names(server, tmp_path) as names:
+        task = asyncio.create_task(names.resolve(NAME))
+        await until(lambda: server.asked == ["list"])
+        server.held = None
+        server.has("engines-b", endpoint("10.0.0.2"))
+        running = asyncio.create_task(names.run())
+        await until(lambda: bool(server.watches))
+
+        late.set()
+        found = await task
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    assert found == {"10.0.0.1", "10.0.0.2"}
+
+
+async def test_a_renewed_token_is_read_again(server: KubernetesServer, tmp_path: Path) -> None:
+    server.max_watch_s = 0.05
+    async with _running(server, tmp_path) as watched:
+        await watched.wait_for_watch()
+        server.token = "second"
+        (tmp_path / "token").write_text("second")
+        server.has("engines-b", endpoint("10.0.0.2"))
+
+        await watched.wait_for_addresses("10.0.0.1", "10.0.0.2")
+
+
+def _broken(server: KubernetesServer, _folder: Path) -> None:
+    server.is_broken = True
+
+
+def _forbidden(server: KubernetesServer, _folder: Path) -> None:
+    server.token = "another"
+
+
+def _empty(server: KubernetesServer, _folder: Path) -> None:
+    server.objects.clear()
+
+
+def _no_ready_endpoints(server: KubernetesServer, _folder: Path) -> None:
+    server.has("engines-a", endpoint("10.0.0.1", ready=False))
+
+
+def _without_token(_server: KubernetesServer, folder: Path) -> None:
+    (folder / "token").unlink()
+
+
+@pytest.mark.parametrize(
+    "plant", [_broken, _forbidden, _empty, _no_ready_endpoints, _without_token]
+)
+async def test_a_failed_resolution_raises(
+    server: KubernetesServer, tmp_path: Path, plant: Callable[[KubernetesServer, Path], None]
+) -> None:
+    async with _names(server, tmp_path) as names:
+        plant(server, tmp_path)
+
+        with pytest.raises(ResolutionFailed):
+            await names.resolve(NAME)
+
+
+async def test_an_api_that_ends_watches_at_once_is_requested_at_intervals(
+    server: KubernetesServer, tmp_path: Path
+) -> None:
+    server.max_watch_s = 0.0
+    async with _running(server, tmp_path):
+        await asyncio.sleep(20 * PAUSE_S)
+
+    assert len(server.asked) <= 22
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+async def test_an_untrusted_certificate_is_rejected(tmp_path: Path, is_trusted: bool) -> None:
+    made = {}
+    for name in ("api", "another"):
+        (tmp_path / name).mkdir()
+        made[name] = certificate_for_loopback(tmp_path / name)
+    authority = made["api" if is_trusted else "another"][1]
+    (tmp_path / "ca.crt").write_bytes(authority.read_bytes())
+    async with kubernetes_server(certificate=made["api"][0]) as server:
+        server.has("engines-a", endpoint("10.0.0.1"))
+        async with _names(server, tmp_path) as names:
+            found = await WatchedService(server, names, NAME).addresses()
+
+    assert bool(found) is is_trusted
+    assert bool(server.asked) is is_trusted

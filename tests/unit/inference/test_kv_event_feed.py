@@ -1,0 +1,167 @@
+"""The feed of KV events, from a publisher that numbers, loses and replays events as vLLM does."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+import zmq
+import zmq.asyncio
+
+from caret.foundation.ids import CacheSalt
+from inference.prefix_cache.block_hash import BlockHasher
+from inference.prefix_cache.cache_index import ReplicaBlocks
+from inference.prefix_cache.kv_event_feed import (
+    BatchSequence,
+    KvEventFeed,
+    KvEventPublication,
+    SequenceStatus,
+)
+from tests.fakes.polling import until
+
+SALT = CacheSalt("a" * 64)
+END = (-1).to_bytes(8, "big", signed=True)
+
+
+def _batch(block: int) -> bytes:
+    """Return a batch that stores one block of four tokens, from a separate prompt."""
+    event: dict[str, Any] = {"type": "BlockStored", "block_hashes": [block]}
+    event |= {"parent_block_hash": None, "token_ids": [block] * 4, "block_size": 4}
+    event |= {"medium": "GPU", "extra_keys": [[SALT]]}
+    return msgspec.msgpack.encode([0.0, [event], 0])
+
+
+@dataclass
+class Engine:
+    publisher: zmq.asyncio.Socket
+    held: ReplicaBlocks = field(default_factory=lambda: ReplicaBlocks(BlockHasher()))
+    kept: list[tuple[int, bytes]] = field(default_factory=list)  # for replays
+    num_replays: int = 0
+
+    async def publish(self, *numbers: int, loses: bool = False) -> None:
+        """Publish batches, each with a block that has the batch's number."""
+        for number in numbers:
+            self.kept.append((number, _batch(number)))
+            if not loses:
+                await self.send(number, _batch(number))
+
+    async def send(self, number: int, payload: bytes) -> None:
+        await self.publisher.send_multipart([b"", number.to_bytes(8, "big"), payload])
+
+    async def replay(self, router: zmq.asyncio.Socket) -> None:
+        while True:
+            client, _, first = await router.recv_multipart()
+            self.num_replays += 1
+            for number, payload in self.kept:
+                if number >= int.from_bytes(first, "big"):
+                    answer = [client, b"", b"", number.to_bytes(8, "big"), payload]
+                    await router.send_multipart(answer)
+            await router.send_multipart([client, b"", b"", END, b""])
+
+    async def wait_for_blocks(self, num_blocks: int) -> None:
+        await until(lambda: len(self.held) == num_blocks)
+
+
+@asynccontextmanager
+async def _engine(*, has_replay: bool, kept: tuple[int, ...] = ()) -> AsyncIterator[Engine]:
+    context = zmq.asyncio.Context.instance()
+    publisher, router = context.socket(zmq.XPUB), context.socket(zmq.ROUTER)
+    ports = [each.bind_to_random_port("tcp://127.0.0.1") for each in (publisher, router)]
+    events, replay = (f"tcp://127.0.0.1:{port}" for port in ports)
+    engine = Engine(publisher, kept=[(number, _batch(number)) for number in kept])
+    feed = KvEventFeed(
+        KvEventPublication("one", events, replay if has_replay else None), engine.held
+    )
+    tasks = [asyncio.create_task(engine.replay(router)), asyncio.create_task(feed.run())]
+    try:
+        await publisher.recv()  # the subscription message
+        if has_replay:
+            await until(lambda: engine.num_replays == 1)
+        yield engine
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        publisher.close(linger=0)
+        router.close(linger=0)
+
+
+async def test_published_blocks_are_applied() -> None:
+    async with _engine(has_replay=False) as engine:
+        await engine.publish(0, 1, 2)
+
+        await engine.wait_for_blocks(3)
+
+
+async def test_earlier_blocks_are_replayed() -> None:
+    async with _engine(has_replay=True, kept=(0, 1, 2)) as engine:
+        await engine.publish(3)
+
+        await engine.wait_for_blocks(4)
+
+
+async def test_lost_blocks_are_replayed() -> None:
+    async with _engine(has_replay=True) as engine:
+        await engine.publish(0)
+        await engine.publish(1, 2, loses=True)
+        await engine.publish(3)
+
+        await engine.wait_for_blocks(4)
+
+
+async def test_a_gap_that_cannot_be_replayed_resets_the_replica() -> None:
+    async with _engine(has_replay=False) as engine:
+        await engine.publish(0, 1)
+        await engine.wait_for_blocks(2)
+        await engine.publish(2, loses=True)
+        await engine.publish(3)
+
+        await engine.wait_for_blocks(1)
+
+
+async def test_an_engine_that_restarts_its_numbering_has_lost_its_cache() -> None:
+    async with _engine(has_replay=True) as engine:
+        await engine.publish(0, 1, 2)
+        await engine.wait_for_blocks(3)
+        engine.kept.clear()
+        await engine.publish(0)
+
+        await engine.wait_for_blocks(1)
+
+
+async def test_a_malformed_batch_resets_the_replica_and_the_feed_continues() -> None:
+    async with _engine(has_replay=False) as engine:
+        await engine.publish(0, 1)
+        await engine.wait_for_blocks(2)
+        await engine.send(2, b"garbage")
+        await engine.publish(3)
+
+        await engine.wait_for_blocks(1)
+
+
+@pytest.mark.parametrize(
+    ("replayed", "live", "verdicts"),
+    [
+        ([], [0, 1], [SequenceStatus.NEXT, SequenceStatus.NEXT]),
+        ([], [5], [SequenceStatus.GAP]),
+        ([0, 1, 2], [1, 2, 3], [SequenceStatus.SEEN, SequenceStatus.SEEN, SequenceStatus.NEXT]),
+        ([], [0, 1, 0], [SequenceStatus.NEXT, SequenceStatus.NEXT, SequenceStatus.RESTART]),
+    ],
+)
+def test_batch_numbers_give_the_status_of_each_batch(
+    replayed: list[int], live: list[int], verdicts: list[SequenceStatus]
+) -> None:
+    sequence = BatchSequence()
+    for number in replayed:
+        sequence.mark_applied(number)
+
+    checked = []
+    for number in live:
+        checked.append(sequence.check(number))
+        if number >= sequence.expected:
+            sequence.mark_applied(number)
+
+    assert checked == verdicts

@@ -1,0 +1,278 @@
+"""Load shedding: admitted and shed requests, and the measurements that each gives."""
+
+from contextlib import AbstractContextManager, ExitStack, suppress
+from typing import Any
+
+import pytest
+
+from caret.contracts.policy import Mode, Trigger
+from caret.contracts.usage import FinishReason
+from inference.completion.request import Principal
+from inference.completion.request_trace import RequestTrace
+from inference.errors import CompletionDropped, EngineError
+from inference.gateway.load_shedding.adaptive_limit import FIRST, FORGET_S
+from inference.gateway.load_shedding.load_shedder import LoadShedder
+from tests.fakes.clock import FakeClock
+from tests.fakes.pools import TARGET_MS, make_load
+from tests.fakes.requests import make_account, make_request
+from tests.fakes.tenants import GLOBEX, make_principal
+
+POOL = "demo-fast"
+FLOOR = 2  # of one replica
+
+
+class Gateway:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.load: LoadShedder = make_load(POOL, "demo-quality", clock=self.clock)
+        self.open = ExitStack()
+
+    def request(
+        self, trace: RequestTrace | None = None, pool: str = POOL, **fields: Any
+    ) -> AbstractContextManager[None]:
+        trace = trace or make_account(self.clock)
+        return self.load.admit(pool, make_request(**fields), trace)
+
+    def can_admit(self, **fields: Any) -> bool:
+        try:
+            with self.request(**fields):
+                return True
+        except CompletionDropped as dropped:
+            return dropped.finish is not FinishReason.SHED
+
+    def hold(self, count: int, *, pool: str = POOL) -> list[RequestTrace]:
+        """Hold this many requests in flight, in the queue."""
+        traces = [make_account(self.clock) for _ in range(count)]
+        for trace in traces:
+            self.open.enter_context(self.request(trace, pool, trigger=Trigger.MANUAL))
+        return traces
+
+    def serve(self, after_ms: float, *, num_together: int = 1, times: int = 1) -> None:
+        for _ in range(times):
+            with ExitStack() as requests:
+                traces = [make_account(self.clock) for _ in range(num_together)]
+                for trace in traces:
+                    with suppress(CompletionDropped):
+                        requests.enter_context(self.request(trace))
+                self.clock.pass_s(after_ms / 1000)
+                for trace in traces:
+                    trace.record_chunk(generated_tokens=1, cached_tokens=None)
+
+    def learn_a_small_limit(self) -> None:
+        """Measure 10 ms without load, and then a crowd that takes much too long."""
+        self.serve(10.0, times=20)
+        self.serve(TARGET_MS * 4, num_together=12, times=3)
+
+    @property
+    def limit(self) -> float:
+        return self.load.get_stats(POOL, Mode.INLINE).limit
+
+
+@pytest.fixture
+def gateway() -> Gateway:
+    return Gateway()
+
+
+def test_an_idle_pool_admits_everything(gateway: Gateway) -> None:
+    gateway.learn_a_small_limit()
+
+    assert all(gateway.can_admit(trigger=trigger) for trigger in Trigger)
+
+
+def test_many_requests_served_in_time_are_admitted(gateway: Gateway) -> None:
+    gateway.serve(20.0, num_together=50, times=5)
+
+    assert not gateway.load.num_shed
+
+
+def test_many_late_requests_lower_the_limit(gateway: Gateway) -> None:
+    gateway.learn_a_small_limit()
+
+    assert FLOOR <= gateway.limit <= 12
+
+
+def test_shed_requests_are_counted(gateway: Gateway) -> None:
+    gateway.learn_a_small_limit()
+    gateway.load.num_shed.clear()
+    gateway.hold(int(gateway.limit))
+
+    gateway.can_admit(trigger=Trigger.AUTOMATIC)
+
+    assert gateway.load.num_shed == {(POOL, Mode.INLINE, Trigger.AUTOMATIC): 1}
+
+
+def test_slow_prompts_of_a_single_user_shed_nothing(gateway: Gateway) -> None:
+    gateway.serve(10.0, times=20)
+
+    gateway.serve(TARGET_MS * 10, times=50)
+    gateway.serve(TARGET_MS * 10, num_together=FLOOR, times=50)
+
+    assert not gateway.load.num_shed
+
+
+def test_one_slow_prompt_does_not_affect_fast_ones(gateway: Gateway) -> None:
+    gateway.serve(10.0, num_together=10, times=30)
+    (slow,) = gateway.hold(1)
+    for _ in range(20):
+        gateway.serve(10.0, num_together=10)
+    slow.record_chunk(generated_tokens=1, cached_tokens=None)
+
+    gateway.serve(10.0, num_together=10, times=10)
+
+    assert not gateway.load.num_shed
+
+
+def test_overdue_requests_lower_the_limit_before_their_response(gateway: Gateway) -> None:
+    gateway.serve(10.0, times=20)
+    gateway.hold(20)
+    before = gateway.limit
+
+    gateway.clock.pass_s(TARGET_MS * 1.5 / 1000)
+    gateway.can_admit()
+
+    assert gateway.limit < min(before, 20)
+
+
+def test_slow_uploads_do_not_count_as_latency(gateway: Gateway) -> None:
+    gateway.serve(10.0, times=20)
+    before = gateway.limit
+    traces = [make_account(gateway.clock) for _ in range(20)]
+    gateway.clock.pass_s(TARGET_MS * 10 / 1000)
+
+    with ExitStack() as requests:
+        for trace in traces:
+            requests.enter_context(gateway.request(trace))
+        gateway.clock.pass_s(0.01)
+        for trace in traces:
+            trace.record_chunk(generated_tokens=1, cached_tokens=None)
+
+    assert gateway.limit >= before
+    p99_ms = gateway.load.get_stats(POOL, Mode.INLINE).first_token_p99_ms
+    assert p99_ms is not None
+    assert p99_ms < 12
+
+
+def test_requests_abandoned_in_time_do_not_count(gateway: Gateway) -> None:
+    gateway.serve(10.0, times=20)
+    before = gateway.limit
+
+    with ExitStack() as requests:
+        for _ in range(20):
+            requests.enter_context(gateway.request())
+
+    assert gateway.limit == before
+    p99_ms = gateway.load.get_stats(POOL, Mode.INLINE).first_token_p99_ms
+    assert p99_ms is not None
+    assert p99_ms < 12
+
+
+def test_overdue_requests_count_when_abandoned(gateway: Gateway) -> None:
+    with gateway.request():
+        gateway.clock.pass_s(1.0)
+
+    p99_ms = gateway.load.get_stats(POOL, Mode.INLINE).first_token_p99_ms
+    assert p99_ms == pytest.approx(1_000, rel=0.06)
+
+
+def test_a_busy_engine_counts_as_late(gateway: Gateway) -> None:
+    gateway.serve(10.0, times=20)
+    before = gateway.limit
+    gateway.hold(20)
+
+    for _ in range(20):
+        with suppress(EngineError, CompletionDropped), gateway.request():
+            raise EngineError("engine_busy", "")
+
+    assert gateway.limit < before
+
+
+def test_other_engine_errors_do_not_count(gateway: Gateway) -> None:
+    gateway.serve(10.0, times=20)
+    before = gateway.limit
+    gateway.hold(20)
+
+    for _ in range(20):
+        with pytest.raises(EngineError), gateway.request():
+            raise EngineError("engine_disconnected", "")
+
+    assert gateway.limit == before
+
+
+def test_the_reserve_below_the_limit_is_for_manual_requests(gateway: Gateway) -> None:
+    gateway.learn_a_small_limit()
+    num_in_flight, admitted = 1, dict.fromkeys(Trigger, 0)
+    gateway.hold(1)
+    while gateway.can_admit(trigger=Trigger.MANUAL):
+        for trigger in Trigger:
+            admitted[trigger] = (
+                num_in_flight if gateway.can_admit(trigger=trigger) else admitted[trigger]
+            )
+        gateway.hold(1)
+        num_in_flight += 1
+
+    assert admitted[Trigger.PREFETCH] < admitted[Trigger.AUTOMATIC] <= admitted[Trigger.MANUAL]
+
+
+def test_warm_ups_are_shed_like_prefetches(gateway: Gateway) -> None:
+    gateway.learn_a_small_limit()
+    gateway.hold(int(gateway.limit / 2) + 1)
+
+    assert not gateway.can_admit(is_warm_up=True, trigger=Trigger.MANUAL)
+    assert gateway.can_admit(trigger=Trigger.MANUAL)
+
+
+def test_a_full_pool_does_not_affect_another_pool(gateway: Gateway) -> None:
+    gateway.learn_a_small_limit()
+    gateway.hold(int(gateway.limit) + 1)
+
+    assert not gateway.can_admit()
+    assert gateway.can_admit(pool="demo-quality", mode=Mode.BLOCK)
+
+
+def test_old_lateness_is_forgotten(gateway: Gateway) -> None:
+    gateway.learn_a_small_limit()
+
+    gateway.clock.pass_s(FORGET_S + 1)
+    gateway.can_admit()
+
+    assert gateway.limit == FIRST * FLOOR
+
+
+def test_a_hanging_engine_holds_no_more_requests_than_the_limit(gateway: Gateway) -> None:
+    gateway.serve(10.0, times=20)
+    held = 0
+    for _ in range(500):
+        gateway.clock.pass_s(0.02)
+        with suppress(CompletionDropped):
+            gateway.open.enter_context(gateway.request())
+            held += 1
+
+    assert held <= 20
+
+
+@pytest.mark.parametrize("exception", [RuntimeError, GeneratorExit, KeyboardInterrupt])
+def test_a_slot_is_freed_after_any_exception(
+    gateway: Gateway, exception: type[BaseException]
+) -> None:
+    with pytest.raises(exception), gateway.request():
+        raise exception
+
+    assert gateway.load.get_stats(POOL, Mode.INLINE).num_in_flight == 0
+
+
+def test_manual_requests_of_one_tenant_do_not_exclude_another(gateway: Gateway) -> None:
+    def is_admitted(principal: Principal) -> bool:
+        trace = make_account(gateway.clock)
+        trace.principal = principal
+        try:
+            gateway.open.enter_context(gateway.request(trace, trigger=Trigger.MANUAL))
+        except CompletionDropped:
+            return False
+        return True
+
+    busy = make_principal()
+    while is_admitted(busy):
+        pass
+
+    assert is_admitted(make_principal(tenant_id=GLOBEX))
+    assert not is_admitted(busy)

@@ -1,0 +1,95 @@
+import asyncio
+import socket
+from collections.abc import Iterator
+
+import aiohttp
+import pytest
+import structlog
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from inference.recording.metrics_server import metrics_page
+from tests.stack.ports import free_port
+
+HOST = "127.0.0.1"
+
+
+def families() -> Iterator[Metric]:
+    family = CounterMetricFamily("caret_things", "Things.", labels=["kind"])
+    family.add_metric(["good"], 3)
+    yield family
+    yield GaugeMetricFamily("caret_now", "Now.", value=1)
+
+
+async def _get(port: int, path: str = "/metrics") -> tuple[int, str, str]:
+    async with (
+        aiohttp.ClientSession(f"http://{HOST}:{port}") as session,
+        session.get(path) as response,
+    ):
+        return response.status, response.headers["Content-Type"], await response.text()
+
+
+async def test_the_page_has_the_prometheus_text_format() -> None:
+    port = free_port()
+
+    async with metrics_page([families], host=HOST, port=port):
+        status, kind, text = await _get(port)
+
+    assert (status, kind) == (200, "text/plain; version=0.0.4")
+    assert '# TYPE caret_things_total counter\ncaret_things_total{kind="good"} 3.0\n' in text
+    assert "caret_now 1.0\n" in text
+
+
+async def test_other_paths_may_return_bytes() -> None:
+    port = free_port()
+
+    async with metrics_page([families], host=HOST, port=port, others={"/slow": lambda: b"some"}):
+        status, kind, text = await _get(port, "/slow")
+
+    assert (status, kind, text) == (200, "application/octet-stream", "some")
+
+
+async def test_unknown_paths_are_not_found() -> None:
+    port = free_port()
+
+    async with metrics_page([families], host=HOST, port=port):
+        status, _, _ = await _get(port, "/")
+
+    assert status == 404
+
+
+async def test_a_port_in_use_is_logged_and_the_gateway_continues() -> None:
+    with socket.socket() as listener, structlog.testing.capture_logs() as logs:
+        listener.bind((HOST, 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+
+        async with metrics_page([families], host=HOST, port=port):
+            pass
+
+    (line,) = logs
+    assert (line["event"], line["port"]) == ("metrics.not_served", port)
+    assert "use another port" in line["reason"]
+
+
+async def test_the_event_loop_runs_between_metric_families() -> None:
+    port = free_port()
+    seen: list[int] = []
+
+    def watched() -> Iterator[Metric]:
+        for number in range(3):
+            asyncio.get_running_loop().call_soon(seen.append, number)
+            yield GaugeMetricFamily(f"caret_{number}", "", value=len(seen))
+
+    async with metrics_page([watched], host=HOST, port=port):
+        _, _, text = await _get(port)
+
+    assert [f"caret_{number} {number}.0" in text for number in range(3)] == [True] * 3
+
+
+async def test_the_page_is_closed_with_its_context() -> None:
+    port = free_port()
+    async with metrics_page([families], host=HOST, port=port):
+        pass
+
+    with pytest.raises(aiohttp.ClientConnectorError):
+        await _get(port)

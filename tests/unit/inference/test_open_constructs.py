@@ -1,0 +1,47 @@
+"""Constructs that a text has begun but not finished."""
+
+import subprocess
+import sys
+from typing import Final
+
+import pytest
+
+from caret.foundation.parsing.grammars import Grammar
+from inference.filtering.open_constructs import closing_candidates
+
+TEXTS: Final = (
+    (Grammar.HTML, "<div class='a'><br><p>", "</p></div>"),
+    (Grammar.HTML, "<my-tag><img src='a'/></b><i/>", "</my-tag>"),
+    (Grammar.RUBY, "a.each do |b| ", "\nend"),
+    (Grammar.RUBY, "a.each do |b| b", ""),
+    (Grammar.RUBY, "loop do\n  if a", "\nend\nend"),
+    (Grammar.BASH, "while a; do\n  if b", "\nthen\n:\nfi\n\n:\ndone"),
+    (Grammar.BASH, "if a; if b", "\nthen\n:\nfi\nthen\n:\nfi"),
+)
+# Each would take minutes if the time grew with the square of the length.
+LONG: Final = (
+    (Grammar.HTML, "'<' + 'a' * 300_000"),
+    (Grammar.TSX, "'<' + 'b-' * 200_000"),
+    (Grammar.RUBY, "'do' + ' ' * 300_000 + 'x'"),
+    (Grammar.BASH, "'if;' * 100_000 + 'a' * 500_000"),
+)
+
+
+@pytest.mark.parametrize(("grammar", "text", "finish"), TEXTS)
+def test_blocks_are_closed_by_their_keywords_and_tags(
+    grammar: Grammar, text: str, finish: str
+) -> None:
+    assert next(iter(closing_candidates(grammar, text)), "") == finish
+
+
+@pytest.mark.parametrize(("grammar", "text"), LONG)
+def test_a_long_line_takes_linear_time(grammar: Grammar, text: str) -> None:
+    code = f"""
+from caret.foundation.parsing.grammars import Grammar
+from inference.filtering.open_constructs import closing_candidates
+assert closing_candidates(Grammar({grammar.value!r}), {text}) is not None
+"""
+
+    child = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
+
+    assert child.returncode == 0

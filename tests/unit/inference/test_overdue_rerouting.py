@@ -1,0 +1,217 @@
+"""Requests that wait at a late replica are retried on another one, if that is better."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from inference.completion.request_trace import RequestTrace
+from inference.pools.engine import EngineChunk, EngineRequest
+from inference.pools.generate import generate
+from inference.pools.health.outlier_detection import EJECTION_S, MAX_CONSECUTIVE_LATE
+from inference.pools.health.replica_states import MAX_FAILURES, ReplicaStates, reroute_overdue
+from tests.fakes.clock import FakeClock
+from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.polling import until
+from tests.fakes.pools import make_engine_request, make_pool
+from tests.fakes.requests import make_account
+
+ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
+LATE_S = 0.4
+LATER_S = LATE_S + 0.1
+WITH_FALLBACK = make_engine_request(
+    replica=ONE, fallback_replicas=(TWO,), first_token_timeout_s=LATE_S
+)
+WITHOUT_FALLBACK = make_engine_request(replica=ONE, first_token_timeout_s=LATE_S)
+
+
+class _Characters:
+    def encode(self, text: str) -> list[int]:
+        return [ord(character) for character in text]
+
+
+class _TwoReplicas:
+    """Two replicas. The first one hangs."""
+
+    def __init__(self) -> None:
+        self.engine = FakeEngine(chunks_of("a", "b"), stuck={ONE.url})
+        self.clock = FakeClock()
+        self.replicas = ReplicaStates(self.clock)
+        self.traces: list[RequestTrace] = []
+
+    @asynccontextmanager
+    async def waiting_requests(
+        self, num: int, request: EngineRequest = WITH_FALLBACK
+    ) -> AsyncIterator[list[asyncio.Task[list[str]]]]:
+        """Send this many requests at once, all of which wait at the first replica."""
+        num_before = self.replicas.num_in_flight(ONE)
+        tasks = [asyncio.create_task(self._request(request)) for _ in range(num)]
+        await until(lambda: self.replicas.num_in_flight(ONE) == num_before + num)
+        try:
+            yield tasks
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _request(self, request: EngineRequest) -> list[str]:
+        trace = make_account()
+        self.traces.append(trace)
+        async with generate(self.engine, request, self.replicas, trace, _Characters()) as chunks:
+            return [chunk.text async for chunk in chunks]
+
+    def has_rerouted(self) -> bool:
+        self.replicas.reroute_overdue()
+        return self.replicas.num_rerouted(ONE) > 0
+
+
+@pytest.fixture
+def pair() -> _TwoReplicas:
+    return _TwoReplicas()
+
+
+async def test_requests_waiting_at_a_late_replica_are_answered_by_another(
+    pair: _TwoReplicas,
+) -> None:
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        pair.clock.pass_s(LATER_S)
+        pair.replicas.reroute_overdue()
+        texts = await asyncio.gather(*tasks)
+
+    assert texts == MAX_CONSECUTIVE_LATE * [["a", "b"]]
+    assert {trace.replica for trace in pair.traces} == {TWO.name}
+    assert (pair.replicas.num_rerouted(ONE), pair.replicas.num_rerouted(TWO)) == (
+        MAX_CONSECUTIVE_LATE,
+        0,
+    )
+    assert (pair.engine.num_open, pair.replicas.num_in_flight(ONE)) == (0, 0)
+
+
+async def test_rerouting_does_not_cancel_the_task(pair: _TwoReplicas) -> None:
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        pair.clock.pass_s(LATER_S)
+        pair.replicas.reroute_overdue()
+        await asyncio.gather(*tasks)
+
+        assert {task.cancelling() for task in tasks} == {0}
+
+
+async def test_rerouting_does_not_open_the_circuit(pair: _TwoReplicas) -> None:
+    async with pair.waiting_requests(max(MAX_CONSECUTIVE_LATE, MAX_FAILURES)) as tasks:
+        pair.clock.pass_s(LATER_S)
+        pair.replicas.reroute_overdue()
+        await asyncio.gather(*tasks)
+
+    assert pair.replicas.is_available(ONE)
+    assert pair.replicas.is_ejected(ONE)
+
+
+async def test_few_waiting_requests_are_not_rerouted(pair: _TwoReplicas) -> None:
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE - 1):
+        pair.clock.pass_s(LATER_S)
+
+        assert not pair.has_rerouted()
+
+
+async def test_a_request_is_rerouted_only_after_its_own_time_limit(pair: _TwoReplicas) -> None:
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as early:
+        pair.clock.pass_s(LATER_S)
+        async with pair.waiting_requests(1) as late:
+            pair.replicas.reroute_overdue()
+            await asyncio.gather(*early)
+
+            assert not late[0].done()
+
+            pair.clock.pass_s(LATER_S)
+            pair.replicas.reroute_overdue()
+
+            assert await late[0] == ["a", "b"]
+
+
+async def test_the_trial_request_of_a_late_replica_is_rerouted_too(pair: _TwoReplicas) -> None:
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        pair.clock.pass_s(LATER_S)
+        pair.replicas.reroute_overdue()
+        await asyncio.gather(*tasks)
+    pair.clock.pass_s(EJECTION_S)
+    async with pair.waiting_requests(1) as (trial,):
+        pair.clock.pass_s(LATER_S)
+        pair.replicas.reroute_overdue()
+
+        assert await trial == ["a", "b"]
+        assert pair.replicas.is_ejected(ONE)
+
+
+def _drained(pair: _TwoReplicas) -> None:
+    pair.replicas.set_drained([TWO.name])
+
+
+def _lost(pair: _TwoReplicas) -> None:
+    for _ in range(MAX_FAILURES):
+        with pair.replicas.attempt(TWO) as attempt:
+            attempt.mark_failed()
+
+
+def _late(pair: _TwoReplicas) -> None:
+    for _ in range(MAX_CONSECUTIVE_LATE):
+        with pair.replicas.attempt(TWO, first_token_timeout_s=LATE_S):
+            pair.clock.pass_s(LATER_S)
+
+
+@pytest.mark.parametrize("make_worse", [_drained, _lost, _late])
+async def test_requests_are_not_rerouted_to_an_unavailable_replica(
+    pair: _TwoReplicas, make_worse: Callable[[_TwoReplicas], None]
+) -> None:
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE):
+        make_worse(pair)
+        pair.clock.pass_s(LATER_S)
+
+        assert not pair.has_rerouted()
+
+
+async def test_a_request_with_text_is_not_rerouted(pair: _TwoReplicas) -> None:
+    pair.engine = FakeEngine([EngineChunk("a", generated_tokens=0, stop=None)], hangs=True)
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE):
+        await until(lambda: pair.engine.num_said == MAX_CONSECUTIVE_LATE)
+        await asyncio.sleep(0.01)
+        pair.clock.pass_s(LATER_S)
+
+        assert not pair.has_rerouted()
+
+
+async def test_requests_without_a_fallback_keep_waiting(pair: _TwoReplicas) -> None:
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE, WITHOUT_FALLBACK):
+        pair.clock.pass_s(LATER_S)
+
+        assert not pair.has_rerouted()
+
+
+async def test_a_request_cancelled_before_rerouting_ends(pair: _TwoReplicas) -> None:
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        pair.clock.pass_s(LATER_S)
+        tasks[0].cancel("superseded")
+        pair.replicas.reroute_overdue()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert isinstance(ended[0], asyncio.CancelledError)
+    assert pair.replicas.num_rerouted(ONE) == MAX_CONSECUTIVE_LATE - 1
+
+
+async def test_a_request_cancelled_during_rerouting_ends(pair: _TwoReplicas) -> None:
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        pair.clock.pass_s(LATER_S)
+        pair.replicas.reroute_overdue()
+        tasks[0].cancel("superseded")
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert isinstance(ended[0], asyncio.CancelledError)
+    assert ended[1:] == (MAX_CONSECUTIVE_LATE - 1) * [["a", "b"]]
+
+
+async def test_a_background_task_reroutes_overdue_requests(pair: _TwoReplicas) -> None:
+    task = asyncio.create_task(reroute_overdue(pair.replicas, every_s=0.001))
+    async with pair.waiting_requests(MAX_CONSECUTIVE_LATE) as tasks:
+        pair.clock.pass_s(LATER_S)
+        await asyncio.gather(*tasks)
+    task.cancel()

@@ -1,0 +1,233 @@
+"""The catalogue of pools, as written by an operator."""
+
+from pathlib import Path
+
+import pytest
+
+from caret.contracts.policy import Tier
+from caret.foundation.environment import BadSetting
+from inference.pools.cache_isolation import SpeculationMethod
+from inference.pools.pool_config import Replica, read_catalog
+from tests.fakes.tenants import GLOBEX, make_snapshot
+
+FAST = """
+[[pools]]
+name = "quick"
+tier = "fast"
+model = "qwen"
+tokenizer = "/models/qwen"
+max_context_tokens = 8192
+replicas = ["http://10.0.0.1:8000/", "https://engine.example.com"]
+"""
+QUALITY = FAST.replace('"quick"', '"thorough"').replace('"fast"', '"quality"')
+
+
+def _write(folder: Path, text: str) -> Path:
+    path = folder / "pools.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_valid_file_gives_a_pool_for_each_tier(tmp_path: Path) -> None:
+    pools = read_catalog(_write(tmp_path, FAST + QUALITY))
+
+    assert pools.find_shared(Tier.FAST).name == "quick"
+    assert pools.find_shared(Tier.QUALITY).name == "thorough"
+
+
+def test_a_tenants_own_pool_takes_precedence_over_the_shared_one(tmp_path: Path) -> None:
+    own = FAST.replace("quick", "own") + 'tenants = ["acme"]\n'
+
+    pools = read_catalog(_write(tmp_path, FAST + QUALITY + own))
+
+    acme, globex = make_snapshot(), make_snapshot(tenant_id=GLOBEX)
+    assert pools.find(acme, Tier.FAST).name == "own"
+    assert pools.find(acme, Tier.QUALITY).name == "thorough"
+    assert pools.find(globex, Tier.FAST).name == "quick"
+
+
+def test_a_replica_is_named_by_host_and_port(tmp_path: Path) -> None:
+    pools = read_catalog(_write(tmp_path, FAST + QUALITY))
+
+    assert pools.find_shared(Tier.FAST).replicas == (
+        Replica(name="10.0.0.1:8000", url="http://10.0.0.1:8000"),
+        Replica(name="engine.example.com", url="https://engine.example.com"),
+    )
+
+
+def test_a_replica_may_have_further_fields(tmp_path: Path) -> None:
+    table = (
+        '{ url = "http://10.0.0.3:8000/", kv_events = "tcp://10.0.0.3:5557", '
+        'kv_replay = "tcp://10.0.0.3:5558", speculation = "ngram", '
+        'kv_connector = "LMCacheMPConnector" }'
+    )
+
+    pools = read_catalog(_write(tmp_path, _with(table) + QUALITY))
+
+    assert pools.find_shared(Tier.FAST).replicas[0] == Replica(
+        name="10.0.0.3:8000",
+        url="http://10.0.0.3:8000",
+        kv_events="tcp://10.0.0.3:5557",
+        kv_replay="tcp://10.0.0.3:5558",
+        speculation=SpeculationMethod.NGRAM,
+    )
+
+
+def test_suffix_decoding_is_allowed_without_its_cache(tmp_path: Path) -> None:
+    table = _suffix("suffix_decoding_max_cached_requests = 0")
+
+    pools = read_catalog(_write(tmp_path, _with(table) + QUALITY))
+
+    assert pools.find_shared(Tier.FAST).replicas[0].speculation is SpeculationMethod.SUFFIX
+
+
+def test_a_replica_of_two_pools_is_listed_once(tmp_path: Path) -> None:
+    pools = read_catalog(_write(tmp_path, FAST + QUALITY))
+
+    assert [replica.name for replica in pools.list_replicas()] == [
+        "10.0.0.1:8000",
+        "engine.example.com",
+    ]
+    assert pools.list_replicas(min_of_pool=3) == ()
+
+
+def _with(replica: str) -> str:
+    return FAST.replace('"http://10.0.0.1:8000/"', replica)
+
+
+DISCOVER = FAST.replace(
+    'replicas = ["http://10.0.0.1:8000/", "https://engine.example.com"]',
+    'discover = { url = "http://engines:8000", kv_events = "tcp://engines:5557" }',
+)
+
+
+def test_a_dns_name_gives_a_replica_for_each_address(tmp_path: Path) -> None:
+    pool = read_catalog(_write(tmp_path, DISCOVER + QUALITY)).by_name["quick"]
+
+    assert pool.replicas == ()
+    assert pool.discover is not None
+    assert pool.discover.host == "engines"
+    assert pool.discover.with_address("10.1.2.3") == Replica(
+        name="10.1.2.3:8000", url="http://10.1.2.3:8000", kv_events="tcp://10.1.2.3:5557"
+    )
+    assert pool.discover.with_address("fd00::7").url == "http://[fd00::7]:8000"
+
+
+def test_the_replicas_of_a_pool_may_change(tmp_path: Path) -> None:
+    pools = read_catalog(_write(tmp_path, DISCOVER + QUALITY))
+    found = Replica(name="10.1.2.3:8000", url="http://10.1.2.3:8000")
+
+    pools.set_replicas("quick", [found])
+
+    assert pools.find_shared(Tier.FAST).replicas == (found,)
+    assert found in pools.list_replicas()
+
+
+def _connector(name: str) -> str:
+    return _with(f'{{ url = "http://10.0.0.9:8000", kv_connector = "{name}" }}') + QUALITY
+
+
+def _suffix(more: str) -> str:
+    return f'{{ url = "http://10.0.0.9:8000", speculation = "suffix", {more} }}'
+
+
+BAD_FILES = {
+    "suffix decoding with vLLM's default": (
+        _with('{ url = "http://10.0.0.9:8000", speculation = "suffix" }') + QUALITY,
+        "quick: suffix decoding shares a tree",
+    ),
+    "suffix decoding with a cache": (
+        _with(_suffix("suffix_decoding_max_cached_requests = 1")) + QUALITY,
+        "suffix_decoding_max_cached_requests = 0",
+    ),
+    "another speculation": (
+        _with('{ url = "http://10.0.0.9:8000", speculation = "magic" }') + QUALITY,
+        "speculation",
+    ),
+    "a connector that leaks": (_connector("LMCacheConnectorV1"), "#2880"),
+    "another connector that leaks": (_connector("HF3FSKVConnector"), "tenants share them"),
+    "an unknown connector": (_connector("MultiConnector"), "nobody has shown"),
+    "events by HTTP": (
+        _with('{ url = "http://10.0.0.9:8000", kv_events = "http://10.0.0.9:5557" }') + QUALITY,
+        "KV events at no tcp address",
+    ),
+    "events at no port": (
+        _with('{ url = "http://10.0.0.9:8000", kv_events = "tcp://10.0.0.9:many" }') + QUALITY,
+        "KV events at no tcp address",
+    ),
+    "two entries of a replica that differ": (
+        FAST
+        + QUALITY.replace(
+            '"http://10.0.0.1:8000/"', '{ url = "http://10.0.0.1:8000", speculation = "ngram" }'
+        ),
+        "two entries of 10.0.0.1:8000 that differ",
+    ),
+    "no toml": ("pools = [", "Invalid value"),
+    "no text": ("\udcff", "utf-8"),
+    "nothing": ("", "pools"),
+    "a missing field": (FAST.replace('model = "qwen"\n', ""), "model"),
+    "an unknown field": (FAST + 'colour = "red"\n', "colour"),
+    "an unknown tier": (FAST.replace('"fast"', '"slow"'), "tier"),
+    "a number as text": (FAST.replace("8192", '"8192"'), "max_context_tokens"),
+    "no room": (FAST.replace("8192", "512") + QUALITY, "max_context_tokens"),
+    "two pools for a tier": (FAST + FAST.replace("quick", "other"), "two pools for the tier fast"),
+    "two pools with one name": (FAST + FAST, "two pools of the name quick"),
+    "two pools of a tenant": (
+        FAST + QUALITY + "".join(FAST.replace("quick", n) + 'tenants = ["acme"]\n' for n in "ab"),
+        "two pools of the tenant acme",
+    ),
+    "no pool for a tier": (FAST, "no pool for the tier quality"),
+    "no replicas": (
+        FAST.replace('["http://10.0.0.1:8000/", "https://engine.example.com"]', "[]") + QUALITY,
+        "quick has no replicas",
+    ),
+    "a block size of zero": (
+        FAST
+        + "block_size = 0\
+    "
+        + QUALITY,
+        "block_size below 1",
+    ),
+    "a port that is none": (FAST.replace(":8000", ":many") + QUALITY, "quick has a replica"),
+    "a name that leaks": (
+        DISCOVER.replace('"tcp://engines:5557"', '"tcp://engines:5557", kv_connector = "Own"')
+        + QUALITY,
+        "nobody has shown",
+    ),
+    "no address": (FAST.replace("http://10", "10") + QUALITY, "quick has a replica"),
+    "another scheme": (FAST.replace("http://10", "ftp://10") + QUALITY, "quick has a replica"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_an_invalid_file_is_rejected_with_its_error(tmp_path: Path, name: str) -> None:
+    text, message = BAD_FILES[name]
+    path = tmp_path / "pools.toml"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+
+    with pytest.raises(BadSetting, match=message) as rejected:
+        read_catalog(path)
+
+    assert "CARET_POOLS_FILE" in str(rejected.value)
+
+
+def test_a_missing_file_is_rejected_by_name(tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match=r"pools\.toml cannot be read: No such file"):
+        read_catalog(tmp_path / "pools.toml")
+
+
+@pytest.mark.parametrize("pattern", ["10.12.0.1/16", "http://a", "*", "a b", ""])
+def test_allowed_replica_hosts_must_be_networks_or_names(tmp_path: Path, pattern: str) -> None:
+    own = f'{FAST}additions_from = ["{pattern}"]\n'
+
+    with pytest.raises(BadSetting, match="the pool quick has additions_from"):
+        read_catalog(_write(tmp_path, own + QUALITY))
+
+
+def test_allowed_replica_hosts_apply_to_their_pool(tmp_path: Path) -> None:
+    own = f'{FAST}additions_from = ["10.12.0.0/16", "*.engines.svc"]\n'
+
+    pools = read_catalog(_write(tmp_path, own + QUALITY))
+
+    assert pools.find_shared(Tier.FAST).allowed_replica_hosts == ("10.12.0.0/16", "*.engines.svc")
+    assert pools.find_shared(Tier.QUALITY).allowed_replica_hosts == ()

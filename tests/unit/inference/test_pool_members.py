@@ -1,0 +1,379 @@
+"""The membership of replicas in a pool, over a fake network."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from caret.contracts.policy import Tier
+from inference.pools.discovery.pool_members import NameNotFound
+from inference.pools.discovery.replica_identity import MismatchReason, ReplicaIdentity
+from inference.pools.pool_config import Pool, Replica
+from tests.fakes.pool_members import TOKEN_IDS, Fleet, identity
+from tests.fakes.pools import make_pool
+
+ENGINES = Replica(name="engines:8000", url="http://engines:8000")
+ONE, TWO, THREE = "10.0.0.1:8000", "10.0.0.2:8000", "10.0.0.3:8000"
+
+
+def _pools(fast: Pool) -> tuple[Pool, Pool]:
+    return fast, make_pool("http://else:8000", tier=Tier.QUALITY)
+
+
+def _discovering() -> Fleet:
+    fleet = Fleet(_pools(replace(make_pool(), replicas=(), discover=ENGINES)))
+    fleet.network.said = {name: identity() for name in (ONE, TWO, THREE)}
+    return fleet
+
+
+def _listed(*names: str) -> Fleet:
+    fleet = Fleet(_pools(make_pool(*(f"http://{name}" for name in names))))
+    fleet.network.said = {name: identity() for name in names}
+    return fleet
+
+
+async def test_each_address_of_the_dns_name_is_a_replica() -> None:
+    fleet = _discovering()
+    fleet.network.leads_to("engines", ["10.0.0.2", "10.0.0.1"])
+
+    await fleet.membership.reconcile()
+
+    assert fleet.names() == [ONE, TWO]
+
+
+async def test_a_joining_replica_gets_requests_after_identifying_itself() -> None:
+    fleet = _discovering()
+    fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
+    stated = fleet.network.said.pop(TWO)
+
+    await fleet.membership.reconcile()
+    before = (fleet.names(), fleet.reasons()[TWO])
+    fleet.network.said[TWO] = stated
+    await fleet.membership.reconcile(asks_everybody=False)
+
+    assert before == ([ONE], MismatchReason.UNREACHABLE)
+    assert fleet.names() == [ONE, TWO]
+    assert TWO not in fleet.reasons()
+
+
+async def test_a_leaving_replica_finishes_its_requests_and_gets_no_new_ones() -> None:
+    fleet = _discovering()
+    fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
+    await fleet.membership.reconcile()
+    leaving = fleet.catalog.by_name["demo-fast"].replicas[1]
+
+    with fleet.replicas.attempt(leaving):
+        fleet.network.leads_to("engines", ["10.0.0.1"])
+        await fleet.membership.reconcile()
+        under_way = fleet.replicas.num_in_flight(leaving)
+
+    assert fleet.names() == [ONE]
+    assert under_way == 1
+
+
+async def test_a_failed_resolution_removes_no_replica() -> None:
+    fleet = _discovering()
+    fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
+    await fleet.membership.reconcile()
+
+    fleet.network.names.clear()
+    await fleet.membership.reconcile()
+
+    assert fleet.names() == [ONE, TWO]
+
+
+async def test_a_change_of_the_pool_is_reported_once() -> None:
+    fleet = _discovering()
+    sizes: list[int] = []
+    fleet.membership.changed.append(lambda pool: sizes.append(len(pool.replicas)))
+    fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
+
+    await fleet.membership.reconcile()
+    await fleet.membership.reconcile()
+
+    assert sizes == [2]
+
+
+@pytest.mark.parametrize(
+    ("stated", "reason"),
+    [
+        (identity(model="other"), MismatchReason.MODEL),
+        (identity(root="/models/demo-2"), MismatchReason.VERSION),
+        (identity(context=2048), MismatchReason.CONTEXT_LENGTH),
+        (identity(token_ids=(5, 6)), MismatchReason.TOKENIZER),
+        (identity(token_ids=TOKEN_IDS[::-1]), MismatchReason.TOKENIZER),
+        (identity(block_tokens=16), MismatchReason.BLOCK_SIZE),
+    ],
+)
+async def test_a_replica_that_differs_from_the_majority_is_rejected(
+    stated: ReplicaIdentity, reason: MismatchReason
+) -> None:
+    fleet = _listed(ONE, TWO, THREE)
+    fleet.network.said[TWO] = stated
+
+    await fleet.membership.reconcile()
+
+    assert fleet.names() == [ONE, THREE]
+    assert fleet.reasons().get(TWO) == reason
+
+
+async def test_a_corrected_replica_is_accepted_again() -> None:
+    fleet = _listed(ONE, TWO, THREE)
+    fleet.network.said[TWO] = identity(block_tokens=16)
+    await fleet.membership.reconcile()
+
+    fleet.network.said[TWO] = identity()
+    await fleet.membership.reconcile(asks_everybody=False)
+
+    assert fleet.names() == [ONE, TWO, THREE]
+    assert fleet.reasons() == {}
+
+
+async def test_the_block_size_in_the_pools_file_takes_precedence() -> None:
+    pool = replace(make_pool(f"http://{ONE}", f"http://{TWO}"), block_tokens=16)
+    fleet = Fleet(_pools(pool))
+    fleet.network.said = {ONE: identity(), TWO: identity(block_tokens=16)}
+
+    await fleet.membership.reconcile()
+
+    assert fleet.names() == [TWO]
+
+
+async def test_the_older_of_two_versions_stays_until_the_newer_has_a_majority() -> None:
+    fleet = _listed(ONE, TWO, THREE)
+    await fleet.membership.reconcile()
+    newer = identity(root="/models/demo-2")
+
+    fleet.network.said[THREE] = newer
+    await fleet.membership.reconcile()
+    before = fleet.names()
+    fleet.network.said[TWO] = newer
+    await fleet.membership.reconcile()
+
+    assert before == [ONE, TWO]
+    assert fleet.names() == [TWO, THREE]
+
+
+async def test_a_replica_without_identity_is_accepted() -> None:
+    fleet = _listed(ONE, TWO)
+    fleet.network.said[TWO] = ReplicaIdentity()
+
+    await fleet.membership.reconcile()
+
+    assert fleet.names() == [ONE, TWO]
+
+
+async def test_an_engine_that_starts_after_its_gateway_stays_in_the_pool() -> None:
+    fleet = _listed(ONE, TWO)
+    del fleet.network.said[TWO]
+
+    await fleet.membership.reconcile()
+
+    assert fleet.names() == [ONE, TWO]
+
+
+async def test_a_name_that_does_not_resolve_is_rejected() -> None:
+    fleet = _listed(ONE, TWO)
+    fleet.network.failing[TWO] = NameNotFound()
+
+    await fleet.membership.reconcile()
+
+    assert fleet.names() == [ONE]
+    assert fleet.reasons()[TWO] == MismatchReason.NAME_NOT_FOUND
+
+
+async def test_a_known_replica_is_not_identified_again() -> None:
+    fleet = _listed(ONE, TWO)
+    await fleet.membership.reconcile()
+    fleet.network.asked.clear()
+
+    await fleet.membership.reconcile(asks_everybody=False)
+
+    assert ONE not in fleet.network.asked
+
+
+def _with_allowed_hosts(*hosts: str) -> Fleet:
+    pool = replace(make_pool(f"http://{ONE}"), allowed_replica_hosts=hosts)
+    fleet = Fleet(_pools(pool))
+    fleet.network.said = {name: identity() for name in (ONE, TWO)}
+    return fleet
+
+
+async def test_an_added_replica_gets_requests_after_identifying_itself() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
+
+    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    before = fleet.names()
+    await fleet.membership.reconcile(asks_everybody=False)
+
+    assert before == [ONE]
+    assert sorted(fleet.names()) == [ONE, TWO]
+
+
+async def test_an_added_replica_that_differs_is_rejected() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
+    fleet.network.said[TWO] = identity(token_ids=(5, 6))
+
+    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.membership.reconcile()
+
+    assert fleet.names() == [ONE]
+    assert fleet.reasons()[TWO] == MismatchReason.TOKENIZER
+
+
+@pytest.mark.parametrize("hosts", [(), ("10.0.1.0/24",), ("*.engines.svc",)])
+async def test_a_replica_at_a_host_that_is_not_allowed_gets_no_request(
+    hosts: tuple[str, ...],
+) -> None:
+    fleet = _with_allowed_hosts(*hosts)
+
+    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.membership.reconcile()
+
+    assert fleet.names() == [ONE]
+    assert TWO not in fleet.network.asked
+    assert fleet.reasons()[TWO] == MismatchReason.HOST_NOT_ALLOWED
+
+
+async def test_kv_events_from_a_host_that_is_not_allowed_are_rejected() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
+
+    added = Replica(TWO, f"http://{TWO}", kv_events="tcp://10.9.9.9:5557")
+    fleet.membership.add({"demo-fast": [added]})
+    await fleet.membership.reconcile()
+
+    assert fleet.reasons()[TWO] == MismatchReason.HOST_NOT_ALLOWED
+
+
+async def test_a_removed_addition_gets_no_requests() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
+    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.membership.reconcile()
+
+    fleet.membership.add({})  # without a round
+
+    assert fleet.names() == [ONE]
+
+
+async def test_the_pools_file_takes_precedence_over_an_addition() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
+
+    fleet.membership.add({"demo-fast": [Replica(ONE, f"http://{ONE}", kv_events=f"tcp://{TWO}")]})
+    await fleet.membership.reconcile()
+
+    (one,) = fleet.catalog.by_name["demo-fast"].replicas
+    assert one.kv_events is None
+
+
+async def test_an_addition_of_a_replica_in_the_pools_file_is_not_checked() -> None:
+    fleet = _with_allowed_hosts()
+
+    fleet.membership.add({"demo-fast": [Replica(ONE, f"http://{ONE}")]})
+    await fleet.membership.reconcile()
+
+    assert fleet.names() == [ONE]
+    assert fleet.reasons() == {}
+
+
+async def test_an_addition_with_another_scheme_does_not_change_the_pools_file() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
+
+    fleet.membership.add({"demo-fast": [Replica(ONE, f"https://{ONE}")]})
+    await fleet.membership.reconcile()
+
+    assert fleet.catalog.by_name["demo-fast"].replicas == (Replica(ONE, f"http://{ONE}"),)
+
+
+async def test_a_replica_added_during_a_round_waits_for_its_identification() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
+    fleet.network.said[TWO] = identity(token_ids=(5, 6))
+    may_respond = fleet.network.holds(ONE)
+
+    round_ = asyncio.create_task(fleet.membership.reconcile())
+    await asyncio.sleep(0)
+    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    may_respond.set()
+    await round_
+
+    assert fleet.names() == [ONE]
+
+
+async def test_a_replica_discovered_during_a_round_waits_for_its_identification() -> None:
+    fleet = _discovering()
+    fleet.network.leads_to("engines", ["10.0.0.1"])
+    await fleet.membership.reconcile()
+    may_respond = fleet.network.holds(TWO)
+    fleet.network.leads_to("engines", ["10.0.0.1", "10.0.0.2"])
+
+    round_ = asyncio.create_task(fleet.membership.reconcile())
+    await asyncio.sleep(0.01)
+    fleet.membership.add({})  # settles the members while the round runs
+    meanwhile = fleet.names()
+    may_respond.set()
+    await round_
+
+    assert (meanwhile, fleet.names()) == ([ONE], [ONE, TWO])
+
+
+async def test_rounds_run_one_after_the_other() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
+    may_respond = fleet.network.holds(ONE)
+
+    rounds = [asyncio.create_task(fleet.membership.reconcile()) for _ in range(2)]
+    await asyncio.sleep(0.01)
+    num_asked = fleet.network.asked.count(ONE)
+    may_respond.set()
+    await asyncio.gather(*rounds)
+
+    assert num_asked == 1
+
+
+async def test_an_added_replica_must_state_its_identity() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
+    fleet.network.said[TWO] = ReplicaIdentity()
+
+    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.membership.reconcile()
+
+    assert fleet.names() == [ONE]
+    assert fleet.reasons()[TWO] == MismatchReason.NO_IDENTITY
+
+
+@pytest.mark.parametrize("address", [TWO, "10.0.0.0:8000"])
+async def test_added_replicas_have_no_vote(address: str) -> None:
+    """They have none in a pool of one, as a majority, or in a gateway that has just started."""
+    fleet = _with_allowed_hosts("10.0.0.0/24")
+    others = [address, THREE]
+    for name in others:
+        fleet.network.said[name] = identity(root="/models/a")
+
+    fleet.membership.add({"demo-fast": [Replica(name, f"http://{name}") for name in others]})
+    await fleet.membership.reconcile()
+
+    assert fleet.names() == [ONE]
+    assert {fleet.reasons()[name] for name in others} == {MismatchReason.VERSION}
+
+
+async def test_an_added_replica_is_outvoted_once_a_listed_one_responds() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
+    stated = fleet.network.said.pop(ONE)
+    fleet.network.said[TWO] = identity(root="/models/a")
+    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.membership.reconcile()
+    before = fleet.names()
+
+    fleet.network.said[ONE] = stated
+    await fleet.membership.reconcile()
+
+    assert (before, fleet.names()) == ([ONE, TWO], [ONE])
+
+
+async def test_an_undecodable_response_counts_as_unreachable() -> None:
+    fleet = _with_allowed_hosts("10.0.0.0/24")
+    fleet.network.failing[TWO] = UnicodeError("label too long")
+
+    fleet.membership.add({"demo-fast": [Replica(TWO, f"http://{TWO}")]})
+    await fleet.membership.reconcile()
+
+    assert fleet.names() == [ONE]
+    assert fleet.reasons()[TWO] == MismatchReason.UNREACHABLE

@@ -1,0 +1,200 @@
+"""The stable part of a prompt, the omitted parts, and the differences made by a variant."""
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from caret.foundation.environment import BadSetting
+from inference.completion.incoming_request import ContextFile
+from inference.completion.snippet import Snippet
+from inference.completion.variant import Variant
+from inference.context.assemble import assemble
+from inference.context.prompt.prompt import Prompt
+from inference.context.prompt.variant_options import validate_variants
+from tests.fakes.prompts import (
+    CODE,
+    PRINCIPAL,
+    SUFFIX_ID,
+    WRITER,
+    assembled,
+    text_of,
+    writer_of,
+)
+from tests.fakes.requests import make_admitted
+from tests.fakes.tenants import make_policy, make_principal
+
+
+def _shared_tokens(prompts: list[Prompt]) -> list[float]:
+    """Return the share of each prompt's tokens with which the next prompt begins."""
+    ids = [prompt.token_ids for prompt in prompts]
+    return [
+        next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+        / len(one)
+        for one, other in pairwise(ids)
+    ]
+
+
+@pytest.mark.parametrize("num_chars_before", [600, 4_000, 40_000])
+@pytest.mark.parametrize("layout", ["stable", "efim"])
+def test_nearly_all_of_the_prompt_is_unchanged_while_lines_are_typed(
+    layout: str, num_chars_before: int
+) -> None:
+    typed = "".join(f"    value_{n} = self.reader.read(path, encoding)\n" for n in range(20))
+    files = tuple(ContextFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
+    writer = writer_of(layout=layout)
+    prompts = [
+        assembled(
+            writer,
+            prefix=CODE[:num_chars_before] + typed[:end],
+            suffix=")" * (end % 2) + "\n" + CODE,
+            files=files,
+        )
+        for end in range(1, len(typed), 3)
+    ]
+
+    shared = _shared_tokens(prompts)
+
+    assert sum(shared) / len(shared) > 0.97
+
+
+def test_a_sliding_window_changes_nearly_all_of_the_prompt() -> None:
+    prompts = [
+        assembled(writer_of(layout="psm-sliding"), prefix=CODE + "a = b + c; " * n, suffix=CODE)
+        for n in range(9)
+    ]
+
+    assert max(_shared_tokens(prompts)) < 0.1
+
+
+def test_an_edit_in_one_file_keeps_the_files_before_it_in_place() -> None:
+    files = [ContextFile(f"{name}.py", f"{name} = 1\n" * 20, 0) for name in "abc"]
+    before = assembled(prefix="x", files=tuple(files))
+
+    files.insert(0, replace(files.pop(), text="c = 2\n"))
+    after = assembled(prefix="x", files=tuple(files))
+
+    shared = text_of(before)[: round(_shared_tokens([before, after])[0] * len(text_of(before)))]
+    assert "b.py" in shared
+
+
+@pytest.mark.parametrize("rest", ["", ")", '"),', "]: ", "});", "\r", "`)"])
+def test_the_suffix_begins_with_the_next_line_if_only_closing_characters_follow(rest: str) -> None:
+    bare = assembled(prefix="f(", suffix="\nb = 2\n")
+
+    assert assembled(prefix="f(", suffix=f"{rest}\nb = 2\n").token_ids == bare.token_ids
+
+
+@pytest.mark.parametrize("rest", ["a)", " + 1", "= 3", ") or b"])
+def test_other_text_after_the_cursor_is_included(rest: str) -> None:
+    prompt = assembled(prefix="f(", suffix=f"{rest}\nb = 2\n")
+
+    assert f"<|fim_suffix|>{rest}\nb" in text_of(prompt)
+
+
+def test_secrets_are_redacted_except_on_the_line_of_the_cursor() -> None:
+    line = "password = '{}-and-more'\n"
+    names = ("before", "after", "file", "found")
+    typed = line.format("typed")[:-3]
+
+    text = text_of(
+        assembled(
+            snippets=(Snippet("s.py", line.format("found"), 0.9),),
+            prefix=line.format("before") + typed,
+            suffix="x\n" + line.format("after"),
+            files=(ContextFile("f.py", line.format("file"), 0),),
+        )
+    )
+
+    assert typed in text
+    assert text.count("REDACTED") == len(names)
+    assert not any(f"{name}-and" in text for name in names)
+
+
+def test_a_private_key_is_redacted_everywhere() -> None:
+    body = "MIIEpAIBAAKCAQEA7bq\nZ2VuZXJhdGVkIGZvciB0ZXN0cw\n" * 9
+    key = f'KEY = """-----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY-----"""\n'
+
+    text = text_of(
+        assembled(
+            snippets=(Snippet("s.pem", key, 0.9),),
+            prefix=f"a = 1\n{key}b = ",
+            suffix=f"\n{key}",
+            files=(ContextFile("f.py", key, 0), ContextFile("g.py", CODE + key, 0)),
+        )
+    )
+
+    assert "MIIE" not in text
+    assert "Z2Vu" not in text
+
+
+def test_the_partial_word_is_removed_for_token_healing() -> None:
+    prompt = assembled(writer_of(has_token_healing=True), prefix="x = 1\nself.read_fi", suffix="\n")
+
+    assert (prompt.healed_prefix, text_of(prompt)[-len("self.read") :]) == ("_fi", "self.read")
+
+
+@pytest.mark.parametrize(("prefix", "healed"), [("a = ", ""), ("f(", ""), ("", ""), ("x\n", "")])
+def test_without_a_partial_word_nothing_is_removed(prefix: str, healed: str) -> None:
+    assert assembled(writer_of(has_token_healing=True), prefix=prefix).healed_prefix == healed
+
+
+@pytest.mark.parametrize("layout", ["psm", "spm"])
+def test_no_word_is_removed_if_a_marker_follows_the_prefix(layout: str) -> None:
+    writer = writer_of(has_token_healing=True, layout=layout)
+
+    assert assembled(writer, prefix="self.read_fi").healed_prefix == ""
+
+
+def test_a_snippet_excluded_by_the_policy_is_left_out() -> None:
+    principal = make_principal(policy=make_policy(content_exclusion={"*": ("secret/**",)}))
+    snippets = (Snippet("secret/a.py", "hidden\n", 0.9), Snippet("b.py", "seen\n", 0.8))
+
+    prompt = assemble(WRITER, make_admitted(principal), snippets)
+
+    assert "hidden" not in text_of(prompt)
+    assert "seen" in text_of(prompt)
+
+
+def test_a_variant_has_its_own_layout_and_shares() -> None:
+    files = tuple(ContextFile(f"{n}.py", CODE[:10_000], n) for n in range(5))
+    fields: dict[str, Any] = {"prefix": CODE, "suffix": CODE, "files": files}
+    variant = Variant("e/v", layout="psm", files_share=0.0, suffix_share=0.1)
+
+    prompt = assemble(WRITER, make_admitted(PRINCIPAL, variant=variant, **fields))
+
+    assert text_of(prompt).startswith("<|fim_prefix|>")
+    assert 0 < len(prompt.token_ids) - prompt.token_ids.index(SUFFIX_ID or 0) < 320
+
+
+def test_a_variant_may_rank_files_by_similarity() -> None:
+    files = tuple(
+        ContextFile(f"{name}.py", f"{name} = {name}_reader({name}_path)\n" * 60, 0)
+        for name in ("apple", "banana", "cherry", "lemon", "grape", "melon")
+    )
+    variants = (Variant("e/v", ranking=ranking) for ranking in ("recency", "similarity"))
+
+    first, similar = (
+        text_of(
+            assemble(
+                WRITER,
+                make_admitted(
+                    PRINCIPAL, variant=variant, prefix=files[-1].text * 9, suffix=CODE, files=files
+                ),
+            )
+        )
+        for variant in variants
+    )
+
+    assert "<|file_sep|>melon.py" not in first
+    assert "<|file_sep|>melon.py" in similar
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"layout": "psd"}, {"ranking": "size"}, {"files_share": 0.7}, {"suffix_share": 0.9}],
+)
+def test_an_invalid_variant_is_rejected_at_the_start(fields: dict[str, Any]) -> None:
+    with pytest.raises(BadSetting, match="CARET_EXPERIMENTS_FILE: e/v"):
+        validate_variants([Variant("e/v", **fields)])

@@ -1,0 +1,61 @@
+"""The retrieval client's pending queries: limited, in fair shares, dropped without a response."""
+
+from typing import Any, cast
+
+from caret.contracts.retrieval import RetrievalScope, Sealer
+from caret.foundation.ids import TenantId
+from inference.retrieval.redis_client import MAX_WAIT_S, RetrievalClient
+from inference.retrieval.send_queue import OutgoingMessage, SendQueue
+from inference.retrieval.snippet_cache import FileKey, SnippetCache
+from tests.fakes.clock import FakeClock
+from tests.fakes.tenants import ACME, GLOBEX, ROOT_SECRET
+
+
+class _Redis:
+    """Accepts everything, responds with nothing."""
+
+    async def eval(self, *_arguments: object) -> int:
+        return 1
+
+    async def lpop(self, *_arguments: object) -> None:
+        return None
+
+
+def _create_client(clock: FakeClock, outbox: SendQueue) -> RetrievalClient:
+    redis, sealer = cast(Any, _Redis()), Sealer(ROOT_SECRET)
+    return RetrievalClient(redis, sealer, memory=SnippetCache(clock), outbox=outbox, clock=clock)
+
+
+def _message(number: int, tenant_id: TenantId, *, is_query: bool = True) -> OutgoingMessage:
+    key = FileKey(namespace=f"{tenant_id}||0", repository="shop", path=f"{number}.py")
+    scope = RetrievalScope(holder="", repository="shop")
+    return OutgoingMessage(key, tenant_id, scope, is_query, "text = read()\n")
+
+
+async def test_queries_of_a_tenant_evict_none_of_others() -> None:
+    clock = FakeClock()
+    outbox = SendQueue(clock)
+    client = _create_client(clock, outbox)
+
+    for number in range(1_000):
+        outbox.enqueue(_message(number, GLOBEX if number else ACME))
+        await client.send_pending()
+
+    tenants = [each.tenant_id for each in client._awaited.values()]
+    assert (tenants.count(ACME), tenants.count(GLOBEX)) == (1, 250)
+
+
+async def test_files_are_sent_again_after_a_query_without_a_response() -> None:
+    clock = FakeClock()
+    outbox = SendQueue(clock)
+    client = _create_client(clock, outbox)
+    query, file = _message(0, ACME), _message(1, ACME, is_query=False)
+    for message in (query, file, _message(1, GLOBEX, is_query=False)):
+        outbox.enqueue(message)
+    await client.send_pending()
+
+    clock.pass_s(MAX_WAIT_S)
+    await client.receive_results()
+
+    assert outbox.is_due(file.key, is_query=False)
+    assert [key.namespace for key, _ in client._sent.items()] == [f"{GLOBEX}||0"]

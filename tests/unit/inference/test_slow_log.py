@@ -1,0 +1,74 @@
+from typing import Any
+
+import pytest
+import structlog
+
+from caret.contracts.policy import Mode
+from inference.completion.request_trace import RequestTrace
+from inference.recording.slow_log import MAX_LINES, PER_S, SlowLog
+from tests.fakes.clock import FakeClock
+from tests.fakes.request_traces import make_ended
+from tests.fakes.requests import make_request
+
+
+def make_slow(mode: Mode = Mode.INLINE, *, first_s: float = 0.2) -> RequestTrace:
+    """Return a trace with `first_s` to the first token."""
+    trace = make_ended(took_s={"generate": first_s - 0.006})
+    trace.request = make_request(mode=mode, prefix="hunter2", path="hunter2.py")
+    return trace
+
+
+def lines_of(log: SlowLog, *traces: RequestTrace) -> list[Any]:
+    with structlog.testing.capture_logs() as lines:
+        for trace in traces:
+            log.on_completed(trace)
+    return lines
+
+
+def test_a_slow_completion_is_logged_with_its_id_and_timings() -> None:
+    trace = make_slow()
+
+    (line,) = lines_of(SlowLog(trace.clock), trace)
+
+    assert line["event"] == "completion.slow"
+    assert line["log_level"] == "info"
+    assert line["request_id"] == trace.arrival.request_id
+    assert (line["first_token_ms"], line["target_ms"]) == (200, 100)
+    assert line["stages_ms"]["generate"] == 194
+    assert "hunter2" not in repr(line)
+
+
+@pytest.mark.parametrize(
+    ("mode", "first_s", "is_slow"),
+    [
+        (Mode.INLINE, 0.1, False),
+        (Mode.INLINE, 0.101, True),
+        (Mode.FIM, 0.14, False),
+        (Mode.BLOCK, 0.4, False),
+        (Mode.CHAT, 1.9, False),
+        (Mode.CHAT, 2.1, True),
+    ],
+)
+def test_each_mode_has_its_target(mode: Mode, first_s: float, is_slow: bool) -> None:
+    lines = lines_of(SlowLog(FakeClock()), make_slow(mode, first_s=first_s))
+
+    assert bool(lines) is is_slow
+
+
+def test_completions_without_text_and_warm_ups_are_not_slow() -> None:
+    warm_up = make_slow()
+    warm_up.request = make_request(is_warm_up=True)
+    without_text = make_ended(until="generate", took_s={"generate": 9.0})
+
+    assert lines_of(SlowLog(FakeClock()), warm_up, without_text) == []
+
+
+def test_many_slow_completions_are_a_few_lines_and_a_count() -> None:
+    clock = FakeClock()
+    log = SlowLog(clock)
+
+    assert len(lines_of(log, *(make_slow() for _ in range(MAX_LINES + 5)))) == MAX_LINES
+    clock.pass_s(PER_S)
+
+    (line,) = lines_of(log, make_slow())
+    assert line["num_withheld"] == 5

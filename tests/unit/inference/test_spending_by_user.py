@@ -1,0 +1,100 @@
+"""The users of a budget, in the current format and in the previous one."""
+
+from uuid import UUID
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caret.contracts.pricing import BudgetScope, HardBudget, SpendingLimits, encode_indexes
+from caret.contracts.snapshot import TenantSnapshot, decode_snapshot, encode_snapshot
+from caret.foundation.ids import UserId
+from inference.gateway.snapshots.snapshot_store import SpendingByUser
+from tests.fakes.tenants import make_snapshot
+
+USERS = tuple(UserId(str(UUID(int=number))) for number in range(5))
+Budgeted = list[tuple[BudgetScope, frozenset[UserId]]]
+budgeted = st.lists(
+    st.tuples(st.sampled_from(BudgetScope), st.frozensets(st.sampled_from(USERS))), max_size=20
+)
+
+
+def _previous_format(budgets: Budgeted) -> SpendingLimits:
+    """Return the limits in the previous format: each budget with its users."""
+    return SpendingLimits(
+        budgets=tuple(
+            HardBudget(f"b{place}", scope, 1, tuple(sorted(users)))
+            for place, (scope, users) in enumerate(budgets)
+        )
+    )
+
+
+def _current_format(budgets: Budgeted) -> SpendingLimits:
+    users_of_budgets = [
+        frozenset[UserId]() if scope is BudgetScope.TENANT else users for scope, users in budgets
+    ]
+    return SpendingLimits(
+        budgets=tuple(
+            HardBudget(f"b{place}", scope, 1) for place, (scope, _) in enumerate(budgets)
+        ),
+        budgets_of={
+            user: encode_indexes(
+                place for place, users in enumerate(users_of_budgets) if user in users
+            )
+            for user in sorted(frozenset[UserId]().union(*users_of_budgets))
+        },
+    )
+
+
+def _read(spending: SpendingLimits) -> SpendingByUser:
+    """Return the spending as a gateway reads it from Redis."""
+    data = encode_snapshot(make_snapshot(spending=spending))
+    return SpendingByUser(decode_snapshot(data).spending)
+
+
+@given(budgeted)
+def test_both_formats_give_every_user_the_same_budgets(budgets: Budgeted) -> None:
+    older, newer = _read(_previous_format(budgets)), _read(_current_format(budgets))
+
+    for user in (*USERS, None):
+        expected = [
+            f"b{place}"
+            for place, (scope, users) in enumerate(budgets)
+            if scope is BudgetScope.TENANT or user in users
+        ]
+        assert [each.budget_id for each in newer.for_user(user).budgets] == expected
+        assert older.for_user(user) == newer.for_user(user)
+
+
+def test_users_with_the_same_budgets_share_them() -> None:
+    spending = _read(_current_format([(BudgetScope.TEAM, frozenset(USERS[:2]))]))
+
+    assert spending.for_user(USERS[0]) is spending.for_user(USERS[1])
+    assert spending.for_user(USERS[2]) is spending.for_user(None)
+
+
+def test_an_index_out_of_range_is_ignored() -> None:
+    budget = HardBudget("b0", BudgetScope.USER, 1)
+    spending = SpendingByUser(
+        SpendingLimits((), (budget,), {USERS[0]: encode_indexes([0, 1, 900])})
+    )
+
+    assert spending.for_user(USERS[0]).budgets == (budget,)
+
+
+def test_each_user_of_many_budgets_is_stored_once() -> None:
+    """Gateways decode this on their event loop. With the users in each budget it was 76 MB."""
+    users = [UserId(str(UUID(int=number))) for number in range(2_000)]
+    budgets = tuple(HardBudget(f"{n:036}", BudgetScope.TEAM, 10**9) for n in range(1_000))
+    places = dict.fromkeys(users, encode_indexes(range(1_000)))
+
+    data = encode_snapshot(make_snapshot(spending=SpendingLimits((), budgets, places)))
+
+    assert len(data) < 500_000
+
+
+def test_a_snapshot_without_budgets_is_readable_by_the_previous_release() -> None:
+    written = msgspec.msgpack.decode(encode_snapshot(make_snapshot(spending=SpendingLimits())))
+
+    assert written.get("spending", {}) == {}
+    assert isinstance(decode_snapshot(msgspec.msgpack.encode(written)), TenantSnapshot)

@@ -1,0 +1,34 @@
+"""Texts are split into lines if the tokenizer allows it."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.context.tokenization.split_points import AFTER_NEWLINE, BEFORE_NEWLINE, SplitRule
+
+EXPRESSIONS = {
+    "after": (AFTER_NEWLINE, re.compile(r"(?<=\n)(?=[^\r\n])")),
+    "before": (BEFORE_NEWLINE, re.compile(r"(?<=\S)(?=\n)")),
+}
+TEXTS = st.text(alphabet="a. \n\r\t\x1c\u2028", max_size=30)
+both = pytest.mark.parametrize("name", EXPRESSIONS)
+
+
+@both
+@given(text=TEXTS)
+def test_lines_are_split_by_the_rule(name: str, text: str) -> None:
+    seam, expression = EXPRESSIONS[name]
+
+    assert seam.split(text) == expression.split(text)
+
+
+@both
+@given(text=TEXTS)
+def test_the_first_and_the_last_line_are_found_without_the_others(name: str, text: str) -> None:
+    seam: SplitRule = EXPRESSIONS[name][0]
+    lines = seam.split(text)
+
+    assert text[: seam.first_end(text)] == lines[0]
+    assert text[seam.last_start(text) :] == lines[-1]

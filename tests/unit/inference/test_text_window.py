@@ -1,0 +1,94 @@
+"""The examined part of a long text."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.context.tokenization.text_window import head, tail
+
+TEXTS = st.text(alphabet="ab \n世", max_size=400) | st.text(max_size=200)
+LIMITS = st.integers(min_value=0, max_value=120)
+SOURCE = "".join(f"value_{number} = compute({number}, 'x')\n" for number in range(2_000))
+
+
+@given(TEXTS, LIMITS)
+def test_a_tail_is_an_end_of_the_text_within_the_limit(text: str, max_chars: int) -> None:
+    window = tail(text, max_chars=max_chars)
+
+    assert text.endswith(window)
+    assert len(window) <= max_chars
+
+
+@given(TEXTS, LIMITS)
+def test_a_head_is_a_beginning_of_the_text_within_the_limit(text: str, max_chars: int) -> None:
+    window = head(text, max_chars=max_chars)
+
+    assert text.startswith(window)
+    assert len(window) <= max_chars
+
+
+@given(TEXTS)
+def test_a_text_that_fits_is_kept_whole(text: str) -> None:
+    assert tail(text, max_chars=len(text)) == head(text, max_chars=len(text)) == text
+
+
+def test_a_tail_begins_with_a_line() -> None:
+    window = tail(SOURCE, max_chars=3_000)
+
+    assert window.startswith("value_")
+
+
+def test_a_head_ends_with_a_line() -> None:
+    assert head(SOURCE, max_chars=3_000).endswith(")\n")
+
+
+def test_a_tail_of_one_very_long_line_may_begin_anywhere() -> None:
+    assert tail("x" * 100 + "y" * 10, max_chars=10) == "y" * 10
+
+
+def test_a_head_of_one_very_long_line_may_end_anywhere() -> None:
+    assert head("y" * 10 + "x" * 100, max_chars=10) == "y" * 10
+
+
+def test_a_new_line_after_a_very_long_one_still_has_text_before_it() -> None:
+    window = tail("x" * 1_000 + "\n", max_chars=100)
+
+    assert len(window) > 50
+
+
+def test_a_window_keeps_most_of_the_text_that_fits() -> None:
+    ends = [len("".join(SOURCE.splitlines(keepends=True)[:n])) for n in range(300, 2_000, 7)]
+
+    kept = [len(tail(SOURCE[:end], max_chars=4_000)) for end in ends]
+
+    assert sum(kept) / len(kept) > 0.75 * 4_000
+    assert min(kept) >= 0.4 * 4_000
+
+
+def test_the_start_is_stable_for_most_keystrokes() -> None:
+    typed = SOURCE[:40_000]
+    starts = [
+        len(typed[:end]) - len(tail(typed[:end], max_chars=3_000)) for end in range(30_000, 32_000)
+    ]
+
+    moves = sum(before != after for before, after in pairwise(starts))
+
+    assert moves < 2_000 / 100
+
+
+def test_the_start_is_stable_while_one_line_is_typed() -> None:
+    line = "    return self.reader.read()"
+
+    starts = {
+        len(SOURCE + line[:end]) - len(tail(SOURCE + line[:end], max_chars=3_000))
+        for end in range(len(line))
+    }
+
+    assert len(starts) <= 2
+
+
+def test_half_a_surrogate_pair_is_accepted() -> None:
+    text = "\ud800 = 1\n" * 1_000
+
+    assert text.endswith(tail(text, max_chars=500))

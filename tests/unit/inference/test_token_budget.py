@@ -1,0 +1,78 @@
+"""The token budget of a prompt."""
+
+from dataclasses import astuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.context.prompt.token_budget import TokenBudget, TokenShares, allocate
+
+SIZES = st.integers(min_value=0, max_value=20_000)
+WANTED = st.builds(TokenBudget, SIZES, SIZES, SIZES, SIZES)
+SHARES = TokenShares(suffix=0.2, files=0.3, snippets=0.1)
+EVERYTHING = TokenBudget(9_000, 9_000, 9_000, 9_000)
+
+
+def _shared(total: int, wanted: TokenBudget, nominal: int = 1_000) -> TokenBudget:
+    return allocate(total, wanted, shares=SHARES, nominal=nominal)
+
+
+@given(SIZES, WANTED)
+def test_the_parts_never_exceed_the_total(total: int, wanted: TokenBudget) -> None:
+    assert _shared(total, wanted).total <= total
+
+
+@given(SIZES, WANTED)
+def test_all_tokens_are_allocated_while_there_is_demand(total: int, wanted: TokenBudget) -> None:
+    assert _shared(total, wanted).total == min(total, wanted.total)
+
+
+@given(SIZES, WANTED)
+def test_no_part_gets_more_than_it_can_use(total: int, wanted: TokenBudget) -> None:
+    budget = _shared(total, wanted)
+
+    assert all(0 <= a <= b for a, b in zip(astuple(budget), astuple(wanted), strict=True))
+
+
+@given(SIZES, SIZES, WANTED)
+def test_a_smaller_total_never_gives_a_part_more(one: int, other: int, wanted: TokenBudget) -> None:
+    less, more = (_shared(total, wanted) for total in sorted((one, other)))
+
+    assert all(a <= b for a, b in zip(astuple(less), astuple(more), strict=True))
+
+
+@given(st.integers(min_value=1, max_value=1_000), WANTED)
+def test_snippets_are_cut_first_then_files_then_the_suffix_then_the_prefix(
+    total: int, wanted: TokenBudget
+) -> None:
+    """A part that gets less than its claim leaves nothing to the parts that are cut before it."""
+    near, suffix, files = (
+        min(want, claim) for want, claim in zip(astuple(wanted)[:3], (400, 200, 300), strict=True)
+    )
+
+    budget = _shared(total, wanted)
+
+    if budget.files < files:
+        assert budget.snippets == 0
+    if budget.suffix < suffix:
+        assert budget.files == 0
+    if budget.prefix < near:
+        assert budget.suffix == 0
+
+
+def test_a_full_prompt_follows_the_shares() -> None:
+    assert _shared(1_000, EVERYTHING) == TokenBudget(400, 200, 300, 100)
+
+
+def test_a_smaller_total_drops_snippets_then_files_then_the_suffix() -> None:
+    assert _shared(900, EVERYTHING) == TokenBudget(400, 200, 300, 0)
+    assert _shared(700, EVERYTHING) == TokenBudget(400, 200, 100, 0)
+    assert _shared(500, EVERYTHING) == TokenBudget(400, 100, 0, 0)
+    assert _shared(300, EVERYTHING) == TokenBudget(300, 0, 0, 0)
+
+
+def test_unused_tokens_go_to_the_prefix_then_the_suffix_then_files() -> None:
+    assert _shared(1_000, TokenBudget(9_000, 100, 9_000, 0)) == TokenBudget(600, 100, 300, 0)
+    assert _shared(1_000, TokenBudget(100, 9_000, 9_000, 9_000)) == TokenBudget(100, 500, 300, 100)
+    assert _shared(1_000, TokenBudget(100, 100, 9_000, 9_000)) == TokenBudget(100, 100, 700, 100)
+    assert _shared(1_000, TokenBudget(100, 0, 0, 9_000)) == TokenBudget(100, 0, 0, 900)

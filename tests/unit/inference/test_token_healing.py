@@ -1,0 +1,49 @@
+"""Token healing: the model writes the partial word at the cursor again."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.filtering.filter import TokenHealer
+from inference.filtering.filter_reason import FilterReason
+
+
+def _healed(healed: str, *texts: str) -> tuple[str, FilterReason | None]:
+    healer = TokenHealer(healed)
+    shown = "".join([healer.feed(text) for text in texts])
+    healer.finish()
+    return shown, healer.reason
+
+
+@pytest.mark.parametrize(
+    ("healed", "texts", "shown"),
+    [
+        ("re", ["read(path)"], "ad(path)"),
+        (" re", [" ", "r", "ead", "(path)"], "ad(path)"),
+        ("read", ["read"], ""),
+        ("", ["a", "b"], "ab"),
+        ("", [], ""),
+    ],
+)
+def test_the_typed_part_of_the_word_is_not_shown_again(
+    healed: str, texts: list[str], shown: str
+) -> None:
+    assert _healed(healed, *texts) == (shown, None)
+
+
+@pytest.mark.parametrize(
+    "texts", [["write(path)"], ["ra", "d"], ["r"], ["", ""], [], ["Read"], ["\nread"]]
+)
+def test_a_word_that_does_not_match_is_withheld(texts: list[str]) -> None:
+    assert _healed("read", *texts) == ("", FilterReason.HEALING_MISMATCH)
+
+
+@given(st.text(max_size=8), st.text(max_size=20), st.lists(st.integers(0, 20), max_size=6))
+def test_chunking_makes_no_difference(healed: str, rest: str, cuts: list[int]) -> None:
+    text = healed + rest
+    edges = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    texts = [text[a:b] for a, b in pairwise(edges)]
+
+    assert _healed(healed, *texts) == (rest, None)

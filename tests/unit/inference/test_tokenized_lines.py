@@ -1,0 +1,154 @@
+"""A window contains the lines around the cursor that fit, and begins at a stable position."""
+
+from collections.abc import Sequence
+
+import pytest
+from detect_secrets.util.filetype import FileType
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.context.prompt.tokenized_lines_cache import TokenizedLinesCache
+from inference.context.tokenization.text_window import MAX_GIVEN_UP, is_anchor
+from inference.context.tokenization.tokenized_lines import TokenizedLines, join_lines
+from inference.context.tokenization.ttl_cache import PartitionKey
+from tests.fakes.prompts import CODE, writer_of
+
+TYPED = st.none() | st.lists(st.just(0), max_size=12)
+LINES = st.lists(st.sampled_from([f"line {number}\n" for number in range(40)]), max_size=40)
+LIMITS = st.integers(min_value=0, max_value=120)
+ANCHORS = [f"x{number}\n" for number in range(200) if is_anchor(f"x{number}")]
+OTHERS = [f"x{number}\n" for number in range(200) if not is_anchor(f"x{number}")]
+ADA_PARTITION, GUS_PARTITION = PartitionKey(b"a" * 32), PartitionKey(b"g" * 32)
+PYTHON = FileType.PYTHON
+WRITER = writer_of()
+
+
+def _passage(lines: Sequence[str]) -> TokenizedLines:
+    """Return lines in which each character is a token."""
+    return join_lines(lines, [[*line.encode()] for line in lines])
+
+
+@given(LINES, TYPED, LIMITS)
+def test_a_window_is_an_end_of_the_text_within_the_limit(
+    lines: list[str], typed: list[int] | None, max_tokens: int
+) -> None:
+    passage = _passage(lines)
+    whole = [*passage.token_ids, *(typed or ())]
+
+    slid = passage.slide(typed, max_tokens=max_tokens)
+    anchored = passage.anchor(typed, max_tokens=max_tokens, is_whole=False)
+
+    assert slid.token_ids == (whole[-max_tokens:] if max_tokens else [])
+    assert slid.token_ids[len(slid.token_ids) - len(anchored.token_ids) :] == anchored.token_ids
+    assert 0 <= anchored.typed_from <= len(anchored.token_ids)
+
+
+@given(LINES, TYPED, LIMITS)
+def test_an_anchored_window_keeps_most_of_the_lines_that_fit(
+    lines: list[str], typed: list[int] | None, max_tokens: int
+) -> None:
+    passage = _passage(lines)
+
+    window = passage.anchor(typed, max_tokens=max_tokens, is_whole=False)
+
+    longest = max(map(len, lines), default=0)
+    most = min(max_tokens, len(passage.token_ids) + len(typed or ()))
+    assert len(window.token_ids) >= (1 - MAX_GIVEN_UP) * (most - longest)
+
+
+@given(LINES, TYPED, LIMITS)
+def test_a_clipped_beginning_is_whole_lines_within_the_limit(
+    lines: list[str], typed: list[int] | None, max_tokens: int
+) -> None:
+    passage = _passage(lines)
+    whole = [*(typed or ()), *passage.token_ids]
+
+    beginning = passage.clip_beginning(typed or [], max_tokens=max_tokens)
+
+    assert beginning == whole[: len(beginning)]
+    assert len(beginning) <= max_tokens
+    if len(beginning) < min(max_tokens, len(whole)):
+        assert len(beginning) - len(typed or ()) in passage.starts
+
+
+def test_a_window_begins_with_the_first_anchor_that_fits() -> None:
+    passage = _passage([*OTHERS[:5], ANCHORS[0], *OTHERS[5:20]])
+
+    window = passage.anchor([0], max_tokens=len(passage.token_ids) - 6, is_whole=True)
+
+    assert window.token_ids[: len(ANCHORS[0])] == [*ANCHORS[0].encode()]
+
+
+def test_a_text_that_fits_is_kept_from_its_beginning() -> None:
+    passage = _passage([OTHERS[0], ANCHORS[0], *OTHERS[1:20]])
+
+    whole = passage.anchor([0], max_tokens=1_000, is_whole=True)
+    cut = passage.anchor([0], max_tokens=1_000, is_whole=False)
+
+    assert whole.token_ids == [*passage.token_ids, 0]
+    assert cut.token_ids == whole.token_ids[len(OTHERS[0]) :]
+
+
+def test_the_typed_part_begins_at_the_last_anchor_of_finished_lines() -> None:
+    passage = _passage([OTHERS[0], ANCHORS[0], ANCHORS[1]])
+    before = len(OTHERS[0]) + len(ANCHORS[0])
+
+    typing = passage.anchor([0], max_tokens=1_000, is_whole=True)
+    finished = passage.anchor(None, max_tokens=1_000, is_whole=True)
+
+    assert typing.typed_from == before
+    assert finished.typed_from == len(OTHERS[0])
+
+
+def test_only_the_part_of_a_long_text_that_may_fit_is_encoded() -> None:
+    writer = writer_of()
+    cache = TokenizedLinesCache(writer, ADA_PARTITION)
+
+    last = cache.get_last_lines(CODE, PYTHON, max_tokens=500)
+    first = cache.get_first_lines(CODE, PYTHON, max_tokens=500)
+
+    for passage in (last, first):
+        assert 500 < len(passage.token_ids) < 1_000
+    whole = writer.tokenizer.encode(CODE)
+    assert whole[-len(last.token_ids) :] == last.token_ids
+    assert whole[: len(first.token_ids)] == first.token_ids
+
+
+def test_tokenized_lines_are_cached_for_their_holder() -> None:
+    cache, other_cache = (
+        TokenizedLinesCache(WRITER, holder) for holder in (ADA_PARTITION, GUS_PARTITION)
+    )
+
+    first, again = (cache.get_last_lines(CODE, PYTHON, max_tokens=500) for _ in range(2))
+
+    assert again is first
+    assert other_cache.get_last_lines(CODE, PYTHON, max_tokens=500) is not first
+    assert cache.get_last_lines(CODE, FileType.INI, max_tokens=500) is not first
+
+
+ENDLESS = "😀" * 400
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"{ENDLESS}\n", f"{CODE[:300]}\n{ENDLESS}\n", f"{ENDLESS}\n{CODE[:300]}\n"],
+    ids=["alone", "last", "first"],
+)
+@given(typed=TYPED, max_tokens=LIMITS)
+def test_a_very_long_line_is_kept_only_up_to_the_limit(
+    text: str, typed: list[int] | None, max_tokens: int
+) -> None:
+    cache, lines = TokenizedLinesCache(WRITER, ADA_PARTITION), WRITER.tokenizer.split_lines(text)
+    whole = join_lines(lines, WRITER.tokenizer.encode_each(lines))
+
+    last = cache.get_last_lines(text, PYTHON, max_tokens=max_tokens)
+    first = cache.get_first_lines(text, PYTHON, max_tokens=max_tokens)
+
+    assert max(len(last.token_ids), len(first.token_ids)) <= max_tokens + 1
+    assert last.slide(typed, max_tokens=max_tokens) == whole.slide(typed, max_tokens=max_tokens)
+    assert last.anchor(typed, max_tokens=max_tokens, is_whole=True) == whole.anchor(
+        typed, max_tokens=max_tokens, is_whole=True
+    )
+    assert first.clip_beginning(typed or [], max_tokens=max_tokens) == whole.clip_beginning(
+        typed or [], max_tokens=max_tokens
+    )

@@ -1,0 +1,163 @@
+"""Texts are encoded line by line if the tokens stay the same."""
+
+import inspect
+from argparse import ArgumentParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Regex, models, pre_tokenizers
+from tokenizers import Tokenizer as HfTokenizer
+
+from caret.foundation.environment import BadSetting
+from inference.context.tokenization.tokenizer import Tokenizer, load_tokenizer
+from tests.fakes.cpu_guard import cpu_guard
+
+DEMO_WEIGHTS = Path(__file__).parents[3] / "inference" / "demo_model" / "weights"
+TOKENS = load_tokenizer(str(DEMO_WEIGHTS))
+CODE = inspect.getsource(ArgumentParser)
+
+WITHOUT_PIECES = Tokenizer(HfTokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]")))
+
+
+def encode_by_line(tokens: Tokenizer, text: str) -> list[int]:
+    return [token for ids in tokens.encode_each(tokens.split_lines(text)) for token in ids]
+
+
+def test_lines_have_the_same_tokens_as_the_whole_text() -> None:
+    assert len(TOKENS.split_lines(CODE)) > 100
+    assert encode_by_line(TOKENS, CODE) == TOKENS.encode(CODE)
+
+
+@given(st.text(alphabet="ab1 .:;)\n\t\r'#é", max_size=60))
+def test_lines_of_any_text_have_the_same_tokens(text: str) -> None:
+    assert encode_by_line(TOKENS, text) == TOKENS.encode(text)
+
+
+def test_half_a_surrogate_pair_is_separated_from_the_next_word() -> None:
+    assert TOKENS.split_word("x = '\ud800' + val") == ("x = '\ud800' +", " val")
+
+
+@given(st.text(alphabet="ab1 .:;)\t'#é漢", max_size=60), st.sampled_from(["val", " val", "x.val"]))
+def test_a_long_line_before_a_word_does_not_change_it(before: str, word: str) -> None:
+    short, long = "read(), " * 2, "read(), " * 200
+
+    kept, healed = TOKENS.split_word(f"{short}{before};{word}")
+
+    assert TOKENS.split_word(f"{long}{before};{word}") == (
+        long + kept.removeprefix(short),
+        healed,
+    )
+
+
+def test_a_very_long_word_is_not_split_off() -> None:
+    line = "a" * 500_000
+
+    with cpu_guard():
+        assert TOKENS.split_word(line) == (line, "")
+
+
+@pytest.mark.parametrize("letters", ["😀", "a! ", "a"])
+def test_only_the_end_of_a_very_long_line_is_tokenized(letters: str) -> None:
+    line = letters * (500_000 // len(letters))
+
+    with cpu_guard():
+        for _ in range(20):
+            assert WITHOUT_PIECES.split_word(f"{line}!val") == (f"{line}!", "val")
+            assert TOKENS.split_word(f"{line}! val") == (f"{line}!", " val")
+
+
+def test_lines_make_up_the_text() -> None:
+    assert "".join(TOKENS.split_lines(CODE)) == CODE
+
+
+# Qwen's and GPT-4's: punctuation includes the line break after it, so lines are split after it.
+_QWEN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def byte_level(pattern: str) -> HfTokenizer:
+    """Return an untrained tokenizer: each byte of a piece is a token, so pieces stay distinct."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {letter: number for number, letter in enumerate(alphabet)}
+    newline, colon = "Ċ", ":"
+    vocabulary[colon + newline] = len(vocabulary)
+    tokenizer = HfTokenizer(models.BPE(vocabulary, [(colon, newline)]))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(pattern), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    return tokenizer
+
+
+def test_a_tokenizer_that_joins_colon_and_line_break_is_split_after_both() -> None:
+    tokens = Tokenizer(byte_level(_QWEN))
+
+    lines = tokens.split_lines("if a:\n    b\n")
+
+    assert lines == ["if a:\n", "    b\n"]
+    assert encode_by_line(tokens, CODE) == tokens.encode(CODE)
+
+
+def without_split_rule() -> Tokenizer:
+    words = HfTokenizer(models.WordLevel({"[UNK]": 0, "▁word": 1, "word": 2}, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    return Tokenizer(words)
+
+
+def test_a_tokenizer_that_marks_the_beginning_of_a_text_never_gets_lines() -> None:
+    assert without_split_rule().split_lines("word\nword\n") == ["word\nword\n"]
+
+
+def tokenizer_of_library() -> Tokenizer:
+    """Return a tokenizer that splits in two steps, which only the model's own library handles."""
+    tokenizer = HfTokenizer.from_file(str(DEMO_WEIGHTS / "tokenizer.json"))
+    never = pre_tokenizers.Split("\0\0", "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([never, tokenizer.pre_tokenizer])
+    return Tokenizer(tokenizer)
+
+
+BY_LIBRARY = tokenizer_of_library()
+KINDS = {
+    "before": TOKENS,
+    "after": Tokenizer(byte_level(_QWEN)),
+    "library": BY_LIBRARY,
+    "without split rule": without_split_rule(),
+}
+ALPHABETS = st.sampled_from(["ab1 .:;)\n\t'#", "a :\n", "a\n\r", "ab \né"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+def test_lines_encoded_together_have_the_tokens_of_each(kind: str, data: st.DataObject) -> None:
+    tokens = KINDS[kind]
+    lines = tokens.split_lines(data.draw(st.text(data.draw(ALPHABETS), max_size=60)))
+    some = data.draw(st.lists(st.sampled_from(lines), max_size=6))  # in any order, some twice
+
+    assert tokens.encode_lines(lines) == tokens.encode_each(lines)
+    assert tokens.encode_lines(some) == tokens.encode_each(some)
+
+
+def test_the_lines_of_a_text_are_encoded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[str] = []
+    encode_each = BY_LIBRARY.encode_each
+
+    def record_and_encode(texts: list[str]) -> list[list[int]]:
+        encoded.extend(texts)
+        return encode_each(texts)
+
+    monkeypatch.setattr(BY_LIBRARY, "encode_each", record_and_encode)
+
+    BY_LIBRARY.encode_lines(BY_LIBRARY.split_lines(CODE))
+
+    assert encoded == [CODE]
+
+
+def test_a_missing_tokenizer_is_named() -> None:
+    with pytest.raises(BadSetting, match="/nonexistent-folder"):
+        load_tokenizer("/nonexistent-folder")

@@ -1,0 +1,260 @@
+"""The end of a completion: the pure core of the filter."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caret.contracts.policy import Mode
+from inference.filtering.truncation import TruncationContext, Truncator, build_truncation_context
+from tests.fakes.cpu_guard import cpu_guard
+from tests.fakes.requests import make_request
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A cursor between `prefix` and `suffix`, the engine's text, and the part that is shown."""
+
+    prefix: str
+    written: str
+    shown: str
+    suffix: str = ""
+    mode: Mode = Mode.BLOCK
+    is_single_line: bool = False
+
+
+def _context(case: Case) -> TruncationContext:
+    request = make_request(mode=case.mode, prefix=case.prefix, suffix=case.suffix)
+    return build_truncation_context(request, is_single_line=case.is_single_line)
+
+
+def _truncate(context: TruncationContext, *chunks: str) -> str:
+    cutter = Truncator(context)
+    return "".join(cutter.feed(chunk) for chunk in chunks) + cutter.finish()
+
+
+CASES: Final = {
+    # a single line
+    "a single line": Case("a = ", "b", "b", is_single_line=True),
+    "text after the line": Case(
+        "a = ",
+        "b\
+    c = d\
+    ",
+        "b",
+        is_single_line=True,
+    ),
+    "white space at its end": Case("a = ", "b  \n", "b", is_single_line=True),
+    "a line that is empty": Case("a = b", "\nc = d\n", "", is_single_line=True),
+    "white space only": Case("a = ", "   ", "", is_single_line=True),
+    # blocks by indentation
+    "lines of the block": Case("def f():\n    ", "a = 1\n    return a\n", "a = 1\n    return a"),
+    "a line that leaves the block": Case(
+        "def f():\n    ", "return 1\n\n\ndef g():\n    pass\n", "return 1"
+    ),
+    "a deeper block within": Case(
+        "def f():\n    ",
+        "if a:\n        b()\n    return c\nd()\n",
+        "if a:\n        b()\n    return c",
+    ),
+    "a block that this line opens": Case("def f():", "\n    return 1\ng()\n", "\n    return 1"),
+    "a blank line within a block": Case("def f():\n    ", "a()\n\n    b()\nc()", "a()\n\n    b()"),
+    "tabs": Case("def f():\n\t", "a()\n\tb()\nc()", "a()\n\tb()"),
+    "a module's level has no block to leave": Case("", "a = 1\nb = 2", "a = 1\nb = 2"),
+    # blocks by braces
+    "the closing brace of a function": Case(
+        "function f() {", "\n  return 1;\n}\n\nfunction g() {}\n", "\n  return 1;\n}"
+    ),
+    "the brace that the suffix has": Case(
+        "function f() {\n  ", "a();\n}\n", "a();", suffix="\n}\n"
+    ),
+    "a brace of an inner block, though the suffix begins with one": Case(
+        "function f() {\n  ",
+        "if (a) {\n    b();\n  }\n  c();\n}\n",
+        "if (a) {\n    b();\n  }\n  c();",
+        suffix="\n}\n",
+    ),
+    "an inner end, though the suffix begins with one": Case(
+        "def f\n  ", "if a\n    b\n  end\n  c\nend\n", "if a\n    b\n  end\n  c", suffix="\nend\n"
+    ),
+    "an else after a brace": Case(
+        "if (a) {", "\n  b();\n} else {\n  c();\n}\nd();\n", "\n  b();\n} else {\n  c();\n}"
+    ),
+    # the suffix
+    "a repeated first line of the suffix": Case(
+        "def f():\n    ", "a = 1\n    return a\n", "a = 1", suffix="\n    return a\n"
+    ),
+    "a first line that repeats the suffix": Case(
+        "def f():\n    ", "return a\n", "", suffix="\n    return a\n"
+    ),
+    "a line that only begins like the suffix": Case(
+        "def f():\n    ",
+        "return\n    return ab\n    x",
+        "return\n    return ab\n    x",
+        suffix="\n    return abc\n",
+    ),
+    "a beginning of the suffix that leaves the block": Case(
+        "def f():\n    ", "a()\nde", "a()", suffix="\n\ndef g():\n"
+    ),
+    "a whole line that begins the suffix and leaves the block": Case(
+        "def f():\n    ", "a()\ng()\nh()", "a()", suffix="\n\ng()  # call\n"
+    ),
+    "the rest of a line is not compared with the suffix": Case(
+        "a = ", "b", "b", suffix="\nb\n", is_single_line=True
+    ),
+    # the rest of the cursor's line
+    "a bracket that stands there": Case("f(", "a, b)", "a, b", suffix=")\n", is_single_line=True),
+    "a bracket that stands there, and a space": Case(
+        "f(", "a, b) ", "a, b", suffix=")\n", is_single_line=True
+    ),
+    "several brackets that stand there": Case(
+        "f(g[", "a])", "a", suffix="])\n", is_single_line=True
+    ),
+    "a bracket of its own": Case("f(", "g(a)", "g(a)", suffix=")\n", is_single_line=True),
+    "a bracket of its own and one that stands there": Case(
+        "f(", "g(a))", "g(a)", suffix=")\n", is_single_line=True
+    ),
+    "words that stand there": Case(
+        "def f(", "a) -> int:", "a", suffix=") -> int:\n", is_single_line=True
+    ),
+    "a bracket opened lines before": Case(
+        "f(", "g(\n        1,\n    )", "g(\n        1,\n    )", suffix=")\n", mode=Mode.FIM
+    ),
+    "a bracket in the middle of the line": Case(
+        "f(", "a) + g(b", "a) + g(b", suffix=")\n", is_single_line=True
+    ),
+    # repetition
+    "a line twice": Case("", "a()\na()\nb()", "a()\na()\nb()"),
+    "a line three times": Case("", "a()\na()\na()\na()\nb()", "a()\na()"),
+    "a third line that only begins like the two before": Case(
+        "", "a()\na()\na() + b\n", "a()\na()\na() + b"
+    ),
+    "a third line that ends early": Case("", "ab()\nab()\na", "ab()\nab()\na"),
+    "a third line at the very end": Case("", "a()\na()\na()", "a()\na()"),
+    "a line that goes round in circles": Case("f(a", ", b_c" * 40, (", b_c" * 40)[:48].rstrip()),
+    "two lines by turns": Case("", "a()\nb()\n" * 4, "a()\nb()\na()\nb()"),
+    # half a character
+    "a character that could not be spelt": Case("", "a = 'b\ufffdc'\nd", "a = 'b"),
+    "half a character at the end": Case("", "a = 'b\ufffd", "a = 'b"),
+    # line ends of Windows
+    "lines that end with a carriage return": Case(
+        "def f():\r\n    ", "a()\r\n    b()\r\nc()\r\n", "a()\r\n    b()"
+    ),
+    "a suffix whose lines end with a carriage return": Case(
+        "def f():\r\n    ", "a()\r\n    b()\r\n", "a()", suffix="\r\n    b()\r\n"
+    ),
+    # white space
+    "nothing": Case("a = ", "", ""),
+    "blank lines": Case("def f():\n    ", "\n\n   \n", ""),
+    "line breaks at the end": Case("", "a\n\n\n", "a"),
+    # a blank line ends text that was not asked for
+    "a blank line while typing": Case(
+        "def f():\n    ", "a()\n\n    b()\n", "a()", mode=Mode.INLINE
+    ),
+    "the client knows where it ends": Case(
+        "def f():\n    ", "a()\nb()\n", "a()\nb()", mode=Mode.FIM
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_completion_ends_at_the_expected_position(name: str) -> None:
+    case = CASES[name]
+
+    assert _truncate(_context(case), case.written) == case.shown
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_end_is_the_same_for_single_characters(name: str) -> None:
+    case = CASES[name]
+
+    assert _truncate(_context(case), *case.written) == case.shown
+
+
+LINES = st.sampled_from(
+    [
+        *("", " ", "    ", "a()", "    a()", "    return a", "return a", "}", "    }", ")"),
+        *("f(a)", "    f(", "    )", "]", "        b[1])", "a() ", "re", "    re", "世()"),
+    ]
+)
+WRITTEN = st.lists(LINES, max_size=8).map("\n".join)
+SUFFIXES = st.sampled_from(["", "\n", ")\n", ")]\n    }\n", "\n    return a\n", "\n}\n", ": x\nre"])
+CONTEXTS = st.builds(
+    lambda prefix, suffix, mode, is_single_line: _context(
+        Case(prefix, "", "", suffix=suffix, mode=mode, is_single_line=is_single_line)
+    ),
+    st.sampled_from(["", "    ", "x = f(", "def f():\n    ", "def f():", "  if a {\n\t"]),
+    SUFFIXES,
+    st.sampled_from(list(Mode)),
+    st.booleans(),
+)
+
+
+@given(CONTEXTS, WRITTEN, st.lists(st.integers(min_value=0, max_value=80), max_size=10))
+def test_chunking_makes_no_difference(
+    context: TruncationContext, written: str, places: list[int]
+) -> None:
+    bounds = [0, *sorted(min(place, len(written)) for place in places), len(written)]
+    chunks = [written[a:b] for a, b in pairwise(bounds)]
+
+    assert _truncate(context, *chunks) == _truncate(context, written)
+
+
+@given(CONTEXTS, WRITTEN)
+def test_the_shown_text_is_a_beginning_of_the_written_text(
+    context: TruncationContext, written: str
+) -> None:
+    assert written.startswith(_truncate(context, written))
+
+
+@given(CONTEXTS, WRITTEN, WRITTEN)
+def test_shown_text_is_never_retracted(context: TruncationContext, written: str, more: str) -> None:
+    early = Truncator(context).feed(written)
+
+    assert _truncate(context, written + more).startswith(early)
+
+
+@given(CONTEXTS, WRITTEN, WRITTEN)
+def test_no_text_is_shown_after_the_end(
+    context: TruncationContext, written: str, more: str
+) -> None:
+    cutter = Truncator(context)
+    cutter.feed(written)
+    cutter.finish()
+    has_ended = cutter.has_ended
+
+    shown = cutter.feed(more) + cutter.finish() if has_ended else ""
+
+    assert shown == ""
+
+
+@given(CONTEXTS, WRITTEN)
+def test_shown_text_has_no_trailing_whitespace(context: TruncationContext, written: str) -> None:
+    shown = _truncate(context, written)
+
+    assert shown == shown.rstrip()
+
+
+def test_a_line_is_shown_while_it_grows() -> None:
+    cutter = Truncator(_context(Case("a = ", "", "")))
+
+    assert [cutter.feed("read"), cutter.feed("er."), cutter.feed("x")] == ["read", "er.", "x"]
+
+
+def test_a_long_rest_of_the_line_takes_linear_time() -> None:
+    cutter = Truncator(_context(Case("a", "", "", suffix="-" * 500_000)))
+
+    with cpu_guard():
+        shown = "".join(cutter.feed("=" * 64) for _ in range(800))
+
+    assert shown == "=" * 800 * 64
+
+
+def test_a_long_rest_of_the_line_is_not_repeated() -> None:
+    rest = ", ".join(f"name_{n}" for n in range(60)) + ")"
+    case = Case("f(", f"a, {rest}", "a,", suffix=f"{rest}\n", is_single_line=True)
+
+    assert _truncate(_context(case), *case.written) == case.shown

@@ -1,0 +1,110 @@
+"""Computed values are cached for a limited time, within size limits, and separately by holder."""
+
+import asyncio
+
+from inference.context.prompt.prompt_writer import PromptWriter, evict_expired_forever
+from inference.context.tokenization.ttl_cache import (
+    LIFETIME_S,
+    MAX_SHARE,
+    Digest,
+    PartitionKey,
+    TtlCache,
+    digest,
+)
+from tests.fakes.clock import FakeClock
+from tests.fakes.gateway import TOKENS
+from tests.fakes.polling import until
+
+ADA_PARTITION, GUS_PARTITION = PartitionKey(b"a" * 32), PartitionKey(b"g" * 32)
+MAX_WEIGHT = 1_000
+
+
+def _cache(clock: FakeClock) -> TtlCache[str]:
+    return TtlCache(clock, max_weight=MAX_WEIGHT, weigh=len)
+
+
+def _put(cache: TtlCache[str], holder: PartitionKey, number: int, size: int = 1) -> bool:
+    """Return True if the value had to be computed."""
+    computed = []
+
+    def compute() -> str:
+        computed.append(number)
+        return "x" * size
+
+    cache.get_or_compute(Digest(b"%d" % number), compute, holder=holder)
+    return bool(computed)
+
+
+def _weight(cache: TtlCache[str]) -> int:
+    return sum(
+        len(value) for of in cache._of.values() for value in (*of.young.values(), *of.old.values())
+    )
+
+
+def test_the_same_text_has_different_digests_for_different_holders() -> None:
+    assert digest("text", ADA_PARTITION) == digest("text", ADA_PARTITION)
+    assert digest("text", ADA_PARTITION) != digest("text", GUS_PARTITION)
+
+
+def test_the_size_is_limited() -> None:
+    cache = _cache(FakeClock())
+
+    for number in range(200):
+        _put(cache, PartitionKey(b"%d" % (number % 20)), number, size=50)
+        assert cache._weight == _weight(cache) <= MAX_WEIGHT + 50
+
+
+def test_a_holder_has_a_quarter_and_evicts_no_values_of_others() -> None:
+    cache = _cache(FakeClock())
+    _put(cache, ADA_PARTITION, 0)
+
+    for number in range(200):
+        _put(cache, GUS_PARTITION, number, size=20)
+
+    assert _weight(cache) <= MAX_WEIGHT * MAX_SHARE + 2 * 20 + 1
+    assert not _put(cache, ADA_PARTITION, 0)
+
+
+def test_a_value_used_again_counts_once() -> None:
+    cache = _cache(FakeClock())
+    for number in (*range(8), 0, 1, *range(8, 14), 0, 1):
+        _put(cache, ADA_PARTITION, number, size=20)
+
+    assert cache._weight == _weight(cache)
+    assert not _put(cache, ADA_PARTITION, 0, size=20)
+
+
+def test_expired_values_are_evicted() -> None:
+    clock = FakeClock()
+    cache = _cache(clock)
+    _put(cache, ADA_PARTITION, 0)
+
+    clock.pass_s(2 * LIFETIME_S)
+    cache.evict_expired()
+
+    assert (len(cache), cache._weight, cache._of) == (0, 0, {})
+
+
+def test_a_late_eviction_does_not_extend_the_lifetime() -> None:
+    clock = FakeClock()
+    cache = _cache(clock)
+    _put(cache, ADA_PARTITION, 0)
+
+    clock.pass_s(1.9 * LIFETIME_S)
+    cache.evict_expired()
+    clock.pass_s(0.1 * LIFETIME_S)
+    cache.evict_expired()
+
+    assert len(cache) == 0
+
+
+async def test_values_of_every_prompt_writer_are_evicted() -> None:
+    clock = FakeClock()
+    writer = PromptWriter(TOKENS, model="demo", max_context_tokens=8_192, clock=clock)
+    writer.scores.get_or_compute(Digest(b"k"), lambda: 1.0, holder=ADA_PARTITION)
+    clock.pass_s(2 * LIFETIME_S)
+
+    task = asyncio.create_task(evict_expired_forever([writer], every_s=0.0))
+    await until(lambda: len(writer.scores) == 0)
+
+    task.cancel()

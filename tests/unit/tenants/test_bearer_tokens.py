@@ -1,0 +1,52 @@
+"""Tokens that contain their tenant."""
+
+import uuid
+
+import pytest
+
+from caret.foundation.ids import TenantId
+from tenants.base.bearer_tokens import BearerTokenKind, new_token, parse_token, token_digest
+
+TENANT = TenantId(str(uuid.uuid4()))
+OTHER = TenantId(str(uuid.uuid4()))
+
+
+@pytest.mark.parametrize("kind", list(BearerTokenKind))
+def test_a_token_contains_its_tenant(kind: BearerTokenKind) -> None:
+    token = new_token(kind, TENANT)
+
+    assert parse_token(kind, token.text) == token
+    assert token.tenant_id == TENANT
+
+
+def test_generated_tokens_are_distinct() -> None:
+    assert (
+        new_token(BearerTokenKind.SCIM, TENANT).text != new_token(BearerTokenKind.SCIM, TENANT).text
+    )
+
+
+def test_the_repr_of_a_token_does_not_contain_its_text() -> None:
+    token = new_token(BearerTokenKind.SCIM, TENANT)
+
+    assert token.text[8:] not in repr(token)
+
+
+@pytest.mark.parametrize("text", ["", "civ_", "civ_AAAA", "civ_é", "civ_" + "A" * 65, "A" * 64])
+def test_an_invalid_text_is_no_token(text: str) -> None:
+    assert parse_token(BearerTokenKind.INVITATION, text) is None
+
+
+def test_a_token_is_invalid_as_another_kind() -> None:
+    token = new_token(BearerTokenKind.INVITATION, TENANT)
+
+    assert parse_token(BearerTokenKind.SCIM, token.text) is None
+    assert parse_token(BearerTokenKind.SCIM, "csc_" + token.text[4:]) != token
+
+
+def test_the_digest_depends_on_the_tenant() -> None:
+    token = new_token(BearerTokenKind.SCIM, TENANT)
+    forged = new_token(BearerTokenKind.SCIM, OTHER).text[:25] + token.text[25:]
+    other = parse_token(BearerTokenKind.SCIM, forged)
+    assert other is not None
+
+    assert token_digest(other) != token_digest(token)

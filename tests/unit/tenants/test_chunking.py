@@ -1,0 +1,167 @@
+"""Files are split at the definitions of their language."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenants.privacy.retrieval_index.chunking import (
+    MAX_CHUNK_CHARS,
+    MAX_CHUNKS,
+    MAX_LINE_CHARS,
+    MAX_LINES,
+    WINDOW_LINES,
+    Chunk,
+    chunk,
+)
+
+
+def body(template: str, count: int = 20) -> str:
+    return "".join(f"{template.format(n)}\n" for n in range(count))
+
+
+# Two definitions of more than MIN_LINES each, in a file of more than MAX_LINES, and the beginning
+# of the second one.
+LANGUAGES = {
+    "a.py": ("def one():\n{}\n\ndef two():\n{}\n", "    a{} = work()", "def two"),
+    "a.js": ("function one() {{\n{}}}\n\nfunction two() {{\n{}}}\n", "  work({});", "function two"),
+    "a.ts": ("class One {{\n{}}}\n\nclass Two {{\n{}}}\n", "  a{}: number = 1;", "class Two"),
+    "a.tsx": ("function One() {{\n{}}}\nfunction Two() {{\n{}}}\n", "  work({});", "function Two"),
+    "a.go": (
+        "package a\n\nfunc one() {{\n{}}}\n\nfunc two() {{\n{}}}\n",
+        "\twork({})",
+        "func two",
+    ),
+    "a.rs": ("fn one() {{\n{}}}\n\nfn two() {{\n{}}}\n", "    work({});", "fn two"),
+    "A.java": (
+        "class A {{\n  void one() {{\n{}  }}\n\n  void two() {{\n{}  }}\n}}\n",
+        "    work({});",
+        "void two",
+    ),
+    "a.c": ("int one(void) {{\n{}}}\n\nint two(void) {{\n{}}}\n", "  work({});", "int two"),
+    "a.cpp": ("class One {{\n{}}};\n\nclass Two {{\n{}}};\n", "  int a{};", "class Two"),
+    "A.cs": (
+        "class A {{\n  void One() {{\n{}  }}\n\n  void Two() {{\n{}  }}\n}}\n",
+        "    Work({});",
+        "void Two",
+    ),
+    "a.rb": ("def one\n{}end\n\ndef two\n{}end\n", "  work({})", "def two"),
+    "a.php": (
+        "<?php\nfunction one() {{\n{}}}\n\nfunction two() {{\n{}}}\n",
+        "  work({});",
+        "function two",
+    ),
+    "a.sql": (
+        "CREATE TABLE one (\n{}  z int\n);\n\nCREATE TABLE two (\n{}  z int\n);\n",
+        "  a{} int,",
+        "CREATE TABLE two",
+    ),
+    "a.css": (".one {{\n{}}}\n\n.two {{\n{}}}\n", "  --a{}: red;", ".two"),
+    "a.html": ("<div>\n{}</div>\n<p>\n{}</p>\n", "  <b>some text {}</b>", "<p>"),
+    "a.sh": ("one() {{\n{}}}\n\ntwo() {{\n{}}}\n", "  work {}", "two()"),
+    "a.yaml": ("one:\n{}two:\n{}", "  key{}: value", "two:"),
+    "a.json": ('{{"one": {{\n{}"z": 0}},\n"two": {{\n{}"z": 0}}}}\n', '  "key{}": 1,', '"two"'),
+}
+
+
+@pytest.mark.parametrize("path", LANGUAGES)
+def test_a_definition_is_one_chunk(path: str) -> None:
+    template, line, second = LANGUAGES[path]
+    text = template.format(body(line, 32), body(line, 32))
+
+    chunks = chunk(path, text)
+
+    (found,) = [each for each in chunks if each.text.lstrip().startswith(second)]
+    assert found.text.count("\n") >= 32
+
+
+def test_a_file_that_fits_is_one_chunk() -> None:
+    text = body("a{} = work()", 30)
+
+    assert chunk("a.py", text) == [Chunk(first_line=1, last_line=30, text=text.rstrip("\n"))]
+
+
+def test_small_adjacent_definitions_are_joined() -> None:
+    text = "".join(f"def name{n}():\n    return work\n\n\n" for n in range(30))
+
+    chunks = chunk("a.py", text)
+
+    assert all(each.text.count("def ") >= 2 for each in chunks)
+    assert sum(each.text.count("def ") for each in chunks) == 30
+
+
+def test_a_long_class_is_split_between_its_methods() -> None:
+    methods = "".join(f"    def name{n}(self):\n{body('        work({})', 15)}\n" for n in range(6))
+
+    chunks = chunk("a.py", f"class Work:\n{methods}")
+
+    assert [each.text.strip().partition("(")[0] for each in chunks[1:]] == [
+        f"def name{n}" for n in range(1, 6)
+    ]
+
+
+def test_a_comment_belongs_to_the_following_definition() -> None:
+    long = f"def one():\n{body('    work({})', 58)}"
+    text = f"{long}\n# Why two is there.\ndef two():\n{body('    work({})', 20)}"
+
+    assert chunk("a.py", text)[1].text.startswith("# Why two is there.\ndef two")
+
+
+def test_a_file_without_a_grammar_is_split_into_windows_of_lines() -> None:
+    chunks = chunk("notes.txt", body("some words {}", 100))
+
+    assert [(each.first_line, each.last_line) for each in chunks] == [(1, 40), (41, 80), (81, 100)]
+    assert WINDOW_LINES == 40
+
+
+def test_a_long_statement_without_parts_is_split_into_windows() -> None:
+    chunks = chunk("a.py", f'text = """\n{body("some words {}", 150)}"""\n')
+
+    assert len(chunks) > 2
+    assert max(each.text.count("\n") + 1 for each in chunks) <= MAX_LINES
+
+
+def test_code_with_syntax_errors_is_split() -> None:
+    chunks = chunk("a.py", body("def ((( broken {} ]]", 200))
+
+    assert sum(each.text.count("\n") + 1 for each in chunks) >= 190
+
+
+def test_minified_files_have_no_chunks() -> None:
+    assert chunk("a.js", f"{body('work({})', 50)}{'x' * (MAX_LINE_CHARS + 1)}\n") == []
+
+
+def test_text_without_words_has_no_chunks() -> None:
+    assert chunk("a.py", "\n" * 200) == []
+    assert chunk("a.csv", body("{},1,2", 100)) == []
+    assert chunk("a.py", "") == []
+
+
+def test_deeply_nested_code_is_accepted() -> None:
+    chunk("a.py", "(" * 20_000 + "\n" * 70 + ")" * 20_000)
+    chunk("a.js", "[\n" * 20_000)
+
+
+@given(
+    path=st.sampled_from(["a.py", "a.ts", "a.html", "a.unknown", ""]),
+    text=st.text(alphabet="ab(){}[]<>:;\"'#/\n \té\ud800", max_size=2_000),
+)
+def test_chunks_are_lines_of_the_file_in_order(path: str, text: str) -> None:
+    lines = text.split("\n")
+
+    chunks = chunk(path, text)
+
+    end = 0
+    for each in chunks:
+        assert each.first_line > end
+        end = each.last_line
+        assert each.text == "\n".join(lines[each.first_line - 1 : end])
+        assert len(each.text) <= MAX_CHUNK_CHARS
+    assert len(chunks) <= MAX_CHUNKS
+
+
+def test_code_that_cannot_be_parsed_is_split_into_windows_of_lines() -> None:
+    deep = "".join(" " * depth + "key:\n" for depth in range(290))
+    slow = ("a=>" * 50 + "\n") * 300
+
+    assert chunk("a.yaml", deep) == chunk("notes.txt", deep)
+    assert chunk("a.c", slow) == chunk("notes.txt", slow)

@@ -1,0 +1,78 @@
+"""Confidence intervals, compared with published examples and with each other."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenants.usage.reports.confidence_intervals import (
+    difference_interval,
+    mean_interval,
+    proportion_interval,
+)
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "low", "high"),
+    [
+        (81, 263, 0.2553, 0.3662),  # Newcombe 1998, table I
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_intervals_of_shares_equal_published_values(
+    part: int, whole: int, low: float, high: float
+) -> None:
+    found = proportion_interval(part, whole)
+
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "low", "high"),
+    [
+        ((56, 70), (48, 80), 0.0524, 0.3339),  # Newcombe 1998b, table II, method 10
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((10, 10), (0, 10), 0.6075, 1.0),
+    ],
+)
+def test_intervals_of_differences_equal_published_values(
+    one: tuple[int, int], other: tuple[int, int], low: float, high: float
+) -> None:
+    found = difference_interval(proportion_interval(*one), proportion_interval(*other))
+
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+    assert found.excludes_zero
+
+
+@given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_a_share_is_within_its_interval(counted: tuple[int, int]) -> None:
+    found = proportion_interval(*counted)
+
+    assert found is not None
+    assert -1e-9 <= found.low <= found.value + 1e-9
+    assert found.value - 1e-9 <= found.high <= 1 + 1e-9
+
+
+def test_equal_shares_have_no_difference() -> None:
+    found = difference_interval(proportion_interval(30, 100), proportion_interval(30, 100))
+
+    assert found is not None
+    assert found.value == 0
+    assert not found.excludes_zero
+
+
+def test_the_mean_of_many_values_has_a_narrow_interval() -> None:
+    found = mean_interval(48.0, 10.0, 400)
+
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((47.02, 48.98), abs=0.001)
+
+
+def test_without_data_there_is_no_interval() -> None:
+    assert proportion_interval(0, 0) is None
+    assert mean_interval(3.0, None, 1) is None
+    assert mean_interval(None, None, 0) is None
+    assert difference_interval(None, proportion_interval(1, 2)) is None

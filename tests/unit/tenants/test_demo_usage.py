@@ -1,0 +1,117 @@
+"""Generated usage: reproducible by its seed, and with the patterns that the pages show."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from statistics import median
+from uuid import UUID
+
+import pytest
+
+from caret.contracts.usage import FinishReason
+from caret.foundation.ids import TenantId
+from tenants.base.permissions import Role
+from tenants.demo.personas import make_personas
+from tenants.demo.request_generator import DemoDeveloper
+from tenants.demo.timeline import DemoTimeline, TimelineEvent, run_events
+from tenants.demo.traffic_pattern import TrafficCalendar
+from tenants.demo.usage import calendar_of, day_of
+from tenants.models import Outcome, UsageRecord
+from tenants.usage.ingestion.row_mapping import Row
+
+TENANT = TenantId("0199aaaa-0000-7000-8000-000000000001")
+BEGINS_AT = datetime(2026, 6, 1, tzinfo=UTC)  # a Monday
+TIMELINE = DemoTimeline(TENANT, "acme", BEGINS_AT, BEGINS_AT + timedelta(days=92, hours=12), seed=1)
+CODER = DemoDeveloper(TENANT, UUID(int=1), UUID(int=2), "vscode", ("python", "go"), 300.0, 0.3)
+
+
+def day(number: int, *, timeline: DemoTimeline = TIMELINE) -> list[Row]:
+    return day_of(CODER, BEGINS_AT + timedelta(days=number), calendar_of(timeline), timeline)
+
+
+def requests(rows: list[Row]) -> list[UsageRecord]:
+    return [row for row in rows if isinstance(row, UsageRecord)]
+
+
+def first_token_ms(rows: list[Row]) -> float:
+    return median(row.first_token_ms for row in requests(rows) if row.first_token_ms)
+
+
+def hit_rate(rows: list[Row]) -> float:
+    with_cache_info = [row for row in requests(rows) if row.cached_tokens is not None]
+    return sum(row.cached_tokens or 0 for row in with_cache_info) / sum(
+        row.prompt_tokens for row in with_cache_info
+    )
+
+
+def test_usage_depends_only_on_the_seed() -> None:
+    other = DemoTimeline(TENANT, "acme", TIMELINE.begins_at, TIMELINE.now, seed=2)
+
+    first, again, different = (
+        [row.request_id for row in requests(day(3, timeline=timeline))]
+        for timeline in (TIMELINE, TIMELINE, other)
+    )
+
+    assert first == again
+    assert first != different
+
+
+def test_weekends_have_little_usage() -> None:
+    assert len(requests(day(5))) < len(requests(day(4))) / 4
+
+
+def test_the_hit_rate_rises() -> None:
+    assert hit_rate(day(1)) < 0.7
+    assert hit_rate(day(88)) > 0.85
+
+
+def test_one_day_is_slow_and_sheds_requests() -> None:
+    number = (calendar_of(TIMELINE).find_bad_day() - BEGINS_AT).days
+    bad, usual = day(number), day(number - 1)
+
+    assert Counter(row.finish for row in requests(bad))[FinishReason.SHED] > 20
+    assert Counter(row.finish for row in requests(usual))[FinishReason.SHED] < 5
+    assert max(row.first_token_ms or 0 for row in requests(bad)) > 2 * first_token_ms(usual)
+
+
+def test_outcomes_follow_their_suggestions() -> None:
+    rows = day(2)
+    requested = {row.request_id: row for row in requests(rows)}
+
+    outcomes = [row for row in rows if isinstance(row, Outcome)]
+
+    assert outcomes
+    for outcome in outcomes:
+        suggestion = requested[outcome.request_id]
+        assert suggestion.num_chars is not None
+        assert outcome.chars <= suggestion.num_chars
+        assert outcome.occurred_at > suggestion.occurred_at
+
+
+def test_no_usage_is_in_the_future() -> None:
+    calendar = TrafficCalendar(BEGINS_AT, BEGINS_AT + timedelta(hours=9), opens_at=7)
+
+    rows = day_of(CODER, BEGINS_AT, calendar, TIMELINE)
+
+    assert requests(rows)
+    assert all(row.occurred_at <= calendar.now for row in requests(rows))
+
+
+@pytest.mark.parametrize("num", [8, 40, 200])
+def test_every_role_occurs_and_addresses_are_unique(num: int) -> None:
+    personas = make_personas(num, domain="acme.example", random=TIMELINE.make_random("characters"))
+
+    assert len({each.email for each in personas}) == num
+    assert {each.role for each in personas} == set(Role)
+    assert sum(each.role is Role.DEVELOPER for each in personas) >= 4
+
+
+def test_events_run_in_order_up_to_the_end() -> None:
+    happened: list[int] = []
+    events = [
+        TimelineEvent(BEGINS_AT + timedelta(hours=hour), lambda now: happened.append(now.hour))
+        for hour in (5, 1, 9)
+    ]
+
+    run_events(events, until=BEGINS_AT + timedelta(hours=6))
+
+    assert happened == [1, 5]

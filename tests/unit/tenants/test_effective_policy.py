@@ -1,0 +1,70 @@
+"""The effective policy of a user with the origin of each rule, and merging of concurrent
+changes."""
+
+import msgspec
+
+from caret.contracts.policy import Feature, PolicyOverride, RateLimit
+from tenants.policy.access_explanation import NamedOverride
+from tenants.policy.document import DEFAULT_POLICY
+from tenants.policy.effective_policy import resolve_policy
+from tenants.policy.three_way_merge import merge_policies
+
+SLOW = PolicyOverride(user_limit=RateLimit(per_minute=60, burst=5))
+SLOWER = PolicyOverride(user_limit=RateLimit(per_minute=30, burst=3))
+NO_CHAT = PolicyOverride(features=frozenset(Feature) - {Feature.CHAT})
+TEAM = NamedOverride("team:Contractors", SLOW, 2)
+OWN = NamedOverride("user:ada@acme.example", SLOWER, 1)
+
+
+def deciders(*overrides: NamedOverride) -> dict[str, list[str]]:
+    found = resolve_policy(DEFAULT_POLICY, list(overrides)).decided_by
+    return {name: [each.name for each in deciding] for name, deciding in found.items()}
+
+
+def test_without_overrides_the_tenant_decides_everything() -> None:
+    assert deciders() == {}
+
+
+def test_an_override_that_restricts_a_field_is_named_for_it() -> None:
+    assert deciders(TEAM, NamedOverride("team:QA", NO_CHAT)) == {
+        "features": ["team:QA"],
+        "limits": ["team:Contractors"],
+    }
+
+
+def test_the_override_with_the_lower_limit_decides() -> None:
+    assert deciders(TEAM, OWN) == {"limits": ["user:ada@acme.example"]}
+
+
+def test_equal_overrides_are_both_named() -> None:
+    equal = NamedOverride("team:QA", SLOW)
+
+    assert deciders(TEAM, equal) == {"limits": ["team:Contractors", "team:QA"]}
+
+
+def test_changes_of_different_fields_are_merged() -> None:
+    mine = msgspec.structs.replace(DEFAULT_POLICY, has_public_code_filter=True)
+    other = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("shop",))
+
+    merged = merge_policies(seen=DEFAULT_POLICY, wanted=mine, held=other)
+
+    assert merged.both_changed == []
+    assert merged.policy == msgspec.structs.replace(
+        DEFAULT_POLICY, has_public_code_filter=True, retrieval=("shop",)
+    )
+
+
+def test_a_field_changed_by_both_keeps_the_later_value_and_is_reported() -> None:
+    mine = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("mine",))
+    other = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("theirs",))
+
+    merged = merge_policies(seen=DEFAULT_POLICY, wanted=mine, held=other)
+
+    assert merged.both_changed == ["retrieval"]
+    assert merged.policy.retrieval == ("mine",)
+
+
+def test_the_same_change_by_both_is_no_conflict() -> None:
+    same = msgspec.structs.replace(DEFAULT_POLICY, retrieval=("shop",))
+
+    assert merge_policies(seen=DEFAULT_POLICY, wanted=same, held=same).both_changed == []

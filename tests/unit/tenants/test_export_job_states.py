@@ -1,0 +1,29 @@
+"""The state machine of export jobs, listed independently of the code on purpose."""
+
+import pytest
+
+from tenants.compliance.exports.jobs.state_machine import (
+    InvalidTransition,
+    JobEvent,
+    JobState,
+    advance,
+)
+
+EXPECTED = {
+    ("queued", "begin"): "building",
+    ("queued", "cancel"): "cancelled",
+    ("building", "cancel"): "cancelled",
+    ("building", "finish"): "finished",
+    ("building", "fail"): "failed",
+    ("finished", "expire"): "expired",
+}
+
+
+@pytest.mark.parametrize("state", list(JobState))
+@pytest.mark.parametrize("event", list(JobEvent))
+def test_transitions_of_a_job_match_the_table(state: JobState, event: JobEvent) -> None:
+    if (state, event) in EXPECTED:
+        assert advance(state, event) == EXPECTED[state, event]
+        return
+    with pytest.raises(InvalidTransition):
+        advance(state, event)

@@ -1,0 +1,30 @@
+"""The validity of the secrets of a rotated key."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tenants.identity.api_keys.key_secrets import secrets_for
+from tenants.models import ApiKey
+
+NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("key_ends_at", "old_secret_ends_at"),
+    [(None, NOON + HOUR), (NOON, NOON), (NOON + 2 * HOUR, NOON + HOUR)],
+)
+def test_the_old_secret_ends_with_its_overlap_or_with_its_key(
+    key_ends_at: datetime | None, old_secret_ends_at: datetime
+) -> None:
+    key = ApiKey(
+        digest=b"new",
+        pepper_version=1,
+        expires_at=key_ends_at,
+        previous_digest=b"old",
+        previous_pepper_version=1,
+        previous_ends_at=NOON + HOUR,
+    )
+
+    assert [text.expires_at for text in secrets_for(key)] == [key_ends_at, old_secret_ends_at]

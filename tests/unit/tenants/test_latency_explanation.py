@@ -1,0 +1,223 @@
+from itertools import accumulate
+from typing import Any
+
+import pytest
+
+from caret.contracts.policy import Mode
+from caret.contracts.usage import CompletionRecord, FinishReason
+from tenants.usage.requests.latency_explanation import LatencyExplanation, explain
+from tenants.usage.requests.waterfall import WIDTH, lines
+from tests.fakes.completions import make_completion
+
+
+def record(**fields: Any) -> CompletionRecord:
+    return make_completion(**{"user_id": None, **fields})
+
+
+def slow(engine_ms: float = 400.0, **fields: Any) -> CompletionRecord:
+    return record(
+        **{
+            "engine_ms": engine_ms,
+            "first_token_ms": engine_ms + 3,
+            "total_ms": engine_ms + 80,
+            **fields,
+        }
+    )
+
+
+def with_stage_times(**took_ms: float) -> CompletionRecord:
+    """Return a record; a stage without a value takes half a millisecond, the engine 40."""
+    stages = ("authenticate", "admit", "assemble", "route", "generate", "filter")
+    took = {"generate": 40.0} | took_ms
+    ended_ms = dict(zip(stages, accumulate(took.get(name, 0.5) for name in stages), strict=True))
+    return record(
+        authenticated_ms=ended_ms["authenticate"],
+        admitted_ms=ended_ms["admit"],
+        assemble_ms=ended_ms["assemble"],
+        routed_ms=ended_ms["route"],
+        engine_ms=took["generate"],
+        first_token_ms=ended_ms["filter"],
+        total_ms=ended_ms["filter"] + 20,
+        num_files=20,
+    )
+
+
+def verdict_text(found: LatencyExplanation) -> str:
+    return " ".join(found.verdicts)
+
+
+def test_the_stages_fill_the_whole_time() -> None:
+    stages = explain(record()).stages
+
+    assert [stage.name for stage in stages] == [
+        *("authenticate", "admit", "assemble", "route", "generate", "filter", "stream")
+    ]
+    assert sum(stage.took_ms for stage in stages) == pytest.approx(120)
+    assert stages[4].began_ms == 2.5
+    assert stages[4].took_ms == pytest.approx(40)
+
+
+def test_a_fast_request_has_no_findings() -> None:
+    found = explain(record())
+
+    assert not found.is_slow
+    assert not any(stage.is_over for stage in found.stages)
+    assert found.verdicts == ("No findings: each stage stayed within its budget.",)
+
+
+def test_a_cold_cache_is_reported_with_the_prefilled_tokens() -> None:
+    found = explain(slow(cached_tokens=88))
+
+    assert found.is_slow
+    assert found.verdicts == ("Cold cache: the engine prefilled 1,812 of 1,900 prompt tokens.",)
+
+
+def test_a_busy_replica_is_reported() -> None:
+    found = explain(slow(num_in_flight_at_replica=14))
+
+    assert found.verdicts == ("Busy replica: 14 requests were in flight.",)
+
+
+def test_a_cold_cache_at_a_busy_replica_is_reported_as_both() -> None:
+    found = explain(slow(cached_tokens=0, num_in_flight_at_replica=5))
+
+    assert "Cold cache: the engine prefilled 1,900 of 1,900" in verdict_text(found)
+    assert "Busy replica: 5" in verdict_text(found)
+
+
+def test_a_slow_engine_without_another_cause_is_reported() -> None:
+    assert "Slow engine: 400 ms, although only 20 tokens were not cached" in verdict_text(
+        explain(slow())
+    )
+
+
+def test_missing_cache_information_is_reported() -> None:
+    assert "before it reported" in verdict_text(explain(slow(cached_tokens=None)))
+
+
+@pytest.mark.parametrize(
+    ("stage", "took_ms", "expected"),
+    [
+        ("assemble", 12.0, "Slow prompt assembly: 12.0 ms for 1,900 tokens (other files: 20"),
+        ("admit", 4.0, "Slow admission: 4.0 ms"),
+        ("authenticate", 30.0, "Gateway busy: the request waited 30.0 ms"),
+        ("route", 3.0, "Slow routing: 3.0 ms"),
+        ("filter", 50.0, "Slow filter: it needed 50 ms"),
+    ],
+)
+def test_each_stage_over_its_budget_is_named(stage: str, took_ms: float, expected: str) -> None:
+    (verdict,) = explain(with_stage_times(**{stage: took_ms})).verdicts
+
+    assert expected in verdict
+
+
+def test_slow_decoding_is_reported() -> None:
+    found = explain(record(total_ms=2_243.0))
+
+    assert "Slow client or slow decoding: 12 tokens at 200 ms each" in verdict_text(found)
+    assert not found.is_slow
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (
+            {"finish": FinishReason.CANCELLED},
+            "Cancelled: the client cancelled or disconnected after 30.0 ms",
+        ),
+        ({"finish": FinishReason.SUPERSEDED}, "Superseded: a newer request"),
+        (
+            {"finish": FinishReason.ERROR, "error_code": "engine_disconnected"},
+            "Error: engine_disconnected after",
+        ),
+    ],
+)
+def test_an_early_end_is_reported_with_its_stage(fields: dict[str, Any], expected: str) -> None:
+    found = explain(record(engine_ms=None, first_token_ms=None, total_ms=30.0, **fields))
+
+    assert expected in verdict_text(found)
+    assert "in the stage generate" in verdict_text(found)
+    assert found.stages[-1].name == "generate"
+    assert found.stages[-1].ended_here
+
+
+def test_a_shed_request_ends_in_admission() -> None:
+    without_times = dict.fromkeys(
+        ("admitted_ms", "assemble_ms", "routed_ms", "engine_ms", "first_token_ms")
+    )
+
+    found = explain(record(finish=FinishReason.SHED, total_ms=0.5, **without_times))
+
+    assert [stage.name for stage in found.stages] == ["authenticate", "admit"]
+    assert verdict_text(found).startswith("Shed:")
+
+
+def test_the_reason_of_the_filter_is_reported() -> None:
+    withheld = record(finish=FinishReason.FILTERED, filter_reason="secret", first_token_ms=None)
+
+    assert "Filtered: secret" in verdict_text(explain(withheld))
+
+
+def test_an_interruption_is_not_attributed_to_the_filter() -> None:
+    cut_off = record(finish=FinishReason.LENGTH, filter_reason="engine_disconnected")
+
+    assert "Interrupted: the connection to the engine was lost" in verdict_text(explain(cut_off))
+    assert "filter:" not in verdict_text(explain(cut_off))
+    assert "Truncated by the filter: repetition" in verdict_text(
+        explain(record(filter_reason="repetition"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "first_ms", "is_slow"),
+    [(Mode.INLINE, 101, True), (Mode.FIM, 149, False), (Mode.CHAT, 1_900, False)],
+)
+def test_each_mode_has_its_target(mode: Mode, first_ms: float, is_slow: bool) -> None:
+    found = explain(slow(first_ms - 3, mode=mode))
+
+    assert found.is_slow is is_slow
+
+
+def test_an_old_record_without_stage_times_is_partly_explained() -> None:
+    old = record(
+        authenticated_ms=None, admitted_ms=None, routed_ms=None, num_in_flight_at_replica=None
+    )
+
+    found = explain(old)
+
+    assert [stage.name for stage in found.stages] == ["authenticate"]
+
+
+def test_the_waterfall_fits_and_shows_all_stages() -> None:
+    found = slow(cached_tokens=88, variant="layout-2026/b", num_in_flight_at_replica=14)
+
+    text = list(lines(found, explain(found), slug="acme"))
+
+    assert max(len(line) for line in text) <= WIDTH
+    whole = "\n".join(text)
+    for expected in (
+        "acme, inline",
+        "pool fast",
+        "14 requests there",
+        "cached 88",
+        "prefilled 1,812",
+    ):
+        assert expected in whole
+    assert "First text after 403.0 ms: slow (target 100 ms)." in whole
+    (generate,) = (line for line in text if line.strip().startswith("generate"))
+    assert "400.0 ms ! of 60" in generate
+    assert "█" * 25 in generate
+
+
+def test_the_waterfall_of_a_request_without_duration_is_complete() -> None:
+    found = record(
+        finish=FinishReason.SHED, total_ms=0.0, authenticated_ms=None, first_token_ms=None
+    )
+
+    assert any("No text was sent" in line for line in lines(found, explain(found), slug="acme"))
+
+
+def test_contradicting_times_stay_within_the_waterfall() -> None:
+    found = record(engine_ms=5_000.0, total_ms=120.0)
+
+    assert max(len(line) for line in lines(found, explain(found), slug="acme")) <= WIDTH

@@ -1,0 +1,95 @@
+"""Metrics derived from counts: each by its definition, and None for a division by zero."""
+
+from dataclasses import fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenants.models.rollup import ROLLUP_COLUMNS
+from tenants.usage.reports.counters import (
+    COUNTER_NAMES,
+    SOURCES,
+    CounterOrigin,
+    UsageCounters,
+    total,
+)
+from tenants.usage.reports.metric_definitions import COST, METRICS, TokenPrice, cost_metric
+
+COUNTS = UsageCounters(
+    requests=200,
+    cancelled=50,
+    parsed=80,
+    parsed_valid=76,
+    prompt_tokens=2_000_000,
+    generated_tokens=10_000,
+    shown=100,
+    seen=80,
+    accepted=30,
+    partly_accepted=10,
+    seen_chars=4_000,
+    accepted_chars=1_000,
+    accepted_tokens=500,
+    looked_at_30=20,
+    retained_30=15,
+    typed_chars=3_000,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("acceptance", 0.4),
+        ("completion_acceptance", 0.5),
+        ("weighted_acceptance", 0.25),
+        ("persistence_30", 0.75),
+        ("persistence_1800", None),
+        ("completed_code", 0.25),
+        ("validity", 0.95),
+        ("cancellation", 0.25),
+    ],
+)
+def test_each_metric_equals_its_definition(name: str, value: float | None) -> None:
+    (metric,) = (metric for metric in METRICS if metric.name == name)
+
+    assert metric.of(COUNTS) == value
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=[metric.name for metric in METRICS])
+def test_empty_counters_have_no_metrics(metric: object) -> None:
+    assert all(each.of(UsageCounters()) is None for each in METRICS)
+
+
+def test_the_share_of_completed_code_needs_typing_reports() -> None:
+    (metric,) = (metric for metric in METRICS if metric.name == "completed_code")
+
+    assert metric.of(UsageCounters(accepted_chars=10)) is None
+
+
+def test_accepted_tokens_bear_the_cost_of_all_tokens() -> None:
+    metric = cost_metric(TokenPrice(prompt_micros=100_000, generated_micros=1_000_000))
+
+    # 200,000 for the prompts, 10,000 for generated tokens, divided by half a thousand accepted
+    # ones.
+    assert metric.of(COUNTS) == 420_000
+    assert metric.of(UsageCounters(prompt_tokens=5)) is None
+    assert (metric.name, cost_metric(None).of(COUNTS)) == (COST, None)
+
+
+def test_every_counter_and_every_metric_has_a_source() -> None:
+    assert SOURCES["generated_tokens"] is CounterOrigin.SERVER
+    assert SOURCES["shown"] is SOURCES["typed_chars"] is CounterOrigin.CLIENT
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+    servers = {metric.name for metric in METRICS if metric.source is CounterOrigin.SERVER}
+    assert servers == {"validity", "cancellation"}
+
+
+@given(st.lists(st.integers(0, 10**9), max_size=5))
+def test_counters_add_up(values: list[int]) -> None:
+    added = total(UsageCounters(**dict.fromkeys(COUNTER_NAMES, value)) for value in values)
+
+    assert {getattr(added, name) for name in COUNTER_NAMES} == {sum(values)}
+
+
+def test_each_counter_has_a_column() -> None:
+    assert tuple(field.name for field in fields(UsageCounters)) == ROLLUP_COLUMNS

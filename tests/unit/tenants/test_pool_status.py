@@ -1,0 +1,243 @@
+"""Pools as reported by several gateways: summed values, and values of single engines."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from caret.contracts.policy import Mode
+from tenants.fleet.pools.capacity_inputs import measured_figures
+from tenants.fleet.pools.cost import cost_of
+from tenants.fleet.pools.daily_usage import PoolCounts, replica_seconds_a_day
+from tenants.fleet.pools.draining import find_emptied_pools
+from tenants.fleet.pools.gateway_scraper import Scrape
+from tenants.fleet.pools.installation_status import InstallationStatus, KeyFigures, key_figures
+from tenants.fleet.pools.metric_samples import MetricSamples, merge_samples, parse
+from tenants.fleet.pools.pool_status import PoolStatus, pools_of
+from tenants.fleet.pools.recent_scrapes import RecentScrapes
+
+ONE = """\
+caret_pool{pool="fast",tier="fast",model="qwen"} 1.0
+caret_pool{pool="quality",tier="quality",model="qwen"} 1.0
+caret_pool_replica_info{pool="fast",replica="one:1"} 1.0
+caret_pool_replica_info{pool="fast",replica="two:1"} 1.0
+caret_pool_replica_info{pool="quality",replica="two:1"} 1.0
+caret_pool_requests_in_flight{pool="fast"} 6.0
+caret_pool_concurrency_limit{pool="fast"} 10.0
+caret_replica_requests_in_flight{replica="one:1"} 4.0
+caret_replica_requests_in_flight{replica="two:1"} 2.0
+caret_replica_circuit_state{replica="one:1",circuit="closed"} 1.0
+caret_replica_circuit_state{replica="two:1",circuit="open"} 1.0
+caret_replica_circuit_state{replica="two:1",circuit="closed"} 0.0
+caret_replica_cooldown_seconds{replica="two:1"} 1.5
+caret_replica_drained{replica="one:1"} 1.0
+caret_replica_ejected{replica="one:1"} 0.0
+caret_replica_ejected{replica="two:1"} 1.0
+caret_engine_up{replica="one:1"} 1.0
+caret_engine_up{replica="two:1"} 0.0
+caret_engine_requests_running{replica="one:1"} 9.0
+caret_engine_requests_waiting{replica="one:1"} 3.0
+caret_engine_kv_cache_usage_ratio{replica="one:1"} 0.5
+caret_engine_prefix_cache_queries_total{replica="one:1"} 1000.0
+caret_engine_prefix_cache_hits_total{replica="one:1"} 900.0
+caret_speculation_acceptance{pool="fast",language="python"} 0.6
+caret_shed_requests_total{pool="fast",mode="inline",trigger="prefetch"} 4.0
+caret_shed_requests_total{pool="fast",mode="fim",trigger="automatic"} 1.0
+caret_shed_requests_total{pool="quality",mode="chat",trigger="manual"} 0.0
+caret_prompt_tokens_with_cache_info_total{pool="fast",mode="inline"} 100.0
+caret_cached_tokens_total{pool="fast",mode="inline"} 80.0
+caret_prompt_tokens_with_cache_info_total{pool="fast",mode="warm_up"} 900.0
+caret_cached_tokens_total{pool="fast",mode="warm_up"} 0.0
+caret_assembled_prompts_total{pool="fast",mode="inline"} 50.0
+caret_prompt_tokens_total{pool="fast",mode="inline"} 5000.0
+caret_generated_tokens_total{pool="fast",mode="inline"} 500.0
+caret_first_token_seconds_bucket{pool="fast",mode="inline",le="0.1"} 50.0
+caret_first_token_seconds_bucket{pool="fast",mode="inline",le="0.25"} 100.0
+caret_first_token_seconds_bucket{pool="fast",mode="inline",le="+Inf"} 100.0
+caret_completions_total{mode="inline",finish_reason="stop"} 60.0
+caret_completions_total{mode="inline",finish_reason="cancelled"} 30.0
+caret_completions_total{mode="inline",finish_reason="superseded"} 10.0
+caret_outcomes_total{event="shown"} 50.0
+caret_outcomes_total{event="accepted"} 10.0
+caret_outcomes_total{event="partially_accepted"} 5.0
+"""
+TWO = ONE.replace(
+    'acceptance{pool="fast",language="python"} 0.6', 'acceptance{pool="fast",language="python"} 0.8'
+)
+
+
+REJECTED = (
+    'caret_replica_rejected{pool="fast",replica="three:1",reason="block_size",found="16",'
+    'wanted="32"} 1.0\n'
+)
+
+
+def _installation(*pages: str | None, window_s: float | None = 100.0) -> InstallationStatus:
+    """Return the status from metrics pages; None is a gateway that does not respond."""
+    readings = [
+        Scrape(f"http://{n}", None if page is None else parse(page), "")
+        for n, page in enumerate(pages)
+    ]
+    reachable = [reading.samples for reading in readings if reading.samples is not None]
+    counted = merge_samples(reachable)
+    return InstallationStatus(
+        readings, RecentScrapes(counted, window_s), pools_of(readings, counted)
+    )
+
+
+def _pools(*pages: str | None) -> dict[str, PoolStatus]:
+    return {pool.name: pool for pool in _installation(*pages).pools}
+
+
+def test_values_of_gateways_are_summed_and_engines_counted_once() -> None:
+    fast = _pools(ONE, TWO)["fast"]
+    one = fast.replicas[0]
+
+    assert (fast.num_in_flight, fast.limit, fast.load) == (12, 20, 0.6)
+    assert (one.num_in_flight, one.running, one.waiting, one.kv_usage) == (8, 9, 3, 0.5)
+    assert fast.acceptance == {"python": pytest.approx(0.7)}
+
+
+def test_each_replica_has_its_health() -> None:
+    one, two = _pools(ONE, TWO)["fast"].replicas
+
+    assert (one.is_up, one.num_gateways_open, one.cooldown_s, one.is_drained) == (
+        True,
+        0,
+        None,
+        True,
+    )
+    assert (one.num_gateways_ejected, two.num_gateways_ejected) == (0, 2)
+    assert (two.is_up, two.num_gateways_open, two.cooldown_s, two.is_drained) == (
+        False,
+        2,
+        1.5,
+        False,
+    )
+    assert (one.is_healthy, two.is_healthy) == (True, False)
+    assert one.hit_rate == pytest.approx(0.9)
+    assert two.hit_rate is None
+
+
+def test_a_pool_has_its_own_replicas_and_shed_requests_by_number() -> None:
+    pools = _pools(ONE)
+
+    assert [each.name for each in pools["quality"].replicas] == ["two:1"]
+    assert list(pools["fast"].shed.items()) == [("prefetch", 4), ("automatic", 1)]
+    assert pools["quality"].shed == {}
+    assert pools["quality"].hit_rate is None
+
+
+def test_warm_ups_do_not_count_for_the_hit_rate() -> None:
+    assert _pools(ONE)["fast"].hit_rate == pytest.approx(0.8)
+
+
+def test_first_tokens_are_compared_with_the_target_of_their_mode() -> None:
+    (first,) = _pools(ONE)["fast"].first_tokens
+
+    assert (first.mode, first.count, first.target_ms) == (Mode.INLINE, 100, 100)
+    assert first.p50_ms == pytest.approx(100)
+    assert first.p99_ms == pytest.approx(247)
+    assert first.is_over
+
+
+def test_an_unreachable_gateway_does_not_affect_the_others() -> None:
+    installation = _installation(ONE, None)
+
+    assert (len(installation.reachable), len(installation.unreachable)) == (1, 1)
+    assert installation.pools == _installation(ONE).pools
+
+
+def test_the_key_figures_are_calculated() -> None:
+    found = key_figures(_installation(ONE, TWO))
+
+    assert [each.mode for each in found.first_tokens] == [Mode.INLINE]
+    assert found.cancellation == pytest.approx(0.4)
+    assert found.hit_rate == pytest.approx(0.8)
+    assert found.acceptance == pytest.approx(0.3)
+    assert (found.load, found.busiest) == (0.6, "fast")
+    assert (found.num_waiting, found.kv_usage) == (3, 0.5)
+
+
+def test_without_gateways_there_are_no_key_figures() -> None:
+    assert key_figures(_installation()) == KeyFigures([], None, None, None, None, None, 0, None)
+
+
+def test_measured_inputs_for_the_capacity_planner() -> None:
+    installation = _installation(ONE, TWO)
+
+    assert measured_figures(installation, pool="fast") == {
+        "context_tokens": 100,
+        "output_tokens": 10,
+        "requests_per_s": 1.0,
+        "hit_rate": pytest.approx(0.8),
+    }
+    assert measured_figures(installation, pool="quality") == {}
+
+
+def test_without_a_window_there_is_no_request_rate() -> None:
+    assert "requests_per_s" not in measured_figures(_installation(ONE, window_s=None), pool=None)
+
+
+def test_available_replicas_are_the_fleet_of_the_planner() -> None:
+    healthy = ONE.replace('up{replica="two:1"} 0.0', 'up{replica="two:1"} 1.0')
+
+    assert measured_figures(_installation(healthy), pool=None)["num_gpus"] == 1  # one is drained
+
+
+@pytest.mark.parametrize(
+    ("drained", "emptied"),
+    [([], []), (["one:1"], ["fast"]), (["three:1"], [])],
+)
+def test_removing_its_last_replica_empties_a_pool(drained: list[str], emptied: list[str]) -> None:
+    members = {"fast": frozenset({"one:1", "two:1"}), "other": frozenset({"three:1"})}
+
+    assert find_emptied_pools("two:1", drained, members) == emptied
+
+
+DAY, BEFORE = datetime(2026, 3, 2, tzinfo=UTC).date(), datetime(2026, 3, 1, tzinfo=UTC).date()
+
+
+def _cost(**fields: Any) -> Any:
+    defaults: dict[str, Any] = {
+        "seconds_a_day": {"fast": 86_400},
+        "hour_cents": 200,
+        "num_days": 7,
+    }
+    days = {
+        DAY: {"fast": PoolCounts(10, 1_000, 500, 100), "": PoolCounts(9, 0, 0, 0)},
+        BEFORE: {"fast": PoolCounts(10, 1_000, 500, 140), "slow": PoolCounts(1, 10, 5, 0)},
+    }
+    return cost_of(days, {DAY: {"fast": 7_200}}, **(defaults | fields))
+
+
+def test_the_cost_is_hours_times_price_per_accepted_tokens() -> None:
+    found = _cost()
+
+    (fast, slow) = found.rows
+    assert (fast.pool, fast.replica_hours, fast.cost_cents) == ("fast", 26.0, 5_200.0)
+    assert fast.cents_per_1000_accepted == pytest.approx(5_200 / 240 * 1000)
+    assert (slow.cost_cents, slow.cents_per_1000_accepted) == (0, None)
+    assert found.total.counts == PoolCounts(21, 2_010, 1_005, 240)
+    assert (found.num_measured, found.num_days) == (1, 7)
+
+
+def test_a_replica_of_two_pools_is_paid_once() -> None:
+    up = ONE.replace('up{replica="two:1"} 0.0', 'up{replica="two:1"} 1.0')
+
+    assert replica_seconds_a_day(_installation(up)) == {"fast": 129_600, "quality": 43_200}
+    assert replica_seconds_a_day(_installation(ONE)) == {"fast": 86_400, "quality": 0}
+
+
+def test_missing_samples_have_no_series() -> None:
+    assert MetricSamples({}).series == {}
+
+
+def test_a_rejected_replica_is_listed_once_with_its_reason() -> None:
+    pools = _installation(ONE + REJECTED, TWO + REJECTED, TWO).pools
+
+    (rejected,) = pools[0].rejected
+    assert (rejected.name, rejected.num_gateways) == ("three:1", 2)
+    assert (rejected.reason, rejected.found, rejected.wanted) == ("block_size", "16", "32")
+    assert pools[1].rejected == []
+    assert "three:1" not in {replica.name for replica in pools[0].replicas}

@@ -1,0 +1,41 @@
+"""Data missing in Redis, and its repair."""
+
+import pytest
+
+from caret.foundation.ids import TenantId
+from tenants.fleet.snapshots.publisher import (
+    PublishedState,
+    RepairReason,
+    SnapshotRepair,
+    plan_repairs,
+)
+
+ACME, GLOBEX = TenantId("acme"), TenantId("globex")
+
+
+def published(version: int | None, *, with_snapshot: bool = True) -> PublishedState:
+    return PublishedState(
+        versions={} if version is None else {ACME: version},
+        snapshots=frozenset({ACME} if with_snapshot and version is not None else ()),
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (published(5), None),
+        (published(4), SnapshotRepair(RepairReason.UNPUBLISHED, None)),
+        (published(None), SnapshotRepair(RepairReason.LOST, None)),
+        (published(9), SnapshotRepair(RepairReason.AHEAD, 9)),
+        (published(5, with_snapshot=False), SnapshotRepair(RepairReason.CORRUPT, 5)),
+        (published(4, with_snapshot=False), SnapshotRepair(RepairReason.CORRUPT, 4)),
+    ],
+)
+def test_a_repair_depends_on_the_state_of_redis(
+    found: PublishedState, expected: SnapshotRepair | None
+) -> None:
+    assert plan_repairs({ACME: 5}, found).get(ACME) == expected
+
+
+def test_a_correct_tenant_is_not_repaired_with_another() -> None:
+    assert set(plan_repairs({ACME: 5, GLOBEX: 1}, published(5))) == {GLOBEX}

@@ -1,0 +1,203 @@
+"""Figures for several filters are suppressed, so that differences do not reveal small groups."""
+
+from collections.abc import Iterable, Mapping
+from itertools import product
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenants.usage.reports.suppression import Suppression
+from tenants.usage.reports.suppression_cells import TEAM, Cell, CellUsers, People, SuppressionTable
+
+SMALL, COMPLEMENTARY = Suppression.TOO_FEW_USERS, Suppression.COMPLEMENTARY
+LANGUAGE, EDITOR = "language", "editor"
+MIN_USERS = 5
+
+
+def users(first: int, count: int) -> People:
+    return People(str(number) for number in range(first, first + count))
+
+
+def suppressed(
+    users_of: Mapping[Any, People],
+    dimensions: tuple[str, ...],
+    *,
+    columns: tuple[str, ...] = (LANGUAGE, EDITOR),
+    members: Mapping[str, People] | None = None,
+) -> Mapping[Cell, Suppression]:
+    return SuppressionTable(CellUsers(columns, users_of, members or {}), MIN_USERS).find_suppressed(
+        dimensions
+    )
+
+
+def test_large_parts_are_shown() -> None:
+    users_of = {
+        cell: users(10 * place, 10)
+        for place, cell in enumerate(product(("go", "python"), ("vim", "zed")))
+    }
+
+    assert suppressed(users_of, (LANGUAGE, EDITOR)) == {}
+
+
+def test_a_filter_that_differs_from_its_whole_by_one_user_is_suppressed() -> None:
+    """All of python minus python in zed would reveal the one user who writes it in vim."""
+    users_of = {
+        ("python", "zed"): users(0, 10),
+        ("python", "vim"): users(0, 1),
+        ("go", "zed"): users(10, 10),
+        ("go", "vim"): users(20, 10),
+    }
+
+    found = suppressed(users_of, (LANGUAGE, EDITOR))
+
+    assert found[("python", "vim")] is SMALL
+    assert found[("python", "zed")] is COMPLEMENTARY
+
+
+def test_a_user_with_neither_value_is_not_revealed_by_both_and_each() -> None:
+    """All, minus python, minus zed, plus python in zed would reveal the users with neither."""
+    users_of = {
+        ("python", "zed"): users(0, 10),
+        ("python", "vim"): users(10, 10),
+        ("go", "zed"): users(20, 10),
+        ("go", "vim"): users(30, 1),
+    }
+
+    assert ("python", "zed") in suppressed(users_of, (LANGUAGE, EDITOR))
+
+
+def test_a_user_outside_the_row_and_the_column_is_not_revealed() -> None:
+    """The user is in two cells, which hide each other in their lines, but not in the sum of
+    both."""
+    users_of = {
+        ("python", "zed"): users(0, 50),
+        ("python", "vim"): users(0, 10),
+        ("python", "emacs"): users(10, 10),
+        ("go", "zed"): users(60, 10),
+        ("go", "vim"): users(99, 1),
+        ("rust", "zed"): users(70, 10),
+        ("rust", "vim"): users(99, 1),
+    }
+
+    assert ("python", "zed") in suppressed(users_of, (LANGUAGE, EDITOR))
+
+
+def test_values_suppressed_in_a_report_are_suppressed_as_a_filter() -> None:
+    """Rust is hidden with go, so that all minus the others does not reveal go."""
+    users_of = {("go",): users(0, 2), ("rust",): users(2, 7), ("python",): users(9, 20)}
+
+    found = suppressed(users_of, (LANGUAGE,), columns=(LANGUAGE,))
+
+    assert found == {("go",): SMALL, ("rust",): COMPLEMENTARY}
+
+
+def test_values_suppressed_in_one_direction_are_not_revealed_by_the_other() -> None:
+    """Go in zed belongs to one user, so python in zed is hidden too.
+
+    It could still be derived from all of python minus the other editors. So one of these is hidden
+    too, then one of go's, and so on.
+    """
+    users_of = {
+        cell: users(100 * place, 10)
+        for place, cell in enumerate(product(("go", "python", "rust"), ("vim", "zed", "emacs")))
+    } | {("go", "zed"): users(900, 1)}
+
+    found = suppressed(users_of, (LANGUAGE, EDITOR))
+
+    for place in (0, 1):
+        for cell in found:
+            line = [other for other in found if other[1 - place] == cell[1 - place]]
+            assert len(line) > 1
+
+
+def test_teams_that_differ_by_one_user_are_suppressed_within_a_filter() -> None:
+    """In zed, the blue team is the red team plus one user."""
+    users_of = {("zed",): users(0, 40), ("vim",): users(0, 40)}
+    members = {"red": users(0, 10), "blue": users(0, 11), "green": users(15, 20)}
+
+    found = suppressed(users_of, (EDITOR, TEAM), columns=(EDITOR,), members=members)
+
+    assert ("zed", "red") in found
+    assert ("zed", "green") not in found
+
+
+def test_a_part_of_a_suppressed_team_is_suppressed() -> None:
+    """The red team works only in zed, so its figure there reveals the team.
+
+    The team equals the blue one except for one user, who is not in zed.
+    """
+    users_of = {("zed",): users(0, 10) | users(15, 30), ("vim",): users(10, 1) | users(30, 30)}
+    members = {
+        "red": users(0, 10),
+        "blue": users(0, 11),
+        "green": users(15, 6),
+        "white": users(30, 30),
+    }
+
+    assert ("red",) in suppressed(users_of, (TEAM,), columns=(EDITOR,), members=members)
+    assert ("zed", "red") in suppressed(
+        users_of, (EDITOR, TEAM), columns=(EDITOR,), members=members
+    )
+
+
+def test_services_suppress_nothing_and_are_not_suppressed() -> None:
+    users_of = {("go",): People(), ("python",): users(0, 5)}
+
+    assert suppressed(users_of, (LANGUAGE,), columns=(LANGUAGE,)) == {}
+
+
+used_by = st.dictionaries(
+    st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.sampled_from("pq")),
+    st.frozensets(st.sampled_from("123456789"), max_size=9),
+)
+
+
+@given(used_by)
+def test_no_shown_part_differs_from_its_whole_by_a_few_users(
+    users_of: dict[Cell, People],
+) -> None:
+    """This holds for removing any filter, and all of them."""
+    columns = ("one", "two", "three")
+    parts = SuppressionTable(CellUsers(columns, users_of, {}), MIN_USERS)
+
+    for dimensions in (columns, columns[:2], columns[1:], columns[::2]):
+        places = [columns.index(name) for name in dimensions]
+        for shown in (
+            parts.users.users_by_cell(dimensions).keys() - parts.find_suppressed(dimensions).keys()
+        ):
+            for kept in product((True, False), repeat=len(shown)):
+                difference = users_beside(users_of, places, shown, kept)
+                assert not 0 < len(difference) < MIN_USERS
+
+
+def users_beside(
+    users_of: Mapping[Cell, People], places: list[int], part: Cell, kept: Iterable[bool]
+) -> People:
+    """Return the users in the part with only the kept filters, without those of the part."""
+    found = People()
+    for cell, users in users_of.items():
+        same = [cell[place] == value for place, value in zip(places, part, strict=True)]
+        is_in = all(one or not keep for one, keep in zip(same, kept, strict=True))
+        if is_in and not all(same):
+            found |= users
+    return found
+
+
+@given(used_by)
+def test_suppressed_cells_are_no_small_rest_of_any_line(users_of: dict[Cell, People]) -> None:
+    columns = ("one", "two", "three")
+    parts = SuppressionTable(CellUsers(columns, users_of, {}), MIN_USERS)
+    found = parts.find_suppressed(columns)
+
+    for place in range(3):
+        for total in parts.users.users_by_cell(without(columns, place)):
+            if total in parts.find_suppressed(without(columns, place)):
+                continue
+            line = [cell for cell in users_of if without(cell, place) == total]
+            rest = People().union(*(users_of[cell] for cell in line if cell in found))
+            assert not 0 < len(rest) < MIN_USERS or all(cell in found for cell in line)
+
+
+def without(values: tuple[str, ...], place: int) -> tuple[str, ...]:
+    return values[:place] + values[place + 1 :]
