@@ -19,7 +19,7 @@ from tests.fakes.console_client import Client
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
 from tests.fixtures.users import make_colleague
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.step_up import confirmed
+from tests.integration.console.pages.step_up import with_recent_step_up
 
 
 @pytest.fixture
@@ -240,7 +240,7 @@ def test_a_name_that_cannot_be_kept_is_refused_as_such(
 def test_a_key_whose_id_has_a_nul_is_not_found(
     company: Company, administrator: Client, path: str
 ) -> None:
-    confirmed(administrator, company.administrator)
+    with_recent_step_up(administrator, company.administrator)
 
     assert administrator.post(path, content_type="application/json").status_code == 404
 

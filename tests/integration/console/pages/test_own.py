@@ -45,12 +45,12 @@ def given(company: Company) -> UserConsent:
 
 
 @pytest.mark.parametrize("path", [PAGE, f"{PAGE}/consent/telemetry/withdraw"])
-def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(path)["Location"].startswith("/sign-in")
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_everybody_has_the_page_and_finds_what_is_his(
+def test_every_role_opens_the_page_with_the_sections_that_apply_to_it(
     cast: Cast, sign_in: SignIn, role: Role
 ) -> None:
     client = sign_in(cast.acme.people[role])
@@ -66,14 +66,14 @@ def test_everybody_has_the_page_and_finds_what_is_his(
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
-def test_who_is_asked_nothing_agrees_to_nothing(cast: Cast, sign_in: SignIn, role: Role) -> None:
+def test_roles_that_cannot_consent_are_refused(cast: Cast, sign_in: SignIn, role: Role) -> None:
     client = sign_in(cast.acme.people[role])
 
     assert client.post(f"{PAGE}/consent/telemetry", YES).status_code == 403
     assert client.post(f"{PAGE}/consent/telemetry/withdraw").status_code == 403
 
 
-def test_one_agrees_to_each_for_itself_and_a_receipt_is_shown(
+def test_a_user_consents_to_each_kind_separately_and_sees_receipts(
     willing: Company, ada: Client
 ) -> None:
     shown = ada.get(PAGE).content.decode()
@@ -98,7 +98,7 @@ def test_one_agrees_to_each_for_itself_and_a_receipt_is_shown(
         {"agrees": "on", "wording": ["telemetry-0"]},
     ],
 )
-def test_without_a_tick_or_the_wording_nothing_is_agreed_to(
+def test_consent_requires_the_tick_and_the_current_wording(
     willing: Company, ada: Client, fields: dict[str, object]
 ) -> None:
     answer = ada.post(f"{PAGE}/consent/telemetry", fields, follow=True)
@@ -107,7 +107,9 @@ def test_without_a_tick_or_the_wording_nothing_is_agreed_to(
     assert given(willing) == NO_CONSENT
 
 
-def test_what_the_tenant_does_not_allow_is_told(cast: Cast, sign_in: SignIn) -> None:
+def test_consent_that_the_tenant_does_not_allow_is_refused_with_a_message(
+    cast: Cast, sign_in: SignIn
+) -> None:
     client = sign_in(cast.acme.developer)
 
     answer = client.post(f"{PAGE}/consent/telemetry", YES, follow=True)
@@ -116,22 +118,26 @@ def test_what_the_tenant_does_not_allow_is_told(cast: Cast, sign_in: SignIn) -> 
     assert given(cast.acme) == NO_CONSENT
 
 
-def test_training_is_withdrawn_alone_and_telemetry_with_it(willing: Company, ada: Client) -> None:
+def test_withdrawing_telemetry_withdraws_training_but_not_vice_versa(
+    willing: Company, ada: Client
+) -> None:
     for kind in ("telemetry", "training"):
         ada.post(f"{PAGE}/consent/{kind}", YES)
 
-    asked = ada.get(f"{PAGE}/consent/training/withdraw").content.decode()
+    confirmation = ada.get(f"{PAGE}/consent/training/withdraw").content.decode()
     ada.post(f"{PAGE}/consent/training/withdraw")
     without_training = given(willing)
     ada.post(f"{PAGE}/consent/training", YES)
     ada.post(f"{PAGE}/consent/telemetry/withdraw")
 
-    assert "not part of any training data set" in asked
+    assert "not part of any training data set" in confirmation
     assert without_training == UserConsent(telemetry=True, training=False)
     assert given(willing) == NO_CONSENT
 
 
-def test_withdrawing_what_was_never_given_leaves_no_receipt(willing: Company, ada: Client) -> None:
+def test_withdrawing_consent_that_was_never_given_leaves_no_receipt(
+    willing: Company, ada: Client
+) -> None:
     assert "Nothing to withdraw" in ada.get(f"{PAGE}/consent/telemetry/withdraw").content.decode()
 
     ada.post(f"{PAGE}/consent/telemetry/withdraw")
@@ -140,7 +146,7 @@ def test_withdrawing_what_was_never_given_leaves_no_receipt(willing: Company, ad
         assert not ConsentReceipt.objects.filter(user_id=willing.developer.user_id).exists()
 
 
-def test_an_administrators_page_shows_his_own_receipts_alone(
+def test_an_administrator_sees_only_their_own_receipts(
     willing: Company, ada: Client, sign_in: SignIn
 ) -> None:
     ada.post(f"{PAGE}/consent/telemetry", YES)
@@ -151,13 +157,15 @@ def test_an_administrators_page_shows_his_own_receipts_alone(
 
 
 @pytest.mark.parametrize("kind", ["x", "telemetry-1"])
-def test_there_is_no_other_kind(ada: Client, kind: str) -> None:
+def test_an_unknown_kind_of_consent_is_not_found(ada: Client, kind: str) -> None:
     assert ada.post(f"{PAGE}/consent/{kind}", YES).status_code == 404
     assert ada.get(f"{PAGE}/consent/{kind}/withdraw").status_code == 404
 
 
 @pytest.mark.parametrize("role", [Role.DEVELOPER, Role.AUDITOR, Role.BILLING])
-def test_all_that_is_held_comes_as_a_file(cast: Cast, sign_in: SignIn, role: Role) -> None:
+def test_a_user_downloads_their_personal_data_as_an_archive(
+    cast: Cast, sign_in: SignIn, role: Role
+) -> None:
     person = cast.acme.people[role]
 
     answer = sign_in(person).post(f"{PAGE}/bundle")
