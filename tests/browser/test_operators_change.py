@@ -31,7 +31,7 @@ def test_what_is_changed_is_said_before_a_code_changes_it(
 ) -> None:
     browser = new_browser()
     browser.sign_in(account.form())
-    browser.look(company)
+    browser.open_tenant(company)
     session = SESSION, browser.client.cookies[SESSION].value
     page = tabs.open(session, Look(width=width, scheme=scheme, motion="reduce"))
     page.goto(f"/operators/tenants/{company.tenant_id}")

@@ -16,7 +16,7 @@ from tests.functional.gateway.gateway_stack import Frame, until
 from tests.functional.retrieval.conftest import Pooling
 from tests.functional.retrieval.customer import Customer, num_questions_served
 from tests.functional.retrieval.samples import IMAGES, INVOICES, SOCKETS
-from tests.integration.retrieval.index_harness import Library, make_library
+from tests.integration.retrieval.index_harness import TenantIndex, make_index
 from tests.stack.services import Services
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
@@ -89,19 +89,19 @@ async def test_consent_that_is_withdrawn_ends_it_at_once(acme: Customer) -> None
 
 
 @pytest.fixture
-def library(services: Services, database: None, pooling: Pooling) -> Library:
+def library(services: Services, database: None, pooling: Pooling) -> TenantIndex:
     with serving_embeddings() as unused:
-        made = make_library("initech", unused)
+        made = make_index("initech", unused)
     engine = EmbeddingEngine(pooling.url, model=pooling.model)
-    return replace(made, desk=replace(made.desk, embedder=engine))
+    return replace(made, desk=replace(made.context, embedder=engine))
 
 
-def test_what_is_near_in_meaning_is_found_before_what_is_not(library: Library) -> None:
+def test_what_is_near_in_meaning_is_found_before_what_is_not(library: TenantIndex) -> None:
     for path, text in (("net.py", SOCKETS), ("pay.py", INVOICES), ("image.py", IMAGES)):
-        library.keep(path, text)
+        library.index_file(path, text)
 
-    money = library.ask("# how much does the shopping cart cost altogether\ndef cart_cost(")
-    network = library.ask("# send a packet to the server over tcp\ndef send(sock")
+    money = library.search("# how much does the shopping cart cost altogether\ndef cart_cost(")
+    network = library.search("# send a packet to the server over tcp\ndef send(sock")
 
     assert money[0].path == "pay.py"
     assert network[0].path == "net.py"

@@ -9,11 +9,11 @@ from tests.stack.watching import WATCHING
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     ["check rules alert_rules.yaml", "test rules alert_rules.test.yaml rules.week.test.yaml"],
 )
-def test_promtool_finds_nothing_wrong(words: str) -> None:
-    command = [program("promtool"), *words.split()]
+def test_promtool_accepts_the_rules_and_their_tests(arguments: str) -> None:
+    command = [program("promtool"), *arguments.split()]
 
     run = subprocess.run(command, cwd=WATCHING, capture_output=True, text=True, check=False)
 

@@ -14,7 +14,7 @@ from tests.benchmarks.installation import own_home
 from tests.fakes.continuation_engine import WritingEngine, writing_engine
 from tests.fakes.gateway import WEIGHTS
 from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site
-from tests.integration.gateway.sample_requests import ASKS, Ask
+from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS, SampleRequest
 
 TEXT = "total = 0\nfor item in items:\n    total += item.price * item.count\nprint(total)\n"
 TORN_AFTER = 5  # tokens
@@ -41,13 +41,13 @@ def site(engines: tuple[WritingEngine, WritingEngine]) -> Iterator[Site]:
 
 
 @pytest.fixture(autouse=True)
-def _whole(engines: tuple[WritingEngine, WritingEngine]) -> None:
+def _intact_engines(engines: tuple[WritingEngine, WritingEngine]) -> None:
     for engine in engines:
         engine.tears_after = None
         engine.asked.clear()
 
 
-async def test_what_one_engine_loses_the_other_goes_on_with(
+async def test_another_engine_continues_a_lost_completion(
     site: Site, engines: tuple[WritingEngine, WritingEngine]
 ) -> None:
     whole, unbroken = await _ask(site)
@@ -59,9 +59,9 @@ async def test_what_one_engine_loses_the_other_goes_on_with(
 
     assert (text, done["finish"], done["meta"]["filter_reason"]) == (whole, "length", "")
     assert done["meta"]["replica"] == second.url.removeprefix("http://")
-    (asked,) = second.asked
-    assert asked["prompt"] == [*first.asked[0]["prompt"], *first.token_ids[:TORN_AFTER]]
-    assert asked["cache_salt"] == first.asked[0]["cache_salt"]
+    (continuation,) = second.asked
+    assert continuation["prompt"] == [*first.asked[0]["prompt"], *first.token_ids[:TORN_AFTER]]
+    assert continuation["cache_salt"] == first.asked[0]["cache_salt"]
     record = await site.record_of(done["meta"]["request_id"])
     assert (record.prompt_tokens, record.generated_tokens) == (
         unbroken["meta"]["prompt_tokens"],
@@ -70,7 +70,7 @@ async def test_what_one_engine_loses_the_other_goes_on_with(
     assert record.cached_tokens == record.prompt_tokens
 
 
-async def test_what_both_lose_ends_where_it_is(
+async def test_a_completion_that_both_engines_lose_ends_with_its_text_so_far(
     site: Site, engines: tuple[WritingEngine, WritingEngine]
 ) -> None:
     too_long, _ = await _ask(site, max_tokens=2 * TORN_AFTER)
@@ -85,15 +85,18 @@ async def test_what_both_lose_ends_where_it_is(
     assert (record.generated_tokens, record.error_code) == (2 * TORN_AFTER, "")
 
 
-@pytest.mark.parametrize("name", ASKS)
-async def test_no_protocols_client_is_shown_an_error(
+@pytest.mark.parametrize("name", SAMPLE_REQUESTS)
+async def test_no_client_sees_an_error_if_engines_disconnect(
     site: Site, engines: tuple[WritingEngine, WritingEngine], name: str
 ) -> None:
-    ask_it: Ask = ASKS[name]
+    sample: SampleRequest = SAMPLE_REQUESTS[name]
     for engine in engines:
         engine.tears_after = TORN_AFTER
 
-    async with site.http() as session, session.post(ask_it.path, json=ask_it.of(16)) as response:
+    async with (
+        site.http() as session,
+        session.post(sample.path, json=sample.body_with(16)) as response,
+    ):
         text = await response.text()
 
     assert response.status == 200, text
@@ -101,7 +104,7 @@ async def test_no_protocols_client_is_shown_an_error(
     assert "items" in text or "otal" in text
 
 
-async def test_another_tenants_stream_is_its_own(
+async def test_the_continuation_keeps_the_tenants_cache_namespace(
     site: Site, engines: tuple[WritingEngine, WritingEngine]
 ) -> None:
     for engine in engines:

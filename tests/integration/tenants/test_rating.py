@@ -274,7 +274,7 @@ def test_who_was_provisioned_as_inactive_takes_no_seat(company: Company) -> None
     members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
     name = f"{secrets.token_hex(4)}.example"
     make_domain(company, name, verified=True)
-    provider_of(company).make(f"ada@{name}", active=False)
+    provider_of(company).create_user(f"ada@{name}", active=False)
     with tenant_scope(company.tenant_id):
         (ada,) = Membership.objects.filter(user__email=f"ada@{name}")
         assert ada.ended_at == ada.created_at

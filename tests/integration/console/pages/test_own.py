@@ -23,7 +23,7 @@ YES = {"agrees": "on", "wording": ["telemetry-1", "training-1"]}
 
 
 @pytest.fixture
-def willing() -> Company:
+def consenting_company() -> Company:
     company = make_company("acme", ACME)
     telemetry = {"wording": "tenant-1", "retention_days": 30, "training": True}
     set_policy(
@@ -36,8 +36,8 @@ def willing() -> Company:
 
 
 @pytest.fixture
-def ada(willing: Company, sign_in: SignIn) -> Client:
-    return sign_in(willing.developer)
+def ada(consenting_company: Company, sign_in: SignIn) -> Client:
+    return sign_in(consenting_company.developer)
 
 
 def given(company: Company) -> UserConsent:
@@ -74,19 +74,19 @@ def test_roles_that_cannot_consent_are_refused(cast: Cast, sign_in: SignIn, role
 
 
 def test_a_user_consents_to_each_kind_separately_and_sees_receipts(
-    willing: Company, ada: Client
+    consenting_company: Company, ada: Client
 ) -> None:
     shown = ada.get(PAGE).content.decode()
     ada.post(f"{PAGE}/consent/telemetry", YES)
-    first = given(willing)
+    first = given(consenting_company)
     ada.post(f"{PAGE}/consent/training", YES)
 
     page = ada.get(PAGE).content.decode()
     assert "the text around the cursor" in shown
     assert first == UserConsent(telemetry=True, training=False)
-    assert given(willing) == UserConsent(telemetry=True, training=True)
+    assert given(consenting_company) == UserConsent(telemetry=True, training=True)
     assert page.count('data-label="Decision"') == 2
-    with tenant_scope(willing.tenant_id):
+    with tenant_scope(consenting_company.tenant_id):
         assert AuditEntry.objects.filter(action="consent.changed").count() == 2
 
 
@@ -99,12 +99,12 @@ def test_a_user_consents_to_each_kind_separately_and_sees_receipts(
     ],
 )
 def test_consent_requires_the_tick_and_the_current_wording(
-    willing: Company, ada: Client, fields: dict[str, object]
+    consenting_company: Company, ada: Client, fields: dict[str, object]
 ) -> None:
     answer = ada.post(f"{PAGE}/consent/telemetry", fields, follow=True)
 
     assert "toast-error" in answer.content.decode()
-    assert given(willing) == NO_CONSENT
+    assert given(consenting_company) == NO_CONSENT
 
 
 def test_consent_that_the_tenant_does_not_allow_is_refused_with_a_message(
@@ -119,39 +119,41 @@ def test_consent_that_the_tenant_does_not_allow_is_refused_with_a_message(
 
 
 def test_withdrawing_telemetry_withdraws_training_but_not_vice_versa(
-    willing: Company, ada: Client
+    consenting_company: Company, ada: Client
 ) -> None:
     for kind in ("telemetry", "training"):
         ada.post(f"{PAGE}/consent/{kind}", YES)
 
     confirmation = ada.get(f"{PAGE}/consent/training/withdraw").content.decode()
     ada.post(f"{PAGE}/consent/training/withdraw")
-    without_training = given(willing)
+    without_training = given(consenting_company)
     ada.post(f"{PAGE}/consent/training", YES)
     ada.post(f"{PAGE}/consent/telemetry/withdraw")
 
     assert "not part of any training data set" in confirmation
     assert without_training == UserConsent(telemetry=True, training=False)
-    assert given(willing) == NO_CONSENT
+    assert given(consenting_company) == NO_CONSENT
 
 
 def test_withdrawing_consent_that_was_never_given_leaves_no_receipt(
-    willing: Company, ada: Client
+    consenting_company: Company, ada: Client
 ) -> None:
     assert "Nothing to withdraw" in ada.get(f"{PAGE}/consent/telemetry/withdraw").content.decode()
 
     ada.post(f"{PAGE}/consent/telemetry/withdraw")
 
-    with tenant_scope(willing.tenant_id):
-        assert not ConsentReceipt.objects.filter(user_id=willing.developer.user_id).exists()
+    with tenant_scope(consenting_company.tenant_id):
+        assert not ConsentReceipt.objects.filter(
+            user_id=consenting_company.developer.user_id
+        ).exists()
 
 
 def test_an_administrator_sees_only_their_own_receipts(
-    willing: Company, ada: Client, sign_in: SignIn
+    consenting_company: Company, ada: Client, sign_in: SignIn
 ) -> None:
     ada.post(f"{PAGE}/consent/telemetry", YES)
 
-    page = sign_in(willing.administrator).get(PAGE).content.decode()
+    page = sign_in(consenting_company.administrator).get(PAGE).content.decode()
 
     assert "You have not consented to anything" in page
 

@@ -33,7 +33,7 @@ def company() -> Company:
 
 
 @pytest.fixture
-def willing(company: Company) -> Company:
+def consenting_company(company: Company) -> Company:
     telemetry = {"wording": "tenant-1", "retention_days": 30, "training": True}
     set_policy(
         actor=company.administrator.actor,
@@ -85,7 +85,9 @@ def test_access_to_each_page_follows_the_permissions(
         )
 
 
-def test_consent_is_counted_and_listed_by_member(willing: Company, alice: Client) -> None:
+def test_consent_is_counted_and_listed_by_member(
+    consenting_company: Company, alice: Client
+) -> None:
     overview = alice.get("/privacy").content.decode()
     members = alice.get("/privacy/members").content.decode()
     receipts = alice.get("/privacy/receipts").content.decode()
@@ -93,7 +95,7 @@ def test_consent_is_counted_and_listed_by_member(willing: Company, alice: Client
     assert "Users can consent" in overview
     assert "I allow Caret to store content of my completions" in overview
     assert members.count("Consented") == 1
-    assert breakable(willing.developer.email) in members
+    assert breakable(consenting_company.developer.email) in members
     assert receipts.count('data-label="Decision"') == 3
 
 
