@@ -16,7 +16,7 @@ from tests.fakes.console_client import Client
 from tests.fakes.passkey import SoftPasskey
 from tests.fixtures.companies import Company, Person, make_company
 from tests.fixtures.users import make_domain
-from tests.integration.sign_in.with_passkey import Browser, question_of
+from tests.integration.sign_in.with_passkey import Browser, read_challenge
 
 
 @pytest.fixture
@@ -46,10 +46,10 @@ def row_of(person: Person) -> Authenticator:
 def test_a_passkey_alone_signs_its_owner_in(owner: Person, passkey: SoftPasskey) -> None:
     browser = Browser(owner)
 
-    response = browser.answer(passkey.get(browser.asked()))
+    response = browser.post_response(passkey.get(browser.request_challenge()))
 
     assert (response.status_code, response["Location"]) == (302, "/")
-    assert browser.is_in()
+    assert browser.is_signed_in()
 
 
 def test_signing_in_redirects_only_to_pages_of_the_console(
@@ -58,7 +58,9 @@ def test_signing_in_redirects_only_to_pages_of_the_console(
     landed = []
     for target in ("/keys/new", "https://evil.example/"):
         browser = Browser(owner)
-        response = browser.answer(passkey.get(browser.asked(next=target)), next=target)
+        response = browser.post_response(
+            passkey.get(browser.request_challenge(next=target)), next=target
+        )
         landed.append(response["Location"])
 
     assert landed == ["/keys/new", "/"]
@@ -67,14 +69,14 @@ def test_signing_in_redirects_only_to_pages_of_the_console(
 def test_a_passkey_is_a_second_factor_after_a_password(owner: Person, passkey: SoftPasskey) -> None:
     browser = Browser(owner)
 
-    leads_to, was_in = browser.sign_in(), browser.is_in()
-    question = question_of(browser.client.get("/sign-in/code"))
+    leads_to, was_in = browser.sign_in(), browser.is_signed_in()
+    question = read_challenge(browser.client.get("/sign-in/code"))
     form = {"credential": json.dumps(passkey.get(question))}
     response = browser.client.post("/sign-in/code", form)
 
     assert (leads_to, was_in) == ("/sign-in/code", False)
     assert response["Location"] == "/"
-    assert browser.is_in()
+    assert browser.is_signed_in()
 
 
 def test_a_passkey_meets_a_tenants_second_factor_requirement(
@@ -83,10 +85,10 @@ def test_a_passkey_meets_a_tenants_second_factor_requirement(
     require_second_factor(actor=company.platform, required=True, now=timezone.now())
     browser, other = Browser(owner), Browser(company.people[Role.DEVELOPER])
 
-    browser.answer(passkey.get(browser.asked()))
+    browser.post_response(passkey.get(browser.request_challenge()))
     other.sign_in()
 
-    assert (browser.is_in(), other.is_in()) == (True, False)
+    assert (browser.is_signed_in(), other.is_signed_in()) == (True, False)
 
 
 def test_a_passkey_without_user_verification_is_only_a_second_factor(owner: Person) -> None:
@@ -95,15 +97,15 @@ def test_a_passkey_without_user_verification_is_only_a_second_factor(owner: Pers
     browser.add(found, "Key ring")
     after, alone = Browser(owner), Browser(owner)
     after.sign_in()
-    question = question_of(after.client.get("/sign-in/code"))
+    question = read_challenge(after.client.get("/sign-in/code"))
     after.client.post("/sign-in/code", {"credential": json.dumps(found.get(question))})
 
-    response = alone.answer(found.get(alone.asked()))
+    response = alone.post_response(found.get(alone.request_challenge()))
 
     assert b"After your password" in browser.client.get("/account/second-factor").content
-    assert after.is_in()
+    assert after.is_signed_in()
     assert response.status_code == 400
-    assert not alone.is_in()
+    assert not alone.is_signed_in()
 
 
 def test_a_second_factor_challenge_cannot_replace_a_passkey_sign_in(
@@ -119,12 +121,12 @@ def test_a_second_factor_challenge_cannot_replace_a_passkey_sign_in(
     finder.add(SoftPasskey())
     finder.client.post("/sign-out")
     finder.sign_in()
-    question = question_of(finder.client.get("/sign-in/code"))
+    question = read_challenge(finder.client.get("/sign-in/code"))
 
-    response = finder.answer(found.get(question))
+    response = finder.post_response(found.get(question))
 
     assert response.status_code == 400
-    assert not finder.is_in()
+    assert not finder.is_signed_in()
 
 
 def test_the_first_passkey_creates_recovery_codes(owner: Person, passkey: SoftPasskey) -> None:
@@ -135,28 +137,28 @@ def test_the_first_passkey_creates_recovery_codes(owner: Person, passkey: SoftPa
 
 def test_a_passkey_response_works_once(owner: Person, passkey: SoftPasskey) -> None:
     browser, other = Browser(owner), Browser(owner)
-    answer = passkey.get(browser.asked())
-    other.asked()
+    answer = passkey.get(browser.request_challenge())
+    other.request_challenge()
 
-    replayed = other.answer(answer)
-    browser.answer(answer)
+    replayed = other.post_response(answer)
+    browser.post_response(answer)
     browser.client.post("/sign-out")
-    again = browser.answer(answer)
+    again = browser.post_response(answer)
 
     assert (replayed.status_code, again.status_code) == (400, 400)
-    assert not other.is_in()
-    assert not browser.is_in()
+    assert not other.is_signed_in()
+    assert not browser.is_signed_in()
 
 
 def test_another_passkey_with_the_same_id_is_refused(owner: Person, passkey: SoftPasskey) -> None:
     browser = Browser(owner)
     forged = SoftPasskey(id=passkey.id, user=passkey.user)
 
-    response = browser.answer(forged.get(browser.asked()))
+    response = browser.post_response(forged.get(browser.request_challenge()))
 
     assert response.status_code == 400
     assert b"does not belong to your account" in response.content
-    assert not browser.is_in()
+    assert not browser.is_signed_in()
 
 
 def test_a_passkey_with_another_users_handle_is_refused(
@@ -169,10 +171,10 @@ def test_a_passkey_with_another_users_handle_is_refused(
     thief.client.post("/sign-out")
     own.user = passkey.user
 
-    response = thief.answer(own.get(thief.asked()))
+    response = thief.post_response(own.get(thief.request_challenge()))
 
     assert response.status_code == 400
-    assert not thief.is_in()
+    assert not thief.is_signed_in()
 
 
 def test_a_response_obtained_by_another_origin_is_refused(
@@ -181,10 +183,10 @@ def test_a_response_obtained_by_another_origin_is_refused(
     browser = Browser(owner)
     passkey.origin = "https://caret.evil.example"
 
-    response = browser.answer(passkey.get(browser.asked()))
+    response = browser.post_response(passkey.get(browser.request_challenge()))
 
     assert response.status_code == 400
-    assert not browser.is_in()
+    assert not browser.is_signed_in()
 
 
 def test_a_user_of_an_identity_provider_cannot_use_a_passkey(
@@ -195,11 +197,11 @@ def test_a_user_of_an_identity_provider_cannot_use_a_passkey(
     set_provider(actor=company.platform, new=new, now=timezone.now())
     browser = Browser(owner)
 
-    response = browser.answer(passkey.get(browser.asked()))
+    response = browser.post_response(passkey.get(browser.request_challenge()))
 
     assert response.status_code == 403
     assert b"identity provider" in response.content
-    assert not browser.is_in()
+    assert not browser.is_signed_in()
 
 
 def test_a_provider_session_cannot_add_passkeys(owner: Person) -> None:
@@ -221,13 +223,13 @@ def test_only_the_first_passkey_ends_other_sessions(company: Company) -> None:
     browser.sign_in()
     other.sign_in()
     browser.add(SoftPasskey())
-    after_first = other.is_in()
+    after_first = other.is_signed_in()
     later.sign_in()
     later.client.post("/sign-in/code", {"code": codes_of(browser)[0]})
 
     browser.add(SoftPasskey())
 
-    assert (after_first, later.is_in(), browser.is_in()) == (False, True, True)
+    assert (after_first, later.is_signed_in(), browser.is_signed_in()) == (False, True, True)
 
 
 def codes_of(browser: Browser) -> list[str]:
@@ -240,7 +242,7 @@ def test_changing_passkeys_requires_a_step_up(
     owner: Person, passkey: SoftPasskey, path: str
 ) -> None:
     browser = Browser(owner)
-    browser.answer(passkey.get(browser.asked()))
+    browser.post_response(passkey.get(browser.request_challenge()))
 
     response = browser.client.post(path.format(pk=row_of(owner).pk), {"name": "x"})
 
@@ -249,12 +251,12 @@ def test_changing_passkeys_requires_a_step_up(
 
 def test_a_step_up_works_with_the_passkey(owner: Person, passkey: SoftPasskey) -> None:
     browser = Browser(owner)
-    browser.answer(passkey.get(browser.asked()))
+    browser.post_response(passkey.get(browser.request_challenge()))
     address = "/account/confirm/passkey?next=/account/passkeys/new"
     page = browser.client.get(address)
 
     wrong = browser.client.post(address, {"credential": json.dumps({"no": "answer"})})
-    question = question_of(wrong)
+    question = read_challenge(wrong)
     form = {"credential": json.dumps(passkey.get(question)), "next": "/account/passkeys/new"}
     right = browser.client.post("/account/confirm/passkey", form)
 
@@ -266,7 +268,7 @@ def test_a_step_up_works_with_the_passkey(owner: Person, passkey: SoftPasskey) -
 
 def test_a_user_renames_and_removes_a_passkey(owner: Person, passkey: SoftPasskey) -> None:
     browser, pk = Browser(owner), row_of(owner).pk
-    browser.answer(passkey.get(browser.asked()))
+    browser.post_response(passkey.get(browser.request_challenge()))
     browser.confirm()
 
     browser.client.post(f"/account/passkeys/{pk}", {"name": "<b>Old & grey</b>"})
@@ -276,7 +278,7 @@ def test_a_user_renames_and_removes_a_passkey(owner: Person, passkey: SoftPasske
     assert b"&lt;b&gt;Old &amp; grey&lt;/b&gt;" in named
     assert not Authenticator.objects.filter(user_id=owner.user_id).exists()
     other = Browser(owner)
-    assert other.answer(passkey.get(other.asked())).status_code == 400
+    assert other.post_response(passkey.get(other.request_challenge())).status_code == 400
 
 
 def test_another_users_passkey_cannot_be_renamed_or_removed(
@@ -299,7 +301,7 @@ def test_only_the_needed_fields_of_a_response_are_stored(owner: Person) -> None:
     browser, passkey = Browser(owner), SoftPasskey()
     browser.sign_in()
     browser.confirm()
-    question = question_of(browser.client.get("/account/passkeys/new"))
+    question = read_challenge(browser.client.get("/account/passkeys/new"))
     answer = passkey.create(question) | {"planted": "\0 anything"}
     browser.client.post("/account/passkeys/new", {"name": "x", "credential": json.dumps(answer)})
 
@@ -331,7 +333,7 @@ def malformed_responses() -> list[str]:
 
 def test_a_malformed_response_causes_no_server_error(owner: Person, passkey: SoftPasskey) -> None:
     browser, waiting = Browser(owner), Browser(owner)
-    browser.answer(passkey.get(browser.asked()))
+    browser.post_response(passkey.get(browser.request_challenge()))
     browser.confirm()
     waiting.sign_in()
 
@@ -378,7 +380,7 @@ def test_an_anonymous_visit_creates_no_session() -> None:
 
 def test_forms_without_a_csrf_token_are_refused(owner: Person, passkey: SoftPasskey) -> None:
     browser, pk = Browser(owner), row_of(owner).pk
-    browser.answer(passkey.get(browser.asked()))
+    browser.post_response(passkey.get(browser.request_challenge()))
     browser.confirm()
     browser.client.handler.enforce_csrf_checks = True
 

@@ -59,7 +59,7 @@ def present_passkey(browser: with_passkey.Browser, passkey: SoftPasskey, page: s
     """Show the passkey on this page and return the page to which it leads."""
     is_first = page == "/sign-in/passkey"
     response = browser.client.post(page) if is_first else browser.client.get(page)
-    credential = json.dumps(passkey.get(with_passkey.question_of(response)))
+    credential = json.dumps(passkey.get(with_passkey.read_challenge(response)))
     return str(browser.client.post(page, {"credential": credential})["Location"])
 
 

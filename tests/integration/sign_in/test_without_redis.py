@@ -81,10 +81,10 @@ def test_a_passkey_sign_in_is_unavailable(owner: Person) -> None:
     browser.sign_in()
     browser.add(passkey)
     browser = with_passkey.Browser(owner)
-    answer = passkey.get(browser.asked())
+    answer = passkey.get(browser.request_challenge())
 
     with no_redis():
-        response = browser.answer(answer)
+        response = browser.post_response(answer)
 
     assert_unavailable(response)
 
@@ -97,7 +97,7 @@ def test_a_passkey_still_works_as_a_second_factor(owner: Person, page: str) -> N
     if page == "/sign-in/code":
         browser = with_passkey.Browser(owner)
         browser.sign_in()
-    question = with_passkey.question_of(browser.client.get(page))
+    question = with_passkey.read_challenge(browser.client.get(page))
 
     with no_redis():
         response = browser.client.post(page, {"credential": json.dumps(passkey.get(question))})

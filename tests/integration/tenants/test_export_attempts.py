@@ -32,7 +32,7 @@ def company(monkeypatch: pytest.MonkeyPatch) -> Company:
     return company
 
 
-def stop_once_all_is_read(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
+def read_without_writing(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as stopped:
         stopped.setattr(jobs_run, "_finish", lambda *_: None)
         visit(company.tenant_id, timezone.now)
@@ -46,12 +46,12 @@ def num_stored(company: Company, build_id: uuid.UUID) -> int:
     return sum(storages["exports"].exists(f"{company.tenant_id}/{each}") for each in ids)
 
 
-def test_a_file_that_never_comes_to_its_end_is_given_up_and_leaves_no_pieces_of_each_attempt(
+def test_an_export_that_never_finishes_is_given_up_and_leaves_no_pieces(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tenants.compliance.exports.sql_source.BATCH_ROWS", 2)
     build_id = records(company)
-    stop_once_all_is_read(company, monkeypatch)
+    read_without_writing(company, monkeypatch)
     last_part = sealed_objects.object_ids(company.tenant_id, build_id, member=0)[-1]
     sealed_objects.delete(company.tenant_id, last_part)
     clock, after_attempts = [timezone.now()], []

@@ -49,7 +49,7 @@ def read_all(company: Company) -> None:
         pass
 
 
-def test_a_long_file_is_left_to_the_long_lane(company: Company) -> None:
+def test_a_long_export_is_written_in_the_long_lane(company: Company) -> None:
     build_id = records(company)
 
     build_due(clock=timezone.now)
@@ -62,7 +62,7 @@ def test_a_long_file_is_left_to_the_long_lane(company: Company) -> None:
     assert (entry.after or {})["rows"] == ROWS
 
 
-def test_what_is_not_read_yet_is_none_of_the_long_lanes(company: Company) -> None:
+def test_the_long_lane_does_not_read_rows(company: Company) -> None:
     build_id = records(company)
 
     assert not visit(company.tenant_id, timezone.now, JobLane.LONG)
@@ -70,7 +70,7 @@ def test_what_is_not_read_yet_is_none_of_the_long_lanes(company: Company) -> Non
     assert made(company, build_id).state is JobState.QUEUED
 
 
-def test_a_small_export_of_another_tenant_is_made_while_a_long_file_is_written(
+def test_a_small_export_finishes_while_another_tenants_long_one_is_written(
     company: Company, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long, small = records(company), ask_for(cast.globex)
@@ -90,7 +90,7 @@ def test_a_small_export_of_another_tenant_is_made_while_a_long_file_is_written(
     assert state_of(company, long) is JobState.FINISHED
 
 
-def test_of_long_files_one_is_written_at_a_time(company: Company) -> None:
+def test_one_long_export_is_written_at_a_time(company: Company) -> None:
     build_id = records(company)
     read_all(company)
 
@@ -100,7 +100,7 @@ def test_of_long_files_one_is_written_at_a_time(company: Company) -> None:
     assert made(company, build_id).state is JobState.RUNNING
 
 
-def test_a_small_export_goes_before_a_long_file_that_waits(company: Company) -> None:
+def test_a_small_export_is_built_before_a_waiting_long_one(company: Company) -> None:
     long = records(company)
     read_all(company)
     small = ask_for(company)
@@ -110,7 +110,7 @@ def test_a_small_export_goes_before_a_long_file_that_waits(company: Company) -> 
     assert [made(company, each).state for each in (long, small)] == ["building", "finished"]
 
 
-def test_a_tenant_has_one_worker_of_both_lanes(company: Company) -> None:
+def test_a_tenant_has_one_worker_across_both_lanes(company: Company) -> None:
     records(company)
     read_all(company)
     ask_for(company)

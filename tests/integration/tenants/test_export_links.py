@@ -33,7 +33,7 @@ def download(token: str, now: datetime | None = None) -> bytes:
     return b"".join(found.read_pieces())
 
 
-def test_a_link_gives_the_file_and_both_are_in_the_trail(company: Company) -> None:
+def test_creating_and_using_a_link_is_audited(company: Company) -> None:
     build_id = ask_for(company)
     build_all(company)
 
@@ -44,9 +44,9 @@ def test_a_link_gives_the_file_and_both_are_in_the_trail(company: Company) -> No
     assert download(link.token) == file_of(company, build_id)
     with tenant_scope(company.tenant_id):
         entries = AuditEntry.objects.filter(target=f"export:{build_id}").order_by("sequence")
-        told = [(each.action, str(each.actor_id), each.address) for each in entries]
+        facts = [(each.action, str(each.actor_id), each.address) for each in entries]
     alice = company.administrator.user_id
-    assert told == [
+    assert facts == [
         ("export.requested", alice, "192.0.2.7"),
         ("export.finished", "None", None),
         ("export.link_given", alice, "192.0.2.7"),
@@ -54,7 +54,7 @@ def test_a_link_gives_the_file_and_both_are_in_the_trail(company: Company) -> No
     ]
 
 
-def test_a_link_is_good_for_minutes_and_not_with_a_byte_changed(company: Company) -> None:
+def test_a_link_expires_and_a_changed_link_is_invalid(company: Company) -> None:
     build_id = ask_for(company)
     build_all(company)
     now = timezone.now()
@@ -70,7 +70,7 @@ def test_a_link_is_good_for_minutes_and_not_with_a_byte_changed(company: Company
         assert parse_signed_url(text, now=now) is None
 
 
-def test_a_link_into_another_tenant_leads_nowhere(company: Company, cast: Cast) -> None:
+def test_a_link_to_another_tenants_export_is_not_found(company: Company, cast: Cast) -> None:
     build_id = ask_for(company)
     build_all(company)
     bob = cast.globex.administrator
@@ -81,7 +81,7 @@ def test_a_link_into_another_tenant_leads_nowhere(company: Company, cast: Cast) 
         download(token)
 
 
-def test_who_is_no_member_any_more_has_links_no_more(company: Company) -> None:
+def test_links_of_a_removed_member_are_invalid(company: Company) -> None:
     colleague = make_colleague(company, Role.AUDITOR)
     build_id = ask_for(company)
     build_all(company)
@@ -96,7 +96,7 @@ def test_who_is_no_member_any_more_has_links_no_more(company: Company) -> None:
         download(token)
 
 
-def test_a_revoked_keys_links_are_no_more(company: Company) -> None:
+def test_links_of_a_revoked_key_are_invalid(company: Company) -> None:
     key = make_service_key(company, KeyScope.EXPORTS, KeyScope.USAGE_READ)
     actor = authenticate_key(text=key.text, address="192.0.2.7", now=timezone.now())
     build_id = ask_for(company, actor=actor)
@@ -112,7 +112,7 @@ def test_a_revoked_keys_links_are_no_more(company: Company) -> None:
         download(token)
 
 
-def test_a_key_that_may_not_read_something_does_not_export_it(company: Company) -> None:
+def test_a_key_cannot_export_data_that_it_may_not_read(company: Company) -> None:
     key = make_service_key(company, KeyScope.EXPORTS)
     actor = authenticate_key(text=key.text, address="192.0.2.7", now=timezone.now())
 
