@@ -43,8 +43,12 @@ def idp() -> Iterator[SamlProvider]:
                 self.send_response(204)  # for requests that a browser makes by itself
                 self.end_headers()
                 return
-            said = provider.asked(f"http://{self.headers['Host']}{self.path}", provider.lets_in)
-            page = _PAGE.format(html.escape(str(said.acs_url)), provider.answer(said)).encode()
+            assertion = provider.asked(
+                f"http://{self.headers['Host']}{self.path}", provider.lets_in
+            )
+            page = _PAGE.format(
+                html.escape(str(assertion.acs_url)), provider.answer(assertion)
+            ).encode()
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.send_header("Content-Length", str(len(page)))
@@ -66,7 +70,7 @@ def idp() -> Iterator[SamlProvider]:
         server.server_close()
 
 
-def test_the_session_that_asked_is_signed_in(
+def test_the_requesting_session_is_signed_in(
     browser: Browser, services: Services, idp: SamlProvider
 ) -> None:
     company, port = make_company("initech", {Role.OWNER: "olga"}), free_port()

@@ -80,7 +80,7 @@ def development(place_without_engine: Place) -> Iterator[Development]:
                 supervisor.terminate()
 
 
-def test_a_saved_template_and_a_saved_view_are_in_the_next_answer(
+def test_saved_templates_and_views_appear_in_the_next_response(
     development: Development,
 ) -> None:
     postgres = development.postgres
@@ -97,7 +97,7 @@ def test_a_saved_template_and_a_saved_view_are_in_the_next_answer(
     assert development.postgres == postgres
 
 
-def test_a_syntax_error_is_shown_and_the_next_save_starts_the_program_again(
+def test_a_syntax_error_is_shown_and_the_next_save_restarts_the_program(
     development: Development,
 ) -> None:
     before = development.append("inference/consumers/http.py", "def broken(:\n")

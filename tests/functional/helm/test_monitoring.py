@@ -61,21 +61,21 @@ class _NoRedis(redis.Redis):
         return 0, 0
 
 
-def test_every_metric_that_is_asked_for_is_told() -> None:
-    asked = {name for text in _expressions() for name in _NAME.findall(text)}
+def test_every_used_metric_is_exported() -> None:
+    used = {name for text in _expressions() for name in _NAME.findall(text)}
 
-    assert len(asked) > 20
-    assert asked - _told() == set()
+    assert len(used) > 20
+    assert used - _exported_metrics() == set()
 
 
-def test_every_recorded_name_that_is_used_is_recorded() -> None:
+def test_every_used_recording_rule_exists() -> None:
     rules = (WATCHING / "alert_rules.yaml").read_text()
     recorded = set(re.findall(r"- record: (\S+)", rules))
 
     assert {name for text in _expressions() for name in _RECORDED.findall(text)} == recorded
 
 
-def test_every_alert_leads_to_a_runbook_that_names_it() -> None:
+def test_every_alert_links_to_a_runbook_that_names_it() -> None:
     index = (RUNBOOKS / "README.md").read_text()
     rows = dict(re.findall(r"^\| \[([a-z-]+\.md)\]\(\1\) \| (.*) \|$", index, re.MULTILINE))
 
@@ -85,13 +85,13 @@ def test_every_alert_leads_to_a_runbook_that_names_it() -> None:
         assert f"`{alert}`" in rows[runbook.name]
 
 
-def test_the_index_of_runbooks_names_no_alert_that_is_gone() -> None:
+def test_the_runbook_index_names_no_removed_alert() -> None:
     index = (RUNBOOKS / "README.md").read_text()
 
     assert set(re.findall(r"`(Caret\w+)`", index)) == {alert for alert, _ in _alerts()}
 
 
-def test_the_dashboard_begins_with_the_five_in_their_order() -> None:
+def test_the_dashboard_starts_with_the_five_on_call_charts() -> None:
     charts = [panel.title for panel in panels() if panel.expressions]
 
     assert charts[:5] == ON_CALL_FIVE
@@ -111,7 +111,7 @@ def _alerts() -> list[tuple[str, Path]]:
     return [(alert, REPOSITORY / runbook) for alert, runbook in found]
 
 
-def _told() -> set[str]:
+def _exported_metrics() -> set[str]:
     families = [
         *CompletionMetrics().collect(),
         *EngineMetricsPoller(_Nobody(), tuple).collect(),

@@ -151,7 +151,7 @@ def test_a_file_being_embedded_when_consent_ends_is_not_indexed(acme: TenantInde
             acme.change_policy(retrieval=[])
             return vectors
 
-    slow = replace(acme, desk=replace(acme.context, embedder=Interrupted()))
+    slow = replace(acme, context=replace(acme.context, embedder=Interrupted()))
 
     slow.index_file("invoices.py", INVOICE)
 

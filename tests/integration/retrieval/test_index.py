@@ -88,7 +88,7 @@ def test_a_change_of_model_replaces_the_embeddings(
     embeddings.model = "words-2"
     newer = EmbeddingEngine(embeddings.url, model="words-2")
 
-    replace(acme, desk=replace(acme.context, embedder=newer)).index_file(
+    replace(acme, context=replace(acme.context, embedder=newer)).index_file(
         "work.py", code("invoice", "total")
     )
 
@@ -151,7 +151,7 @@ def test_an_invalid_engine_response_drops_the_file_only(
 
 def test_an_unreachable_engine_drops_the_file_only(acme: TenantIndex) -> None:
     nowhere = EmbeddingEngine("http://127.0.0.1:9", model=MODEL)
-    away = replace(acme, desk=replace(acme.context, embedder=nowhere))
+    away = replace(acme, context=replace(acme.context, embedder=nowhere))
     acme.send("work.py", code("invoice", "total"))
 
     served = away.work()

@@ -14,7 +14,12 @@ from tenants.base.permissions import Role
 from tests.fakes.saml_provider import SamlProvider, encoded
 from tests.fixtures.companies import PASSWORD, Cast, Company, Person
 from tests.integration.sign_in.by_provider import fresh_client, is_signed_in, refusals_of
-from tests.integration.sign_in.by_saml import make_saml_company, post, request_assertion, use
+from tests.integration.sign_in.by_saml import (
+    configure_saml,
+    make_saml_company,
+    post,
+    request_assertion,
+)
 
 
 @pytest.fixture(scope="module")
@@ -338,7 +343,7 @@ def test_document_type_declarations_are_refused(
 
     assert post(client, company, encoded(doctype + xml)).status_code == 403
     with pytest.raises(InvalidValue):
-        use(company, idp.metadata(before=doctype))
+        configure_saml(company, idp.metadata(before=doctype))
 
 
 @pytest.mark.parametrize(

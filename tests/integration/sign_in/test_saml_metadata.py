@@ -12,7 +12,7 @@ from tenants.identity.sso.queries import get_rules
 from tests.fakes.saml_provider import SamlProvider
 from tests.fixtures.companies import Cast, Company
 from tests.fixtures.users import make_colleague
-from tests.integration.sign_in.by_saml import make_saml_company, use
+from tests.integration.sign_in.by_saml import configure_saml, make_saml_company
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_the_service_provider_metadata_are_published(company: Company) -> None:
 )
 def test_invalid_metadata_are_refused(company: Company, metadata: str) -> None:
     with pytest.raises(InvalidValue):
-        use(company, metadata)
+        configure_saml(company, metadata)
 
 
 def test_metadata_are_fetched_only_from_public_addresses(company: Company) -> None:
