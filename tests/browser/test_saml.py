@@ -43,8 +43,8 @@ def idp() -> Iterator[SamlProvider]:
                 self.send_response(204)  # for requests that a browser makes by itself
                 self.end_headers()
                 return
-            assertion = provider.asked(
-                f"http://{self.headers['Host']}{self.path}", provider.lets_in
+            assertion = provider.assertion_for(
+                f"http://{self.headers['Host']}{self.path}", provider.signed_in_email
             )
             page = _PAGE.format(
                 html.escape(str(assertion.acs_url)), provider.answer(assertion)
@@ -78,7 +78,7 @@ def test_the_requesting_session_is_signed_in(
     described = SamlProviderConfig(idp.metadata(), None, fetch_metadata)
     with override_settings(PRIVATE_TARGETS=[ip_network("127.0.0.0/8")]):
         set_saml_provider(actor=company.platform, described=described, now=timezone.now())
-    idp.lets_in = company.people[Role.OWNER].email
+    idp.signed_in_email = company.people[Role.OWNER].email
     url = f"http://localhost:{port}"
 
     with (
@@ -87,7 +87,7 @@ def test_the_requesting_session_is_signed_in(
     ):
         page = tabs.open()
         page.goto("/sign-in")
-        page.fill("input[name=email]", idp.lets_in)
+        page.fill("input[name=email]", idp.signed_in_email)
         page.click("button[name=single]")
 
         expect(page).to_have_url("/")

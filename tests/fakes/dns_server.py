@@ -36,13 +36,13 @@ class DnsServer(asyncio.DatagramProtocol):
             answer.set_rcode(dns.rcode.SERVFAIL)
         elif known is None:
             answer.set_rcode(dns.rcode.NXDOMAIN)
-        elif asked := [
+        elif matching := [
             address
             for address in known
             if (":" in address) == (question.rdtype == dns.rdatatype.AAAA)
         ]:
             answer.answer.append(
-                dns.rrset.from_text_list(question.name, 1, "IN", question.rdtype, asked)
+                dns.rrset.from_text_list(question.name, 1, "IN", question.rdtype, matching)
             )
         self._transport.sendto(answer.to_wire(), addr)
 
@@ -58,7 +58,7 @@ async def dns_server() -> AsyncIterator[DnsServer]:
 
 
 @contextmanager
-def dns_server_beside() -> Iterator[DnsServer]:
+def dns_server_in_thread() -> Iterator[DnsServer]:
     """Run the server in its own thread, for tests that block their event loop."""
     made: list[DnsServer] = []
     started, loop = threading.Event(), asyncio.new_event_loop()

@@ -110,12 +110,12 @@ async def test_a_dead_replicas_files_move_and_return_after_its_restart(
     again = await files.ask()
     dead.restart()
 
-    async def is_asked_again() -> bool:
+    async def is_served_by_home() -> bool:
         anew = Files(site, code, folder="moves")
         answers = await anew.ask()
         return {path for path, a in answers.items() if a.replica == dead.name} == of_dead
 
-    came_back = await until(is_asked_again, patience_s=_PATIENCE_S)
+    came_back = await until(is_served_by_home, patience_s=_PATIENCE_S)
     held = await files.ask()
 
     # Another replica may tokenize the same text differently, and so end it elsewhere.

@@ -21,7 +21,7 @@ from tenants.compliance.exports.verification import verify_export
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.models import AuditEntry
-from tests.fakes.exports import build_all, end_all, file_of, make_export
+from tests.fakes.exports import build_all, end_all_exports, file_of, make_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_service_key
 from tests.integration.console.conftest import SignIn
 from tests.stack.services import Services
@@ -43,7 +43,7 @@ def initech(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
 
 @pytest.fixture
 def company(initech: Company) -> Company:
-    end_all(initech)
+    end_all_exports(initech)
     return initech
 
 
@@ -173,7 +173,7 @@ def test_downloads_are_rate_limited_per_tenant(
 
 def test_a_link_to_a_deleted_file_takes_no_download_slot(company: Company, auditor: Client) -> None:
     path = create_link(auditor, make_export(company))
-    end_all(company)
+    end_all_exports(company)
 
     answers = {download_status(path) for _ in range(MAX_AT_ONCE + 1)}
 

@@ -52,7 +52,7 @@ from tenants.security.audit.queries import AuditFilter, list_entries
 from tenants.security.authorization.actor import Actor
 from tenants.security.encryption.queries import find_destruction_proofs
 from tenants.tasks import erase_subjects
-from tests.fakes.exports import ask_for, build_all, file_of, made, make_export
+from tests.fakes.exports import build_all, build_of, file_of, make_export, start_export
 from tests.fixtures.companies import make_completion
 from tests.fixtures.users import make_colleague
 from tests.integration.content_capture.consenting_tenant import files
@@ -282,8 +282,8 @@ def test_only_the_erasing_tenants_exports_expire(acme: TracedTenant, globex: Tra
 
     erase(acme)
 
-    assert made(acme.company, uuid.UUID(ours)).state is JobState.EXPIRED
-    assert made(globex.company, uuid.UUID(theirs)).state is JobState.FINISHED
+    assert build_of(acme.company, uuid.UUID(ours)).state is JobState.EXPIRED
+    assert build_of(globex.company, uuid.UUID(theirs)).state is JobState.FINISHED
     with tenant_scope(acme.company.tenant_id):
         assert not ExportObject.objects.exists()
 
@@ -292,7 +292,7 @@ def test_a_running_export_restarts_without_the_erased_user(
     acme: TracedTenant, globex: TracedTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
-    ours, theirs = ask_for(acme.company, "members"), ask_for(globex.company, "members")
+    ours, theirs = start_export(acme.company, "members"), start_export(globex.company, "members")
     for traced in (acme, globex):  # all data is read, no file is written yet
         assert jobs_run.visit(traced.company.tenant_id, timezone.now)
     parts = sealed_objects.object_ids(acme.company.tenant_id, ours, member=0)
@@ -311,7 +311,7 @@ def test_a_running_export_restarts_without_the_erased_user(
     assert len(sealed_objects.object_ids(globex.company.tenant_id, theirs, member=0)) == 1
     assert any(acme.mark.encode() in zlib.decompress(part) for part in read)
     build_all(acme.company)
-    found = made(acme.company, ours)
+    found = build_of(acme.company, ours)
     assert (found.state, found.rows_done) == (JobState.FINISHED, len(acme.company.people) - 1)
     assert acme.mark.encode() not in file_of(acme.company, ours)
 

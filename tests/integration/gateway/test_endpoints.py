@@ -11,8 +11,8 @@ import pytest
 from inference.pools.discovery.pool_members import ROUND_S
 from tenants.fleet.pools.metric_samples import parse
 from tests.benchmarks.installation import own_home
-from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server_beside
-from tests.fakes.scripted_engine import told_engine
+from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server_in_thread
+from tests.fakes.scripted_engine import scripted_engine
 from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site, until
 from tests.stack.ports import free_port
 
@@ -44,9 +44,9 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
     account = tmp_path_factory.mktemp("account")
     alike = {"root": "/models/demo", "block_size": 32}
     with (
-        kubernetes_server_beside() as api,
-        told_engine(host=ONE, port=free_port(), **alike) as one,
-        told_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **alike),
+        kubernetes_server_in_thread() as api,
+        scripted_engine(host=ONE, port=free_port(), **alike) as one,
+        scripted_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **alike),
         own_home() as home,
     ):
         (account / "token").write_text(api.token)

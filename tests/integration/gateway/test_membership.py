@@ -9,8 +9,8 @@ import pytest
 from caret.client.websocket_client import CompletionStream
 from tenants.fleet.pools.metric_samples import parse
 from tests.benchmarks.installation import own_home
-from tests.fakes.dns_server import DnsServer, dns_server_beside
-from tests.fakes.scripted_engine import ToldEngine, told_engine
+from tests.fakes.dns_server import DnsServer, dns_server_in_thread
+from tests.fakes.scripted_engine import ScriptedEngine, scripted_engine
 from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site, until
 from tests.stack.ports import free_port
 
@@ -24,8 +24,8 @@ PATIENCE_S = 15.0  # a round comes every five seconds
 class Parts:
     site: Site
     dns: DnsServer
-    one: ToldEngine
-    two: ToldEngine
+    one: ScriptedEngine
+    two: ScriptedEngine
 
     async def members(self) -> set[str]:
         samples = parse(await self.site.metrics())
@@ -62,9 +62,9 @@ class Parts:
 def parts() -> Iterator[Parts]:
     alike = {"root": "/models/demo", "block_size": 32}
     with (
-        dns_server_beside() as dns,
-        told_engine(host=ONE, port=free_port(), **alike) as one,
-        told_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **alike) as two,
+        dns_server_in_thread() as dns,
+        scripted_engine(host=ONE, port=free_port(), **alike) as one,
+        scripted_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **alike) as two,
         own_home() as home,
     ):
         dns.addresses[NAME] = [ONE]

@@ -21,7 +21,7 @@ from inference.gateway.rate_limits.leases import Leases, RateLimitExceeded, Spen
 from inference.gateway.rate_limits.redis_lease_store import RedisLeaseStore, redis_for_leases
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import FakeLeaseStore
-from tests.fakes.tcp_proxy import cut_way
+from tests.fakes.tcp_proxy import fault_proxy
 from tests.functional.gateway.gateway_stack import until
 from tests.stack.seed import seeds
 
@@ -369,7 +369,7 @@ async def test_a_slow_connection_refuses_no_request_and_loses_no_units(
     budget = replace(BUDGET, capacity=10**8, lease=2_000, max_lease=5 * 10**6, max_debt=5 * 10**6)
     there = urlsplit(valkey.redis_url.read_text().strip())
     async with AsyncExitStack() as stack:
-        proxy = stack.enter_context(cut_way(there.path))
+        proxy = stack.enter_context(fault_proxy(there.path))
         proxy.slow_share, proxy.lost_share = 0.06, 0.02
         url = f"redis://:{there.password}@127.0.0.1:{proxy.port}/0"
         gateways = []

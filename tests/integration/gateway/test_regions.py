@@ -21,7 +21,7 @@ from caret.local.paths import REPOSITORY
 from caret.local.process_tag import environment_with
 from caret.local.valkey import EmbeddedValkey
 from tests.benchmarks.installation import Home, new_tenant, own_home, publish, root_secret_of
-from tests.fakes.tcp_proxy import CutWay, cut_way
+from tests.fakes.tcp_proxy import FaultProxy, fault_proxy
 from tests.functional.gateway.gateway_stack import Entries, Site, ask, own_site, until
 
 PATIENCE_S = 20.0  # the relay times out after 5 s without a response, and waits as long
@@ -32,7 +32,7 @@ EAST, WEST = "east", "west"
 class Parts:
     home: Home  # the region of the control plane
     site: Site  # a gateway in the east
-    proxy: CutWay
+    proxy: FaultProxy
     here: redis.Redis
     at_home: redis.Redis
     num_tenants: int = 0
@@ -100,7 +100,7 @@ def parts(fake_engine_url: str) -> Iterator[Parts]:
         region.environment.update(CARET_REGION=EAST, CARET_BEHIND_RELAY="True")
         with (
             EmbeddedValkey(home.paths, mark=environment_with(home.mark)),
-            cut_way(url.path) as proxy,
+            fault_proxy(url.path) as proxy,
         ):
             # A home region without any snapshot may have lost its data: nothing would be trusted.
             publish(home.paths, new_tenant("first", root_secret=root_secret_of(region.paths))[0])
@@ -197,10 +197,10 @@ async def test_a_lost_response_causes_a_second_delivery_of_the_same_records(part
     # If the relay reconnects meanwhile, its AUTH gets no response and it sends nothing.
     for _ in range(5):
         assert await parts.are_delivered(await parts.complete(key, 1))
-        parts.proxy.drops_answers = True
+        parts.proxy.drops_responses = True
         ids = await parts.complete(key, 10)
         is_there = await until(any_delivered, patience_s=4.0)
-        parts.proxy.drops_answers = False
+        parts.proxy.drops_responses = False
         if is_there:
             break
 

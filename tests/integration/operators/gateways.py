@@ -26,7 +26,7 @@ from tests.benchmarks.installation import (
     root_secret_of,
     started,
 )
-from tests.fakes.scripted_engine import ToldEngine, told_engine
+from tests.fakes.scripted_engine import ScriptedEngine, scripted_engine
 from tests.stack.ports import free_ports
 from tests.stack.services import Services
 from tests.stack.waiting import wait_until
@@ -45,7 +45,7 @@ ENGINE_METRICS = {
 class Gateway:
     url: str
     metrics: str  # base URL of its metrics
-    engine: ToldEngine
+    engine: ScriptedEngine
     replicas: tuple[str, ...]  # names; all of them are the same engine
     tenant_id: str
     key: str = field(repr=False)
@@ -78,7 +78,9 @@ class Gateway:
 @contextmanager
 def own_gateway(services: Services) -> Iterator[Gateway]:
     with ExitStack() as stack:
-        engine = stack.enter_context(told_engine(told=dict(ENGINE_METRICS), cached_tokens=1_000))
+        engine = stack.enter_context(
+            scripted_engine(metrics=dict(ENGINE_METRICS), cached_tokens=1_000)
+        )
         home = stack.enter_context(own_home())
         environment = {
             **home.environment,

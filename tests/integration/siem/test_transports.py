@@ -48,11 +48,11 @@ def test_entries_are_sent_again_after_a_syslog_disconnection(
     company: Company, syslog: Syslog, clock: Clock
 ) -> None:
     attach_syslog(company, syslog)
-    syslog.breaks_off = True
+    syslog.resets_connections = True
     deliver_due(clock=clock)
     assert get_sink(company).last_error == "The receiver is not reachable."
 
-    syslog.breaks_off = False
+    syslog.resets_connections = False
     clock.advance(seconds=6)
     deliver_due(clock=clock)
 

@@ -33,7 +33,7 @@ def request_assertion(client: Client, idp: SamlProvider, email: str, **more: str
     page = client.post("/sign-in", {"email": email, "single": "yes", **more})
     found = re.search(r'href="(https://login\.example\.com[^"]+)"', page.content.decode())
     assert found is not None, page.content
-    return idp.asked(html.unescape(found[1]), email)
+    return idp.assertion_for(html.unescape(found[1]), email)
 
 
 def post(client: Client, company: Company, answer: str) -> Any:

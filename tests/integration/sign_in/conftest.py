@@ -35,7 +35,7 @@ def server() -> Iterator[OpenIdProvider]:
 
 @pytest.fixture
 def provider(server: OpenIdProvider) -> OpenIdProvider:
-    server.claims, server.signs_with, server.raw, server.extra_fields = {}, None, {}, {}
+    server.claims, server.signing_key, server.raw, server.extra_fields = {}, None, {}, {}
     server.sign, server.keys = None, None
     return server
 

@@ -31,7 +31,7 @@ def new_key() -> rsa.RSAPrivateKey:
 class OpenIdProvider:
     issuer: str = ""
     key: rsa.RSAPrivateKey = field(default_factory=new_key)
-    signs_with: rsa.RSAPrivateKey | None = None  # None: the key that it publishes
+    signing_key: rsa.RSAPrivateKey | None = None  # None: the key that it publishes
     claims: dict[str, Any] = field(default_factory=dict)
     # further fields of the token response
     extra_fields: dict[str, Any] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class OpenIdProvider:
         if "max_age" in query:
             claims["auth_time"] = now
         claims_sent = {k: v for k, v in (claims | self.claims).items() if v is not ABSENT}
-        key = self.signs_with or self.key
+        key = self.signing_key or self.key
         signed = (
             jwt.encode(claims_sent, key, "RS256", headers={"kid": "k1"})
             if self.sign is None

@@ -173,7 +173,7 @@ def test_a_token_signed_with_another_key_is_refused(
     owner: Person, provider: OpenIdProvider
 ) -> None:
     client = fresh_client()
-    provider.signs_with = new_key()
+    provider.signing_key = new_key()
 
     response = sign_in_through(client, provider, owner.email)
 

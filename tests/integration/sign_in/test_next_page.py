@@ -152,7 +152,7 @@ def _sign_in_with_saml(
     page = client.post("/sign-in", {"single": "yes", **form}).content.decode()
     link = re.search(r'href="(https://login\.example\.com[^"]+)"', page)
     assert link is not None
-    assertion = idp.asked(html.unescape(link[1]), form["email"])
+    assertion = idp.assertion_for(html.unescape(link[1]), form["email"])
     posted = {"SAMLResponse": idp.answer(assertion), "RelayState": form["next"]}
     there = fresh_client().post(f"/sign-in/saml/{company.tenant_id}", posted)
     return client.get(f"{there['Location']}&{urlencode({'RelayState': form['next']})}")

@@ -54,10 +54,10 @@ class BySaml:
     company: Company
 
     def requests_new_sign_in(self, url: str) -> bool:
-        return self.provider.asked(url, "").requests_new_sign_in
+        return self.provider.assertion_for(url, "").requests_new_sign_in
 
     def answer(self, client: Client, url: str, email: str, signed_in_s_ago: int) -> Any:
-        assertion = self.provider.asked(url, email)
+        assertion = self.provider.assertion_for(url, email)
         answer = self.provider.answer(assertion, signed_in_s_ago=signed_in_s_ago)
         address = f"/sign-in/saml/{self.company.tenant_id}"
         return client.get(fresh_client().post(address, {"SAMLResponse": answer})["Location"])

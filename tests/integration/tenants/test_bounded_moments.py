@@ -17,7 +17,7 @@ from tenants.compliance.exports.jobs.queries import find_build, list_builds
 from tenants.compliance.exports.jobs.run import build_due
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import DirtyHour, ExportJob
-from tests.fakes.exports import OCTOBER, ask_for
+from tests.fakes.exports import OCTOBER, start_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 
 _BEYOND = [("start", "0001-01-01T00:00:00+14:00"), ("end", "9999-12-31T23:59:59-12:00")]
@@ -33,14 +33,14 @@ def test_an_export_with_an_unrepresentable_time_is_refused(
     company: Company, name: str, text: str
 ) -> None:
     with pytest.raises(InvalidValue) as refused:
-        ask_for(company, period=replace(OCTOBER, **{name: datetime.fromisoformat(text)}))
+        start_export(company, period=replace(OCTOBER, **{name: datetime.fromisoformat(text)}))
 
     assert refused.value.field == {"start": "since", "end": "until"}[name]
     assert list_builds(actor=company.administrator.actor, limit=10, cursor=None).rows == []
 
 
 def test_an_unreadable_export_does_not_delay_another_tenant(company: Company, cast: Cast) -> None:
-    mine, theirs = ask_for(company), ask_for(cast.globex)
+    mine, theirs = start_export(company), start_export(cast.globex)
     beyond = datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))  # 1 BC in UTC
     with tenant_scope(company.tenant_id):
         rows = ExportJob.objects.filter(tenant_id=company.tenant_id, id=mine)

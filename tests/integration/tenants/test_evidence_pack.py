@@ -23,7 +23,7 @@ from tenants.compliance.exports.verification import PROOF_SUFFIX, BrokenExport, 
 from tenants.compliance.exports.verify_cli import main
 from tenants.privacy.retention.verify_cli import main as verify_certificate
 from tenants.security.audit.verify_cli import main as verify_audit
-from tests.fakes.exports import OCTOBER, ask_for, build_all, end_all, file_of, made
+from tests.fakes.exports import OCTOBER, build_all, build_of, end_all_exports, file_of, start_export
 from tests.fakes.retention import make_certificate
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
@@ -48,11 +48,11 @@ def pack(
     with django_db_blocker.unblock():
         add_completion(company, at=NOON)
         make_certificate(company)
-        build_id = ask_for(
+        build_id = start_export(
             company, PACK, "zip", period=ALWAYS, actor=company.people[Role.AUDITOR].actor
         )
         build_all(company)
-        found = made(company, build_id)
+        found = build_of(company, build_id)
         assert found.state == "finished", found.error
         file = folder / found.name
         file.write_bytes(file_of(company, build_id))
@@ -173,11 +173,11 @@ def test_the_command_names_the_changed_file(
 
 def test_a_pack_requires_all_permissions_and_the_zip_format(company: Company) -> None:
     with pytest.raises(Forbidden):
-        ask_for(company, PACK, "zip", actor=company.people[Role.BILLING].actor)
+        start_export(company, PACK, "zip", actor=company.people[Role.BILLING].actor)
     with pytest.raises(InvalidValue):
-        ask_for(company, PACK, "csv")
+        start_export(company, PACK, "csv")
     with pytest.raises(InvalidValue):
-        ask_for(company, "members", "zip")
+        start_export(company, "members", "zip")
 
 
 def test_a_pack_contains_nothing_of_another_tenant(pack: Path, cast: Cast) -> None:
@@ -189,10 +189,10 @@ def test_a_pack_contains_nothing_of_another_tenant(pack: Path, cast: Cast) -> No
 def test_an_interrupted_pack_is_continued(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    end_all(company)
+    end_all_exports(company)
     monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
 
-    build_id = ask_for(company, PACK, "zip", period=OCTOBER)
+    build_id = start_export(company, PACK, "zip", period=OCTOBER)
     build_all(company)
 
     manifest = verify_pack(io.BytesIO(file_of(company, build_id)), KEYS)

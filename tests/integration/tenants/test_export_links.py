@@ -16,7 +16,7 @@ from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.member_lifecycle import remove_member
 from tenants.models import AuditEntry
-from tests.fakes.exports import ask_for, build_all, file_of
+from tests.fakes.exports import build_all, file_of, start_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_service_key
 from tests.fixtures.users import make_colleague
 
@@ -34,7 +34,7 @@ def download(token: str, now: datetime | None = None) -> bytes:
 
 
 def test_creating_and_using_a_link_is_audited(company: Company) -> None:
-    build_id = ask_for(company)
+    build_id = start_export(company)
     build_all(company)
 
     link = create_signed_url(
@@ -55,7 +55,7 @@ def test_creating_and_using_a_link_is_audited(company: Company) -> None:
 
 
 def test_a_link_expires_and_a_changed_link_is_invalid(company: Company) -> None:
-    build_id = ask_for(company)
+    build_id = start_export(company)
     build_all(company)
     now = timezone.now()
     token = create_signed_url(actor=company.administrator.actor, build_id=build_id, now=now).token
@@ -71,7 +71,7 @@ def test_a_link_expires_and_a_changed_link_is_invalid(company: Company) -> None:
 
 
 def test_a_link_to_another_tenants_export_is_not_found(company: Company, cast: Cast) -> None:
-    build_id = ask_for(company)
+    build_id = start_export(company)
     build_all(company)
     bob = cast.globex.administrator
     at = timezone.now() + timedelta(minutes=5)
@@ -83,7 +83,7 @@ def test_a_link_to_another_tenants_export_is_not_found(company: Company, cast: C
 
 def test_links_of_a_removed_member_are_invalid(company: Company) -> None:
     colleague = make_colleague(company, Role.AUDITOR)
-    build_id = ask_for(company)
+    build_id = start_export(company)
     build_all(company)
     token = create_signed_url(actor=colleague.actor, build_id=build_id, now=timezone.now()).token
     download(token)
@@ -99,7 +99,7 @@ def test_links_of_a_removed_member_are_invalid(company: Company) -> None:
 def test_links_of_a_revoked_key_are_invalid(company: Company) -> None:
     key = make_service_key(company, KeyScope.EXPORTS, KeyScope.USAGE_READ)
     actor = authenticate_key(text=key.text, address="192.0.2.7", now=timezone.now())
-    build_id = ask_for(company, actor=actor)
+    build_id = start_export(company, actor=actor)
     build_all(company)
     token = create_signed_url(actor=actor, build_id=build_id, now=timezone.now()).token
     download(token)
@@ -117,4 +117,4 @@ def test_a_key_cannot_export_data_that_it_may_not_read(company: Company) -> None
     actor = authenticate_key(text=key.text, address="192.0.2.7", now=timezone.now())
 
     with pytest.raises(Forbidden):
-        ask_for(company, actor=actor)
+        start_export(company, actor=actor)

@@ -13,7 +13,7 @@ from tenants.base.permissions import Role
 from tenants.base.signing_keys import signing_keys
 from tenants.compliance.exports.jobs.queries import BuildView, list_builds
 from tenants.compliance.exports.verification import verify_export
-from tests.fakes.exports import ask_for, build_all, end_all, file_of, made
+from tests.fakes.exports import build_all, build_of, end_all_exports, file_of, start_export
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
@@ -31,7 +31,7 @@ EXPORTERS = set(Role) - {Role.DEVELOPER}
 def company() -> Any:
     company = make_company("initech", ACME)
     yield company
-    end_all(company)
+    end_all_exports(company)
 
 
 @pytest.fixture
@@ -215,9 +215,9 @@ def signed_export(
     """Return an export's file and its proof, as a browser sends them."""
     auditor = company.people[Role.AUDITOR].actor
     pack = definition == "evidence_pack"
-    build_id = ask_for(company, definition, "zip" if pack else "csv", actor=auditor)
+    build_id = start_export(company, definition, "zip" if pack else "csv", actor=auditor)
     build_all(company)
-    build = made(company, build_id)
+    build = build_of(company, build_id)
     proof = SimpleUploadedFile("proof.json", (build.proof or "").encode())
     return SimpleUploadedFile(build.name, file_of(company, build_id)), proof
 
