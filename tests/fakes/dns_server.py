@@ -19,14 +19,14 @@ class DnsServer(asyncio.DatagramProtocol):
         self.addresses: dict[str, list[str]] = {}  # by name, IPv4 and IPv6
         self.port = 0
         self.is_broken = False
-        self.num_asked = 0
+        self.num_queries = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.DatagramTransport, transport)
         self.port = transport.get_extra_info("sockname")[1]
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        self.num_asked += 1
+        self.num_queries += 1
         query = dns.message.from_wire(data)
         answer = dns.message.make_response(query)
         answer.flags |= dns.flags.RA

@@ -34,13 +34,13 @@ class Hook:
 
     @property
     def sequences(self) -> list[int]:
-        return [payload["data"]["sequence"] for payload in self.got]
+        return [payload["data"]["sequence"] for payload in self.payloads]
 
     def take(self, body: bytes, headers: Mapping[str, str]) -> int:
-        self.num_asked += 1
+        self.num_requests += 1
         status = self.statuses.pop(0) if self.statuses else 204
         if status == 204:
-            self.got.append(self._verified(body, headers))
+            self.payloads.append(self._verified(body, headers))
             self.ids.append(headers["webhook-id"])
             self.last = (body, headers)
         return status

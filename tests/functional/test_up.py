@@ -22,15 +22,15 @@ def place(stack: Stack, services: Services) -> Place:
 
 def test_up_starts_everything_and_reports_it(place: Place, stack: Stack) -> None:
     for part in ("Engine", "Migrations", "Tenants", "Gateway", "Console", "Worker"):
-        assert f"ok  {part}" in stack.said
-    assert place.entry["console_url"] in stack.said
-    assert place.entry["tenants"][0]["api_key"] in stack.said
+        assert f"ok  {part}" in stack.output
+    assert place.entry["console_url"] in stack.output
+    assert place.entry["tenants"][0]["api_key"] in stack.output
 
 
 def test_up_streams_one_completion_with_its_latency(stack: Stack) -> None:
-    assert "A completion of platform/examples/" in stack.said
-    assert "first token" in stack.said
-    assert "failed" not in stack.said
+    assert "A completion of platform/examples/" in stack.output
+    assert "first token" in stack.output
+    assert "failed" not in stack.output
 
 
 def test_the_up_file_is_private_and_lists_what_runs(place: Place) -> None:

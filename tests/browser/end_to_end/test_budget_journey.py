@@ -67,11 +67,11 @@ def make_budget(page: Page, limit: str) -> None:
 def check_exhausted(page: Page) -> None:
     """Check that the budget is reached, and that a notification was sent."""
 
-    def is_told() -> bool:
+    def has_reached_a_threshold() -> bool:
         page.reload()
         return "Not reached" not in page.locator(".thresholds").inner_text()
 
-    wait_until(is_told, timeout_s=_RATED_S)
+    wait_until(has_reached_a_threshold, timeout_s=_RATED_S)
     expect(page.get_by_text("Completions stopped", exact=True)).to_be_visible()
 
 

@@ -89,12 +89,12 @@ def workbench(stack: Stack, key: str, home: Path) -> Iterator[Workbench]:
 def outcomes(company: Company) -> list[tuple[str, int]]:
     """Return each outcome's event and its number of characters."""
     with tenant_scope(company.tenant_id):
-        told = Outcome.objects.order_by("occurred_at").values_list("event", "chars")
-        return list(told)
+        found = Outcome.objects.order_by("occurred_at").values_list("event", "chars")
+        return list(found)
 
 
 def num_outcomes(company: Company, event: str) -> int:
-    return sum(told == event for told, _ in outcomes(company))
+    return sum(name == event for name, _ in outcomes(company))
 
 
 def num_accepted(company: Company) -> int:

@@ -53,9 +53,9 @@ async def test_no_suggestion_is_shown_over_budget_until_the_budget_is_raised(
 
         assert await until(is_over, patience_s=_PATIENCE_S)
         assert await why_not(server) == "over_budget"
-        num_asked = len(ada.records(CompletionRecord))
+        num_before = len(ada.records(CompletionRecord))
         assert await buffer.asks() == []
-        assert len(ada.records(CompletionRecord)) == num_asked
+        assert len(ada.records(CompletionRecord)) == num_before
         ada.publish_changes(spending=SpendingLimits())
 
         async def is_well() -> bool:
@@ -101,11 +101,11 @@ async def test_two_editors_with_the_same_file_report_their_own_outcomes(ada: Dev
         for buffer, item in zip(buffers, items, strict=True):
             buffer.takes(item)
 
-        async def are_told() -> bool:
-            told = ada.records(OutcomeRecord)
-            return sum(record.event == "accepted" for record in told) == 2
+        async def are_recorded() -> bool:
+            outcomes = ada.records(OutcomeRecord)
+            return sum(record.event == "accepted" for record in outcomes) == 2
 
-        assert await until(are_told, patience_s=_PATIENCE_S)
+        assert await until(are_recorded, patience_s=_PATIENCE_S)
 
     accepted = [record for record in ada.records(OutcomeRecord) if record.event == "accepted"]
     assert len({record.request_id for record in accepted}) == 2
@@ -120,7 +120,7 @@ async def test_switching_the_branch_discards_cached_suggestions(ada: Developer) 
         await server.reaches("ready")
         buffer = open_file(server, ada)
         await type_until_suggested(buffer, TYPED)
-        num_asked = len(await ada.wait_for_records(CompletionRecord, 1))
+        num_before = len(await ada.wait_for_records(CompletionRecord, 1))
         assert await buffer.asks() != []
         from_memory = len(ada.records(CompletionRecord))
         git(folder, "switch", "-q", "-c", "other")
@@ -130,9 +130,9 @@ async def test_switching_the_branch_discards_cached_suggestions(ada: Developer) 
 
         assert await until(is_noticed, patience_s=_PATIENCE_S)
         await buffer.asks()
-        await ada.wait_for_records(CompletionRecord, num_asked + 1)
+        await ada.wait_for_records(CompletionRecord, num_before + 1)
 
-    assert from_memory == num_asked
+    assert from_memory == num_before
 
 
 def git(folder: Path, *words: str) -> None:

@@ -73,7 +73,7 @@ async def test_an_outcome_is_reported_to_the_restarted_gateway(
         finally:
             ada.site.launch_gateway()
         await server.reaches("ready")
-        for key in (people.neighbours_key, people.colleagues_key):
+        for key in (people.other_tenants_key, people.colleagues_key):
             await _claim(ada.site, key, shown.request_id)
 
         async def is_looked_at() -> bool:
@@ -88,7 +88,7 @@ async def test_an_outcome_is_reported_to_the_restarted_gateway(
     assert [event for event, _, _ in rows] == ["accepted", "persisted", "shown"]
     assert {user for _, user, _ in rows} == {ada.snapshot.credentials[0].user_id}
     assert rows[0][2] == len(item["insertText"])
-    assert await in_thread(lambda: _num_rows(people.neighbours_id)) == 0
+    assert await in_thread(lambda: _num_rows(people.other_tenants_id)) == 0
 
 
 async def _claim(site: Site, key: str, request_id: str) -> None:

@@ -37,17 +37,17 @@ async def proxy(site: Site) -> AsyncIterator[SlowProxy]:
 
 async def waited_s(proxy: SlowProxy, buffer: OpenBuffer, name: str) -> float:
     """Press a key and return the seconds until the gateway receives a request."""
-    num_asked = len(proxy.requests)
+    num_before = len(proxy.requests)
     buffer.types(f"\n        {name} = self.")
     pressed_s = time.monotonic()
     _, answer = buffer.server.begin("textDocument/inlineCompletion", buffer.wish())
 
-    async def is_asked() -> bool:
-        return len(proxy.requests) > num_asked
+    async def has_new_request() -> bool:
+        return len(proxy.requests) > num_before
 
-    assert await until(is_asked, patience_s=_PATIENCE_S)
+    assert await until(has_new_request, patience_s=_PATIENCE_S)
     await answer  # leaving before it is written would log an error
-    return proxy.requests[num_asked][0] - pressed_s
+    return proxy.requests[num_before][0] - pressed_s
 
 
 async def quick_waits_s(proxy: SlowProxy, buffer: OpenBuffer) -> list[float]:
@@ -77,9 +77,9 @@ async def test_slow_responses_still_arrive_and_requests_become_less_frequent(
         for number in range(_NUM_KEYS):
             buffer.types(f"\n        late_{number} = self.")
             began_s = time.monotonic()
-            asked = asyncio.create_task(buffer.asks())
+            pending = asyncio.create_task(buffer.asks())
             await server.reaches("working")
-            assert await asked
+            assert await pending
             assert time.monotonic() - began_s >= _LATE_S
             await server.reaches("ready")
         proxy.delay_s = 0.0
@@ -114,8 +114,8 @@ async def test_missing_responses_cause_no_error_in_the_editor(
     assert (given_up, last) == ([[]] * (_NUM_KEYS - 1), [])
     assert took_s >= MAX_ANSWER_S
     assert reason == "overloaded"
-    (asked,) = (frame["id"] for _, frame in proxy.requests)
-    assert proxy.cancelled_ids == [asked], (
+    (pending,) = (frame["id"] for _, frame in proxy.requests)
+    assert proxy.cancelled_ids == [pending], (
         "later keys must join the one request until it is cancelled"
     )
     assert set(server.statuses[num_statuses:]) == {"ready", "working"}

@@ -70,7 +70,7 @@ async def test_an_invalid_frame_gets_its_code_and_the_connection_stays_open(
     async with site.raw() as socket, site.stream(site.globex) as other_tenant:
         await socket.send(frame)
         error = await receive(socket)
-        _, neighbours_done = await ask(other_tenant, _small("1"))
+        _, other_done = await ask(other_tenant, _small("1"))
         await socket.send(json.dumps({"type": "complete", **_small("after")}))
         while (answer := await receive(socket))["type"] == "delta":
             pass
@@ -78,7 +78,7 @@ async def test_an_invalid_frame_gets_its_code_and_the_connection_stays_open(
     assert (error["type"], error["id"], error["code"]) == ("error", identifier, code)
     assert error["message"].endswith(".")
     assert (answer["type"], answer["id"]) == ("done", "after")
-    assert neighbours_done["finish"] in ("stop", "length", "filtered")
+    assert other_done["finish"] in ("stop", "length", "filtered")
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,13 @@ async def test_a_completion_is_explained_by_its_id(stack: Stack) -> None:
     meta = done["meta"]
     explanation: dict[str, Any] = {}
 
-    async def is_told() -> bool:
+    async def is_explained() -> bool:
         arguments = ("explain_request", meta["request_id"], "--json")
         found = await asyncio.to_thread(manage, *arguments, environment=stack.environment)
         explanation.update(json.loads(found.stdout) if found.returncode == 0 else {})
         return bool(explanation)
 
-    assert await until(is_told, patience_s=30.0), "the record was not ingested"
+    assert await until(is_explained, patience_s=30.0), "the record was not ingested"
     assert explanation["tenant"] == "acme"
     assert explanation["request"]["prompt_tokens"] == meta["prompt_tokens"]
     stages = explanation["explanation"]["stages"]

@@ -48,10 +48,10 @@ async def test_counts_and_tokens_match_the_completions(site: Site, code: CodeTex
     assert delta["caret_first_token_seconds_sum"] == pytest.approx(first_s, rel=0.001)
     for name in ("prompt_tokens", "generated_tokens"):
         assert delta[f"caret_{name}_total"] == sum(meta[name] for meta in metas)
-    told = [meta for meta in metas if meta["cached_tokens"] is not None]
-    assert delta["caret_cached_tokens_total"] == sum(meta["cached_tokens"] for meta in told)
+    with_cache = [meta for meta in metas if meta["cached_tokens"] is not None]
+    assert delta["caret_cached_tokens_total"] == sum(meta["cached_tokens"] for meta in with_cache)
     assert delta["caret_prompt_tokens_with_cache_info_total"] == sum(
-        meta["prompt_tokens"] for meta in told
+        meta["prompt_tokens"] for meta in with_cache
     )
     # Nine stages, of which `filter` and `stream` are not reached without text.
     assert delta["caret_stage_seconds_count"] == 7 * _NUM_REQUESTS + 2 * num_with_text

@@ -39,13 +39,17 @@ async def test_the_explained_segments_add_up_to_the_prompt(site: Site, code: Cod
         await ask(stream, {**frame, "id": "explained-1"})
         _, done = await ask(stream, {**frame, "id": "explained-2"})
 
-    meta, told = done["meta"], done["meta"]["explanation"]
-    segments = told["segments"]
+    meta, reported = done["meta"], done["meta"]["explanation"]
+    segments = reported["segments"]
     kinds = [segment["kind"] for segment in segments]
     assert kinds == ["files", "path", "markers", "suffix", "markers", "prefix"]
     assert sum(segment["tokens"] for segment in segments) == meta["prompt_tokens"]
     assert sum(segment["cached_tokens"] for segment in segments) == meta["cached_tokens"] > 0
-    assert (told["files_sent"], told["files_in_prompt"], told["files_excluded"]) == (1, 1, 0)
+    assert (reported["files_sent"], reported["files_in_prompt"], reported["files_excluded"]) == (
+        1,
+        1,
+        0,
+    )
 
 
 async def test_the_usage_record_matches_the_clients_metadata(site: Site, long_frame: Frame) -> None:
@@ -54,9 +58,9 @@ async def test_the_usage_record_matches_the_clients_metadata(site: Site, long_fr
 
     meta = done["meta"]
     record = await site.record_of(meta["request_id"])
-    told = {name: meta[name] for name in ("prompt_tokens", "cached_tokens", "generated_tokens")}
-    recorded = {name: getattr(record, name) for name in told}
-    assert recorded == told
+    reported = {name: meta[name] for name in ("prompt_tokens", "cached_tokens", "generated_tokens")}
+    recorded = {name: getattr(record, name) for name in reported}
+    assert recorded == reported
     assert (record.mode, record.language, record.protocol) == ("fim", "python", "stream")
     assert record.finish == done["finish"]
 

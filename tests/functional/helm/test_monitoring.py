@@ -16,7 +16,7 @@ from inference.recording.completion_metrics import CompletionMetrics
 from inference.recording.engine_metrics import EngineMetricsPoller, EngineMetricsReader, Values
 from inference.recording.gateway_metrics import EventLoopLagProbe
 from tenants.base.worker_metrics import WorkerMetricsCollector
-from tests.stack.watching import WATCHING, panels
+from tests.stack.watching import MONITORING, panels
 
 RUNBOOKS = REPOSITORY / "platform" / "docs" / "runbooks"
 RULES = ("alert_rules.yaml", "log-rules.yaml")
@@ -69,7 +69,7 @@ def test_every_used_metric_is_exported() -> None:
 
 
 def test_every_used_recording_rule_exists() -> None:
-    rules = (WATCHING / "alert_rules.yaml").read_text()
+    rules = (MONITORING / "alert_rules.yaml").read_text()
     recorded = set(re.findall(r"- record: (\S+)", rules))
 
     assert {name for text in _expressions() for name in _RECORDED.findall(text)} == recorded
@@ -100,13 +100,13 @@ def test_the_dashboard_starts_with_the_five_on_call_charts() -> None:
 def _expressions() -> Iterator[str]:
     for panel in panels():
         yield from panel.expressions
-    for line in (WATCHING / "alert_rules.yaml").read_text().splitlines():
+    for line in (MONITORING / "alert_rules.yaml").read_text().splitlines():
         if not line.lstrip().startswith(("#", "-", "runbook:", "summary:")):
             yield line
 
 
 def _alerts() -> list[tuple[str, Path]]:
-    texts = "".join((WATCHING / name).read_text() for name in RULES)
+    texts = "".join((MONITORING / name).read_text() for name in RULES)
     found = re.findall(r"- alert: (\w+)\n(?:(?!- alert).*\n)*?\s+runbook: (\S+)", texts)
     return [(alert, REPOSITORY / runbook) for alert, runbook in found]
 

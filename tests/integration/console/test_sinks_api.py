@@ -89,7 +89,7 @@ def test_a_test_message_is_delivered_and_audited(
     answer = post(alice, f"{ADDRESS}/{made['sink']['id']}/test")
 
     assert answer.json() == {"delivered": True, "error": ""}
-    assert [payload["type"] for payload in hook.got] == ["audit.test"]
+    assert [payload["type"] for payload in hook.payloads] == ["audit.test"]
     (entry,) = entries(company, "audit_sink.tested")
     assert entry.after == {"delivered": True, "error": ""}
 

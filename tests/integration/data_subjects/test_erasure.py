@@ -63,9 +63,9 @@ COUNTED = (UsageRecord, Outcome, TypingReport, UsageHour, UsageDay)
 
 
 def request_erasure(
-    traced: TracedTenant, *, by: Actor | None = None, whom: str | None = None
+    traced: TracedTenant, *, by: Actor | None = None, user_id: str | None = None
 ) -> uuid.UUID:
-    erasure_request = ErasureRequest(whom or traced.ada.user_id, "her letter of 3 May")  # type: ignore[arg-type]  # tests name ids as texts
+    erasure_request = ErasureRequest(user_id or traced.ada.user_id, "her letter of 3 May")  # type: ignore[arg-type]  # tests name ids as texts
     return demand_erasure(actor=by or traced.olga, demand=erasure_request, now=timezone.now())
 
 
@@ -330,7 +330,7 @@ def test_an_account_is_erased_with_its_last_tenant(
     between = User.objects.get(id=acme.ada.user_id).email
     shown = emails_shown(acme)
 
-    request_erasure(globex, whom=acme.ada.user_id)
+    request_erasure(globex, user_id=acme.ada.user_id)
     run_due_erasures(now=timezone.now())
 
     assert acme.mark in between
@@ -358,9 +358,9 @@ def test_erasing_needs_permission_and_a_valid_request(
         with pytest.raises(Forbidden):
             request_erasure(acme, by=acme.company.people[role].actor)
     with pytest.raises(Forbidden):  # only an owner may remove an owner
-        request_erasure(acme, by=acme.company.administrator.actor, whom=acme.olga.user_id)
+        request_erasure(acme, by=acme.company.administrator.actor, user_id=acme.olga.user_id)
     with pytest.raises(Conflict):  # the last one
-        request_erasure(acme, whom=acme.olga.user_id)
+        request_erasure(acme, user_id=acme.olga.user_id)
     with pytest.raises(NotFound):
         request_erasure(acme, by=globex.olga)
     with pytest.raises(InvalidValue):

@@ -96,7 +96,7 @@ async def test_a_completion_over_the_drain_timeout_is_cancelled_and_recorded(
             async with stopping_site.raw() as socket:
                 stream = CompletionStream(socket)
                 await stream.send(_frame(stopping_site, max_tokens=NUM_TOKENS))
-                await _until_asked(engine)
+                await _until_engine_has_request(engine)
                 stopping_site.gateway.child.request_stop()
                 async with asyncio.timeout(DRAIN_S + 2):
                     await socket.wait_closed()
@@ -116,9 +116,9 @@ def _completions(site: Site) -> dict[RequestId, CompletionRecord]:
     return {each.request_id: each for each in found}
 
 
-async def _until_asked(engine: aiohttp.ClientSession) -> None:
-    async def is_asked() -> bool:
+async def _until_engine_has_request(engine: aiohttp.ClientSession) -> None:
+    async def has_request() -> bool:
         async with engine.get("/streams") as response:
             return await response.text() != "0"
 
-    assert await until(is_asked)
+    assert await until(has_request)

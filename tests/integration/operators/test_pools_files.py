@@ -95,7 +95,7 @@ def test_first_token_times_are_exported_as_csv(gateway: Gateway) -> None:
     assert fim["over"] == str(float(fim["p99_ms"]) > 150.0).lower()
 
 
-def test_the_file_of_changes_says_if_redis_is_unreachable() -> None:
+def test_the_file_of_changes_states_that_redis_is_unreachable() -> None:
     found = read_installation(now=timezone.now())
     latest = read_drains(connect()).latest
 

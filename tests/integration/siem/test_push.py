@@ -44,8 +44,8 @@ def test_a_webhook_gets_every_entry_signed_and_in_order(
     deliver_due(clock=clock)
 
     assert hook.sequences == list(range(1, 11))
-    assert [payload["data"]["hash"] for payload in hook.got] == [
-        hash_document(payload["data"]).hex() for payload in hook.got
+    assert [payload["data"]["hash"] for payload in hook.payloads] == [
+        hash_document(payload["data"]).hex() for payload in hook.payloads
     ]
     assert (get_sink(company).delivered_sequence, get_sink(company).num_waiting) == (10, 0)
     assert get_sink(company).delivered_at == clock.now
@@ -70,10 +70,10 @@ def test_a_sink_without_pending_entries_gets_no_request(
 ) -> None:
     attach_webhook(company, hook)
     deliver_due(clock=clock)
-    num_requests = hook.num_asked
+    num_requests = hook.num_requests
 
     assert deliver_due(clock=clock) == 0
-    assert hook.num_asked == num_requests
+    assert hook.num_requests == num_requests
 
 
 def test_a_new_sink_gets_only_later_entries(company: Company, hook: Hook, clock: Clock) -> None:
@@ -82,7 +82,7 @@ def test_a_new_sink_gets_only_later_entries(company: Company, hook: Hook, clock:
 
     deliver_due(clock=clock)
 
-    assert [payload["data"]["action"] for payload in hook.got] == [
+    assert [payload["data"]["action"] for payload in hook.payloads] == [
         "audit_sink.created",
         "test.done",
     ]
@@ -137,7 +137,7 @@ def test_a_rejected_entry_is_reported_and_retried(
     assert (failed.failed_since, failed.num_failures) == (clock.now, 1)
     assert failed.next_attempt_at == clock.now + timedelta(seconds=5)
     deliver_due(clock=clock)
-    assert hook.num_asked == 3
+    assert hook.num_requests == 3
 
     clock.advance(seconds=6)
     deliver_due(clock=clock)
@@ -196,11 +196,11 @@ def test_a_claimed_sink_is_skipped_until_the_claim_expires(
     assert len(list(_claim_due(company.tenant_id, clock()))) == 1
 
     deliver_due(clock=clock)
-    assert hook.got == []
+    assert hook.payloads == []
 
     clock.advance(seconds=61)
     deliver_due(clock=clock)
-    assert len(hook.got) == 7
+    assert len(hook.payloads) == 7
 
 
 def test_only_one_of_two_workers_claims_a_sink(company: Company, hook: Hook, clock: Clock) -> None:
@@ -244,7 +244,7 @@ def test_a_replay_does_not_shorten_a_failing_sinks_wait(
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
     deliver_due(clock=clock)
 
-    assert hook.num_asked == 1
+    assert hook.num_requests == 1
     assert get_sink(company).next_attempt_at == clock.now + timedelta(seconds=5)
 
 
@@ -292,7 +292,7 @@ def test_failing_sinks_do_not_delay_the_tenants_other_sinks(
 
     deliver_due(clock=clock)
 
-    assert hook.got
+    assert hook.payloads
 
 
 def test_the_order_of_tenants_varies_between_runs(
@@ -321,7 +321,7 @@ def test_a_deleted_sink_gets_no_entries(company: Company, hook: Hook, clock: Clo
 
     deliver_due(clock=clock)
 
-    assert hook.num_asked == 0
+    assert hook.num_requests == 0
 
 
 def test_a_failing_sink_does_not_stop_another(company: Company, hook: Hook, clock: Clock) -> None:
@@ -332,7 +332,7 @@ def test_a_failing_sink_does_not_stop_another(company: Company, hook: Hook, cloc
 
         deliver_due(clock=clock)
 
-        assert (len(hook.got), len(other.got)) == (8, 0)
+        assert (len(hook.payloads), len(other.payloads)) == (8, 0)
 
 
 @pytest.mark.parametrize("stored", [b"no JSON", b'{"address": "URL", "secret": "whsec_!"}'])
@@ -380,7 +380,7 @@ def test_the_workers_task_delivers_entries(company: Company, hook: Hook) -> None
 
     push_audit()
 
-    assert len(hook.got) == 7
+    assert len(hook.payloads) == 7
 
 
 def test_a_concurrent_run_delivers_nothing(company: Company, hook: Hook) -> None:
@@ -390,4 +390,4 @@ def test_a_concurrent_run_delivers_nothing(company: Company, hook: Hook) -> None
         push_audit()
 
     assert is_alone
-    assert hook.num_asked == 0
+    assert hook.num_requests == 0

@@ -24,7 +24,7 @@ def test_entries_are_sent_only_to_the_tenants_own_sinks(
 
     deliver_due(clock=clock)
 
-    assert {payload["data"]["tenant_id"] for payload in hook.got} == {company.tenant_id}
+    assert {payload["data"]["tenant_id"] for payload in hook.payloads} == {company.tenant_id}
 
 
 def test_no_redirect_is_followed(company: Company, hook: Hook, clock: Clock) -> None:
@@ -34,7 +34,7 @@ def test_no_redirect_is_followed(company: Company, hook: Hook, clock: Clock) -> 
 
         deliver_due(clock=clock)
 
-        assert inner.num_asked == 0
+        assert inner.num_requests == 0
     assert get_sink(company).last_error == "The receiver responded with status 307."
 
 
@@ -49,7 +49,7 @@ def test_a_name_that_resolves_to_an_internal_address_is_refused(
 
     deliver_due(clock=clock)
 
-    assert hook.num_asked == 0
+    assert hook.num_requests == 0
     assert get_sink(company).last_error.startswith("The address is neither public")
 
 
@@ -61,7 +61,7 @@ def test_networks_that_are_no_longer_allowed_are_refused(
 
     deliver_due(clock=clock)
 
-    assert hook.num_asked == 0
+    assert hook.num_requests == 0
     assert get_sink(company).last_error
 
 

@@ -73,7 +73,7 @@ def test_a_slow_provider_times_out(owner: Person, provider: OpenIdProvider) -> N
     ids=["endless", "a list", "a list of a word", "a deep one", "an empty one", "a redirect"],
 )
 @pytest.mark.parametrize("path", [CONFIGURATION, "/token", "/keys"])
-def test_an_invalid_provider_response_signs_nobody_in(
+def test_an_invalid_provider_response_is_rejected(
     owner: Person, provider: OpenIdProvider, path: str, answer: Callable[[], Iterable[bytes]]
 ) -> None:
     client = fresh_client()

@@ -215,13 +215,13 @@ def test_setting_up_an_app_ends_the_users_other_sessions(browser: Browser) -> No
 
 
 def test_setting_up_an_app_keeps_other_users_sessions(browser: Browser) -> None:
-    neighbour = new_browser(make_company("hooli", {Role.OWNER: "hank"}).people[Role.OWNER])
-    neighbour.sign_in()
+    other_user = new_browser(make_company("hooli", {Role.OWNER: "hank"}).people[Role.OWNER])
+    other_user.sign_in()
     browser.sign_in()
 
     browser.set_up_app()
 
-    assert neighbour.is_signed_in()
+    assert other_user.is_signed_in()
 
 
 def session_without_code(browser: Browser) -> Browser:

@@ -181,11 +181,11 @@ def test_configuring_a_provider_ends_sessions_of_its_domains_users(
 def test_configuring_a_provider_keeps_other_sessions(
     company_without_provider: Company, provider: OpenIdProvider
 ) -> None:
-    neighbour = signed_in(make_company("globex", {Role.OWNER: "bob"}))
+    other_user = signed_in(make_company("globex", {Role.OWNER: "bob"}))
 
     configure_provider(company_without_provider, provider)
 
-    assert neighbour.is_signed_in()
+    assert other_user.is_signed_in()
 
 
 def test_changing_or_removing_a_provider_ends_its_sessions(

@@ -130,7 +130,7 @@ def test_shredding_a_scope_keeps_other_scopes(acme: Company) -> None:
 
 
 def test_shredding_a_scope_includes_only_the_scopes_below_it(acme: Company) -> None:
-    below, beside = seal(acme, f"{ADA}/telemetry"), seal(acme, f"{ADA}-2/telemetry")
+    below, sibling = seal(acme, f"{ADA}/telemetry"), seal(acme, f"{ADA}-2/telemetry")
 
     shredded = shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
 
@@ -140,7 +140,7 @@ def test_shredding_a_scope_includes_only_the_scopes_below_it(acme: Company) -> N
     ] == [False]
     with pytest.raises(KeyDestroyed):
         unseal(acme, below)
-    assert unseal(acme, beside) == b"planted text"
+    assert unseal(acme, sibling) == b"planted text"
 
 
 def test_shredding_keeps_another_tenants_scope_of_the_same_name(

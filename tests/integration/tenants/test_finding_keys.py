@@ -29,10 +29,10 @@ def company() -> Company:
     return company
 
 
-def names(actor: Actor, order: KeyOrder = KeyOrder.NAME, **wanted: Any) -> list[str]:
+def names(actor: Actor, order: KeyOrder = KeyOrder.NAME, **fields: Any) -> list[str]:
     found = find_keys(
         actor=actor,
-        wanted=KeyFilter(order=order, is_descending=False, **wanted),
+        wanted=KeyFilter(order=order, is_descending=False, **fields),
         limit=10,
         cursor=None,
         now=timezone.now(),

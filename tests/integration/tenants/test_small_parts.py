@@ -142,8 +142,10 @@ def test_a_filtered_report_hides_days_that_reveal_others(company: Company) -> No
     add_accepted_completions(company, people[:1], language="go", at=one_day)
     count(company)
 
-    asked = ReportQuery(date(2026, 11, 18), DAY[1], GroupBy.DAY, ReportFilter(language="python"))
-    found = report(actor=company.administrator.actor, kind=ReportKind.USAGE, asked=asked)
+    report_query = ReportQuery(
+        date(2026, 11, 18), DAY[1], GroupBy.DAY, ReportFilter(language="python")
+    )
+    found = report(actor=company.administrator.actor, kind=ReportKind.USAGE, asked=report_query)
 
     assert found.total.counts is not None
     assert "2026-11-18" not in disclosed_groups(found)
@@ -287,7 +289,7 @@ def test_a_developers_own_filtered_report_is_not_suppressed(company: Company) ->
     add_accepted_completions(company, make_user_ids(3), language="go")
     count(company)
 
-    asked = ReportQuery(*DAY, GroupBy.EDITOR, ReportFilter(language="python"))
-    found = report(actor=company.developer.actor, kind=ReportKind.QUALITY, asked=asked)
+    report_query = ReportQuery(*DAY, GroupBy.EDITOR, ReportFilter(language="python"))
+    found = report(actor=company.developer.actor, kind=ReportKind.QUALITY, asked=report_query)
 
     assert disclosed_groups(found) == {"zed"}

@@ -160,9 +160,9 @@ def test_the_list_runs_few_queries(company: Company, audrey: Client) -> None:
 
 def test_another_tenant_does_not_see_the_entries(company: Company, sign_in: SignIn) -> None:
     change(company, 7)
-    neighbour = make_company("hooli", GLOBEX)
+    other_company = make_company("hooli", GLOBEX)
 
-    page = shown(sign_in(neighbour.administrator), target="door:7")
+    page = shown(sign_in(other_company.administrator), target="door:7")
 
     assert not targets(page)
 

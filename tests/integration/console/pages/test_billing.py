@@ -69,7 +69,7 @@ def test_the_page_shows_usage_costs_and_credit_of_this_month(
     assert "€19.00 per month" in page
 
 
-def test_the_page_says_that_a_tenant_has_no_plan(sign_in: SignIn) -> None:
+def test_the_page_states_that_a_tenant_has_no_plan(sign_in: SignIn) -> None:
     company = make_company("hooli", ACME)
 
     page = sign_in(company.people[Role.AUDITOR]).get("/billing").content.decode()

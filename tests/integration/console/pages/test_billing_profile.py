@@ -134,8 +134,8 @@ def test_roles_that_may_not_edit_the_profile_get_neither_link_nor_form(
 
 
 def test_another_tenant_changes_only_its_own_profile(company: Company, sign_in: SignIn) -> None:
-    neighbour = make_company("globex", GLOBEX)
+    other_company = make_company("globex", GLOBEX)
 
-    browser(neighbour, Role.ADMINISTRATOR, sign_in).post(PATH, CHANGED)
+    browser(other_company, Role.ADMINISTRATOR, sign_in).post(PATH, CHANGED)
 
     assert customer_of(company) == CURRENT

@@ -286,7 +286,7 @@ def test_the_page_shows_the_recipients_of_alerts(company: Company, bill: Client)
     assert "Exceeded" in page
 
 
-def test_the_page_says_that_the_rest_is_too_small_for_a_completion(
+def test_the_page_states_that_the_rest_is_too_small_for_a_completion(
     company: Company, bill: Client
 ) -> None:
     budget = make_budget(company, limit_micros=6_500)

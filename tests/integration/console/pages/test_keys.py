@@ -31,8 +31,8 @@ def client(company: Company, sign_in_now: SignIn) -> Client:
     return sign_in_now(company.administrator)
 
 
-def listed(client: Client, **asked: str) -> str:
-    return client.get("/keys", asked).content.decode()
+def listed(client: Client, **query: str) -> str:
+    return client.get("/keys", query).content.decode()
 
 
 def keys_of(company: Company) -> list[ApiKey]:
@@ -122,8 +122,8 @@ def test_the_list_is_filtered_and_sorted_by_its_query(company: Company, client: 
     make_key(company, company.developer, name="Bellows")
     create_playground_key(actor=company.developer.actor, now=timezone.now())
 
-    def names(**asked: str) -> list[str]:
-        return re.findall(r'class="name"[^>]*>([^<]+)<', listed(client, **asked))
+    def names(**query: str) -> list[str]:
+        return re.findall(r'class="name"[^>]*>([^<]+)<', listed(client, **query))
 
     assert names() == ["Bellows", "Anvil"]
     assert names(sort="name") == ["Anvil", "Bellows"]
@@ -175,7 +175,7 @@ def test_the_csv_file_obeys_the_filter_and_escapes_formulas(
     assert ",'=1+1," in lines[1]
 
 
-def test_the_page_says_that_there_are_no_keys(client: Client) -> None:
+def test_the_page_states_that_there_are_no_keys(client: Client) -> None:
     assert "No keys yet" in listed(client)
     assert "No keys found" in listed(client, q="x")
 

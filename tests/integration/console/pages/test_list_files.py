@@ -115,8 +115,8 @@ def owner(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.people[Role.OWNER])
 
 
-def rows_of(client: Client, path: str, **asked: str) -> list[list[str]]:
-    answer = client.get(path, {**asked, "as": "csv"})
+def rows_of(client: Client, path: str, **query: str) -> list[list[str]]:
+    answer = client.get(path, {**query, "as": "csv"})
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     return list(csv.reader(io.StringIO(answer.content.decode())))
 
@@ -189,8 +189,8 @@ def test_blocked_requests_are_sorted_by_the_chosen_column(company: Company, owne
             company, company.developer, finish="error", error_code="feature_disabled", mode=mode
         )
 
-    def shown(**asked: str) -> list[list[str]]:
-        return rows_of(owner, "/content-exclusion/denials", **asked)[1:]
+    def shown(**query: str) -> list[list[str]]:
+        return rows_of(owner, "/content-exclusion/denials", **query)[1:]
 
     numbers = [int(row[3]) for row in shown(sort="num")]
     assert numbers == sorted(numbers)

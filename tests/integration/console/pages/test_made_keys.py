@@ -32,8 +32,8 @@ def client(company: Company, sign_in_now: SignIn) -> Client:
     return sign_in_now(company.administrator)
 
 
-def listed(client: Client, **asked: str) -> str:
-    return client.get("/keys", asked).content.decode()
+def listed(client: Client, **query: str) -> str:
+    return client.get("/keys", query).content.decode()
 
 
 def filled_form(client: Client, company: Company, path: str = "/keys/new", **changes: Any) -> Any:

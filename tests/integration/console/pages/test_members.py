@@ -89,8 +89,8 @@ def test_another_tenants_member_is_not_found(cast: Cast, sign_in_now: SignIn, pa
 
 
 def test_the_list_is_filtered_and_sorted_by_its_query(company: Company, client: Client) -> None:
-    def names(**asked: str) -> list[str]:
-        page = client.get("/members", asked).content.decode()
+    def names(**query: str) -> list[str]:
+        page = client.get("/members", query).content.decode()
         return re.findall(r'class="name"[^>]*>([^<]+)<', page)
 
     with few_queries():
@@ -222,10 +222,10 @@ def test_another_tenants_invitation_is_not_found(
     invite(client)
     page = client.get("/members/invitations").content.decode()
     path = re.findall(r'action="([^"]+)/revoke"', page)[0]
-    neighbour = sign_in_now(cast.globex.administrator)
+    other_tenant = sign_in_now(cast.globex.administrator)
 
-    assert neighbour.post(f"{path}/send").status_code == 404
-    assert neighbour.post(f"{path}/revoke").status_code == 404
+    assert other_tenant.post(f"{path}/send").status_code == 404
+    assert other_tenant.post(f"{path}/revoke").status_code == 404
     assert states(company) == [("eve@guest.example", InvitationState.OPEN)]
 
 
@@ -292,7 +292,7 @@ def test_removing_a_member_requires_a_step_up(company: Company, sign_in: SignIn)
     assert role_of(company, Role.DEVELOPER) is Role.DEVELOPER
 
 
-def test_the_page_says_that_there_are_no_invitations(sign_in: SignIn) -> None:
+def test_the_page_states_that_there_are_no_invitations(sign_in: SignIn) -> None:
     company = make_company("hooli", GLOBEX)
 
     page = sign_in(company.administrator).get("/members/invitations").content.decode()

@@ -75,9 +75,9 @@ def test_the_search_text_is_escaped(cast: Cast, sign_in: SignIn) -> None:
 
 def test_saved_preferences_take_effect(cast: Cast, sign_in: SignIn) -> None:
     client = sign_in(cast.acme.developer)
-    wanted = {"language": "de", "zone": "Asia/Kolkata", "theme": "dark"}
+    settings = {"language": "de", "zone": "Asia/Kolkata", "theme": "dark"}
 
-    page = client.post(PREFERENCES, wanted, follow=True).content.decode()
+    page = client.post(PREFERENCES, settings, follow=True).content.decode()
 
     assert '<html lang="de" data-theme="dark">' in page
     assert "Asia/Kolkata" in page
@@ -90,9 +90,9 @@ def test_saved_preferences_take_effect(cast: Cast, sign_in: SignIn) -> None:
 def test_an_unknown_preference_gets_an_error_at_its_field(
     cast: Cast, sign_in: SignIn, field: str, value: str
 ) -> None:
-    wanted = {"language": "en", "zone": "UTC", "theme": "", field: value}
+    settings = {"language": "en", "zone": "UTC", "theme": "", field: value}
 
-    answer = sign_in(cast.acme.developer).post(PREFERENCES, wanted)
+    answer = sign_in(cast.acme.developer).post(PREFERENCES, settings)
 
     assert answer.status_code == 400
     assert answer.content.decode().count('class="wrong"') == 1

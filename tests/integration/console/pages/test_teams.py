@@ -128,8 +128,8 @@ def test_the_list_is_filtered_and_sorted_by_its_query(company: Company, client: 
     make_team(company, "Anvil")
     make_team(company, "bellows")
 
-    def shown(**asked: str) -> list[str]:
-        page = client.get("/teams", asked).content.decode()
+    def shown(**query: str) -> list[str]:
+        page = client.get("/teams", query).content.decode()
         return re.findall(r'class="name"[^>]*>([^<]+)<', page)
 
     with few_queries():

@@ -191,7 +191,7 @@ def test_a_truncated_file_ends_with_a_note(
     assert lines[-1].startswith('"Truncated: a file has at most 10 rows.')
 
 
-def test_a_file_of_a_long_period_says_that_it_has_only_recent_requests(
+def test_a_file_of_a_long_period_states_that_it_has_only_recent_requests(
     company: Company, sign_in: SignIn
 ) -> None:
     answer = sign_in(company.administrator).get(
