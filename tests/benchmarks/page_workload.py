@@ -24,7 +24,7 @@ from tests.benchmarks.synthetic_usage import NUM_USERS
 from tests.browser.pages import all_pages
 from tests.browser.sample_data import Scene, Visitor
 from tests.fixtures.companies import ACME, Company, make_company
-from tests.integration.console.pages.queries import MAX_QUERIES, questions
+from tests.integration.console.pages.queries import MAX_QUERIES, table_queries
 
 MAX_MS: Final = 150.0
 # The pages whose URL takes a period.
@@ -88,7 +88,7 @@ def _paths(scene: Scene) -> Iterator[tuple[str, str]]:
 def _measure(report: Report, client: Client, name: str, path: str, asks: int) -> None:
     with CaptureQueriesContext(connection) as caught:
         status = client.get(path).status_code
-    num_queries = len(questions(caught))
+    num_queries = len(table_queries(caught))
     times_ms, cpu_ms = zip(*(_timed_ms(client, path) for _ in range(asks)), strict=True)
     p95 = percentile(times_ms, 95)
     report.judged(

@@ -133,20 +133,22 @@ class _Reader(HTMLParser):
         self._options = ""  # the name of the select element that is being read
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        said = {name: value or "" for name, value in attrs}
-        name = said.get("name", "")
+        attributes = {name: value or "" for name, value in attrs}
+        name = attributes.get("name", "")
         if tag == "form":
             self.forms.append(
-                Form(said.get("action", ""), said.get("method", "").lower() == "post")
+                Form(attributes.get("action", ""), attributes.get("method", "").lower() == "post")
             )
         elif tag == "select":
             self._options = name
         elif not self.forms:
             return
         elif tag == "option" and self._options:
-            self._offer(self._options, said.get("value", "").encode())
+            self._offer(self._options, attributes.get("value", "").encode())
         elif tag in ("input", "textarea", "button") and name:
-            self._offer(name, said.get("value", "").encode() or _some(said.get("type", "")))
+            self._offer(
+                name, attributes.get("value", "").encode() or _some(attributes.get("type", ""))
+            )
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "select":

@@ -11,7 +11,7 @@ from tests.browser.routes import Route, all_routes
 from tests.browser.sample_data import Scene
 
 # Actions that cannot be undone, end something in use, or decide who gets access.
-DESTROYS_OR_OPENS: Final = frozenset(
+REQUIRE_STEP_UP: Final = frozenset(
     {
         "sign-in-settings/domains/<uuid:domain_id>/release",
         "sign-in-settings/domains/<uuid:domain_id>/verify",
@@ -40,7 +40,7 @@ DESTROYS_OR_OPENS: Final = frozenset(
     }
 )
 # They require a step-up for some form values: tests/integration/console/pages/test_step_up.py.
-SOMETIMES: Final = frozenset(
+SOMETIMES_REQUIRE_STEP_UP: Final = frozenset(
     {
         "members/invitations/<uuid:invitation_id>/send",
         "members/invite",
@@ -50,7 +50,7 @@ SOMETIMES: Final = frozenset(
         "policies/versions/<int:version>/undo",
     }
 )
-NEITHER: Final = frozenset(
+NEVER_REQUIRE_STEP_UP: Final = frozenset(
     {
         # Signing in and out, and the user's own data. Withdrawing consent is as easy as giving it.
         "account/my-data/bundle",

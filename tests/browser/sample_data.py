@@ -20,7 +20,7 @@ from console.sign_in.session_store import SessionStore
 from tenants.base.permissions import Role
 from tenants.models import AuditSink, User
 from tests.browser.sessions import Session, operators_session, session_of
-from tests.fakes.exports import end_all
+from tests.fakes.exports import end_all_exports
 from tests.fakes.passkey import SoftPasskey
 from tests.fixtures.companies import Company, Person, make_company
 from tests.integration.sign_in import browser, with_passkey
@@ -52,7 +52,7 @@ class Scene:
         """Delete everything that a worker would keep processing."""
         with tenant_scope(self.company.tenant_id):
             AuditSink.objects.all().delete()
-        end_all(self.company)
+        end_all_exports(self.company)
 
     @cached_property
     def _people(self) -> Company:

@@ -39,7 +39,7 @@ class Gallery:
 
 
 @contextmanager
-def opened(paths: EmbeddedPaths, *, num_days: int) -> Iterator[Gallery]:
+def running_gallery(paths: EmbeddedPaths, *, num_days: int) -> Iterator[Gallery]:
     setup_test_environment()  # Django's test client starts the sessions
     with running_services(paths) as services:
         migrate(paths)
@@ -52,13 +52,13 @@ def opened(paths: EmbeddedPaths, *, num_days: int) -> Iterator[Gallery]:
             yield Gallery(browser, f"http://localhost:{port}", scene)
 
 
-def hang(gallery: Gallery, folder: Path, *, only: str) -> list[str]:
+def take_screenshots(gallery: Gallery, folder: Path, *, only: str) -> list[str]:
     """Take the screenshots and return the names of the pages that have them."""
     folder.mkdir(parents=True, exist_ok=True)
     pages = [page for page in all_pages() if only in page.name]
-    complaints = [complaint for page in pages for complaint in _take(gallery, page, folder)]
-    for complaint in complaints:
-        sys.stderr.write(f"{complaint}\n")
+    errors = [error for page in pages for error in _take(gallery, page, folder)]
+    for error in errors:
+        sys.stderr.write(f"{error}\n")
     names = sorted(page.name for page in pages)
     (folder / "index.html").write_text(_index(names))
     return names
@@ -72,9 +72,9 @@ def _take(gallery: Gallery, page: Page, folder: Path) -> list[str]:
             for scheme in _SCHEMES:
                 tab.emulate_media(color_scheme=scheme)
                 tab.screenshot(path=folder / _file(page.name, width, scheme), full_page=True)
-        complaints = [f"{page.name}: {complaint}" for complaint in tabs.complaints]
-        tabs.complaints.clear()
-    return complaints
+        errors = [f"{page.name}: {error}" for error in tabs.errors]
+        tabs.errors.clear()
+    return errors
 
 
 def _open(tabs: Tabs, scene: Scene, page: Page, width: int) -> Tab:
@@ -83,7 +83,7 @@ def _open(tabs: Tabs, scene: Scene, page: Page, width: int) -> Tab:
     answer = tab.goto(path, wait_until="networkidle")
     status = None if answer is None else answer.status
     if status != page.status or not page.is_at(tab.url, path):
-        tabs.complaints.append(f"{path} was answered by {status} at {tab.url}")
+        tabs.errors.append(f"{path} was answered by {status} at {tab.url}")
     return tab
 
 

@@ -22,10 +22,13 @@ def main() -> None:
     options = _options()
     with _home() as paths:
         django.setup()
-        from tests.browser.screenshot_server import hang, opened  # imported after Django is set up
+        from tests.browser.screenshot_server import (  # imported after Django is set up
+            running_gallery,
+            take_screenshots,
+        )
 
-        with opened(paths, num_days=options.days) as gallery:
-            names = hang(gallery, options.folder, only=options.only)
+        with running_gallery(paths, num_days=options.days) as gallery:
+            names = take_screenshots(gallery, options.folder, only=options.only)
     sys.stdout.write(f"{len(names)} pages: {options.folder / 'index.html'}\n")
 
 

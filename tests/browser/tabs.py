@@ -33,7 +33,7 @@ class Tabs:
     browser: Browser
     url: str
     held: ExitStack
-    complaints: list[str] = field(default_factory=list)  # blocked scripts, errors, missing files
+    errors: list[str] = field(default_factory=list)  # blocked scripts, errors, missing files
 
     def open(self, session: Session | None = None, look: Look = DESK) -> Page:
         """Open an empty page in a new browser context that has only this session."""
@@ -60,12 +60,12 @@ class Tabs:
         page = context.new_page()
         self.sign_in(page, session)
         page.on("console", lambda message: self._note(message))
-        page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
+        page.on("pageerror", lambda error: self.errors.append(f"{page.url}: {error}"))
         return page
 
     def _note(self, message: ConsoleMessage) -> None:
         if message.type in _BAD:
-            self.complaints.append(f"{message.location['url']}: {message.text}")
+            self.errors.append(f"{message.location['url']}: {message.text}")
 
 
 @contextmanager
@@ -74,4 +74,4 @@ def tabs_of(browser: Browser, url: str) -> Iterator[Tabs]:
     with ExitStack() as held:
         tabs = Tabs(browser, url, held)
         yield tabs
-    assert not tabs.complaints, tabs.complaints
+    assert not tabs.errors, tabs.errors

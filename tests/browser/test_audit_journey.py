@@ -23,7 +23,7 @@ def company() -> Company:
 
 
 @pytest.mark.parametrize("has_scripts", [True, False])
-def test_what_was_changed_in_the_database_is_found(
+def test_a_changed_entry_is_reported_by_verification(
     tabs: Tabs, services: Services, company: Company, has_scripts: bool
 ) -> None:
     page = tabs.open(session_of(company.people[Role.AUDITOR]), Look(has_scripts=has_scripts))

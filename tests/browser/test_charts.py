@@ -39,7 +39,7 @@ def alice(company: Company) -> Session:
 
 
 @pytest.mark.parametrize(("language", "written"), [("en", "14,868"), ("de", "14.868")])
-def test_who_points_at_a_day_reads_its_exact_values(
+def test_pointing_at_a_day_shows_its_exact_values(
     tabs: Tabs, alice: Session, language: str, written: str
 ) -> None:
     tab = tabs.open(alice)
@@ -53,7 +53,7 @@ def test_who_points_at_a_day_reads_its_exact_values(
     expect(chart.get_by_role("status")).to_contain_text(times(chart)[-1])
 
 
-def test_hours_are_those_of_the_readers_clock(tabs: Tabs, alice: Session) -> None:
+def test_hours_are_in_the_browsers_time_zone(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto("/usage")  # which learns the browser's zone
     tab.goto("/usage?range=24h")
@@ -65,7 +65,7 @@ def test_hours_are_those_of_the_readers_clock(tabs: Tabs, alice: Session) -> Non
     expect(chart.get_by_role("status")).to_contain_text(f"{int(oslo):02}:")
 
 
-def test_a_series_goes_and_comes_back(tabs: Tabs, alice: Session) -> None:
+def test_a_series_can_be_hidden_and_shown_again(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto(MONTH)
     chart = tab.locator("figure.chart").first
@@ -86,7 +86,7 @@ def test_a_series_goes_and_comes_back(tabs: Tabs, alice: Session) -> None:
     assert picture(chart) == before
 
 
-def test_days_that_are_dragged_over_are_asked_about(tabs: Tabs, alice: Session) -> None:
+def test_dragging_over_days_selects_that_period(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto(MONTH)
     chart = tab.locator("figure.chart").first
@@ -101,7 +101,7 @@ def test_days_that_are_dragged_over_are_asked_about(tabs: Tabs, alice: Session) 
     assert days(tab.locator("figure.chart").first) == days_between(first, last)
 
 
-def test_a_click_asks_nothing(tabs: Tabs, alice: Session) -> None:
+def test_a_click_selects_no_period(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto(MONTH)
 
@@ -113,7 +113,7 @@ def test_a_click_asks_nothing(tabs: Tabs, alice: Session) -> None:
     assert tab.url.endswith(MONTH)
 
 
-def test_the_keyboard_does_what_a_mouse_does(tabs: Tabs, alice: Session) -> None:
+def test_the_keyboard_can_select_days(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto(MONTH)
     chart = tab.locator("figure.chart").first
@@ -131,7 +131,7 @@ def test_the_keyboard_does_what_a_mouse_does(tabs: Tabs, alice: Session) -> None
     expect(tab).to_have_url(f"/usage?range=custom&by=day&start={first}&end={last}")
 
 
-def test_what_the_keyboard_chose_is_given_up(tabs: Tabs, alice: Session) -> None:
+def test_escape_clears_a_keyboard_selection(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto(MONTH)
     chart = tab.locator("figure.chart").first
@@ -146,7 +146,7 @@ def test_what_the_keyboard_chose_is_given_up(tabs: Tabs, alice: Session) -> None
     assert tab.url.endswith(MONTH)
 
 
-def test_hours_cannot_be_asked_about_alone(tabs: Tabs, alice: Session) -> None:
+def test_hours_cannot_be_selected(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto("/usage?range=24h")
     chart = tab.locator("figure.chart").first
@@ -160,7 +160,7 @@ def test_hours_cannot_be_asked_about_alone(tabs: Tabs, alice: Session) -> None:
     assert tab.url.endswith("/usage?range=24h")
 
 
-def test_without_scripts_there_is_the_servers_picture(tabs: Tabs, alice: Session) -> None:
+def test_without_scripts_the_server_rendered_chart_is_shown(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice, Look(has_scripts=False))
 
     tab.goto(MONTH)
@@ -170,7 +170,7 @@ def test_without_scripts_there_is_the_servers_picture(tabs: Tabs, alice: Session
     expect(tab.locator(".chart-hint").first).to_be_hidden()
 
 
-def test_on_paper_there_is_the_servers_picture(tabs: Tabs, alice: Session) -> None:
+def test_the_server_rendered_chart_is_printed(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto(MONTH)
     expect(tab.locator("svg.chart-picture").first).to_be_hidden()
@@ -181,7 +181,7 @@ def test_on_paper_there_is_the_servers_picture(tabs: Tabs, alice: Session) -> No
     expect(tab.locator(".chart-live").first).to_be_hidden()
 
 
-def test_its_colours_follow_the_systems(tabs: Tabs, alice: Session) -> None:
+def test_a_charts_colours_follow_the_systems_scheme(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice)
     tab.goto(MONTH)
     chart = tab.locator("figure.chart").first
@@ -193,7 +193,7 @@ def test_its_colours_follow_the_systems(tabs: Tabs, alice: Session) -> None:
     tab.wait_for_function(differs, arg=light)
 
 
-def test_what_comes_later_is_drawn_too(tabs: Tabs) -> None:
+def test_a_chart_loaded_by_htmx_is_drawn(tabs: Tabs) -> None:
     """htmx replaces the chart."""
     company = billing.make_old_customer(datetime(2026, 9, 1, tzinfo=UTC))
     now = timezone.now()
@@ -211,7 +211,7 @@ def test_what_comes_later_is_drawn_too(tabs: Tabs) -> None:
     expect(tab.locator("figure.chart").get_by_role("status")).to_contain_text("€1.20")
 
 
-def test_a_chart_takes_on_the_colours_of_the_scheme_that_is_chosen_meanwhile(
+def test_a_chart_is_redrawn_if_the_colour_scheme_changes_while_it_loads(
     tabs: Tabs, alice: Session
 ) -> None:
     def pictured(scheme: Literal["light", "dark"], meanwhile: str = "") -> str:
@@ -231,7 +231,7 @@ def test_a_chart_takes_on_the_colours_of_the_scheme_that_is_chosen_meanwhile(
     assert pictured("light", meanwhile="dark") == dark
 
 
-def test_axe_finds_nothing_serious_where_there_is_usage(tabs: Tabs, alice: Session) -> None:
+def test_axe_finds_no_serious_problems_with_usage_data(tabs: Tabs, alice: Session) -> None:
     tab = tabs.open(alice, Look(motion="reduce"))
     tab.goto(MONTH)
 

@@ -65,7 +65,9 @@ def own_scene() -> Scene:
 
 @pytest.mark.parametrize("seed", seeds(1, deep=1))
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_no_query_and_no_form_is_an_error_of_ours(own_scene: Scene, page: Page, seed: int) -> None:
+def test_hostile_queries_and_forms_cause_no_server_error(
+    own_scene: Scene, page: Page, seed: int
+) -> None:
     chance = random.Random(f"{page.name} {seed}")
     path = page.path_in(own_scene).partition("?")[0]
     client = client_with(own_scene.session(page.visitor))
@@ -77,10 +79,10 @@ def test_no_query_and_no_form_is_an_error_of_ours(own_scene: Scene, page: Page, 
     forms = [form for form in forms_of(shown) if form.action not in _ON_EVERY_PAGE]
     for form in forms or [Form("", is_post=True)]:
         for _ in range(NUM_REQUESTS if form.offered else 1):
-            _expect_no_error(_sent(client, path, form, chance), form)
+            _expect_no_error(_send_form(client, path, form, chance), form)
 
 
-def test_no_search_is_an_error_of_ours(scene: Scene) -> None:
+def test_hostile_search_texts_cause_no_server_error(scene: Scene) -> None:
     client = client_with(scene.session(Visitor.MEMBER))
     client.raise_request_exception = False
 
@@ -91,7 +93,9 @@ def test_no_search_is_an_error_of_ours(scene: Scene) -> None:
 
 @pytest.mark.parametrize("seed", seeds(1, deep=1))
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_no_made_up_address_is_an_error_of_ours(scene: Scene, pattern: str, seed: int) -> None:
+def test_made_up_urls_and_bodies_cause_no_server_error(
+    scene: Scene, pattern: str, seed: int
+) -> None:
     chance = random.Random(f"{pattern} {seed}")
     visitor = Visitor.OPERATOR if pattern.startswith("operators/") else Visitor.MEMBER
     client = client_with(scene.session(visitor))
@@ -110,7 +114,7 @@ def _argument(kind: str | None, chance: random.Random) -> str:
     return quote(chance.choice(NASTY)[:6_000], safe="") or "x"
 
 
-def _sent(client: Client, path: str, form: Form, chance: random.Random) -> Any:
+def _send_form(client: Client, path: str, form: Form, chance: random.Random) -> Any:
     target = form.action if form.action.startswith("/") else path
     body = query_of(filled(form, chance))
     if form.is_post:

@@ -31,7 +31,7 @@ def path_of(scene: Scene, pattern: str) -> str:
 
 
 @pytest.mark.parametrize("pattern", [each for each in PATTERNS if each not in SHARED])
-def test_an_answer_is_not_to_be_stored(scene: Scene, pattern: str) -> None:
+def test_a_response_must_not_be_cached(scene: Scene, pattern: str) -> None:
     is_operators = pattern.startswith("operators/")
     session = scene.session(Visitor.OPERATOR_WITH_REASON if is_operators else Visitor.MEMBER)
     path = path_of(scene, pattern)
@@ -44,16 +44,16 @@ def test_an_answer_is_not_to_be_stored(scene: Scene, pattern: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/no-such-page", "/api/v1/no-such", "/sign-in?next=%00", "/scim/v2/x"]
 )
-def test_browsers_do_not_keep_a_refusal(scene: Scene, path: str) -> None:
+def test_an_error_response_must_not_be_cached(scene: Scene, path: str) -> None:
     assert client_with(scene.session(Visitor.MEMBER)).get(path)["Cache-Control"] == "no-store"
 
 
-def test_browsers_do_not_keep_a_redirection_to_https() -> None:
+def test_a_redirect_to_https_must_not_be_cached() -> None:
     with override_settings(SECURE_SSL_REDIRECT=True):
         answer = client_with(None).get("/invitation/civ_secret")
 
     assert (answer.status_code, answer["Cache-Control"]) == (301, "no-store")
 
 
-def test_files_that_all_share_are_the_only_others() -> None:
+def test_the_shared_files_exist() -> None:
     assert set(PATTERNS) >= SHARED

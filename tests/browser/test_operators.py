@@ -44,7 +44,7 @@ def tabs(browser: Browser, operators_url: str) -> Iterator[Tabs]:
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_everybody_can_read_what_the_gateway_tells(tabs: Tabs, address: str) -> None:
+def test_the_operator_pages_are_accessible_on_a_phone(tabs: Tabs, address: str) -> None:
     tab = tabs.open(operators_session(), Look(width=PHONE.width, motion="reduce"))
 
     tab.goto(f"/operators/{address}")
@@ -57,10 +57,10 @@ def test_everybody_can_read_what_the_gateway_tells(tabs: Tabs, address: str) -> 
     assert serious_of_colour(tab) == []
 
 
-def test_a_slider_moves_a_mark_along_the_curve(tabs: Tabs) -> None:
+def test_the_slider_moves_the_mark_along_the_curve(tabs: Tabs) -> None:
     tab = tabs.open(operators_session())
     tab.goto(f"/operators/capacity?{_FLEET}")
-    mark, said = tab.locator(".operators-cliff-mark"), tab.locator("output")
+    mark, output = tab.locator(".operators-cliff-mark"), tab.locator("output")
     before = mark.get_attribute("x1")
 
     tab.locator("input[type=range]").fill("97.9")
@@ -70,10 +70,10 @@ def test_a_slider_moves_a_mark_along_the_curve(tabs: Tabs) -> None:
     found = at_hit_rate(_FIGURES, nearest, 19).sustained
     assert found is not None
     p50, p95, p99 = (round(each, 1) for each in (found.p50_ms, found.p95_ms, found.p99_ms))
-    expect(said).to_have_text(f"97.9%: p50 {p50} ms, p95 {p95} ms, p99 {p99} ms")
+    expect(output).to_have_text(f"97.9%: p50 {p50} ms, p95 {p95} ms, p99 {p99} ms")
 
 
-def test_over_the_cliff_the_slider_says_so(tabs: Tabs) -> None:
+def test_the_slider_shows_an_overload(tabs: Tabs) -> None:
     tab = tabs.open(operators_session())
     tab.goto(f"/operators/capacity?{_FLEET}")
 
@@ -83,7 +83,7 @@ def test_over_the_cliff_the_slider_says_so(tabs: Tabs) -> None:
     expect(tab.locator("output")).to_have_class("operators-over")
 
 
-def test_without_scripts_there_is_no_slider_and_all_the_rest(tabs: Tabs) -> None:
+def test_without_scripts_the_planner_works_without_the_slider(tabs: Tabs) -> None:
     tab = tabs.open(operators_session(), Look(has_scripts=False))
 
     tab.goto("/operators/capacity?requests_per_s=50&hit_rate=0.9")
@@ -95,7 +95,9 @@ def test_without_scripts_there_is_no_slider_and_all_the_rest(tabs: Tabs) -> None
     assert "hit_rate=0.8" in tab.url
 
 
-def test_a_replica_is_drained_by_its_link(tabs: Tabs, gateway: Gateway) -> None:
+def test_draining_with_a_wrong_code_shows_an_error_and_keeps_the_reason(
+    tabs: Tabs, gateway: Gateway
+) -> None:
     tab = tabs.open(operators_session(), Look(width=DESK.width, has_scripts=False))
     tab.goto("/operators/pools")
 
@@ -106,4 +108,4 @@ def test_a_replica_is_drained_by_its_link(tabs: Tabs, gateway: Gateway) -> None:
 
     expect(tab.get_by_label("Reason")).to_have_value("Ticket 4711")
     expect(tab.get_by_text("This code is wrong, expired or already used")).to_be_visible()
-    tabs.complaints.clear()  # of the status
+    tabs.errors.clear()  # of the status

@@ -26,12 +26,12 @@ def account() -> Account:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (PHONE.width, "dark")])
-def test_what_is_changed_is_said_before_a_code_changes_it(
+def test_a_change_is_previewed_and_then_confirmed_with_a_code(
     tabs: Tabs, company: Company, account: Account, width: int, scheme: Scheme
 ) -> None:
     browser = new_browser()
     browser.sign_in(account.form())
-    browser.look(company)
+    browser.open_tenant(company)
     session = SESSION, browser.client.cookies[SESSION].value
     page = tabs.open(session, Look(width=width, scheme=scheme, motion="reduce"))
     page.goto(f"/operators/tenants/{company.tenant_id}")

@@ -59,13 +59,13 @@ ACTIONS_OF_A_TENANT: dict[str, Example] = {
 
 
 @pytest.fixture(scope="module")
-def neighbour(scene: Scene) -> Session:
+def other_tenant(scene: Scene) -> Session:
     """Return a session of the owner of another company."""
     return session_of(make_company("globex", {Role.OWNER: "gina"}).people[Role.OWNER])
 
 
 @pytest.mark.parametrize("page", all_pages(), ids=lambda page: page.name)
-def test_it_takes_few_queries(scene: Scene, page: Page) -> None:
+def test_a_page_runs_few_queries(scene: Scene, page: Page) -> None:
     client, path = client_with(scene.session(page.visitor)), page.path_in(scene)
 
     with few_queries(page.max_queries):
@@ -82,14 +82,14 @@ def test_each_page_of_a_member_has_expected_roles() -> None:
     ("page", "role"),
     role_cases({page.name: (page, PAGE_STATUSES.get(page.name, only_for())) for page in MEMBERS}),
 )
-def test_a_role_sees_it_or_is_refused(scene: Scene, page: Page, role: Role) -> None:
+def test_access_to_a_page_follows_the_expected_roles(scene: Scene, page: Page, role: Role) -> None:
     answer = client_with(scene.role(role)).get(page.path_in(scene))
 
     assert answer.status_code == PAGE_STATUSES[page.name][role]
 
 
 @pytest.mark.parametrize("page", MEMBERS, ids=lambda page: page.name)
-def test_a_stranger_is_sent_to_sign_in(scene: Scene, page: Page) -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in(scene: Scene, page: Page) -> None:
     answer = client_with(None).get(page.path_in(scene))
 
     if page.status == 404:
@@ -99,35 +99,39 @@ def test_a_stranger_is_sent_to_sign_in(scene: Scene, page: Page) -> None:
 
 
 @pytest.mark.parametrize("pattern", ACTIONS_OF_A_TENANT)
-def test_a_stranger_does_nothing_there(scene: Scene, pattern: str) -> None:
+def test_anonymous_visitors_cannot_use_an_action(scene: Scene, pattern: str) -> None:
     answer = client_with(None).post(ACTIONS_OF_A_TENANT[pattern](scene))
 
     assert answer.headers["Location"].startswith("/sign-in?")
 
 
 @pytest.mark.parametrize("pattern", PAGES_OF_A_TENANT | FILES_OF_A_TENANT)
-def test_the_neighbour_does_not_find_it(scene: Scene, neighbour: Session, pattern: str) -> None:
+def test_another_tenants_page_or_file_is_not_found(
+    scene: Scene, other_tenant: Session, pattern: str
+) -> None:
     path = (PAGES_OF_A_TENANT | FILES_OF_A_TENANT)[pattern](scene)
 
-    assert client_with(neighbour).get(path).status_code == 404
+    assert client_with(other_tenant).get(path).status_code == 404
 
 
 @pytest.mark.parametrize("pattern", PAGES_OF_A_TENANT | ACTIONS_OF_A_TENANT)
-def test_the_neighbour_does_nothing_there(scene: Scene, neighbour: Session, pattern: str) -> None:
+def test_another_tenants_page_accepts_no_form(
+    scene: Scene, other_tenant: Session, pattern: str
+) -> None:
     path = (PAGES_OF_A_TENANT | ACTIONS_OF_A_TENANT)[pattern](scene)
 
     # 405: a page that accepts only GET.
-    assert client_with(neighbour).post(path).status_code in (404, 405)
+    assert client_with(other_tenant).post(path).status_code in (404, 405)
 
 
-def test_the_neighbour_tries_every_address_with_an_id() -> None:
+def test_the_isolation_tests_cover_every_url_with_an_id() -> None:
     tried = PAGES_OF_A_TENANT.keys() | FILES_OF_A_TENANT.keys() | ACTIONS_OF_A_TENANT.keys()
 
     assert tried == {route.pattern for route in all_routes() if has_id(route.pattern)}
 
 
 @pytest.mark.parametrize("page", all_pages(), ids=lambda page: page.name)
-def test_in_german_it_says_nothing_in_english(scene: Scene, page: Page) -> None:
+def test_the_german_page_contains_no_english_text(scene: Scene, page: Page) -> None:
     client = client_with(scene.session(page.visitor))
     client.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
 

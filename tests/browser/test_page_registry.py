@@ -7,22 +7,22 @@ from tests.browser.pages import ACTIONS, all_pages, unknown_patterns, vanished_p
 from tests.browser.sample_data import Scene, Visitor
 
 
-def test_each_address_with_arguments_has_an_example() -> None:
+def test_each_url_with_arguments_has_an_example() -> None:
     assert unknown_patterns() == []
 
 
-def test_no_address_is_named_that_is_answered_no_more() -> None:
+def test_the_registry_names_no_removed_url() -> None:
     assert vanished_patterns() == []
 
 
-def test_no_two_pages_have_one_name() -> None:
+def test_page_names_are_unique() -> None:
     names = [page.name for page in all_pages()]
 
     assert sorted(set(names)) == sorted(names)
 
 
 @pytest.mark.parametrize("pattern", sorted(ACTIONS))
-def test_an_action_is_no_page(scene: Scene, pattern: str) -> None:
+def test_an_action_url_cannot_be_opened(scene: Scene, pattern: str) -> None:
     visitor = Visitor.OPERATOR if pattern.startswith("operators/") else Visitor.MEMBER
 
     answer = client_with(scene.session(visitor)).get(ACTIONS[pattern](scene))

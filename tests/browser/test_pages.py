@@ -84,13 +84,13 @@ class Windows:
         assert answer is not None
         assert (answer.status, page.is_at(tab.url, path)) == (page.status, True), tab.url
         if page.status != 200:
-            self.tabs.complaints.clear()  # about that status
+            self.tabs.errors.clear()  # about that status
         return tab, answer
 
     def expect_no_complaints(self) -> None:
-        complaints = self.tabs.complaints[:]
-        self.tabs.complaints.clear()
-        assert not complaints, complaints
+        errors = self.tabs.errors[:]
+        self.tabs.errors.clear()
+        assert not errors, errors
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_headings_form_one_tree(tab: Tab) -> None:
     assert all(text for _, text in headings)
 
 
-def test_axe_finds_nothing_serious(tab: Tab) -> None:
+def test_axe_finds_no_serious_problems(tab: Tab) -> None:
     assert serious_except_colour(tab) == []
 
 

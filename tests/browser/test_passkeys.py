@@ -65,7 +65,7 @@ def sign_out(page: Page) -> None:
     page.wait_for_url("**/sign-in")
 
 
-def test_a_passkey_is_made_and_signs_in_alone(page: Page, owner: Person) -> None:
+def test_a_created_passkey_signs_its_user_in(page: Page, owner: Person) -> None:
     plug_in(page)
     sign_in(page, owner)
     add_passkey(page, "Laptop")
@@ -78,7 +78,7 @@ def test_a_passkey_is_made_and_signs_in_alone(page: Page, owner: Person) -> None
     assert (row.wrap().name, row.wrap().is_passwordless) == ("Laptop", True)
 
 
-def test_a_security_key_is_asked_for_after_the_password(page: Page, owner: Person) -> None:
+def test_a_security_key_is_the_second_factor_after_the_password(page: Page, owner: Person) -> None:
     plug_in(page, knows_its_user=False)
     sign_in(page, owner)
     add_passkey(page, "Key ring")
@@ -92,7 +92,7 @@ def test_a_security_key_is_asked_for_after_the_password(page: Page, owner: Perso
     assert row.wrap().is_passwordless is False
 
 
-def test_without_a_passkey_the_page_says_so_and_another_way_is_left(page: Page) -> None:
+def test_without_a_passkey_the_page_shows_an_error_and_an_alternative(page: Page) -> None:
     plug_in(page)
     page.goto("/sign-in")
 
@@ -103,7 +103,7 @@ def test_without_a_passkey_the_page_says_so_and_another_way_is_left(page: Page) 
     expect(page).to_have_url(re.compile(r"/sign-in(\?|$)"))
 
 
-def test_at_a_network_address_no_passkey_is_offered(page: Page, console_url: str) -> None:
+def test_no_passkey_is_offered_at_an_ip_address(page: Page, console_url: str) -> None:
     page.goto(f"{console_url.replace('localhost', '127.0.0.1')}/sign-in")
 
     expect(page.locator(_BY_PASSKEY)).to_be_hidden()

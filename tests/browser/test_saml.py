@@ -43,8 +43,12 @@ def idp() -> Iterator[SamlProvider]:
                 self.send_response(204)  # for requests that a browser makes by itself
                 self.end_headers()
                 return
-            said = provider.asked(f"http://{self.headers['Host']}{self.path}", provider.lets_in)
-            page = _PAGE.format(html.escape(str(said.acs_url)), provider.answer(said)).encode()
+            assertion = provider.assertion_for(
+                f"http://{self.headers['Host']}{self.path}", provider.signed_in_email
+            )
+            page = _PAGE.format(
+                html.escape(str(assertion.acs_url)), provider.answer(assertion)
+            ).encode()
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.send_header("Content-Length", str(len(page)))
@@ -66,7 +70,7 @@ def idp() -> Iterator[SamlProvider]:
         server.server_close()
 
 
-def test_the_session_that_asked_is_signed_in(
+def test_the_requesting_session_is_signed_in(
     browser: Browser, services: Services, idp: SamlProvider
 ) -> None:
     company, port = make_company("initech", {Role.OWNER: "olga"}), free_port()
@@ -74,7 +78,7 @@ def test_the_session_that_asked_is_signed_in(
     described = SamlProviderConfig(idp.metadata(), None, fetch_metadata)
     with override_settings(PRIVATE_TARGETS=[ip_network("127.0.0.0/8")]):
         set_saml_provider(actor=company.platform, described=described, now=timezone.now())
-    idp.lets_in = company.people[Role.OWNER].email
+    idp.signed_in_email = company.people[Role.OWNER].email
     url = f"http://localhost:{port}"
 
     with (
@@ -83,7 +87,7 @@ def test_the_session_that_asked_is_signed_in(
     ):
         page = tabs.open()
         page.goto("/sign-in")
-        page.fill("input[name=email]", idp.lets_in)
+        page.fill("input[name=email]", idp.signed_in_email)
         page.click("button[name=single]")
 
         expect(page).to_have_url("/")

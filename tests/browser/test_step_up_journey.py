@@ -19,7 +19,7 @@ def company() -> Company:
 
 
 @pytest.mark.parametrize("has_scripts", [True, False])
-def test_a_key_is_revoked_after_the_password(
+def test_revoking_a_key_continues_after_the_password(
     tabs: Tabs, company: Company, has_scripts: bool
 ) -> None:
     lookup_id = make_key(company, company.developer).key.lookup_id
@@ -37,7 +37,7 @@ def test_a_key_is_revoked_after_the_password(
 
 
 @pytest.mark.parametrize("has_scripts", [True, False])
-def test_who_reads_for_long_loses_nothing_of_what_he_wrote(
+def test_a_step_up_keeps_the_text_that_the_user_has_typed(
     tabs: Tabs, company: Company, has_scripts: bool
 ) -> None:
     lookup_id = make_key(company, company.developer).key.lookup_id
@@ -60,7 +60,7 @@ def test_who_reads_for_long_loses_nothing_of_what_he_wrote(
     assert entry.reason == 'Found in "public" <code>'
 
 
-def test_a_wrong_password_leads_nowhere(tabs: Tabs, company: Company) -> None:
+def test_a_wrong_password_does_not_complete_the_step_up(tabs: Tabs, company: Company) -> None:
     lookup_id = make_key(company, company.developer).key.lookup_id
     page = tabs.open(session_of(company.administrator, confirmed=False))
 

@@ -6,9 +6,9 @@ import pytest
 from tenants.base.permissions import Role
 from tests.browser.client import client_with
 from tests.browser.destructive_urls import (
-    DESTROYS_OR_OPENS,
-    NEITHER,
-    SOMETIMES,
+    NEVER_REQUIRE_STEP_UP,
+    REQUIRE_STEP_UP,
+    SOMETIMES_REQUIRE_STEP_UP,
     has_page,
     path_in,
     patterns_of_forms,
@@ -17,18 +17,20 @@ from tests.browser.sample_data import Scene
 from tests.browser.sessions import session_of
 
 
-def test_of_each_form_it_is_said_whether_it_destroys_or_opens() -> None:
-    assert patterns_of_forms() == DESTROYS_OR_OPENS | SOMETIMES | NEITHER
+def test_each_form_is_listed_with_its_step_up_requirement() -> None:
+    assert (
+        patterns_of_forms() == REQUIRE_STEP_UP | SOMETIMES_REQUIRE_STEP_UP | NEVER_REQUIRE_STEP_UP
+    )
 
 
-def test_it_is_said_once() -> None:
-    lists = (DESTROYS_OR_OPENS, SOMETIMES, NEITHER)
+def test_no_form_is_listed_twice() -> None:
+    lists = (REQUIRE_STEP_UP, SOMETIMES_REQUIRE_STEP_UP, NEVER_REQUIRE_STEP_UP)
 
     assert sum(map(len, lists)) == len(frozenset.union(*lists))
 
 
-@pytest.mark.parametrize("pattern", sorted(DESTROYS_OR_OPENS))
-def test_what_destroys_or_opens_asks_first_who_is_there(scene: Scene, pattern: str) -> None:
+@pytest.mark.parametrize("pattern", sorted(REQUIRE_STEP_UP))
+def test_a_destructive_or_granting_url_requires_a_step_up(scene: Scene, pattern: str) -> None:
     client = client_with(session_of(scene.company.people[Role.OWNER], confirmed=False))
     path = path_in(scene, pattern)
 
@@ -39,8 +41,10 @@ def test_what_destroys_or_opens_asks_first_who_is_there(scene: Scene, pattern: s
         assert answer["Location"].startswith("/account/confirm?next=")
 
 
-@pytest.mark.parametrize("pattern", sorted(DESTROYS_OR_OPENS))
-def test_who_may_not_is_refused_before_he_is_asked(scene: Scene, pattern: str) -> None:
+@pytest.mark.parametrize("pattern", sorted(REQUIRE_STEP_UP))
+def test_a_user_without_permission_is_refused_before_the_step_up(
+    scene: Scene, pattern: str
+) -> None:
     """Users without the permission are rejected before they are asked to sign in again."""
     client = client_with(session_of(scene.company.people[Role.AUDITOR], confirmed=False))
 

@@ -8,7 +8,7 @@ from tests.fixtures.companies import ACME, make_company
 from tests.fixtures.users import make_team
 
 
-def test_a_phone_sorts_by_links_that_say_what_is_sorted(tabs: Tabs) -> None:
+def test_on_a_phone_named_links_sort_the_list(tabs: Tabs) -> None:
     company = make_company("initech", ACME)
     for name in ("Anvil", "Bellows"):
         make_team(company, name)

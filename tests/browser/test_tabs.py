@@ -8,7 +8,7 @@ from tests.browser.tabs import Look, Tabs, tabs_of
 from tests.fixtures.companies import Cast
 
 
-def test_somebody_is_signed_in_by_a_session_of_the_servers(tabs: Tabs, cast: Cast) -> None:
+def test_a_server_side_session_signs_a_member_in(tabs: Tabs, cast: Cast) -> None:
     page = tabs.open(session_of(cast.acme.administrator))
 
     page.goto("/")
@@ -17,7 +17,7 @@ def test_somebody_is_signed_in_by_a_session_of_the_servers(tabs: Tabs, cast: Cas
     assert cast.acme.name in page.content()
 
 
-def test_an_operator_is_signed_in_to_his_own_pages(tabs: Tabs) -> None:
+def test_an_operator_session_opens_the_operator_pages(tabs: Tabs) -> None:
     page = tabs.open(operators_session())
 
     page.goto("/operators/")
@@ -25,7 +25,7 @@ def test_an_operator_is_signed_in_to_his_own_pages(tabs: Tabs) -> None:
     assert page.url == f"{tabs.url}/operators/"
 
 
-def test_a_tab_without_a_session_knows_nobody(tabs: Tabs) -> None:
+def test_a_tab_without_a_session_is_anonymous(tabs: Tabs) -> None:
     page = tabs.open()
 
     page.goto("/")
@@ -34,7 +34,7 @@ def test_a_tab_without_a_session_knows_nobody(tabs: Tabs) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_tab_has_the_look_that_was_asked_for(tabs: Tabs, scheme: str) -> None:
+def test_a_tab_has_the_requested_look(tabs: Tabs, scheme: str) -> None:
     page = tabs.open(look=Look(width=390, scheme=scheme, motion="reduce"))  # type: ignore[arg-type]  # one of the two
 
     page.goto("/sign-in")
@@ -44,25 +44,25 @@ def test_a_tab_has_the_look_that_was_asked_for(tabs: Tabs, scheme: str) -> None:
     assert page.evaluate("innerWidth") == 390
 
 
-def test_a_script_that_the_policy_refuses_is_noted(tabs: Tabs) -> None:
+def test_a_blocked_script_is_recorded(tabs: Tabs) -> None:
     page = tabs.open()
     page.goto("/sign-in")
 
     page.evaluate("document.body.appendChild(document.createElement('script')).text = '1'")
 
-    assert "Content Security Policy" in tabs.complaints.pop()
+    assert "Content Security Policy" in tabs.errors.pop()
 
 
-def test_an_error_of_a_script_is_noted(tabs: Tabs) -> None:
+def test_a_script_error_is_recorded(tabs: Tabs) -> None:
     page = tabs.open()
     page.goto("/sign-in")
 
     with page.expect_event("pageerror"):
         page.evaluate("setTimeout(() => { throw new Error('planted') }, 0)")
 
-    assert "planted" in tabs.complaints.pop()
+    assert "planted" in tabs.errors.pop()
 
 
-def test_what_nobody_has_expected_is_an_error(browser: Browser, console_url: str) -> None:
+def test_an_unexpected_error_fails_the_test(browser: Browser, console_url: str) -> None:
     with pytest.raises(AssertionError, match="planted"), tabs_of(browser, console_url) as tabs:
-        tabs.complaints.append("planted")
+        tabs.errors.append("planted")

@@ -33,9 +33,7 @@ def hooli(olga: Person) -> Company:
 
 
 @with_and_without_scripts
-def test_who_signs_in_comes_to_where_she_wanted(
-    tabs: Tabs, olga: Person, has_scripts: bool
-) -> None:
+def test_signing_in_opens_the_requested_page(tabs: Tabs, olga: Person, has_scripts: bool) -> None:
     page = tabs.open(look=Look(has_scripts=has_scripts))
     page.goto("/keys")
 
@@ -44,7 +42,7 @@ def test_who_signs_in_comes_to_where_she_wanted(
     expect(page).to_have_url("/keys")
 
 
-def test_a_wrong_password_leaves_the_address_as_typed(tabs: Tabs, olga: Person) -> None:
+def test_a_wrong_password_keeps_the_typed_address(tabs: Tabs, olga: Person) -> None:
     page = tabs.open()
     page.goto("/sign-in")
 
@@ -52,11 +50,11 @@ def test_a_wrong_password_leaves_the_address_as_typed(tabs: Tabs, olga: Person) 
 
     expect(page.get_by_role("alert")).to_be_visible()
     expect(page.locator("input[name=email]")).to_have_value(olga.email)
-    tabs.complaints.clear()  # about the response's status
+    tabs.errors.clear()  # about the response's status
 
 
 @with_and_without_scripts
-def test_the_menu_leads_to_her_other_company_and_back(
+def test_the_menu_switches_between_two_companies(
     tabs: Tabs, initech: Company, hooli: Company, olga: Person, has_scripts: bool
 ) -> None:
     page = tabs.open(look=Look(has_scripts=has_scripts))

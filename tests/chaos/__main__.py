@@ -80,8 +80,8 @@ def main(arguments: Sequence[str]) -> int:
             soak(made, report, minutes=options.soak)
         else:
             run = Run(made, crowd, report, hold_s=options.seconds)
-            run.all_of(chosen)
-            run.come_to_rest()
+            run.run_all(chosen)
+            run.check_at_rest()
     return report.exit_status
 
 

@@ -98,17 +98,17 @@ class Editor:
             self._leave()
             ending = "unauthorized" if " 401 " in str(error) else "unreachable"
             return Answer(None, (time.perf_counter() - began_s) * 1000, ending), None
-        told: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        ended: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         line.end = None
 
-        def tell(_line: Line, answer: Answer) -> None:
-            if not told.done():
-                told.set_result(answer)
+        def on_answer(_line: Line, answer: Answer) -> None:
+            if not ended.done():
+                ended.set_result(answer)
 
-        line.ask(payload, tell)
+        line.ask(payload, on_answer)
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                answer = await told
+                answer = await ended
         except TimeoutError:
             answer = Answer(None, (time.perf_counter() - began_s) * 1000, "late")
         if answer.ending in _BROKEN:

@@ -17,7 +17,7 @@ _EDITORS_PER_RATE: Final = 2.0  # enough to continue while some wait for seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class ChaosCompany:
     company: "Company"
     keys: "tuple[CreatedKey, ...]"  # one for each of its users
     party: Party
@@ -53,7 +53,7 @@ class Asker:
         set_policy(actor=actor, document=document, reason="chaos", now=now)
 
 
-def new_asker(name: str, *, rate: float) -> Asker:
+def new_chaos_company(name: str, *, rate: float) -> ChaosCompany:
     """Make a company of five with a key each; its default policy allows each 20 requests a
     second."""
     from tests.fixtures.companies import ACME, make_company, make_key
@@ -63,7 +63,7 @@ def new_asker(name: str, *, rate: float) -> Asker:
     keys = tuple(make_key(company, person) for person in company.people.values())
     num_editors = max(len(keys), math.ceil(rate * _EDITORS_PER_RATE))
     texts = tuple(key.text for key in keys)
-    return Asker(company, keys, Party(company.tenant_id, texts, rate, num_editors))
+    return ChaosCompany(company, keys, Party(company.tenant_id, texts, rate, num_editors))
 
 
 def _reconnect() -> None:

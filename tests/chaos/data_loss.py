@@ -66,8 +66,8 @@ class FailOver(Fault):
 
 def _await_synchronous(connection: psycopg.Connection) -> None:
     deadline_s = time.monotonic() + _SYNCHRONOUS_S
-    asked = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
-    while connection.execute(asked).fetchone() != (1,):
+    query = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
+    while connection.execute(query).fetchone() != (1,):
         if time.monotonic() > deadline_s:
             raise TimeoutError("The standby does not replicate.")
         time.sleep(0.1)

@@ -31,7 +31,7 @@ class Quiet:
     num: int  # during the fault
 
     @property
-    def feels_it(self) -> bool:
+    def is_slowed_down(self) -> bool:
         if self.calm_ms is None or self.fault_ms is None:
             return False
         return self.fault_ms > MAX_TIMES_CALM * self.calm_ms
@@ -63,10 +63,10 @@ class Figures:
     def has_passed(self) -> bool:
         # If other processes use the cores, a slow token proves nothing.
         says_something = self.others_cores <= MAX_NEIGHBOURS and not self.holds_up_tokens
-        is_felt = says_something and self.quiet.feels_it
+        is_felt = says_something and self.quiet.is_slowed_down
         return self.num_failed == 0 and self.is_even and not is_felt
 
-    def told(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
         endings = Counter(note.ending for note in self.notes)
         return {
             "fault_s": round(self.fault_s, 1),

@@ -14,7 +14,7 @@ import msgspec
 from caret.local.child_process import dying_with_parent
 from caret.local.paths import REPOSITORY
 from tests.chaos.clients import Load, Party
-from tests.chaos.companies import new_asker
+from tests.chaos.companies import new_chaos_company
 from tests.chaos.environment import World
 
 _MAX_RATE_EACH: Final = 40.0  # for a company's five users; the policy allows each 20 a second
@@ -41,15 +41,15 @@ def clients(world: World, *, rate: float) -> Iterator[Crowd]:
     """Start clients of one quiet tenant, the first, and of busy tenants with the rest of `rate`."""
     quiet_rate = max(_MIN_QUIET_RATE, rate * _QUIET_SHARE)
     num_busy = math.ceil((rate - quiet_rate) / _MAX_RATE_EACH)
-    quiet = new_asker("quiet", rate=quiet_rate)
+    quiet = new_chaos_company("quiet", rate=quiet_rate)
     busy_rate = (rate - quiet_rate) / num_busy
-    askers = (quiet, *(new_asker(f"busy-{n}", rate=busy_rate) for n in range(num_busy)))
-    with asking(world, [asker.party for asker in askers]) as found:
+    companies = (quiet, *(new_chaos_company(f"busy-{n}", rate=busy_rate) for n in range(num_busy)))
+    with running_clients(world, [company.party for company in companies]) as found:
         yield found
 
 
 @contextmanager
-def asking(world: World, parties: Sequence[Party]) -> Iterator[Crowd]:
+def running_clients(world: World, parties: Sequence[Party]) -> Iterator[Crowd]:
     notes = world.home.paths.home / f"notes-{time.time_ns()}.jsonl"
     load = Load(world.gateway_urls(), tuple(parties), str(notes))
     log = (world.home.paths.logs / "clients.log").open("ab")

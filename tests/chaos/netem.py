@@ -122,9 +122,9 @@ def _run(*command: str) -> None:
 
 
 def main(text: str) -> int:
-    wanted = msgspec.json.decode(text, type=_Specification)
-    one, other = wanted.hosts
-    wire = _Wire((_device_to(one, other), _device_to(other, one)), wanted.quality)
+    specification = msgspec.json.decode(text, type=_Specification)
+    one, other = specification.hosts
+    wire = _Wire((_device_to(one, other), _device_to(other, one)), specification.quality)
     sys.stdout.write(f"{_READY}\n")
     sys.stdout.flush()
     wire.run()

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.chaos.client_log import Note
-from tests.chaos.companies import Asker, new_asker
+from tests.chaos.companies import ChaosCompany, new_chaos_company
 from tests.chaos.environment import World
-from tests.chaos.load import asking
+from tests.chaos.load import running_clients
 from tests.chaos.scenario import Fault, Scenario
 
 _HOLD_S = 15.0
@@ -29,30 +29,30 @@ class Guest(Fault):
     """A separate tenant that sends requests from the beginning of the fault to its end."""
 
     rate: float = 0.0
-    _asker: Asker | None = None
+    _company: ChaosCompany | None = None
     _open: ExitStack = field(default_factory=ExitStack)
 
     def prepare(self, world: World) -> None:
-        self._asker = new_asker(self.name, rate=self.rate)
+        self._company = new_chaos_company(self.name, rate=self.rate)
 
     def begin(self, world: World) -> None:
-        crowd = self._open.enter_context(asking(world, (self.asker.party,)))
+        crowd = self._open.enter_context(running_clients(world, (self.company.party,)))
         self._open.callback(crowd.stop)
 
     def end(self, world: World) -> None:
         self._open.close()
 
-    def told(self, notes: Sequence[Note]) -> dict[str, Any]:
+    def details(self, notes: Sequence[Note]) -> dict[str, Any]:
         ours = [note for note in notes if self._is_ours(note)]
         return {"guest": dict(Counter(note.ending for note in ours)) | self._more(ours)}
 
     @property
-    def asker(self) -> Asker:
-        assert self._asker is not None, "the fault was not prepared"
-        return self._asker
+    def company(self) -> ChaosCompany:
+        assert self._company is not None, "the fault was not prepared"
+        return self._company
 
     def _is_ours(self, note: Note) -> bool:
-        return note.tenant == self.asker.party.tenant
+        return note.tenant == self.company.party.tenant
 
     def _more(self, ours: Sequence[Note]) -> dict[str, Any]:
         return {}
@@ -66,7 +66,7 @@ class Revoked(Guest):
         Guest.begin(self, world)
         while sum(map(self._is_ours, world.notebook.read())) < _SERVED_BEFORE:
             time.sleep(_LOOK_EVERY_S)
-        self.asker.revoke()
+        self.company.revoke()
         self._at_s = time.time()
 
     def _more(self, ours: Sequence[Note]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Revoked(Guest):
 class Flood(Guest):
     def prepare(self, world: World) -> None:
         Guest.prepare(self, world)
-        self.asker.allow(per_minute=60 * _ALLOWED_A_SECOND, burst=_ALLOWED_A_SECOND)
+        self.company.allow(per_minute=60 * _ALLOWED_A_SECOND, burst=_ALLOWED_A_SECOND)
 
 
 def scenarios() -> Iterator[Scenario]:

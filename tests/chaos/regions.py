@@ -22,7 +22,7 @@ from caret.local.child_process import ChildSpec, dying_with_parent
 from caret.local.paths import REPOSITORY
 from caret.local.service import CommandService
 from tests.chaos.client_log import Note
-from tests.chaos.companies import new_asker
+from tests.chaos.companies import new_chaos_company
 from tests.chaos.environment import World
 from tests.chaos.netem import CUT, Quality, bad_wire
 from tests.chaos.network_faults import BadWire
@@ -63,7 +63,7 @@ class FarRegion:
         }
         for gateway in ("gateway-1", "gateway-2"):
             world.own_settings[gateway] = here | {"CARET_BEHIND_RELAY": "True"}
-        new_asker("first", rate=0.0)  # a home region without a tenant confirms nothing
+        new_chaos_company("first", rate=0.0)  # a home region without a tenant confirms nothing
         world.start("relay", _HOST, _relay(world))
 
 
@@ -84,7 +84,7 @@ class CutLine(Guest):
             time.sleep(_LOOK_EVERY_S)
         one, other = (world.hosts[name] for name in _LINE)
         self._line.enter_context(bad_wire(one, other, CUT, environment=world.home.environment))
-        self.asker.revoke()
+        self.company.revoke()
 
     def end(self, world: World) -> None:
         self._line.close()

@@ -15,32 +15,33 @@ _GAUGES: Final = ("caret_completions_in_flight", "caret_connected_clients")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ProcessResources:
     memory_mb: float  # without shared memory
     descriptors: int
     sockets: int
     threads: int
 
 
-def held_by(pid: int) -> Held | None:
+def resources_of(pid: int) -> ProcessResources | None:
     """Return the resources of the process, or None if it has ended."""
     try:
         links = [str(path.readlink()) for path in _links(pid)]
         threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
         sockets = sum(link.startswith("socket:") for link in links)
-        return Held(round(own_memory_mb(pid), 2), len(links), sockets, threads)
+        return ProcessResources(round(own_memory_mb(pid), 2), len(links), sockets, threads)
     except (FileNotFoundError, RuntimeError):  # or a child of it is a zombie, which has no memory
         return None
 
 
-def held_in(world: World) -> dict[tuple[str, int], Held]:
+def resources_by_process(world: World) -> dict[tuple[str, int], ProcessResources]:
     """Return the resources by service and process ID: a restarted process counts as another."""
-    found = {(key, placed.pid): held_by(placed.pid) for key, placed in world.parts.items()}
+    found = {(key, placed.pid): resources_of(placed.pid) for key, placed in world.parts.items()}
     return {who: held for who, held in found.items() if held is not None}
 
 
 def grown(
-    before: Mapping[tuple[str, int], Held], after: Mapping[tuple[str, int], Held]
+    before: Mapping[tuple[str, int], ProcessResources],
+    after: Mapping[tuple[str, int], ProcessResources],
 ) -> dict[str, dict[str, float]]:
     """Return the growth of processes that still run, without unchanged values."""
     found = {}

@@ -19,7 +19,7 @@ from tests.chaos.client_log import Note
 from tests.chaos.environment import World
 from tests.chaos.figures import Figures, Quiet, Recovery, first_p99, is_bad
 from tests.chaos.load import Crowd
-from tests.chaos.resource_usage import grown, held_in, still_held
+from tests.chaos.resource_usage import grown, resources_by_process, still_held
 from tests.chaos.scenario import Scenario
 from tests.chaos.usage_rows import settled_balance
 
@@ -44,30 +44,35 @@ class Run:
     calm: list[Note] = field(default_factory=list)  # the quiet tenant's, of all calm phases
     balance: Balance = NOTHING  # of everything so far
 
-    def all_of(self, scenarios: Iterable[Scenario]) -> None:
+    def run_all(self, scenarios: Iterable[Scenario]) -> None:
         time.sleep(_WARM_UP_S)
         for scenario in scenarios:
             try:
                 self._one(scenario)
             except _BROKEN_OFF as error:  # the other scenarios still run
-                self._tell_broken_off(scenario, error)
+                self._report_error(scenario, error)
 
-    def come_to_rest(self) -> None:
+    def check_at_rest(self) -> None:
         """Stop the clients and report the requests and connections that the gateways still hold."""
         self.crowd.stop()
         deadline_s = time.monotonic() + _REST_S
-        while (held := still_held(self.world)) and time.monotonic() < deadline_s:
+        while (still_held_resources := still_held(self.world)) and time.monotonic() < deadline_s:
             time.sleep(_LOOK_EVERY_S)
         target = "no completion, no connection"
         self.report.judged(
-            "at-rest", sum(held.values()), "held", passed=not held, target=target, held=held
+            "at-rest",
+            sum(still_held_resources.values()),
+            "held",
+            passed=not still_held_resources,
+            target=target,
+            held=still_held_resources,
         )
 
     def _one(self, scenario: Scenario) -> None:
         scenario.prepare(self.world)
         say(f"{scenario.name}: calm")
         self._wait_calm()
-        before, neighbours, began_s = held_in(self.world), Neighbours(), time.time()
+        before, neighbours, began_s = resources_by_process(self.world), Neighbours(), time.time()
         self._make(scenario)
         ended_s = time.time()
         recovery = self._recovered(ended_s)
@@ -85,7 +90,7 @@ class Run:
             others_cores=neighbours.num_cores(),
             holds_up_tokens=scenario.holds_up_tokens,
         )
-        self._tell(scenario, figures, grown=grown(before, held_in(self.world)))
+        self._report(scenario, figures, grown=grown(before, resources_by_process(self.world)))
 
     def _make(self, scenario: Scenario) -> None:
         say(f"{scenario.name}: beginning")
@@ -139,18 +144,18 @@ class Run:
     def _is_quiet(self, note: Note) -> bool:
         return note.tenant == self.crowd.tenant
 
-    def _tell(self, scenario: Scenario, figures: Figures, **more: Any) -> None:
+    def _report(self, scenario: Scenario, figures: Figures, **more: Any) -> None:
         self.report.judged(
             scenario.name,
             figures.num_failed,
             "requests failed visibly",
             passed=figures.has_passed,
             target=figures.target,
-            **figures.told(),
-            **scenario.told(figures.notes),
+            **figures.details(),
+            **scenario.details(figures.notes),
             **more,
         )
 
-    def _tell_broken_off(self, scenario: Scenario, error: Exception) -> None:
+    def _report_error(self, scenario: Scenario, error: Exception) -> None:
         reason, target = f"{type(error).__name__}: {error}", "that it comes to its end"
         self.report.judged(scenario.name, 0, "ends", passed=False, target=target, reason=reason)

@@ -28,7 +28,7 @@ class Scenario(Protocol):
     def end(self, world: World) -> None:
         """Repair what no supervisor would repair; also called when the run is aborted."""
 
-    def told(self, notes: Sequence[Note]) -> dict[str, Any]:
+    def details(self, notes: Sequence[Note]) -> dict[str, Any]:
         """Return the fault's own results for requests from its beginning to the recovery."""
 
 
@@ -55,5 +55,5 @@ class Fault:
     def end(self, world: World) -> None:
         pass
 
-    def told(self, notes: Sequence[Note]) -> dict[str, Any]:
+    def details(self, notes: Sequence[Note]) -> dict[str, Any]:
         return {}

@@ -16,7 +16,7 @@ import numpy as np
 from tests.benchmarks.processes import Neighbours
 from tests.benchmarks.results import Report, percentile, say
 from tests.chaos.environment import World
-from tests.chaos.resource_usage import Held, held_in
+from tests.chaos.resource_usage import ProcessResources, resources_by_process
 from tests.chaos.usage_rows import settled_balance
 
 MAX_GROWTH: Final = 0.05  # of the memory, over the whole time
@@ -32,7 +32,7 @@ _MINUTE_S: Final = 60.0
 @dataclass(frozen=True, slots=True)
 class Sample:
     at_s: float
-    held: Held
+    held: ProcessResources
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +75,16 @@ def soak(world: World, report: Report, *, minutes: float) -> None:
     samples: defaultdict[str, list[Sample]] = defaultdict(list)
     began_s, neighbours = time.time(), Neighbours()
     while (now_s := time.time()) < began_s + minutes * _MINUTE_S:
-        for (key, _pid), held in held_in(world).items():
+        for (key, _pid), held in resources_by_process(world).items():
             samples[key].append(Sample(now_s, held))
         time.sleep(_EVERY_S)
     say("Comparing results with bills")
     settled_s = began_s + _SETTLING * minutes * _MINUTE_S
     trends = {key: trend(each, settled_s=settled_s) for key, each in samples.items()}
-    _tell(world, report, trends, began_s=began_s, others_cores=round(neighbours.num_cores(), 2))
+    _report(world, report, trends, began_s=began_s, others_cores=round(neighbours.num_cores(), 2))
 
 
-def _tell(world: World, report: Report, trends: dict[str, Trend], **more: float) -> None:
+def _report(world: World, report: Report, trends: dict[str, Trend], **more: float) -> None:
     notes = world.notebook.since(more.pop("began_s"))
     balance, _ = settled_balance(world, world.notebook.read, patience_s=_BILLING_S)
     failed = sum(note.is_failed for note in notes)
@@ -107,12 +107,12 @@ def _tell(world: World, report: Report, trends: dict[str, Trend], **more: float)
         different=balance.different,
         unseen=balance.unseen,
         broken=balance.broken,
-        trends={key: _told(each) for key, each in trends.items()},
+        trends={key: _trend_fields(each) for key, each in trends.items()},
         **more,
     )
 
 
-def _told(trend: Trend) -> dict[str, Any]:
+def _trend_fields(trend: Trend) -> dict[str, Any]:
     return {
         "memory_mb": trend.memory_mb,
         "more_memory_mb": trend.more_memory_mb,

@@ -17,35 +17,35 @@ _TOKEN_S = 0.001
 
 
 @dataclass
-class WritingEngine:
+class ContinuationEngine:
     token_ids: Sequence[int]  # of the whole text
     texts: Sequence[str]  # the text that each token adds
     host: str
     url: str = ""
-    # tokens of a completion after which it closes the connection; None: it does not
-    tears_after: int | None = None
-    asked: list[dict[str, Any]] = field(default_factory=list)
+    # tokens of a completion after which it closes the connection; None: never
+    disconnect_after: int | None = None
+    requests: list[dict[str, Any]] = field(default_factory=list)
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        self.asked.append(body)
+        self.requests.append(body)
         begin = self._written(body["prompt"])
         end = min(len(self.texts), begin + body["max_tokens"])
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         for number in range(begin, end):
-            if number - begin == self.tears_after:
+            if number - begin == self.disconnect_after:
                 assert request.transport is not None
                 request.transport.close()
                 return response
             finish = None if number + 1 < end else "length"
             choice = {"index": 0, "text": self.texts[number], "finish_reason": finish}
             usage = {"completion_tokens": number + 1 - begin}
-            await _say(response, {"choices": [choice], "usage": usage})
+            await _send_event(response, {"choices": [choice], "usage": usage})
             await asyncio.sleep(_TOKEN_S)
         details = {"cached_tokens": len(body["prompt"])}
         usage_at_end = {"completion_tokens": end - begin, "prompt_tokens_details": details}
-        await _say(response, {"choices": [], "usage": usage_at_end})
+        await _send_event(response, {"choices": [], "usage": usage_at_end})
         await response.write(b"data: [DONE]\n\n")
         return response
 
@@ -58,12 +58,12 @@ class WritingEngine:
         return web.Response()
 
 
-async def _say(response: web.StreamResponse, event: dict[str, Any]) -> None:
+async def _send_event(response: web.StreamResponse, event: dict[str, Any]) -> None:
     await response.write(b"data: " + json.dumps(event).encode() + b"\n\n")
 
 
 @contextmanager
-def writing_engine(engine: WritingEngine) -> Iterator[WritingEngine]:
+def running_continuation_engine(engine: ContinuationEngine) -> Iterator[ContinuationEngine]:
     """Run the engine in its own thread."""
     loop, started = asyncio.new_event_loop(), threading.Event()
     thread = threading.Thread(target=_serve, args=(engine, loop, started), daemon=True)
@@ -77,7 +77,7 @@ def writing_engine(engine: WritingEngine) -> Iterator[WritingEngine]:
 
 
 def _serve(
-    engine: WritingEngine, loop: asyncio.AbstractEventLoop, started: threading.Event
+    engine: ContinuationEngine, loop: asyncio.AbstractEventLoop, started: threading.Event
 ) -> None:
     asyncio.set_event_loop(loop)
     application = web.Application()

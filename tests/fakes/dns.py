@@ -13,13 +13,15 @@ _GIVEN_UP_S = 20.0
 @contextmanager
 def silent_names() -> Iterator[None]:
     """Let `*.silent.test` hang, and resolve `*.known.test` to 127.0.0.1."""
-    over, asked = threading.Event(), socket.getaddrinfo
+    over, real_getaddrinfo = threading.Event(), socket.getaddrinfo
 
     def getaddrinfo(host: Any, *args: Any, **fields: Any) -> Any:
         if str(host).endswith(".silent.test"):
             over.wait(_GIVEN_UP_S)
             raise socket.gaierror(socket.EAI_AGAIN, "no response")
-        return asked("127.0.0.1" if str(host).endswith(".known.test") else host, *args, **fields)
+        return real_getaddrinfo(
+            "127.0.0.1" if str(host).endswith(".known.test") else host, *args, **fields
+        )
 
     with patch.object(socket, "getaddrinfo", getaddrinfo):
         try:

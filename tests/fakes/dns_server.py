@@ -19,14 +19,14 @@ class DnsServer(asyncio.DatagramProtocol):
         self.addresses: dict[str, list[str]] = {}  # by name, IPv4 and IPv6
         self.port = 0
         self.is_broken = False
-        self.num_asked = 0
+        self.num_queries = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.DatagramTransport, transport)
         self.port = transport.get_extra_info("sockname")[1]
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        self.num_asked += 1
+        self.num_queries += 1
         query = dns.message.from_wire(data)
         answer = dns.message.make_response(query)
         answer.flags |= dns.flags.RA
@@ -36,13 +36,13 @@ class DnsServer(asyncio.DatagramProtocol):
             answer.set_rcode(dns.rcode.SERVFAIL)
         elif known is None:
             answer.set_rcode(dns.rcode.NXDOMAIN)
-        elif asked := [
+        elif matching := [
             address
             for address in known
             if (":" in address) == (question.rdtype == dns.rdatatype.AAAA)
         ]:
             answer.answer.append(
-                dns.rrset.from_text_list(question.name, 1, "IN", question.rdtype, asked)
+                dns.rrset.from_text_list(question.name, 1, "IN", question.rdtype, matching)
             )
         self._transport.sendto(answer.to_wire(), addr)
 
@@ -58,7 +58,7 @@ async def dns_server() -> AsyncIterator[DnsServer]:
 
 
 @contextmanager
-def dns_server_beside() -> Iterator[DnsServer]:
+def dns_server_in_thread() -> Iterator[DnsServer]:
     """Run the server in its own thread, for tests that block their event loop."""
     made: list[DnsServer] = []
     started, loop = threading.Event(), asyncio.new_event_loop()

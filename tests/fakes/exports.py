@@ -20,7 +20,7 @@ from tests.fixtures.companies import Company
 OCTOBER: Final = Period(datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC))
 
 
-def ask_for(
+def start_export(
     company: Company,
     definition: str = "usage_days",
     media: str = "csv",
@@ -38,7 +38,7 @@ def build_all(company: Company) -> None:
         pass
 
 
-def made(company: Company, build_id: uuid.UUID) -> BuildView:
+def build_of(company: Company, build_id: uuid.UUID) -> BuildView:
     return find_build(actor=company.administrator.actor, build_id=build_id)
 
 
@@ -50,13 +50,13 @@ def file_of(company: Company, build_id: uuid.UUID) -> bytes:
 
 def make_export(company: Company) -> str:
     """Make a finished export, after ending those of earlier tests."""
-    end_all(company)
-    build_id = ask_for(company)
+    end_all_exports(company)
+    build_id = start_export(company)
     build_all(company)
     return str(build_id)
 
 
-def end_all(company: Company) -> None:
+def end_all_exports(company: Company) -> None:
     """End all exports of the company, so that no limit is reached."""
     with tenant_scope(company.tenant_id):
         rows = ExportJob.objects.filter(tenant_id=company.tenant_id).exclude(state__in=TERMINAL)

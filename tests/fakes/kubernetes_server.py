@@ -124,13 +124,13 @@ class KubernetesServer:
     async def _tell(
         self, response: web.StreamResponse, namespace: str, service: str, since: int
     ) -> None:
-        loop, told = asyncio.get_running_loop(), since
+        loop, sent_version = asyncio.get_running_loop(), since
         marked_s = loop.time()
         while not self.is_broken:
             for version, event in tuple(self.events):
-                if version > told and _is_of(event["object"], namespace, service):
+                if version > sent_version and _is_of(event["object"], namespace, service):
                     await self._line(response, event)
-            told = max(told, self.version)
+            sent_version = max(sent_version, self.version)
             if self.bookmarks_every_s and loop.time() - marked_s > self.bookmarks_every_s:
                 marked_s = loop.time()
                 metadata = {"resourceVersion": str(self.version)}
@@ -176,7 +176,7 @@ async def kubernetes_server(
 
 
 @contextmanager
-def kubernetes_server_beside() -> Iterator[KubernetesServer]:
+def kubernetes_server_in_thread() -> Iterator[KubernetesServer]:
     """Run the server in its own thread, for tests that block their event loop."""
     made: list[KubernetesServer] = []
     started, loop, ended = threading.Event(), asyncio.new_event_loop(), asyncio.Event()

@@ -64,8 +64,8 @@ class SoftPasskey:
         return hashlib.sha256(party.encode()).digest() + bytes([flags]) + bytes(4)
 
     def _client_data(self, kind: str, options: dict[str, Any]) -> bytes:
-        said = {"type": kind, "challenge": options["challenge"], "origin": self.origin}
-        return json.dumps(said).encode()
+        message = {"type": kind, "challenge": options["challenge"], "origin": self.origin}
+        return json.dumps(message).encode()
 
     def _answer(self, response: dict[str, str]) -> dict[str, Any]:
         name = _text(self.id)

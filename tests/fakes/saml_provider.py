@@ -60,7 +60,7 @@ class Said:
     confirmed_question: str | None
     lasts_s: float = 300.0
     signed_in_s_ago: float = 0.0
-    is_asked_again: bool = False  # by ForceAuthn; the test decides on the response
+    requests_new_sign_in: bool = False  # by ForceAuthn; the test decides on the response
     has_name_id: bool = True
     sp_name_qualifier: str | None = None
     has_email_attribute: bool = True
@@ -81,8 +81,8 @@ class SamlProvider:
     key: rsa.RSAPrivateKey = field(
         default_factory=lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048)
     )
-    lets_in: str = ""  # an email address
-    signs_with: rsa.RSAPrivateKey | None = None  # None: the key that it publishes
+    signed_in_email: str = ""  # an email address
+    signing_key: rsa.RSAPrivateKey | None = None  # None: the key that it publishes
 
     @property
     def certificate(self) -> x509.Certificate:
@@ -107,7 +107,7 @@ class SamlProvider:
             "</md:IDPSSODescriptor></md:EntityDescriptor>"
         ).format(**facts)
 
-    def asked(self, url: str, email: str) -> Said:
+    def assertion_for(self, url: str, email: str) -> Said:
         """Return the assertion about the signed-in user for the request in a redirect."""
         parts = urlsplit(url)
         assert f"{parts.scheme}://{parts.netloc}{parts.path}" == self.sso_url
@@ -116,73 +116,82 @@ class SamlProvider:
         acs_url = str(question.get("AssertionConsumerServiceURL"))
         (issuer,) = Xml.query(question, "/samlp:AuthnRequest/saml:Issuer")
         number = str(question.get("ID"))
-        said = Said(escape(email), number, acs_url, str(issuer.text).strip(), acs_url, number)
-        return replace(said, is_asked_again=question.get("ForceAuthn") == "true")
+        assertion_data = Said(
+            escape(email), number, acs_url, str(issuer.text).strip(), acs_url, number
+        )
+        return replace(assertion_data, requests_new_sign_in=question.get("ForceAuthn") == "true")
 
-    def answer(self, said: Said, **changes: Any) -> str:
+    def answer(self, assertion_data: Said, **changes: Any) -> str:
         """Return the response as a browser posts it."""
-        return encoded(self.response(replace(said, **changes)))
+        return encoded(self.response(replace(assertion_data, **changes)))
 
-    def response(self, said: Said) -> str:
-        more = {"InResponseTo": said.question, "Destination": said.acs_url}
+    def response(self, assertion_data: Said) -> str:
+        more = {"InResponseTo": assertion_data.question, "Destination": assertion_data.acs_url}
         response = _RESPONSE.format(
             spaces=_SPACES,
             id=f"_{secrets.token_hex(16)}",
             now=_instant(0),
             more="".join(f' {name}="{text}"' for name, text in more.items() if text is not None),
-            issuer=said.issuer or self.entity_id,
-            assertion=self._signed(self._assertion(said), said)
-            if said.is_signed
-            else self._assertion(said),
+            issuer=assertion_data.issuer or self.entity_id,
+            assertion=self._signed(self._assertion(assertion_data), assertion_data)
+            if assertion_data.is_signed
+            else self._assertion(assertion_data),
         )
-        return self._signed(response, said) if said.signs_response else response
+        return self._signed(response, assertion_data) if assertion_data.signs_response else response
 
-    def _assertion(self, said: Said) -> str:
+    def _assertion(self, assertion_data: Said) -> str:
         confirmed = {
-            "InResponseTo": said.confirmed_question,
-            "Recipient": said.recipient,
-            "NotOnOrAfter": _instant(said.lasts_s),
+            "InResponseTo": assertion_data.confirmed_question,
+            "Recipient": assertion_data.recipient,
+            "NotOnOrAfter": _instant(assertion_data.lasts_s),
         }
-        audience = f"<saml:Audience>{said.audience}</saml:Audience>"
+        audience = f"<saml:Audience>{assertion_data.audience}</saml:Audience>"
         restriction = f"<saml:AudienceRestriction>{audience}</saml:AudienceRestriction>"
         assertion = _ASSERTION.format(
             spaces=_SPACES,
-            id=said.assertion_id,
+            id=assertion_data.assertion_id,
             now=_instant(0),
-            signed_in_at=_instant(-said.signed_in_s_ago),
+            signed_in_at=_instant(-assertion_data.signed_in_s_ago),
             since=_instant(-60),
-            until=_instant(said.lasts_s),
-            issuer=said.issuer or self.entity_id,
-            name_id=_name_id(said) if said.has_name_id else "",
-            attributes=_attributes(said),
+            until=_instant(assertion_data.lasts_s),
+            issuer=assertion_data.issuer or self.entity_id,
+            name_id=_name_id(assertion_data) if assertion_data.has_name_id else "",
+            attributes=_attributes(assertion_data),
             confirmed=" ".join(f'{k}="{v}"' for k, v in confirmed.items() if v is not None),
-            restriction="" if said.audience is None else restriction,
+            restriction="" if assertion_data.audience is None else restriction,
         )
-        return assertion if said.edit is None else said.edit(assertion)
+        return assertion if assertion_data.edit is None else assertion_data.edit(assertion)
 
-    def _signed(self, xml: str, said: Said) -> str:
-        key = (self.signs_with or self.key).private_bytes(
+    def _signed(self, xml: str, assertion_data: Said) -> str:
+        key = (self.signing_key or self.key).private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
         certificate = self.certificate.public_bytes(serialization.Encoding.PEM).decode()
-        digest = Saml.SHA1 if said.algorithm == Saml.RSA_SHA1 else Saml.SHA256
+        digest = Saml.SHA1 if assertion_data.algorithm == Saml.RSA_SHA1 else Saml.SHA256
         signed: bytes = OneLogin_Saml2_Utils.add_sign(
-            xml, key.decode(), certificate, sign_algorithm=said.algorithm, digest_algorithm=digest
+            xml,
+            key.decode(),
+            certificate,
+            sign_algorithm=assertion_data.algorithm,
+            digest_algorithm=digest,
         )
         return signed.decode()
 
 
-def _name_id(said: Said) -> str:
-    qualifier = said.sp_name_qualifier
+def _name_id(assertion_data: Said) -> str:
+    qualifier = assertion_data.sp_name_qualifier
     more = "" if qualifier is None else f' SPNameQualifier="{qualifier}"'
-    return _NAME_ID.format(more=more, email=said.email)
+    return _NAME_ID.format(more=more, email=assertion_data.email)
 
 
-def _attributes(said: Said) -> str:
-    email = [(_EMAIL, said.email)] if said.has_email_attribute else []
-    written = [_ATTRIBUTE.format(name=name, text=text) for name, text in [*email, *said.attributes]]
+def _attributes(assertion_data: Said) -> str:
+    email = [(_EMAIL, assertion_data.email)] if assertion_data.has_email_attribute else []
+    written = [
+        _ATTRIBUTE.format(name=name, text=text)
+        for name, text in [*email, *assertion_data.attributes]
+    ]
     return (
         f"<saml:AttributeStatement>{''.join(written)}</saml:AttributeStatement>" if written else ""
     )

@@ -17,10 +17,10 @@ _MANY = 64 * 1024 * 1024
 
 
 @dataclass
-class ToldEngine:
+class ScriptedEngine:
     url: str = ""
     wait_s: float = 0.0  # before a completion's first token
-    told: dict[str, float] = field(default_factory=dict)  # by vLLM's names, without the prefix
+    metrics: dict[str, float] = field(default_factory=dict)  # by vLLM's names, without the prefix
     cached_tokens: int = 0
     host: str = "127.0.0.1"
     port: int = 0  # 0: any
@@ -42,11 +42,11 @@ class ToldEngine:
         await response.write(b"data: [DONE]\n\n")
         return response
 
-    async def tell(self, _request: web.Request) -> web.Response:
-        told = "".join(f"vllm:{k} {v}\n" for k, v in self.told.items())
+    async def report_metrics(self, _request: web.Request) -> web.Response:
+        metrics = "".join(f"vllm:{k} {v}\n" for k, v in self.metrics.items())
         if self.block_size is not None:
-            told += f'vllm:cache_config_info{{block_size="{self.block_size}"}} 1.0\n'
-        return web.Response(text=told)
+            metrics += f'vllm:cache_config_info{{block_size="{self.block_size}"}} 1.0\n'
+        return web.Response(text=metrics)
 
     async def list_models(self, _request: web.Request) -> web.Response:
         if not self.root:
@@ -58,9 +58,9 @@ class ToldEngine:
 
 
 @contextmanager
-def told_engine(**fields: Any) -> Iterator[ToldEngine]:
+def scripted_engine(**fields: Any) -> Iterator[ScriptedEngine]:
     """Run the engine in its own thread, because the test may have no event loop."""
-    engine, loop = ToldEngine(**fields), asyncio.new_event_loop()
+    engine, loop = ScriptedEngine(**fields), asyncio.new_event_loop()
     started = threading.Event()
     thread = threading.Thread(target=_serve, args=(engine, loop, started), daemon=True)
     thread.start()
@@ -72,11 +72,13 @@ def told_engine(**fields: Any) -> Iterator[ToldEngine]:
         thread.join(10)
 
 
-def _serve(engine: ToldEngine, loop: asyncio.AbstractEventLoop, started: threading.Event) -> None:
+def _serve(
+    engine: ScriptedEngine, loop: asyncio.AbstractEventLoop, started: threading.Event
+) -> None:
     asyncio.set_event_loop(loop)
     application = web.Application(client_max_size=_MANY)
     application.router.add_post("/v1/completions", engine.complete)
-    application.router.add_get("/metrics", engine.tell)
+    application.router.add_get("/metrics", engine.report_metrics)
     application.router.add_get("/health", engine.is_well)
     application.router.add_get("/v1/models", engine.list_models)
     runner = web.AppRunner(application)

@@ -34,13 +34,13 @@ class Hook:
 
     @property
     def sequences(self) -> list[int]:
-        return [payload["data"]["sequence"] for payload in self.got]
+        return [payload["data"]["sequence"] for payload in self.payloads]
 
     def take(self, body: bytes, headers: Mapping[str, str]) -> int:
-        self.num_asked += 1
+        self.num_requests += 1
         status = self.statuses.pop(0) if self.statuses else 204
         if status == 204:
-            self.got.append(self._verified(body, headers))
+            self.payloads.append(self._verified(body, headers))
             self.ids.append(headers["webhook-id"])
             self.last = (body, headers)
         return status
@@ -57,7 +57,7 @@ class Hook:
 @dataclass
 class Syslog:
     port: int = 0
-    breaks_off: bool = False  # resets each connection before it reads anything
+    resets_connections: bool = False  # resets each connection before it reads anything
     lines: list[str] = field(default_factory=list)
     num_connections: int = 0
 
@@ -102,7 +102,7 @@ def syslog_server(context: ssl.SSLContext | None = None) -> Iterator[Syslog]:
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
             syslog.num_connections += 1
-            if syslog.breaks_off:
+            if syslog.resets_connections:
                 self.request.setsockopt(1, 13, b"\1\0\0\0\0\0\0\0")  # SO_LINGER 0: a reset
                 self.request.close()
                 return

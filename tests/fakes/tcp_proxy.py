@@ -14,14 +14,14 @@ from typing import Final
 _SLOW_S: Final = 0.6  # longer than a gateway waits
 
 
-class CutWay:
+class FaultProxy:
     def __init__(self, target: str) -> None:
         self._target = target
         self.slow_share = 0.0  # of the responses
         self.lost_share = 0.0
         self.port = 0
         self.is_cut = False
-        self.drops_answers = False  # requests arrive, responses do not
+        self.drops_responses = False  # requests arrive, responses do not
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_unix_connection(self._target)
@@ -39,7 +39,7 @@ class CutWay:
         self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, is_answer: bool
     ) -> None:
         while data := await source.read(65_536):
-            if self.is_cut or (is_answer and self.drops_answers):
+            if self.is_cut or (is_answer and self.drops_responses):
                 continue
             if is_answer and random.random() < self.lost_share:
                 continue
@@ -51,14 +51,14 @@ class CutWay:
 
 
 @contextmanager
-def cut_way(target: str) -> Iterator[CutWay]:
+def fault_proxy(target: str) -> Iterator[FaultProxy]:
     """Run the proxy in its own thread; its clients are other processes."""
-    way, loop = CutWay(target), asyncio.new_event_loop()
+    proxy, loop = FaultProxy(target), asyncio.new_event_loop()
     started, ended = threading.Event(), asyncio.Event()
 
     async def run() -> None:
-        server = await asyncio.start_server(way.serve, "127.0.0.1", 0)
-        way.port = server.sockets[0].getsockname()[1]
+        server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+        proxy.port = server.sockets[0].getsockname()[1]
         started.set()
         await ended.wait()
         server.close()
@@ -71,7 +71,7 @@ def cut_way(target: str) -> Iterator[CutWay]:
     thread.start()
     assert started.wait(10)
     try:
-        yield way
+        yield proxy
     finally:
         loop.call_soon_threadsafe(ended.set)
         thread.join(10)

@@ -43,7 +43,7 @@ class Development:
         except OSError:  # the console is restarting, or has no such page
             return False
 
-    def says(self, text: str) -> bool:
+    def has_output(self, text: str) -> bool:
         return text in self.output.read_text()
 
     @property
@@ -74,13 +74,13 @@ def development(place_without_engine: Place) -> Iterator[Development]:
         ):
             development = Development(place, scratch, output)
             try:
-                wait_until(lambda: development.says("Ctrl-C stops everything"), timeout_s=300)
+                wait_until(lambda: development.has_output("Ctrl-C stops everything"), timeout_s=300)
                 yield development
             finally:
                 supervisor.terminate()
 
 
-def test_a_saved_template_and_a_saved_view_are_in_the_next_answer(
+def test_saved_templates_and_views_appear_in_the_next_response(
     development: Development,
 ) -> None:
     postgres = development.postgres
@@ -97,14 +97,18 @@ def test_a_saved_template_and_a_saved_view_are_in_the_next_answer(
     assert development.postgres == postgres
 
 
-def test_a_syntax_error_is_shown_and_the_next_save_starts_the_program_again(
+def test_a_syntax_error_is_shown_and_the_next_save_restarts_the_program(
     development: Development,
 ) -> None:
     before = development.append("inference/consumers/http.py", "def broken(:\n")
-    wait_until(lambda: development.says("Gateway does not start."), timeout_s=_RESTART_TIMEOUT_S)
+    wait_until(
+        lambda: development.has_output("Gateway does not start."), timeout_s=_RESTART_TIMEOUT_S
+    )
 
     (development.scratch.root / "inference/consumers/http.py").write_text(before)
 
-    wait_until(lambda: development.says("Gateway is ready again"), timeout_s=_RESTART_TIMEOUT_S)
-    assert development.says("SyntaxError")
-    assert not development.says("Console does not start.")
+    wait_until(
+        lambda: development.has_output("Gateway is ready again"), timeout_s=_RESTART_TIMEOUT_S
+    )
+    assert development.has_output("SyntaxError")
+    assert not development.has_output("Console does not start.")

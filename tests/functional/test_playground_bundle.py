@@ -14,7 +14,7 @@ pytestmark = [
 _BUILD_S = 180
 
 
-def test_the_bundle_is_what_is_built() -> None:
+def test_the_bundle_equals_a_fresh_build() -> None:
     done = subprocess.run(
         [str(REPOSITORY / "platform" / "scripts" / "build_playground"), "--check"],
         capture_output=True,

@@ -20,20 +20,20 @@ def place(stack: Stack, services: Services) -> Place:
     return Place(services.paths, stack.environment)
 
 
-def test_it_starts_everything_and_says_so(place: Place, stack: Stack) -> None:
+def test_up_starts_everything_and_reports_it(place: Place, stack: Stack) -> None:
     for part in ("Engine", "Migrations", "Tenants", "Gateway", "Console", "Worker"):
-        assert f"ok  {part}" in stack.said
-    assert place.entry["console_url"] in stack.said
-    assert place.entry["tenants"][0]["api_key"] in stack.said
+        assert f"ok  {part}" in stack.output
+    assert place.entry["console_url"] in stack.output
+    assert place.entry["tenants"][0]["api_key"] in stack.output
 
 
-def test_it_streams_one_completion_with_its_numbers(stack: Stack) -> None:
-    assert "A completion of platform/examples/" in stack.said
-    assert "first token" in stack.said
-    assert "failed" not in stack.said
+def test_up_streams_one_completion_with_its_latency(stack: Stack) -> None:
+    assert "A completion of platform/examples/" in stack.output
+    assert "first token" in stack.output
+    assert "failed" not in stack.output
 
 
-def test_the_up_file_is_private_and_says_what_runs(place: Place) -> None:
+def test_the_up_file_is_private_and_lists_what_runs(place: Place) -> None:
     entry = place.entry
 
     assert stat.S_IMODE(place.paths.up_file.stat().st_mode) == 0o600
@@ -46,13 +46,13 @@ def test_the_up_file_is_private_and_says_what_runs(place: Place) -> None:
     )
 
 
-def test_gateway_console_and_engine_answer(place: Place) -> None:
+def test_gateway_console_and_engine_respond(place: Place) -> None:
     assert answers_ok(place.entry["gateway_url"] + "/healthz")
     assert answers_ok(place.entry["console_url"] + "/healthz")
     assert answers_ok(place.entry["pools"][0]["url"] + "/health")
 
 
-def test_a_second_up_says_that_it_runs_already(place: Place) -> None:
+def test_a_second_up_reports_the_running_installation(place: Place) -> None:
     before = place.entry
 
     again = place.manage("up")
@@ -64,7 +64,7 @@ def test_a_second_up_says_that_it_runs_already(place: Place) -> None:
 
 
 @pytest.mark.last
-def test_nothing_is_left_when_the_supervisor_is_killed(place: Place) -> None:
+def test_no_process_remains_after_the_supervisor_is_killed(place: Place) -> None:
     family = place.family
     assert len(family) > 9, "the engine's processes and the worker's pool are among them"
 

@@ -35,7 +35,7 @@ def stopped(place_without_engine: Place) -> Iterator[Place]:
     place_without_engine.manage("down")
 
 
-def test_with_own_engines_none_is_started(
+def test_no_engine_is_started_if_engines_are_configured(
     place_without_engine: Place, started: subprocess.CompletedProcess[str]
 ) -> None:
     place = place_without_engine
@@ -50,7 +50,7 @@ def test_with_own_engines_none_is_started(
 
 
 @pytest.mark.usefixtures("started")
-def test_a_killed_part_is_started_again(place_without_engine: Place) -> None:
+def test_a_killed_gateway_is_restarted(place_without_engine: Place) -> None:
     place = place_without_engine
     url = place.entry["gateway_url"] + "/healthz"
     (gateway,) = [pid for pid in place.pids if _arguments(pid)[-1:] == ["gateway"]]
@@ -62,7 +62,7 @@ def test_a_killed_part_is_started_again(place_without_engine: Place) -> None:
 
 
 @pytest.mark.usefixtures("started")
-def test_down_leaves_nothing_and_the_next_start_finds_the_data(place_without_engine: Place) -> None:
+def test_down_stops_everything_and_keeps_the_data(place_without_engine: Place) -> None:
     place = place_without_engine
     before, family = place.entry["tenants"], place.family
 
@@ -77,7 +77,7 @@ def test_down_leaves_nothing_and_the_next_start_finds_the_data(place_without_eng
 
 
 @pytest.mark.usefixtures("started")
-def test_a_run_without_supervisor_and_watchdog_is_cleared_by_the_next_which_ctrl_c_stops(
+def test_up_cleans_up_after_a_killed_supervisor_and_stops_on_ctrl_c(
     place_without_engine: Place,
 ) -> None:
     place = place_without_engine
@@ -89,21 +89,21 @@ def test_a_run_without_supervisor_and_watchdog_is_cleared_by_the_next_which_ctrl
             os.kill(pid, signal.SIGKILL)
 
         with place.start("up") as again:
-            said = _read_until(again, "Ctrl-C stops everything")
+            output = _read_until(again, "Ctrl-C stops everything")
             ended = leftover.wait(timeout=5)
             new_supervisor = place.entry["supervisor_pid"]
             again.send_signal(signal.SIGINT)
             rest = _rest_of(again)
 
     assert ended == -signal.SIGTERM
-    assert "that an earlier run had left behind" in said
+    assert "that an earlier run had left behind" in output
     assert new_supervisor != supervisor
     assert again.returncode == 0
     assert "Stopped." in rest
     assert not place.pids
 
 
-def test_ctrl_c_in_the_middle_of_the_start_leaves_nothing(stopped: Place) -> None:
+def test_ctrl_c_during_the_start_leaves_no_process(stopped: Place) -> None:
     with stopped.start("up") as supervisor:
         _read_until(supervisor, "... Migrations")
         supervisor.send_signal(signal.SIGINT)
@@ -113,7 +113,7 @@ def test_ctrl_c_in_the_middle_of_the_start_leaves_nothing(stopped: Place) -> Non
     assert not stopped.pids
 
 
-def test_ctrl_c_while_it_detaches_leaves_nothing(stopped: Place) -> None:
+def test_ctrl_c_while_detaching_leaves_no_process(stopped: Place) -> None:
     with stopped.start("up", "--detach") as waiting:
         _read_until(waiting, "... Migrations")
         waiting.send_signal(signal.SIGINT)
@@ -122,7 +122,7 @@ def test_ctrl_c_while_it_detaches_leaves_nothing(stopped: Place) -> None:
     assert not stopped.pids
 
 
-def test_a_port_in_use_is_named_before_anything_is_started(stopped: Place) -> None:
+def test_a_port_in_use_is_reported_before_the_start(stopped: Place) -> None:
     port = stopped.environment["CARET_GATEWAY_PORT"]
     with socket.create_server((LOOPBACK, int(port))):
         refused = stopped.manage("up", "--detach")
@@ -133,7 +133,7 @@ def test_a_port_in_use_is_named_before_anything_is_started(stopped: Place) -> No
     assert not stopped.pids
 
 
-def test_a_wrong_setting_is_one_sentence(stopped: Place) -> None:
+def test_an_invalid_setting_is_reported_in_one_sentence(stopped: Place) -> None:
     stopped.environment["CARET_ENGINE_PORT"], right = (
         "http",
         stopped.environment["CARET_ENGINE_PORT"],
@@ -146,7 +146,7 @@ def test_a_wrong_setting_is_one_sentence(stopped: Place) -> None:
     assert len(refused.stderr.splitlines()) == 1
 
 
-def test_a_part_that_does_not_start_is_named_with_its_last_words(
+def test_a_part_that_does_not_start_is_reported_with_its_log(
     stopped: Place, tmp_path: Path
 ) -> None:
     catalogue = tmp_path / "pools.toml"
@@ -167,7 +167,7 @@ def test_a_part_that_does_not_start_is_named_with_its_last_words(
     assert not stopped.pids
 
 
-def test_down_without_anything_running_says_so(stopped: Place) -> None:
+def test_down_reports_that_nothing_was_running(stopped: Place) -> None:
     down = stopped.manage("down")
 
     assert down.returncode == 0

@@ -57,7 +57,7 @@ _TOKENS: Final[Sequence[bytes]] = (
 
 
 def mutated_request(draw: random.Random) -> bytes:
-    """One or two seeds with up to eight mutations."""
+    """Return one or two seeds with up to eight mutations."""
     data = draw.choice(SEEDS)
     if draw.random() < 0.2:
         data += draw.choice(SEEDS)
@@ -67,7 +67,7 @@ def mutated_request(draw: random.Random) -> bytes:
 
 
 def pieces(draw: random.Random, data: bytes) -> list[bytes]:
-    """The data as it may arrive: whole, or cut at up to four places."""
+    """Return the data whole, or cut at up to four places."""
     cuts = sorted(draw.randrange(len(data) + 1) for _ in range(draw.choice((0, 0, 1, 4))))
     edges = [0, *cuts, len(data)]
     return [data[start:end] for start, end in pairwise(edges) if end > start]
@@ -90,7 +90,7 @@ def _repeat(draw: random.Random, data: bytes) -> bytes:
 
 
 def _insert(draw: random.Random, data: bytes) -> bytes:
-    # Half of the time where a header may stand.
+    # In half of the cases at the start of a line, where a header may be.
     lines = [at + 2 for at in range(len(data)) if data.startswith(b"\r\n", at)]
     at = draw.choice(lines) if lines and draw.random() < 0.5 else draw.randrange(len(data) + 1)
     return data[:at] + draw.choice(_TOKENS) + data[at:]

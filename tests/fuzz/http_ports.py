@@ -2,10 +2,10 @@
 
     python -m tests.fuzz.http_ports [--minutes 10] [--seed N] [--only gateway|console]
 
-Prints one JSON line a server: the seed, the number of requests, how they were answered, and the
-findings. A finding is an answer of 500 or above, a server that ends or does not answer another
-client, or a stack trace in its log; it is printed with the bytes that were sent last. Exit code 1
-if there is one. The same seed sends the same bytes.
+Prints one JSON line for each server: the seed, the number of requests, the counts of response
+statuses, and the findings. A finding is a status of 500 or above, a server that exits or does not
+respond to another client, or a stack trace in its log; it is printed with the last bytes that were
+sent. The exit code is 1 if there is a finding. The same seed sends the same bytes.
 """
 
 import argparse
@@ -69,12 +69,12 @@ def _fuzz(server: Server, seconds: float, seed: int) -> int:
 
 
 def _is_expected(status: str, data: bytes) -> bool:
-    """An unknown version of HTTP is answered with 505 by some parsers."""
+    """Return True for the 505 with which some parsers reject an unknown HTTP version."""
     return status == "505" and b"HTTP/" in data
 
 
 def _send(server: Server, parts: Sequence[bytes]) -> str:
-    """The status of the first answer; "none" where none comes in time, "closed" at the end."""
+    """Return the status of the first response, "none" after a timeout, or "closed"."""
     url = urlsplit(server.url)
     with socket.create_connection((str(url.hostname), url.port or 0), timeout=_TIMEOUT_S) as client:
         try:

@@ -18,7 +18,7 @@ from caret.local.health_checks import answers_ok
 from caret.local.paths import REPOSITORY
 from tests.stack.ports import free_port
 from tests.stack.waiting import wait_until
-from tests.stack.watching import WATCHING
+from tests.stack.watching import MONITORING
 
 _FETCHED: Final = REPOSITORY / ".caret" / "cache" / "prometheus" / "usr" / "bin"
 _EVERY_S: Final = 1
@@ -76,7 +76,7 @@ def prometheus(folder: Path, pages: Sequence[str]) -> Iterator[Prometheus]:
         for number, target in enumerate(targets)
     ]
     every = {"scrape_interval": f"{_EVERY_S}s", "evaluation_interval": f"{_EVERY_S}s"}
-    rule_files = [str(WATCHING / "alert_rules.yaml")]
+    rule_files = [str(MONITORING / "alert_rules.yaml")]
     configuration = folder / "prometheus.yml"  # JSON is valid YAML
     configuration.write_text(
         json.dumps({"global": every, "rule_files": rule_files, "scrape_configs": scrapes})

@@ -35,7 +35,7 @@ class Stack:
     logs: Path  # one file for each process
     up_file: Path
     environment: dict[str, str]  # for `manage.py` commands against this stack; holds secrets
-    said: str  # the output of `up`
+    output: str  # the output of `up`
 
     @property
     def pools(self) -> list[StatePoolEntry]:
@@ -71,8 +71,8 @@ def stack(services: Services) -> Iterator[Stack]:
         **services.mark,
     }
     try:
-        said = _start(environment)
-        yield _describe(services, environment=environment, said=said)
+        output = _start(environment)
+        yield _describe(services, environment=environment, output=output)
     finally:
         stopped = manage("down", environment=environment)
         assert stopped.returncode == 0, stopped.stdout + stopped.stderr
@@ -100,7 +100,7 @@ def engine(stack: Stack) -> Engine:
     return Engine(stack)
 
 
-def _describe(services: Services, *, environment: dict[str, str], said: str) -> Stack:
+def _describe(services: Services, *, environment: dict[str, str], output: str) -> Stack:
     entry = _read(services.paths.up_file)
     return Stack(
         console_url=entry["console_url"],
@@ -109,7 +109,7 @@ def _describe(services: Services, *, environment: dict[str, str], said: str) -> 
         logs=services.paths.logs,
         up_file=services.paths.up_file,
         environment=environment,
-        said=said,
+        output=output,
     )
 
 

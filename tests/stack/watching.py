@@ -6,7 +6,7 @@ from typing import Final
 
 from caret.local.paths import REPOSITORY
 
-WATCHING: Final = REPOSITORY / "platform" / "deploy" / "monitoring"
+MONITORING: Final = REPOSITORY / "platform" / "deploy" / "monitoring"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,5 +19,5 @@ def panels() -> list[Panel]:
     """Return the panels in the dashboard's order; headings have no expressions."""
     return [
         Panel(each["title"], tuple(target["expr"] for target in each.get("targets", ())))
-        for each in json.loads((WATCHING / "dashboard.json").read_text())["panels"]
+        for each in json.loads((MONITORING / "dashboard.json").read_text())["panels"]
     ]

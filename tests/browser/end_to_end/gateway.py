@@ -14,20 +14,20 @@ _PATIENCE_S: Final = 60.0
 _PROMPT: Final = {"prompt": "import ", "max_tokens": 4}
 
 
-def complete(stack: Stack, key: str, *, file: str = "", **asked: Any) -> httpx.Response:
+def complete(stack: Stack, key: str, *, file: str = "", **body: Any) -> httpx.Response:
     """Request a completion; `file` is its path in the repository `payments`."""
     headers = {"Authorization": f"Bearer {key}"}
     if file:
         headers |= {"X-Caret-Path": file, "X-Caret-Repository": "payments"}
     with httpx.Client(base_url=stack.gateway_url, timeout=_PATIENCE_S) as client:
-        return client.post("/v1/completions", headers=headers, json=_PROMPT | asked)
+        return client.post("/v1/completions", headers=headers, json=_PROMPT | body)
 
 
 def chat(stack: Stack, key: str) -> httpx.Response:
-    asked = {"messages": [{"role": "user", "content": "import"}], "max_tokens": 4}
+    body = {"messages": [{"role": "user", "content": "import"}], "max_tokens": 4}
     with httpx.Client(base_url=stack.gateway_url, timeout=_PATIENCE_S) as client:
         return client.post(
-            "/v1/chat/completions", headers={"Authorization": f"Bearer {key}"}, json=asked
+            "/v1/chat/completions", headers={"Authorization": f"Bearer {key}"}, json=body
         )
 
 

@@ -8,7 +8,7 @@ from playwright.sync_api import Page
 from tests.stack.commands import manage
 
 
-def fetched(page: Page, role: str, name: str, folder: Path) -> Path:
+def download_file(page: Page, role: str, name: str, folder: Path) -> Path:
     """Download the file behind a button or a link, under its own name."""
     with page.expect_download() as download:
         page.get_by_role(role, name=name).first.click()  # type: ignore[arg-type]  # one of two
@@ -17,13 +17,13 @@ def fetched(page: Page, role: str, name: str, folder: Path) -> Path:
     return path
 
 
-def verifies(command: str, file: Path, keys: Path) -> str:
+def run_verifier(command: str, file: Path, keys: Path) -> str:
     """Return the output of the `manage.py` command for this file."""
     bare = {"PATH": os.environ["PATH"]}
     return manage(command, str(file), "--public-key", str(keys), environment=bare).stdout
 
 
-def spoil(file: Path) -> None:
+def change_middle_byte(file: Path) -> None:
     """Change the middle byte of the file."""
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1

@@ -17,10 +17,10 @@ def start(tabs: Tabs, page: Page) -> None:
     page.get_by_role("button", name="Start").click()
     page.wait_for_selector(_READY)
     # While the gateway does not know the key, the page retries and the browser logs an error.
-    tabs.complaints[:] = [each for each in tabs.complaints if "WebSocket connection" not in each]
+    tabs.errors[:] = [each for each in tabs.errors if "WebSocket connection" not in each]
 
 
-def suggested(page: Page) -> str:
+def wait_for_suggestion(page: Page) -> str:
     """Return the text suggested behind the typed text."""
     page.get_by_label("Trigger", exact=True).select_option("key")
     page.locator(".cm-content").focus()

@@ -38,7 +38,7 @@ def company() -> Company:
     return made
 
 
-def test_completions_stop_with_a_budget_and_go_on_with_more(
+def test_completions_stop_at_a_budget_and_resume_after_it_is_raised(
     tabs: Tabs, stack: Stack, company: Company
 ) -> None:
     key = known_key(stack, company)
@@ -46,14 +46,14 @@ def test_completions_stop_with_a_budget_and_go_on_with_more(
 
     make_budget(page, _LIMIT)
     wait_until(lambda: num_generated(complete(stack, key, **_LONG)) == 0, timeout_s=KNOWN_S)
-    stopped, told = complete(stack, key), chat(stack, key)
-    see_that_it_stopped(page)
+    stopped, chat_response = complete(stack, key), chat(stack, key)
+    check_exhausted(page)
     assert serious(page) == []
     raise_to(page, _MORE)
 
     wait_until(lambda: num_generated(complete(stack, key)) > 0, timeout_s=IN_FORCE_S)
     assert (stopped.status_code, stopped.json()["choices"][0]["text"]) == (200, "")
-    assert (told.status_code, refusal(told)) == (402, "budget_exceeded")
+    assert (chat_response.status_code, refusal(chat_response)) == (402, "budget_exceeded")
 
 
 def make_budget(page: Page, limit: str) -> None:
@@ -64,14 +64,14 @@ def make_budget(page: Page, limit: str) -> None:
     expect(page.get_by_text("Budget created. It applies immediately.")).to_be_visible()
 
 
-def see_that_it_stopped(page: Page) -> None:
+def check_exhausted(page: Page) -> None:
     """Check that the budget is reached, and that a notification was sent."""
 
-    def is_told() -> bool:
+    def has_reached_a_threshold() -> bool:
         page.reload()
         return "Not reached" not in page.locator(".thresholds").inner_text()
 
-    wait_until(is_told, timeout_s=_RATED_S)
+    wait_until(has_reached_a_threshold, timeout_s=_RATED_S)
     expect(page.get_by_text("Completions stopped", exact=True)).to_be_visible()
 
 

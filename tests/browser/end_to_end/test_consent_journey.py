@@ -11,7 +11,7 @@ from tenants.base.permissions import Role
 from tenants.models import ContentObject
 from tests.browser.axe import serious
 from tests.browser.end_to_end.gateway import complete, known_key
-from tests.browser.end_to_end.offline import fetched, spoil, verifies
+from tests.browser.end_to_end.offline import change_middle_byte, download_file, run_verifier
 from tests.browser.end_to_end.worker import run_now
 from tests.browser.sessions import session_of
 from tests.browser.tabs import Tabs
@@ -29,31 +29,31 @@ def company() -> Company:
     return make_company("initech", ACME)
 
 
-def test_what_was_kept_by_consent_goes_with_it_and_leaves_a_certificate(
+def test_withdrawing_consent_erases_captured_content_and_leaves_a_certificate(
     tabs: Tabs, stack: Stack, company: Company, tmp_path: Path
 ) -> None:
     key = known_key(stack, company)
     allow(tabs.open(session_of(company.people[Role.OWNER])))
     mine = tabs.open(session_of(company.developer))
     agree(mine)
-    wait_until(lambda: keeps(stack, key, company), timeout_s=_KEPT_S)
+    wait_until(lambda: has_captured_content(stack, key, company), timeout_s=_KEPT_S)
     withdraw(mine)
     run_now("clean_up_content")
     wait_until(lambda: num_kept(company) == 0, timeout_s=_KEPT_S)
     complete(stack, key)
 
     auditors = tabs.open(session_of(company.people[Role.AUDITOR]))
-    see_withdrawal(auditors, company.developer.email)
+    check_withdrawal(auditors, company.developer.email)
     open_certificate(auditors)
     expect(auditors.get_by_role("status")).to_contain_text(_GOOD)
     assert serious(auditors) == []
-    file = fetched(auditors, "link", "Download", tmp_path)
-    keys = fetched(auditors, "link", "public keys", tmp_path)
+    file = download_file(auditors, "link", "Download", tmp_path)
+    keys = download_file(auditors, "link", "public keys", tmp_path)
 
-    assert verifies("verify_certificate", file, keys).startswith("OK")
-    spoil(file)
-    assert verifies("verify_certificate", file, keys).startswith("BROKEN")
-    assert "verification failed" in verified_here(auditors, file)
+    assert run_verifier("verify_certificate", file, keys).startswith("OK")
+    change_middle_byte(file)
+    assert run_verifier("verify_certificate", file, keys).startswith("BROKEN")
+    assert "verification failed" in verify_on_page(auditors, file)
     assert num_kept(company) == 0
 
 
@@ -83,7 +83,7 @@ def withdraw(page: Page) -> None:
     expect(page.locator("#receipts tbody tr").first).to_contain_text("No")
 
 
-def keeps(stack: Stack, key: str, company: Company) -> bool:
+def has_captured_content(stack: Stack, key: str, company: Company) -> bool:
     """Return True if content is captured.
 
     Gateways learn of the consent within a second, and the worker stores what they send.
@@ -97,7 +97,7 @@ def num_kept(company: Company) -> int:
         return ContentObject.objects.filter(tenant_id=company.tenant_id).count()
 
 
-def see_withdrawal(page: Page, email: str) -> None:
+def check_withdrawal(page: Page, email: str) -> None:
     page.goto("/privacy/withdrawals")
     row = page.get_by_role("row").filter(has_text=email)
     expect(row).to_contain_text("Consent withdrawn")
@@ -109,7 +109,7 @@ def open_certificate(page: Page) -> None:
     page.get_by_role("link", name="1", exact=True).click()
 
 
-def verified_here(page: Page, file: Path) -> str:
+def verify_on_page(page: Page, file: Path) -> str:
     page.goto("/retention/verify")
     page.get_by_label("Certificate or data export").set_input_files(file)
     page.get_by_role("button", name="Verify").click()

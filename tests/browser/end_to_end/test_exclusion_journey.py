@@ -23,7 +23,7 @@ def company() -> Company:
 
 
 @pytest.mark.parametrize("has_scripts", [True, False])
-def test_what_the_tester_says_is_what_the_gateway_does(
+def test_the_gateway_enforces_what_the_path_test_shows(
     tabs: Tabs, stack: Stack, company: Company, has_scripts: bool
 ) -> None:
     key = known_key(stack, company)
@@ -31,8 +31,8 @@ def test_what_the_tester_says_is_what_the_gateway_does(
     page.goto("/content-exclusion")
 
     page.get_by_label("Excluded paths").fill(_RULES)
-    assert "Excluded: this file is never sent." in tried(page, _EXCLUDED)
-    assert "Not excluded by the tenant" in tried(page, _OTHER)
+    assert "Excluded: this file is never sent." in run_path_test(page, _EXCLUDED)
+    assert "Not excluded by the tenant" in run_path_test(page, _OTHER)
     before = complete(stack, key, file=_EXCLUDED)
     save(page)
     wait_until(lambda: not complete(stack, key, file=_EXCLUDED).is_success, timeout_s=IN_FORCE_S)
@@ -42,7 +42,7 @@ def test_what_the_tester_says_is_what_the_gateway_does(
     assert complete(stack, key, file=_OTHER).is_success
 
 
-def test_who_only_reads_the_rules_tries_them(tabs: Tabs, company: Company) -> None:
+def test_a_user_without_write_permission_can_test_the_rules(tabs: Tabs, company: Company) -> None:
     page = tabs.open(session_of(company.administrator))
     page.goto("/content-exclusion")
     page.get_by_label("Excluded paths").fill(_RULES)
@@ -51,11 +51,11 @@ def test_who_only_reads_the_rules_tries_them(tabs: Tabs, company: Company) -> No
     readers = tabs.open(session_of(company.developer))
     readers.goto("/content-exclusion")
 
-    assert '"*": "**/*.tfvars"' in tried(readers, _EXCLUDED)
+    assert '"*": "**/*.tfvars"' in run_path_test(readers, _EXCLUDED)
     assert serious(readers) == []
 
 
-def tried(page: Page, path: str) -> str:
+def run_path_test(page: Page, path: str) -> str:
     page.get_by_label("Repository").fill("payments")
     page.get_by_label("File path").fill(path)
     with page.expect_response("**/content-exclusion*"):

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tenants.base.permissions import Role
 from tests.browser.axe import serious
-from tests.browser.end_to_end.offline import fetched, spoil, verifies
+from tests.browser.end_to_end.offline import change_middle_byte, download_file, run_verifier
 from tests.browser.sessions import session_of
 from tests.browser.tabs import Tabs
 from tests.fixtures.companies import ACME, make_company
@@ -23,34 +23,34 @@ def page(tabs: Tabs) -> Page:
     return tabs.open(session_of(make_company("initech", ACME).people[Role.AUDITOR]))
 
 
-def test_an_export_proves_itself_offline_and_here(page: Page, tmp_path: Path) -> None:
-    ask_for_members(page)
-    file = fetched(page, "button", "Download", tmp_path)
-    proof = fetched(page, "link", "Proof", tmp_path)
-    keys = fetched(page, "link", "Public keys", tmp_path)
-    said = verifies("verify_export", file, keys)
+def test_an_export_is_verified_offline_and_on_the_page(page: Page, tmp_path: Path) -> None:
+    request_members_export(page)
+    file = download_file(page, "button", "Download", tmp_path)
+    proof = download_file(page, "link", "Proof", tmp_path)
+    keys = download_file(page, "link", "Public keys", tmp_path)
+    output = run_verifier("verify_export", file, keys)
     verify_here(page, file, proof)
 
-    assert said.startswith(f"OK: members version 1, {len(ACME)} rows")
+    assert output.startswith(f"OK: members version 1, {len(ACME)} rows")
     expect(page.get_by_role("status")).to_contain_text("the signature is valid")
     assert serious(page) == []
 
 
-def test_one_byte_of_it_that_is_another_is_found(page: Page, tmp_path: Path) -> None:
-    ask_for_members(page)
-    file = fetched(page, "button", "Download", tmp_path)
-    proof = fetched(page, "link", "Proof", tmp_path)
-    keys = fetched(page, "link", "Public keys", tmp_path)
-    spoil(file)
+def test_a_changed_byte_is_detected_offline_and_on_the_page(page: Page, tmp_path: Path) -> None:
+    request_members_export(page)
+    file = download_file(page, "button", "Download", tmp_path)
+    proof = download_file(page, "link", "Proof", tmp_path)
+    keys = download_file(page, "link", "Public keys", tmp_path)
+    change_middle_byte(file)
 
-    said = verifies("verify_export", file, keys)
+    output = run_verifier("verify_export", file, keys)
     verify_here(page, file, proof)
 
-    assert said.startswith("BROKEN: the data: it was changed")
+    assert output.startswith("BROKEN: the data: it was changed")
     expect(page.get_by_role("alert")).to_contain_text("the data: it was changed")
 
 
-def ask_for_members(page: Page) -> None:
+def request_members_export(page: Page) -> None:
     """Request an export, wait on the list until it is ready, and open it."""
     page.goto("/exports")
     page.get_by_role("link", name="New export").first.click()

@@ -3,14 +3,14 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.end_to_end.playground import BEGUN, GHOST, start, suggested
+from tests.browser.end_to_end.playground import BEGUN, GHOST, start, wait_for_suggestion
 from tests.browser.tabs import Tabs
 from tests.stack.running import Stack
 
 pytestmark = pytest.mark.engine
 
 
-def test_the_printed_login_leads_to_a_suggestion_that_is_taken(tabs: Tabs, stack: Stack) -> None:
+def test_the_printed_login_leads_to_an_accepted_suggestion(tabs: Tabs, stack: Stack) -> None:
     login = stack.tenant("acme")
     page = tabs.open()
     page.goto("/")
@@ -21,7 +21,7 @@ def test_the_printed_login_leads_to_a_suggestion_that_is_taken(tabs: Tabs, stack
     page.goto("/onboarding")
     page.get_by_role("link", name="Open the playground").click()
     start(tabs, page)
-    text = suggested(page)
+    text = wait_for_suggestion(page)
     page.keyboard.press("Tab")
 
     expect(page.locator(".cm-content")).to_contain_text(BEGUN + text)

@@ -19,7 +19,9 @@ def company() -> Company:
     return make_company("initech", {Role.ADMINISTRATOR: "ann", Role.DEVELOPER: "dan"})
 
 
-def test_a_key_is_made_used_revoked_and_refused(tabs: Tabs, stack: Stack, company: Company) -> None:
+def test_a_key_is_created_used_revoked_and_then_refused(
+    tabs: Tabs, stack: Stack, company: Company
+) -> None:
     page = tabs.open(session_of(company.administrator))
 
     key = make_key(page, company.developer.email)

@@ -11,7 +11,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.queries import KeyState, list_keys
 from tenants.models import Outcome, UsageRecord
-from tests.browser.end_to_end.playground import BEGUN, GHOST, start, suggested
+from tests.browser.end_to_end.playground import BEGUN, GHOST, start, wait_for_suggestion
 from tests.browser.sessions import session_of
 from tests.browser.tabs import DESK, PHONE, Look, Tabs
 from tests.fixtures.companies import Company, make_company
@@ -38,10 +38,10 @@ def outcomes(company: Company) -> list[str]:
         return list(Outcome.objects.order_by("occurred_at").values_list("event", flat=True))
 
 
-def test_what_is_suggested_is_taken_by_tab_and_counted(tabs: Tabs, company: Company) -> None:
+def test_tab_accepts_a_suggestion_and_the_outcome_is_recorded(tabs: Tabs, company: Company) -> None:
     page = started(tabs, company)
 
-    text = suggested(page)
+    text = wait_for_suggestion(page)
     page.keyboard.press("Tab")
 
     expect(page.locator(".cm-content")).to_contain_text(BEGUN + text)
@@ -54,10 +54,12 @@ def test_what_is_suggested_is_taken_by_tab_and_counted(tabs: Tabs, company: Comp
     assert record.generated_tokens > 0
 
 
-def test_escape_takes_nothing_and_leads_out_of_the_editor(tabs: Tabs, company: Company) -> None:
+def test_escape_rejects_a_suggestion_and_lets_tab_leave_the_editor(
+    tabs: Tabs, company: Company
+) -> None:
     page = started(tabs, company)
 
-    text = suggested(page)
+    text = wait_for_suggestion(page)
     page.keyboard.press("Escape")
     expect(page.locator(GHOST)).to_have_count(0)
     page.keyboard.press("Tab")
@@ -67,10 +69,10 @@ def test_escape_takes_nothing_and_leads_out_of_the_editor(tabs: Tabs, company: C
     wait_until(lambda: outcomes(company) == ["shown", "rejected"], timeout_s=_INGESTED_S)
 
 
-def test_whoever_has_no_tab_key_takes_it_by_a_button(tabs: Tabs, company: Company) -> None:
+def test_a_button_accepts_a_suggestion_on_a_phone(tabs: Tabs, company: Company) -> None:
     page = started(tabs, company, PHONE)
 
-    text = suggested(page)
+    text = wait_for_suggestion(page)
     page.get_by_role("button", name="Accept").click()
 
     expect(page.locator(".cm-content")).to_contain_text(BEGUN + text)
@@ -80,7 +82,7 @@ def test_whoever_has_no_tab_key_takes_it_by_a_button(tabs: Tabs, company: Compan
 def test_a_request_shows_its_numbers_and_its_prompt(tabs: Tabs, company: Company) -> None:
     page = started(tabs, company)
 
-    suggested(page)
+    wait_for_suggestion(page)
 
     expect(page.locator("#play-outcome")).to_contain_text("Shown")
     for number in ("first_token_ms", "total_ms", "prompt_tokens", "generated_tokens"):
@@ -92,7 +94,7 @@ def test_a_request_shows_its_numbers_and_its_prompt(tabs: Tabs, company: Company
     assert page.locator("#play-bar rect.segment").count() >= 5
 
 
-def test_a_start_in_another_tab_ends_this_one(tabs: Tabs, company: Company) -> None:
+def test_starting_in_another_tab_ends_the_first_session(tabs: Tabs, company: Company) -> None:
     older = started(tabs, company)
     started(tabs, company)
 
@@ -106,7 +108,7 @@ def test_a_start_in_another_tab_ends_this_one(tabs: Tabs, company: Company) -> N
     assert states(company) == [KeyState.ACTIVE]
 
 
-def test_leaving_the_page_ends_its_key(tabs: Tabs, company: Company) -> None:
+def test_leaving_the_page_expires_the_key(tabs: Tabs, company: Company) -> None:
     page = started(tabs, company)
     assert states(company) == [KeyState.ACTIVE]
 
@@ -115,7 +117,7 @@ def test_leaving_the_page_ends_its_key(tabs: Tabs, company: Company) -> None:
     wait_until(lambda: states(company) == [KeyState.EXPIRED], timeout_s=_INGESTED_S)
 
 
-def test_the_key_is_nowhere_in_the_browser(tabs: Tabs, company: Company) -> None:
+def test_the_key_is_not_stored_in_the_browser(tabs: Tabs, company: Company) -> None:
     page = started(tabs, company)
 
     assert "cpk_test_" not in page.content()

@@ -21,7 +21,7 @@ def company() -> Company:
     return make_company("initech", {Role.ADMINISTRATOR: "ann", Role.DEVELOPER: "dan"})
 
 
-def test_a_change_is_tried_then_saved_and_in_force_within_a_second(
+def test_a_reviewed_change_takes_effect_within_a_second_of_saving(
     tabs: Tabs, stack: Stack, company: Company
 ) -> None:
     key = known_key(stack, company)
@@ -39,7 +39,7 @@ def test_a_change_is_tried_then_saved_and_in_force_within_a_second(
     assert refusal(complete(stack, key)) == "feature_disabled"
 
 
-def test_what_was_saved_is_undone_by_its_toast(tabs: Tabs, stack: Stack, company: Company) -> None:
+def test_the_toast_undoes_a_saved_change(tabs: Tabs, stack: Stack, company: Company) -> None:
     key = known_key(stack, company)
     page = tabs.open(session_of(company.administrator))
     review_without(page, _OFF)

@@ -40,7 +40,7 @@ _QUIET: Final[dict[str, Any]] = {
     "telemetry.telemetryLevel": "off",
     "workbench.startupEditor": "none",
 }
-TAKES_LINE: Final = "Control+Alt+l"
+ACCEPT_LINE_KEYS: Final = "Control+Alt+l"
 _KEYS: Final = [  # the editor has no default key for it
     {
         "key": "ctrl+alt+l",

@@ -42,7 +42,7 @@ class Developer:
             if isinstance(record, kind) and record.tenant_id == self.tenant_id
         ]
 
-    async def records_reach(self, kind: type[Record], count: int) -> list[Record]:
+    async def wait_for_records(self, kind: type[Record], count: int) -> list[Record]:
         async def are_there() -> bool:
             return len(self.records(kind)) >= count
 
@@ -52,11 +52,13 @@ class Developer:
     @asynccontextmanager
     async def editor(self, **environment: str) -> AsyncIterator[LanguageServer]:
         """Start the language server, with or without a running gateway."""
-        told = {"CARET_API_KEY": self.key, "CARET_GATEWAY_URL": self.site.url} | environment
-        async with language_server(environment_of(self.home, **told), folder=self.home) as server:
+        variables = {"CARET_API_KEY": self.key, "CARET_GATEWAY_URL": self.site.url} | environment
+        async with language_server(
+            environment_of(self.home, **variables), folder=self.home
+        ) as server:
             yield server
 
-    def is_under(self, **changed: Any) -> None:
+    def publish_changes(self, **changed: Any) -> None:
         """Publish the tenant's snapshot with these fields, as the control plane does."""
         self.snapshot = msgspec.structs.replace(
             self.snapshot, version=self.snapshot.version + 1, **changed

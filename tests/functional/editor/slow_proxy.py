@@ -17,12 +17,12 @@ _SUBPROTOCOL = Subprotocol("caret.v1")
 
 
 @dataclass(slots=True)
-class SlowWay:
+class SlowProxy:
     gateway_url: str
     url: str = ""
     delay_s: float | None = 0.0  # of a completion's frames; None: they never arrive
-    asked: list[tuple[float, dict[str, Any]]] = field(default_factory=list)  # monotonic seconds
-    taken_back: list[str] = field(default_factory=list)
+    requests: list[tuple[float, dict[str, Any]]] = field(default_factory=list)  # monotonic seconds
+    cancelled_ids: list[str] = field(default_factory=list)
 
     async def serve(self, editor: ServerConnection) -> None:
         assert editor.request is not None
@@ -30,7 +30,7 @@ class SlowWay:
         url = self.gateway_url.replace("http", "ws", 1) + "/v1/stream"
         headers = {"Authorization": key}
         async with (
-            _until_one_goes(),
+            _until_disconnected(),
             connect(
                 url, subprotocols=[_SUBPROTOCOL], additional_headers=headers, max_size=None
             ) as gateway,
@@ -43,9 +43,9 @@ class SlowWay:
         async for text in editor:
             frame = json.loads(text)
             if frame["type"] == "complete":
-                self.asked.append((time.monotonic(), frame))
+                self.requests.append((time.monotonic(), frame))
             elif frame["type"] == "cancel":
-                self.taken_back.append(frame["id"])
+                self.cancelled_ids.append(frame["id"])
             await gateway.send(text)
         await gateway.close()
 
@@ -68,7 +68,7 @@ async def _send_later(editor: ServerConnection, text: str | bytes, delay_s: floa
 
 
 @asynccontextmanager
-async def _until_one_goes() -> AsyncIterator[None]:
+async def _until_disconnected() -> AsyncIterator[None]:
     """Suppress the error of a closed connection, which ends the block and its pending frames."""
     try:
         yield
@@ -77,10 +77,10 @@ async def _until_one_goes() -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def slow_way(gateway_url: str) -> AsyncIterator[SlowWay]:
-    way = SlowWay(gateway_url)
+async def slow_proxy(gateway_url: str) -> AsyncIterator[SlowProxy]:
+    proxy = SlowProxy(gateway_url)
     async with serve(
-        way.serve, "127.0.0.1", 0, subprotocols=[_SUBPROTOCOL], max_size=None
+        proxy.serve, "127.0.0.1", 0, subprotocols=[_SUBPROTOCOL], max_size=None
     ) as server:
-        way.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        yield way
+        proxy.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield proxy

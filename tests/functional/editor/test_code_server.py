@@ -80,39 +80,39 @@ def workbench(stack: Stack, key: str, home: Path) -> Iterator[Workbench]:
     ):
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         opened = Workbench(page, url, folder)
-        opened.says("Signed out, or the key is refused")
-        opened.signs_in(key)
-        opened.says("Ready")
+        opened.expect_status("Signed out, or the key is refused")
+        opened.sign_in(key)
+        opened.expect_status("Ready")
         yield opened
 
 
 def outcomes(company: Company) -> list[tuple[str, int]]:
     """Return each outcome's event and its number of characters."""
     with tenant_scope(company.tenant_id):
-        told = Outcome.objects.order_by("occurred_at").values_list("event", "chars")
-        return list(told)
+        found = Outcome.objects.order_by("occurred_at").values_list("event", "chars")
+        return list(found)
 
 
 def num_outcomes(company: Company, event: str) -> int:
-    return sum(told == event for told, _ in outcomes(company))
+    return sum(name == event for name, _ in outcomes(company))
 
 
-def num_taken(company: Company) -> int:
+def num_accepted(company: Company) -> int:
     """Return the number of suggestions accepted in full or line by line."""
     return num_outcomes(company, "accepted") + num_outcomes(company, "partially_accepted")
 
 
-def test_a_suggestion_is_seen_taken_by_tab_and_counted(
+def test_tab_accepts_a_suggestion_and_the_outcome_is_recorded(
     workbench: Workbench, company: Company
 ) -> None:
-    file = workbench.opens("reader.py")
-    workbench.types(TYPED)
-    suggestion = workbench.suggests()
-    workbench.pictured(PICTURES / "suggested.png")
-    workbench.presses("Tab")
+    file = workbench.open_file("reader.py")
+    workbench.type_text(TYPED)
+    suggestion = workbench.wait_for_suggestion()
+    workbench.take_screenshot(PICTURES / "suggested.png")
+    workbench.press_keys("Tab")
     expect(workbench.ghost).to_have_count(0)
-    workbench.pictured(PICTURES / "taken.png")
-    workbench.saves(file, f"        self.m{suggestion}")
+    workbench.take_screenshot(PICTURES / "taken.png")
+    workbench.save_and_expect(file, f"        self.m{suggestion}")
 
     wait_until(lambda: num_outcomes(company, "accepted") == 1, timeout_s=_INGESTED_S)
     with tenant_scope(company.tenant_id):
@@ -123,82 +123,82 @@ def test_a_suggestion_is_seen_taken_by_tab_and_counted(
     assert taken.chars >= len(suggestion)
 
 
-def test_a_word_of_it_is_taken_alone(workbench: Workbench, company: Company) -> None:
-    file = workbench.opens("words.py")
-    workbench.types(TYPED)
-    suggestion = workbench.suggests()
+def test_one_word_of_a_suggestion_can_be_accepted(workbench: Workbench, company: Company) -> None:
+    file = workbench.open_file("words.py")
+    workbench.type_text(TYPED)
+    suggestion = workbench.wait_for_suggestion()
     word = suggestion.split()[0]
-    workbench.presses("Control+ArrowRight")
-    workbench.saves(file, f"        self.m{word}")
+    workbench.press_keys("Control+ArrowRight")
+    workbench.save_and_expect(file, f"        self.m{word}")
 
     assert f"        self.m{suggestion}" not in file.read_text()
     wait_until(lambda: num_outcomes(company, "partially_accepted") == 1, timeout_s=_INGESTED_S)
-    assert workbench.suggests() == suggestion.removeprefix(word)
+    assert workbench.wait_for_suggestion() == suggestion.removeprefix(word)
 
 
-def test_a_line_of_it_is_taken(workbench: Workbench, company: Company) -> None:
-    file = workbench.opens("lines.py")
-    workbench.types(TYPED)
-    suggestion = workbench.suggests()
-    before = num_taken(company)
-    workbench.presses(code_server.TAKES_LINE)
-    workbench.saves(file, f"        self.m{suggestion}")
+def test_one_line_of_a_suggestion_can_be_accepted(workbench: Workbench, company: Company) -> None:
+    file = workbench.open_file("lines.py")
+    workbench.type_text(TYPED)
+    suggestion = workbench.wait_for_suggestion()
+    before = num_accepted(company)
+    workbench.press_keys(code_server.ACCEPT_LINE_KEYS)
+    workbench.save_and_expect(file, f"        self.m{suggestion}")
 
-    wait_until(lambda: num_taken(company) == before + 1, timeout_s=_INGESTED_S)
+    wait_until(lambda: num_accepted(company) == before + 1, timeout_s=_INGESTED_S)
 
 
-def test_the_word_chosen_in_the_editors_list_is_gone_on_from(workbench: Workbench) -> None:
-    file = workbench.opens("chosen.py")
-    workbench.types(f"{TYPED}o")
-    workbench.presses("Control+Space")
+def test_a_suggestion_continues_the_word_selected_in_the_editors_list(workbench: Workbench) -> None:
+    file = workbench.open_file("chosen.py")
+    workbench.type_text(f"{TYPED}o")
+    workbench.press_keys("Control+Space")
     expect(workbench.chosen_word).to_have_text("mode")
     expect(workbench.ghost.nth(1)).to_be_visible()
-    suggestion = workbench.suggests()
-    workbench.pictured(PICTURES / "chosen.png")
-    workbench.presses("Tab")
+    suggestion = workbench.wait_for_suggestion()
+    workbench.take_screenshot(PICTURES / "chosen.png")
+    workbench.press_keys("Tab")
     rest = suggestion.removeprefix("de")
-    wait_until(lambda: workbench.suggests() == rest, timeout_s=_INGESTED_S)
-    workbench.presses("Tab")
+    wait_until(lambda: workbench.wait_for_suggestion() == rest, timeout_s=_INGESTED_S)
+    workbench.press_keys("Tab")
 
     assert suggestion.startswith("de")
-    workbench.saves(file, f"        self.mo{suggestion}")
+    workbench.save_and_expect(file, f"        self.mo{suggestion}")
 
 
-def test_it_says_why_nothing_is_suggested(workbench: Workbench) -> None:
-    workbench.opens("comment.py")
-    workbench.types("        # self.m")
-    workbench.runs("Caret: Why No Suggestion?")
+def test_the_command_explains_why_there_is_no_suggestion(workbench: Workbench) -> None:
+    workbench.open_file("comment.py")
+    workbench.type_text("        # self.m")
+    workbench.run_command("Caret: Why No Suggestion?")
 
     expect(workbench.notices.filter(has_text="The cursor is in a comment.")).to_be_visible()
 
 
-def test_consent_is_given_in_the_console_to_which_it_leads(
+def test_a_command_opens_the_consent_page_in_the_console(
     workbench: Workbench, stack: Stack
 ) -> None:
-    url = workbench.opened_by("Caret: Open My Consent and Data in the Console")
+    url = workbench.open_page_with("Caret: Open My Consent and Data in the Console")
 
     port = urlsplit(stack.console_url).port
     # code-server replaces URLs of its own machine with proxied ones; this one redirects to sign-in.
     assert unquote(url).endswith(f"/proxy/{port}/sign-in?next=/account/my-data")
 
 
-def test_a_pause_is_seen_and_ended(workbench: Workbench) -> None:
-    workbench.opens("pause.py")
-    workbench.runs("Caret: Pause Suggestions")
-    workbench.says("Paused")
-    workbench.types(TYPED)
+def test_suggestions_can_be_paused_and_resumed(workbench: Workbench) -> None:
+    workbench.open_file("pause.py")
+    workbench.run_command("Caret: Pause Suggestions")
+    workbench.expect_status("Paused")
+    workbench.type_text(TYPED)
     expect(workbench.ghost).to_have_count(0)
-    workbench.runs("Caret: Resume Suggestions")
-    workbench.says("Ready")
-    workbench.types("o")
+    workbench.run_command("Caret: Resume Suggestions")
+    workbench.expect_status("Ready")
+    workbench.type_text("o")
 
-    assert workbench.suggests()
+    assert workbench.wait_for_suggestion()
 
 
-def test_nothing_that_it_has_written_holds_the_key(
+def test_no_file_of_the_extension_contains_the_key(
     workbench: Workbench, home: Path, key: str
 ) -> None:
-    workbench.says("Ready")
+    workbench.expect_status("Ready")
     files = [file for file in home.rglob("*") if file.is_file()]
 
     assert any(file.name == "caret-ls.log" for file in files)

@@ -10,7 +10,7 @@ from caret.contracts.policy import Tier
 from caret.contracts.pricing import BudgetScope, HardBudget, SpendingLimits, TierPrices, TokenPrices
 from caret.contracts.usage import CompletionRecord, OutcomeRecord
 from tests.functional.editor.developer import Developer, make_developer
-from tests.functional.editor.typist import begin, suggested
+from tests.functional.editor.typist import open_file, type_until_suggested
 from tests.functional.gateway.gateway_stack import Site, until
 from tests.stack.language_server import INVOKED, LanguageServer, OpenBuffer
 
@@ -30,7 +30,7 @@ def ada(site: Site, tmp_path: Path) -> Developer:
     return make_developer(site, tmp_path)
 
 
-async def offers(buffer: OpenBuffer) -> bool:
+async def has_suggestion(buffer: OpenBuffer) -> bool:
     return bool(await buffer.asks(trigger=INVOKED))
 
 
@@ -39,11 +39,13 @@ async def why_not(server: LanguageServer) -> str | None:
     return reason
 
 
-async def test_over_budget_nothing_is_shown_until_there_is_money_again(ada: Developer) -> None:
-    ada.is_under(spending=SPENT)
+async def test_no_suggestion_is_shown_over_budget_until_the_budget_is_raised(
+    ada: Developer,
+) -> None:
+    ada.publish_changes(spending=SPENT)
     async with ada.editor() as server:
         await server.reaches("ready")
-        buffer = begin(server, ada)
+        buffer = open_file(server, ada)
         buffer.types(TYPED)
 
         async def is_over() -> bool:
@@ -51,27 +53,29 @@ async def test_over_budget_nothing_is_shown_until_there_is_money_again(ada: Deve
 
         assert await until(is_over, patience_s=_PATIENCE_S)
         assert await why_not(server) == "over_budget"
-        num_asked = len(ada.records(CompletionRecord))
+        num_before = len(ada.records(CompletionRecord))
         assert await buffer.asks() == []
-        assert len(ada.records(CompletionRecord)) == num_asked
-        ada.is_under(spending=SpendingLimits())
+        assert len(ada.records(CompletionRecord)) == num_before
+        ada.publish_changes(spending=SpendingLimits())
 
         async def is_well() -> bool:
-            return await offers(buffer)
+            return await has_suggestion(buffer)
 
         assert await until(is_well, patience_s=_PATIENCE_S)
         await server.reaches("ready")
         assert await why_not(server) is None
 
 
-async def test_a_key_that_is_refused_and_then_taken(ada: Developer) -> None:
+async def test_a_refused_key_is_reported_and_a_valid_one_restores_suggestions(
+    ada: Developer,
+) -> None:
     in_force = ada.snapshot.credentials
     async with ada.editor() as server:
         await server.reaches("ready")
         assert await why_not(server) == "not_requested"
-        ada.is_under(credentials=())
+        ada.publish_changes(credentials=())
         await server.reaches("signed_out")
-        buffer = begin(server, ada)
+        buffer = open_file(server, ada)
         buffer.types(TYPED)
         assert await buffer.asks() == []
         assert await why_not(server) == "signed_out"
@@ -79,44 +83,44 @@ async def test_a_key_that_is_refused_and_then_taken(ada: Developer) -> None:
         server.tell("workspace/didChangeConfiguration", {"settings": settings})
         await buffer.asks()
         assert server.statuses[-1] == "signed_out"
-        ada.is_under(credentials=in_force)
+        ada.publish_changes(credentials=in_force)
 
         async def is_taken() -> bool:
             server.tell("$/caret/signIn", {"key": ada.key})
-            return await offers(buffer)
+            return await has_suggestion(buffer)
 
         assert await until(is_taken, patience_s=_PATIENCE_S)
 
 
-async def test_two_editors_on_one_file_are_each_told_what_is_theirs(ada: Developer) -> None:
+async def test_two_editors_with_the_same_file_report_their_own_outcomes(ada: Developer) -> None:
     async with ada.editor() as one, ada.editor() as other:
         for server in (one, other):
             await server.reaches("ready")
-        buffers = [begin(server, ada) for server in (one, other)]
-        items = [await suggested(buffer, TYPED) for buffer in buffers]
+        buffers = [open_file(server, ada) for server in (one, other)]
+        items = [await type_until_suggested(buffer, TYPED) for buffer in buffers]
         for buffer, item in zip(buffers, items, strict=True):
             buffer.takes(item)
 
-        async def are_told() -> bool:
-            told = ada.records(OutcomeRecord)
-            return sum(record.event == "accepted" for record in told) == 2
+        async def are_recorded() -> bool:
+            outcomes = ada.records(OutcomeRecord)
+            return sum(record.event == "accepted" for record in outcomes) == 2
 
-        assert await until(are_told, patience_s=_PATIENCE_S)
+        assert await until(are_recorded, patience_s=_PATIENCE_S)
 
     accepted = [record for record in ada.records(OutcomeRecord) if record.event == "accepted"]
     assert len({record.request_id for record in accepted}) == 2
 
 
-async def test_on_another_branch_what_was_known_is_asked_for_anew(ada: Developer) -> None:
+async def test_switching_the_branch_discards_cached_suggestions(ada: Developer) -> None:
     folder = ada.file("reader.py", "").parent
     git(folder, "init", "-q", "-b", "main")
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "first")
     async with ada.editor(CARET_LS_PREFETCH="no") as server:
         await server.reaches("ready")
-        buffer = begin(server, ada)
-        await suggested(buffer, TYPED)
-        num_asked = len(await ada.records_reach(CompletionRecord, 1))
+        buffer = open_file(server, ada)
+        await type_until_suggested(buffer, TYPED)
+        num_before = len(await ada.wait_for_records(CompletionRecord, 1))
         assert await buffer.asks() != []
         from_memory = len(ada.records(CompletionRecord))
         git(folder, "switch", "-q", "-c", "other")
@@ -126,9 +130,9 @@ async def test_on_another_branch_what_was_known_is_asked_for_anew(ada: Developer
 
         assert await until(is_noticed, patience_s=_PATIENCE_S)
         await buffer.asks()
-        await ada.records_reach(CompletionRecord, num_asked + 1)
+        await ada.wait_for_records(CompletionRecord, num_before + 1)
 
-    assert from_memory == num_asked
+    assert from_memory == num_before
 
 
 def git(folder: Path, *words: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from caret.contracts.usage import CompletionRecord, OutcomeRecord
 from tests.functional.editor.developer import Developer, make_developer
-from tests.functional.editor.typist import LINES, begin, suggested
+from tests.functional.editor.typist import LINES, open_file, type_until_suggested
 from tests.functional.gateway.gateway_stack import Site
 from tests.stack.language_server import INVOKED, OpenBuffer
 
@@ -20,44 +20,46 @@ def ada(site: Site, tmp_path: Path) -> Developer:
     return make_developer(site, tmp_path)
 
 
-async def test_a_typist_is_suggested_something_takes_it_and_is_counted(ada: Developer) -> None:
+async def test_an_accepted_suggestion_is_recorded(ada: Developer) -> None:
     async with ada.editor() as server:
         await server.reaches("ready")
-        buffer = begin(server, ada)
-        item = await suggested(buffer, "self.path = path\n        self.m")
+        buffer = open_file(server, ada)
+        item = await type_until_suggested(buffer, "self.path = path\n        self.m")
         before = buffer.text
         buffer.takes(item)
-        outcomes = await ada.records_reach(OutcomeRecord, 2)
+        outcomes = await ada.wait_for_records(OutcomeRecord, 2)
 
     assert buffer.text == before + item["insertText"]
     shown, accepted = outcomes[-2:]
     assert [shown.event, accepted.event] == ["shown", "accepted"]
     assert shown.request_id == accepted.request_id
     assert accepted.chars == len(item["insertText"])
-    completions = await ada.records_reach(CompletionRecord, 1)
+    completions = await ada.wait_for_records(CompletionRecord, 1)
     taken = next(each for each in completions if each.request_id == accepted.request_id)
     assert (taken.protocol, taken.editor, taken.language) == ("stream", "neovim", "python")
 
 
-async def test_what_is_typed_into_a_suggestion_asks_for_nothing_more(ada: Developer) -> None:
+async def test_typing_along_a_suggestion_sends_no_new_request(ada: Developer) -> None:
     async with ada.editor(CARET_LS_PREFETCH="no") as server:
         await server.reaches("ready")
-        buffer = begin(server, ada)
-        rest = (await suggested(buffer, "self.path = path\n        self.m"))["insertText"]
-        asked = len(await ada.records_reach(CompletionRecord, 1))
+        buffer = open_file(server, ada)
+        rest = (await type_until_suggested(buffer, "self.path = path\n        self.m"))[
+            "insertText"
+        ]
+        num_requests = len(await ada.wait_for_records(CompletionRecord, 1))
         for character in rest[:3]:
             buffer.types(character)
             (item,) = await buffer.asks()
             rest = rest[1:]
             assert item["insertText"] == rest
 
-        assert len(ada.records(CompletionRecord)) == asked
+        assert len(ada.records(CompletionRecord)) == num_requests
 
 
-async def test_a_newer_key_cancels_the_older_request(ada: Developer) -> None:
+async def test_a_newer_key_press_cancels_the_older_request(ada: Developer) -> None:
     async with ada.editor() as server:
         await server.reaches("ready")
-        buffer = begin(server, ada)
+        buffer = open_file(server, ada)
         pending = []
         for character in "self.number_of_lines":
             buffer.types(character)
@@ -69,10 +71,10 @@ async def test_a_newer_key_cancels_the_older_request(ada: Developer) -> None:
     assert len(ada.records(CompletionRecord)) <= 2
 
 
-async def test_what_the_editor_takes_back_is_an_answer_too(ada: Developer) -> None:
+async def test_a_cancelled_editor_request_gets_a_response(ada: Developer) -> None:
     async with ada.editor() as server:
         await server.reaches("ready")
-        buffer = begin(server, ada)
+        buffer = open_file(server, ada)
         identifier, answer = server.begin("textDocument/inlineCompletion", buffer.wish())
         server.tell("$/cancelRequest", {"id": identifier})
         with pytest.raises(RuntimeError, match="canceled"):
@@ -81,12 +83,12 @@ async def test_what_the_editor_takes_back_is_an_answer_too(ada: Developer) -> No
         assert isinstance(await buffer.asks(), list)
 
 
-async def test_excluded_files_stay_where_they_are(site: Site, tmp_path: Path) -> None:
+async def test_excluded_files_are_not_sent(site: Site, tmp_path: Path) -> None:
     ada = make_developer(site, tmp_path, content_exclusion={"*": ("**/legal/*",)})
     (ada.home / "shop" / ".git").mkdir(parents=True)
     async with ada.editor() as server:
         await server.reaches("ready")
-        buffer = begin(server, ada, "legal/reader.py")
+        buffer = open_file(server, ada, "legal/reader.py")
         for trigger in (INVOKED, INVOKED, INVOKED):
             buffer.types("a")
             assert await buffer.asks(trigger=trigger) == []
@@ -97,10 +99,10 @@ async def test_excluded_files_stay_where_they_are(site: Site, tmp_path: Path) ->
     assert len(ada.records(CompletionRecord)) <= 1, "only the first may precede the policy"
 
 
-async def test_a_gateway_that_goes_and_comes_back_is_no_error(ada: Developer) -> None:
+async def test_a_gateway_restart_causes_no_error(ada: Developer) -> None:
     async with ada.editor() as server:
         await server.reaches("ready")
-        buffer = begin(server, ada)
+        buffer = open_file(server, ada)
         ada.site.gateway.child.stop()
         try:
             await server.reaches("offline")
@@ -110,16 +112,16 @@ async def test_a_gateway_that_goes_and_comes_back_is_no_error(ada: Developer) ->
         finally:
             ada.site.launch_gateway()
         await server.reaches("ready")
-        back = await suggested(buffer, "elf.path = path\n        self.m")
+        back = await type_until_suggested(buffer, "elf.path = path\n        self.m")
 
     assert (away, reason) == ([], {"reason": "offline"})
     assert back["insertText"]
 
 
-async def test_a_key_that_is_refused_is_a_status(ada: Developer) -> None:
+async def test_a_refused_key_is_shown_as_a_status(ada: Developer) -> None:
     async with ada.editor(CARET_API_KEY="cpk_live_nobodys") as server:
         await server.reaches("signed_out")
-        buffer = begin(server, ada)
+        buffer = open_file(server, ada)
         buffer.types("s")
         items = await buffer.asks()
         server.tell("$/caret/signIn", {"key": ada.key})
@@ -128,11 +130,11 @@ async def test_a_key_that_is_refused_is_a_status(ada: Developer) -> None:
     assert items == []
 
 
-async def test_the_log_has_neither_code_nor_key(ada: Developer) -> None:
+async def test_the_log_contains_neither_code_nor_key(ada: Developer) -> None:
     async with ada.editor() as server:
         await server.reaches("ready")
-        buffer = begin(server, ada)
-        await suggested(buffer, "self.path = path\n        self.m")
+        buffer = open_file(server, ada)
+        await type_until_suggested(buffer, "self.path = path\n        self.m")
         for method in ("textDocument/didChange", "textDocument/inlineCompletion"):
             server.begin(method, {"textDocument": {"nonsense": LINES}})
         await server.ask("$/caret/explainNoSuggestion", {})
@@ -143,7 +145,7 @@ async def test_the_log_has_neither_code_nor_key(ada: Developer) -> None:
     assert ada.key not in ada.log
 
 
-async def test_what_editors_hold_is_no_trouble(ada: Developer) -> None:
+async def test_huge_and_unusual_files_are_handled(ada: Developer) -> None:
     wide = 'x = "😀中"\r\ny = "\ud800"\rz = 1\n' + LINES
     async with ada.editor() as server:
         await server.reaches("ready")

@@ -86,7 +86,7 @@ def neovim(ada: Developer) -> Iterator[Neovim]:
             process.kill()
 
 
-async def test_a_suggestion_is_seen_and_taken_by_tab(ada: Developer, neovim: Neovim) -> None:
+async def test_tab_accepts_a_visible_suggestion(ada: Developer, neovim: Neovim) -> None:
     async def is_ready() -> bool:
         return neovim.socket.exists() and "connected" in _log_of(ada)
 
@@ -95,7 +95,7 @@ async def test_a_suggestion_is_seen_and_taken_by_tab(ada: Developer, neovim: Neo
     suggestion = await neovim.suggests()
     before = neovim.line
     neovim.press("<Tab>")
-    shown, accepted = (await ada.records_reach(OutcomeRecord, 2))[-2:]
+    shown, accepted = (await ada.wait_for_records(OutcomeRecord, 2))[-2:]
 
     first_line = suggestion.partition("\n")[0]
     assert (before + first_line) in neovim.evaluate("join(getline(1, '$'), nr2char(10))")

@@ -20,7 +20,7 @@ from tenants.usage.ingestion.redis_stream import UsageStream
 from tests.benchmarks.installation import new_credential, new_tenant, publish, root_secret_of
 from tests.fixtures.companies import make_company
 from tests.functional.editor.developer import Developer
-from tests.functional.editor.typist import begin, suggested
+from tests.functional.editor.typist import open_file, type_until_suggested
 from tests.functional.gateway.company import in_thread
 from tests.functional.gateway.gateway_stack import Site, receive, until
 
@@ -33,8 +33,8 @@ _PATIENCE_S: Final = 90.0  # the language server checks for persisted text after
 class People:
     ada: Developer
     colleagues_key: str
-    neighbours_key: str
-    neighbours_id: TenantId
+    other_tenants_key: str
+    other_tenants_id: TenantId
 
 
 @pytest.fixture
@@ -43,11 +43,11 @@ async def people(site: Site, tmp_path: Path) -> People:
     secret = root_secret_of(site.home.paths)
     colleague, colleagues_key = new_credential(secret)
     ours, key = await _known_tenant(secret, colleague)
-    theirs, neighbours_key = await _known_tenant(secret)
+    theirs, other_tenants_key = await _known_tenant(secret)
     for snapshot in (ours, theirs):
         publish(site.home.paths, snapshot)
     ada = Developer(site, ours, key, tmp_path)
-    return People(ada, colleagues_key, neighbours_key, theirs.tenant_id)
+    return People(ada, colleagues_key, other_tenants_key, theirs.tenant_id)
 
 
 async def _known_tenant(secret: bytes, *more: Credential) -> tuple[TenantSnapshot, str]:
@@ -57,15 +57,15 @@ async def _known_tenant(secret: bytes, *more: Credential) -> tuple[TenantSnapsho
     return msgspec.structs.replace(made, **changed), key
 
 
-async def test_what_became_of_a_suggestion_is_told_to_the_gateway_that_came_after(
+async def test_an_outcome_is_reported_to_the_restarted_gateway(
     people: People,
 ) -> None:
     ada = people.ada
     async with ada.editor(CARET_LS_PREFETCH="no") as server:
         await server.reaches("ready")
-        buffer = begin(server, ada)
-        item = await suggested(buffer, "self.path = path\n        self.m")
-        shown = (await ada.records_reach(OutcomeRecord, 1))[-1]
+        buffer = open_file(server, ada)
+        item = await type_until_suggested(buffer, "self.path = path\n        self.m")
+        shown = (await ada.wait_for_records(OutcomeRecord, 1))[-1]
         ada.site.gateway.child.stop()
         try:
             await server.reaches("offline")
@@ -73,22 +73,22 @@ async def test_what_became_of_a_suggestion_is_told_to_the_gateway_that_came_afte
         finally:
             ada.site.launch_gateway()
         await server.reaches("ready")
-        for key in (people.neighbours_key, people.colleagues_key):
+        for key in (people.other_tenants_key, people.colleagues_key):
             await _claim(ada.site, key, shown.request_id)
 
         async def is_looked_at() -> bool:
-            return any(record.event == "persisted" for record in _belated(ada))
+            return any(record.event == "persisted" for record in _late_outcomes(ada))
 
         assert await until(is_looked_at, patience_s=_PATIENCE_S)
 
-    of_it = [record for record in _belated(ada) if record.request_id == shown.request_id]
+    of_it = [record for record in _late_outcomes(ada) if record.request_id == shown.request_id]
     assert "shown" in {record.event for record in of_it}, "the outcome was lost"
     await in_thread(lambda: _ingest(ada.site))
     rows = await in_thread(lambda: _outcomes(ada.snapshot.tenant_id, shown.request_id))
     assert [event for event, _, _ in rows] == ["accepted", "persisted", "shown"]
     assert {user for _, user, _ in rows} == {ada.snapshot.credentials[0].user_id}
     assert rows[0][2] == len(item["insertText"])
-    assert await in_thread(lambda: _num_rows(people.neighbours_id)) == 0
+    assert await in_thread(lambda: _num_rows(people.other_tenants_id)) == 0
 
 
 async def _claim(site: Site, key: str, request_id: str) -> None:
@@ -101,7 +101,7 @@ async def _claim(site: Site, key: str, request_id: str) -> None:
         assert (await receive(socket))["type"] == "policy"
 
 
-def _belated(ada: Developer) -> list[LateOutcomeRecord]:
+def _late_outcomes(ada: Developer) -> list[LateOutcomeRecord]:
     records = ada.site.records()
     return [record for record in records if isinstance(record, LateOutcomeRecord)]
 

@@ -10,8 +10,8 @@ import pytest
 
 from caret_ls.completion_client import MAX_ANSWER_S
 from tests.functional.editor.developer import Developer, make_developer
-from tests.functional.editor.slow_proxy import SlowWay, slow_way
-from tests.functional.editor.typist import begin
+from tests.functional.editor.slow_proxy import SlowProxy, slow_proxy
+from tests.functional.editor.typist import open_file
 from tests.functional.gateway.gateway_stack import Site, until
 from tests.stack.language_server import LanguageServer, OpenBuffer
 
@@ -30,31 +30,31 @@ def ada(site: Site, tmp_path: Path) -> Developer:
 
 
 @pytest.fixture
-async def way(site: Site) -> AsyncIterator[SlowWay]:
-    async with slow_way(site.url) as made:
+async def proxy(site: Site) -> AsyncIterator[SlowProxy]:
+    async with slow_proxy(site.url) as made:
         yield made
 
 
-async def waited_s(way: SlowWay, buffer: OpenBuffer, name: str) -> float:
+async def waited_s(proxy: SlowProxy, buffer: OpenBuffer, name: str) -> float:
     """Press a key and return the seconds until the gateway receives a request."""
-    num_asked = len(way.asked)
+    num_before = len(proxy.requests)
     buffer.types(f"\n        {name} = self.")
     pressed_s = time.monotonic()
     _, answer = buffer.server.begin("textDocument/inlineCompletion", buffer.wish())
 
-    async def is_asked() -> bool:
-        return len(way.asked) > num_asked
+    async def has_new_request() -> bool:
+        return len(proxy.requests) > num_before
 
-    assert await until(is_asked, patience_s=_PATIENCE_S)
+    assert await until(has_new_request, patience_s=_PATIENCE_S)
     await answer  # leaving before it is written would log an error
-    return way.asked[num_asked][0] - pressed_s
+    return proxy.requests[num_before][0] - pressed_s
 
 
-async def quick_waits_s(way: SlowWay, buffer: OpenBuffer) -> list[float]:
+async def quick_waits_s(proxy: SlowProxy, buffer: OpenBuffer) -> list[float]:
     """Return the waits of several keys, each after the previous response."""
     waits_s = []
     for number in range(_NUM_KEYS):
-        waits_s.append(await waited_s(way, buffer, f"quick_{number}"))
+        waits_s.append(await waited_s(proxy, buffer, f"quick_{number}"))
         await asyncio.sleep(_THINKS_S)
         await buffer.server.reaches("ready")
     return waits_s
@@ -65,40 +65,40 @@ async def why_not(server: LanguageServer) -> str | None:
     return reason
 
 
-async def test_where_answers_take_seconds_they_come_late_and_are_asked_for_less_often(
-    ada: Developer, way: SlowWay
+async def test_slow_responses_still_arrive_and_requests_become_less_frequent(
+    ada: Developer, proxy: SlowProxy
 ) -> None:
-    async with ada.editor(CARET_GATEWAY_URL=way.url, CARET_LS_PREFETCH="no") as server:
+    async with ada.editor(CARET_GATEWAY_URL=proxy.url, CARET_LS_PREFETCH="no") as server:
         await server.reaches("ready")
-        num_told = len(server.statuses)
-        buffer = begin(server, ada)
-        before_s = await quick_waits_s(way, buffer)
-        way.delay_s = _LATE_S
+        num_statuses = len(server.statuses)
+        buffer = open_file(server, ada)
+        before_s = await quick_waits_s(proxy, buffer)
+        proxy.delay_s = _LATE_S
         for number in range(_NUM_KEYS):
             buffer.types(f"\n        late_{number} = self.")
             began_s = time.monotonic()
-            asked = asyncio.create_task(buffer.asks())
+            pending = asyncio.create_task(buffer.asks())
             await server.reaches("working")
-            assert await asked
+            assert await pending
             assert time.monotonic() - began_s >= _LATE_S
             await server.reaches("ready")
-        way.delay_s = 0.0
-        after_s = await waited_s(way, buffer, "patient")
+        proxy.delay_s = 0.0
+        after_s = await waited_s(proxy, buffer, "patient")
         await server.reaches("ready")
 
     assert min(before_s) < _PATIENT_S <= after_s
-    assert set(server.statuses[num_told:]) == {"ready", "working"}
+    assert set(server.statuses[num_statuses:]) == {"ready", "working"}
     assert "failed" not in ada.log
 
 
-async def test_where_no_answer_comes_the_editor_hears_nothing_of_it(
-    ada: Developer, way: SlowWay
+async def test_missing_responses_cause_no_error_in_the_editor(
+    ada: Developer, proxy: SlowProxy
 ) -> None:
-    async with ada.editor(CARET_GATEWAY_URL=way.url, CARET_LS_PREFETCH="no") as server:
+    async with ada.editor(CARET_GATEWAY_URL=proxy.url, CARET_LS_PREFETCH="no") as server:
         await server.reaches("ready")
-        num_told = len(server.statuses)
-        buffer = begin(server, ada)
-        way.delay_s = None
+        num_statuses = len(server.statuses)
+        buffer = open_file(server, ada)
+        proxy.delay_s = None
         answers, began_s = [], time.monotonic()
         for number in range(_NUM_KEYS):
             buffer.types(f"\n        lost_{number} = self.")
@@ -114,7 +114,9 @@ async def test_where_no_answer_comes_the_editor_hears_nothing_of_it(
     assert (given_up, last) == ([[]] * (_NUM_KEYS - 1), [])
     assert took_s >= MAX_ANSWER_S
     assert reason == "overloaded"
-    (asked,) = (frame["id"] for _, frame in way.asked)
-    assert way.taken_back == [asked], "later keys must join the one request until it is cancelled"
-    assert set(server.statuses[num_told:]) == {"ready", "working"}
+    (pending,) = (frame["id"] for _, frame in proxy.requests)
+    assert proxy.cancelled_ids == [pending], (
+        "later keys must join the one request until it is cancelled"
+    )
+    assert set(server.statuses[num_statuses:]) == {"ready", "working"}
     assert "failed" not in ada.log

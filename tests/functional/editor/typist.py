@@ -9,7 +9,7 @@ from tests.stack.language_server import LanguageServer, OpenBuffer
 LINES: Final = "import os\n\n\nclass Reader:\n    def __init__(self, path, mode):\n        "
 
 
-async def suggested(buffer: OpenBuffer, text: str) -> dict[str, Any]:
+async def type_until_suggested(buffer: OpenBuffer, text: str) -> dict[str, Any]:
     """Return the first suggestion while `text` is typed, with a request after each key."""
     for character in text:
         buffer.types(character)
@@ -19,5 +19,5 @@ async def suggested(buffer: OpenBuffer, text: str) -> dict[str, Any]:
     raise AssertionError("no suggestion appeared")
 
 
-def begin(server: LanguageServer, ada: Developer, path: str = "reader.py") -> OpenBuffer:
+def open_file(server: LanguageServer, ada: Developer, path: str = "reader.py") -> OpenBuffer:
     return OpenBuffer.opened(server, ada.file(path, LINES), LINES)

@@ -46,35 +46,35 @@ class Workbench:
     def notices(self) -> Locator:
         return self._page.locator(".notification-list-item-message")
 
-    def says(self, status: str) -> None:
+    def expect_status(self, status: str) -> None:
         expect(self.status).to_have_attribute("aria-label", f"Caret: {status}", timeout=_OPENS_MS)
 
-    def runs(self, command: str) -> None:
-        self.presses("F1")
+    def run_command(self, command: str) -> None:
+        self.press_keys("F1")
         expect(self._page.locator(f"{_PALETTE} input")).to_be_focused()
         self._page.keyboard.type(command)
         line = self._page.locator(f"{_PALETTE} .monaco-list-row.focused")
         expect(line).to_contain_text(command)
-        self.presses("Enter")
+        self.press_keys("Enter")
 
-    def signs_in(self, key: str) -> None:
-        self.runs("Caret: Sign In")
+    def sign_in(self, key: str) -> None:
+        self.run_command("Caret: Sign In")
         expect(self._page.locator(f"{_PALETTE} input[type=password]")).to_be_visible()
         self._page.keyboard.type(key)
         self._page.keyboard.press("Enter")
 
-    def opens(self, name: str) -> Path:
+    def open_file(self, name: str) -> Path:
         """Open a file of the folder, with the cursor at its end."""
         self._page.locator(f".explorer-folders-view [aria-label='{name}']").dblclick()
         expect(self._page.locator(f".tab.active[data-resource-name='{name}']")).to_be_visible()
         expect(self._page.locator(".editor-instance .native-edit-context")).to_be_focused()
-        self.presses("Control+End")
+        self.press_keys("Control+End")
         return self._folder / name
 
-    def opened_by(self, command: str) -> str:
+    def open_page_with(self, command: str) -> str:
         """Return the URL of the page that the command opens beside the editor."""
         with self._page.context.expect_page() as opened:
-            self.runs(command)
+            self.run_command(command)
             # The dialog appears for a URL that is not trusted yet.
             with suppress(PlaywrightTimeout):
                 dialog = self._page.locator(".monaco-dialog-box")
@@ -84,22 +84,22 @@ class Workbench:
         opened.value.close()
         return url
 
-    def types(self, text: str) -> None:
+    def type_text(self, text: str) -> None:
         self._page.keyboard.type(text, delay=_KEY_MS)
 
-    def presses(self, keys: str) -> None:
+    def press_keys(self, keys: str) -> None:
         self._page.keyboard.press(keys)
 
-    def suggests(self) -> str:
+    def wait_for_suggestion(self) -> str:
         """Wait for a suggestion and return its first line."""
         expect(self.ghost.first).to_be_visible(timeout=_SUGGESTS_MS)
         return "".join(self.ghost.all_text_contents()).replace(_NO_BREAK, " ")
 
-    def saves(self, file: Path, text: str) -> None:
+    def save_and_expect(self, file: Path, text: str) -> None:
         """Save the file, and wait until it contains `text`."""
-        self.presses("Control+s")
+        self.press_keys("Control+s")
         wait_until(lambda: text in file.read_text(), timeout_s=_SAVES_S)
 
-    def pictured(self, file: Path) -> None:
+    def take_screenshot(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         self._page.screenshot(path=file)

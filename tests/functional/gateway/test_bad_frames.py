@@ -62,15 +62,15 @@ BAD_FRAMES: dict[str, tuple[str | bytes, str, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD_FRAMES)
-async def test_a_bad_frame_is_answered_by_its_code_and_the_connection_goes_on(
+async def test_an_invalid_frame_gets_its_code_and_the_connection_stays_open(
     site: Site, name: str
 ) -> None:
     frame, identifier, code = BAD_FRAMES[name]
 
-    async with site.raw() as socket, site.stream(site.globex) as neighbour:
+    async with site.raw() as socket, site.stream(site.globex) as other_tenant:
         await socket.send(frame)
         error = await receive(socket)
-        _, neighbours_done = await ask(neighbour, _small("1"))
+        _, other_done = await ask(other_tenant, _small("1"))
         await socket.send(json.dumps({"type": "complete", **_small("after")}))
         while (answer := await receive(socket))["type"] == "delta":
             pass
@@ -78,7 +78,7 @@ async def test_a_bad_frame_is_answered_by_its_code_and_the_connection_goes_on(
     assert (error["type"], error["id"], error["code"]) == ("error", identifier, code)
     assert error["message"].endswith(".")
     assert (answer["type"], answer["id"]) == ("done", "after")
-    assert neighbours_done["finish_reason"] in ("stop", "length", "filtered")
+    assert other_done["finish_reason"] in ("stop", "length", "filtered")
 
 
 @pytest.mark.parametrize(
@@ -86,20 +86,20 @@ async def test_a_bad_frame_is_answered_by_its_code_and_the_connection_goes_on(
     [(b"\xff\xfe broken", 1007), ("x" * 30 * MB, 1009)],
     ids=["text that is not UTF-8", "a frame of thirty megabytes"],
 )
-async def test_what_no_connection_survives_ends_only_its_own(
+async def test_a_fatal_frame_closes_only_its_own_connection(
     site: Site, frame: str | bytes, close_code: int
 ) -> None:
-    async with site.raw() as socket, site.stream(site.globex) as neighbour:
+    async with site.raw() as socket, site.stream(site.globex) as other_tenant:
         with pytest.raises(ConnectionClosed) as closed:
             await asyncio.gather(socket.send(frame, text=True), receive(socket))
-        _, done = await ask(neighbour, _small("1"))
+        _, done = await ask(other_tenant, _small("1"))
 
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == close_code
     assert done["finish_reason"] in ("stop", "length", "filtered")
 
 
-async def test_an_id_is_used_once(site: Site) -> None:
+async def test_a_duplicate_id_is_rejected(site: Site) -> None:
     async with site.raw() as socket:
         await socket.send(json.dumps({"type": "complete", **_small("1")}))
         while (await receive(socket))["type"] == "delta":
@@ -111,7 +111,7 @@ async def test_an_id_is_used_once(site: Site) -> None:
 
 
 @pytest.mark.parametrize("identifier", ["ended", "unheard-of"])
-async def test_a_cancel_that_comes_too_late_is_harmless(site: Site, identifier: str) -> None:
+async def test_a_late_or_unknown_cancel_is_ignored(site: Site, identifier: str) -> None:
     async with site.stream() as stream:
         await ask(stream, _small("ended"))
         await stream.send({"type": "cancel", "id": identifier})
@@ -120,7 +120,7 @@ async def test_a_cancel_that_comes_too_late_is_harmless(site: Site, identifier: 
     assert done["id"] == "next"
 
 
-async def test_more_tokens_than_there_are_count_as_the_most(site: Site) -> None:
+async def test_a_huge_max_tokens_is_capped(site: Site) -> None:
     async with site.stream() as stream:
         _, done = await ask(stream, {**_small("1"), "max_tokens": 10**30})
 

@@ -34,7 +34,7 @@ BAD_BODIES = {
 
 
 @pytest.mark.parametrize("name", BAD_BODIES)
-async def test_a_bad_body_is_answered_by_its_code(site: Site, name: str) -> None:
+async def test_an_invalid_body_gets_its_error_code(site: Site, name: str) -> None:
     body, status, code = BAD_BODIES[name]
 
     async with site.http() as session:
@@ -50,7 +50,7 @@ async def test_a_bad_body_is_answered_by_its_code(site: Site, name: str) -> None
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"])
-async def test_only_post_asks_for_completions(site: Site, method: str) -> None:
+async def test_only_post_requests_completions(site: Site, method: str) -> None:
     async with site.http() as session, session.request(method, "/v1/completions") as response:
         body = await response.text()
 
@@ -61,19 +61,19 @@ async def test_only_post_asks_for_completions(site: Site, method: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/", "/v1", "/v1/completions/", "/v1/stream", "/metrics", "/admin/"]
 )
-async def test_nothing_is_at_other_addresses(site: Site, path: str) -> None:
+async def test_other_paths_are_not_found(site: Site, path: str) -> None:
     async with site.http() as session, session.get(path) as response:
         error = (await response.json())["error"]
 
     assert (response.status, error["code"]) == (404, "not_found")
 
 
-async def test_anybody_may_ask_whether_the_gateway_is_well(site: Site) -> None:
+async def test_the_health_check_needs_no_key(site: Site) -> None:
     async with site.http("") as session, session.get("/healthz") as response:
         assert (response.status, await response.json()) == (200, {"status": "ok"})
 
 
-async def test_strangers_get_no_body_parsed(site: Site) -> None:
+async def test_an_unauthenticated_body_is_not_parsed(site: Site) -> None:
     async with (
         site.http("nonsense") as session,
         session.post("/v1/completions", data=b"{nonsense") as response,
@@ -83,7 +83,7 @@ async def test_strangers_get_no_body_parsed(site: Site) -> None:
     assert (response.status, error["code"]) == (401, "invalid_api_key")
 
 
-async def test_a_body_that_trickles_is_refused_and_holds_nobody_up(site: Site) -> None:
+async def test_a_slow_body_times_out_and_delays_no_other_request(site: Site) -> None:
     parts = urlsplit(site.url)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     head = (
@@ -92,8 +92,8 @@ async def test_a_body_that_trickles_is_refused_and_holds_nobody_up(site: Site) -
     )
     try:
         writer.write(head.encode() + b'{"prompt"')
-        async with site.stream(site.globex) as neighbour:
-            await ask(neighbour, {"id": "1", "prefix": "import ", "max_tokens": 2})
+        async with site.stream(site.globex) as other_tenant:
+            await ask(other_tenant, {"id": "1", "prefix": "import ", "max_tokens": 2})
         async with asyncio.timeout(15):
             answer = await reader.readuntil(b"}}")
     finally:

@@ -31,7 +31,7 @@ async def test_a_cancelled_completion_ends_and_frees_the_engine(
     assert 0 < record.generated_tokens < 512
 
 
-async def test_nothing_follows_the_end_of_a_cancelled_completion(
+async def test_no_frame_follows_the_end_of_a_cancelled_completion(
     site: Site, long_frame: Frame
 ) -> None:
     async with site.stream() as stream:
@@ -102,7 +102,7 @@ async def test_a_newer_request_for_another_file_supersedes_nothing(
 
 
 @pytest.mark.parametrize("is_abrupt", [False, True], ids=["by closing", "by vanishing"])
-async def test_a_client_that_leaves_frees_the_engine(
+async def test_a_disconnecting_client_frees_the_engine(
     site: Site, long_frame: Frame, is_abrupt: bool
 ) -> None:
     num_records = await site.num_records()
@@ -134,7 +134,7 @@ async def test_a_dropped_http_connection_frees_the_engine(site: Site, long_frame
     assert record.generated_tokens < 512
 
 
-async def test_who_drops_a_connection_before_the_whole_answer_frees_the_engine(
+async def test_disconnecting_before_the_response_frees_the_engine(
     site: Site, long_frame: Frame
 ) -> None:
     num_records = await site.num_records()

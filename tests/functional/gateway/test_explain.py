@@ -21,20 +21,20 @@ async def test_a_completion_is_explained_by_its_id(stack: Stack) -> None:
         frame = {"id": "1", "mode": "fim", "prefix": prefix, "suffix": "\n", "max_tokens": 8}
         _, done = await ask(stream, frame)
     meta = done["meta"]
-    told: dict[str, Any] = {}
+    explanation: dict[str, Any] = {}
 
-    async def is_told() -> bool:
+    async def is_explained() -> bool:
         arguments = ("explain_request", meta["request_id"], "--json")
         found = await asyncio.to_thread(manage, *arguments, environment=stack.environment)
-        told.update(json.loads(found.stdout) if found.returncode == 0 else {})
-        return bool(told)
+        explanation.update(json.loads(found.stdout) if found.returncode == 0 else {})
+        return bool(explanation)
 
-    assert await until(is_told, patience_s=30.0), "the record was not ingested"
-    assert told["tenant"] == "acme"
-    assert told["request"]["prompt_tokens"] == meta["prompt_tokens"]
-    stages = told["explanation"]["stages"]
+    assert await until(is_explained, patience_s=30.0), "the record was not ingested"
+    assert explanation["tenant"] == "acme"
+    assert explanation["request"]["prompt_tokens"] == meta["prompt_tokens"]
+    stages = explanation["explanation"]["stages"]
     assert [stage["name"] for stage in stages[:5]] == [
         *("authenticate", "admit", "assemble", "route", "generate")
     ]
     assert sum(stage["took_ms"] for stage in stages) == pytest.approx(meta["total_ms"], abs=0.1)
-    assert told["explanation"]["verdicts"]
+    assert explanation["explanation"]["verdicts"]

@@ -55,7 +55,7 @@ async def dead_keys(site: Site) -> DeadKeys:
         ("of_suspended_tenant", "tenant_suspended"),
     ],
 )
-async def test_a_dead_key_is_refused_by_name(
+async def test_a_revoked_expired_or_suspended_key_is_refused_with_the_reason(
     site: Site, dead_keys: DeadKeys, name: str, code: str
 ) -> None:
     key = getattr(dead_keys, name)
@@ -66,7 +66,7 @@ async def test_a_dead_key_is_refused_by_name(
         assert (await response.json())["error"]["code"] == code
 
 
-async def test_only_who_holds_the_whole_key_learns_that_it_was_revoked(
+async def test_a_revocation_is_revealed_only_for_the_complete_key(
     site: Site, dead_keys: DeadKeys
 ) -> None:
     other = generate_key(KeyKind.DEVELOPER)
@@ -86,23 +86,23 @@ async def test_only_who_holds_the_whole_key_learns_that_it_was_revoked(
         ({"Authorization": "Bearer " + "x" * 5000}, "invalid_api_key"),
     ],
 )
-async def test_without_a_good_key_nobody_gets_in(
+async def test_a_connection_without_a_valid_key_is_refused(
     site: Site, headers: dict[str, str], code: str
 ) -> None:
     with pytest.raises(InvalidStatus) as refused:
         async with site.dial(headers):
             pass
 
-    assert _told(refused.value) == (401, code)
+    assert _error_of(refused.value) == (401, code)
 
 
 @pytest.mark.parametrize("name", ["key", "api_key", "token", "access_token", "authorization"])
-async def test_a_key_in_the_url_is_not_read(site: Site, name: str) -> None:
+async def test_a_key_in_the_url_is_ignored(site: Site, name: str) -> None:
     with pytest.raises(InvalidStatus) as refused:
         async with site.dial({}, path=f"/v1/stream?{name}={site.acme}"):
             pass
 
-    assert _told(refused.value) == (401, "missing_api_key")
+    assert _error_of(refused.value) == (401, "missing_api_key")
     path = f"/v1/completions?{name}={site.acme}"
     async with site.http("") as session, session.post(path, json={}) as response:
         assert response.status == 401
@@ -117,20 +117,20 @@ async def test_a_client_that_does_not_offer_the_protocol_is_refused(
         async with site.dial({"Authorization": f"Bearer {site.acme}"}, offered):
             pass
 
-    assert _told(refused.value) == (400, "wrong_subprotocol")
+    assert _error_of(refused.value) == (400, "wrong_subprotocol")
 
 
-async def test_a_browser_of_a_foreign_origin_is_refused(site: Site) -> None:
+async def test_a_foreign_origin_is_refused(site: Site) -> None:
     headers = {"Authorization": f"Bearer {site.acme}", "Origin": "https://evil.example"}
 
     with pytest.raises(InvalidStatus) as refused:
         async with site.dial(headers):
             pass
 
-    assert _told(refused.value) == (403, "origin_not_allowed")
+    assert _error_of(refused.value) == (403, "origin_not_allowed")
 
 
-async def test_a_key_may_come_among_the_subprotocols_and_is_not_sent_back(site: Site) -> None:
+async def test_a_key_in_the_subprotocols_is_accepted_and_not_echoed(site: Site) -> None:
     async with site.dial({}, ("caret.v1", f"caret.key.{site.acme}")) as socket:
         await socket.send(json.dumps({"type": "complete", "id": "1", "prefix": "x = "}))
         while (answer := await receive(socket))["type"] == "delta":
@@ -140,7 +140,7 @@ async def test_a_key_may_come_among_the_subprotocols_and_is_not_sent_back(site: 
         assert answer["type"] == "done"
 
 
-async def test_a_stream_at_another_address_is_refused(site: Site) -> None:
+async def test_a_stream_at_another_path_is_refused(site: Site) -> None:
     with pytest.raises(InvalidStatus) as refused:
         async with site.dial({"Authorization": f"Bearer {site.acme}"}, path="/v2/stream"):
             pass
@@ -152,10 +152,10 @@ async def _refusal(site: Site, key: str) -> tuple[int, str]:
     with pytest.raises(InvalidStatus) as refused:
         async with site.raw(key):
             pass
-    return _told(refused.value)
+    return _error_of(refused.value)
 
 
-def _told(refused: InvalidStatus) -> tuple[int, str]:
+def _error_of(refused: InvalidStatus) -> tuple[int, str]:
     frame = json.loads(bytes(refused.response.body or b""))
     assert frame["type"] == "error"
     return refused.response.status_code, frame["code"]

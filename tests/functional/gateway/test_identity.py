@@ -13,15 +13,15 @@ from tests.functional.gateway.gateway_stack import Site
 pytestmark = pytest.mark.engine
 
 
-async def test_a_real_engine_says_all_that_is_asked_and_is_taken(site: Site) -> None:
+async def test_a_real_engine_reports_its_identity_and_is_accepted(site: Site) -> None:
     catalog = read_catalog(site.home.paths.pools)
     (pool, *_) = catalog.by_name.values()
 
     async with aiohttp.ClientSession() as session:
-        said = await VllmIdentity(session).fetch_identity(pool.replicas[0], pool.model)
+        identity = await VllmIdentity(session).fetch_identity(pool.replicas[0], pool.model)
 
-    assert said.root(pool.model)
-    assert said.block_tokens == 32
-    assert said.token_ids == tuple(load_tokenizer(pool.tokenizer).encode(PROBE_TEXT))
-    assert (said.max_context_tokens or {})[pool.model] == pool.max_context_tokens
+    assert identity.root(pool.model)
+    assert identity.block_tokens == 32
+    assert identity.token_ids == tuple(load_tokenizer(pool.tokenizer).encode(PROBE_TEXT))
+    assert (identity.max_context_tokens or {})[pool.model] == pool.max_context_tokens
     assert list(parse(await site.metrics()).all_values("caret_replica_rejected")) == []

@@ -34,9 +34,7 @@ def frame_of(site: Site, code: CodeText) -> Frame:
     }
 
 
-async def test_counts_and_tokens_are_those_of_the_completions_made(
-    site: Site, code: CodeText
-) -> None:
+async def test_counts_and_tokens_match_the_completions(site: Site, code: CodeText) -> None:
     before = await counted(site)
 
     metas = await _complete_some(site, code)
@@ -50,10 +48,10 @@ async def test_counts_and_tokens_are_those_of_the_completions_made(
     assert delta["caret_first_token_seconds_sum"] == pytest.approx(first_s, rel=0.001)
     for name in ("prompt_tokens", "generated_tokens"):
         assert delta[f"caret_{name}_total"] == sum(meta[name] for meta in metas)
-    told = [meta for meta in metas if meta["cached_tokens"] is not None]
-    assert delta["caret_cached_tokens_total"] == sum(meta["cached_tokens"] for meta in told)
+    with_cache = [meta for meta in metas if meta["cached_tokens"] is not None]
+    assert delta["caret_cached_tokens_total"] == sum(meta["cached_tokens"] for meta in with_cache)
     assert delta["caret_prompt_tokens_with_cache_info_total"] == sum(
-        meta["prompt_tokens"] for meta in told
+        meta["prompt_tokens"] for meta in with_cache
     )
     # Nine stages, of which `filter` and `stream` are not reached without text.
     assert delta["caret_stage_seconds_count"] == 7 * _NUM_REQUESTS + 2 * num_with_text
@@ -90,7 +88,7 @@ async def _cancelled(site: Site, stream: CompletionStream, frame: Frame) -> str:
     raise AssertionError("every completion had ended before it could be cancelled")
 
 
-async def test_the_page_tells_how_the_gateway_and_its_engine_are(site: Site) -> None:
+async def test_the_metrics_show_the_state_of_gateway_and_engine(site: Site) -> None:
     page = await site.metrics()
 
     assert _line(page, "caret_completions_in_flight ") == 0
@@ -103,14 +101,14 @@ async def test_the_page_tells_how_the_gateway_and_its_engine_are(site: Site) -> 
     assert _line(page, "caret_event_loop_lag_seconds_count ") > 0
 
 
-async def test_each_metric_is_told_once(site: Site) -> None:
+async def test_each_metric_is_exported_once(site: Site) -> None:
     kinds = [line for line in (await site.metrics()).splitlines() if line.startswith("# TYPE")]
 
     assert len(kinds) > 20
     assert sorted(set(kinds)) == sorted(kinds)
 
 
-async def test_nothing_of_a_customer_s_text_is_among_the_metrics(site: Site) -> None:
+async def test_metrics_contain_no_customer_text(site: Site) -> None:
     plants = [f"Planted{secrets.token_hex(8)}" for _ in range(5)]
     async with site.stream() as stream:
         await ask(
@@ -135,14 +133,12 @@ async def test_nothing_of_a_customer_s_text_is_among_the_metrics(site: Site) -> 
     assert [plant for plant in plants if plant in page] == []
 
 
-async def test_the_metrics_are_on_their_own_port_only(site: Site) -> None:
+async def test_metrics_are_served_only_on_their_own_port(site: Site) -> None:
     async with site.http() as session, session.get("/metrics") as response:
         assert response.status == 404
 
 
-async def test_capacity_takes_its_figures_from_a_gateway_at_work(
-    site: Site, code: CodeText
-) -> None:
+async def test_the_capacity_command_measures_a_running_gateway(site: Site, code: CodeText) -> None:
     command = (sys.executable, "manage.py", "capacity", "--json", "--during", "3")
     process = await asyncio.create_subprocess_exec(
         *(*command, "--url", site.metrics_url, "--warm-tokens", "1"),

@@ -39,15 +39,13 @@ _NUM_RECORDS = 13  # of the good requests below
 
 
 @pytest.mark.usefixtures("database")
-async def test_nothing_of_a_customers_code_and_no_key_is_kept(
-    stack: Stack, services: Services
-) -> None:
+async def test_neither_customer_code_nor_keys_are_stored(stack: Stack, services: Services) -> None:
     company, key = await in_thread(_new_customer)
     plants = Plants()
     plants.places[key.text] = "key"
     assert await until(lambda: _is_known(stack, key.text)), "the gateway does not know the key"
-    await _ask_well(stack, key.text, plants)
-    await _ask_badly(stack, key.text, plants)
+    await _send_valid_requests(stack, key.text, plants)
+    await _send_invalid_requests(stack, key.text, plants)
 
     async def is_ingested() -> bool:
         return await in_thread(lambda: _num_rows(company.tenant_id)) >= _NUM_RECORDS
@@ -62,10 +60,8 @@ async def test_nothing_of_a_customers_code_and_no_key_is_kept(
 
 
 @pytest.mark.usefixtures("database")
-async def test_what_a_user_lets_be_kept_is_found_sealed_and_nowhere_else(
-    stack: Stack, services: Services
-) -> None:
-    company, key = await in_thread(_new_willing_customer)
+async def test_captured_content_is_stored_only_sealed(stack: Stack, services: Services) -> None:
+    company, key = await in_thread(_new_consenting_customer)
     plants = Plants()
     assert await until(lambda: _is_known(stack, key.text)), "the gateway does not know the key"
 
@@ -105,7 +101,7 @@ async def _is_known(stack: Stack, key: str) -> bool:
         return False
 
 
-async def _ask_well(stack: Stack, key: str, plants: Plants) -> None:
+async def _send_valid_requests(stack: Stack, key: str, plants: Plants) -> None:
     async with open_stream(stack.gateway_url, key) as stream:
         await stream.send(plants.opened())
         await stream.send(plants.frame("whole"))
@@ -138,7 +134,7 @@ async def _ask_well(stack: Stack, key: str, plants: Plants) -> None:
                 await response.read()
 
 
-async def _ask_badly(stack: Stack, key: str, plants: Plants) -> None:
+async def _send_invalid_requests(stack: Stack, key: str, plants: Plants) -> None:
     async with open_stream(stack.gateway_url, key) as stream:
         broken = plants.new("broken frame")
         for frame in (
@@ -152,7 +148,7 @@ async def _ask_badly(stack: Stack, key: str, plants: Plants) -> None:
         ):
             await stream.send(cast(Frame, frame))
             assert (await stream.receive())["type"] == "error"
-    await _open_badly(stack, key, plants)
+    await _open_invalid_streams(stack, key, plants)
     async with aiohttp.ClientSession(stack.gateway_url) as session:
         good = {"Authorization": f"Bearer {key}"}
         query = f"?{plants.new('query')}={plants.new('query value')}"
@@ -185,7 +181,7 @@ def _bad_dialects(
     yield "/api/show", good, json.dumps({"model": [plants.new("model to show")]})
 
 
-async def _open_badly(stack: Stack, key: str, plants: Plants) -> None:
+async def _open_invalid_streams(stack: Stack, key: str, plants: Plants) -> None:
     path = f"/v1/stream?key={key}&{plants.new('query of a stream')}=1"
     with pytest.raises(InvalidStatus):
         async with dial(stack.gateway_url, {}, path=path):
@@ -217,7 +213,7 @@ def _num_rows(tenant_id: TenantId) -> int:
         return UsageRecord.objects.filter(tenant_id=tenant_id).count()
 
 
-def _new_willing_customer() -> tuple[Company, CreatedKey]:
+def _new_consenting_customer() -> tuple[Company, CreatedKey]:
     company = make_company("initech", {Role.ADMINISTRATOR: "bill", Role.DEVELOPER: "peter"})
     content_capture = {"consent_text": TENANT_CONSENT_TEXT, "retention_days": 30}
     set_policy(

@@ -21,7 +21,9 @@ async def client(site: Site) -> AsyncIterator[openai.AsyncOpenAI]:
         yield made
 
 
-async def test_a_completion_comes_whole(client: openai.AsyncOpenAI, long_frame: Frame) -> None:
+async def test_a_completion_is_returned_whole(
+    client: openai.AsyncOpenAI, long_frame: Frame
+) -> None:
     completion = await client.completions.create(
         model=MODEL, prompt=long_frame["prefix"], suffix=SUFFIX, max_tokens=24
     )
@@ -36,9 +38,7 @@ async def test_a_completion_comes_whole(client: openai.AsyncOpenAI, long_frame: 
     )
 
 
-async def test_a_completion_comes_as_a_stream(
-    client: openai.AsyncOpenAI, long_frame: Frame
-) -> None:
+async def test_a_completion_is_streamed(client: openai.AsyncOpenAI, long_frame: Frame) -> None:
     stream = await client.completions.create(
         model=MODEL, prompt=long_frame["prefix"], suffix=SUFFIX, max_tokens=24, stream=True
     )
@@ -51,7 +51,7 @@ async def test_a_completion_comes_as_a_stream(
     assert reasons[-1] in ("stop", "length")
 
 
-async def test_the_stream_and_the_whole_say_the_same(
+async def test_streamed_and_whole_completions_have_the_same_text(
     client: openai.AsyncOpenAI, long_frame: Frame
 ) -> None:
     question: dict[str, Any] = {
@@ -68,7 +68,7 @@ async def test_the_stream_and_the_whole_say_the_same(
     assert streamed == whole.choices[0].text
 
 
-async def test_a_stream_tells_its_usage_when_asked(
+async def test_a_stream_includes_usage_on_request(
     client: openai.AsyncOpenAI, long_frame: Frame
 ) -> None:
     stream = await client.completions.create(
@@ -87,7 +87,7 @@ async def test_a_stream_tells_its_usage_when_asked(
     assert all(chunk.usage is None for chunk in chunks[:-1])
 
 
-async def test_a_prompt_without_suffix_is_taken_as_it_is(
+async def test_a_prompt_without_suffix_is_used_verbatim(
     site: Site, client: openai.AsyncOpenAI
 ) -> None:
     num_records = await site.num_records()
@@ -103,7 +103,7 @@ async def test_a_prompt_without_suffix_is_taken_as_it_is(
     assert record.protocol == "openai"
 
 
-async def test_with_a_suffix_markers_in_the_text_are_text(client: openai.AsyncOpenAI) -> None:
+async def test_markers_in_a_prompt_with_suffix_are_plain_text(client: openai.AsyncOpenAI) -> None:
     completion = await client.completions.create(
         model=MODEL, prompt="<|fim_suffix|>", suffix="", max_tokens=1
     )
@@ -127,7 +127,9 @@ async def test_stop_strings_end_a_raw_completion(
     assert stopped.choices[0].finish_reason == "stop"
 
 
-async def test_a_chat_comes_whole_and_as_a_stream(site: Site, client: openai.AsyncOpenAI) -> None:
+async def test_a_chat_is_returned_whole_and_streamed(
+    site: Site, client: openai.AsyncOpenAI
+) -> None:
     num_records = await site.num_records()
     question: dict[str, Any] = {
         "model": MODEL,
@@ -183,7 +185,7 @@ async def test_closing_the_stream_frees_the_engine(
     assert 0 < record.generated_tokens < 512
 
 
-async def test_the_clients_errors_carry_our_codes(site: Site) -> None:
+async def test_errors_have_the_documented_codes(site: Site) -> None:
     async with _client(site, "cpk_live_nonsense") as client:
         with pytest.raises(openai.AuthenticationError) as refused:
             await client.completions.create(model=MODEL, prompt="x")

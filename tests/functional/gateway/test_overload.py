@@ -26,16 +26,16 @@ _PROMPTLY_S: Final = 2.0  # with 16 completions before it in the engine
     "num_paths",
     [20, pytest.param(1, marks=pytest.mark.deep), pytest.param(_CROWD, marks=pytest.mark.deep)],
 )
-async def test_of_many_requests_at_once_each_has_exactly_one_end(
+async def test_each_of_many_concurrent_requests_has_exactly_one_end(
     site: Site, long_frame: Frame, num_paths: int
 ) -> None:
-    async with site.raw() as crowd, site.stream(site.globex) as neighbour:
+    async with site.raw() as crowd, site.stream(site.globex) as other_tenant:
         for number in range(_CROWD):
             frame = {**long_frame, "id": str(number), "path": f"{number % num_paths}.py"}
             await crowd.send(json.dumps({"type": "complete", **frame, "max_tokens": 16}))
         began_s = time.monotonic()
-        await ask(neighbour, {"id": "1", "prefix": "import ", "max_tokens": 2})
-        neighbour_s = time.monotonic() - began_s
+        await ask(other_tenant, {"id": "1", "prefix": "import ", "max_tokens": 2})
+        other_tenant_s = time.monotonic() - began_s
         ends: list[Frame] = []
         while len(ends) < _CROWD:
             answer = await receive(crowd)
@@ -45,7 +45,7 @@ async def test_of_many_requests_at_once_each_has_exactly_one_end(
             pass
 
     assert Counter(end["id"] for end in ends) == Counter(map(str, range(_CROWD)))
-    assert neighbour_s < _PROMPTLY_S
+    assert other_tenant_s < _PROMPTLY_S
     codes = {end["code"] for end in ends if end["type"] == "error"}
     # If the gateway gets no core for a second, it reports the engine as unreachable.
     assert codes <= {"too_many_requests", "engine_unavailable"}
@@ -53,7 +53,7 @@ async def test_of_many_requests_at_once_each_has_exactly_one_end(
     assert await site.idle()
 
 
-async def test_one_connection_cannot_have_more_than_its_share(
+async def test_a_connection_has_a_limit_of_concurrent_requests(
     site: Site, long_frame: Frame
 ) -> None:
     frames = [
@@ -73,7 +73,7 @@ async def test_one_connection_cannot_have_more_than_its_share(
     assert {code for _, code in refused} == {"too_many_requests"}
 
 
-async def test_a_client_that_reads_nothing_is_let_go_and_holds_nobody_up(site: Site) -> None:
+async def test_a_client_that_does_not_read_is_disconnected_and_delays_nobody(site: Site) -> None:
     small = socket.socket()
     small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     small.setblocking(False)
@@ -81,30 +81,30 @@ async def test_a_client_that_reads_nothing_is_let_go_and_holds_nobody_up(site: S
     await asyncio.get_running_loop().sock_connect(small, (host, int(port)))
     dialled = site.dial({"Authorization": f"Bearer {site.acme}"}, sock=small, max_queue=1)
 
-    async with dialled as deaf, site.stream(site.globex) as neighbour:
-        await _fill(deaf)
+    async with dialled as stalled, site.stream(site.globex) as other_tenant:
+        await _fill(stalled)
         slowest_s = 0.0
         let_go_s = time.monotonic() + MAX_SEND_S + 1.0
         while time.monotonic() < let_go_s:
             began_s = time.monotonic()
-            await ask(neighbour, {"id": site.new_id(), "prefix": "import ", "max_tokens": 2})
+            await ask(other_tenant, {"id": site.new_id(), "prefix": "import ", "max_tokens": 2})
             slowest_s = max(slowest_s, time.monotonic() - began_s)
             await asyncio.sleep(0.05)
         with pytest.raises(ConnectionClosed):
-            await _read_to_the_end(deaf)
+            await _read_to_the_end(stalled)
 
     assert slowest_s < _PROMPTLY_S
 
 
-async def _fill(deaf: ClientConnection) -> None:
+async def _fill(stalled: ClientConnection) -> None:
     """Send requests without reading responses until the connection blocks."""
     with suppress(TimeoutError):
         while True:
             async with asyncio.timeout(0.5):
-                await deaf.send('{"type":"outcome","id":"nothing","event":"shown"}')
+                await stalled.send('{"type":"outcome","id":"nothing","event":"shown"}')
 
 
-async def _read_to_the_end(deaf: ClientConnection) -> None:
+async def _read_to_the_end(stalled: ClientConnection) -> None:
     async with asyncio.timeout(10.0):
         while True:
-            await deaf.recv()
+            await stalled.recv()

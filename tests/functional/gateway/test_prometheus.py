@@ -39,7 +39,7 @@ def _charts() -> list[tuple[str, str]]:
     return [(panel.title, expression) for panel in panels() for expression in panel.expressions]
 
 
-async def test_rules_and_charts_are_of_what_the_gateway_tells(
+async def test_rules_and_charts_find_the_gateways_metrics(
     site: Site, long_frame: Frame, server: Prometheus
 ) -> None:
     async def are_shown() -> bool:

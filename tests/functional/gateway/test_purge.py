@@ -11,19 +11,19 @@ pytestmark = pytest.mark.engine
 WITHIN_S = 1.0  # after the command, until every gateway knows
 
 
-async def test_a_purged_tenants_next_request_finds_nothing_cached(
+async def test_a_cache_purge_makes_the_tenants_next_request_cold(
     stack: Stack, code: CodeText
 ) -> None:
     acme, globex = stack.tenant("acme"), stack.tenant("globex")
     prefix = code.sample(mode="fim", num_tokens=200, max_tokens=4).prefix
     warm = [await _cached_tokens(stack, tenant, prefix) for tenant in (acme, acme, globex, globex)]
 
-    told = manage("manage_tenant", "acme", "--purge-cache", environment=stack.environment)
+    result = manage("manage_tenant", "acme", "--purge-cache", environment=stack.environment)
 
     async def is_gone() -> bool:
         return await _cached_tokens(stack, acme, prefix) == 0
 
-    assert told.returncode == 0, told.stderr
+    assert result.returncode == 0, result.stderr
     assert await until(is_gone, patience_s=WITHIN_S)
     assert warm[1] > 100
     assert await _cached_tokens(stack, globex, prefix) == warm[3] > 100

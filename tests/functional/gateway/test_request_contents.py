@@ -114,7 +114,7 @@ async def _num_failed(site: Site) -> float:
 
 
 @pytest.mark.parametrize("protocol", _DEFAULT_PROTOCOLS + _DEEP_PROTOCOLS)
-async def test_no_body_ends_as_a_failure_of_ours(site: Site, protocol: str) -> None:
+async def test_unusual_bodies_cause_no_server_failure(site: Site, protocol: str) -> None:
     path, make = _PROTOCOLS[protocol]
     before, statuses = await _num_failed(site), {}
 
@@ -131,7 +131,7 @@ async def test_no_body_ends_as_a_failure_of_ours(site: Site, protocol: str) -> N
 @pytest.mark.parametrize(
     "text", ['{"prompt":"\\ud800"}', '{"prompt":"\\udc00a"}', '{"prompt":"a","stop":"\\ud83d"}']
 )
-async def test_half_a_surrogate_pair_is_no_failure_of_ours(site: Site, text: str) -> None:
+async def test_a_lone_surrogate_causes_no_server_failure(site: Site, text: str) -> None:
     before = await _num_failed(site)
 
     async with site.http() as session, session.post("/v1/completions", data=text) as response:
@@ -148,7 +148,7 @@ async def test_half_a_surrogate_pair_is_no_failure_of_ours(site: Site, text: str
         *(pytest.param(mode, marks=pytest.mark.deep) for mode in ("inline", "block", "docstring")),
     ],
 )
-async def test_no_frame_ends_as_a_failure_of_ours(site: Site, mode: str) -> None:
+async def test_unusual_frames_cause_no_server_failure(site: Site, mode: str) -> None:
     before, ends = await _num_failed(site), set()
     fields = [{"prefix": text, "suffix": text} for text in _TEXTS.values()]
     fields += [{"prefix": "x = ", **more} for more in _PARAMETERS.values()]
@@ -165,7 +165,7 @@ async def test_no_frame_ends_as_a_failure_of_ours(site: Site, mode: str) -> None
     assert await _num_failed(site) == before
 
 
-async def test_an_empty_prompt_is_refused_by_name(site: Site) -> None:
+async def test_an_empty_prompt_is_refused_with_its_field(site: Site) -> None:
     async with (
         site.http() as session,
         session.post("/v1/completions", json={"prompt": ""}) as response,

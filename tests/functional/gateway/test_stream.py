@@ -11,7 +11,7 @@ from tests.functional.gateway.gateway_stack import Frame, Site, ask, until
 pytestmark = pytest.mark.engine
 
 
-async def test_a_completion_streams_its_text_and_ends_with_its_numbers(
+async def test_a_completion_streams_its_text_and_ends_with_its_metadata(
     site: Site, long_frame: Frame
 ) -> None:
     async with site.stream() as stream:
@@ -37,31 +37,35 @@ async def test_a_completion_streams_its_text_and_ends_with_its_numbers(
     assert site.engine_url.endswith(meta["replica"])
 
 
-async def test_a_prompt_that_is_explained_adds_up(site: Site, code: CodeText) -> None:
+async def test_the_explained_segments_add_up_to_the_prompt(site: Site, code: CodeText) -> None:
     files = [{"path": "lib.py", "text": "def lib():\n    return 1\n"}]
     frame = {**_frame(code), "path": "a.py", "files": files, "include_prompt_segments": True}
     async with site.stream() as stream:
         await ask(stream, {**frame, "id": "explained-1"})
         _, done = await ask(stream, {**frame, "id": "explained-2"})
 
-    meta, told = done["meta"], done["meta"]["prompt_segments"]
-    segments = told["segments"]
+    meta, reported = done["meta"], done["meta"]["prompt_segments"]
+    segments = reported["segments"]
     kinds = [segment["kind"] for segment in segments]
     assert kinds == ["files", "path", "markers", "suffix", "markers", "prefix"]
     assert sum(segment["tokens"] for segment in segments) == meta["prompt_tokens"]
     assert sum(segment["cached_tokens"] for segment in segments) == meta["cached_tokens"] > 0
-    assert (told["files_sent"], told["files_in_prompt"], told["files_excluded"]) == (1, 1, 0)
+    assert (reported["files_sent"], reported["files_in_prompt"], reported["files_excluded"]) == (
+        1,
+        1,
+        0,
+    )
 
 
-async def test_the_record_tells_what_the_client_was_told(site: Site, long_frame: Frame) -> None:
+async def test_the_usage_record_matches_the_clients_metadata(site: Site, long_frame: Frame) -> None:
     async with site.stream() as stream:
         _, done = await ask(stream, {**long_frame, "id": "1", "language": "Python"})
 
     meta = done["meta"]
     record = await site.record_of(meta["request_id"])
-    told = {name: meta[name] for name in ("prompt_tokens", "cached_tokens", "generated_tokens")}
-    recorded = {name: getattr(record, name) for name in told}
-    assert recorded == told
+    reported = {name: meta[name] for name in ("prompt_tokens", "cached_tokens", "generated_tokens")}
+    recorded = {name: getattr(record, name) for name in reported}
+    assert recorded == reported
     assert (record.mode, record.language, record.protocol) == ("fim", "python", "stream")
     assert record.finish == done["finish_reason"]
 
@@ -75,7 +79,7 @@ async def test_long_modes_go_to_the_quality_tier(site: Site, code: CodeText, mod
     assert (done["meta"]["tier"], done["meta"]["pool"]) == ("quality", "demo-quality")
 
 
-async def test_the_same_prompt_again_is_served_from_the_cache(site: Site, code: CodeText) -> None:
+async def test_a_repeated_prompt_hits_the_cache(site: Site, code: CodeText) -> None:
     frame = _frame(code)
 
     async with site.stream() as stream:
@@ -86,7 +90,7 @@ async def test_the_same_prompt_again_is_served_from_the_cache(site: Site, code: 
     assert second["meta"]["cached_tokens"] > 100
 
 
-async def test_the_neighbour_finds_nothing_of_it_in_the_cache(site: Site, code: CodeText) -> None:
+async def test_another_tenant_gets_no_cache_hits(site: Site, code: CodeText) -> None:
     frame = _frame(code)
 
     async with site.stream(site.acme) as acme, site.stream(site.globex) as globex:
@@ -96,7 +100,7 @@ async def test_the_neighbour_finds_nothing_of_it_in_the_cache(site: Site, code: 
     assert done["meta"]["cached_tokens"] == 0
 
 
-async def test_completions_for_two_files_run_side_by_side(site: Site, long_frame: Frame) -> None:
+async def test_completions_for_two_files_run_concurrently(site: Site, long_frame: Frame) -> None:
     async with site.stream() as stream:
         frame = {"type": "complete", **long_frame}
         both = [{**frame, "id": name, "path": f"{name}.py"} for name in ("a", "b")]
@@ -113,7 +117,7 @@ async def test_completions_for_two_files_run_side_by_side(site: Site, long_frame
     assert {answer["id"] for answer in answers[:first_end]} == {"a", "b"}
 
 
-async def test_what_became_of_a_suggestion_is_recorded(site: Site, code: CodeText) -> None:
+async def test_the_outcome_of_a_suggestion_is_recorded(site: Site, code: CodeText) -> None:
     async with site.stream() as stream:
         _, done = await ask(stream, {**_frame(code), "id": "1"})
         await stream.send(

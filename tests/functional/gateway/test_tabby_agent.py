@@ -119,7 +119,7 @@ async def test_the_agent_connects_completes_and_reports(
     assert outcomes[0].chars > 0
 
 
-async def test_the_agent_shows_that_its_token_is_wrong(scenario: dict[str, Any]) -> None:
+async def test_the_agent_reports_a_wrong_token(scenario: dict[str, Any]) -> None:
     seen = await drive({**scenario, "token": "cpk_live_nonsense"})
 
     assert seen["status"] == "unauthorized"

@@ -49,13 +49,11 @@ class File:
         return {**frame, **self.context, "id": self._site.new_id()}
 
 
-async def test_the_first_completion_of_an_opened_file_finds_its_context_cached(
-    site: Site, code: CodeText
-) -> None:
+async def test_opening_a_file_warms_its_first_completion(site: Site, code: CodeText) -> None:
     file, num_records = File(site, code), await site.num_records()
 
     async with site.stream() as stream:
-        await _warms(site, stream.send(file.opened()))
+        await _wait_for_warm_up(site, stream.send(file.opened()))
         _, done = await ask(stream, file.completion())
 
     assert _is_warm(done["meta"])
@@ -71,17 +69,17 @@ async def test_a_file_that_was_not_opened_is_cold(site: Site, code: CodeText) ->
     assert done["meta"]["cached_tokens"] == 0
 
 
-async def test_the_neighbour_finds_nothing_of_a_warm_up(site: Site, code: CodeText) -> None:
+async def test_a_warm_up_does_not_benefit_another_tenant(site: Site, code: CodeText) -> None:
     file = File(site, code)
 
     async with site.stream(site.acme) as acme, site.stream(site.globex) as globex:
-        await _warms(site, acme.send(file.opened()))
+        await _wait_for_warm_up(site, acme.send(file.opened()))
         _, done = await ask(globex, file.completion())
 
     assert done["meta"]["cached_tokens"] == 0
 
 
-async def test_the_first_completion_of_a_repository_warms_it_though_it_is_taken_back(
+async def test_a_cancelled_first_completion_still_warms_the_repository(
     site: Site, code: CodeText
 ) -> None:
     file = File(site, code, has_repository=True)
@@ -93,7 +91,7 @@ async def test_the_first_completion_of_a_repository_warms_it_though_it_is_taken_
         assert (await stream.receive())["finish_reason"] == "cancelled"
 
     async with site.stream() as stream:
-        await _warms(site, asks_and_takes_it_back())
+        await _wait_for_warm_up(site, asks_and_takes_it_back())
         _, done = await ask(stream, file.completion("second = "))
 
     assert _is_warm(done["meta"])
@@ -104,7 +102,7 @@ def _is_warm(meta: Frame) -> bool:
     return bool(meta["cached_tokens"] > _STABLE_TOKENS and num_uncached < _MAX_UNCACHED_TOKENS)
 
 
-async def _warms(site: Site, action: Awaitable[None]) -> None:
+async def _wait_for_warm_up(site: Site, action: Awaitable[None]) -> None:
     """Perform the action and wait for the warm-up that follows."""
     before = await _num_warmed(site)
     await action

@@ -26,7 +26,7 @@ def test_every_queue_has_one_worker() -> None:
     assert sorted(served) == sorted(queue.name for queue in app.conf.task_queues)
 
 
-def test_settings_that_the_chart_gives_are_documented() -> None:
+def test_settings_that_the_chart_sets_are_documented() -> None:
     texts = "".join(path.read_text() for path in (CHART / "templates").iterdir())
     given = set(re.findall(r"\{name: ((?:CARET_|DATABASE_|REDIS_)\w+),", texts))
 
@@ -39,7 +39,7 @@ def test_settings_that_the_chart_gives_are_documented() -> None:
     ] == []
 
 
-def test_engines_are_started_as_on_one_machine() -> None:
+def test_engines_start_with_the_flags_of_a_local_installation() -> None:
     model = LocalModel(path="/models/any", served_name="any")
     command = engine_command(EngineSettings(model=model, port=8000, has_gpu=True))
     here = " ".join(command).split(" --")[1:]
@@ -47,7 +47,7 @@ def test_engines_are_started_as_on_one_machine() -> None:
     assert _flags(f"--{flag}" for flag in here) == _flags(_chart_flags())
 
 
-def test_the_catalogue_has_fields_that_gateways_read() -> None:
+def test_the_catalogue_has_only_fields_that_gateways_read() -> None:
     pools = _text("templates/_pools.tpl")
     catalog = pools[pools.index('define "caret.catalog"') :]
     written = set(re.findall(r"^(\w+) = ", catalog, re.MULTILINE))
@@ -57,7 +57,7 @@ def test_the_catalogue_has_fields_that_gateways_read() -> None:
     assert written_of_replicas == set(ReplicaEntry.__struct_fields__)
 
 
-def test_the_schema_lets_through_what_gateways_do() -> None:
+def test_the_schema_allows_the_values_that_gateways_accept() -> None:
     schema = json.loads(_text("values.schema.json"))
     pool = schema["properties"]["pools"]["additionalProperties"]["properties"]
 
@@ -66,7 +66,7 @@ def test_the_schema_lets_through_what_gateways_do() -> None:
     assert _choice(pool["speculation"], "method") == set(SpeculationMethod)
 
 
-def test_the_schema_knows_every_value() -> None:
+def test_the_schema_covers_every_value() -> None:
     named = set(re.findall(r"^(\w+):", _text("values.yaml"), re.MULTILINE))
 
     assert named == set(json.loads(_text("values.schema.json"))["properties"]) - {"global"}

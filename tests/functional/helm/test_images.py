@@ -74,7 +74,7 @@ def _ignored() -> list[str]:
     return (IMAGES / "service.Dockerfile.dockerignore").read_text().split()
 
 
-def test_what_is_copied_is_let_through_and_there() -> None:
+def test_copied_files_exist_and_are_not_ignored() -> None:
     allowed = {line[1:] for line in _ignored() if line.startswith("!")}
     sources = [
         source
@@ -88,7 +88,7 @@ def test_what_is_copied_is_let_through_and_there() -> None:
     assert [source for source in sources if not (REPOSITORY / source).exists()] == []
 
 
-def test_the_tree_compiles_and_says_what_it_can_do(image: Path) -> None:
+def test_the_image_compiles_and_its_commands_run(image: Path) -> None:
     (compiling,) = [rest for _, rest in _steps("RUN") if "compileall" in rest]
     own = compiling.replace("/opt/caret/bin/python", sys.executable).split()
     subprocess.run(own, cwd=image, check=True)
@@ -114,7 +114,7 @@ def _manage(image: Path, *arguments: str, **settings: str) -> subprocess.Complet
     )
 
 
-def test_no_package_of_ours_is_left_out(image: Path) -> None:
+def test_the_image_contains_every_package(image: Path) -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
@@ -123,7 +123,7 @@ def test_no_package_of_ours_is_left_out(image: Path) -> None:
     assert [name for name in packages if not (image / name / "__init__.py").exists()] == []
 
 
-def test_what_it_installs_is_pinned_with_hashes() -> None:
+def test_installed_packages_are_pinned_with_hashes() -> None:
     (installing,) = [rest for _, rest in _steps("RUN") if "pip install" in rest]
     lock = (REPOSITORY / "platform" / "locks" / "service.txt").read_text()
     entries = re.split(r"\n(?=[A-Za-z0-9])", lock)
@@ -134,7 +134,7 @@ def test_what_it_installs_is_pinned_with_hashes() -> None:
     assert [entry for entry in pinned if "--hash=sha256:" not in entry] == []
 
 
-def test_nobody_is_root_in_either_image() -> None:
+def test_both_images_run_as_an_unprivileged_user() -> None:
     for name in ("service.Dockerfile", "engine.Dockerfile"):
         users = re.findall(r"^USER (\S+)$", (IMAGES / name).read_text(), re.MULTILINE)
         assert users[-1] == "10001:10001"

@@ -16,7 +16,7 @@ from inference.recording.completion_metrics import CompletionMetrics
 from inference.recording.engine_metrics import EngineMetricsPoller, EngineMetricsReader, Values
 from inference.recording.gateway_metrics import EventLoopLagProbe
 from tenants.base.worker_metrics import WorkerMetricsCollector
-from tests.stack.watching import WATCHING, panels
+from tests.stack.watching import MONITORING, panels
 
 RUNBOOKS = REPOSITORY / "platform" / "docs" / "runbooks"
 RULES = ("alert_rules.yaml", "log-rules.yaml")
@@ -61,21 +61,21 @@ class _NoRedis(redis.Redis):
         return 0, 0
 
 
-def test_every_metric_that_is_asked_for_is_told() -> None:
-    asked = {name for text in _expressions() for name in _NAME.findall(text)}
+def test_every_used_metric_is_exported() -> None:
+    used = {name for text in _expressions() for name in _NAME.findall(text)}
 
-    assert len(asked) > 20
-    assert asked - _told() == set()
+    assert len(used) > 20
+    assert used - _exported_metrics() == set()
 
 
-def test_every_recorded_name_that_is_used_is_recorded() -> None:
-    rules = (WATCHING / "alert_rules.yaml").read_text()
+def test_every_used_recording_rule_exists() -> None:
+    rules = (MONITORING / "alert_rules.yaml").read_text()
     recorded = set(re.findall(r"- record: (\S+)", rules))
 
     assert {name for text in _expressions() for name in _RECORDED.findall(text)} == recorded
 
 
-def test_every_alert_leads_to_a_runbook_that_names_it() -> None:
+def test_every_alert_links_to_a_runbook_that_names_it() -> None:
     index = (RUNBOOKS / "README.md").read_text()
     rows = dict(re.findall(r"^\| \[([a-z-]+\.md)\]\(\1\) \| (.*) \|$", index, re.MULTILINE))
 
@@ -85,7 +85,7 @@ def test_every_alert_leads_to_a_runbook_that_names_it() -> None:
         assert f"`{alert}`" in rows[runbook.name]
 
 
-def test_the_index_of_runbooks_names_no_alert_that_is_gone() -> None:
+def test_the_runbook_index_names_no_removed_alert() -> None:
     index = (RUNBOOKS / "README.md").read_text()
 
     assert set(re.findall(r"`(Caret\w+)`", index)) == {alert for alert, _ in _alerts()}
@@ -100,7 +100,7 @@ def test_log_alerts_match_events_that_the_code_logs() -> None:
     assert {event for event in events if f'"{event}"' not in code} == set()
 
 
-def test_the_dashboard_begins_with_the_five_in_their_order() -> None:
+def test_the_dashboard_starts_with_the_five_on_call_charts() -> None:
     charts = [panel.title for panel in panels() if panel.expressions]
 
     assert charts[:5] == ON_CALL_FIVE
@@ -109,18 +109,18 @@ def test_the_dashboard_begins_with_the_five_in_their_order() -> None:
 def _expressions() -> Iterator[str]:
     for panel in panels():
         yield from panel.expressions
-    for line in (WATCHING / "alert_rules.yaml").read_text().splitlines():
+    for line in (MONITORING / "alert_rules.yaml").read_text().splitlines():
         if not line.lstrip().startswith(("#", "-", "runbook:", "summary:")):
             yield line
 
 
 def _alerts() -> list[tuple[str, Path]]:
-    texts = "".join((WATCHING / name).read_text() for name in RULES)
+    texts = "".join((MONITORING / name).read_text() for name in RULES)
     found = re.findall(r"- alert: (\w+)\n(?:(?!- alert).*\n)*?\s+runbook: (\S+)", texts)
     return [(alert, REPOSITORY / runbook) for alert, runbook in found]
 
 
-def _told() -> set[str]:
+def _exported_metrics() -> set[str]:
     families = [
         *CompletionMetrics().collect(),
         *EngineMetricsPoller(_Nobody(), tuple).collect(),

@@ -19,7 +19,7 @@ PROBED: Document = {
 
 
 @pytest.mark.parametrize("changes", [RELAYED, PROBED], ids=["relayed", "probed"])
-def test_relay_and_prober_are_valid_and_closed(changes: Document) -> None:
+def test_relay_and_prober_are_valid_and_restricted(changes: Document) -> None:
     rendered = render(changes=changes)
 
     for document in rendered.documents:
@@ -33,7 +33,7 @@ def test_relay_and_prober_are_valid_and_closed(changes: Document) -> None:
     assert named - {"default"} <= set(accounts)
 
 
-def test_a_relayed_region_has_no_control_plane_and_nobody_who_knows_its_database() -> None:
+def test_a_relayed_region_has_no_control_plane_and_no_database_access() -> None:
     rendered = render(changes=RELAYED)
 
     names = {name for name, _ in rendered.pods()}
@@ -54,7 +54,7 @@ def test_a_relayed_region_has_no_control_plane_and_nobody_who_knows_its_database
     assert "CARET_ROOT_SECRET_FILE" not in given
 
 
-def test_the_prober_has_a_key_and_nothing_of_ours() -> None:
+def test_the_prober_has_only_its_key() -> None:
     rendered = render(changes=PROBED)
     (template,) = [pod for name, pod in rendered.pods() if name == "caret-prober"]
 
@@ -62,21 +62,21 @@ def test_the_prober_has_a_key_and_nothing_of_ours() -> None:
     (source,) = volume["projected"]["sources"]
     assert source["secret"]["name"] == "caret-prober"
     (container,) = template["spec"]["containers"]
-    told = {each["name"]: each["value"] for each in container["env"]}
-    assert told["CARET_GATEWAY_URL"] == "https://completions.example.com"
+    variables = {each["name"]: each["value"] for each in container["env"]}
+    assert variables["CARET_GATEWAY_URL"] == "https://completions.example.com"
     policy = rendered.of("NetworkPolicy")["caret-prober"]["spec"]
     assert policy["egress"][-1]["to"] == PROBED["prober"]["to"]
     ports = [port["containerPort"] for port in container["ports"]]
-    assert ports == [int(told["CARET_PROBE_PORT"])]
+    assert ports == [int(variables["CARET_PROBE_PORT"])]
     assert [port["port"] for port in policy["ingress"][0]["ports"]] == ports
     assert "caret-prober" in rendered.of("PodMonitor")
 
 
-def test_neither_is_there_unless_it_is_asked_for() -> None:
+def test_relay_and_prober_are_off_by_default() -> None:
     assert not {name for name, _ in render().pods()} & {"caret-relay", "caret-prober"}
 
 
-def test_their_secrets_come_from_the_store_too() -> None:
+def test_relay_and_prober_secrets_come_from_the_external_store() -> None:
     store = {"externalSecrets": {"enabled": True, "store": {"name": "vault"}}}
 
     relayed = render(changes={**RELAYED, **store}).of("ExternalSecret")

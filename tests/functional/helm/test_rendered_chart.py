@@ -30,7 +30,7 @@ def million() -> Rendered:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_all_of_it_is_valid(rendered: Rendered, version: str) -> None:
+def test_all_documents_are_valid(rendered: Rendered, version: str) -> None:
     known = [each for each in rendered.documents if each["kind"] not in FOREIGN]
 
     for document in known:
@@ -46,12 +46,12 @@ def test_a_misspelt_field_is_not_valid() -> None:
         validate.validate(gateway, VERSIONS[0], strict=True)
 
 
-def test_no_pod_is_root_or_writes_to_its_root_or_has_a_token(rendered: Rendered) -> None:
+def test_pods_are_unprivileged_read_only_and_without_tokens(rendered: Rendered) -> None:
     assert len(dict(rendered.pods())) > 10
     check_pods(rendered)
 
 
-def test_who_serves_survives_the_loss_of_a_node(rendered: Rendered) -> None:
+def test_serving_pods_have_disruption_budgets(rendered: Rendered) -> None:
     guarded = [each["spec"]["selector"]["matchLabels"] for each in _kind(rendered, "PodDisruption")]
 
     for name, template in rendered.pods():
@@ -61,7 +61,7 @@ def test_who_serves_survives_the_loss_of_a_node(rendered: Rendered) -> None:
             assert any(each.items() <= labels for each in guarded), name
 
 
-def test_nothing_is_reached_that_is_not_named(rendered: Rendered) -> None:
+def test_a_default_deny_policy_covers_every_pod(rendered: Rendered) -> None:
     closed = rendered.of("NetworkPolicy")["caret-nothing-else"]["spec"]
 
     assert closed["policyTypes"] == ["Ingress", "Egress"]
@@ -71,7 +71,7 @@ def test_nothing_is_reached_that_is_not_named(rendered: Rendered) -> None:
         assert instance <= template["metadata"]["labels"].items(), name
 
 
-def test_engines_and_their_events_are_reached_by_gateways_alone(rendered: Rendered) -> None:
+def test_only_gateways_can_reach_engines(rendered: Rendered) -> None:
     (rule,) = rendered.of("NetworkPolicy")["caret-engine"]["spec"]["ingress"]
 
     (peer,) = rule["from"]
@@ -81,21 +81,21 @@ def test_engines_and_their_events_are_reached_by_gateways_alone(rendered: Render
     assert "egress" not in rendered.of("NetworkPolicy")["caret-engine"]["spec"]
 
 
-def test_no_rule_lets_everybody_in_or_out(rendered: Rendered) -> None:
+def test_no_network_rule_allows_all_peers(rendered: Rendered) -> None:
     check_rules(rendered)
 
 
-def test_the_owners_address_is_the_migrations_alone(rendered: Rendered) -> None:
+def test_only_migrations_know_the_owner_database_url(rendered: Rendered) -> None:
     holders = {name for name, pod in rendered.pods() if "owner-database-url" in str(pod)}
 
     assert holders == {"caret-migrate", "caret-partitions"}
 
 
-def test_no_secret_is_a_value(rendered: Rendered) -> None:
+def test_no_secret_is_a_plain_value(rendered: Rendered) -> None:
     check_secrets(rendered)
 
 
-def test_the_catalogue_is_one_that_gateways_read(rendered: Rendered, tmp_path: Any) -> None:
+def test_gateways_can_read_the_rendered_catalogue(rendered: Rendered, tmp_path: Any) -> None:
     path = tmp_path / "pools.toml"
     path.write_text(rendered.of("ConfigMap")["caret-pools"]["data"]["pools.toml"])
 
@@ -136,14 +136,14 @@ def test_scaling_down_keeps_undelivered_usage() -> None:
     assert spec["persistentVolumeClaimRetentionPolicy"] == retained
 
 
-def test_the_gateway_allows_the_console_over_tls_only() -> None:
+def test_the_gateway_allows_the_console_only_over_tls() -> None:
     rendered = render(changes={"console": {"host": "console.example.com"}})
 
     env = {each["name"]: each for each in rendered.container("caret-gateway")["env"]}
     assert env["CARET_ALLOWED_ORIGINS"]["value"] == "https://console.example.com"
 
 
-def test_a_million_developers_have_their_gpus(million: Rendered) -> None:
+def test_the_million_developers_profile_has_enough_gpus(million: Rendered) -> None:
     fast, quality = (
         million.of("ScaledObject")[f"caret-engine-{pool}"]["spec"] for pool in ("fast", "quality")
     )
@@ -154,7 +154,7 @@ def test_a_million_developers_have_their_gpus(million: Rendered) -> None:
     assert limits["nvidia.com/gpu"] == 1
 
 
-def test_a_tenants_own_pool_has_its_own_nodes_and_nobody_elses_requests(million: Rendered) -> None:
+def test_a_tenants_own_pool_has_dedicated_nodes(million: Rendered) -> None:
     (template,) = [pod for name, pod in million.pods() if name == "caret-engine-fast-acme"]
     (own,) = [
         pool
@@ -169,7 +169,7 @@ def test_a_tenants_own_pool_has_its_own_nodes_and_nobody_elses_requests(million:
     assert template["spec"]["tolerations"]
 
 
-def test_what_tells_of_itself_is_asked_by_prometheus_alone() -> None:
+def test_only_prometheus_can_reach_control_plane_metrics() -> None:
     rendered = render(changes={"podMonitor": {"enabled": True}})
     monitoring = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "mon"}}}]
     policies = render(changes={"network": {"monitoring": monitoring}}).of("NetworkPolicy")
@@ -177,8 +177,8 @@ def test_what_tells_of_itself_is_asked_by_prometheus_alone() -> None:
     for name in ("caret-console", "caret-beat"):
         ports = rendered.container(name)["ports"]
         (port,) = [each["containerPort"] for each in ports if each["name"] == "metrics"]
-        told = {each["name"]: each.get("value") for each in rendered.container(name)["env"]}
-        assert told["CARET_CONTROL_PLANE_METRICS_PORT"] == str(port)
+        variables = {each["name"]: each.get("value") for each in rendered.container(name)["env"]}
+        assert variables["CARET_CONTROL_PLANE_METRICS_PORT"] == str(port)
         (rule,) = [
             rule
             for rule in policies[name]["spec"]["ingress"]
@@ -190,14 +190,14 @@ def test_what_tells_of_itself_is_asked_by_prometheus_alone() -> None:
         assert selected <= template["metadata"]["labels"].items()
 
 
-WATCHING: Document = {
+KUBERNETES_DISCOVERY: Document = {
     "pools": {"fast": {"source": "kubernetes", "kvEvents": True}},
     "network": {"kubernetesApi": {"to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}]}},
 }
 
 
-def test_gateways_alone_may_read_endpoints_and_nothing_else() -> None:
-    rendered = render(changes=WATCHING)
+def test_only_gateways_may_read_endpoint_slices() -> None:
+    rendered = render(changes=KUBERNETES_DISCOVERY)
 
     (role,) = rendered.of("Role").values()
     (binding,) = rendered.of("RoleBinding").values()
@@ -218,13 +218,13 @@ def test_gateways_alone_may_read_endpoints_and_nothing_else() -> None:
         validate.validate(each, VERSIONS[0], strict=True)
 
 
-def test_gateways_reach_the_kubernetes_api_where_a_pool_wants_it() -> None:
+def test_gateways_reach_the_kubernetes_api_only_if_a_pool_needs_it() -> None:
     to_api = {
         "to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}],
         "ports": [{"protocol": "TCP", "port": 443}, {"protocol": "TCP", "port": 6443}],
     }
-    watching = render(changes=WATCHING).of("NetworkPolicy")
-    other = render(changes={"network": WATCHING["network"]})
+    watching = render(changes=KUBERNETES_DISCOVERY).of("NetworkPolicy")
+    other = render(changes={"network": KUBERNETES_DISCOVERY["network"]})
 
     allowed = {name for name, each in watching.items() if to_api in each["spec"].get("egress", ())}
     assert allowed == {"caret-gateway"}
@@ -233,8 +233,8 @@ def test_gateways_reach_the_kubernetes_api_where_a_pool_wants_it() -> None:
     assert not any("serviceAccountToken" in str(pod) for _, pod in other.pods())
 
 
-def test_a_pools_endpoints_are_those_of_its_service(tmp_path: Any) -> None:
-    rendered, path = render(changes=WATCHING), tmp_path / "pools.toml"
+def test_a_pools_endpoints_come_from_its_service(tmp_path: Any) -> None:
+    rendered, path = render(changes=KUBERNETES_DISCOVERY), tmp_path / "pools.toml"
     path.write_text(rendered.of("ConfigMap")["caret-pools"]["data"]["pools.toml"])
 
     pool = read_catalog(path).by_name["fast"]
@@ -249,8 +249,10 @@ def test_a_pools_endpoints_are_those_of_its_service(tmp_path: Any) -> None:
     assert pool.discover.with_address("10.1.2.3").kv_events == "tcp://10.1.2.3:5557"
 
 
-def test_the_token_is_where_gateways_look_for_it() -> None:
-    (template,) = [pod for name, pod in render(changes=WATCHING).pods() if name == "caret-gateway"]
+def test_the_token_is_mounted_where_gateways_read_it() -> None:
+    (template,) = [
+        pod for name, pod in render(changes=KUBERNETES_DISCOVERY).pods() if name == "caret-gateway"
+    ]
     (volume,) = [each for each in template["spec"]["volumes"] if each["name"] == "account"]
     (mount,) = [
         each
@@ -263,7 +265,7 @@ def test_the_token_is_where_gateways_look_for_it() -> None:
     assert all(f"'path': '{name}'" in files for name in ("token", "ca.crt", "namespace"))
 
 
-def test_secrets_come_from_a_store_outside_where_one_is_named() -> None:
+def test_secrets_come_from_the_external_store_if_configured() -> None:
     rendered = render(changes={"externalSecrets": {"enabled": True, "store": {"name": "vault"}}})
 
     secrets = rendered.of("ExternalSecret")
@@ -301,9 +303,9 @@ REFUSED: dict[str, tuple[Document, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_values_that_contradict_each_other_are_refused_by_name(what: str) -> None:
-    changes, named = REFUSED[what]
+@pytest.mark.parametrize("case", REFUSED)
+def test_contradictory_values_are_refused_with_their_name(case: str) -> None:
+    changes, named = REFUSED[case]
 
     with pytest.raises(helm_python.HelmError) as refused:
         render(changes=changes)

@@ -27,17 +27,17 @@ def test_a_key_in_a_file_is_found(tmp_path: Path) -> None:
     assert planted not in found.stdout
 
 
-def test_an_example_of_an_address_is_none(tmp_path: Path) -> None:
+def test_an_example_url_is_not_reported_as_a_secret(tmp_path: Path) -> None:
     assert _find(tmp_path / "mail.md", "smtp://user:password@host:587\n").returncode == 0
 
 
-def test_a_password_in_an_address_is_one(tmp_path: Path) -> None:
+def test_a_password_in_a_url_is_reported(tmp_path: Path) -> None:
     written = "postgresql://caret:" + "tr0ub4dor" + "@db.example.com/caret\n"
 
     assert _find(tmp_path / "up.env", written).returncode != 0
 
 
-def test_the_tests_that_hold_each_threat_exist() -> None:
+def test_the_tests_named_in_the_threat_model_exist() -> None:
     rows = [line for line in THREATS.read_text().splitlines() if line.startswith("| ")][2:]
     named = [re.findall(r"`(tests/\S+\.py)`", row.rpartition(" | ")[2]) for row in rows]
 

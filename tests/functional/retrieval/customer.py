@@ -25,15 +25,15 @@ class Customer:
     installation: Place
     slug: str
 
-    async def lets_retrieve(self, *repositories: str) -> None:
+    async def allow_retrieval(self, *repositories: str) -> None:
         """Create a new policy version by the REST API."""
         async with self._signed_in() as session:
             async with session.get("/api/v1/policy") as answer:
-                held = (await answer.json())["policy"]
-            asked = {"policy": held | {"retrieval": list(repositories)}, "reason": "a test"}
+                policy = (await answer.json())["policy"]
+            body = {"policy": policy | {"retrieval": list(repositories)}, "reason": "a test"}
             token = _cookie(session, "caret-csrf")
             headers = {"X-CSRFToken": token}
-            async with session.put("/api/v1/policy", json=asked, headers=headers) as answer:
+            async with session.put("/api/v1/policy", json=body, headers=headers) as answer:
                 assert answer.status == 200, await answer.text()
 
     @asynccontextmanager
@@ -56,7 +56,7 @@ class Customer:
         assert await until(is_ingested, patience_s=_PATIENCE_S), "the record was not ingested"
         return cast(int, found[0][0])
 
-    async def keeps(self, num_chunks: int) -> bool:
+    async def wait_for_chunks(self, num_chunks: int) -> bool:
         """Return True if the index has or gets this many chunks of the tenant."""
 
         async def is_so() -> bool:
@@ -99,11 +99,11 @@ class Customer:
             return session.execute(query, arguments).fetchall()
 
 
-def num_questions_served(installation: Place) -> int:
+def num_queries_served(installation: Place) -> int:
     """Return the retrieval queries that the worker served for all tenants, from its log."""
     lines = (installation.paths.logs / "worker.log").read_text().splitlines()
-    told = [json.loads(line) for line in lines if '"retrieval.served"' in line]
-    return sum(each["questions"] for each in told)
+    lines_served = [json.loads(line) for line in lines if '"retrieval.served"' in line]
+    return sum(each["questions"] for each in lines_served)
 
 
 def _cookie(session: aiohttp.ClientSession, name: str) -> str:

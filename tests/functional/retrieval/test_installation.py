@@ -14,9 +14,9 @@ from tests.fakes.embeddings import serving_embeddings
 from tests.functional.conftest import Place
 from tests.functional.gateway.gateway_stack import Frame, until
 from tests.functional.retrieval.conftest import Pooling
-from tests.functional.retrieval.customer import Customer, num_questions_served
+from tests.functional.retrieval.customer import Customer, num_queries_served
 from tests.functional.retrieval.samples import IMAGES, INVOICES, SOCKETS
-from tests.integration.retrieval.index_harness import Library, make_library
+from tests.integration.retrieval.index_harness import TenantIndex, make_index
 from tests.stack.services import Services
 
 pytestmark = [pytest.mark.engine, pytest.mark.deep]
@@ -37,23 +37,23 @@ def globex(installation: Place) -> Customer:
     return Customer(installation, "globex")
 
 
-async def test_without_consent_nothing_is_kept(acme: Customer) -> None:
-    assert await acme.num_snippets(_typing_in_pay()) == 0
+async def test_without_consent_nothing_is_indexed(acme: Customer) -> None:
+    assert await acme.num_snippets(_request_in_pay()) == 0
 
     await asyncio.sleep(_KEPT_WITHIN_S)
     assert acme.chunks() == []
 
 
-async def test_a_first_completion_of_a_file_starts_it(acme: Customer, globex: Customer) -> None:
-    await acme.lets_retrieve(_REPOSITORY)
-    await globex.lets_retrieve(_REPOSITORY)
+async def test_a_first_completion_starts_indexing(acme: Customer, globex: Customer) -> None:
+    await acme.allow_retrieval(_REPOSITORY)
+    await globex.allow_retrieval(_REPOSITORY)
 
-    assert await acme.num_snippets(_typing_in_pay()) == 0
+    assert await acme.num_snippets(_request_in_pay()) == 0
 
-    assert await acme.keeps(2), "the file was not indexed"
+    assert await acme.wait_for_chunks(2), "the file was not indexed"
 
 
-async def test_what_is_kept_is_sealed(acme: Customer) -> None:
+async def test_indexed_chunks_are_sealed(acme: Customer) -> None:
     rows = b"".join(acme.chunks())
 
     for plain in (b"total_of", b"read_frame", b"pay.py", _REPOSITORY.encode()):
@@ -61,61 +61,61 @@ async def test_what_is_kept_is_sealed(acme: Customer) -> None:
         assert plain.hex().encode() not in rows
 
 
-async def test_later_ones_carry_what_is_near(acme: Customer) -> None:
-    assert await acme.num_snippets(_typing_in_cart()) == 0
+async def test_later_completions_include_snippets(acme: Customer) -> None:
+    assert await acme.num_snippets(_request_in_cart()) == 0
 
-    assert await _comes_to_carry(acme)
+    assert await _gets_snippets(acme)
 
 
-async def test_the_neighbour_gets_none_of_it(installation: Place, globex: Customer) -> None:
-    before = num_questions_served(installation)
-    assert await globex.num_snippets(_typing_in_cart()) == 0
+async def test_another_tenant_gets_no_snippets(installation: Place, globex: Customer) -> None:
+    before = num_queries_served(installation)
+    assert await globex.num_snippets(_request_in_cart()) == 0
 
     async def is_answered() -> bool:
-        return num_questions_served(installation) > before
+        return num_queries_served(installation) > before
 
     assert await until(is_answered, patience_s=_PATIENCE_S), "the query was never answered"
     await asyncio.sleep(_ASK_EVERY_S)
-    assert await globex.num_snippets(_typing_in_cart()) == 0
+    assert await globex.num_snippets(_request_in_cart()) == 0
 
 
-async def test_consent_that_is_withdrawn_ends_it_at_once(acme: Customer) -> None:
-    assert await acme.num_snippets(_typing_in_cart()) > 0
+async def test_withdrawing_consent_erases_the_index_immediately(acme: Customer) -> None:
+    assert await acme.num_snippets(_request_in_cart()) > 0
 
-    await acme.lets_retrieve()
+    await acme.allow_retrieval()
 
     assert acme.chunks() == []
-    assert await acme.num_snippets(_typing_in_cart()) == 0
+    assert await acme.num_snippets(_request_in_cart()) == 0
 
 
 @pytest.fixture
-def library(services: Services, database: None, pooling: Pooling) -> Library:
+def index(services: Services, database: None, pooling: Pooling) -> TenantIndex:
     with serving_embeddings() as unused:
-        made = make_library("initech", unused)
+        made = make_index("initech", unused)
     engine = EmbeddingEngine(pooling.url, model=pooling.model)
-    return replace(made, desk=replace(made.desk, embedder=engine))
+    return replace(made, context=replace(made.context, embedder=engine))
 
 
-def test_what_is_near_in_meaning_is_found_before_what_is_not(library: Library) -> None:
+def test_semantically_similar_files_are_found_first(index: TenantIndex) -> None:
     for path, text in (("net.py", SOCKETS), ("pay.py", INVOICES), ("image.py", IMAGES)):
-        library.keep(path, text)
+        index.index_file(path, text)
 
-    money = library.ask("# how much does the shopping cart cost altogether\ndef cart_cost(")
-    network = library.ask("# send a packet to the server over tcp\ndef send(sock")
+    money = index.search("# how much does the shopping cart cost altogether\ndef cart_cost(")
+    network = index.search("# send a packet to the server over tcp\ndef send(sock")
 
     assert money[0].path == "pay.py"
     assert network[0].path == "net.py"
 
 
-async def _comes_to_carry(customer: Customer) -> bool:
+async def _gets_snippets(customer: Customer) -> bool:
     async def carries() -> bool:
         await asyncio.sleep(_ASK_EVERY_S)
-        return await customer.num_snippets(_typing_in_cart()) > 0
+        return await customer.num_snippets(_request_in_cart()) > 0
 
     return await until(carries, patience_s=_PATIENCE_S)
 
 
-def _typing_in_pay() -> Frame:
+def _request_in_pay() -> Frame:
     """Return a completion request with another file open."""
     before, after = INVOICES.split("    if invoice.discount")
     return _frame(
@@ -126,7 +126,7 @@ def _typing_in_pay() -> Frame:
     )
 
 
-def _typing_in_cart() -> Frame:
+def _request_in_cart() -> Frame:
     """Return a completion request with no other file open."""
     prefix = "# what does the customer have to pay for the invoice, taxes included\ndef cost("
     return _frame(path="cart.py", prefix=prefix, suffix="\n", files=[])

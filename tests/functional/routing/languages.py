@@ -39,7 +39,7 @@ class Language:
             _, done = await ask(stream, frame | {"id": self.site.new_id()})
         return str(done["meta"]["replica"])
 
-    async def ask_for(self, seconds: float) -> set[str]:
+    async def request_for(self, seconds: float) -> set[str]:
         """Request completions for this time and return the replicas of the last round."""
         end_s = time.monotonic() + seconds
         while True:

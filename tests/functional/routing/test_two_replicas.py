@@ -62,7 +62,7 @@ def _answer(done: Frame) -> Answer:
     return Answer(done["finish_reason"], meta["replica"], meta["cached_tokens"])
 
 
-async def test_a_file_stays_with_its_replica_and_both_have_some(
+async def test_a_file_stays_with_its_replica_and_both_replicas_are_used(
     site: Site, code: CodeText, replicas: list[OwnReplica]
 ) -> None:
     files = Files(site, code, folder="stays")
@@ -75,7 +75,9 @@ async def test_a_file_stays_with_its_replica_and_both_have_some(
     assert all(answer.cached_tokens > CLEARLY_MORE for answer in second.values())
 
 
-async def test_the_neighbour_finds_nothing_of_it_at_either(site: Site, code: CodeText) -> None:
+async def test_another_tenant_gets_no_cache_hits_at_either_replica(
+    site: Site, code: CodeText
+) -> None:
     files = Files(site, code, folder="ours")
     ours = await files.ask(key=site.acme)
 
@@ -85,7 +87,7 @@ async def test_the_neighbour_finds_nothing_of_it_at_either(site: Site, code: Cod
     assert all(answer.cached_tokens == 0 for answer in theirs.values())
 
 
-async def test_a_dead_replicas_work_moves_and_its_files_come_back_but_for_what_is_held_elsewhere(
+async def test_a_dead_replicas_files_move_and_return_after_its_restart(
     site: Site, code: CodeText, replicas: list[OwnReplica]
 ) -> None:
     """Cover everything with one kill: an engine takes most of a minute to start."""
@@ -108,12 +110,12 @@ async def test_a_dead_replicas_work_moves_and_its_files_come_back_but_for_what_i
     again = await files.ask()
     dead.restart()
 
-    async def is_asked_again() -> bool:
+    async def is_served_by_home() -> bool:
         anew = Files(site, code, folder="moves")
         answers = await anew.ask()
         return {path for path, a in answers.items() if a.replica == dead.name} == of_dead
 
-    came_back = await until(is_asked_again, patience_s=_PATIENCE_S)
+    came_back = await until(is_served_by_home, patience_s=_PATIENCE_S)
     held = await files.ask()
 
     # Another replica may tokenize the same text differently, and so end it elsewhere.
@@ -150,7 +152,7 @@ def _begins_early(meta: Frame) -> bool:
     return bool(meta["first_token_ms"] < meta["total_ms"] / 2)
 
 
-async def test_a_language_of_which_too_little_is_accepted_goes_to_the_one_that_does_not_speculate(
+async def test_a_language_with_low_acceptance_moves_to_the_replica_without_speculation(
     site: Site, replicas: list[OwnReplica]
 ) -> None:
     plain, speculating = replicas
@@ -159,12 +161,12 @@ async def test_a_language_of_which_too_little_is_accepted_goes_to_the_one_that_d
 
     async def has_learnt() -> bool:
         # One after the other: with a constant mix of languages, nothing could be learnt.
-        await copied.ask_for(_TURN_S)
-        return await guessed.ask_for(_TURN_S) == {plain.name}
+        await copied.request_for(_TURN_S)
+        return await guessed.request_for(_TURN_S) == {plain.name}
 
     async def stays() -> bool:
         # Not every time: if its replica is full, a file goes to the other one.
-        return await copied.ask_for(0) == {speculating.name}
+        return await copied.request_for(0) == {speculating.name}
 
     assert await until(has_learnt, patience_s=_LEARNING_S), "no speculation statistics were learnt"
     assert await until(stays, patience_s=_PATIENCE_S), (

@@ -19,7 +19,7 @@ from tests.fakes.console_client import Client
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
 from tests.fixtures.users import make_colleague
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.step_up import confirmed
+from tests.integration.console.pages.step_up import with_recent_step_up
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def put_policy(client: Client, body: object) -> Any:
     return client.put("/api/v1/policy", json.dumps(body), content_type="application/json")
 
 
-def test_a_made_key_works_and_is_listed_without_its_text(
+def test_a_created_key_works_and_is_listed_without_its_secret(
     company: Company, administrator: Client
 ) -> None:
     made = post(
@@ -55,19 +55,17 @@ def test_a_made_key_works_and_is_listed_without_its_text(
     assert made["text"] not in listed.content.decode()
 
 
-def test_a_key_that_expires_says_when(company: Company, administrator: Client) -> None:
+def test_a_created_key_reports_its_expiry(company: Company, administrator: Client) -> None:
     expires_at = timezone.now().replace(microsecond=0) + timedelta(days=7)
     owner = company.developer.email
-    wish = {"name": "x", "owner_email": owner, "expires_at": expires_at.isoformat()}
+    request = {"name": "x", "owner_email": owner, "expires_at": expires_at.isoformat()}
 
-    made = post(administrator, "keys", wish).json()
+    made = post(administrator, "keys", request).json()
 
     assert datetime.fromisoformat(made["key"]["expires_at"]) == expires_at
 
 
-def test_a_revoked_key_stays_in_the_list_as_revoked(
-    company: Company, administrator: Client
-) -> None:
+def test_a_revoked_key_is_still_listed(company: Company, administrator: Client) -> None:
     created = make_key(company, company.developer)
 
     post(administrator, f"keys/{created.key.lookup_id}/revoke", {"reason": "lost"})
@@ -76,7 +74,7 @@ def test_a_revoked_key_stays_in_the_list_as_revoked(
     assert found["state"] == "revoked"
 
 
-def test_pages_are_cut_where_they_are_asked_to_be(company: Company, administrator: Client) -> None:
+def test_a_limit_sets_the_page_size(company: Company, administrator: Client) -> None:
     for name in ("one", "two", "three"):
         make_key(company, company.developer, name=name)
 
@@ -87,7 +85,7 @@ def test_pages_are_cut_where_they_are_asked_to_be(company: Company, administrato
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=201", "limit=x", "cursor=x", "limit="])
-def test_a_page_beyond_the_bounds_is_refused(administrator: Client, query: str) -> None:
+def test_an_invalid_limit_or_cursor_is_rejected(administrator: Client, query: str) -> None:
     response = administrator.get(f"/api/v1/keys?{query}")
 
     assert response.status_code == 422
@@ -95,11 +93,11 @@ def test_a_page_beyond_the_bounds_is_refused(administrator: Client, query: str) 
 
 
 @pytest.mark.parametrize("days", ["0", "91", "x", "-1"])
-def test_a_span_beyond_the_bounds_is_refused(administrator: Client, days: str) -> None:
+def test_an_invalid_number_of_days_is_rejected(administrator: Client, days: str) -> None:
     assert administrator.get(f"/api/v1/usage?days={days}").status_code == 422
 
 
-def test_usage_has_every_day_that_was_asked_for(administrator: Client) -> None:
+def test_usage_lists_every_day_of_the_period(administrator: Client) -> None:
     days = administrator.get("/api/v1/usage?days=7").json()["days"]
 
     assert len(days) == 7
@@ -132,7 +130,7 @@ def test_usage_has_every_day_that_was_asked_for(administrator: Client) -> None:
         ),
     ],
 )
-def test_a_malformed_body_is_refused_by_its_field(
+def test_a_malformed_body_is_rejected_with_the_fields_name(
     administrator: Client, body: str | bytes, status: int, code: str, field: str | None
 ) -> None:
     response = administrator.post("/api/v1/keys", body, content_type="application/json")
@@ -142,7 +140,9 @@ def test_a_malformed_body_is_refused_by_its_field(
     assert (response.json()["code"], response.json().get("field")) == (code, field)
 
 
-def test_a_neighbours_address_is_as_unknown_as_nobodys(administrator: Client, cast: Cast) -> None:
+def test_another_tenants_address_gets_the_same_error_as_an_unknown_one(
+    administrator: Client, cast: Cast
+) -> None:
     answers = [
         post(administrator, "keys", {"name": "x", "owner_email": email}).json()
         for email in (cast.acme.developer.email, "nobody@nowhere.example")
@@ -172,7 +172,7 @@ def test_a_policy_is_changed_with_a_reason(company: Company, administrator: Clie
     assert found["author_email"] == company.administrator.email
 
 
-def test_a_policy_that_somebody_changed_meanwhile_is_a_conflict(administrator: Client) -> None:
+def test_a_concurrent_change_of_the_policy_is_a_conflict(administrator: Client) -> None:
     policy = write_policy(DEFAULT_POLICY)
     put_policy(administrator, {"policy": policy, "reason": "first", "expected_version": 1})
 
@@ -184,7 +184,7 @@ def test_a_policy_that_somebody_changed_meanwhile_is_a_conflict(administrator: C
     assert response.json()["code"] == "version_conflict"
 
 
-def test_a_malformed_policy_names_its_field(administrator: Client) -> None:
+def test_an_error_in_a_policy_names_the_field(administrator: Client) -> None:
     policy = write_policy(DEFAULT_POLICY) | {"isolation": "none"}
 
     response = put_policy(administrator, {"policy": policy, "reason": "x"})
@@ -193,7 +193,7 @@ def test_a_malformed_policy_names_its_field(administrator: Client) -> None:
     assert response.json()["field"] == "isolation"
 
 
-def test_a_wrong_method_says_which_are_right(administrator: Client) -> None:
+def test_a_method_that_is_not_allowed_gets_the_allowed_ones(administrator: Client) -> None:
     response = administrator.delete("/api/v1/keys")
 
     assert response.status_code == 405
@@ -201,14 +201,14 @@ def test_a_wrong_method_says_which_are_right(administrator: Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "nothing", "keys/", "keys/x/y", "policy/1"])
-def test_an_address_that_is_none_is_a_problem_document(administrator: Client, path: str) -> None:
+def test_an_unknown_path_gets_a_problem_document(administrator: Client, path: str) -> None:
     response = administrator.get(f"/api/v1/{path}")
 
     assert response.status_code == 404
     assert response.json()["code"] == "not_found"
 
 
-def test_a_user_without_a_tenant_gets_nothing(company: Company) -> None:
+def test_a_user_without_a_tenant_is_forbidden(company: Company) -> None:
     user = User.objects.create(
         email=f"lonely@{company.slug}.example", name="", created_at=timezone.now()
     )
@@ -222,7 +222,7 @@ def test_a_user_without_a_tenant_gets_nothing(company: Company) -> None:
 
 
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b", "x" * 1_001])
-def test_a_reason_that_cannot_be_kept_is_refused_as_such(
+def test_an_invalid_reason_is_rejected_with_the_fields_name(
     company: Company, administrator: Client, text: str
 ) -> None:
     created = make_key(company, company.developer)
@@ -237,27 +237,27 @@ def test_a_reason_that_cannot_be_kept_is_refused_as_such(
     assert [answer.json()["field"] for answer in answers] == ["reason", "reason"]
 
 
-def test_a_name_that_cannot_be_kept_is_refused_as_such(
-    company: Company, administrator: Client
-) -> None:
-    wish = {"name": "a\0b", "owner_email": company.developer.email}
+def test_a_name_with_a_nul_character_is_rejected(company: Company, administrator: Client) -> None:
+    request = {"name": "a\0b", "owner_email": company.developer.email}
 
-    assert post(administrator, "keys", wish).status_code == 422
+    assert post(administrator, "keys", request).status_code == 422
 
 
 @pytest.mark.parametrize("path", ["/api/v1/keys/a%00b/revoke", "/keys/a%00b/revoke"])
-def test_a_key_whose_id_has_a_nul_is_not_found(
+def test_a_key_id_with_a_nul_character_is_not_found(
     company: Company, administrator: Client, path: str
 ) -> None:
-    confirmed(administrator, company.administrator)
+    with_recent_step_up(administrator, company.administrator)
 
     assert administrator.post(path, content_type="application/json").status_code == 404
 
 
-def test_who_removes_a_member_is_told_which_keys_go_on(company: Company, sign_in: SignIn) -> None:
+def test_removing_or_demoting_a_member_lists_the_keys_that_stay_active(
+    company: Company, sign_in: SignIn
+) -> None:
     boss, alice = (make_colleague(company, Role.ADMINISTRATOR) for _ in range(2))
-    wish = KeyRequest(KeyKind.SERVICE, None, "Night build", None)
-    made = create_key(actor=alice.actor, new=wish, now=timezone.now()).key
+    request = KeyRequest(KeyKind.SERVICE, None, "Night build", None)
+    made = create_key(actor=alice.actor, new=request, now=timezone.now()).key
     client = sign_in(boss)
 
     changed = client.patch(
@@ -266,9 +266,9 @@ def test_who_removes_a_member_is_told_which_keys_go_on(company: Company, sign_in
     removed = post(client, f"members/{alice.user_id}/remove", {}).json()
     listed = client.get("/api/v1/keys/unowned").json()["items"]
 
-    left = {"keys": [{"lookup_id": made.lookup_id, "kind": "svc", "name": "Night build"}]}
+    expected_keys = {"keys": [{"lookup_id": made.lookup_id, "kind": "svc", "name": "Night build"}]}
     assert changed["role"] == "auditor"
-    assert changed["unowned_keys"] == removed["unowned_keys"] == left | {"total": 1}
+    assert changed["unowned_keys"] == removed["unowned_keys"] == expected_keys | {"total": 1}
     assert [(row["lookup_id"], row["created_by_email"]) for row in listed] == [
         (made.lookup_id, alice.email)
     ]

@@ -53,7 +53,7 @@ def _unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_answers_are_as_described(case: schemathesis.Case[Any]) -> None:
+def test_responses_match_the_openapi_description(case: schemathesis.Case[Any]) -> None:
     response = case.call(headers={"X-CSRFToken": CSRF_TOKEN}, cookies=signed_in())
 
     STATUSES[response.status_code] += 1
@@ -61,6 +61,6 @@ def test_answers_are_as_described(case: schemathesis.Case[Any]) -> None:
     case.validate_response(response, checks=[status_code_conformance, content_type_conformance])
 
 
-def test_requests_were_authenticated() -> None:
+def test_most_requests_were_authenticated() -> None:
     """Some requests are not authenticated: they have a random key."""
     assert STATUSES[200] * 10 > STATUSES.total()

@@ -221,7 +221,7 @@ PLACES: dict[str, Callable[[Company], str]] = {
     "{export_id}": lambda company: make_export(company),  # finished
     "{data_class}": lambda _: "usage_records",
 }
-NOBODYS: Final = "{data_class}"  # a name that exists in each tenant
+SHARED_NAME: Final = "{data_class}"  # a name that exists in each tenant
 QUERIES = {
     ("DELETE", "budgets/{budget_id}"): "?version=1",
     ("GET", "retention/{data_class}/preview"): "?days=120",
@@ -252,13 +252,13 @@ def ask(client: Client, endpoint: Endpoint, company: Company) -> Any:
     )
 
 
-def test_every_endpoint_has_an_expectation_and_every_role_is_in_it() -> None:
+def test_every_endpoint_has_an_expected_status_for_every_role() -> None:
     assert set(EXPECTED) == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
     assert all(set(expected) == set(Role) for expected in EXPECTED.values())
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
-def test_an_endpoints_named_permissions_say_the_same(endpoint: Endpoint) -> None:
+def test_an_endpoints_permissions_match_the_expected_roles(endpoint: Endpoint) -> None:
     for role, status in EXPECTED[endpoint.method, endpoint.path].items():
         named = any(role_has_permission(role, permission) for permission in endpoint.permissions)
         assert named == (status != FORBIDDEN)
@@ -287,7 +287,7 @@ def test_a_member_gets_what_their_role_allows(
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
-def test_who_is_not_signed_in_gets_nothing(cast: Cast, endpoint: Endpoint) -> None:
+def test_an_anonymous_request_is_unauthenticated(cast: Cast, endpoint: Endpoint) -> None:
     response = ask(Client(), endpoint, cast.acme)
 
     assert response.status_code == HTTPStatus.UNAUTHORIZED
@@ -296,14 +296,14 @@ def test_who_is_not_signed_in_gets_nothing(cast: Cast, endpoint: Endpoint) -> No
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
-def test_the_neighbour_gets_nothing_of_ours(
+def test_another_tenant_gets_none_of_the_data(
     cast: Cast, sign_in: SignIn, endpoint: Endpoint
 ) -> None:
     client = sign_in(cast.globex.administrator)
 
     response = ask(client, endpoint, cast.acme)
 
-    if "{" in endpoint.path.replace(NOBODYS, ""):
+    if "{" in endpoint.path.replace(SHARED_NAME, ""):
         # Permissions are checked before anything is looked up.
         refused = EXPECTED[endpoint.method, endpoint.path][Role.ADMINISTRATOR] == FORBIDDEN
         assert response.status_code == (FORBIDDEN if refused else NOT_FOUND)
@@ -317,7 +317,7 @@ def test_the_neighbour_gets_nothing_of_ours(
     [endpoint for endpoint in ENDPOINTS if endpoint.method != "GET"],
     ids=[name for name in NAMES if not name.startswith("GET")],
 )
-def test_a_change_without_the_forms_token_is_refused(
+def test_a_change_without_a_csrf_token_is_refused(
     cast: Cast, sign_in: SignIn, endpoint: Endpoint
 ) -> None:
     client = sign_in(cast.acme.administrator)
@@ -329,7 +329,7 @@ def test_a_change_without_the_forms_token_is_refused(
     assert response.json()["code"] == "csrf_failed"
 
 
-def test_every_permission_opens_something() -> None:
+def test_every_permission_is_needed_by_an_endpoint() -> None:
     named = frozenset().union(*(endpoint.permissions for endpoint in ENDPOINTS))
 
     # Required in addition if a member is or becomes an owner; and one for a page, which keys cannot

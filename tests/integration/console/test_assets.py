@@ -61,7 +61,7 @@ async def test_a_file_is_plain_for_all_other_clients(accepted: str) -> None:
     assert b":root" in answer.content
 
 
-async def test_a_shared_cache_keeps_both_forms() -> None:
+async def test_responses_vary_by_accepted_encoding() -> None:
     for accepted in ("gzip", "identity"):
         answer = await fetch(asset_url("console.css"), accepted=accepted)
 
@@ -77,21 +77,21 @@ async def test_a_file_is_cached_forever_under_the_digest_of_its_content() -> Non
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-async def test_the_operators_files_are_served_likewise() -> None:
+async def test_the_operator_admins_files_are_compressed_and_cached() -> None:
     answer = await fetch(url_of("css/styles.css"), accepted="gzip")
 
     assert answer.headers["content-encoding"] == "gzip"
     assert "immutable" in answer.headers["cache-control"]
 
 
-async def test_a_large_file_is_sent_in_parts_that_a_slow_client_can_hold_up() -> None:
+async def test_a_large_file_is_sent_in_parts() -> None:
     answer = await fetch(asset_url("playground.js"))
 
     assert answer.num_parts > 10
     assert len(answer.content) == int(answer.headers["content-length"])
 
 
-async def test_head_gets_the_headers_alone() -> None:
+async def test_head_gets_only_the_headers() -> None:
     answer = await fetch(asset_url("console.css"), method="HEAD")
 
     assert int(answer.headers["content-length"]) > 0
@@ -120,7 +120,7 @@ def test_a_file_that_would_not_be_smaller_is_not_compressed() -> None:
     assert static_file("dot.woff2", b"wOF2").compressed is None
 
 
-def test_in_development_a_saved_file_is_another_version(
+def test_in_development_saving_a_file_changes_its_version(
     settings: "Settings", tmp_path: Path
 ) -> None:
     settings.RELOAD = True
@@ -131,7 +131,7 @@ def test_in_development_a_saved_file_is_another_version(
     assert version_of(tmp_path) > before
 
 
-def test_elsewhere_files_are_read_once(tmp_path: Path) -> None:
+def test_in_production_files_are_read_once(tmp_path: Path) -> None:
     before = version_of(tmp_path)
 
     (tmp_path / "console.css").write_text(":root {}")

@@ -39,14 +39,14 @@ def add(actor: Actor, *, action: str = "test.done", days_ago: int = 0) -> None:
         )
 
 
-def rows(client: Client, **asked: Any) -> list[dict[str, Any]]:
-    answer = client.get(ADDRESS, asked)
+def rows(client: Client, **query: Any) -> list[dict[str, Any]]:
+    answer = client.get(ADDRESS, query)
     assert answer.status_code == 200, answer.content
     found: list[dict[str, Any]] = answer.json()["items"]
     return found
 
 
-def test_entries_come_newest_first_with_who_and_from_where(
+def test_entries_are_listed_newest_first_with_actor_and_address(
     company: Company, auditor: Client
 ) -> None:
     add(company.administrator.actor)
@@ -59,7 +59,7 @@ def test_entries_come_newest_first_with_who_and_from_where(
     assert len(first["hash"]) == 64
 
 
-def test_a_look_is_an_entry_of_who_looked(company: Company, auditor: Client) -> None:
+def test_reading_the_log_adds_an_entry_with_its_reader(company: Company, auditor: Client) -> None:
     rows(auditor, action="key.created")
 
     look = rows(auditor)[0]
@@ -68,15 +68,15 @@ def test_a_look_is_an_entry_of_who_looked(company: Company, auditor: Client) -> 
     assert look["request_id"]
 
 
-def test_pages_hold_each_entry_once(company: Company, auditor: Client) -> None:
+def test_pages_list_each_entry_once(company: Company, auditor: Client) -> None:
     seen: list[int] = []
-    asked: dict[str, Any] = {"limit": 2, "action": "member.added"}
+    query: dict[str, Any] = {"limit": 2, "action": "member.added"}
     while True:
-        page = auditor.get(ADDRESS, asked).json()
+        page = auditor.get(ADDRESS, query).json()
         seen += [row["sequence"] for row in page["items"]]
         if page["next_cursor"] is None:
             break
-        asked["cursor"] = page["next_cursor"]
+        query["cursor"] = page["next_cursor"]
 
     assert seen == [6, 5, 4, 3, 2]
 
@@ -90,9 +90,9 @@ def test_entries_are_found_by_their_actor(
     key = Actor(company.tenant_id, None, Role.DEVELOPER, None, "", key=LookupId(lookup_id))
     for actor in (bob.actor, key, company.platform):
         add(actor)
-    asked = {"user": bob.user_id, "key": lookup_id, "platform": "platform"}[kind]
+    actor_filter = {"user": bob.user_id, "key": lookup_id, "platform": "platform"}[kind]
 
-    found = rows(auditor, actor=asked, action="test.done")
+    found = rows(auditor, actor=actor_filter, action="test.done")
 
     assert [row["actor_kind"] for row in found] == [kind]
 
@@ -125,14 +125,16 @@ def test_entries_are_found_by_target_and_period(company: Company, auditor: Clien
         ("target", "\0"),
     ],
 )
-def test_a_wrong_filter_is_named(auditor: Client, field: str, value: str) -> None:
+def test_an_invalid_filter_is_rejected_with_its_name(
+    auditor: Client, field: str, value: str
+) -> None:
     answer = auditor.get(ADDRESS, {field: value})
 
     assert answer.status_code == 422
     assert answer.json()["field"] == field
 
 
-def test_the_neighbour_reads_his_own_trail_only(
+def test_another_tenant_reads_only_its_own_log(
     company: Company, cast: Cast, sign_in: SignIn
 ) -> None:
     add(company.platform)

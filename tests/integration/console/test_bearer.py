@@ -17,7 +17,7 @@ from tests.integration.console.conftest import SignIn
 from tests.integration.console.test_api_permissions import (
     ENDPOINTS,
     NAMES,
-    NOBODYS,
+    SHARED_NAME,
     Endpoint,
     ask,
 )
@@ -54,20 +54,20 @@ def post(client: Client, path: str, body: object) -> Any:
     return client.post(f"/api/v1/{path}", json.dumps(body), content_type="application/json")
 
 
-def opening(endpoint: Endpoint) -> set[KeyScope]:
+def opening_scopes(endpoint: Endpoint) -> set[KeyScope]:
     return {scope for scope, opened in PERMISSIONS_OF.items() if opened & endpoint.permissions}
 
 
-def beside_of(endpoint: Endpoint) -> set[KeyScope]:
+def extra_scopes(endpoint: Endpoint) -> set[KeyScope]:
     """Return further scopes: an export also allows the scope that reads the same data."""
     return {KeyScope.USAGE_READ} if endpoint.path.startswith("exports") else set()
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
-def test_a_scope_opens_the_endpoints_of_its_permissions(cast: Cast, endpoint: Endpoint) -> None:
-    for scope in sorted(opening(endpoint)):
-        beside = beside_of(endpoint)
-        client = bearing(make_service_key(cast.acme, scope, *beside, KeyScope.INFERENCE).text)
+def test_a_scope_allows_the_endpoints_of_its_permissions(cast: Cast, endpoint: Endpoint) -> None:
+    for scope in sorted(opening_scopes(endpoint)):
+        extra = extra_scopes(endpoint)
+        client = bearing(make_service_key(cast.acme, scope, *extra, KeyScope.INFERENCE).text)
 
         # A finished export cannot be cancelled (409).
         status = ask(client, endpoint, cast.acme).status_code
@@ -75,8 +75,8 @@ def test_a_scope_opens_the_endpoints_of_its_permissions(cast: Cast, endpoint: En
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
-def test_all_other_scopes_together_open_nothing(cast: Cast, endpoint: Endpoint) -> None:
-    others = {*PERMISSIONS_OF, KeyScope.INFERENCE} - opening(endpoint)
+def test_all_other_scopes_together_are_refused(cast: Cast, endpoint: Endpoint) -> None:
+    others = {*PERMISSIONS_OF, KeyScope.INFERENCE} - opening_scopes(endpoint)
     client = bearing(make_service_key(cast.acme, *others).text)
 
     assert code_of(ask(client, endpoint, cast.acme)) == (403, "forbidden")
@@ -85,12 +85,12 @@ def test_all_other_scopes_together_open_nothing(cast: Cast, endpoint: Endpoint) 
 # The default suite sends these requests as a signed-in user: test_api_permissions.py.
 @pytest.mark.deep
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
-def test_the_neighbours_key_gets_nothing_of_ours(cast: Cast, endpoint: Endpoint) -> None:
+def test_another_tenants_key_gets_none_of_the_data(cast: Cast, endpoint: Endpoint) -> None:
     client = bearing(make_service_key(cast.globex, *PERMISSIONS_OF, KeyScope.INFERENCE).text)
 
     response = ask(client, endpoint, cast.acme)
 
-    if "{" in endpoint.path.replace(NOBODYS, ""):
+    if "{" in endpoint.path.replace(SHARED_NAME, ""):
         is_for_keys = endpoint.permissions & permissions_of(PERMISSIONS_OF)
         assert response.status_code == (404 if is_for_keys else 403)
     assert cast.acme.tenant_id not in response.content.decode()
@@ -98,7 +98,7 @@ def test_the_neighbours_key_gets_nothing_of_ours(cast: Cast, endpoint: Endpoint)
 
 
 @pytest.mark.parametrize("endpoint", FIRST_OF_EACH_METHOD)
-def test_a_bad_key_is_refused_although_somebody_is_signed_in(
+def test_an_invalid_key_is_refused_even_with_a_session(
     cast: Cast, sign_in: SignIn, endpoint: Endpoint
 ) -> None:
     client = sign_in(cast.acme.administrator)
@@ -107,7 +107,7 @@ def test_a_bad_key_is_refused_although_somebody_is_signed_in(
     assert code_of(ask(client, endpoint, cast.acme)) == (401, "invalid_api_key")
 
 
-def test_no_session_is_made_and_no_token_asked_for(company: Company) -> None:
+def test_a_key_needs_no_csrf_token_and_creates_no_session(company: Company) -> None:
     made = make_service_key(company, KeyScope.KEYS_WRITE)
     before = Session.objects.count()
 
@@ -120,9 +120,11 @@ def test_no_session_is_made_and_no_token_asked_for(company: Company) -> None:
     assert Session.objects.count() == before
 
 
-def test_a_made_key_has_what_was_asked_for(company: Company, sign_in: SignIn) -> None:
+def test_a_created_key_has_the_requested_scopes_and_networks(
+    company: Company, sign_in: SignIn
+) -> None:
     expires_at = (timezone.now() + timedelta(days=7)).replace(microsecond=0)
-    wish = {
+    request = {
         "name": "Report",
         "kind": "svc",
         "scopes": ["usage:read", "inference:chat"],
@@ -130,14 +132,14 @@ def test_a_made_key_has_what_was_asked_for(company: Company, sign_in: SignIn) ->
         "expires_at": expires_at.isoformat(),
     }
 
-    made = post(sign_in(company.administrator), "keys", wish).json()["key"]
+    made = post(sign_in(company.administrator), "keys", request).json()["key"]
 
     assert made["scopes"] == ["inference:chat", "usage:read"]
     assert made["networks"] == ["192.0.2.7/32", OFFICE]
 
 
 @pytest.mark.parametrize("scope", ["policies:write", "inference", "usage:read"])
-def test_a_key_makes_no_stronger_one(company: Company, scope: str) -> None:
+def test_a_key_cannot_create_a_key_with_more_permissions(company: Company, scope: str) -> None:
     client = bearing(make_service_key(company, KeyScope.KEYS_WRITE).text)
 
     response = post(client, "keys", {"name": "CI", "kind": "svc", "scopes": [scope]})
@@ -147,15 +149,15 @@ def test_a_key_makes_no_stronger_one(company: Company, scope: str) -> None:
         assert ApiKey.objects.count() == 1
 
 
-def test_a_bound_key_makes_no_unbound_one(company: Company) -> None:
+def test_a_network_restricted_key_cannot_create_an_unrestricted_one(company: Company) -> None:
     maker = make_service_key(company, KeyScope.KEYS_WRITE, networks=(OFFICE,))
-    wish: dict[str, object] = {"name": "CI", "kind": "svc", "scopes": ["keys:read"]}
+    request: dict[str, object] = {"name": "CI", "kind": "svc", "scopes": ["keys:read"]}
 
-    assert code_of(post(bearing(maker.text), "keys", wish)) == (403, "forbidden")
-    assert post(bearing(maker.text), "keys", wish | {"networks": [OFFICE]}).status_code == 201
+    assert code_of(post(bearing(maker.text), "keys", request)) == (403, "forbidden")
+    assert post(bearing(maker.text), "keys", request | {"networks": [OFFICE]}).status_code == 201
 
 
-def test_a_key_does_not_rotate_itself(company: Company) -> None:
+def test_a_key_cannot_rotate_itself(company: Company) -> None:
     made = make_service_key(company, KeyScope.KEYS_WRITE)
 
     response = post(bearing(made.text), f"keys/{made.key.lookup_id}/rotate", {})
@@ -164,7 +166,9 @@ def test_a_key_does_not_rotate_itself(company: Company) -> None:
 
 
 @pytest.mark.parametrize("address", ["198.51.100.7", "2001:db8::1"])
-def test_from_elsewhere_a_bound_key_is_as_invalid_as_any(company: Company, address: str) -> None:
+def test_a_restricted_key_from_another_network_gets_the_error_of_an_invalid_key(
+    company: Company, address: str
+) -> None:
     made = make_service_key(company, KeyScope.USAGE_READ, networks=(OFFICE,))
     wrong = bearing("cpk_svc_wrong", address=address).get("/api/v1/usage")
 
@@ -174,7 +178,7 @@ def test_from_elsewhere_a_bound_key_is_as_invalid_as_any(company: Company, addre
     assert bearing(made.text, address="::ffff:192.0.2.9").get("/api/v1/usage").status_code == 200
 
 
-def test_a_forwarded_address_of_nobody_we_trust_counts_for_nothing(company: Company) -> None:
+def test_a_forwarded_address_from_an_untrusted_proxy_is_ignored(company: Company) -> None:
     made = make_service_key(company, KeyScope.USAGE_READ, networks=(OFFICE,))
     client = bearing(made.text, address="198.51.100.7")
 
@@ -189,7 +193,7 @@ def test_a_developers_key_is_refused(company: Company) -> None:
     assert code_of(response) == (401, "wrong_api_key_kind")
 
 
-def test_a_rotated_key_goes_on_under_its_new_text(company: Company, sign_in: SignIn) -> None:
+def test_a_rotated_key_works_only_with_its_new_secret(company: Company, sign_in: SignIn) -> None:
     made = make_service_key(company, KeyScope.USAGE_READ)
 
     path = f"keys/{made.key.lookup_id}/rotate"
@@ -210,7 +214,7 @@ def test_a_rotated_key_goes_on_under_its_new_text(company: Company, sign_in: Sig
         ({"networks": [7]}, "networks.0"),
     ],
 )
-def test_a_malformed_wish_is_refused_by_its_field(
+def test_an_invalid_key_request_is_rejected_with_the_fields_name(
     company: Company, body: dict[str, object], field: str
 ) -> None:
     client = bearing(make_service_key(company, *PERMISSIONS_OF).text)
@@ -221,7 +225,7 @@ def test_a_malformed_wish_is_refused_by_its_field(
 
 
 @pytest.mark.parametrize("hours", [-1, 169, "x", 1.5])
-def test_an_overlap_beyond_the_bounds_is_refused(company: Company, hours: object) -> None:
+def test_an_invalid_overlap_is_rejected(company: Company, hours: object) -> None:
     client = bearing(make_service_key(company, *PERMISSIONS_OF).text)
     other = make_service_key(company, KeyScope.USAGE_READ)
 
@@ -231,7 +235,7 @@ def test_an_overlap_beyond_the_bounds_is_refused(company: Company, hours: object
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff", b"[" * 10_000, b"x" * (1024 * 1024 + 1)])
-def test_what_is_no_body_is_refused(company: Company, body: bytes) -> None:
+def test_an_unreadable_or_oversized_body_is_rejected(company: Company, body: bytes) -> None:
     client = bearing(make_service_key(company, *PERMISSIONS_OF).text)
 
     response = client.post("/api/v1/keys", body, content_type="application/json")
@@ -240,15 +244,15 @@ def test_what_is_no_body_is_refused(company: Company, body: bytes) -> None:
     assert response["Content-Type"] == "application/problem+json"
 
 
-def test_a_post_with_an_idempotency_key_is_done_once_by_a_key_too(company: Company) -> None:
+def test_an_idempotency_key_works_with_api_keys(company: Company) -> None:
     made = make_service_key(company, KeyScope.KEYS_WRITE)
-    wish = {"name": "CI", "kind": "svc", "scopes": ["keys:read"]}
+    request = {"name": "CI", "kind": "svc", "scopes": ["keys:read"]}
     client = bearing(made.text)
 
     answers = [
         client.post(
             "/api/v1/keys",
-            json.dumps(wish),
+            json.dumps(request),
             content_type="application/json",
             headers={"Idempotency-Key": "once"},
         )
@@ -273,7 +277,7 @@ def test_idle_keys_are_listed(company: Company) -> None:
     assert [row["lookup_id"] for row in page["items"]] == [idle.key.lookup_id]
 
 
-def test_a_policy_that_a_key_has_set_names_it(company: Company) -> None:
+def test_a_policy_change_by_a_key_is_audited_with_its_lookup_id(company: Company) -> None:
     made = make_service_key(company, KeyScope.POLICIES_WRITE)
     client = bearing(made.text)
     policy = client.get("/api/v1/policy").json()["policy"]

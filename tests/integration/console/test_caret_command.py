@@ -36,21 +36,23 @@ def caret(company: Company, *argv: str, scopes: tuple[KeyScope, ...] = KEY_MAKER
     return run(argv, environment, transport=transport)
 
 
-def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+def printed_json(capsys: pytest.CaptureFixture[str]) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_a_key_is_made_and_listed(company: Company, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_key_is_created_and_listed(company: Company, capsys: pytest.CaptureFixture[str]) -> None:
     assert caret(company, "keys", "create", "--name", "Build server", "--kind", "svc") == 0
-    made = printed(capsys)
+    made = printed_json(capsys)
     assert caret(company, "keys", "list", "--limit", "200") == 0
 
-    listed = {row["lookup_id"] for row in printed(capsys)["items"]}
+    listed = {row["lookup_id"] for row in printed_json(capsys)["items"]}
     assert made["key"]["lookup_id"] in listed
     assert made["text"].startswith("cpk_svc_")
 
 
-def test_all_pages_are_listed(company: Company, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_option_all_lists_every_page(
+    company: Company, capsys: pytest.CaptureFixture[str]
+) -> None:
     for _ in range(3):
         make_key(company, company.developer)
 
@@ -61,14 +63,14 @@ def test_all_pages_are_listed(company: Company, capsys: pytest.CaptureFixture[st
     assert len(pages) >= 4
 
 
-def test_what_the_key_s_scopes_do_not_open_is_refused(
+def test_a_command_beyond_the_keys_scopes_is_refused(
     company: Company, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert caret(company, "audit", "list") == EXIT_REFUSED
     assert "forbidden" in capsys.readouterr().err
 
 
-def test_the_report_of_retention_goes_to_a_file(company: Company, tmp_path: Path) -> None:
+def test_the_retention_report_is_written_to_a_file(company: Company, tmp_path: Path) -> None:
     file = tmp_path / "retention.json"
 
     caret(company, "--out", str(file), "retention", "list", scopes=(KeyScope.RETENTION_READ,))
@@ -78,7 +80,7 @@ def test_the_report_of_retention_goes_to_a_file(company: Company, tmp_path: Path
 
 
 @contextmanager
-def at_work(company: Company) -> Iterator[None]:
+def export_worker(company: Company) -> Iterator[None]:
     """Run a worker that builds requested exports."""
     is_over = threading.Event()
 
@@ -96,11 +98,11 @@ def at_work(company: Company) -> Iterator[None]:
         worker.join()
 
 
-def test_a_month_of_usage_is_asked_for_awaited_fetched_and_compared(
+def test_a_month_of_usage_is_exported_downloaded_and_verified(
     company: Company, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scopes = (KeyScope.EXPORTS, KeyScope.USAGE_READ)
-    with at_work(company):
+    with export_worker(company):
         code = caret(
             company,
             *("export", "usage", "--month", "2026-10", "--format", "ndjson"),
@@ -109,7 +111,7 @@ def test_a_month_of_usage_is_asked_for_awaited_fetched_and_compared(
         )
 
     assert code == 0
-    file = Path(printed(capsys)["file"])
+    file = Path(printed_json(capsys)["file"])
     proof = json.loads(file.with_name(file.name + ".proof.json").read_bytes())
     assert proof["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
     assert (proof["since"][:10], proof["until"][:10]) == ("2026-10-01", "2026-11-01")
@@ -119,11 +121,11 @@ def test_a_month_of_usage_is_asked_for_awaited_fetched_and_compared(
     ]
 
 
-def test_an_export_that_the_scopes_do_not_open_is_refused(
+def test_an_export_beyond_the_keys_scopes_is_refused(
     company: Company, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ("export", "evidence", "--month", "2026-10", "--into", str(tmp_path))
+    arguments = ("export", "evidence", "--month", "2026-10", "--into", str(tmp_path))
 
-    assert caret(company, *asked, scopes=(KeyScope.EXPORTS,)) == EXIT_REFUSED
+    assert caret(company, *arguments, scopes=(KeyScope.EXPORTS,)) == EXIT_REFUSED
     assert "forbidden" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -14,11 +14,11 @@ from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.conftest import SignIn
 
 ADDRESS = "/api/v1/consent"
-READ = {"consent_texts": ["content-capture-1", "training-1"]}
+READ_WORDINGS = {"consent_texts": ["content-capture-1", "training-1"]}
 
 
 @pytest.fixture
-def willing() -> Company:
+def consenting_company() -> Company:
     company = make_company("acme", ACME)
     content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     set_policy(
@@ -31,15 +31,15 @@ def willing() -> Company:
 
 
 @pytest.fixture
-def ada(willing: Company, sign_in: SignIn) -> Client:
-    return sign_in(willing.developer)
+def ada(consenting_company: Company, sign_in: SignIn) -> Client:
+    return sign_in(consenting_company.developer)
 
 
 def put(client: Client, **body: Any) -> Any:
     return client.put(ADDRESS, data=body, content_type="application/json")
 
 
-def test_the_wordings_are_shown_with_their_digests(ada: Client) -> None:
+def test_consent_texts_are_returned_with_their_digests(ada: Client) -> None:
     shown = ada.get(ADDRESS).json()
 
     assert shown["allowance"] == {"content_capture": True, "training": True}
@@ -52,8 +52,8 @@ def test_the_wordings_are_shown_with_their_digests(ada: Client) -> None:
         assert each["sha256"] == hashlib.sha256(each["text"].encode()).hexdigest()
 
 
-def test_one_agrees_and_withdraws(ada: Client) -> None:
-    agreed = put(ada, content_capture=True, **READ).json()["given"]
+def test_a_user_consents_and_withdraws(ada: Client) -> None:
+    agreed = put(ada, content_capture=True, **READ_WORDINGS).json()["given"]
 
     withdrawn = ada.delete(ADDRESS).json()["given"]
 
@@ -70,29 +70,31 @@ def test_one_agrees_and_withdraws(ada: Client) -> None:
     [
         ({"content_capture": True}, "consent_texts"),
         ({"content_capture": True, "consent_texts": ["content-capture-0"]}, "consent_texts"),
-        ({"content_capture": False, "training": True, **READ}, "training"),
+        ({"content_capture": False, "training": True, **READ_WORDINGS}, "training"),
         ({"training": True}, "content_capture"),
         ({"content_capture": "perhaps"}, "content_capture"),
-        ({"content_capture": True, **READ, "user": "somebody"}, "user"),
+        ({"content_capture": True, **READ_WORDINGS, "user": "somebody"}, "user"),
     ],
 )
-def test_what_is_no_consent_names_its_field(ada: Client, body: dict[str, Any], field: str) -> None:
+def test_an_invalid_consent_is_rejected_with_the_fields_name(
+    ada: Client, body: dict[str, Any], field: str
+) -> None:
     refused = put(ada, **body)
 
     assert refused.status_code == HTTPStatus.UNPROCESSABLE_ENTITY
     assert refused.json()["field"] == field
 
 
-def test_what_the_tenant_does_not_allow_is_a_conflict(sign_in: SignIn) -> None:
+def test_consent_that_the_tenant_does_not_allow_is_a_conflict(sign_in: SignIn) -> None:
     company = make_company("acme", ACME)
 
-    refused = put(sign_in(company.developer), content_capture=True, **READ)
+    refused = put(sign_in(company.developer), content_capture=True, **READ_WORDINGS)
 
     assert refused.status_code == HTTPStatus.CONFLICT
 
 
-def test_receipts_come_in_pages(ada: Client) -> None:
-    put(ada, content_capture=True, training=True, **READ)
+def test_receipts_are_paginated(ada: Client) -> None:
+    put(ada, content_capture=True, training=True, **READ_WORDINGS)
     ada.delete(ADDRESS)
 
     first = ada.get(f"{ADDRESS}/receipts?limit=3").json()

@@ -108,21 +108,21 @@ def add_receipt(company: Company) -> None:
         )
 
 
-def asked_by(actor: Actor, period: Period = ALWAYS) -> RowQuery:
+def query_by(actor: Actor, period: Period = ALWAYS) -> RowQuery:
     return RowQuery(actor, period, timezone.now() + timedelta(seconds=1))
 
 
-def written(export: Export, name: str, asked: RowQuery) -> bytes:
+def written(export: Export, name: str, query: RowQuery) -> bytes:
     out = io.BytesIO()
-    FORMATS[name](export, read_rows(export, asked), out)
+    FORMATS[name](export, read_rows(export, query), out)
     return out.getvalue()
 
 
-def exported(export: Export, asked: RowQuery) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in written(export, "ndjson", asked).splitlines()]
+def exported(export: Export, query: RowQuery) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in written(export, "ndjson", query).splitlines()]
 
 
-def spelt(kind: ColumnType, value: Any) -> Any:
+def as_exported(kind: ColumnType, value: Any) -> Any:
     """Return the API's value as an export writes it."""
     if isinstance(value, list):
         return ", ".join(sorted(value))
@@ -139,12 +139,12 @@ def to_milliseconds(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_an_export_has_what_the_list_of_the_api_has(
+def test_an_export_has_the_values_of_the_api_list(
     company: Company, sign_in: SignIn, name: str
 ) -> None:
     export, auditor = EXPORTS[name], company.people[Role.AUDITOR]
 
-    found = exported(export, asked_by(auditor.actor))
+    found = exported(export, query_by(auditor.actor))
 
     answer = sign_in(auditor).get(f"/api/v1/{LISTS[name]}?limit=200").json()
     listed = answer.get("items", answer.get("classes"))
@@ -160,14 +160,14 @@ def test_an_export_has_what_the_list_of_the_api_has(
             if column.kind is ColumnType.TIME
         }
     assert [[row[column.name] for column in shared] for row in found] == [
-        [spelt(column.kind, row[column.name]) for column in shared] for row in listed
+        [as_exported(column.kind, row[column.name]) for column in shared] for row in listed
     ]
 
 
 @pytest.mark.parametrize("export", EXPORTS.values(), ids=list(EXPORTS))
-def test_all_formats_say_the_same(company: Company, export: Export) -> None:
-    asked = asked_by(company.people[Role.AUDITOR].actor)
-    batches = list(read_rows(export, asked))
+def test_all_formats_have_the_same_values(company: Company, export: Export) -> None:
+    query = query_by(company.people[Role.AUDITOR].actor)
+    batches = list(read_rows(export, query))
     texts = {column.name for column in export.columns if column.kind is ColumnType.TEXT}
 
     in_ndjson = [json.loads(line) for line in formatted(export, "ndjson", batches).splitlines()]
@@ -216,40 +216,42 @@ def _falsy(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("export", EXPORTS.values(), ids=list(EXPORTS))
-def test_a_neighbours_export_has_nothing_of_ours(
+def test_another_tenants_export_has_no_rows_of_this_tenant(
     company: Company, cast: Cast, export: Export
 ) -> None:
-    text = written(export, "ndjson", asked_by(cast.globex.administrator.actor)).decode()
+    text = written(export, "ndjson", query_by(cast.globex.administrator.actor)).decode()
 
     assert company.tenant_id not in text
     assert company.slug not in text
 
 
 @pytest.mark.parametrize("export", EXPORTS.values(), ids=list(EXPORTS))
-def test_a_developer_exports_nothing_but_what_he_may_list(cast: Cast, export: Export) -> None:
+def test_a_developer_exports_only_data_that_they_may_list(cast: Cast, export: Export) -> None:
     if cast.acme.developer.actor.has_permission(export.permission):
         return
 
     with pytest.raises(Forbidden):
-        read_rows(export, asked_by(cast.acme.developer.actor))
+        read_rows(export, query_by(cast.acme.developer.actor))
 
 
-def test_pages_go_on_where_they_ended(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = asked_by(company.administrator.actor)
-    at_once = exported(EXPORTS["keys"], asked)
+def test_reading_in_pages_gives_the_same_rows_as_at_once(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = query_by(company.administrator.actor)
+    at_once = exported(EXPORTS["keys"], query)
     monkeypatch.setattr(paged_source, "MAX_PAGE", 1)
     monkeypatch.setattr(paged_source, "BATCH_ROWS", 1)
 
-    assert exported(EXPORTS["keys"], asked) == at_once
+    assert exported(EXPORTS["keys"], query) == at_once
 
 
-def test_a_period_bounds_what_has_a_time(company: Company) -> None:
+def test_a_period_filters_rows_by_time(company: Company) -> None:
     long_ago = Period(datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 2, tzinfo=UTC))
     for name in ("policies", "consent", "invoices", "purges", "deletion_certificates", "audit"):
-        assert exported(EXPORTS[name], asked_by(company.administrator.actor, long_ago)) == []
+        assert exported(EXPORTS[name], query_by(company.administrator.actor, long_ago)) == []
 
 
-def test_members_have_teams_and_ways_of_signing_in_and_no_other_tenants_traces(
+def test_the_members_export_has_teams_sign_in_method_and_last_use(
     company: Company,
 ) -> None:
     ada = company.developer
@@ -259,7 +261,7 @@ def test_members_have_teams_and_ways_of_signing_in_and_no_other_tenants_traces(
     with tenant_scope(company.tenant_id):
         ApiKey.objects.filter(lookup_id=key.key.lookup_id).update(last_used_at=NOW)
 
-    rows = exported(EXPORTS["members"], asked_by(company.administrator.actor))
+    rows = exported(EXPORTS["members"], query_by(company.administrator.actor))
 
     (row,) = (row for row in rows if row["user_id"] == ada.user_id)
     assert (row["role"], row["signs_in_by"]) == ("developer", "password")
@@ -267,29 +269,29 @@ def test_members_have_teams_and_ways_of_signing_in_and_no_other_tenants_traces(
     assert row["last_seen_at"] == format_time(NOW)
 
 
-def test_no_export_of_keys_holds_a_secret(company: Company) -> None:
+def test_the_keys_export_contains_no_secret(company: Company) -> None:
     key = make_key(company, company.developer)
 
-    text = written(EXPORTS["keys"], "ndjson", asked_by(company.administrator.actor)).decode()
+    text = written(EXPORTS["keys"], "ndjson", query_by(company.administrator.actor)).decode()
 
     assert key.key.lookup_id in text
     assert key.text not in text
     assert not {"digest", "pepper"} & set(json.loads(text.splitlines()[0]))
 
 
-def test_the_record_of_processing_names_what_the_article_asks_for(
+def test_the_processing_record_has_the_fields_of_article_30(
     company: Company, settings: Any
 ) -> None:
     settings.SUBPROCESSORS = ["Example Cloud, hosts it in Frankfurt"]
     settings.TRANSFERS = ["none"]
     settings.DATA_PROTECTION_CONTACT = ["privacy@caret.example"]
 
-    rows = exported(EXPORTS["processing"], asked_by(company.people[Role.AUDITOR].actor))
+    rows = exported(EXPORTS["processing"], query_by(company.people[Role.AUDITOR].actor))
 
     subjects = {row["subject"]: row for row in rows}
     assert {row["article"] for row in rows} >= {"30(2)(a)", "30(2)(b)", "30(2)(c)", "30(2)(d)"}
     assert subjects["controller"]["name"] == company.name
     assert subjects["subprocessor"]["statement"] == "hosts it in Frankfurt"
     days = {row["name"]: row["statement"] for row in rows if row["subject"].startswith("period")}
-    retention = exported(EXPORTS["retention"], asked_by(company.administrator.actor))
+    retention = exported(EXPORTS["retention"], query_by(company.administrator.actor))
     assert days == {row["title"]: f"{row['days']} days" for row in retention}

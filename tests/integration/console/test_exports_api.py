@@ -21,13 +21,13 @@ from tenants.compliance.exports.verification import verify_export
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.models import AuditEntry
-from tests.fakes.exports import build_all, end_all, file_of, make_export
+from tests.fakes.exports import build_all, end_all_exports, file_of, make_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_service_key
 from tests.integration.console.conftest import SignIn
 from tests.stack.services import Services
 
 API: Final = "/api/v1/exports"
-ASKED: Final[dict[str, Any]] = {
+EXPORT_REQUEST: Final[dict[str, Any]] = {
     "definition": "members",
     "format": "ndjson",
     "since": "2026-10-01T00:00:00Z",
@@ -43,7 +43,7 @@ def initech(services: Services, django_db_blocker: DjangoDbBlocker) -> Company:
 
 @pytest.fixture
 def company(initech: Company) -> Company:
-    end_all(initech)
+    end_all_exports(initech)
     return initech
 
 
@@ -57,17 +57,19 @@ def post(client: Client, path: str, body: Any = None, **headers: str) -> Any:
     return client.post(path, text, content_type="application/json", headers=headers)
 
 
-def link_of(client: Client, export_id: str) -> str:
+def create_link(client: Client, export_id: str) -> str:
     answer = post(client, f"{API}/{export_id}/link")
     assert answer.status_code == 201
     assert answer.json()["url"].endswith(answer.json()["path"])
     return str(answer.json()["path"])
 
 
-def test_an_auditor_asks_watches_fetches_and_verifies(company: Company, auditor: Client) -> None:
-    asked = post(auditor, API, ASKED)
-    export_id = asked.json()["id"]
-    assert (asked.status_code, asked.json()["state"]) == (202, "queued")
+def test_an_auditor_requests_downloads_and_verifies_an_export(
+    company: Company, auditor: Client
+) -> None:
+    requested = post(auditor, API, EXPORT_REQUEST)
+    export_id = requested.json()["id"]
+    assert (requested.status_code, requested.json()["state"]) == (202, "queued")
     assert post(auditor, f"{API}/{export_id}/link").status_code == 409
     assert auditor.get(f"{API}/{export_id}/proof").status_code == 409
 
@@ -75,7 +77,7 @@ def test_an_auditor_asks_watches_fetches_and_verifies(company: Company, auditor:
 
     found = auditor.get(f"{API}/{export_id}").json()
     assert (found["state"], found["rows_done"]) == ("finished", 5)
-    answer = Client().get(link_of(auditor, export_id))  # without session or key
+    answer = Client().get(create_link(auditor, export_id))  # without session or key
     data = b"".join(answer.streaming_content)  # type: ignore[attr-defined]  # it streams
     assert int(answer["Content-Length"]) == len(data) == found["num_bytes"]
     assert answer["Cache-Control"] == "no-store"
@@ -86,22 +88,25 @@ def test_an_auditor_asks_watches_fetches_and_verifies(company: Company, auditor:
     assert company.developer.email in emails
 
 
-def test_what_is_asked_for_twice_is_built_once(auditor: Client) -> None:
+def test_an_idempotent_request_is_built_once(auditor: Client) -> None:
     key = {"Idempotency-Key": str(uuid.uuid4())}
 
-    first, second = post(auditor, API, ASKED, **key), post(auditor, API, ASKED, **key)
+    first, second = (
+        post(auditor, API, EXPORT_REQUEST, **key),
+        post(auditor, API, EXPORT_REQUEST, **key),
+    )
 
     assert first.json()["id"] == second.json()["id"]
 
 
-async def test_a_file_is_streamed_piece_by_piece(
+async def test_a_file_is_streamed_in_pieces_and_releases_its_slot(
     company: Company, auditor: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from asgiref.sync import sync_to_async
 
     monkeypatch.setattr(sealed_objects, "PIECE_BYTES", 100)
     export_id = await sync_to_async(make_export)(company)
-    path = await sync_to_async(link_of)(auditor, export_id)
+    path = await sync_to_async(create_link)(auditor, export_id)
 
     answer = await AsyncClient().get(path)
     pieces = [piece async for piece in answer.streaming_content]  # type: ignore[attr-defined]
@@ -112,20 +117,20 @@ async def test_a_file_is_streamed_piece_by_piece(
     running.release_slot(company.tenant_id)
 
 
-def test_a_tenant_has_two_downloads_at_once_and_the_neighbour_his_own(
+def test_each_tenant_has_its_own_limit_of_concurrent_downloads(
     company: Company, cast: Cast, auditor: Client, sign_in: SignIn
 ) -> None:
-    path = link_of(auditor, make_export(company))
-    theirs = link_of(sign_in(cast.globex.administrator), make_export(cast.globex))
+    path = create_link(auditor, make_export(company))
+    theirs = create_link(sign_in(cast.globex.administrator), make_export(cast.globex))
     for _ in range(MAX_AT_ONCE):
         assert running.acquire_slot(company.tenant_id)
     try:
         assert Client().get(path).status_code == 429
-        assert fetched(theirs) == 200
+        assert download_status(theirs) == 200
     finally:
         for _ in range(MAX_AT_ONCE):
             running.release_slot(company.tenant_id)
-    assert fetched(path) == 200
+    assert download_status(path) == 200
 
 
 def num_downloads(company: Company) -> int:
@@ -136,53 +141,53 @@ def num_downloads(company: Company) -> int:
         ).count()
 
 
-def test_what_is_not_given_is_not_in_the_trail(company: Company, auditor: Client) -> None:
-    path = link_of(auditor, make_export(company))
+def test_a_refused_download_is_not_audited(company: Company, auditor: Client) -> None:
+    path = create_link(auditor, make_export(company))
     num_before = num_downloads(company)
     for _ in range(MAX_AT_ONCE):
         assert running.acquire_slot(company.tenant_id)
     try:
-        refused = fetched(path)
+        refused = download_status(path)
     finally:
         for _ in range(MAX_AT_ONCE):
             running.release_slot(company.tenant_id)
 
     assert (refused, num_downloads(company)) == (429, num_before)
-    assert (fetched(path), num_downloads(company)) == (200, num_before + 1)
+    assert (download_status(path), num_downloads(company)) == (200, num_before + 1)
 
 
-def test_whoever_fetches_again_and_again_is_slowed_down(
+def test_downloads_are_rate_limited_per_tenant(
     company: Company, cast: Cast, auditor: Client, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = link_of(auditor, make_export(company))
-    theirs = link_of(sign_in(cast.globex.administrator), make_export(cast.globex))
+    path = create_link(auditor, make_export(company))
+    theirs = create_link(sign_in(cast.globex.administrator), make_export(cast.globex))
     connect().delete(
         *(f"caret:throttle:api:export-file:{each.tenant_id}" for each in (company, cast.globex))
     )
     monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 1)
 
-    answers = [fetched(path), fetched(path), fetched(theirs)]
+    answers = [download_status(path), download_status(path), download_status(theirs)]
 
     assert answers == [200, 429, 200]
 
 
-def test_a_link_that_leads_nowhere_takes_no_place(company: Company, auditor: Client) -> None:
-    path = link_of(auditor, make_export(company))
-    end_all(company)
+def test_a_link_to_a_deleted_file_takes_no_download_slot(company: Company, auditor: Client) -> None:
+    path = create_link(auditor, make_export(company))
+    end_all_exports(company)
 
-    answers = {fetched(path) for _ in range(MAX_AT_ONCE + 1)}
+    answers = {download_status(path) for _ in range(MAX_AT_ONCE + 1)}
 
     assert answers == {404}
 
 
-def fetched(path: str) -> int:
+def download_status(path: str) -> int:
     answer = Client().get(path)
     answer.close()
     return answer.status_code
 
 
 @pytest.mark.parametrize("token", ["x", "A" * 128, "A" * 10_000, "%00", "é"])
-def test_what_is_no_link_is_not_found(token: str) -> None:
+def test_an_invalid_link_is_not_found(token: str) -> None:
     answer = Client().get(f"/exports/file/{token}")
 
     assert answer.status_code == 404
@@ -195,47 +200,48 @@ def test_what_is_no_link_is_not_found(token: str) -> None:
         "{",
         "[]",
         {},
-        ASKED | {"format": "exe"},
-        ASKED | {"definition": "passwords"},
-        ASKED | {"until": "2026-10-01T00:00:00Z"},
-        ASKED | {"since": "2026-10-01T00:00:00"},
+        EXPORT_REQUEST | {"format": "exe"},
+        EXPORT_REQUEST | {"definition": "passwords"},
+        EXPORT_REQUEST | {"until": "2026-10-01T00:00:00Z"},
+        EXPORT_REQUEST | {"since": "2026-10-01T00:00:00"},
         # Outside of the times that Python can read back.
-        ASKED | {"since": "0001-01-01T00:00:00+14:00"},
-        ASKED | {"until": "9999-12-31T23:59:59-12:00"},
-        ASKED | {"tenant_id": str(uuid.uuid4())},
-        ASKED | {"definition": "\0"},
+        EXPORT_REQUEST | {"since": "0001-01-01T00:00:00+14:00"},
+        EXPORT_REQUEST | {"until": "9999-12-31T23:59:59-12:00"},
+        EXPORT_REQUEST | {"tenant_id": str(uuid.uuid4())},
+        EXPORT_REQUEST | {"definition": "\0"},
     ],
     ids=range(11),
 )
-def test_what_is_asked_wrongly_is_refused(auditor: Client, body: Any) -> None:
+def test_an_invalid_export_request_is_rejected(auditor: Client, body: Any) -> None:
     answer = post(auditor, API, body)
 
     assert answer.status_code in (400, 422)
     assert answer["Content-Type"] == "application/problem+json"
 
 
-def test_a_body_that_is_huge_is_refused(auditor: Client) -> None:
+def test_a_body_over_a_mebibyte_is_rejected(auditor: Client) -> None:
     assert (
-        post(auditor, API, json.dumps(ASKED | {"definition": "x" * 2_000_000})).status_code == 413
+        post(auditor, API, json.dumps(EXPORT_REQUEST | {"definition": "x" * 2_000_000})).status_code
+        == 413
     )
 
 
-def test_a_revoked_key_gets_nothing(company: Company) -> None:
+def test_a_revoked_key_cannot_request_exports(company: Company) -> None:
     key = make_service_key(company, KeyScope.EXPORTS, KeyScope.MEMBERS_READ)
     bearer = {"Authorization": f"Bearer {key.text}"}
-    assert post(Client(), API, ASKED, **bearer).status_code == 202
+    assert post(Client(), API, EXPORT_REQUEST, **bearer).status_code == 202
 
     revoke_key(
         actor=company.platform, lookup_id=key.key.lookup_id, reason="lost", now=timezone.now()
     )
 
-    assert post(Client(), API, ASKED, **bearer).status_code == 401
+    assert post(Client(), API, EXPORT_REQUEST, **bearer).status_code == 401
 
 
-def test_a_key_exports_only_what_its_other_scopes_let_it_read(company: Company) -> None:
+def test_a_key_exports_only_data_that_its_other_scopes_read(company: Company) -> None:
     key = make_service_key(company, KeyScope.EXPORTS, KeyScope.USAGE_READ)
     bearer = {"Authorization": f"Bearer {key.text}"}
 
-    assert post(Client(), API, ASKED, **bearer).status_code == 403
+    assert post(Client(), API, EXPORT_REQUEST, **bearer).status_code == 403
     names = Client().get(f"{API}/definitions", headers=bearer).json()["items"]
     assert {each["name"] for each in names} == {"usage_records", "usage_days"}

@@ -37,7 +37,7 @@ def num_keys(company: Company) -> int:
         return ApiKey.objects.filter(tenant_id=company.tenant_id).count()
 
 
-def test_a_word_whose_answer_is_held_stays_taken_until_the_release(
+def test_an_idempotency_key_on_hold_stays_used_until_the_release(
     company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = company.administrator.actor
@@ -47,16 +47,16 @@ def test_a_word_whose_answer_is_held_stays_taken_until_the_release(
 
     held = make(administrator, "a")
     with tenant_scope(company.tenant_id):
-        num_kept = IdempotencyRecord.objects.count()
+        num_records = IdempotencyRecord.objects.count()
     release_hold(actor=alice, hold_id=hold, reason="settled", now=timezone.now())
     released = make(administrator, "a")
 
     assert (held.status_code, held.json()["code"]) == (409, "idempotency_key_reused")
     assert "hold" not in held.content.decode()
-    assert (num_kept, released.status_code, num_keys(company)) == (1, 201, 2)
+    assert (num_records, released.status_code, num_keys(company)) == (1, 201, 2)
 
 
-def test_answers_that_are_only_held_take_nobody_s_place(
+def test_records_kept_only_by_a_hold_do_not_count_against_the_limit(
     company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = company.administrator.actor
@@ -64,7 +64,7 @@ def test_answers_that_are_only_held_take_nobody_s_place(
     monkeypatch.setattr(operations, "MAX_ANSWERS", 2)
     monkeypatch.setattr(operations, "KEPT_FOR", timedelta(0))
 
-    made = [make(administrator, word).status_code for word in "abc"]
+    made = [make(administrator, idempotency_key).status_code for idempotency_key in "abc"]
 
     assert made == [201, 201, 201]
     with tenant_scope(company.tenant_id):

@@ -30,7 +30,7 @@ def fresh_client() -> Client:
     return Client(REMOTE_ADDR=f"10.{'.'.join(str(secrets.randbelow(250) + 1) for _ in range(3))}")
 
 
-def test_the_token_leaves_the_address_at_once(cast: Cast, mailbox: Mailbox) -> None:
+def test_the_token_is_removed_from_the_url_by_a_redirect(cast: Cast, mailbox: Mailbox) -> None:
     send_invitation(cast.acme, fresh_address(), mailbox=mailbox)
 
     response = fresh_client().get(f"/invitation/{mailbox.last}", follow=True)
@@ -40,7 +40,7 @@ def test_the_token_leaves_the_address_at_once(cast: Cast, mailbox: Mailbox) -> N
     assert b"Join Acme" in response.content
 
 
-def test_somebody_new_gets_an_account_and_is_in(cast: Cast, mailbox: Mailbox) -> None:
+def test_a_new_user_gets_an_account_and_is_signed_in(cast: Cast, mailbox: Mailbox) -> None:
     email, client = fresh_address(), fresh_client()
     send_invitation(cast.acme, email, mailbox=mailbox)
     client.get(f"/invitation/{mailbox.last}")
@@ -52,7 +52,7 @@ def test_somebody_new_gets_an_account_and_is_in(cast: Cast, mailbox: Mailbox) ->
     assert b"Welcome" in response.content
 
 
-def test_a_weak_password_makes_no_account(cast: Cast, mailbox: Mailbox) -> None:
+def test_a_weak_password_creates_no_account(cast: Cast, mailbox: Mailbox) -> None:
     email, client = fresh_address(), fresh_client()
     send_invitation(cast.acme, email, mailbox=mailbox)
     client.get(f"/invitation/{mailbox.last}")
@@ -63,22 +63,24 @@ def test_a_weak_password_makes_no_account(cast: Cast, mailbox: Mailbox) -> None:
     assert find_user(email=email) is None
 
 
-def test_who_has_an_account_signs_in_and_joins(
+def test_a_user_with_an_account_signs_in_and_joins(
     cast: Cast, mailbox: Mailbox, sign_in: SignIn
 ) -> None:
     guest = make_stranger()
     send_invitation(cast.acme, guest.email, mailbox=mailbox)
-    asked = fresh_client().get(f"/invitation/{mailbox.last}", follow=True)
+    anonymous = fresh_client().get(f"/invitation/{mailbox.last}", follow=True)
     client = sign_in(guest)
     client.get(f"/invitation/{mailbox.last}")
 
     client.post("/invitation")
 
-    assert b"/sign-in?next=/invitation" in asked.content
+    assert b"/sign-in?next=/invitation" in anonymous.content
     assert [row.slug for row in find_memberships(user_id=guest.user_id)] == [cast.acme.slug]
 
 
-def test_an_account_that_is_there_gets_no_new_password(cast: Cast, mailbox: Mailbox) -> None:
+def test_an_invitation_does_not_change_an_existing_accounts_password(
+    cast: Cast, mailbox: Mailbox
+) -> None:
     guest, client = make_stranger(), fresh_client()
     send_invitation(cast.acme, guest.email, mailbox=mailbox)
     client.get(f"/invitation/{mailbox.last}")
@@ -89,7 +91,7 @@ def test_an_account_that_is_there_gets_no_new_password(cast: Cast, mailbox: Mail
     assert find_memberships(user_id=guest.user_id) == []
 
 
-def test_who_is_signed_in_as_another_does_not_join(
+def test_a_different_signed_in_user_cannot_accept_the_invitation(
     cast: Cast, mailbox: Mailbox, sign_in: SignIn
 ) -> None:
     send_invitation(cast.acme, fresh_address(), mailbox=mailbox)
@@ -103,7 +105,7 @@ def test_who_is_signed_in_as_another_does_not_join(
     assert [row.slug for row in find_memberships(user_id=gus.user_id)] == [cast.globex.slug]
 
 
-def test_a_form_from_elsewhere_accepts_nothing(
+def test_accepting_without_a_csrf_token_is_refused(
     cast: Cast, mailbox: Mailbox, sign_in: SignIn
 ) -> None:
     guest = make_stranger()
@@ -116,14 +118,14 @@ def test_a_form_from_elsewhere_accepts_nothing(
     assert find_memberships(user_id=guest.user_id) == []
 
 
-def test_a_dead_link_says_so() -> None:
+def test_an_unknown_token_shows_that_there_is_no_invitation() -> None:
     response = fresh_client().get("/invitation/civ_nothing", follow=True)
 
     assert response.status_code == 404
     assert b"No invitation" in response.content
 
 
-def test_a_removed_members_session_is_worth_nothing(cast: Cast, sign_in: SignIn) -> None:
+def test_a_removed_members_session_is_refused(cast: Cast, sign_in: SignIn) -> None:
     ada = make_colleague(cast.acme)
     client = sign_in(ada)
     before = client.get("/api/v1/tenant").status_code
@@ -135,7 +137,7 @@ def test_a_removed_members_session_is_worth_nothing(cast: Cast, sign_in: SignIn)
 
 
 @pytest.mark.parametrize("token", ["nonsense", "a" * 4_000, "%00"])
-def test_of_a_link_that_opens_nothing_nothing_is_kept(token: str) -> None:
+def test_an_invalid_token_creates_no_session(token: str) -> None:
     before, client = Session.objects.count(), fresh_client()
 
     response = client.get(f"/invitation/{token}")
@@ -144,7 +146,7 @@ def test_of_a_link_that_opens_nothing_nothing_is_kept(token: str) -> None:
     assert (Session.objects.count(), len(client.cookies)) == (before, 0)
 
 
-def test_nor_of_one_that_is_made_up_well(cast: Cast) -> None:
+def test_a_well_formed_unknown_token_sets_no_cookie(cast: Cast) -> None:
     token = new_token(BearerTokenKind.INVITATION, cast.acme.tenant_id)
     client = fresh_client()
 
@@ -152,7 +154,7 @@ def test_nor_of_one_that_is_made_up_well(cast: Cast) -> None:
     assert len(client.cookies) == 0
 
 
-def test_guessing_links_is_slowed_down(cast: Cast, mailbox: Mailbox) -> None:
+def test_guessing_tokens_is_throttled_per_address(cast: Cast, mailbox: Mailbox) -> None:
     send_invitation(cast.acme, fresh_address(), mailbox=mailbox)
     client = fresh_client()
     for _ in range(MAX_TRIES_OF_NETWORK):

@@ -76,7 +76,7 @@ def test_a_reported_key_is_revoked(company: Company) -> None:
     assert is_revoked(company, created.key.lookup_id)
 
 
-def test_the_answer_does_not_tell_whether_a_key_is_known(company: Company) -> None:
+def test_the_response_does_not_reveal_whether_a_key_exists(company: Company) -> None:
     created = make_key(company, company.developer)
     forged = generate_key(KeyKind.DEVELOPER, lookup_id=created.key.lookup_id)
 
@@ -86,7 +86,7 @@ def test_the_answer_does_not_tell_whether_a_key_is_known(company: Company) -> No
 
 
 @pytest.mark.parametrize("secret", [None, "", "wrong", SECRET + "x", "Ä"])
-def test_who_does_not_know_the_secret_reports_nothing(company: Company, secret: str | None) -> None:
+def test_a_report_with_a_wrong_secret_is_refused(company: Company, secret: str | None) -> None:
     created = make_key(company, company.developer)
 
     response = report({"texts": [created.text]}, secret=secret)
@@ -95,14 +95,14 @@ def test_who_does_not_know_the_secret_reports_nothing(company: Company, secret: 
     assert not is_revoked(company, created.key.lookup_id)
 
 
-def test_without_a_setting_nobody_reports() -> None:
+def test_reports_are_refused_if_no_secret_is_configured() -> None:
     with override_settings(LEAK_REPORT_SECRET=None, GITHUB_SCANNING_KEYS=None):
         assert report({"texts": ["x"]}, secret="").status_code == 401
         assert report({"texts": ["x"]}, secret="None").status_code == 401
         assert report_as_github(b"[]").status_code == 401
 
 
-def test_an_administrator_is_no_scanner(company: Company, sign_in: SignIn) -> None:
+def test_an_administrators_session_cannot_report_leaks(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.administrator)
 
     response = client.post(
@@ -124,13 +124,13 @@ def test_an_administrator_is_no_scanner(company: Company, sign_in: SignIn) -> No
         ({"texts": ["x"], "more": 1}, "more"),
     ],
 )
-def test_a_malformed_report_is_refused_by_its_field(body: object, field: str) -> None:
+def test_a_malformed_report_is_rejected_with_the_fields_name(body: object, field: str) -> None:
     response = report(body)
 
     assert (response.status_code, response.json()["field"]) == (422, field)
 
 
-def test_too_many_reports_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_are_rate_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 1)
 
     answers = [report({"texts": ["x"]}).status_code for _ in range(2)]
@@ -138,7 +138,7 @@ def test_too_many_reports_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert answers == [202, 429]
 
 
-def test_what_github_signs_is_believed(company: Company) -> None:
+def test_a_report_signed_by_github_revokes_the_key(company: Company) -> None:
     created = make_key(company, company.developer)
     found = {"token": created.text, "type": "caret", "url": "https://github.com/a/b", "source": "c"}
     other = {"token": generate_key(KeyKind.TEST).text}
@@ -160,7 +160,9 @@ def test_what_github_signs_is_believed(company: Company) -> None:
         {"signature": base64.b64encode(b"x" * 70).decode()},
     ],
 )
-def test_what_it_has_not_signed_is_not(company: Company, forgery: dict[str, Any]) -> None:
+def test_a_report_with_an_invalid_github_signature_is_refused(
+    company: Company, forgery: dict[str, Any]
+) -> None:
     created = make_key(company, company.developer)
 
     response = report_as_github(json.dumps([{"token": created.text}]).encode(), **forgery)
@@ -170,5 +172,5 @@ def test_what_it_has_not_signed_is_not(company: Company, forgery: dict[str, Any]
 
 
 @pytest.mark.parametrize("body", [b"{}", b'[{"token": 1}]', b"[{}]", b"[1]", b"x", b"\xff"])
-def test_a_signed_report_that_makes_no_sense_is_refused(body: bytes) -> None:
+def test_a_malformed_signed_report_is_rejected(body: bytes) -> None:
     assert report_as_github(body).status_code in (400, 422)

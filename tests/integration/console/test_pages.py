@@ -28,21 +28,21 @@ def company() -> Company:
 
 
 @pytest.mark.parametrize("path", ["/", "/keys/new", "/keys/Ab3dE6gH/revoke"])
-def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     response = Client().get(path)
 
     assert response.status_code == 302
     assert response["Location"] == f"/sign-in?next={path}"
 
 
-def test_the_overview_says_how_to_reach_the_gateway(cast: Cast, sign_in: SignIn) -> None:
+def test_the_overview_shows_a_curl_command_for_the_gateway(cast: Cast, sign_in: SignIn) -> None:
     page = sign_in(cast.acme.developer).get("/").content.decode()
 
     assert "curl http://127.0.0.1:8401/v1/completions" in page
 
 
 @pytest.fixture
-def both(company: Company) -> Company:
+def second_company(company: Company) -> Company:
     """Make a second company in which the first one's administrator is an auditor."""
     now = timezone.now()
     tenant_id = create_tenant(slug=f"hooli-{secrets.token_hex(4)}", name="Hooli", now=now)
@@ -55,12 +55,14 @@ def both(company: Company) -> Company:
     return Company(tenant_id=tenant_id, slug="hooli", name="Hooli", people={})
 
 
-def test_a_user_of_two_tenants_switches(company: Company, both: Company, sign_in: SignIn) -> None:
+def test_a_user_of_two_tenants_switches_between_them(
+    company: Company, second_company: Company, sign_in: SignIn
+) -> None:
     client = sign_in(company.administrator)
 
     client.post("/tenant", {"tenant": company.tenant_id})
     first = client.get("/").content.decode()
-    client.post("/tenant", {"tenant": both.tenant_id})
+    client.post("/tenant", {"tenant": second_company.tenant_id})
     second = client.get("/").content.decode()
 
     assert "<h1>Initech</h1>" in first
@@ -68,7 +70,7 @@ def test_a_user_of_two_tenants_switches(company: Company, both: Company, sign_in
 
 
 @pytest.mark.parametrize("wanted", ["", "x", "00000000-0000-0000-0000-000000000000", None])
-def test_nobody_switches_to_a_tenant_that_is_not_his(
+def test_a_user_cannot_switch_to_a_tenant_without_membership(
     company: Company, cast: Cast, sign_in: SignIn, wanted: str | None
 ) -> None:
     client = sign_in(company.administrator)
@@ -79,7 +81,9 @@ def test_nobody_switches_to_a_tenant_that_is_not_his(
     assert "<h1>Initech</h1>" in client.get("/").content.decode()
 
 
-def test_who_was_switched_off_is_out_at_once(company: Company, sign_in: SignIn) -> None:
+def test_deactivating_a_user_ends_their_session_immediately(
+    company: Company, sign_in: SignIn
+) -> None:
     client = sign_in(company.developer)
     assert client.get("/").status_code == 200
 
@@ -89,7 +93,7 @@ def test_who_was_switched_off_is_out_at_once(company: Company, sign_in: SignIn) 
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_pages_allow_nothing_inline_and_nothing_from_elsewhere(
+def test_pages_have_no_inline_scripts_and_no_external_resources(
     cast: Cast, sign_in: SignIn, path: str
 ) -> None:
     response = sign_in(cast.acme.administrator).get(path, follow=True)
@@ -102,5 +106,5 @@ def test_pages_allow_nothing_inline_and_nothing_from_elsewhere(
     assert response["Cache-Control"] == "no-store"
 
 
-def test_the_probe_needs_nobody() -> None:
+def test_the_health_check_needs_no_sign_in() -> None:
     assert Client().get("/healthz").content == b"ok\n"

@@ -48,11 +48,11 @@ def a_policy(**fields: object) -> dict[str, object]:
     return write_policy(DEFAULT_POLICY) | fields
 
 
-def layer_of(company: Company) -> str:
+def override_path(company: Company) -> str:
     return f"policy/overrides/user/{company.developer.user_id}"
 
 
-def test_the_second_of_two_is_told_by_both_versions(administrator: Client) -> None:
+def test_a_stale_etag_is_rejected_with_both_versions(administrator: Client) -> None:
     seen = administrator.get("/api/v1/policy")
     body = {"policy": a_policy(), "reason": "test"}
 
@@ -66,7 +66,7 @@ def test_the_second_of_two_is_told_by_both_versions(administrator: Client) -> No
     assert (problem["version_in_force"], problem["version_replaced"]) == (2, 1)
 
 
-def test_by_the_body_it_is_a_conflict(administrator: Client) -> None:
+def test_a_stale_version_in_the_body_is_a_conflict(administrator: Client) -> None:
     body = {"policy": a_policy(), "reason": "test", "expected_version": 1}
 
     answers = [send(administrator, "PUT", "policy", body) for _ in range(2)]
@@ -76,7 +76,7 @@ def test_by_the_body_it_is_a_conflict(administrator: Client) -> None:
 
 
 @pytest.mark.parametrize("tag", ["x", '"v1', 'W/"v1"', '"v99999999999"', '"policy"', ""])
-def test_a_tag_that_is_none_replaces_nothing(
+def test_an_invalid_etag_replaces_nothing(
     company: Company, administrator: Client, tag: str
 ) -> None:
     response = send(
@@ -88,7 +88,7 @@ def test_a_tag_that_is_none_replaces_nothing(
         assert PolicyVersion.objects.count() == 1
 
 
-def test_any_version_may_be_replaced(administrator: Client) -> None:
+def test_a_wildcard_etag_replaces_any_version(administrator: Client) -> None:
     body = {"policy": a_policy(), "reason": "test"}
 
     assert send(administrator, "PUT", "policy", body, If_Match="*").status_code == 200
@@ -115,7 +115,7 @@ def test_any_version_may_be_replaced(administrator: Client) -> None:
         ({"is_mfa_required": "yes"}, "is_mfa_required"),
     ],
 )
-def test_every_field_is_bounded(
+def test_every_policy_field_is_validated(
     administrator: Client, fields: dict[str, object], field: str | None
 ) -> None:
     body = {"policy": a_policy(**fields), "reason": "test"}
@@ -126,7 +126,9 @@ def test_every_field_is_bounded(
     assert response.json().get("field") == field
 
 
-def test_versions_are_listed_with_who_and_why(company: Company, administrator: Client) -> None:
+def test_versions_are_listed_with_author_and_reason(
+    company: Company, administrator: Client
+) -> None:
     for reason in ("one", "two"):
         send(administrator, "PUT", "policy", {"policy": a_policy(), "reason": reason})
 
@@ -140,10 +142,10 @@ def test_versions_are_listed_with_who_and_why(company: Company, administrator: C
     assert first["items"][0]["author_email"] == company.administrator.email
 
 
-def test_a_layer_is_said_read_and_lifted(company: Company, administrator: Client) -> None:
-    path = layer_of(company)
+def test_an_override_is_set_read_and_lifted(company: Company, administrator: Client) -> None:
+    path = override_path(company)
 
-    said = send(
+    saved = send(
         administrator, "PUT", path, {"override": NO_CHAT, "reason": "r", "expected_version": 0}
     )
     read = administrator.get(f"/api/v1/{path}")
@@ -152,19 +154,21 @@ def test_a_layer_is_said_read_and_lifted(company: Company, administrator: Client
         administrator, "PUT", path, {"override": {}, "reason": "r"}, If_Match=read["ETag"]
     )
 
-    assert said.json() == read.json()
+    assert saved.json() == read.json()
     assert read.json()["override"] == {"features": sorted(NO_CHAT["features"])}
     assert read.json()["name"] == company.developer.email
     assert (late.status_code, lifted.status_code, lifted.json()["version"]) == (412, 200, 2)
 
 
 @pytest.mark.parametrize("path", ["policy/overrides/planet/x", "policy/overrides/user/x"])
-def test_a_layer_of_nothing_is_refused_by_its_field(administrator: Client, path: str) -> None:
+def test_an_override_with_an_invalid_subject_is_rejected(administrator: Client, path: str) -> None:
     assert administrator.get(f"/api/v1/{path}").status_code == 422
 
 
-def test_a_preview_says_what_would_change_for_whom(company: Company, administrator: Client) -> None:
-    send(administrator, "PUT", layer_of(company), {"override": NO_CHAT, "reason": "r"})
+def test_a_preview_lists_changes_and_affected_members(
+    company: Company, administrator: Client
+) -> None:
+    send(administrator, "PUT", override_path(company), {"override": NO_CHAT, "reason": "r"})
     make_key(company, company.developer)
     policy = a_policy(
         features=["inline", "fim", "block", "docstring"],
@@ -199,14 +203,16 @@ def test_a_preview_counts_keys_that_would_be_revoked(
     assert found["keys_to_be_revoked"] == 1
 
 
-def test_a_malformed_policy_is_refused_before_it_is_saved(administrator: Client) -> None:
+def test_a_preview_of_an_invalid_policy_is_rejected(administrator: Client) -> None:
     response = send(administrator, "POST", "policy/preview", {"policy": {"features": []}})
 
     assert response.status_code == 422
 
 
-def test_a_layers_preview_concerns_its_own(company: Company, administrator: Client) -> None:
-    path = f"{layer_of(company)}/preview"
+def test_an_overrides_preview_affects_only_its_subject(
+    company: Company, administrator: Client
+) -> None:
+    path = f"{override_path(company)}/preview"
 
     found = send(administrator, "POST", path, {"override": NO_CHAT}).json()
 
@@ -216,10 +222,10 @@ def test_a_layers_preview_concerns_its_own(company: Company, administrator: Clie
     assert send(administrator, "POST", team, {"override": NO_CHAT}).json()["num_affected"] == 0
 
 
-def test_an_explanation_names_the_layer_that_decides(
+def test_an_explanation_names_the_deciding_rules_and_overrides(
     company: Company, administrator: Client, developer: Client
 ) -> None:
-    send(administrator, "PUT", layer_of(company), {"override": NO_CHAT, "reason": "r"})
+    send(administrator, "PUT", override_path(company), {"override": NO_CHAT, "reason": "r"})
     query = f"mode=chat&repository=shop&path=deploy/.env&user_email={company.developer.email}"
 
     found = administrator.get(f"/api/v1/policy/explain?{query}").json()
@@ -236,21 +242,21 @@ def test_an_explanation_names_the_layer_that_decides(
 
 
 @pytest.mark.parametrize("email", ["bob", "nobody@x.example"])
-def test_a_developer_learns_nothing_of_others(
+def test_a_developer_cannot_explain_another_users_policy(
     company: Company, developer: Client, email: str
 ) -> None:
-    asked = company.administrator.email if email == "bob" else email
+    address = company.administrator.email if email == "bob" else email
 
-    response = developer.get(f"/api/v1/policy/explain?user_email={asked}")
+    response = developer.get(f"/api/v1/policy/explain?user_email={address}")
 
     assert (response.status_code, response.json()["code"]) == (403, "forbidden")
 
 
-def test_of_a_neighbour_nothing_is_explained(cast: Cast, sign_in: SignIn) -> None:
-    asked = cast.acme.developer.email
+def test_another_tenants_user_cannot_be_explained(cast: Cast, sign_in: SignIn) -> None:
+    address = cast.acme.developer.email
     client = sign_in(cast.globex.administrator)
 
-    response = client.get(f"/api/v1/policy/explain?user_email={asked}")
+    response = client.get(f"/api/v1/policy/explain?user_email={address}")
 
     assert (response.status_code, response.json()["field"]) == (422, "user_email")
 
@@ -276,13 +282,13 @@ def test_denials_are_counted_by_reason(company: Company, administrator: Client) 
     assert {each["user_id"] for each in found} == {ada.user_id}
 
 
-def test_one_sees_ones_own_denials_only(company: Company, developer: Client) -> None:
+def test_a_developer_sees_only_their_own_denials(company: Company, developer: Client) -> None:
     make_completion(company, company.administrator, finish="error", error_code="path_excluded")
 
     assert developer.get("/api/v1/policy/denials").json()["denials"] == []
 
 
-def test_the_neighbours_denials_are_not_counted(
+def test_another_tenants_denials_are_not_counted(
     company: Company, administrator: Client, cast: Cast
 ) -> None:
     make_completion(cast.acme, cast.acme.developer, finish="error", error_code="path_excluded")
@@ -290,7 +296,7 @@ def test_the_neighbours_denials_are_not_counted(
     assert administrator.get("/api/v1/policy/denials").json()["denials"] == []
 
 
-def test_what_an_auditor_may_see_he_sees(cast: Cast, sign_in: SignIn) -> None:
+def test_an_auditor_reads_the_policy_endpoints(cast: Cast, sign_in: SignIn) -> None:
     client = sign_in(cast.acme.people[Role.AUDITOR])
 
     for path in ("policy/overrides", "policy/versions", "policy/denials", "policy/explain"):

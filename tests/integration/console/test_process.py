@@ -25,12 +25,12 @@ def port(services: Services) -> Iterator[int]:
         yield number
 
 
-def test_it_answers_the_probe(port: int) -> None:
-    assert _ask(port, "GET", "/healthz")[0] == 200
+def test_the_health_check_responds(port: int) -> None:
+    assert _request(port, "GET", "/healthz")[0] == 200
 
 
-def test_it_is_ready_when_postgres_and_redis_answer(port: int) -> None:
-    assert _ask(port, "GET", "/readyz")[0] == 200
+def test_the_console_is_ready_if_postgres_and_redis_respond(port: int) -> None:
+    assert _request(port, "GET", "/readyz")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -40,15 +40,17 @@ def test_it_is_ready_when_postgres_and_redis_answer(port: int) -> None:
         {"REDIS_URL": "unix:///no/such/socket"},
     ],
 )
-def test_without_redis_it_lives_and_is_not_ready(services: Services, lost: dict[str, str]) -> None:
+def test_without_redis_the_console_is_alive_but_not_ready(
+    services: Services, lost: dict[str, str]
+) -> None:
     with console(services, **lost) as port:
-        answers = [_ask(port, "GET", path)[0] for path in ("/healthz", "/readyz")]
+        answers = [_request(port, "GET", path)[0] for path in ("/healthz", "/readyz")]
 
     assert answers == [200, 503]
 
 
-def test_its_pages_carry_the_headers_of_production(port: int) -> None:
-    status, headers = _ask(port, "GET", "/sign-in")
+def test_pages_have_the_security_headers_of_production(port: int) -> None:
+    status, headers = _request(port, "GET", "/sign-in")
 
     assert status == 200
     assert headers["content-security-policy"].startswith("default-src 'none'")
@@ -61,36 +63,36 @@ def test_its_pages_carry_the_headers_of_production(port: int) -> None:
     ["text/html; charset*=nope''x", "text/html; charset*=idna''..", "text/html; charset=\xe9\xff"],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_head_that_cannot_be_read_is_the_clients_mistake(
+def test_an_undecodable_header_is_no_server_error(
     port: int, method: str, content_type: str
 ) -> None:
-    status, _ = _ask(port, method, "/sign-in", {"Content-Type": content_type})
+    status, _ = _request(port, method, "/sign-in", {"Content-Type": content_type})
 
     assert status < 500
 
 
-def test_a_body_over_a_mebibyte_is_refused_before_it_is_stored(port: int) -> None:
-    status, headers = _ask(port, "POST", "/sign-in", body=b"x" * (1024 * 1024 + 1))
+def test_a_body_over_a_mebibyte_is_refused(port: int) -> None:
+    status, headers = _request(port, "POST", "/sign-in", body=b"x" * (1024 * 1024 + 1))
 
     assert status == 413
     assert headers["content-type"] == "application/problem+json"
 
 
-def test_a_strangers_host_is_refused(port: int) -> None:
-    assert _ask(port, "GET", "/sign-in", host="evil.example")[0] == 400
+def test_an_unknown_host_is_refused(port: int) -> None:
+    assert _request(port, "GET", "/sign-in", host="evil.example")[0] == 400
 
 
-def test_idle_connections_do_not_keep_others_waiting(port: int) -> None:
+def test_idle_connections_do_not_block_requests(port: int) -> None:
     with ExitStack() as idle:
         for _ in range(300):
             idle.enter_context(socket.create_connection(("127.0.0.1", port)))
 
-        answers = [_ask(port, "GET", path)[0] for path in ("/healthz", "/sign-in")]
+        answers = [_request(port, "GET", path)[0] for path in ("/healthz", "/sign-in")]
 
     assert answers == [200, 200]
 
 
-def test_clients_that_do_not_read_a_static_file_keep_nobody_waiting(port: int) -> None:
+def test_clients_that_do_not_read_their_responses_do_not_block_requests(port: int) -> None:
     request = f"GET {asset_url('playground.js')} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
     with ExitStack() as unread:
         for _ in range(70):
@@ -100,7 +102,7 @@ def test_clients_that_do_not_read_a_static_file_keep_nobody_waiting(port: int) -
             client.sendall(request)
             client.recv(1, socket.MSG_PEEK)  # the response has begun
 
-        status, headers = _ask(port, "GET", "/sign-in")
+        status, headers = _request(port, "GET", "/sign-in")
 
     assert status == 200
     assert "retry-after" not in headers
@@ -112,10 +114,10 @@ def test_clients_that_do_not_read_a_static_file_keep_nobody_waiting(port: int) -
     ids=["too large", "too many"],
 )
 def test_headers_over_the_limits_are_refused(port: int, headers: dict[str, str]) -> None:
-    assert _ask(port, "GET", "/sign-in", headers)[0] == 431
+    assert _request(port, "GET", "/sign-in", headers)[0] == 431
 
 
-def test_headers_that_do_not_come_in_time_end_the_connection(services: Services) -> None:
+def test_headers_that_arrive_too_late_get_a_timeout(services: Services) -> None:
     with (
         console(services, CARET_HEADER_TIMEOUT_S="1") as number,
         socket.create_connection(("127.0.0.1", number)) as client,
@@ -125,7 +127,7 @@ def test_headers_that_do_not_come_in_time_end_the_connection(services: Services)
         assert client.recv(4_096).startswith(b"HTTP/1.1 408")
 
 
-def test_connections_of_signed_in_people_are_not_closed_for_others(
+def test_connections_of_signed_in_users_are_not_closed_for_anonymous_ones(
     services: Services, cast: Cast, sign_in: SignIn
 ) -> None:
     session = sign_in(cast.acme.administrator).cookies[settings.SESSION_COOKIE_NAME].value
@@ -154,7 +156,7 @@ def test_connections_of_signed_in_people_are_not_closed_for_others(
     "setting",
     ["CARET_MAX_HEADER_BYTES", "CARET_MAX_HEADERS", "CARET_HEADER_TIMEOUT_S", "CARET_KEEP_ALIVE_S"],
 )
-def test_a_limit_that_makes_no_sense_is_refused_by_its_name(setting: str) -> None:
+def test_an_invalid_limit_stops_the_start_with_the_settings_name(setting: str) -> None:
     started = subprocess.run(
         [sys.executable, "manage.py", "console"],
         cwd=REPOSITORY,
@@ -168,30 +170,30 @@ def test_a_limit_that_makes_no_sense_is_refused_by_its_name(setting: str) -> Non
     assert setting in started.stderr
 
 
-def test_the_probe_is_answered_under_any_host(services: Services) -> None:
+def test_the_health_check_responds_to_any_host(services: Services) -> None:
     with console(services, CARET_ALLOWED_HOSTS="caret.example.com") as number:
-        probe = _ask(number, "GET", "/healthz", host="127.0.0.1")
-        page = _ask(number, "GET", "/sign-in", host="127.0.0.1")
+        probe = _request(number, "GET", "/healthz", host="127.0.0.1")
+        page = _request(number, "GET", "/sign-in", host="127.0.0.1")
 
     assert (probe[0], page[0]) == (200, 400)
 
 
-def test_a_stranger_cannot_claim_to_come_over_https(services: Services) -> None:
+def test_a_forwarded_protocol_from_an_untrusted_client_is_ignored(services: Services) -> None:
     with console(services, CARET_HTTPS="True") as number:
-        status, headers = _ask(number, "GET", "/sign-in", {"X-Forwarded-Proto": "https"})
+        status, headers = _request(number, "GET", "/sign-in", {"X-Forwarded-Proto": "https"})
 
     assert (status, headers["location"]) == (301, "https://localhost/sign-in")
 
 
-def test_a_trusted_proxy_says_what_its_client_used(services: Services) -> None:
+def test_a_forwarded_protocol_from_a_trusted_proxy_is_used(services: Services) -> None:
     with console(services, CARET_HTTPS="True", CARET_TRUSTED_PROXIES="127.0.0.1") as number:
-        by_https = _ask(number, "GET", "/sign-in", {"X-Forwarded-Proto": "https"})
-        by_http = _ask(number, "GET", "/sign-in", {"X-Forwarded-Proto": "http"})
+        by_https = _request(number, "GET", "/sign-in", {"X-Forwarded-Proto": "https"})
+        by_http = _request(number, "GET", "/sign-in", {"X-Forwarded-Proto": "http"})
 
     assert (by_https[0], by_http[0]) == (200, 301)
 
 
-def test_the_settings_of_production_pass_djangos_own_check(services: Services) -> None:
+def test_the_production_settings_pass_djangos_deployment_check(services: Services) -> None:
     checked = subprocess.run(
         [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
         cwd=REPOSITORY,
@@ -204,7 +206,7 @@ def test_the_settings_of_production_pass_djangos_own_check(services: Services) -
     assert checked.returncode == 0, checked.stderr
 
 
-def _ask(
+def _request(
     port: int,
     method: str,
     path: str,

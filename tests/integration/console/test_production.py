@@ -27,14 +27,14 @@ def check(**settings: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_nothing_is_left_to_be_said_about_them() -> None:
+def test_production_settings_pass_djangos_deployment_check() -> None:
     done = check()
 
     assert done.returncode == 0, done.stderr
     assert "no issues" in done.stdout
 
 
-def test_what_is_no_production_is_said() -> None:
+def test_insecure_settings_fail_djangos_deployment_check() -> None:
     done = check(CARET_HTTPS="False", CARET_DEBUG="True")
 
     assert done.returncode != 0

@@ -61,7 +61,7 @@ def num_keys(company: Company) -> int:
         return ApiKey.objects.filter(tenant_id=company.tenant_id).count()
 
 
-def test_what_is_sent_twice_is_done_once(company: Company, administrator: Client) -> None:
+def test_a_request_sent_twice_is_executed_once(company: Company, administrator: Client) -> None:
     first, second = make(administrator, "a"), make(administrator, "a")
 
     assert (first.status_code, first.json()) == (second.status_code, second.json())
@@ -70,17 +70,21 @@ def test_what_is_sent_twice_is_done_once(company: Company, administrator: Client
     assert num_keys(company) == 1
 
 
-def test_without_the_header_it_is_done_twice(company: Company, administrator: Client) -> None:
+def test_without_an_idempotency_key_a_request_is_executed_twice(
+    company: Company, administrator: Client
+) -> None:
     make(administrator, None)
     make(administrator, None)
 
     assert num_keys(company) == 2
 
 
-def test_two_at_once_are_done_once(company: Company, sign_in: SignIn) -> None:
+def test_concurrent_requests_with_the_same_key_are_executed_once(
+    company: Company, sign_in: SignIn
+) -> None:
     clients = [sign_in(company.administrator) for _ in range(4)]
 
-    def ask(client: Client) -> bytes:
+    def send(client: Client) -> bytes:
         try:
             content: bytes = make(client, "at-once").content
             return content
@@ -88,7 +92,7 @@ def test_two_at_once_are_done_once(company: Company, sign_in: SignIn) -> None:
             connections.close_all()
 
     with ThreadPoolExecutor(len(clients)) as threads:
-        answers = set(threads.map(ask, clients))
+        answers = set(threads.map(send, clients))
 
     done = [answer for answer in answers if b'"text"' in answer]
     assert len(done) == 1
@@ -96,30 +100,30 @@ def test_two_at_once_are_done_once(company: Company, sign_in: SignIn) -> None:
     assert num_keys(company) == 1
 
 
-def test_who_comes_while_it_is_done_is_told_so_and_waits_for_nothing(
+def test_a_repeated_request_in_progress_is_refused_without_waiting(
     company: Company, administrator: Client
 ) -> None:
     actor = company.administrator.actor
-    word = IdempotentRequest(
+    idempotent_request = IdempotentRequest(
         company.tenant_id, actor.rate_limit_key, actor.authority, "a", "POST", "/api/v1/keys", b""
     )
 
-    def ask() -> Any:
+    def send() -> Any:
         try:
             return make(administrator, "a")
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(1) as threads, tenant_scope(company.tenant_id):
-        find_response(word, now=timezone.now())
-        refused = threads.submit(ask).result(timeout=10)
+        find_response(idempotent_request, now=timezone.now())
+        refused = threads.submit(send).result(timeout=10)
     done = make(administrator, "a")
 
     assert (refused.status_code, refused.json()["code"]) == (409, "idempotency_in_progress")
     assert done.status_code == 201
 
 
-def test_an_answer_is_for_who_may_do_what_he_might_do_then(
+def test_a_stored_response_is_refused_after_a_change_of_role(
     company: Company, sign_in: SignIn
 ) -> None:
     carl = make_colleague(company, Role.ADMINISTRATOR)
@@ -135,7 +139,7 @@ def test_an_answer_is_for_who_may_do_what_he_might_do_then(
         assert first not in refused.content.decode()
 
 
-def test_the_old_text_of_a_rotated_key_gets_no_answer_of_before(company: Company) -> None:
+def test_a_rotated_keys_old_secret_gets_no_stored_response(company: Company) -> None:
     made = make_service_key(company, KeyScope.KEYS_WRITE, KeyScope.INFERENCE)
     bearing = Client(headers={"Authorization": f"Bearer {made.text}"})
     first = make(bearing, "a")
@@ -151,7 +155,7 @@ def test_the_old_text_of_a_rotated_key_gets_no_answer_of_before(company: Company
     assert (first.status_code, again.status_code) == (201, 409)
 
 
-def test_mail_goes_out_when_nothing_is_locked_any_more(
+def test_mail_is_sent_after_the_transaction(
     company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Observed at the mail backend, so that none of our own modules is patched."""
@@ -173,7 +177,7 @@ def test_mail_goes_out_when_nothing_is_locked_any_more(
     assert listed["mailed_at"] is not None
 
 
-def test_what_waits_for_others_is_done_anew_and_in_no_transaction(
+def test_requests_to_other_hosts_are_repeated_outside_of_a_transaction(
     company: Company, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[bool] = []
@@ -193,7 +197,9 @@ def test_what_waits_for_others_is_done_anew_and_in_no_transaction(
     assert seen == [False, False]
 
 
-def test_who_calls_is_asked_once(company: Company, administrator: Client) -> None:
+def test_an_idempotent_request_counts_once_against_the_rate_limit(
+    company: Company, administrator: Client
+) -> None:
     caller = company.administrator.actor.rate_limit_key
     connect().delete(f"caret:throttle:api:{caller}")
 
@@ -202,7 +208,7 @@ def test_who_calls_is_asked_once(company: Company, administrator: Client) -> Non
     assert connect().get(f"caret:throttle:api:{caller}") == b"1"
 
 
-def test_who_is_refused_is_asked_once_as_well() -> None:
+def test_an_unauthenticated_request_runs_no_extra_queries() -> None:
     stranger = generate_key(KeyKind.SERVICE)
     bearing = Client(headers={"Authorization": f"Bearer {stranger.text}"})
 
@@ -215,7 +221,7 @@ def test_who_is_refused_is_asked_once_as_well() -> None:
     assert len(named) == len(without)
 
 
-def test_a_tenant_has_so_many_answers_kept_and_no_more(
+def test_each_tenant_has_a_limit_of_stored_responses(
     company: Company,
     administrator: Client,
     cast: Cast,
@@ -223,7 +229,7 @@ def test_a_tenant_has_so_many_answers_kept_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(operations, "MAX_ANSWERS", 2)
-    first, second, third = (make(administrator, word) for word in "abc")
+    first, second, third = (make(administrator, key) for key in "abc")
 
     assert (first.status_code, second.status_code) == (201, 201)
     assert (third.status_code, third.json()["code"]) == (409, "idempotency_storage_full")
@@ -233,7 +239,7 @@ def test_a_tenant_has_so_many_answers_kept_and_no_more(
     assert make(sign_in(make_company("umbrella", GLOBEX).administrator), "a").status_code == 201
 
 
-def test_what_is_too_large_to_be_kept_is_not_done(
+def test_a_request_with_a_response_too_large_to_store_is_rolled_back(
     company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(operations, "MAX_ANSWER_BYTES", 10)
@@ -244,7 +250,7 @@ def test_what_is_too_large_to_be_kept_is_not_done(
     assert num_keys(company) == 0
 
 
-def test_a_body_over_a_mebibyte_is_refused_before_anything_is_locked(company: Company) -> None:
+def test_a_body_over_a_mebibyte_is_refused(company: Company) -> None:
     made = make_service_key(company, KeyScope.KEYS_WRITE)
     bearing = Client(headers={"Authorization": f"Bearer {made.text}"})
 
@@ -253,7 +259,7 @@ def test_a_body_over_a_mebibyte_is_refused_before_anything_is_locked(company: Co
     assert (refused.status_code, refused.json()["code"]) == (413, "too_large")
 
 
-def test_the_same_word_for_another_request_is_refused(
+def test_a_key_reused_for_another_request_is_refused(
     company: Company, administrator: Client
 ) -> None:
     make(administrator, "a")
@@ -264,7 +270,7 @@ def test_the_same_word_for_another_request_is_refused(
     assert num_keys(company) == 1
 
 
-def test_a_request_that_was_refused_may_be_mended_under_the_same_word(
+def test_a_rejected_request_can_be_corrected_under_the_same_key(
     company: Company, administrator: Client
 ) -> None:
     refused = make(administrator, "a", NEW_KEY | {"kind": "gold"})
@@ -274,14 +280,14 @@ def test_a_request_that_was_refused_may_be_mended_under_the_same_word(
     assert (refused.status_code, mended.status_code) == (422, 201)
 
 
-def test_a_colleague_s_word_is_his_own(cast: Cast, sign_in: SignIn) -> None:
+def test_idempotency_keys_of_two_users_are_independent(cast: Cast, sign_in: SignIn) -> None:
     first = make(sign_in(cast.acme.administrator), "colleague")
     second = make(sign_in(cast.acme.people[Role.OWNER]), "colleague")
 
     assert first.json()["text"] != second.json()["text"]
 
 
-def test_the_neighbour_s_word_is_his_own(cast: Cast, sign_in: SignIn) -> None:
+def test_idempotency_keys_of_two_tenants_are_independent(cast: Cast, sign_in: SignIn) -> None:
     ours = make(sign_in(cast.acme.administrator), "neighbour")
     theirs = make(sign_in(cast.globex.administrator), "neighbour")
 
@@ -289,9 +295,7 @@ def test_the_neighbour_s_word_is_his_own(cast: Cast, sign_in: SignIn) -> None:
     assert ours.json()["text"] != theirs.json()["text"]
 
 
-def test_what_is_kept_can_be_read_by_nobody_without_the_key(
-    company: Company, administrator: Client
-) -> None:
+def test_stored_responses_are_encrypted(company: Company, administrator: Client) -> None:
     text = make(administrator, "a").json()["text"]
 
     with tenant_scope(company.tenant_id):
@@ -299,7 +303,7 @@ def test_what_is_kept_can_be_read_by_nobody_without_the_key(
     assert text.encode() not in bytes(kept.sealed_body)
 
 
-def test_after_a_day_nothing_is_kept(company: Company, administrator: Client) -> None:
+def test_expired_records_are_deleted(company: Company, administrator: Client) -> None:
     make(administrator, "a")
 
     early = delete_expired(now=timezone.now(), tenant_ids=[company.tenant_id])
@@ -308,7 +312,7 @@ def test_after_a_day_nothing_is_kept(company: Company, administrator: Client) ->
     assert (early, late) == (0, 1)
 
 
-def test_a_word_that_is_a_day_old_is_new_again(
+def test_an_expired_idempotency_key_can_be_used_again(
     company: Company, administrator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(administrator, "a")
@@ -321,13 +325,13 @@ def test_a_word_that_is_a_day_old_is_new_again(
 
 
 @pytest.mark.parametrize("key", ["", "two words", "é", "x" * 256])
-def test_a_word_that_is_none_is_refused_by_its_name(administrator: Client, key: str) -> None:
+def test_an_invalid_idempotency_key_is_rejected(administrator: Client, key: str) -> None:
     refused = make(administrator, key)
 
     assert (refused.status_code, refused.json()["field"]) == (422, "Idempotency-Key")
 
 
-def test_who_is_not_signed_in_learns_nothing_of_kept_answers(
+def test_an_anonymous_request_gets_no_stored_response(
     company: Company, administrator: Client
 ) -> None:
     make(administrator, "a")
@@ -335,7 +339,7 @@ def test_who_is_not_signed_in_learns_nothing_of_kept_answers(
     assert make(Client(), "a").status_code == 401
 
 
-def test_an_answer_that_one_has_already_is_not_sent_again(administrator: Client) -> None:
+def test_an_unchanged_response_is_not_sent_again(administrator: Client) -> None:
     first = administrator.get("/api/v1/policy")
 
     again = administrator.get("/api/v1/policy", headers={"If-None-Match": first["ETag"]})
@@ -344,7 +348,7 @@ def test_an_answer_that_one_has_already_is_not_sent_again(administrator: Client)
     assert [answer["Cache-Control"] for answer in (first, again)] == ["no-store", "no-store"]
 
 
-def test_an_answer_that_has_changed_is_sent(administrator: Client) -> None:
+def test_a_changed_response_is_sent(administrator: Client) -> None:
     first = administrator.get("/api/v1/keys")
     make(administrator, None)
 
@@ -354,7 +358,7 @@ def test_an_answer_that_has_changed_is_sent(administrator: Client) -> None:
 
 
 @pytest.fixture
-def taken() -> Callable[[Company, int], None]:
+def set_request_count() -> Callable[[Company, int], None]:
     def take(company: Company, count: int) -> None:
         caller = company.administrator.actor.rate_limit_key
         connect().set(f"caret:throttle:api:{caller}", count, ex=60)
@@ -362,10 +366,10 @@ def taken() -> Callable[[Company, int], None]:
     return take
 
 
-def test_who_asks_too_often_is_told_when_to_ask_again(
-    company: Company, administrator: Client, taken: Callable[[Company, int], None]
+def test_a_request_over_the_rate_limit_gets_a_retry_after(
+    company: Company, administrator: Client, set_request_count: Callable[[Company, int], None]
 ) -> None:
-    taken(company, 599)
+    set_request_count(company, 599)
 
     last, refused = administrator.get("/api/v1/policy"), administrator.get("/api/v1/policy")
 
@@ -374,9 +378,9 @@ def test_who_asks_too_often_is_told_when_to_ask_again(
     assert 1 <= int(refused["Retry-After"]) <= 60
 
 
-def test_a_colleague_is_not_held_up(
-    company: Company, sign_in: SignIn, taken: Callable[[Company, int], None]
+def test_the_rate_limit_of_one_user_does_not_affect_a_colleague(
+    company: Company, sign_in: SignIn, set_request_count: Callable[[Company, int], None]
 ) -> None:
-    taken(company, 10_000)
+    set_request_count(company, 10_000)
 
     assert sign_in(company.developer).get("/api/v1/policy").status_code == 200

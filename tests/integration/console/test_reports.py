@@ -25,7 +25,7 @@ def developer(company: Company, sign_in: SignIn) -> Client:
 PERIOD = "start=2026-11-20&end=2026-11-21"
 
 
-def test_usage_says_who_has_observed_what(developer: Client) -> None:
+def test_the_usage_report_names_the_source_of_each_count(developer: Client) -> None:
     found = developer.get(f"/api/v1/reports/usage?{PERIOD}&group_by=language").json()
 
     (row,) = found["items"]
@@ -49,7 +49,9 @@ def test_quality_has_each_metric_with_its_definition(developer: Client) -> None:
     assert found["definition_version"] == 1
 
 
-def test_a_suppressed_total_says_why(developer: Client, company: Company, sign_in: SignIn) -> None:
+def test_a_suppressed_total_gives_the_reason(
+    developer: Client, company: Company, sign_in: SignIn
+) -> None:
     found = sign_in(company.administrator).get(f"/api/v1/reports/quality?{PERIOD}").json()
 
     assert found["total"]["suppressed"] == "fewer users than the tenant's minimum"
@@ -68,14 +70,16 @@ def test_a_suppressed_total_says_why(developer: Client, company: Company, sign_i
         ("prompt_price_micros=-1&generated_price_micros=1", "prompt_price_micros"),
     ],
 )
-def test_a_malformed_question_names_its_field(developer: Client, query: str, field: str) -> None:
+def test_an_invalid_query_is_rejected_with_the_fields_name(
+    developer: Client, query: str, field: str
+) -> None:
     response = developer.get(f"/api/v1/reports/quality?{query}")
 
     assert response.status_code == 422
     assert response.json()["field"] == field
 
 
-def test_the_last_day_there_is_has_a_report(developer: Client) -> None:
+def test_the_latest_representable_day_has_a_report(developer: Client) -> None:
     query = "start=9999-12-30&end=9999-12-31&group_by=day"
 
     assert developer.get(f"/api/v1/reports/usage?{query}").status_code == 200

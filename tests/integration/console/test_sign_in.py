@@ -12,7 +12,7 @@ from tests.fixtures.companies import PASSWORD, Cast, Person
 from tests.integration.console.conftest import SignIn
 
 
-def try_to(client: Client, person: Person, password: str = PASSWORD, **more: str) -> int:
+def sign_in_status(client: Client, person: Person, password: str = PASSWORD, **more: str) -> int:
     return client.post(
         "/sign-in", {"email": person.email, "password": password, **more}
     ).status_code
@@ -29,7 +29,7 @@ def test_the_right_password_opens_the_overview(cast: Cast) -> None:
     assert b"Acme" in response.content
 
 
-def test_a_wrong_password_says_so_and_keeps_the_address(cast: Cast) -> None:
+def test_a_wrong_password_gets_an_error_and_keeps_the_address(cast: Cast) -> None:
     ada = cast.acme.developer
 
     response = Client().post("/sign-in", {"email": ada.email, "password": "wrong"})
@@ -39,7 +39,7 @@ def test_a_wrong_password_says_so_and_keeps_the_address(cast: Cast) -> None:
     assert ada.email.encode() in response.content
 
 
-def test_an_unknown_address_is_answered_in_the_same_words(cast: Cast) -> None:
+def test_an_unknown_address_gets_the_error_of_a_wrong_password(cast: Cast) -> None:
     known = Client().post("/sign-in", {"email": cast.acme.developer.email, "password": "no"})
     unknown = Client().post("/sign-in", {"email": "nobody@x.example", "password": "no"})
 
@@ -50,7 +50,7 @@ def test_an_unknown_address_is_answered_in_the_same_words(cast: Cast) -> None:
 def test_the_sixth_try_within_a_minute_is_refused_even_with_the_right_password(cast: Cast) -> None:
     client, bob = Client(REMOTE_ADDR="198.51.100.1"), cast.globex.administrator
 
-    answers = [try_to(client, bob, "wrong") for _ in range(5)]
+    answers = [sign_in_status(client, bob, "wrong") for _ in range(5)]
     refused = client.post("/sign-in", {"email": bob.email, "password": PASSWORD})
 
     assert answers == [400] * 5
@@ -59,25 +59,30 @@ def test_the_sixth_try_within_a_minute_is_refused_even_with_the_right_password(c
     assert b"Too many attempts. Try again in 1 minute." in refused.content
 
 
-def test_another_address_is_not_slowed_down(cast: Cast) -> None:
+def test_the_limit_does_not_apply_to_another_ip_address(cast: Cast) -> None:
     gus = cast.globex.developer
     for _ in range(6):
-        try_to(Client(REMOTE_ADDR="198.51.100.2"), gus, "wrong")
+        sign_in_status(Client(REMOTE_ADDR="198.51.100.2"), gus, "wrong")
 
-    assert try_to(Client(REMOTE_ADDR="198.51.100.3"), gus) == 302
+    assert sign_in_status(Client(REMOTE_ADDR="198.51.100.3"), gus) == 302
 
 
-def test_right_passwords_are_not_counted_against_the_account(cast: Cast) -> None:
+def test_successful_sign_ins_do_not_count_against_the_limit(cast: Cast) -> None:
     alice = cast.acme.administrator
 
-    answers = [try_to(Client(REMOTE_ADDR="198.51.100.4"), alice) for _ in range(MAX_TRIES + 1)]
-    wrong = [try_to(Client(REMOTE_ADDR="198.51.100.4"), alice, "no") for _ in range(MAX_TRIES + 1)]
+    answers = [
+        sign_in_status(Client(REMOTE_ADDR="198.51.100.4"), alice) for _ in range(MAX_TRIES + 1)
+    ]
+    wrong = [
+        sign_in_status(Client(REMOTE_ADDR="198.51.100.4"), alice, "no")
+        for _ in range(MAX_TRIES + 1)
+    ]
 
     assert answers == [302] * (MAX_TRIES + 1)
     assert wrong == [400] * MAX_TRIES + [429]
 
 
-def test_who_cannot_count_tries_lets_nobody_in(cast: Cast) -> None:
+def test_sign_in_is_unavailable_without_redis(cast: Cast) -> None:
     redis_connection.connect.cache_clear()
     with override_settings(REDIS_URL="unix:///nonexistent/valkey.sock"):
         response = Client().post(
@@ -92,21 +97,21 @@ def test_who_cannot_count_tries_lets_nobody_in(cast: Cast) -> None:
 def test_a_form_without_its_token_is_refused(cast: Cast) -> None:
     client = Client(enforce_csrf_checks=True)
 
-    assert try_to(client, cast.acme.developer) == 403
+    assert sign_in_status(client, cast.acme.developer) == 403
 
 
-def test_the_session_gets_a_new_name_at_signing_in(cast: Cast) -> None:
+def test_signing_in_changes_the_session_cookie(cast: Cast) -> None:
     client = Client()
     client.get("/sign-in")
     before = client.cookies.get("caret-session")
 
-    try_to(client, cast.acme.developer)
+    sign_in_status(client, cast.acme.developer)
 
     assert client.cookies["caret-session"] != before
     assert client.cookies["caret-session"]["httponly"]
 
 
-def test_signing_in_goes_on_to_where_one_wanted_to_be(cast: Cast) -> None:
+def test_signing_in_redirects_to_the_requested_page(cast: Cast) -> None:
     response = Client().post(
         "/sign-in",
         {
@@ -120,7 +125,7 @@ def test_signing_in_goes_on_to_where_one_wanted_to_be(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "javascript:x"])
-def test_but_never_elsewhere(cast: Cast, target: str) -> None:
+def test_signing_in_never_redirects_to_another_site(cast: Cast, target: str) -> None:
     response = Client().post(
         "/sign-in",
         {"email": cast.acme.administrator.email, "password": PASSWORD, "next": target},
@@ -152,16 +157,18 @@ def spend_tries(count: int, *, address: str) -> None:
         assert count_attempt(guess) is None
 
 
-def test_a_new_name_each_try_does_not_get_round_the_limit(cast: Cast) -> None:
+def test_the_limit_of_an_ip_address_covers_all_account_names(cast: Cast) -> None:
     spend_tries(30, address="198.51.100.5")
 
-    assert try_to(Client(REMOTE_ADDR="198.51.100.5"), cast.acme.developer) == 429
+    assert sign_in_status(Client(REMOTE_ADDR="198.51.100.5"), cast.acme.developer) == 429
 
 
-def test_signing_in_does_not_forget_what_its_network_has_tried(cast: Cast) -> None:
+def test_a_successful_sign_in_does_not_reset_the_networks_limit(cast: Cast) -> None:
     spend_tries(29, address="198.51.100.6")
 
-    answers = [try_to(Client(REMOTE_ADDR="198.51.100.6"), cast.acme.developer) for _ in range(2)]
+    answers = [
+        sign_in_status(Client(REMOTE_ADDR="198.51.100.6"), cast.acme.developer) for _ in range(2)
+    ]
 
     assert answers == [302, 429]
 
@@ -169,13 +176,13 @@ def test_signing_in_does_not_forget_what_its_network_has_tried(cast: Cast) -> No
 def test_the_addresses_of_one_ipv6_network_count_as_one(cast: Cast) -> None:
     spend_tries(30, address="2001:db8:0:1::7")
 
-    same = try_to(Client(REMOTE_ADDR="2001:db8:0:1:ffff::1"), cast.acme.developer)
-    other = try_to(Client(REMOTE_ADDR="2001:db8:0:2::1"), cast.acme.developer)
+    same = sign_in_status(Client(REMOTE_ADDR="2001:db8:0:1:ffff::1"), cast.acme.developer)
+    other = sign_in_status(Client(REMOTE_ADDR="2001:db8:0:2::1"), cast.acme.developer)
 
     assert (same, other) == (429, 302)
 
 
-def test_while_all_places_for_checks_are_taken_one_is_told_to_try_again(cast: Cast) -> None:
+def test_sign_in_asks_to_retry_while_all_hashing_slots_are_in_use(cast: Cast) -> None:
     with ExitStack() as others:
         for _ in range(MAX_CHECKS):
             others.enter_context(hashing_slot())
@@ -187,10 +194,10 @@ def test_while_all_places_for_checks_are_taken_one_is_told_to_try_again(cast: Ca
     assert response.status_code == 503
     assert response["Retry-After"] == "5"
     assert b"Try again in a few seconds" in response.content
-    assert try_to(client, cast.acme.developer) == 302
+    assert sign_in_status(client, cast.acme.developer) == 302
 
 
-def test_an_address_with_a_nul_is_a_failed_try_as_any_other() -> None:
+def test_an_address_with_a_nul_character_is_a_failed_attempt() -> None:
     response = Client(REMOTE_ADDR="198.51.100.8").post(
         "/sign-in", {"email": "a\0@x.example", "password": PASSWORD}
     )
@@ -199,7 +206,7 @@ def test_an_address_with_a_nul_is_a_failed_try_as_any_other() -> None:
     assert b"password is wrong" in response.content
 
 
-def form_in(charset: str, email: str) -> tuple[bytes, str]:
+def encoded_form(charset: str, email: str) -> tuple[bytes, str]:
     """Return a form's body in this charset, and its content type."""
     body = f'--b\r\nContent-Disposition: form-data; name="email"\r\n\r\n{email}\r\n--b--\r\n'
     return body.encode(), f"multipart/form-data; boundary=b; charset={charset}"
@@ -207,7 +214,7 @@ def form_in(charset: str, email: str) -> tuple[bytes, str]:
 
 @pytest.mark.parametrize("charset", ["unicode_escape", "utf-7", "zlib", "idna", "latin-1"])
 def test_a_form_that_is_not_in_utf_8_is_refused(charset: str) -> None:
-    body, content_type = form_in(charset, "\\ud800@x.example")
+    body, content_type = encoded_form(charset, "\\ud800@x.example")
 
     response = Client(REMOTE_ADDR="198.51.100.9").generic("POST", "/sign-in", body, content_type)
 
@@ -216,7 +223,7 @@ def test_a_form_that_is_not_in_utf_8_is_refused(charset: str) -> None:
     assert "default-src 'none'" in response["Content-Security-Policy"]
 
 
-def test_nor_is_an_address_read_in_another_encoding() -> None:
+def test_a_query_in_another_encoding_is_rejected() -> None:
     client = Client(REMOTE_ADDR="198.51.100.9")
 
     page = client.get("/sign-in?next=%5Cud800", CONTENT_TYPE="text/plain; charset=unicode_escape")
@@ -227,8 +234,8 @@ def test_nor_is_an_address_read_in_another_encoding() -> None:
 
 
 @pytest.mark.parametrize("charset", ["utf-8", "UTF8", '"utf-8"', "none-such"])
-def test_what_is_utf_8_by_any_name_is_read(charset: str) -> None:
-    body, content_type = form_in(charset, "jos\u00e9@x.example")
+def test_a_form_in_utf_8_under_any_name_is_accepted(charset: str) -> None:
+    body, content_type = encoded_form(charset, "jos\u00e9@x.example")
 
     response = Client(REMOTE_ADDR="198.51.100.10").generic("POST", "/sign-in", body, content_type)
 

@@ -12,7 +12,7 @@ from tenants.base.signing_keys import signing_keys
 ADDRESS = "/.well-known/caret-signing-keys.json"
 
 
-def test_anybody_gets_the_keys_that_verify() -> None:
+def test_the_public_keys_are_available_without_sign_in() -> None:
     answer = Client().get(ADDRESS)
 
     keys = read_public_keys(answer.content)
@@ -21,7 +21,7 @@ def test_anybody_gets_the_keys_that_verify() -> None:
     assert answer["Cache-Control"] == "public, max-age=300"
 
 
-def test_the_command_prints_the_same() -> None:
+def test_the_command_prints_the_same_keys() -> None:
     printed = StringIO()
 
     call_command("show_signing_keys", stdout=printed)
@@ -33,5 +33,5 @@ def test_nothing_secret_is_served() -> None:
     assert settings.ROOT_SECRET.hex() not in Client().get(ADDRESS).content.decode()
 
 
-def test_the_keys_are_only_read() -> None:
+def test_the_endpoint_accepts_only_reads() -> None:
     assert Client().post(ADDRESS).status_code == 405

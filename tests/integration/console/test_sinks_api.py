@@ -54,7 +54,7 @@ def entries(company: Company, action: str) -> list[AuditEntry]:
         return list(AuditEntry.objects.filter(action=action).select_related("actor"))
 
 
-def test_a_sinks_secret_is_shown_once_and_kept_nowhere_else(
+def test_a_sinks_secret_is_shown_only_on_creation(
     company: Company, alice: Client, hook: Hook
 ) -> None:
     made = post(alice, name="Splunk", address=hook.url)
@@ -69,7 +69,7 @@ def test_a_sinks_secret_is_shown_once_and_kept_nowhere_else(
         assert "planted-path" not in text
 
 
-def test_a_list_says_how_a_sink_is(alice: Client, hook: Hook) -> None:
+def test_the_list_shows_the_delivery_state_of_a_sink(alice: Client, hook: Hook) -> None:
     post(alice, name="Splunk", address=hook.url, from_sequence=1)
 
     (sink,) = alice.get(ADDRESS).json()["items"]
@@ -80,7 +80,7 @@ def test_a_list_says_how_a_sink_is(alice: Client, hook: Hook) -> None:
     assert (sink["failed_since"], sink["last_error"]) == (None, "")
 
 
-def test_a_test_message_arrives_and_is_no_entry(
+def test_a_test_message_is_delivered_and_audited(
     company: Company, alice: Client, hook: Hook
 ) -> None:
     made = post(alice, name="Splunk", address=hook.url).json()
@@ -89,12 +89,12 @@ def test_a_test_message_arrives_and_is_no_entry(
     answer = post(alice, f"{ADDRESS}/{made['sink']['id']}/test")
 
     assert answer.json() == {"delivered": True, "error": ""}
-    assert [payload["type"] for payload in hook.got] == ["audit.test"]
+    assert [payload["type"] for payload in hook.payloads] == ["audit.test"]
     (entry,) = entries(company, "audit_sink.tested")
     assert entry.after == {"delivered": True, "error": ""}
 
 
-def test_a_test_over_syslog(alice: Client) -> None:
+def test_a_test_message_is_delivered_over_syslog(alice: Client) -> None:
     with syslog_server() as syslog:
         address = f"syslog+tcp://127.0.0.1:{syslog.port}"
         made = post(alice, name="logs", address=address).json()
@@ -106,7 +106,7 @@ def test_a_test_over_syslog(alice: Client) -> None:
     assert made["secret"] is None
 
 
-def test_a_test_that_fails_says_why(alice: Client, hook: Hook) -> None:
+def test_a_failed_test_message_reports_the_error(alice: Client, hook: Hook) -> None:
     made = post(alice, name="Splunk", address=hook.url).json()
     hook.statuses = [503]
 
@@ -115,7 +115,9 @@ def test_a_test_that_fails_says_why(alice: Client, hook: Hook) -> None:
     assert answer.json() == {"delivered": False, "error": "The receiver responded with status 503."}
 
 
-def test_a_replay_sets_the_cursor_back(company: Company, alice: Client, hook: Hook) -> None:
+def test_a_replay_moves_the_cursor_back_and_is_audited(
+    company: Company, alice: Client, hook: Hook
+) -> None:
     made = post(alice, name="Splunk", address=hook.url).json()
 
     answer = post(alice, f"{ADDRESS}/{made['sink']['id']}/replay", from_sequence=3)
@@ -125,7 +127,9 @@ def test_a_replay_sets_the_cursor_back(company: Company, alice: Client, hook: Ho
     assert (entry.before, entry.after) == ({"delivered_sequence": 6}, {"delivered_sequence": 2})
 
 
-def test_a_deleted_sink_is_gone_with_its_key(company: Company, alice: Client, hook: Hook) -> None:
+def test_deleting_a_sink_destroys_its_encryption_key(
+    company: Company, alice: Client, hook: Hook
+) -> None:
     sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
 
     assert alice.delete(f"{ADDRESS}/{sink_id}").status_code == 204
@@ -151,7 +155,7 @@ def test_a_deleted_sink_is_gone_with_its_key(company: Company, alice: Client, ho
         ({"name": "x", "address": "https://siem.example/", "secret": "x"}, "secret"),
     ],
 )
-def test_a_wrong_sink_is_refused_by_the_fields_name(
+def test_an_invalid_sink_is_rejected_with_the_fields_name(
     alice: Client, body: dict[str, Any], field: str
 ) -> None:
     answer = post(alice, **body)
@@ -160,7 +164,7 @@ def test_a_wrong_sink_is_refused_by_the_fields_name(
     assert alice.get(ADDRESS).json()["items"] == []
 
 
-def test_a_name_is_one_sinks_only(alice: Client, hook: Hook) -> None:
+def test_a_duplicate_name_is_a_conflict(alice: Client, hook: Hook) -> None:
     post(alice, name="Splunk", address=hook.url)
 
     answer = post(alice, name="Splunk", address=hook.url)
@@ -169,7 +173,9 @@ def test_a_name_is_one_sinks_only(alice: Client, hook: Hook) -> None:
 
 
 @pytest.mark.parametrize("from_sequence", [0, 99, 2**60])
-def test_a_replay_from_nowhere_is_refused(alice: Client, hook: Hook, from_sequence: int) -> None:
+def test_a_replay_from_an_invalid_entry_is_rejected(
+    alice: Client, hook: Hook, from_sequence: int
+) -> None:
     made = post(alice, name="Splunk", address=hook.url).json()
 
     answer = post(alice, f"{ADDRESS}/{made['sink']['id']}/replay", from_sequence=from_sequence)
@@ -177,9 +183,7 @@ def test_a_replay_from_nowhere_is_refused(alice: Client, hook: Hook, from_sequen
     assert (answer.status_code, answer.json()["field"]) == (422, "from_sequence")
 
 
-def test_the_neighbour_reaches_no_sink_of_ours(
-    company: Company, cast: Cast, sign_in: SignIn
-) -> None:
+def test_another_tenants_sink_is_not_found(company: Company, cast: Cast, sign_in: SignIn) -> None:
     sink_id = make_sink(company)
     bob = sign_in(cast.globex.administrator)
 
@@ -189,7 +193,7 @@ def test_the_neighbour_reaches_no_sink_of_ours(
     assert bob.delete(f"{ADDRESS}/{sink_id}").status_code == 404
 
 
-def test_a_tenant_waits_for_few_sinks_at_one_time(
+def test_each_tenant_has_a_limit_of_concurrent_sink_tests(
     company: Company, alice: Client, hook: Hook
 ) -> None:
     sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
@@ -204,7 +208,7 @@ def test_a_tenant_waits_for_few_sinks_at_one_time(
     assert post(alice, f"{ADDRESS}/{sink_id}/test").status_code == 200
 
 
-def test_nor_for_its_domains(company: Company, sign_in: SignIn) -> None:
+def test_the_limit_covers_domain_verification(company: Company, sign_in: SignIn) -> None:
     olga = sign_in(company.people[Role.OWNER])
     domain = post(olga, "/api/v1/domains", name=f"{company.slug}.example").json()
     with ExitStack() as held:
@@ -216,7 +220,9 @@ def test_nor_for_its_domains(company: Company, sign_in: SignIn) -> None:
     assert refused.status_code == 429
 
 
-def test_its_neighbour_waits_for_his_own(company: Company, alice: Client, hook: Hook) -> None:
+def test_the_limit_of_another_tenant_is_independent(
+    company: Company, alice: Client, hook: Hook
+) -> None:
     sink_id = post(alice, name="Splunk", address=hook.url).json()["sink"]["id"]
     with ExitStack() as held:
         for _ in range(8):

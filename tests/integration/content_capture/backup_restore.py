@@ -31,7 +31,7 @@ def back_up(files: tuple[Path, Path]) -> None:
 
 
 @contextmanager
-def lost(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def empty_database(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Replace the database by an empty one with the same roles."""
     name = f"restored_{secrets.token_hex(4)}"
     host, password = services.paths.sockets, password_of(services.paths, SUPERUSER)
@@ -50,29 +50,29 @@ def lost(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     finally:
         connection.close()
         connection.settings_dict["NAME"] = DATABASE
-        held_keys_forget()
+        clear_key_cache()
         admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
         admin.close()
 
 
-def held_keys_forget() -> None:
+def clear_key_cache() -> None:
     key_cache._keys.clear()
 
 
 def restore(files: tuple[Path, Path | None]) -> str:
-    held_keys_forget()
-    told = StringIO()
-    call_command("restore", data=files[0], keys=files[1], stdout=told)
-    return told.getvalue()
+    clear_key_cache()
+    output = StringIO()
+    call_command("restore", data=files[0], keys=files[1], stdout=output)
+    return output.getvalue()
 
 
-def destroy_again() -> str:
-    told = StringIO()
-    call_command("replay_erasures", stdout=told)
-    return told.getvalue()
+def replay_erasures() -> str:
+    output = StringIO()
+    call_command("replay_erasures", stdout=output)
+    return output.getvalue()
 
 
-def opened(company: Company) -> list[bytes]:
+def open_contents(company: Company) -> list[bytes]:
     with tenant_scope(company.tenant_id):
         ids = list(ContentObject.objects.order_by("id").values_list("id", flat=True))
     tenant_id = company.tenant_id

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
-    from tests.integration.content_capture.consenting_tenant import Willing
+    from tests.integration.content_capture.consenting_tenant import ConsentingTenant
 
 
 @pytest.fixture(autouse=True)
@@ -54,15 +54,15 @@ def backup(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def acme() -> Willing:
-    from tests.integration.content_capture.consenting_tenant import make_willing
+def acme() -> ConsentingTenant:
+    from tests.integration.content_capture.consenting_tenant import make_consenting_tenant
 
-    return make_willing("acme")
+    return make_consenting_tenant("acme")
 
 
 @pytest.fixture
-def globex() -> Willing:
+def globex() -> ConsentingTenant:
     """Another tenant, which has consented in the same way."""
-    from tests.integration.content_capture.consenting_tenant import make_willing
+    from tests.integration.content_capture.consenting_tenant import make_consenting_tenant
 
-    return make_willing("globex")
+    return make_consenting_tenant("globex")

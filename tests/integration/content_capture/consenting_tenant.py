@@ -1,4 +1,4 @@
-"""A company that allows all content capture, and the content that gateways send for it."""
+"""A company that allows all content capture, and content as gateways send it for the company."""
 
 import json
 from dataclasses import dataclass
@@ -43,10 +43,10 @@ BOTH: Final = UserConsent(content_capture=True, training=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Willing:
+class ConsentingTenant:
     company: Company
 
-    def agree(self, person: Person, consent: UserConsent = YES) -> None:
+    def give_consent(self, person: Person, consent: UserConsent = YES) -> None:
         choice = ConsentChoice(consent, frozenset(USER_WORDINGS.values()))
         set_consent(actor=person.actor, choice=choice, now=timezone.now())
 
@@ -109,10 +109,10 @@ def completion(person: Person, prefix: str) -> CapturedCompletion:
     )
 
 
-def make_willing(name: str) -> Willing:
-    willing = Willing(make_company(name, ACME))
-    willing.allow()
-    return willing
+def make_consenting_tenant(name: str) -> ConsentingTenant:
+    tenant = ConsentingTenant(make_company(name, ACME))
+    tenant.allow()
+    return tenant
 
 
 def files(folder: Path) -> list[Path]:
@@ -123,7 +123,7 @@ def sweep(*, days: float = 0.0) -> None:
     erasure.sweep(now=timezone.now() + timedelta(days=days))
 
 
-def training(company: Willing, tmp_path: Path) -> list[str]:
+def training(company: ConsentingTenant, tmp_path: Path) -> list[str]:
     """Return the prefixes in the export of training data."""
     out = tmp_path / "out.ndjson"
     out.unlink(missing_ok=True)

@@ -31,32 +31,32 @@ from tenants.security.encryption.operations import shred_scope, shred_tenant
 from tenants.security.encryption.rotation import rotate_tenant_keys
 from tests.integration.content_capture.backup_restore import (
     back_up,
-    destroy_again,
-    lost,
-    opened,
+    empty_database,
+    open_contents,
+    replay_erasures,
     restore,
 )
-from tests.integration.content_capture.consenting_tenant import Willing
+from tests.integration.content_capture.consenting_tenant import ConsentingTenant
 from tests.stack.services import Services
 
 SECRET = "planted secret of acme"
 
 
-def test_what_was_lost_is_there_again(
+def test_a_restore_brings_back_the_data_without_sessions(
     services: Services,
     backup: tuple[Path, Path],
-    acme: Willing,
-    globex: Willing,
+    acme: ConsentingTenant,
+    globex: ConsentingTenant,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    acme.agree(acme.company.developer)
+    acme.give_consent(acme.company.developer)
     acme.keep(acme.company.developer, SECRET)
     SessionStore().create()
     back_up(backup)
 
-    with lost(services, monkeypatch):
-        told = restore(backup)
-        contents = opened(acme.company)
+    with empty_database(services, monkeypatch):
+        output = restore(backup)
+        contents = open_contents(acme.company)
         num_sessions = Session.objects.count()
         powers = find_rls_bypasses(connections["default"])
         with tenant_scope(globex.company.tenant_id):
@@ -64,33 +64,33 @@ def test_what_was_lost_is_there_again(
         with pytest.raises(DatabaseError, match="uuid"):
             AuditEntry.objects.count()
 
-    assert "0 keys were destroyed again, 0 erasures" in told
-    assert re.search(r"last audit entry \(\d{4}-\d\d-\d\d \d\d:\d\d UTC\) are lost, legal", told)
+    assert "0 keys were destroyed again, 0 erasures" in output
+    assert re.search(r"last audit entry \(\d{4}-\d\d-\d\d \d\d:\d\d UTC\) are lost, legal", output)
     assert SECRET in contents[0].decode()
     assert powers == []
     assert num_sessions == 0
     assert {str(each) for each in seen} == {globex.company.tenant_id}
 
 
-def test_data_without_keys_opens_nothing(
+def test_sealed_data_cannot_be_opened_without_the_keys_backup(
     services: Services,
     backup: tuple[Path, Path],
-    acme: Willing,
+    acme: ConsentingTenant,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    acme.agree(acme.company.developer)
+    acme.give_consent(acme.company.developer)
     acme.keep(acme.company.developer, SECRET)
     with tenant_scope(acme.company.tenant_id):
         wrapped = [bytes(key.wrapped or b"") for key in DataKey.objects.all()]
         sealed = [bytes(key.wrapped or b"") for key in TenantKey.objects.all()]
     back_up(backup)
 
-    with lost(services, monkeypatch):
+    with empty_database(services, monkeypatch):
         restore((backup[0], None))
         with tenant_scope(acme.company.tenant_id):
             num_keys = DataKey.objects.count() + TenantKey.objects.count()
         with pytest.raises(DecryptionFailed):
-            opened(acme.company)
+            open_contents(acme.company)
 
     assert wrapped
     assert sealed
@@ -98,16 +98,16 @@ def test_data_without_keys_opens_nothing(
 
 
 @pytest.mark.parametrize("whole_tenant", [False, True])
-def test_what_was_shredded_since_stays_shredded(
+def test_data_shredded_after_the_backup_stays_shredded(
     services: Services,
     backup: tuple[Path, Path],
-    acme: Willing,
-    globex: Willing,
+    acme: ConsentingTenant,
+    globex: ConsentingTenant,
     monkeypatch: pytest.MonkeyPatch,
     whole_tenant: bool,
 ) -> None:
     for company in (acme, globex):
-        company.agree(company.company.developer)
+        company.give_consent(company.company.developer)
         company.keep(company.company.developer, SECRET)
     back_up(backup)
     tenant_id, now = acme.company.tenant_id, timezone.now()
@@ -117,40 +117,40 @@ def test_what_was_shredded_since_stays_shredded(
         scope = scope_of(acme.company.developer.user_id)
         shredded = shred_scope(tenant_id=tenant_id, scope=scope, now=now)
 
-    with lost(services, monkeypatch):
-        told = restore(backup)
+    with empty_database(services, monkeypatch):
+        output = restore(backup)
         with pytest.raises(KeyDestroyed):
-            opened(acme.company)
-        neighbours = opened(globex.company)
+            open_contents(acme.company)
+        others_contents = open_contents(globex.company)
         with tenant_scope(tenant_id):
             (entry,) = AuditEntry.objects.filter(action="keys.destroyed_again")
 
-    assert f"{len(shredded)} keys were destroyed again" in told
-    assert SECRET in neighbours[0].decode()
+    assert f"{len(shredded)} keys were destroyed again" in output
+    assert SECRET in others_contents[0].decode()
     assert entry.after == {"keys": len(shredded)}
 
 
-def test_a_key_that_was_replaced_is_not_shredded(
+def test_a_rotated_key_is_not_destroyed_by_a_restore(
     services: Services,
     backup: tuple[Path, Path],
-    acme: Willing,
+    acme: ConsentingTenant,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    acme.agree(acme.company.developer)
+    acme.give_consent(acme.company.developer)
     acme.keep(acme.company.developer, SECRET)
     back_up(backup)
     later = timezone.now() + timedelta(days=1)
     rotate_tenant_keys(tenant_id=acme.company.tenant_id, now=later, older_than=later)
     destroyed_keys.write_missing(now=later)
 
-    with lost(services, monkeypatch):
+    with empty_database(services, monkeypatch):
         restore(backup)
-        contents = opened(acme.company)
+        contents = open_contents(acme.company)
 
     assert SECRET in contents[0].decode()
 
 
-def test_nothing_is_restored_without_the_store_that_says_what_is_gone(
+def test_a_restore_is_refused_without_the_tombstone_store(
     services: Services,
     backup: tuple[Path, Path],
     noted: Path,
@@ -159,7 +159,7 @@ def test_nothing_is_restored_without_the_store_that_says_what_is_gone(
     back_up(backup)
     (noted / "README").unlink()
 
-    with lost(services, monkeypatch):
+    with empty_database(services, monkeypatch):
         with pytest.raises(CommandError, match="CARET_TOMBSTONE_STORAGE"):
             restore(backup)
         noted.rmdir()
@@ -169,12 +169,12 @@ def test_nothing_is_restored_without_the_store_that_says_what_is_gone(
         assert "Restored." in restore(backup)
 
 
-def test_nothing_is_restored_while_the_application_has_another_database(
+def test_a_restore_is_refused_if_the_application_uses_another_database(
     services: Services, backup: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     back_up(backup)
 
-    with lost(services, monkeypatch):
+    with empty_database(services, monkeypatch):
         connection = connections["default"]
         connection.close()
         connection.settings_dict["NAME"] = DATABASE
@@ -182,55 +182,57 @@ def test_nothing_is_restored_while_the_application_has_another_database(
             restore(backup)
 
 
-def test_one_that_is_stopped_before_it_destroys_is_ended_by_a_command(
+def test_a_command_completes_the_erasures_of_an_interrupted_restore(
     services: Services,
     backup: tuple[Path, Path],
-    acme: Willing,
+    acme: ConsentingTenant,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    acme.agree(acme.company.developer)
+    acme.give_consent(acme.company.developer)
     acme.keep(acme.company.developer, SECRET)
     back_up(backup)
     scope = scope_of(acme.company.developer.user_id)
     shred_scope(tenant_id=acme.company.tenant_id, scope=scope, now=timezone.now())
     storage = storages[store_of_notes.STORAGE]
 
-    with lost(services, monkeypatch):
+    with empty_database(services, monkeypatch):
         listdir = type(storage).listdir
-        with monkeypatch.context() as away:
+        with monkeypatch.context() as patched:
             # The store is reachable at the first check.
-            away.setattr(
-                type(storage), "listdir", lambda self, path: _away() if path else listdir(self, "")
+            patched.setattr(
+                type(storage),
+                "listdir",
+                lambda self, path: _raise_unreachable() if path else listdir(self, ""),
             )
             with pytest.raises(CommandError, match=r"manage\.py replay_erasures"):
                 restore(backup)
-        told = destroy_again()
+        output = replay_erasures()
         with pytest.raises(KeyDestroyed):
-            opened(acme.company)
+            open_contents(acme.company)
 
-    assert "1 keys were destroyed again" in told
+    assert "1 keys were destroyed again" in output
 
 
-def test_what_was_not_noted_at_once_is_noted_later(
-    acme: Willing, noted: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_tombstone_that_could_not_be_stored_is_stored_later(
+    acme: ConsentingTenant, noted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    acme.agree(acme.company.developer)
+    acme.give_consent(acme.company.developer)
     acme.keep(acme.company.developer, SECRET)
     storage = storages[store_of_notes.STORAGE]
     scope, now = scope_of(acme.company.developer.user_id), timezone.now()
-    with monkeypatch.context() as away:
-        away.setattr(type(storage), "save", _away)
+    with monkeypatch.context() as patched:
+        patched.setattr(type(storage), "save", _raise_unreachable)
         shred_scope(tenant_id=acme.company.tenant_id, scope=scope, now=now)
     before = [path.name for path in noted.rglob("*")]
 
-    num_noted = destroyed_keys.write_missing(now=now)
+    num_written = destroyed_keys.write_missing(now=now)
 
     assert before == ["README"]
-    assert num_noted >= 1
+    assert num_written >= 1
     assert destroyed_keys.write_missing(now=now) == 0
 
 
-def test_backups_are_their_owners_alone_and_replace_nothing(backup: tuple[Path, Path]) -> None:
+def test_backups_are_private_and_never_overwrite_files(backup: tuple[Path, Path]) -> None:
     back_up(backup)
 
     assert [file.stat().st_mode & 0o777 for file in backup] == [0o600, 0o600]
@@ -238,17 +240,17 @@ def test_backups_are_their_owners_alone_and_replace_nothing(backup: tuple[Path, 
         back_up(backup)
 
 
-def test_data_and_keys_lie_apart(tmp_path: Path) -> None:
+def test_data_and_keys_must_be_in_different_folders(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="a folder elsewhere"):
         back_up((tmp_path / "data", tmp_path / "keys"))
 
 
-def test_nothing_is_restored_over_what_is_there(backup: tuple[Path, Path]) -> None:
+def test_a_restore_needs_an_empty_database(backup: tuple[Path, Path]) -> None:
     back_up(backup)
 
     with pytest.raises(CommandError, match="into an empty one"):
         restore(backup)
 
 
-def _away(*_: object, **__: object) -> str:
+def _raise_unreachable(*_: object, **__: object) -> str:
     raise OSError("the store is unreachable")

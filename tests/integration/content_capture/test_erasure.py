@@ -18,19 +18,19 @@ from tenants.privacy.retention.queries import list_certificates
 from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.queries import find_destruction_proofs, open_sealed
-from tests.integration.content_capture.consenting_tenant import BOTH, Willing, files, sweep
+from tests.integration.content_capture.consenting_tenant import BOTH, ConsentingTenant, files, sweep
 
 
-def test_withdrawal_makes_all_unreadable_at_once_and_objects_go(
-    acme: Willing, folder: Path
+def test_withdrawing_consent_destroys_the_key_immediately_and_deletes_objects(
+    acme: ConsentingTenant, folder: Path
 ) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
     acme.keep(ada, "planted")
     (row,) = acme.objects
     sealed = object_store.get_object(acme.company.tenant_id, row.id)
 
-    acme.agree(ada, NO_CONSENT)
+    acme.give_consent(ada, NO_CONSENT)
 
     with pytest.raises(KeyDestroyed):
         open_sealed(acme.company.tenant_id, place=object_store.seal_context(row.id), sealed=sealed)
@@ -38,13 +38,13 @@ def test_withdrawal_makes_all_unreadable_at_once_and_objects_go(
     assert (acme.objects, files(folder)) == ([], [])
 
 
-def test_withdrawal_leaves_a_record_that_a_certificate_can_be_made_of(acme: Willing) -> None:
+def test_withdrawing_consent_leaves_a_record_for_the_certificate(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
     acme.keep(ada, "one", "two")
     (row,) = acme.objects
 
-    acme.agree(ada, NO_CONSENT)
+    acme.give_consent(ada, NO_CONSENT)
     sweep()
 
     (record,) = acme.erasures
@@ -59,12 +59,14 @@ def test_withdrawal_leaves_a_record_that_a_certificate_can_be_made_of(acme: Will
     assert not evidence.opens
 
 
-def test_withdrawal_is_certified_with_keys_that_open_nothing(acme: Willing) -> None:
+def test_the_certificate_of_a_withdrawal_proves_that_the_keys_are_destroyed(
+    acme: ConsentingTenant,
+) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
     acme.keep(ada, "one", "two")
 
-    acme.agree(ada, NO_CONSENT)
+    acme.give_consent(ada, NO_CONSENT)
     sweep()
     sweep()
 
@@ -77,26 +79,30 @@ def test_withdrawal_is_certified_with_keys_that_open_nothing(acme: Willing) -> N
     assert document["keys"][0]["destroyed_at"] is not None
 
 
-def test_what_others_have_agreed_to_stays(acme: Willing, globex: Willing) -> None:
+def test_a_withdrawal_does_not_erase_content_of_other_users(
+    acme: ConsentingTenant, globex: ConsentingTenant
+) -> None:
     ada, alice, gus = (
         acme.company.developer,
         acme.company.administrator,
         globex.company.developer,
     )
     for company, person in ((acme, ada), (acme, alice), (globex, gus)):
-        company.agree(person, BOTH)
+        company.give_consent(person, BOTH)
         company.keep(person, "planted")
 
-    acme.agree(ada, NO_CONSENT)
+    acme.give_consent(ada, NO_CONSENT)
     sweep()
 
     assert [str(row.user_id) for row in acme.objects] == [alice.user_id]
     assert len(globex.objects) == 1
 
 
-def test_the_tenants_withdrawal_erases_all_of_its_users(acme: Willing, folder: Path) -> None:
+def test_the_tenants_withdrawal_erases_the_content_of_all_its_users(
+    acme: ConsentingTenant, folder: Path
+) -> None:
     for person in (acme.company.developer, acme.company.administrator):
-        acme.agree(person)
+        acme.give_consent(person)
         acme.keep(person, "planted")
 
     acme.change_policy(content_capture=None)
@@ -106,12 +112,14 @@ def test_the_tenants_withdrawal_erases_all_of_its_users(acme: Willing, folder: P
     assert [record.reason for record in acme.erasures] == ["withdrawn"] * 2
 
 
-def test_who_agrees_again_finds_nothing_of_before(acme: Willing) -> None:
+def test_content_from_before_a_withdrawal_is_erased_despite_a_new_consent(
+    acme: ConsentingTenant,
+) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
     acme.keep(ada, "before")
-    acme.agree(ada, NO_CONSENT)
-    acme.agree(ada)
+    acme.give_consent(ada, NO_CONSENT)
+    acme.give_consent(ada)
 
     acme.keep(ada, "after")
     sweep()
@@ -120,9 +128,9 @@ def test_who_agrees_again_finds_nothing_of_before(acme: Willing) -> None:
     assert acme.objects[0].erasure_id is None
 
 
-def test_what_is_older_than_the_policys_days_goes(acme: Willing, folder: Path) -> None:
+def test_content_older_than_the_retention_is_deleted(acme: ConsentingTenant, folder: Path) -> None:
     acme.allow(retention_days=7)
-    acme.agree(acme.company.developer)
+    acme.give_consent(acme.company.developer)
     acme.keep(acme.company.developer, "planted")
 
     sweep(days=6.9)
@@ -134,9 +142,9 @@ def test_what_is_older_than_the_policys_days_goes(acme: Willing, folder: Path) -
     assert (record.reason, record.user_id, record.keys) == ("retention", None, [])
 
 
-def test_what_is_on_legal_hold_outlives_the_policys_days(acme: Willing, folder: Path) -> None:
+def test_content_on_legal_hold_outlives_the_retention(acme: ConsentingTenant, folder: Path) -> None:
     acme.allow(retention_days=7)
-    acme.agree(acme.company.developer)
+    acme.give_consent(acme.company.developer)
     acme.keep(acme.company.developer, "planted")
     place_hold(actor=acme.company.platform, new=NewHold("m", "r"), now=timezone.now())
 
@@ -145,9 +153,11 @@ def test_what_is_on_legal_hold_outlives_the_policys_days(acme: Willing, folder: 
     assert len(files(folder)) == 1
 
 
-def test_who_is_no_member_any_more_has_nothing_kept_nor_agreed(acme: Willing, folder: Path) -> None:
+def test_removing_a_member_erases_their_content_and_ends_their_consent(
+    acme: ConsentingTenant, folder: Path
+) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
     acme.keep(ada, "planted")
 
     remove_member(actor=acme.company.platform, user_id=ada.user_id, reason="", now=timezone.now())
@@ -159,9 +169,9 @@ def test_who_is_no_member_any_more_has_nothing_kept_nor_agreed(acme: Willing, fo
     assert get_own_consent(actor=ada.actor).given == NO_CONSENT
 
 
-def test_what_a_restored_backup_has_brought_back_goes(acme: Willing, folder: Path) -> None:
+def test_restored_content_without_consent_is_erased(acme: ConsentingTenant, folder: Path) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
     acme.keep(ada, "planted")
     with tenant_scope(acme.company.tenant_id):
         Membership.objects.filter(user_id=ada.user_id).update(ended_at=timezone.now())
@@ -172,8 +182,8 @@ def test_what_a_restored_backup_has_brought_back_goes(acme: Willing, folder: Pat
     assert [record.reason for record in acme.erasures] == ["no_consent"]
 
 
-def test_a_closed_tenant_keeps_nothing(acme: Willing, folder: Path) -> None:
-    acme.agree(acme.company.developer)
+def test_the_content_of_a_closed_tenant_is_erased(acme: ConsentingTenant, folder: Path) -> None:
+    acme.give_consent(acme.company.developer)
     acme.keep(acme.company.developer, "planted")
     with tenant_scope(acme.company.tenant_id):
         Tenant.objects.filter(id=acme.company.tenant_id).update(status=TenantStatus.CLOSED)
@@ -183,37 +193,37 @@ def test_a_closed_tenant_keeps_nothing(acme: Willing, folder: Path) -> None:
     assert (acme.objects, files(folder)) == ([], [])
 
 
-def test_an_object_whose_worker_was_killed_goes(
-    acme: Willing, monkeypatch: pytest.MonkeyPatch
+def test_an_object_left_by_a_killed_worker_is_deleted(
+    acme: ConsentingTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    acme.agree(acme.company.developer)
+    acme.give_consent(acme.company.developer)
     with monkeypatch.context() as patch:
         patch.setattr(object_store, "put", killed)
         with pytest.raises(KeyboardInterrupt):
             acme.keep(acme.company.developer, "planted")
-    left = len(acme.objects)
+    num_left = len(acme.objects)
 
     sweep()
-    still = len(acme.objects)
+    num_still_left = len(acme.objects)
     sweep(days=0.1)
 
-    assert (left, still, acme.objects) == (1, 1, [])
+    assert (num_left, num_still_left, acme.objects) == (1, 1, [])
 
 
-def test_an_object_that_arrives_after_the_withdrawal_goes_at_once(
-    acme: Willing, folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_object_stored_after_the_withdrawal_is_deleted_immediately(
+    acme: ConsentingTenant, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ada, put = acme.company.developer, object_store.put
 
     def put_late(*arguments: object) -> None:
-        acme.agree(ada, NO_CONSENT)
+        acme.give_consent(ada, NO_CONSENT)
         sweep()
         put(*arguments)  # type: ignore[arg-type]
 
-    acme.agree(ada)
+    acme.give_consent(ada)
     monkeypatch.setattr(object_store, "put", put_late)
 
     done = acme.keep(ada, "planted")
@@ -222,14 +232,14 @@ def test_an_object_that_arrives_after_the_withdrawal_goes_at_once(
     assert files(folder) == []
 
 
-def test_erasure_that_failed_goes_on_with_the_next_run(
-    acme: Willing, folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_failed_erasure_continues_with_the_next_run(
+    acme: ConsentingTenant, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
     for _ in range(3):
         acme.keep(ada, "planted")
-    acme.agree(ada, NO_CONSENT)
+    acme.give_consent(ada, NO_CONSENT)
     delete, calls = object_store.delete_object, list[object]()
 
     def failing(*arguments: object) -> None:

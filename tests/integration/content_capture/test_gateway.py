@@ -1,4 +1,4 @@
-"""The content that gateways send is sealed, bounded and soon forgotten; the worker stores it."""
+"""Gateways send captured content sealed, with a size limit and an expiry; the worker stores it."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,27 +22,27 @@ from tenants.fleet.snapshots.queries import read_snapshot
 from tenants.privacy.consent.consent import NO_CONSENT
 from tests.fakes.requests import make_admitted, make_arrival
 from tests.fixtures.companies import Person, make_key
-from tests.integration.content_capture.consenting_tenant import Willing, work
+from tests.integration.content_capture.consenting_tenant import ConsentingTenant, work
 
 
-def principal(willing: Willing, person: Person) -> Principal:
+def principal(tenant: ConsentingTenant, person: Person) -> Principal:
     """Return the user's principal in the current snapshot."""
-    make_key(willing.company, person)
-    snapshot = read_snapshot(tenant_id=willing.company.tenant_id, now=timezone.now())
+    make_key(tenant.company, person)
+    snapshot = read_snapshot(tenant_id=tenant.company.tenant_id, now=timezone.now())
     credential = next(each for each in snapshot.credentials if each.user_id == person.user_id)
     return Principal(credential=credential, snapshot=snapshot)
 
 
-def end(content_capture: ContentCapture, by: Principal, text: str) -> None:
+def complete_request(content_capture: ContentCapture, by: Principal, text: str) -> None:
     now_ms = SystemClock().now_ms()
-    account = RequestTrace(
+    trace = RequestTrace(
         arrival=replace(make_arrival(), occurred_at_ms=now_ms), clock=SystemClock()
     )
-    account.principal = by
-    account.mark_admitted(make_admitted(principal=by, prefix=f"{text} = "))
-    account.record_sent_text("1", at_s=0.0)
-    account.finish(FinishReason.STOP)
-    content_capture.on_completed(account)
+    trace.principal = by
+    trace.mark_admitted(make_admitted(principal=by, prefix=f"{text} = "))
+    trace.record_sent_text("1", at_s=0.0)
+    trace.finish(FinishReason.STOP)
+    content_capture.on_completed(trace)
 
 
 def deliver(fill: Callable[[ContentCapture], None]) -> None:
@@ -59,20 +59,20 @@ def deliver(fill: Callable[[ContentCapture], None]) -> None:
     asyncio.run(run())
 
 
-def test_a_completion_goes_from_the_gateway_into_the_store(acme: Willing) -> None:
+def test_a_captured_completion_is_stored(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
     by = principal(acme, ada)
 
-    deliver(lambda content_capture: end(content_capture, by, "planted"))
+    deliver(lambda content_capture: complete_request(content_capture, by, "planted"))
 
     assert work().kept == 1
     assert len(acme.objects) == 1
 
 
-def test_an_edit_goes_the_same_way(acme: Willing) -> None:
+def test_a_captured_edit_is_stored(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
     by = principal(acme, ada)
     edit = SuggestionEdit(new_request_id(), OutcomeEvent.PERSISTED, after_ms=30_000, text="planted")
 
@@ -81,46 +81,48 @@ def test_an_edit_goes_the_same_way(acme: Willing) -> None:
     assert work().kept == 1
 
 
-def test_without_consent_nothing_is_sent(acme: Willing) -> None:
+def test_without_consent_nothing_is_sent(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
-    acme.agree(acme.company.administrator)
+    acme.give_consent(acme.company.administrator)
     by = principal(acme, ada)
 
-    deliver(lambda content_capture: end(content_capture, by, "planted"))
+    deliver(lambda content_capture: complete_request(content_capture, by, "planted"))
 
     assert connect().exists(CONTENT) == 0
 
 
-def test_after_a_withdrawal_the_snapshot_says_so(acme: Willing) -> None:
+def test_a_withdrawal_disables_capture_in_the_snapshot(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
     before = principal(acme, ada).is_content_captured
 
-    acme.agree(ada, NO_CONSENT)
+    acme.give_consent(ada, NO_CONSENT)
 
     assert (before, principal(acme, ada).is_content_captured) == (True, False)
 
 
-def test_on_its_way_it_is_sealed_and_soon_forgotten(acme: Willing) -> None:
+def test_queued_content_is_sealed_and_expires(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
     by = principal(acme, ada)
 
-    deliver(lambda content_capture: end(content_capture, by, "planted"))
+    deliver(lambda content_capture: complete_request(content_capture, by, "planted"))
 
     assert b"planted" not in (connect().dump(CONTENT) or b"")
     assert 0 < int(str(connect().pttl(CONTENT))) <= MAX_AGE_S * 1000
 
 
-def test_a_gateway_holds_so_much_of_a_tenant_and_no_more(acme: Willing, globex: Willing) -> None:
+def test_a_gateway_limits_the_queued_content_of_each_tenant(
+    acme: ConsentingTenant, globex: ConsentingTenant
+) -> None:
     for each in (acme, globex):
-        each.agree(each.company.developer)
+        each.give_consent(each.company.developer)
     ours, theirs = (principal(each, each.company.developer) for each in (acme, globex))
 
     def fill(content_capture: ContentCapture) -> None:
         for number in range(MAX_OF_TENANT + 10):
-            end(content_capture, ours, f"planted{number}")
-        end(content_capture, theirs, "theirs")
+            complete_request(content_capture, ours, f"planted{number}")
+        complete_request(content_capture, theirs, "theirs")
 
     deliver(fill)
 

@@ -24,7 +24,7 @@ from tenants.privacy.content_capture import object_store
 from tenants.security.encryption.queries import open_sealed
 from tests.integration.content_capture.consenting_tenant import (
     BOTH,
-    Willing,
+    ConsentingTenant,
     completion,
     files,
     sweep,
@@ -33,9 +33,11 @@ from tests.integration.content_capture.consenting_tenant import (
 )
 
 
-def test_with_both_keys_turned_content_is_kept_sealed(acme: Willing, folder: Path) -> None:
+def test_content_is_stored_sealed_with_consent_of_tenant_and_user(
+    acme: ConsentingTenant, folder: Path
+) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
 
     done = acme.keep(ada, "planted one", "planted two")
 
@@ -56,13 +58,15 @@ def test_with_both_keys_turned_content_is_kept_sealed(acme: Willing, folder: Pat
     ]
 
 
-def test_what_was_captured_before_the_last_yes_is_not_kept(acme: Willing, folder: Path) -> None:
+def test_content_captured_before_the_current_consent_is_dropped(
+    acme: ConsentingTenant, folder: Path
+) -> None:
     """Captured with consent, then withdrawn and given again before a worker stored it."""
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
     acme.send(completion(ada, "captured before"))
-    acme.agree(ada, NO_CONSENT)
-    acme.agree(ada)
+    acme.give_consent(ada, NO_CONSENT)
+    acme.give_consent(ada)
     acme.send(completion(ada, "captured after"))
 
     done = work()
@@ -78,42 +82,48 @@ def test_what_was_captured_before_the_last_yes_is_not_kept(acme: Willing, folder
     assert json.loads(opened)["prefix"] == "captured after"
 
 
-def test_what_was_captured_before_the_tenant_allowed_it_again_is_not_kept(acme: Willing) -> None:
+def test_content_captured_before_the_tenant_allowed_it_again_is_dropped(
+    acme: ConsentingTenant,
+) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
     early = completion(ada, "captured before")
     acme.change_policy(content_capture=None)
     acme.allow()
-    acme.agree(ada)
+    acme.give_consent(ada)
     acme.send(early)
 
     assert work().kept == 0
 
 
-def test_what_was_captured_before_the_yes_to_training_trains_nothing(acme: Willing) -> None:
+def test_content_captured_before_the_training_consent_is_not_for_training(
+    acme: ConsentingTenant,
+) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
     acme.send(completion(ada, "captured before"))
-    acme.agree(ada, BOTH)
+    acme.give_consent(ada, BOTH)
     work()
     acme.keep(ada, "captured after")
 
     assert [row.is_for_training for row in acme.objects] == [False, True]
 
 
-def test_consent_is_asked_of_one_member_not_of_all(acme: Willing) -> None:
+def test_checking_consent_reads_only_the_users_membership(acme: ConsentingTenant) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
     with CaptureQueriesContext(connection) as captured:
         acme.keep(ada, "planted")
 
-    asked = [each["sql"] for each in captured if "tenants_membership" in each["sql"]]
-    assert asked
-    assert all(ada.user_id in sql or ada.user_id.replace("-", "") in sql for sql in asked)
+    membership_queries = [each["sql"] for each in captured if "tenants_membership" in each["sql"]]
+    assert membership_queries
+    assert all(
+        ada.user_id in sql or ada.user_id.replace("-", "") in sql for sql in membership_queries
+    )
 
 
-def test_objects_are_for_their_owner_only(acme: Willing, folder: Path) -> None:
-    acme.agree(acme.company.developer)
+def test_stored_objects_are_private_to_the_file_owner(acme: ConsentingTenant, folder: Path) -> None:
+    acme.give_consent(acme.company.developer)
 
     acme.keep(acme.company.developer, "planted")
 
@@ -122,8 +132,8 @@ def test_objects_are_for_their_owner_only(acme: Willing, folder: Path) -> None:
     assert file.parent.stat().st_mode & 0o077 == 0
 
 
-def test_what_a_gateway_sends_of_who_has_not_agreed_is_dropped(acme: Willing, folder: Path) -> None:
-    acme.agree(acme.company.administrator)
+def test_content_of_a_user_without_consent_is_dropped(acme: ConsentingTenant, folder: Path) -> None:
+    acme.give_consent(acme.company.administrator)
 
     done = acme.keep(acme.company.developer, "planted")
 
@@ -131,19 +141,21 @@ def test_what_a_gateway_sends_of_who_has_not_agreed_is_dropped(acme: Willing, fo
     assert (acme.objects, files(folder)) == ([], [])
 
 
-def test_what_was_under_way_when_consent_ended_is_dropped(acme: Willing, folder: Path) -> None:
+def test_content_still_queued_at_a_withdrawal_is_dropped(
+    acme: ConsentingTenant, folder: Path
+) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
     acme.send(completion(ada, "planted"))
 
-    acme.agree(ada, NO_CONSENT)
+    acme.give_consent(ada, NO_CONSENT)
 
     assert work().dropped == {"no consent": 1}
     assert files(folder) == []
 
 
-def test_a_suspended_tenants_content_is_dropped(acme: Willing) -> None:
-    acme.agree(acme.company.developer)
+def test_a_suspended_tenants_content_is_dropped(acme: ConsentingTenant) -> None:
+    acme.give_consent(acme.company.developer)
     set_status(
         actor=acme.company.platform,
         status=TenantStatus.SUSPENDED,
@@ -154,15 +166,17 @@ def test_a_suspended_tenants_content_is_dropped(acme: Willing) -> None:
     assert acme.keep(acme.company.developer, "planted").dropped == {"no consent": 1}
 
 
-def test_what_is_no_message_of_ours_is_dropped(acme: Willing) -> None:
+def test_an_unreadable_message_is_dropped(acme: ConsentingTenant) -> None:
     connect().xadd(CONTENT, {"sealed": b"garbage"})
 
     assert work().dropped == {"unreadable: format": 1}
 
 
-def test_content_under_the_neighbours_name_is_nobodys(acme: Willing, globex: Willing) -> None:
+def test_content_sent_by_another_tenant_for_a_user_is_dropped(
+    acme: ConsentingTenant, globex: ConsentingTenant
+) -> None:
     """A user of acme has consented there, but not at globex, whose gateway claims it."""
-    acme.agree(acme.company.developer)
+    acme.give_consent(acme.company.developer)
 
     globex.send(completion(acme.company.developer, "planted"))
 
@@ -170,11 +184,11 @@ def test_content_under_the_neighbours_name_is_nobodys(acme: Willing, globex: Wil
     assert (acme.objects, globex.objects) == ([], [])
 
 
-def test_an_object_that_was_moved_to_the_neighbour_does_not_open(
-    acme: Willing, globex: Willing
+def test_an_object_moved_to_another_tenant_cannot_be_opened(
+    acme: ConsentingTenant, globex: ConsentingTenant
 ) -> None:
     for each in (acme, globex):
-        each.agree(each.company.developer)
+        each.give_consent(each.company.developer)
         each.keep(each.company.developer, "planted")
     (row,) = acme.objects
     sealed = object_store.get_object(acme.company.tenant_id, row.id)
@@ -185,14 +199,14 @@ def test_an_object_that_was_moved_to_the_neighbour_does_not_open(
         )
 
 
-def test_content_is_kept_in_and_erased_from_a_bucket(
-    acme: Willing, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_content_is_stored_in_and_erased_from_a_bucket(
+    acme: ConsentingTenant, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     ada = acme.company.developer
-    acme.agree(ada, BOTH)
+    acme.give_consent(ada, BOTH)
     with mock_aws():
         bucket = boto3.resource("s3").create_bucket(Bucket="caret-content")
         stored = storage_from("CARET_CONTENT_STORAGE", "s3://caret-content/of/caret")
@@ -205,13 +219,13 @@ def test_content_is_kept_in_and_erased_from_a_bucket(
         assert held.key == f"of/caret/{acme.company.tenant_id}/{row.id}"
         assert b"planted" not in held.get()["Body"].read()
         assert training(acme, tmp_path) == ["planted"]
-        acme.agree(ada, NO_CONSENT)
+        acme.give_consent(ada, NO_CONSENT)
         sweep()
         assert list(bucket.objects.all()) == []
 
 
-def test_the_neighbour_sees_no_object_of_ours(acme: Willing, globex: Willing) -> None:
-    acme.agree(acme.company.developer)
+def test_another_tenant_sees_no_objects(acme: ConsentingTenant, globex: ConsentingTenant) -> None:
+    acme.give_consent(acme.company.developer)
     acme.keep(acme.company.developer, "planted")
 
     with tenant_scope(globex.company.tenant_id):

@@ -26,14 +26,21 @@ from tenants.models import (
 )
 from tenants.privacy.retention.operations import NewHold, place_hold, release_hold
 from tests.fixtures.companies import Company, Person
-from tests.integration.content_capture.backup_restore import back_up, destroy_again, lost, restore
-from tests.integration.content_capture.consenting_tenant import Willing
+from tests.integration.content_capture.backup_restore import (
+    back_up,
+    empty_database,
+    replay_erasures,
+    restore,
+)
+from tests.integration.content_capture.consenting_tenant import ConsentingTenant
 from tests.stack.services import Services
 
 
-def demand(company: Company, person: Person) -> None:
-    asked = ErasureRequest(person.user_id, "her letter")
-    demand_erasure(actor=company.people[Role.OWNER].actor, demand=asked, now=timezone.now())
+def request_erasure(company: Company, person: Person) -> None:
+    erasure_request = ErasureRequest(person.user_id, "her letter")
+    demand_erasure(
+        actor=company.people[Role.OWNER].actor, demand=erasure_request, now=timezone.now()
+    )
 
 
 def close(company: Company) -> None:
@@ -41,11 +48,11 @@ def close(company: Company) -> None:
         set_status(actor=company.platform, status=status, reason="end", now=timezone.now())
 
 
-def test_who_was_erased_since_is_erased_again_and_the_neighbour_is_not(
+def test_a_user_erased_after_the_backup_is_erased_again(
     services: Services,
     backup: tuple[Path, Path],
-    acme: Willing,
-    globex: Willing,
+    acme: ConsentingTenant,
+    globex: ConsentingTenant,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ada, alice, gus = (
@@ -53,24 +60,24 @@ def test_who_was_erased_since_is_erased_again_and_the_neighbour_is_not(
         acme.company.administrator,
         globex.company.developer,
     )
-    demand(acme.company, alice)
+    request_erasure(acme.company, alice)
     run_due_erasures(now=timezone.now())
     back_up(backup)
-    demand(acme.company, ada)
+    request_erasure(acme.company, ada)
     run_due_erasures(now=timezone.now())
 
-    with lost(services, monkeypatch):
-        told = restore(backup)
+    with empty_database(services, monkeypatch):
+        output = restore(backup)
         with tenant_scope(acme.company.tenant_id):
             ended = Membership.objects.get(user_id=ada.user_id).ended_at
-        again = destroy_again()
+        again = replay_erasures()
         run_due_erasures(now=timezone.now())
         with tenant_scope(acme.company.tenant_id):
             erasures = Erasure.objects.order_by("id")
             erased = [str(row.user_id) for row in erasures if row.finished_at is not None]
         emails = dict(User.objects.values_list("id", "email"))
 
-    assert "1 erasures were requested again" in told
+    assert "1 erasures were requested again" in output
     assert "0 erasures were requested again" in again
     assert ended is not None
     assert erased == [alice.user_id, ada.user_id]
@@ -78,10 +85,10 @@ def test_who_was_erased_since_is_erased_again_and_the_neighbour_is_not(
     assert gus.email in emails.values()
 
 
-def test_who_was_the_last_owner_in_the_backup_goes_as_well(
+def test_the_last_owner_in_the_backup_is_erased_again_as_well(
     services: Services,
     backup: tuple[Path, Path],
-    acme: Willing,
+    acme: ConsentingTenant,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     company = acme.company
@@ -89,11 +96,11 @@ def test_who_was_the_last_owner_in_the_backup_goes_as_well(
     back_up(backup)
     with tenant_scope(company.tenant_id):
         Membership.objects.filter(user_id=ada.user_id).update(role=Role.OWNER)
-    asked = ErasureRequest(olga.user_id, "her letter")
-    demand_erasure(actor=company.platform, demand=asked, now=timezone.now())
+    erasure_request = ErasureRequest(olga.user_id, "her letter")
+    demand_erasure(actor=company.platform, demand=erasure_request, now=timezone.now())
     run_due_erasures(now=timezone.now())
 
-    with lost(services, monkeypatch):
+    with empty_database(services, monkeypatch):
         restore(backup)
         run_due_erasures(now=timezone.now())
         emails = set(User.objects.values_list("email", flat=True))
@@ -101,10 +108,10 @@ def test_who_was_the_last_owner_in_the_backup_goes_as_well(
     assert olga.email not in emails
 
 
-def test_a_tenant_that_was_shredded_since_is_shredded_again(
+def test_a_tenant_shredded_after_the_backup_is_shredded_again(
     services: Services,
     backup: tuple[Path, Path],
-    acme: Willing,
+    acme: ConsentingTenant,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     company = acme.company
@@ -115,7 +122,7 @@ def test_a_tenant_that_was_shredded_since_is_shredded_again(
     request_tenant_erasure(actor=company.platform, reason="contract, 12", now=timezone.now())
     run_due_erasures(now=timezone.now())
 
-    with lost(services, monkeypatch):
+    with empty_database(services, monkeypatch):
         restore(backup)
         status = Tenant.objects.get(id=company.tenant_id).status
         run_due_erasures(now=timezone.now())
@@ -128,13 +135,13 @@ def test_a_tenant_that_was_shredded_since_is_shredded_again(
     assert company.developer.email not in emails
 
 
-def test_an_erasure_that_was_not_noted_at_once_is_noted_later(
-    acme: Willing, noted: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_erasure_that_could_not_be_recorded_is_recorded_later(
+    acme: ConsentingTenant, noted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = storages[store_of_notes.STORAGE]
-    with monkeypatch.context() as away:
-        away.setattr(type(storage), "save", _away)
-        demand(acme.company, acme.company.developer)
+    with monkeypatch.context() as patched:
+        patched.setattr(type(storage), "save", _raise_unreachable)
+        request_erasure(acme.company, acme.company.developer)
     run_due_erasures(now=timezone.now())
 
     erasures_noted.note_missed(now=timezone.now())
@@ -143,5 +150,5 @@ def test_an_erasure_that_was_not_noted_at_once_is_noted_later(
     assert str(found.user_id) == acme.company.developer.user_id
 
 
-def _away(*_: object, **__: object) -> str:
+def _raise_unreachable(*_: object, **__: object) -> str:
     raise OSError("the store is unreachable")

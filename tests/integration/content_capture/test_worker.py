@@ -8,7 +8,7 @@ import pytest
 
 from tenants.privacy.content_capture import object_store
 from tenants.security.encryption.queries import open_sealed
-from tests.integration.content_capture.consenting_tenant import Willing, completion
+from tests.integration.content_capture.consenting_tenant import ConsentingTenant, completion
 from tests.stack.services import Services
 from tests.stack.worker import running_worker
 
@@ -20,9 +20,9 @@ def worker(services: Services, folder: Path, tmp_path: Path) -> Iterator[Path]:
         yield log
 
 
-def test_content_is_kept_within_seconds(acme: Willing, worker: Path) -> None:
+def test_the_worker_stores_content_within_seconds(acme: ConsentingTenant, worker: Path) -> None:
     ada = acme.company.developer
-    acme.agree(ada)
+    acme.give_consent(ada)
 
     acme.send(completion(ada, "planted"))
 
@@ -36,10 +36,10 @@ def test_content_is_kept_within_seconds(acme: Willing, worker: Path) -> None:
     assert "planted" not in worker.read_text()
 
 
-def _is_stored(willing: Willing, *, seconds: float) -> bool:
+def _is_stored(tenant: ConsentingTenant, *, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if any(row.stored_at is not None for row in willing.objects):
+        if any(row.stored_at is not None for row in tenant.objects):
             return True
         time.sleep(0.2)
     return False

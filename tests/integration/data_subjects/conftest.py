@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
-    from tests.integration.data_subjects.traces import Traced
+    from tests.integration.data_subjects.traces import TracedTenant
 
 
 @pytest.fixture(autouse=True)
@@ -38,15 +38,15 @@ def folder(tmp_path: Path, settings: Settings) -> Path:
 
 
 @pytest.fixture
-def acme() -> Traced:
-    from tests.integration.data_subjects.traces import make_traced
+def acme() -> TracedTenant:
+    from tests.integration.data_subjects.traces import make_traced_tenant
 
-    return make_traced("acme")
+    return make_traced_tenant("acme")
 
 
 @pytest.fixture
-def globex() -> Traced:
+def globex() -> TracedTenant:
     """Another tenant, whose users have left the same traces."""
-    from tests.integration.data_subjects.traces import make_traced
+    from tests.integration.data_subjects.traces import make_traced_tenant
 
-    return make_traced("globex")
+    return make_traced_tenant("globex")

@@ -9,14 +9,14 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
 
 
-def places_of(text: str, tenant_id: TenantId, folder: Path) -> set[str]:
+def find_places(text: str, tenant_id: TenantId, folder: Path) -> set[str]:
     """Return the tables, keys and files that contain the text, also in hexadecimal."""
     return _tables(text, tenant_id) | _keys(text) | _files(text, folder)
 
 
 def _tables(text: str, tenant_id: TenantId) -> set[str]:
     """Search the tables as the application's role, in Postgres' text format of rows."""
-    wanted = [f"%{text}%", f"%{text.encode().hex()}%"]
+    needle = [f"%{text}%", f"%{text.encode().hex()}%"]
     with tenant_scope(tenant_id), connection.cursor() as cursor:
         cursor.execute(
             "SELECT DISTINCT table_name FROM information_schema.table_privileges"
@@ -27,19 +27,19 @@ def _tables(text: str, tenant_id: TenantId) -> set[str]:
         for (name,) in cursor.fetchall():
             cursor.execute(
                 f'SELECT EXISTS (SELECT FROM "{name}" t WHERE t::text ILIKE ANY (%s))',  # noqa: S608
-                [wanted],
+                [needle],
             )
             found |= {name} if cursor.fetchone()[0] else set()
     return found
 
 
 def _keys(text: str) -> set[str]:
-    redis, wanted = connect(), text.encode()
+    redis, needle = connect(), text.encode()
     found = set()
     for key in redis.scan_iter():
         dumped = redis.dump(key) or b""
         content = dumped + repr(_read(key)).encode()
-        found |= {key.decode()} if wanted in key or wanted in content else set()
+        found |= {key.decode()} if needle in key or needle in content else set()
     return found
 
 
@@ -59,9 +59,9 @@ def _read(key: bytes) -> object:
 
 
 def _files(text: str, folder: Path) -> set[str]:
-    wanted = text.encode()
+    needle = text.encode()
     return {
         str(path)
         for path in folder.rglob("*")
-        if path.is_file() and (wanted in path.read_bytes() or text in str(path))
+        if path.is_file() and (needle in path.read_bytes() or text in str(path))
     }

@@ -28,12 +28,12 @@ from tenants.security.audit.queries import list_entries
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import make_key
 from tests.integration.content_capture.consenting_tenant import YES
-from tests.integration.data_subjects.traces import REPOSITORY, Traced
+from tests.integration.data_subjects.traces import REPOSITORY, TracedTenant
 
 KEYS = signing_keys().public_keys()
 
 
-def lines(bundle: BytesIO, name: str) -> list[dict[str, object]]:
+def read_rows(bundle: BytesIO, name: str) -> list[dict[str, object]]:
     with ZipFile(bundle) as archive:
         return [json.loads(line) for line in archive.read(f"{name}.ndjson").splitlines()]
 
@@ -43,10 +43,10 @@ def names_of(bundle: BytesIO) -> set[str]:
         return set(archive.namelist())
 
 
-def test_a_bundle_has_a_row_of_every_kind(acme: Traced) -> None:
+def test_an_export_has_a_row_of_every_kind(acme: TracedTenant) -> None:
     bundle = acme.bundle(acme.ada.actor, acme.ada.user_id)
 
-    empty = {each.name for each in (*SOURCES, *OWN_SOURCES) if not lines(bundle, each.name)}
+    empty = {each.name for each in (*SOURCES, *OWN_SOURCES) if not read_rows(bundle, each.name)}
     # The user is in no team or group, and has written no policy, ended no consent and exported
     # nothing.
     rare = {"team_memberships", "scim_groups", "policy_overrides", "policy_versions", "exports"}
@@ -59,19 +59,21 @@ def test_a_bundle_has_a_row_of_every_kind(acme: Traced) -> None:
     }
 
 
-def test_what_was_kept_sealed_is_handed_out_open(acme: Traced) -> None:
+def test_an_export_contains_sealed_content_in_clear(acme: TracedTenant) -> None:
     bundle = acme.bundle(acme.ada.actor, acme.ada.user_id)
 
-    (kept,) = lines(bundle, "captured_content")
-    (indexed,) = lines(bundle, "retrieval_content")
+    (kept,) = read_rows(bundle, "captured_content")
+    (indexed,) = read_rows(bundle, "retrieval_content")
     assert kept["prefix"] == f"def {acme.mark}(): ..."
     assert (indexed["repository"], indexed["path"]) == (REPOSITORY, f"{acme.mark}.py")
 
 
-def test_nothing_about_anybody_else_is_in_it(acme: Traced, globex: Traced) -> None:
+def test_an_export_contains_nothing_about_other_users(
+    acme: TracedTenant, globex: TracedTenant
+) -> None:
     alice = acme.company.administrator
-    acme.willing.agree(alice, YES)
-    acme.willing.keep(alice, "hers alone")
+    acme.tenant.give_consent(alice, YES)
+    acme.tenant.keep(alice, "hers alone")
     make_key(acme.company, alice, name="alice's key")
 
     bundle = acme.bundle(acme.olga, acme.ada.user_id)
@@ -82,7 +84,7 @@ def test_nothing_about_anybody_else_is_in_it(acme: Traced, globex: Traced) -> No
         assert foreign not in text
 
 
-def test_no_secret_is_in_it(acme: Traced) -> None:
+def test_an_export_contains_no_secret(acme: TracedTenant) -> None:
     bundle = acme.bundle(acme.ada.actor, acme.ada.user_id)
 
     with ZipFile(bundle) as archive:
@@ -91,13 +93,13 @@ def test_no_secret_is_in_it(acme: Traced) -> None:
         assert f'"{secret}' not in text
 
 
-def test_from_where_somebody_signs_in_is_no_matter_of_one_of_his_tenants(acme: Traced) -> None:
+def test_an_administrators_export_omits_the_users_own_account_data(acme: TracedTenant) -> None:
     names = names_of(acme.bundle(acme.olga, acme.ada.user_id))
 
     assert not names & {f"{each.name}.ndjson" for each in OWN_SOURCES}
 
 
-def test_a_bundle_is_signed_and_says_how_much_is_in_it(acme: Traced) -> None:
+def test_an_export_is_signed_and_counts_its_rows(acme: TracedTenant) -> None:
     bundle = acme.bundle(acme.olga, acme.ada.user_id)
 
     manifest = verify_bundle(bundle, KEYS)
@@ -107,7 +109,7 @@ def test_a_bundle_is_signed_and_says_how_much_is_in_it(acme: Traced) -> None:
     assert next(e["rows"] for e in manifest["files"] if e["name"] == "usage_records.ndjson") == 1
 
 
-def test_a_hundred_changed_bytes_are_found_or_change_nothing_that_is_read(acme: Traced) -> None:
+def test_a_changed_byte_is_detected_or_does_not_affect_the_content(acme: TracedTenant) -> None:
     """Some bytes of a ZIP do not affect its content: dates, versions of the writer."""
     whole = acme.bundle(acme.olga, acme.ada.user_id).getvalue()
     choice = random.Random(3)
@@ -125,7 +127,7 @@ def test_a_hundred_changed_bytes_are_found_or_change_nothing_that_is_read(acme: 
             assert {name: archive.read(name) for name in archive.namelist()} == content
 
 
-def rewritten(bundle: BytesIO, **changes: bytes | None) -> BytesIO:
+def rewrite(bundle: BytesIO, **changes: bytes | None) -> BytesIO:
     """Return the bundle with a file changed, added, or left out (None)."""
     out = BytesIO()
     with ZipFile(bundle) as old, ZipFile(out, "w") as new:
@@ -136,7 +138,7 @@ def rewritten(bundle: BytesIO, **changes: bytes | None) -> BytesIO:
     return out
 
 
-def test_a_file_that_was_changed_added_or_left_out_is_found(acme: Traced) -> None:
+def test_a_changed_added_or_missing_file_is_detected(acme: TracedTenant) -> None:
     bundle = acme.bundle(acme.olga, acme.ada.user_id)
     changes: list[dict[str, bytes | None]] = [
         {"account.ndjson": b"{}\n"},
@@ -149,49 +151,49 @@ def test_a_file_that_was_changed_added_or_left_out_is_found(acme: Traced) -> Non
 
     for change in changes:
         with pytest.raises(BadSignature):
-            verify_bundle(rewritten(bundle, **change), KEYS)
+            verify_bundle(rewrite(bundle, **change), KEYS)
 
 
-def test_who_asks_and_why_is_in_the_audit_trail(acme: Traced) -> None:
+def test_an_export_is_audited_with_actor_and_reason(acme: TracedTenant) -> None:
     acme.bundle(acme.olga, acme.ada.user_id, reason="letter of 3 May")
 
-    asked = AskedEntries(action="data_subject.exported")
+    query = AskedEntries(action="data_subject.exported")
     (entry,) = list_entries(
-        actor=acme.olga, asked=asked, limit=9, cursor=None, now=timezone.now()
+        actor=acme.olga, asked=query, limit=9, cursor=None, now=timezone.now()
     ).rows
     assert (str(entry.actor_id), entry.target) == (acme.olga.user_id, f"user:{acme.ada.user_id}")
     assert entry.reason == "letter of 3 May"
 
 
-def test_somebody_elses_needs_a_reason_and_ones_own_does_not(acme: Traced) -> None:
+def test_only_an_export_of_another_user_needs_a_reason(acme: TracedTenant) -> None:
     with pytest.raises(InvalidValue):
         acme.bundle(acme.olga, acme.ada.user_id, reason=" ")
 
     assert acme.bundle(acme.ada.actor, acme.ada.user_id, reason="").getvalue()
 
 
-def test_who_is_no_administrator_gets_nobody_elses(acme: Traced) -> None:
+def test_only_administrators_export_the_data_of_other_users(acme: TracedTenant) -> None:
     for role in (Role.AUDITOR, Role.BILLING, Role.DEVELOPER):
         with pytest.raises(Forbidden):
             acme.bundle(acme.company.people[role].actor, acme.company.administrator.user_id)
 
 
-def test_the_neighbour_gets_nothing_of_ours(acme: Traced, globex: Traced) -> None:
+def test_another_tenants_user_is_not_found(acme: TracedTenant, globex: TracedTenant) -> None:
     with pytest.raises(NotFound):
         acme.bundle(globex.olga, acme.ada.user_id)
 
 
-def test_what_is_no_id_is_nobodys(acme: Traced) -> None:
+def test_an_invalid_user_id_is_not_found(acme: TracedTenant) -> None:
     for user_id in ("", "ada", "\0", "0" * 40):
         with pytest.raises(NotFound):
             acme.bundle(acme.olga, user_id)
 
 
-def test_who_has_left_may_still_be_asked_for(acme: Traced) -> None:
+def test_the_data_of_a_former_member_can_be_exported(acme: TracedTenant) -> None:
     with tenant_scope(acme.company.tenant_id):
         Membership.objects.filter(user_id=acme.ada.user_id).update(ended_at=timezone.now())
 
-    assert lines(acme.bundle(acme.olga, acme.ada.user_id), "usage_records")
+    assert read_rows(acme.bundle(acme.olga, acme.ada.user_id), "usage_records")
 
 
 @pytest.mark.parametrize(
@@ -199,12 +201,12 @@ def test_who_has_left_may_still_be_asked_for(acme: Traced) -> None:
     [BundleLimits(max_rows=5, max_bytes=1 << 30), BundleLimits(max_rows=1_000, max_bytes=500)],
     ids=["rows", "bytes"],
 )
-def test_more_than_can_be_sent_at_once_is_refused(acme: Traced, bounds: BundleLimits) -> None:
+def test_an_export_over_the_size_limit_is_refused(acme: TracedTenant, bounds: BundleLimits) -> None:
     with pytest.raises(Conflict, match="export_data_subject"):
         acme.bundle(acme.olga, acme.ada.user_id, bounds=bounds)
 
 
-class Asking(BytesIO):
+class FileWithCallback(BytesIO):
     """A file that calls a function once, just before captured content is opened."""
 
     def __init__(self, ask: Callable[[], object]) -> None:
@@ -219,32 +221,32 @@ class Asking(BytesIO):
         return super().write(data)
 
 
-def test_while_one_is_made_a_tenants_next_is_refused_to_its_very_end(
-    acme: Traced, globex: Traced
+def test_a_tenant_has_one_running_export_at_a_time(
+    acme: TracedTenant, globex: TracedTenant
 ) -> None:
-    def ask() -> None:
+    def request_others() -> None:
         assert globex.bundle(globex.olga, globex.ada.user_id).getvalue()
         with pytest.raises(Conflict, match="is running"):
             acme.bundle(acme.olga, acme.ada.user_id)
 
-    asked = BundleRequest(UserId(acme.ada.user_id), "her request")
-    out = Asking(ask)
-    write_bundle(actor=acme.olga, asked=asked, out=out, now=timezone.now())
+    bundle_request = BundleRequest(UserId(acme.ada.user_id), "her request")
+    out = FileWithCallback(request_others)
+    write_bundle(actor=acme.olga, asked=bundle_request, out=out, now=timezone.now())
 
     assert verify_bundle(out, KEYS)["user_id"] == acme.ada.user_id
     assert acme.bundle(acme.olga, acme.ada.user_id).getvalue()
 
 
-def test_over_rest_a_bundle_is_a_file_that_is_not_kept(acme: Traced) -> None:
+def test_an_export_over_rest_is_not_stored_for_idempotency(acme: TracedTenant) -> None:
     client = Client()
     client.force_login(User.objects.get(id=acme.ada.user_id))
 
-    got = [
+    responses = [
         client.post("/api/v1/data-subjects/me/bundle", headers={"Idempotency-Key": "twice"})
         for _ in range(2)
     ]
 
-    for response in got:
+    for response in responses:
         assert (response.status_code, response["Content-Type"]) == (200, "application/zip")
         assert response["Cache-Control"] == "no-store"
         assert verify_bundle(BytesIO(response.getvalue()), KEYS)["user_id"] == acme.ada.user_id
@@ -252,7 +254,9 @@ def test_over_rest_a_bundle_is_a_file_that_is_not_kept(acme: Traced) -> None:
         assert IdempotencyRecord.objects.count() == 1  # the record of the request before
 
 
-def test_the_command_writes_what_the_other_command_verifies(acme: Traced, tmp_path: Path) -> None:
+def test_the_verifier_accepts_the_commands_export_and_detects_damage(
+    acme: TracedTenant, tmp_path: Path
+) -> None:
     out, keys = tmp_path / "ada.zip", tmp_path / "keys.json"
     keys.write_text(write_public_keys(KEYS))
     email = f"{acme.mark}@{acme.company.slug}.example"
@@ -266,7 +270,7 @@ def test_the_command_writes_what_the_other_command_verifies(acme: Traced, tmp_pa
     assert verify([str(tmp_path / "none"), "--public-key", str(keys)]) == 2
 
 
-def test_the_command_says_whom_it_does_not_know(acme: Traced, tmp_path: Path) -> None:
+def test_the_command_rejects_an_unknown_user(acme: TracedTenant, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="No user"):
         call_command(
             "export_data_subject", acme.company.slug, "x@y.z", reason="x", out=tmp_path / "a"

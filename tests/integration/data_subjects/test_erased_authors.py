@@ -41,13 +41,13 @@ from tests.fixtures.users import Mailbox, make_colleague, make_team
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class AuthoredDecisions:
     company: Company
     dan: Person
     team: OverrideSubject
     lookup_id: Any
 
-    def shown(self) -> list[str | None]:
+    def shown_authors(self) -> list[str | None]:
         """Return every author that is shown for the decisions."""
         actor, now = self.company.people[Role.OWNER].actor, timezone.now()
         page: dict[str, Any] = {"actor": actor, "limit": 10, "cursor": None}
@@ -71,7 +71,7 @@ class Decided:
 
 
 @pytest.fixture
-def decided() -> Decided:
+def decided() -> AuthoredDecisions:
     """Make decisions of Dan, an administrator here and a developer elsewhere."""
     company, elsewhere = make_company("initech", ACME), make_company("hooli", ACME)
     dan, now = make_colleague(company, Role.ADMINISTRATOR), timezone.now()
@@ -80,10 +80,10 @@ def decided() -> Decided:
             tenant_id=elsewhere.tenant_id, user_id=dan.user_id, role=Role.DEVELOPER, now=now
         )
     team = OverrideSubject(SubjectKind.TEAM, UUID(make_team(company)))
-    said: dict[str, Any] = {"actor": dan.actor, "reason": "as agreed", "now": now}
-    set_policy(document=write_policy(get_policy(actor=dan.actor).policy), **said)
-    set_override(subject=team, document={"features": []}, **said)
-    set_rule(data_class=DataClass.USAGE, days=100, **said)
+    common: dict[str, Any] = {"actor": dan.actor, "reason": "as agreed", "now": now}
+    set_policy(document=write_policy(get_policy(actor=dan.actor).policy), **common)
+    set_override(subject=team, document={"features": []}, **common)
+    set_rule(data_class=DataClass.USAGE, days=100, **common)
     create_invitation(
         actor=dan.actor,
         email=f"{dan.user_id}@guest.example",
@@ -93,32 +93,34 @@ def decided() -> Decided:
     )
     new = KeyRequest(kind=KeyKind.DEVELOPER, owner_id=dan.user_id, name="Laptop", expires_at=None)
     key = create_key(actor=dan.actor, new=new, now=now)
-    return Decided(company, dan, team, key.key.lookup_id)
+    return AuthoredDecisions(company, dan, team, key.key.lookup_id)
 
 
-def erase(decided: Decided) -> None:
+def erase(decided: AuthoredDecisions) -> None:
     owner = decided.company.people[Role.OWNER].actor
     demand = ErasureRequest(decided.dan.user_id, "his letter")
     demand_erasure(actor=owner, demand=demand, now=timezone.now())
     assert run_due_erasures(now=timezone.now()) == 1
 
 
-def test_who_was_erased_is_shown_nowhere_while_his_account_lives_on(decided: Decided) -> None:
-    assert set(decided.shown()) == {decided.dan.email}
+def test_an_erased_author_is_shown_nowhere_although_their_account_remains(
+    decided: AuthoredDecisions,
+) -> None:
+    assert set(decided.shown_authors()) == {decided.dan.email}
 
     erase(decided)
 
     assert User.objects.get(id=decided.dan.user_id).email == decided.dan.email
-    assert set(decided.shown()) == {None}
+    assert set(decided.shown_authors()) == {None}
 
 
-def test_no_search_for_his_address_finds_his_keys(decided: Decided) -> None:
+def test_searching_an_erased_users_address_finds_no_keys(decided: AuthoredDecisions) -> None:
     owner = decided.company.people[Role.OWNER].actor
     wanted = KeyFilter(text=decided.dan.email)
-    asked: dict[str, Any] = {"actor": owner, "wanted": wanted, "limit": 10, "cursor": None}
-    before = find_keys(**asked, now=timezone.now()).rows
+    query: dict[str, Any] = {"actor": owner, "wanted": wanted, "limit": 10, "cursor": None}
+    before = find_keys(**query, now=timezone.now()).rows
 
     erase(decided)
 
     assert [key.lookup_id for key in before] == [decided.lookup_id]
-    assert find_keys(**asked, now=timezone.now()).rows == []
+    assert find_keys(**query, now=timezone.now()).rows == []

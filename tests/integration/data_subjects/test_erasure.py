@@ -52,27 +52,29 @@ from tenants.security.audit.queries import AuditFilter, list_entries
 from tenants.security.authorization.actor import Actor
 from tenants.security.encryption.queries import find_destruction_proofs
 from tenants.tasks import run_due_erasures as run_due_erasures_task
-from tests.fakes.exports import ask_for, build_all, file_of, made, make_export
+from tests.fakes.exports import build_all, build_of, file_of, make_export, start_export
 from tests.fixtures.companies import make_completion
 from tests.fixtures.users import make_colleague
 from tests.integration.content_capture.consenting_tenant import files
-from tests.integration.data_subjects.full_text_scan import places_of
-from tests.integration.data_subjects.traces import Traced
+from tests.integration.data_subjects.full_text_scan import find_places
+from tests.integration.data_subjects.traces import TracedTenant
 
 COUNTED = (UsageRecord, Outcome, TypingReport, UsageHour, UsageDay)
 
 
-def demand(traced: Traced, *, by: Actor | None = None, whom: str | None = None) -> uuid.UUID:
-    asked = ErasureRequest(whom or traced.ada.user_id, "her letter of 3 May")  # type: ignore[arg-type]  # tests name ids as texts
-    return demand_erasure(actor=by or traced.olga, demand=asked, now=timezone.now())
+def request_erasure(
+    traced: TracedTenant, *, by: Actor | None = None, user_id: str | None = None
+) -> uuid.UUID:
+    erasure_request = ErasureRequest(user_id or traced.ada.user_id, "her letter of 3 May")  # type: ignore[arg-type]  # tests name ids as texts
+    return demand_erasure(actor=by or traced.olga, demand=erasure_request, now=timezone.now())
 
 
-def erase(traced: Traced) -> None:
-    demand(traced)
+def erase(traced: TracedTenant) -> None:
+    request_erasure(traced)
     assert run_due_erasures(now=timezone.now()) == 1
 
 
-def certificate(traced: Traced) -> dict[str, Any]:
+def certificate(traced: TracedTenant) -> dict[str, Any]:
     """Verify and return the newest certificate.
 
     Those of content capture are issued before it at the same time.
@@ -82,7 +84,7 @@ def certificate(traced: Traced) -> dict[str, Any]:
     return verify_certificate(newest.document.encode(), signing_keys().public_keys())
 
 
-def ids_of(traced: Traced) -> dict[str, set[str]]:
+def ids_of(traced: TracedTenant) -> dict[str, set[str]]:
     """Return the user IDs in the counted tables."""
     with tenant_scope(traced.company.tenant_id):
         return {
@@ -91,12 +93,12 @@ def ids_of(traced: Traced) -> dict[str, set[str]]:
         }
 
 
-def places(traced: Traced, folder: Path, text: str | None = None) -> set[str]:
-    return places_of(text or traced.mark, traced.company.tenant_id, folder)
+def places(traced: TracedTenant, folder: Path, text: str | None = None) -> set[str]:
+    return find_places(text or traced.mark, traced.company.tenant_id, folder)
 
 
-def test_after_it_the_person_is_in_no_table_stream_or_file(
-    acme: Traced, globex: Traced, folder: Path
+def test_an_erased_user_is_in_no_table_stream_or_file(
+    acme: TracedTenant, globex: TracedTenant, folder: Path
 ) -> None:
     before, theirs = places(acme, folder), places(globex, folder)
 
@@ -114,8 +116,8 @@ def test_after_it_the_person_is_in_no_table_stream_or_file(
     assert len(files(folder)) == 1  # the other tenant's
 
 
-def test_one_worker_erases_at_a_time_and_the_others_do_not_wait(acme: Traced, folder: Path) -> None:
-    demand(acme)
+def test_only_one_worker_erases_and_the_others_skip(acme: TracedTenant, folder: Path) -> None:
+    request_erasure(acme)
 
     with redis_lock(connect(), "erasures"):
         run_due_erasures_task()
@@ -125,7 +127,7 @@ def test_one_worker_erases_at_a_time_and_the_others_do_not_wait(acme: Traced, fo
     assert places(acme, folder) == set()
 
 
-def test_what_is_counted_stays_under_one_id_that_is_nobodys(acme: Traced) -> None:
+def test_usage_counts_remain_under_one_anonymous_id(acme: TracedTenant) -> None:
     make_completion(acme.company, acme.company.administrator)
     before = ids_of(acme)
 
@@ -142,24 +144,30 @@ def test_what_is_counted_stays_under_one_id_that_is_nobodys(acme: Traced) -> Non
         assert Erasure.objects.get().secret is None
 
 
-def test_it_is_certified_with_keys_that_open_nothing(acme: Traced) -> None:
+def test_the_certificate_proves_that_the_keys_are_destroyed(acme: TracedTenant) -> None:
     erase(acme)
 
-    said = certificate(acme)
+    facts = certificate(acme)
 
-    assert (said["reason"], said["user_id"], said["held_by"]) == ("erasure", acme.ada.user_id, [])
-    assert said["rows"]["tenants_usage_record"] == 1
-    assert [key["opens"] for key in said["keys"]] == [False]
+    assert (facts["reason"], facts["user_id"], facts["held_by"]) == (
+        "erasure",
+        acme.ada.user_id,
+        [],
+    )
+    assert facts["rows"]["tenants_usage_record"] == 1
+    assert [key["opens"] for key in facts["keys"]] == [False]
     scope = f"user:{acme.ada.user_id}"
     assert not any(
         e.opens for e in find_destruction_proofs(tenant_id=acme.company.tenant_id, scope=scope)
     )
-    assert any("audit" in kept["what"] for kept in said["kept"])
+    assert any("audit" in kept["what"] for kept in facts["kept"])
     (row,) = list_erasures(actor=acme.olga, limit=9, cursor=None).rows
     assert row.finished_at is not None
 
 
-def test_what_is_held_stays_and_the_certificate_says_by_what(acme: Traced, folder: Path) -> None:
+def test_data_on_hold_remains_and_the_certificate_names_the_hold(
+    acme: TracedTenant, folder: Path
+) -> None:
     user_id = uuid.UUID(acme.ada.user_id)
     hold = place_hold(actor=acme.olga, new=NewHold("m", "r", user_id=user_id), now=timezone.now())
 
@@ -173,7 +181,7 @@ def test_what_is_held_stays_and_the_certificate_says_by_what(acme: Traced, folde
     assert places(acme, folder) == set()
 
 
-def test_a_hold_of_another_period_holds_no_counts(acme: Traced) -> None:
+def test_a_hold_of_another_period_does_not_keep_usage_counts(acme: TracedTenant) -> None:
     long_ago = timezone.now() - timedelta(days=900)
     place_hold(actor=acme.olga, new=NewHold("m", "r", until=long_ago), now=timezone.now())
 
@@ -182,10 +190,10 @@ def test_a_hold_of_another_period_holds_no_counts(acme: Traced) -> None:
     assert acme.ada.user_id not in ids_of(acme)["UsageRecord"]
 
 
-def test_one_that_is_killed_goes_on_with_the_same_id(
-    acme: Traced, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupted_erasure_continues_with_the_same_anonymous_id(
+    acme: TracedTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    demand(acme)
+    request_erasure(acme)
     with monkeypatch.context() as patched:
         patched.setattr(anonymization, "anonymize", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
@@ -200,7 +208,7 @@ def test_one_that_is_killed_goes_on_with_the_same_id(
     assert killed in ids_of(acme)["UsageRecord"]
 
 
-def test_what_is_delivered_late_is_renamed_as_well(acme: Traced) -> None:
+def test_records_delivered_late_are_pseudonymized(acme: TracedTenant) -> None:
     erase(acme)
     make_completion(acme.company, acme.ada)
 
@@ -210,12 +218,12 @@ def test_what_is_delivered_late_is_renamed_as_well(acme: Traced) -> None:
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["before", "behind"])
-def test_a_tenant_in_which_nothing_can_be_renamed_keeps_no_other_waiting(
-    acme: Traced, globex: Traced, order: int
+def test_an_error_in_one_tenant_does_not_delay_another(
+    acme: TracedTenant, globex: TracedTenant, order: int
 ) -> None:
     broken, other = (acme, globex)[::order]
     for traced in (acme, globex):
-        demand(traced)
+        request_erasure(traced)
     run_due_erasures(now=timezone.now())
     make_completion(other.company, other.ada)
     hold_id = place_hold(actor=broken.olga, new=NewHold("m", "r"), now=timezone.now())
@@ -229,13 +237,13 @@ def test_a_tenant_in_which_nothing_can_be_renamed_keeps_no_other_waiting(
     release_hold(actor=broken.olga, hold_id=hold_id, reason="settled", now=timezone.now())
 
 
-def test_who_comes_back_is_a_member_like_any_other(acme: Traced) -> None:
-    demand(acme)
+def test_an_erased_user_who_rejoins_is_an_ordinary_member(acme: TracedTenant) -> None:
+    request_erasure(acme)
     with pytest.raises(Conflict), tenant_scope(acme.company.tenant_id):
-        come_back(acme)
+        rejoin(acme)
     run_due_erasures(now=timezone.now())
     with tenant_scope(acme.company.tenant_id):
-        come_back(acme)
+        rejoin(acme)
     make_completion(acme.company, acme.ada)
 
     pseudonymize_late_records(now=timezone.now())
@@ -243,7 +251,7 @@ def test_who_comes_back_is_a_member_like_any_other(acme: Traced) -> None:
     assert acme.ada.user_id in ids_of(acme)["UsageRecord"]
 
 
-def come_back(traced: Traced) -> None:
+def rejoin(traced: TracedTenant) -> None:
     insert_membership(
         tenant_id=traced.company.tenant_id,
         user_id=traced.ada.user_id,
@@ -252,10 +260,10 @@ def come_back(traced: Traced) -> None:
     )
 
 
-def test_a_storage_that_fails_leaves_it_under_way(
-    acme: Traced, monkeypatch: pytest.MonkeyPatch
+def test_an_erasure_is_retried_after_a_storage_failure(
+    acme: TracedTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    demand(acme)
+    request_erasure(acme)
 
     def fail(**_: object) -> int:
         raise OSError
@@ -269,24 +277,22 @@ def test_a_storage_that_fails_leaves_it_under_way(
     assert certificate(acme)["rows"]["tenants_apikey"] == 1
 
 
-def test_exports_that_may_name_him_expire_and_the_neighbours_stay(
-    acme: Traced, globex: Traced
-) -> None:
+def test_only_the_erasing_tenants_exports_expire(acme: TracedTenant, globex: TracedTenant) -> None:
     ours, theirs = make_export(acme.company), make_export(globex.company)
 
     erase(acme)
 
-    assert made(acme.company, uuid.UUID(ours)).state is JobState.EXPIRED
-    assert made(globex.company, uuid.UUID(theirs)).state is JobState.FINISHED
+    assert build_of(acme.company, uuid.UUID(ours)).state is JobState.EXPIRED
+    assert build_of(globex.company, uuid.UUID(theirs)).state is JobState.FINISHED
     with tenant_scope(acme.company.tenant_id):
         assert not ExportObject.objects.exists()
 
 
-def test_a_build_that_had_read_him_begins_anew_and_does_not_name_him(
-    acme: Traced, globex: Traced, monkeypatch: pytest.MonkeyPatch
+def test_a_running_export_restarts_without_the_erased_user(
+    acme: TracedTenant, globex: TracedTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
-    ours, theirs = ask_for(acme.company, "members"), ask_for(globex.company, "members")
+    ours, theirs = start_export(acme.company, "members"), start_export(globex.company, "members")
     for traced in (acme, globex):  # all data is read, no file is written yet
         assert jobs_run.visit(traced.company.tenant_id, timezone.now)
     parts = sealed_objects.object_ids(acme.company.tenant_id, ours, member=0)
@@ -305,12 +311,14 @@ def test_a_build_that_had_read_him_begins_anew_and_does_not_name_him(
     assert len(sealed_objects.object_ids(globex.company.tenant_id, theirs, member=0)) == 1
     assert any(acme.mark.encode() in zlib.decompress(part) for part in read)
     build_all(acme.company)
-    found = made(acme.company, ours)
+    found = build_of(acme.company, ours)
     assert (found.state, found.rows_done) == (JobState.FINISHED, len(acme.company.people) - 1)
     assert acme.mark.encode() not in file_of(acme.company, ours)
 
 
-def test_an_account_goes_with_the_last_tenant_that_knows_it(acme: Traced, globex: Traced) -> None:
+def test_an_account_is_erased_with_its_last_tenant(
+    acme: TracedTenant, globex: TracedTenant
+) -> None:
     with tenant_scope(globex.company.tenant_id):
         Membership.objects.create(
             tenant_id=globex.company.tenant_id,
@@ -322,7 +330,7 @@ def test_an_account_goes_with_the_last_tenant_that_knows_it(acme: Traced, globex
     between = User.objects.get(id=acme.ada.user_id).email
     shown = emails_shown(acme)
 
-    demand(globex, whom=acme.ada.user_id)
+    request_erasure(globex, user_id=acme.ada.user_id)
     run_due_erasures(now=timezone.now())
 
     assert acme.mark in between
@@ -332,7 +340,7 @@ def test_an_account_goes_with_the_last_tenant_that_knows_it(acme: Traced, globex
     assert account.email.endswith("@erased.invalid")
 
 
-def emails_shown(traced: Traced) -> list[str]:
+def emails_shown(traced: TracedTenant) -> list[str]:
     """Return the email addresses still named in the audit log and the receipts."""
     entries = list_entries(
         actor=traced.olga, asked=AuditFilter(), limit=100, cursor=None, now=timezone.now()
@@ -343,32 +351,34 @@ def emails_shown(traced: Traced) -> list[str]:
     return [email for email in named if email is not None]
 
 
-def test_who_may_not_erases_nobody(acme: Traced, globex: Traced) -> None:
+def test_erasing_needs_permission_and_a_valid_request(
+    acme: TracedTenant, globex: TracedTenant
+) -> None:
     for role in (Role.AUDITOR, Role.BILLING, Role.DEVELOPER):
         with pytest.raises(Forbidden):
-            demand(acme, by=acme.company.people[role].actor)
+            request_erasure(acme, by=acme.company.people[role].actor)
     with pytest.raises(Forbidden):  # only an owner may remove an owner
-        demand(acme, by=acme.company.administrator.actor, whom=acme.olga.user_id)
+        request_erasure(acme, by=acme.company.administrator.actor, user_id=acme.olga.user_id)
     with pytest.raises(Conflict):  # the last one
-        demand(acme, whom=acme.olga.user_id)
+        request_erasure(acme, user_id=acme.olga.user_id)
     with pytest.raises(NotFound):
-        demand(acme, by=globex.olga)
+        request_erasure(acme, by=globex.olga)
     with pytest.raises(InvalidValue):
         demand_erasure(
             actor=acme.olga, demand=ErasureRequest(acme.ada.user_id, " "), now=timezone.now()
         )
 
 
-def test_it_is_done_once(acme: Traced) -> None:
-    demand(acme)
+def test_a_user_can_be_erased_only_once(acme: TracedTenant) -> None:
+    request_erasure(acme)
     with pytest.raises(Conflict):
-        demand(acme)
+        request_erasure(acme)
     run_due_erasures(now=timezone.now())
     with pytest.raises(Conflict):
-        demand(acme)
+        request_erasure(acme)
 
 
-def test_a_record_can_be_made_nobodys_but_not_somebody_elses(acme: Traced) -> None:
+def test_the_database_forbids_moving_records_to_another_user(acme: TracedTenant) -> None:
     other = make_colleague(acme.company).user_id
     for model in (UsageRecord, Outcome, TypingReport):
         with pytest.raises(ProgrammingError), tenant_scope(acme.company.tenant_id):
@@ -377,14 +387,16 @@ def test_a_record_can_be_made_nobodys_but_not_somebody_elses(acme: Traced) -> No
         UsageRecord.objects.update(generated_tokens=0)
 
 
-def test_shredding_a_user_refuses_while_a_hold_lies_on_him(acme: Traced, folder: Path) -> None:
+def test_the_erase_user_command_refuses_while_a_hold_applies(
+    acme: TracedTenant, folder: Path
+) -> None:
     hold = place_hold(actor=acme.olga, new=NewHold("m", "r"), now=timezone.now())
-    given = (acme.company.slug, f"{acme.mark}@{acme.company.slug}.example")
+    arguments = (acme.company.slug, f"{acme.mark}@{acme.company.slug}.example")
 
     with pytest.raises(CommandError, match="hold"):
-        call_command("erase_user", *given, reason="x")
+        call_command("erase_user", *arguments, reason="x")
     release_hold(actor=acme.olga, hold_id=hold, reason="x", now=timezone.now())
-    call_command("erase_user", *given, reason="x")
+    call_command("erase_user", *arguments, reason="x")
 
     assert places(acme, folder) == set()
     assert certificate(acme)["reason"] == "erasure"

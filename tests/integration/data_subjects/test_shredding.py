@@ -28,31 +28,31 @@ from tenants.usage.ingestion.redis_stream import REJECTED_STREAM, UsageStream
 from tests.fixtures.users import make_domain, make_team
 from tests.integration.content_capture.consenting_tenant import files
 from tests.integration.data_subjects.test_erasure import certificate, places
-from tests.integration.data_subjects.traces import Traced
+from tests.integration.data_subjects.traces import TracedTenant
 from tests.integration.tenants.test_ingest import outcome
 
 
-def set_statuses(traced: Traced, *statuses: TenantStatus) -> None:
+def set_statuses(traced: TracedTenant, *statuses: TenantStatus) -> None:
     for status in statuses:
         set_status(actor=traced.company.platform, status=status, reason="end", now=timezone.now())
 
 
-def close(traced: Traced) -> None:
+def close(traced: TracedTenant) -> None:
     set_statuses(traced, TenantStatus.SUSPENDED, TenantStatus.CLOSING, TenantStatus.CLOSED)
 
 
-def shred(traced: Traced) -> None:
+def shred(traced: TracedTenant) -> None:
     call_command(
         "erase_tenant", traced.company.slug, confirm=traced.company.slug, reason="contract, 12"
     )
 
 
-def leave_more(traced: Traced) -> None:
+def add_tenant_data(traced: TracedTenant) -> None:
     """Add data that belongs to the tenant and not to a user."""
     tenant_id = traced.company.tenant_id
     make_team(traced.company, f"team {traced.mark}")
     make_domain(traced.company, f"{traced.mark}.example", verified=True)
-    traced.willing.change_policy(content_exclusion={f"{traced.mark}/shop": ["*"]})
+    traced.tenant.change_policy(content_exclusion={f"{traced.mark}/shop": ["*"]})
     # left by a worker that was killed
     object_store.put(tenant_id, uuid.uuid4(), traced.mark.encode())
     connect().set(f"caret:spend:{{{tenant_id}}}:x", traced.mark)
@@ -60,10 +60,10 @@ def leave_more(traced: Traced) -> None:
     connect().xadd(REJECTED_STREAM, {"reason": "another's", "data": "beside it, in one node"})
 
 
-def test_after_it_nothing_that_was_written_is_in_a_table_stream_or_file(
-    acme: Traced, globex: Traced, folder: Path
+def test_a_shredded_tenants_text_is_in_no_table_stream_or_file(
+    acme: TracedTenant, globex: TracedTenant, folder: Path
 ) -> None:
-    leave_more(acme)
+    add_tenant_data(acme)
     theirs, epoch = (
         places(globex, folder),
         Tenant.objects.get(id=acme.company.tenant_id).cache_epoch,
@@ -87,8 +87,8 @@ def test_after_it_nothing_that_was_written_is_in_a_table_stream_or_file(
     assert Tenant.objects.get(id=acme.company.tenant_id).cache_epoch > epoch
 
 
-def test_what_a_gateway_delivers_later_is_refused_and_not_kept_aside(
-    acme: Traced, globex: Traced
+def test_late_usage_records_of_a_shredded_tenant_are_rejected_without_their_data(
+    acme: TracedTenant, globex: TracedTenant
 ) -> None:
     stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
     ingest_all(stream)  # left by earlier tests
@@ -108,7 +108,7 @@ def test_what_a_gateway_delivers_later_is_refused_and_not_kept_aside(
     assert parked[0][1] == {b"reason": b"tenant_id: shredded", b"data": b""}
 
 
-def test_gateways_learn_of_an_empty_tenant(acme: Traced) -> None:
+def test_gateways_get_an_empty_snapshot(acme: TracedTenant) -> None:
     close(acme)
     shred(acme)
 
@@ -118,21 +118,23 @@ def test_gateways_learn_of_an_empty_tenant(acme: Traced) -> None:
     assert (snapshot.policy, snapshot.layers) == (DEFAULT_POLICY, ())
 
 
-def test_it_is_certified_with_every_key_destroyed(acme: Traced) -> None:
+def test_the_certificate_lists_every_key_as_destroyed(acme: TracedTenant) -> None:
     close(acme)
     shred(acme)
 
-    said = certificate(acme)
+    facts = certificate(acme)
 
-    assert (said["reason"], said["user_id"], said["data_class"]) == ("shredding", None, "tenant")
-    assert {key["scope"] for key in said["keys"]} >= {None}
-    assert not any(key["opens"] for key in said["keys"])
-    assert said["rows"]["tenants_usage_hour"] >= 1
+    assert (facts["reason"], facts["user_id"], facts["data_class"]) == ("shredding", None, "tenant")
+    assert {key["scope"] for key in facts["keys"]} >= {None}
+    assert not any(key["opens"] for key in facts["keys"])
+    assert facts["rows"]["tenants_usage_hour"] >= 1
     with tenant_scope(acme.company.tenant_id):
         assert AuditEntry.objects.filter(action="tenant.erased").count() == 1
 
 
-def test_what_is_not_closed_confirmed_or_free_is_refused(acme: Traced, folder: Path) -> None:
+def test_shredding_requires_a_closed_tenant_confirmation_and_no_hold(
+    acme: TracedTenant, folder: Path
+) -> None:
     slug, member = acme.company.slug, NewHold("m", "r", user_id=uuid.UUID(acme.ada.user_id))
     hold = place_hold(actor=acme.company.platform, new=member, now=timezone.now())
     for status in (TenantStatus.SUSPENDED, TenantStatus.CLOSING):
@@ -154,8 +156,8 @@ def test_what_is_not_closed_confirmed_or_free_is_refused(acme: Traced, folder: P
         shred(acme)
 
 
-def test_one_that_is_killed_goes_on(
-    acme: Traced, folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupted_shredding_can_be_resumed(
+    acme: TracedTenant, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     close(acme)
     with monkeypatch.context() as patched:
@@ -170,8 +172,8 @@ def test_one_that_is_killed_goes_on(
     assert places(acme, folder) == set()
 
 
-def test_what_went_before_a_kill_is_counted_and_counted_once(
-    acme: Traced, globex: Traced, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupted_shredding_counts_each_row_once(
+    acme: TracedTenant, globex: TracedTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for traced in (acme, globex):
         close(traced)
@@ -187,7 +189,7 @@ def test_what_went_before_a_kill_is_counted_and_counted_once(
     assert certificate(acme)["rows"] == certificate(globex)["rows"]
 
 
-def test_no_policy_is_deleted_of_a_tenant_that_is_not_shredded(acme: Traced) -> None:
+def test_policies_of_a_tenant_that_is_not_shredded_cannot_be_deleted(acme: TracedTenant) -> None:
     with tenant_scope(acme.company.tenant_id):
         before = PolicyVersion.objects.count()
         PolicyVersion.objects.all().delete()

@@ -31,20 +31,23 @@ from tenants.security.authorization.actor import Actor
 from tenants.usage.rollups.operations import mark_period_dirty, roll_up
 from tests.fixtures.companies import Company, Person, make_completion, make_key
 from tests.fixtures.users import send_invitation
-from tests.integration.content_capture.consenting_tenant import Willing, make_willing
+from tests.integration.content_capture.consenting_tenant import (
+    ConsentingTenant,
+    make_consenting_tenant,
+)
 
 REPOSITORY: Final = "planted-repository"
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
-    willing: Willing
+class TracedTenant:
+    tenant: ConsentingTenant
     # Part of all text that the developer wrote, so that a search finds it everywhere.
     mark: str
 
     @property
     def company(self) -> Company:
-        return self.willing.company
+        return self.tenant.company
 
     @property
     def ada(self) -> Person:
@@ -56,33 +59,33 @@ class Traced:
 
     def bundle(self, actor: Actor, user_id: str, **fields: Any) -> BytesIO:
         out = BytesIO()
-        asked = BundleRequest(user_id, fields.pop("reason", "her request"), **fields)  # type: ignore[arg-type]  # tests name ids as texts
-        write_bundle(actor=actor, asked=asked, out=out, now=timezone.now())
+        bundle_request = BundleRequest(user_id, fields.pop("reason", "her request"), **fields)  # type: ignore[arg-type]  # tests name ids as texts
+        write_bundle(actor=actor, asked=bundle_request, out=out, now=timezone.now())
         return out
 
 
-def make_traced(name: str) -> Traced:
-    made = Traced(make_willing(name), f"planted{secrets.token_hex(4)}")
-    _rename(made)
-    made.willing.agree(made.ada)
-    made.willing.keep(made.ada, f"def {made.mark}(): ...")
+def make_traced_tenant(name: str) -> TracedTenant:
+    made = TracedTenant(make_consenting_tenant(name), f"planted{secrets.token_hex(4)}")
+    rename_user(made)
+    made.tenant.give_consent(made.ada)
+    made.tenant.keep(made.ada, f"def {made.mark}(): ...")
     make_key(made.company, made.ada, name=f"{made.mark}'s laptop")
-    _use(made)
-    _spend(made)
-    _provision(made)
-    _index(made)
-    _ask_again(made)
+    add_usage(made)
+    add_spending(made)
+    add_scim_user(made)
+    add_retrieval_chunk(made)
+    add_idempotency_record(made)
     return made
 
 
-def _rename(made: Traced) -> None:
+def rename_user(made: TracedTenant) -> None:
     """Rename the user before the next invitation: later data has the new name and address."""
     email = f"{made.mark}@{made.company.slug}.example"
     send_invitation(made.company, email)
     User.objects.filter(id=made.ada.user_id).update(name=made.mark.title(), email=email)
 
 
-def _use(made: Traced) -> None:
+def add_usage(made: TracedTenant) -> None:
     request_id = make_completion(made.company, made.ada)
     now, common = timezone.now(), {"tenant_id": made.company.tenant_id, "user_id": made.ada.user_id}
     with tenant_scope(made.company.tenant_id):
@@ -106,7 +109,7 @@ def _use(made: Traced) -> None:
     roll_up(tenant_id=made.company.tenant_id, arrived_until=now)
 
 
-def _spend(made: Traced) -> None:
+def add_spending(made: TracedTenant) -> None:
     now, tenant_id = timezone.now(), made.company.tenant_id
     with tenant_scope(tenant_id):
         budget = Budget.objects.create(
@@ -138,7 +141,7 @@ def _spend(made: Traced) -> None:
         )
 
 
-def _provision(made: Traced) -> None:
+def add_scim_user(made: TracedTenant) -> None:
     now = timezone.now()
     with tenant_scope(made.company.tenant_id):
         ScimUser.objects.create(
@@ -154,7 +157,7 @@ def _provision(made: Traced) -> None:
         )
 
 
-def _index(made: Traced) -> None:
+def add_retrieval_chunk(made: TracedTenant) -> None:
     """Index a file for this user alone, as in strict isolation."""
     holder, row_id, now = made.ada.user_id, uuid.uuid4(), timezone.now()
     vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=made.company.tenant_id, holder=holder)
@@ -174,7 +177,7 @@ def _index(made: Traced) -> None:
         )
 
 
-def _ask_again(made: Traced) -> None:
+def add_idempotency_record(made: TracedTenant) -> None:
     ada = made.ada.actor
     named = IdempotentRequest(
         ada.tenant_id, ada.rate_limit_key, ada.authority, "once", "POST", "/api/v1/keys", b"{}"

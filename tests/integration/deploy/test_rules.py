@@ -5,17 +5,17 @@ import subprocess
 import pytest
 
 from tests.stack.prometheus import program
-from tests.stack.watching import WATCHING
+from tests.stack.watching import MONITORING
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     ["check rules alert_rules.yaml", "test rules alert_rules.test.yaml rules.week.test.yaml"],
 )
-def test_promtool_finds_nothing_wrong(words: str) -> None:
-    command = [program("promtool"), *words.split()]
+def test_promtool_accepts_the_rules_and_their_tests(arguments: str) -> None:
+    command = [program("promtool"), *arguments.split()]
 
-    run = subprocess.run(command, cwd=WATCHING, capture_output=True, text=True, check=False)
+    run = subprocess.run(command, cwd=MONITORING, capture_output=True, text=True, check=False)
 
     assert run.returncode == 0, run.stdout + run.stderr
     assert "SUCCESS" in run.stdout

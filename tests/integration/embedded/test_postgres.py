@@ -20,7 +20,7 @@ def _owner(paths: EmbeddedPaths) -> psycopg.Connection[tuple[object, ...]]:
     return psycopg.connect(paths.owner_database_url.read_text().strip())
 
 
-def test_what_was_committed_survives_a_kill_of_the_server(paths: EmbeddedPaths) -> None:
+def test_committed_data_survives_a_kill_of_the_server(paths: EmbeddedPaths) -> None:
     with EmbeddedPostgres(paths) as postgres:
         with _owner(paths) as owner:
             owner.execute("CREATE TABLE kept (id int)")
@@ -31,19 +31,19 @@ def test_what_was_committed_survives_a_kill_of_the_server(paths: EmbeddedPaths) 
         assert owner.execute("SELECT count(*) FROM kept").fetchone() == (1000,)
 
 
-def test_a_stale_process_number_of_another_program_is_no_obstacle(paths: EmbeddedPaths) -> None:
+def test_a_stale_pid_of_another_program_does_not_prevent_the_start(paths: EmbeddedPaths) -> None:
     with EmbeddedPostgres(paths) as postgres:
         pid_file = paths.home / "postgres" / "postmaster.pid"
         lines = pid_file.read_text().splitlines()
         postgres.child.kill()
     # As after a restart of the machine: the process ID belongs to another program.
-    with subprocess.Popen(["sleep", "600"]) as somebody:
-        pid_file.write_text("\n".join([str(somebody.pid), *lines[1:]]) + "\n")
+    with subprocess.Popen(["sleep", "600"]) as other_program:
+        pid_file.write_text("\n".join([str(other_program.pid), *lines[1:]]) + "\n")
 
         with EmbeddedPostgres(paths), _owner(paths) as owner:
             assert owner.execute("SELECT 1").fetchone() == (1,)
 
-        somebody.kill()
+        other_program.kill()
 
 
 def test_an_interrupted_initialisation_is_done_again(paths: EmbeddedPaths) -> None:
@@ -57,7 +57,7 @@ def test_an_interrupted_initialisation_is_done_again(paths: EmbeddedPaths) -> No
     assert not half.exists()
 
 
-def test_a_changed_right_of_the_weak_role_is_put_right_at_the_next_start(
+def test_the_application_roles_privileges_are_reset_at_the_next_start(
     paths: EmbeddedPaths,
 ) -> None:
     superuser = (paths.secrets / "password-caret_superuser").read_text
@@ -82,7 +82,7 @@ def test_a_changed_right_of_the_weak_role_is_put_right_at_the_next_start(
     assert rights == (False, False)
 
 
-def test_a_stranger_without_a_password_is_refused(paths: EmbeddedPaths) -> None:
+def test_a_connection_without_a_password_is_refused(paths: EmbeddedPaths) -> None:
     with (
         EmbeddedPostgres(paths),
         pytest.raises(psycopg.OperationalError, match="password"),
@@ -90,16 +90,14 @@ def test_a_stranger_without_a_password_is_refused(paths: EmbeddedPaths) -> None:
         psycopg.connect(host=str(paths.sockets), dbname="caret", user="caret_app", passfile="/none")
 
 
-def test_it_listens_on_no_port(paths: EmbeddedPaths) -> None:
+def test_postgres_listens_on_no_tcp_port(paths: EmbeddedPaths) -> None:
     with EmbeddedPostgres(paths), _owner(paths) as owner:
         assert owner.execute("SHOW listen_addresses").fetchone() == ("",)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root must switch to another user")
 @pytest.mark.parametrize("account", [PostgresUser.NAMESPACE, PostgresUser.CAPABILITY])
-def test_root_has_two_ways_below_its_private_folder(
-    paths: EmbeddedPaths, account: PostgresUser
-) -> None:
+def test_root_can_run_postgres_in_both_ways(paths: EmbeddedPaths, account: PostgresUser) -> None:
     if account is PostgresUser.NAMESPACE and choose_account() is not PostgresUser.NAMESPACE:
         pytest.skip("this machine allows no user namespaces")
 
@@ -108,7 +106,7 @@ def test_root_has_two_ways_below_its_private_folder(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root must switch to another user")
-def test_the_data_survive_a_change_of_the_way(paths: EmbeddedPaths) -> None:
+def test_the_data_survive_a_change_of_the_postgres_account(paths: EmbeddedPaths) -> None:
     ways = [PostgresUser.CAPABILITY]
     ways += [PostgresUser.NAMESPACE] if choose_account() is PostgresUser.NAMESPACE else []
     with EmbeddedPostgres(paths, account=ways[-1]), _owner(paths) as owner:

@@ -67,14 +67,14 @@ def _start_supervisor(mark: str, tmp_path: Path, *, guarded: bool) -> subprocess
     return supervisor
 
 
-def test_everything_ends_when_the_supervisor_is_killed(mark: str, tmp_path: Path) -> None:
+def test_all_processes_end_if_the_supervisor_is_killed(mark: str, tmp_path: Path) -> None:
     with _start_supervisor(mark, tmp_path, guarded=True) as supervisor:
         supervisor.kill()
 
     wait_until(lambda: not find_tagged_pids(mark), timeout_s=10)
 
 
-def test_without_a_watchdog_only_the_kernel_s_promise_holds(mark: str, tmp_path: Path) -> None:
+def test_without_a_watchdog_grandchildren_survive(mark: str, tmp_path: Path) -> None:
     """The kernel ends only direct children; the watchdog is needed for grandchildren."""
     with _start_supervisor(mark, tmp_path, guarded=False) as supervisor:
         supervisor.kill()
@@ -83,7 +83,7 @@ def test_without_a_watchdog_only_the_kernel_s_promise_holds(mark: str, tmp_path:
     assert find_tagged_pids(mark)
 
 
-def test_an_orderly_end_leaves_no_grandchildren(mark: str, tmp_path: Path) -> None:
+def test_an_orderly_stop_leaves_no_grandchildren(mark: str, tmp_path: Path) -> None:
     with Watchdog(mark, grace_s=0.5):
         child = ChildProcess(
             ChildSpec(
@@ -101,7 +101,7 @@ def test_an_orderly_end_leaves_no_grandchildren(mark: str, tmp_path: Path) -> No
     assert not find_tagged_pids(mark)
 
 
-def test_a_killed_watchdog_is_started_again(mark: str) -> None:
+def test_a_killed_watchdog_is_restarted(mark: str) -> None:
     with Watchdog(mark) as watchdog:
         first = watchdog.pid
         os.kill(first, signal.SIGKILL)
@@ -111,7 +111,7 @@ def test_a_killed_watchdog_is_started_again(mark: str) -> None:
         assert watchdog.pid != first
 
 
-def test_a_watchdog_ignores_what_a_terminal_sends(mark: str) -> None:
+def test_a_watchdog_ignores_the_signals_of_a_terminal(mark: str) -> None:
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     with Watchdog(mark) as watchdog:
         wait_until(lambda: _ignores(watchdog.pid, signals), timeout_s=10)
@@ -122,7 +122,7 @@ def test_a_watchdog_ignores_what_a_terminal_sends(mark: str) -> None:
         assert _state(watchdog.pid) == "S"  # sleeping; a dead process would be a zombie
 
 
-def test_a_child_that_ignores_its_signal_is_killed_after_its_grace(tmp_path: Path) -> None:
+def test_a_child_that_ignores_its_signal_is_killed_after_the_grace_period(tmp_path: Path) -> None:
     log = tmp_path / "log"
     child = ChildProcess(
         ChildSpec(
@@ -156,7 +156,7 @@ def _status(pid: int) -> dict[str, str]:
     return {name: text.strip() for name, _, text in (line.partition(":") for line in lines)}
 
 
-def test_leftovers_of_a_home_are_found_whoever_left_them(tmp_path: Path) -> None:
+def test_leftover_processes_of_a_home_are_terminated(tmp_path: Path) -> None:
     mark = new_tag(tmp_path)
     pipe = subprocess.PIPE
     with subprocess.Popen("cat", env=environment_with(mark), stdin=pipe, stdout=pipe) as leftover:
@@ -176,10 +176,10 @@ def _await_echo(cat: subprocess.Popen[bytes]) -> None:
     assert cat.stdout.read(1) == b"\n"
 
 
-def test_the_neighbours_home_is_left_alone(tmp_path: Path) -> None:
+def test_processes_of_another_home_are_not_terminated(tmp_path: Path) -> None:
     mark = new_tag(tmp_path / "neighbour")
-    with subprocess.Popen(["sleep", "600"], env=environment_with(mark)) as neighbour:
+    with subprocess.Popen(["sleep", "600"], env=environment_with(mark)) as other:
         terminate_tagged(home_digest(tmp_path / "mine"), grace_s=0.0)
 
-        assert neighbour.poll() is None
-        neighbour.kill()
+        assert other.poll() is None
+        other.kill()

@@ -48,7 +48,7 @@ def test_the_weak_role_owns_nothing(services: Services) -> None:
     ],
 )
 @pytest.mark.usefixtures("table_of_the_owner")
-def test_the_weak_role_may_not(services: Services, statement: str) -> None:
+def test_the_weak_role_is_denied_privileged_statements(services: Services, statement: str) -> None:
     with (
         psycopg.connect(services.database_url, autocommit=True) as weak,
         pytest.raises(errors.InsufficientPrivilege),
@@ -56,7 +56,7 @@ def test_the_weak_role_may_not(services: Services, statement: str) -> None:
         weak.execute(statement.encode())
 
 
-def test_row_security_binds_the_owner_of_the_tables_too(services: Services) -> None:
+def test_the_owner_role_cannot_bypass_row_security(services: Services) -> None:
     with psycopg.connect(services.owner_database_url) as owner:
         bypasses = owner.execute(
             "SELECT rolbypassrls OR rolsuper FROM pg_roles WHERE rolname = current_user"

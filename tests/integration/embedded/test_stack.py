@@ -9,17 +9,17 @@ from tests.stack.running import Engine, Stack
 from tests.stack.waiting import wait_until
 
 
-def test_the_gateway_and_the_console_answer(stack: Stack) -> None:
+def test_the_gateway_and_the_console_respond(stack: Stack) -> None:
     for url in (stack.gateway_url, stack.console_url):
         assert answers_ok(f"{url}/healthz")
 
 
-def test_the_demonstration_tenants_are_there(stack: Stack) -> None:
+def test_the_demo_tenants_exist(stack: Stack) -> None:
     assert [tenant.slug for tenant in stack.tenants] == ["acme", "globex"]
 
 
 @pytest.mark.engine
-def test_the_engine_serves_the_demonstration_model(engine: Engine) -> None:
+def test_the_engine_serves_the_demo_model(engine: Engine) -> None:
     # Another test may have just killed the engine.
     wait_until(lambda: answers_ok(f"{engine.url}/v1/models"), timeout_s=120)
     assert Path(f"/proc/{engine.pid}").exists()

@@ -22,7 +22,7 @@ def _client(paths: EmbeddedPaths) -> redis.Redis:
     return redis.Redis.from_url(paths.redis_url.read_text().strip(), decode_responses=True)
 
 
-def test_what_was_written_survives_a_kill_after_a_second(paths: EmbeddedPaths) -> None:
+def test_synced_writes_survive_a_kill(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths) as valkey, _client(paths) as client:
         client.set("kept", "yes")
         # `appendfsync everysec`: wait until the write is on the disk.
@@ -33,7 +33,7 @@ def test_what_was_written_survives_a_kill_after_a_second(paths: EmbeddedPaths) -
         assert client.get("kept") == "yes"
 
 
-def test_it_wants_a_password(paths: EmbeddedPaths) -> None:
+def test_valkey_requires_a_password(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths):
         address = paths.redis_url.read_text().strip()
         without_password = "unix://" + address.partition("@")[2]
@@ -44,19 +44,19 @@ def test_it_wants_a_password(paths: EmbeddedPaths) -> None:
             stranger.ping()
 
 
-def test_its_password_is_in_no_argument(paths: EmbeddedPaths) -> None:
+def test_the_password_is_not_in_the_command_line(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths) as valkey:
         arguments = Path(f"/proc/{valkey.child.pid}/cmdline").read_text()
 
     assert (paths.secrets / "password-valkey").read_text().strip() not in arguments
 
 
-def test_it_refuses_writes_rather_than_forgetting_old_ones(paths: EmbeddedPaths) -> None:
+def test_valkey_never_evicts_keys(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths), _client(paths) as client:
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
 
 
-def test_celery_reaches_it_as_redis_does(services: Services) -> None:
+def test_celery_can_use_valkey_as_its_broker(services: Services) -> None:
     broker = broker_from_redis_url(services.redis_url)
     with Celery(broker=broker).connection_for_write() as connection:
         queue = connection.SimpleQueue("test_celery_reaches_it")
@@ -69,24 +69,24 @@ def test_celery_reaches_it_as_redis_does(services: Services) -> None:
         queue.close()
 
 
-def test_a_setting_of_the_caller_takes_the_place_of_ours(paths: EmbeddedPaths) -> None:
+def test_a_callers_setting_overrides_the_default(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths, settings={"maxmemory": "8mb"}), _client(paths) as client:
         assert client.config_get("maxmemory") == {"maxmemory": str(8 * 1024**2)}
 
 
-def test_a_worker_s_health_asked_of_a_valkey_that_ends_meanwhile_is_bad(
+def test_a_worker_is_unhealthy_if_valkey_disconnects_during_the_check(
     paths: EmbeddedPaths,
 ) -> None:
     with EmbeddedValkey(paths), _client(paths) as client:
-        ending = Thread(target=_end_who_waits, args=(client,))
-        ending.start()
+        killer = Thread(target=_kill_waiting_connections, args=(client,))
+        killer.start()
         answers = worker_answers(paths, environment={}, worker="nobody@localhost")
-        ending.join()
+        killer.join()
 
     assert not answers
 
 
-def _end_who_waits(client: redis.Redis) -> None:
+def _kill_waiting_connections(client: redis.Redis) -> None:
     """Close connections that wait for the worker's response."""
 
     def ended() -> bool:

@@ -11,7 +11,7 @@ import json
 import sys
 from typing import Final
 
-from tests.integration.gateway.faults import answer_wrongly
+from tests.integration.gateway.faults import send_fault
 
 SHORT_TOKENS: Final = 4
 _TOKEN_S: Final = 0.002
@@ -57,7 +57,7 @@ class FakeEngine:
                 limit = SHORT_TOKENS if self.fault == "haste" else body["max_tokens"]
                 await _stream(writer, max_tokens=limit)
             else:
-                await answer_wrongly(self.fault, reader, writer)
+                await send_fault(self.fault, reader, writer)
         finally:
             self.num_streams -= 1
 

@@ -45,9 +45,7 @@ CUT_OFF: Final = (
 )
 
 
-async def answer_wrongly(
-    name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
+async def send_fault(name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Send a faulty response, and close the connection.
 
     Raises OSError if the client has disconnected before.

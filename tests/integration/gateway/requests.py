@@ -12,7 +12,7 @@ def small_frame(site: Site, **fields: object) -> Frame:
     return {**frame, "suffix": "\n", "max_tokens": 2, **fields}
 
 
-async def replicas_asked(site: Site) -> set[str]:
+async def find_serving_replicas(site: Site) -> set[str]:
     """Return the replicas that serve files with many different paths."""
     found = set()
     async with site.stream() as stream:

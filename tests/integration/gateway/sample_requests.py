@@ -5,13 +5,13 @@ from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class SampleRequest:
     path: str
     body: dict[str, Any]
     is_streamed: bool
     length_field: tuple[str, ...]  # position of the token limit
 
-    def of(self, max_tokens: int) -> dict[str, Any]:
+    def body_with(self, max_tokens: int) -> dict[str, Any]:
         *outer, last = self.length_field
         limit: dict[str, Any] = {last: max_tokens}
         for name in reversed(outer):
@@ -23,25 +23,31 @@ _MESSAGES: Final = [{"role": "user", "content": "Say something."}]
 _PLAIN: Final = ("max_tokens",)
 
 
-def _both(path: str, body: dict[str, Any], field: tuple[str, ...] = _PLAIN) -> tuple[Ask, Ask]:
+def _both_forms(
+    path: str, body: dict[str, Any], field: tuple[str, ...] = _PLAIN
+) -> tuple[SampleRequest, SampleRequest]:
     whole, streamed = ({**body, "stream": is_streamed} for is_streamed in (False, True))
-    return Ask(path, whole, False, field), Ask(path, streamed, True, field)
+    return SampleRequest(path, whole, False, field), SampleRequest(path, streamed, True, field)
 
 
 _EACH: Final = (
-    *_both("/v1/completions", {"prompt": "x = ", "suffix": "\n"}),
-    *_both("/v1/chat/completions", {"messages": _MESSAGES}),
-    *_both("/v1/fim/completions", {"prompt": "x = ", "suffix": "\n"}),
-    *_both("/infill", {"input_prefix": "", "prompt": "x = ", "input_suffix": "\n"}, ("n_predict",)),
-    *_both("/api/generate", {"prompt": "x = ", "suffix": "\n"}, ("options", "num_predict")),
+    *_both_forms("/v1/completions", {"prompt": "x = ", "suffix": "\n"}),
+    *_both_forms("/v1/chat/completions", {"messages": _MESSAGES}),
+    *_both_forms("/v1/fim/completions", {"prompt": "x = ", "suffix": "\n"}),
+    *_both_forms(
+        "/infill", {"input_prefix": "", "prompt": "x = ", "input_suffix": "\n"}, ("n_predict",)
+    ),
+    *_both_forms("/api/generate", {"prompt": "x = ", "suffix": "\n"}, ("options", "num_predict")),
     # Tabby's agent cannot set a maximum length.
-    Ask("/v1/completions", {"segments": {"prefix": "x = ", "suffix": "\n"}}, False, _PLAIN),
+    SampleRequest(
+        "/v1/completions", {"segments": {"prefix": "x = ", "suffix": "\n"}}, False, _PLAIN
+    ),
 )
 
 
-def _name(ask: Ask) -> str:
+def _name(ask: SampleRequest) -> str:
     client = "Tabby at " if "segments" in ask.body else ""
     return f"{client}{ask.path} {'streamed' if ask.is_streamed else 'whole'}"
 
 
-ASKS: Final = {_name(ask): ask for ask in _EACH}
+SAMPLE_REQUESTS: Final = {_name(ask): ask for ask in _EACH}

@@ -34,7 +34,7 @@ from tenants.fleet.pools.metric_samples import MetricSamples, parse
 from tenants.fleet.pools.pool_status import members_of, places_of
 from tests.benchmarks.installation import own_home
 from tests.functional.gateway.gateway_stack import Site, own_site, until
-from tests.integration.gateway.requests import replicas_asked
+from tests.integration.gateway.requests import find_serving_replicas
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 POOL = "demo-fast"
@@ -64,13 +64,13 @@ def _other(site: Site) -> str:
     return site.engine_url.replace("127.0.0.1", "localhost")
 
 
-async def _told(site: Site) -> MetricSamples:
+async def _read_metrics(site: Site) -> MetricSamples:
     return parse(await site.metrics())
 
 
-async def _known(site: Site, *drained: str) -> FleetView:
-    told = await _told(site)
-    return FleetView(members_of(told), places_of(told), frozenset(drained))
+async def _read_fleet(site: Site, *drained: str) -> FleetView:
+    samples = await _read_metrics(site)
+    return FleetView(members_of(samples), places_of(samples), frozenset(drained))
 
 
 async def _add(
@@ -80,94 +80,108 @@ async def _add(
     role: OperatorRole = OperatorRole.ADMIN,
     **fields: str,
 ) -> str:
-    wish = {"pool": POOL, "url": _other(site), "reason": "Ticket 4711"} | fields
+    fields_of_form = {"pool": POOL, "url": _other(site), "reason": "Ticket 4711"} | fields
     # The previous test's replica is removed, but the gateway may not know that yet.
     assert await _becomes(site, _other(site).removeprefix("http://"), is_member=False)
-    known = await _known(site)
+    known = await _read_fleet(site)
     return add_replica(
-        connection, operator=_operator(role), wish=AddReplica(**wish), known=known, now=NOW
+        connection,
+        operator=_operator(role),
+        wish=AddReplica(**fields_of_form),
+        known=known,
+        now=NOW,
     )
 
 
 async def _remove(connection: redis.Redis, site: Site, known: FleetView, **fields: str) -> None:
-    wish = {"pool": POOL, "replica": _other(site).removeprefix("http://"), "reason": "Mended"}
+    fields_of_form = {
+        "pool": POOL,
+        "replica": _other(site).removeprefix("http://"),
+        "reason": "Mended",
+    }
     remove_replica(
-        connection, operator=_operator(), wish=RemoveReplica(**wish | fields), known=known, now=NOW
+        connection,
+        operator=_operator(),
+        wish=RemoveReplica(**fields_of_form | fields),
+        known=known,
+        now=NOW,
     )
 
 
 async def _becomes(site: Site, replica: str, *, is_member: bool) -> bool:
     async def is_so() -> bool:
-        return (replica in members_of(await _told(site))[POOL]) == is_member
+        return (replica in members_of(await _read_metrics(site))[POOL]) == is_member
 
     return await until(is_so)
 
 
-async def test_what_is_added_is_asked_and_what_is_taken_out_is_not(
+async def test_an_added_replica_gets_requests_until_it_is_removed(
     site: Site, connection: redis.Redis
 ) -> None:
     one = site.engine_url.removeprefix("http://")
-    alone = await replicas_asked(site)
+    alone = await find_serving_replicas(site)
 
     two = await _add(connection, site)
     has_joined = await _becomes(site, two, is_member=True)
-    both = await replicas_asked(site)
-    await _remove(connection, site, await _known(site))
+    both = await find_serving_replicas(site)
+    await _remove(connection, site, await _read_fleet(site))
     has_left = await _becomes(site, two, is_member=False)
 
     assert (has_joined, has_left) == (True, True)
-    assert (alone, both, await replicas_asked(site)) == ({one}, {one, two}, {one})
+    assert (alone, both, await find_serving_replicas(site)) == ({one}, {one, two}, {one})
 
 
-async def test_a_gateway_that_is_started_again_knows(site: Site, connection: redis.Redis) -> None:
+async def test_a_restarted_gateway_knows_the_added_replica(
+    site: Site, connection: redis.Redis
+) -> None:
     two = await _add(connection, site)
 
     await asyncio.to_thread(site.gateway.child.stop)
     await asyncio.to_thread(site.launch_gateway)
 
-    assert two in members_of(await _told(site))[POOL]
+    assert two in members_of(await _read_metrics(site))[POOL]
 
 
-async def test_who_writes_to_redis_sends_prompts_nowhere_else(
+async def test_a_forged_addition_in_redis_receives_no_prompts(
     site: Site, connection: redis.Redis
 ) -> None:
     """The gateway enforces its catalogue, whatever Redis contains."""
-    async with _listening() as (url, heard):
+    async with _listening() as (url, connections):
         two = await _add(connection, site)
         field = f"{POOL} {two}".encode()
-        said = decode_addition(connection.hget(ADDITIONS, field))  # type: ignore[arg-type]
-        connection.hset(ADDITIONS, field, encode_addition(replace(said, url=url)))
+        addition = decode_addition(connection.hget(ADDITIONS, field))  # type: ignore[arg-type]
+        connection.hset(ADDITIONS, field, encode_addition(replace(addition, url=url)))
         connection.incr(ADDITIONS_VERSION)
 
         async def is_refused() -> bool:
-            told = await _told(site)
-            return told.sum("caret_replica_rejected", reason="place", pool=POOL) == 1
+            samples = await _read_metrics(site)
+            return samples.sum("caret_replica_rejected", reason="place", pool=POOL) == 1
 
         assert await until(is_refused)
-        await replicas_asked(site)
-        assert heard == []
+        await find_serving_replicas(site)
+        assert connections == []
 
 
 class _listening:  # noqa: N801  # used like a function
     """Listens on an address outside the allowed networks, and records connections."""
 
     async def __aenter__(self) -> tuple[str, list[str]]:
-        heard: list[str] = []
+        connections: list[str] = []
 
-        async def hear(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            heard.append("somebody")
+        async def on_connected(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connections.append("somebody")
             writer.close()
 
-        self._server = await asyncio.start_server(hear, "::1", 0)
+        self._server = await asyncio.start_server(on_connected, "::1", 0)
         port = self._server.sockets[0].getsockname()[1]
-        return f"http://[::1]:{port}", heard
+        return f"http://[::1]:{port}", connections
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
 
 
 @pytest.mark.parametrize(
-    ("fields", "wrong"),
+    ("fields", "wrong_field"),
     [
         ({"url": "http://10.9.9.9:8000"}, "url"),
         ({"url": "http://localhost.evil.example:8000"}, "url"),
@@ -191,13 +205,13 @@ class _listening:  # noqa: N801  # used like a function
         ({"reason": "  "}, "reason"),
     ],
 )
-async def test_what_is_written_wrongly_is_told_by_its_field(
-    site: Site, connection: redis.Redis, fields: dict[str, str], wrong: str
+async def test_an_invalid_value_is_rejected_with_its_field(
+    site: Site, connection: redis.Redis, fields: dict[str, str], wrong_field: str
 ) -> None:
     with pytest.raises(InvalidValue) as refused:
         await _add(connection, site, role=OperatorRole.ADMIN, **fields)
 
-    assert refused.value.field == wrong
+    assert refused.value.field == wrong_field
     assert read_additions(connection).held == {}
 
 
@@ -209,24 +223,26 @@ async def test_what_is_written_wrongly_is_told_by_its_field(
         ("https://127.0.0.9:443", "127.0.0.9:443"),
     ],
 )
-async def test_an_address_has_one_name(
+async def test_equivalent_addresses_get_the_same_replica_name(
     site: Site, connection: redis.Redis, written: str, name: str
 ) -> None:
     assert await _add(connection, site, url=written) == name
 
 
-async def test_what_is_so_already_is_refused(site: Site, connection: redis.Redis) -> None:
+async def test_conflicting_or_forbidden_changes_are_refused(
+    site: Site, connection: redis.Redis
+) -> None:
     with pytest.raises(Conflict, match="is already in this pool"):
         await _add(connection, site, url=site.engine_url)
     with pytest.raises(NotFound):
         await _add(connection, site, pool="nobody's")
     with pytest.raises(NotFound):
-        await _remove(connection, site, await _known(site))
+        await _remove(connection, site, await _read_fleet(site))
     with pytest.raises(Forbidden):
         await _add(connection, site, role=OperatorRole.SUPPORT)
 
 
-async def test_where_the_catalogue_names_no_place_nothing_is_added(
+async def test_a_pool_without_allowed_networks_accepts_no_replica(
     site: Site, connection: redis.Redis
 ) -> None:
     known = FleetView({POOL: frozenset()}, {}, frozenset())
@@ -236,10 +252,12 @@ async def test_where_the_catalogue_names_no_place_nothing_is_added(
         add_replica(connection, operator=_operator(), wish=wish, known=known, now=NOW)
 
 
-async def test_the_last_one_goes_only_when_it_is_named(site: Site, connection: redis.Redis) -> None:
+async def test_removing_the_last_replica_requires_its_name(
+    site: Site, connection: redis.Redis
+) -> None:
     one, two = site.engine_url.removeprefix("http://"), await _add(connection, site)
     assert await _becomes(site, two, is_member=True)
-    known = await _known(site, one)
+    known = await _read_fleet(site, one)
 
     with pytest.raises(LastReplicaOfPool):
         await _remove(connection, site, known)
@@ -248,9 +266,11 @@ async def test_the_last_one_goes_only_when_it_is_named(site: Site, connection: r
     assert read_additions(connection).held == {}
 
 
-async def test_who_did_it_and_why_is_kept(site: Site, connection: redis.Redis) -> None:
+async def test_changes_are_logged_with_operator_and_reason(
+    site: Site, connection: redis.Redis
+) -> None:
     two = await _add(connection, site)
-    await _remove(connection, site, await _known(site))
+    await _remove(connection, site, await _read_fleet(site))
 
     latest = read_additions(connection).latest[:2]
     assert [(each.replica, each.is_added, each.reason) for each in latest] == [
@@ -260,9 +280,7 @@ async def test_who_did_it_and_why_is_kept(site: Site, connection: redis.Redis) -
     assert (latest[0].operator, latest[0].at) == ("ola", NOW)
 
 
-async def test_of_two_who_change_at_once_one_is_refused(
-    site: Site, connection: redis.Redis
-) -> None:
+async def test_a_concurrent_change_is_refused(site: Site, connection: redis.Redis) -> None:
     steering = FleetStateStore(ADDITIONS, ADDITIONS_VERSION, ADDITIONS_LOG, ADDITIONS_CHANGED)
     seen = read_additions(connection).version
     await _add(connection, site)

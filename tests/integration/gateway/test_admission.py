@@ -76,7 +76,7 @@ def _second_gateway(site: Site) -> Iterator[Site]:
         part.child.stop()
 
 
-async def _is_let_in(site: Site, key: str) -> bool:
+async def _is_accepted(site: Site, key: str) -> bool:
     """Return True if the gateway knows the key."""
     async with site.http(key) as session, session.get("/v1/models") as response:
         return response.status == HTTPStatus.OK
@@ -94,20 +94,20 @@ async def _answers(site: Site, key: str, count: int) -> list[tuple[int, str | No
     return found
 
 
-async def _known(site: Site, key: str) -> str:
+async def _await_known(site: Site, key: str) -> str:
     async def is_known() -> bool:
-        return await _is_let_in(site, key)
+        return await _is_accepted(site, key)
 
     assert await until(is_known), "the gateway does not know the tenant"
     return key
 
 
-async def test_two_gateways_keep_one_limit(site: Site) -> None:
+async def test_two_gateways_share_one_rate_limit(site: Site) -> None:
     limits = PolicyLimits(user=RateLimit(per_minute=1, burst=8))
     _, key = _publish(site, limits=limits)
     with _second_gateway(site) as second:
         for one in (site, second):
-            await _known(one, key)
+            await _await_known(one, key)
 
         answers = [*await _answers(site, key, 6), *await _answers(second, key, 6)]
 
@@ -120,19 +120,19 @@ async def test_two_gateways_keep_one_limit(site: Site) -> None:
     assert all(0 < wait <= 60 for wait in waits)
 
 
-async def test_a_spent_budget_leaves_the_neighbour_alone(site: Site) -> None:
+async def test_an_exhausted_token_quota_does_not_affect_another_tenant(site: Site) -> None:
     _, key = _publish(site, limits=PolicyLimits(tokens_per_day={Tier.FAST: 1}))
-    await _known(site, key)
+    await _await_known(site, key)
 
     (spent,) = await _answers(site, key, 1)
-    (neighbour,) = await _answers(site, site.globex, 1)
+    (other_tenant,) = await _answers(site, site.globex, 1)
 
     assert spent[0] == HTTPStatus.TOO_MANY_REQUESTS
     assert spent[1] is not None
-    assert neighbour[0] == HTTPStatus.OK
+    assert other_tenant[0] == HTTPStatus.OK
 
 
-async def test_a_request_at_one_gateway_supersedes_the_older_at_the_other(
+async def test_a_newer_request_on_one_gateway_supersedes_an_older_on_another(
     site: Site,
 ) -> None:
     frame = {**_FRAME, "path": "src/plan.py", "repository": {"name": "shop"}}
@@ -149,7 +149,7 @@ async def test_a_request_at_one_gateway_supersedes_the_older_at_the_other(
     assert newer_done["finish_reason"] in ("stop", "length", "filtered")
 
 
-async def test_completions_go_on_while_redis_hangs_and_are_ingested_once(
+async def test_completions_continue_while_redis_hangs_and_are_ingested_once(
     site: Site, database: None
 ) -> None:
     company = await in_thread(lambda: make_company("initech", {}))
@@ -157,7 +157,7 @@ async def test_completions_go_on_while_redis_hangs_and_are_ingested_once(
         tenant=RateLimit(per_minute=6_000, burst=1_000), tokens_per_day={Tier.FAST: 10**9}
     )
     _, key = _publish(site, limits=limits, tenant_id=company.tenant_id)
-    await _known(site, key)
+    await _await_known(site, key)
 
     async with _redis_hangs(site):
         request_ids = await _complete_for(site, key, AWAY_S)

@@ -46,7 +46,7 @@ class Tenant:
         )
         publish(self.site.home.paths, self.snapshot)
 
-    def sent(self) -> list[Item]:
+    def sent_items(self) -> list[Item]:
         """Return everything that was sent for this tenant."""
         sealer = ContentSealer(root_secret_of(self.site.home.paths))
         address = self.site.home.paths.redis_url.read_text().strip()
@@ -89,62 +89,63 @@ async def ask(site: Site, stream: CompletionStream, prefix: str, **outcome: Any)
         await stream.send({"type": "outcome", "id": identifier, "event": "accepted", **outcome})
 
 
-async def prefixes_once(tenant: Tenant, *, last: str) -> list[str]:
+async def wait_for_prefixes(tenant: Tenant, *, last: str) -> list[str]:
     """Return the prefixes sent, after the one of `last`."""
 
     async def is_there() -> bool:
         return any(
-            isinstance(item, CapturedCompletion) and item.prefix == last for item in tenant.sent()
+            isinstance(item, CapturedCompletion) and item.prefix == last
+            for item in tenant.sent_items()
         )
 
     assert await until(is_there, patience_s=10.0), f"{last!r} was not sent"
-    return [item.prefix for item in tenant.sent() if isinstance(item, CapturedCompletion)]
+    return [item.prefix for item in tenant.sent_items() if isinstance(item, CapturedCompletion)]
 
 
-async def test_with_both_keys_turned_content_is_sent_sealed(quick_site: Site) -> None:
+async def test_content_is_sent_sealed_if_tenant_and_user_consent(quick_site: Site) -> None:
     tenant = make_tenant(quick_site)
 
     await complete(quick_site, tenant, "planted = ", chars=1, text="edited = 1")
 
-    await prefixes_once(tenant, last="planted = ")
+    await wait_for_prefixes(tenant, last="planted = ")
     address = quick_site.home.paths.redis_url.read_text().strip()
     with redis.Redis.from_url(address) as connection:
         assert b"planted" not in (connection.dump(CONTENT) or b"")
-    (edit,) = [item for item in tenant.sent() if isinstance(item, CapturedEdit)]
+    (edit,) = [item for item in tenant.sent_items() if isinstance(item, CapturedEdit)]
     assert edit.text == "edited = 1"
 
 
-async def test_with_one_key_or_none_nothing_is_sent(quick_site: Site) -> None:
-    refusing = [
+async def test_no_content_is_sent_if_either_consent_is_missing(quick_site: Site) -> None:
+    without_consent = [
         make_tenant(quick_site, allows=allows, agrees=agrees)
         for allows, agrees in ((True, False), (False, True), (False, False))
     ]
-    for tenant in refusing:
+    for tenant in without_consent:
         await complete(quick_site, tenant, "planted = ", chars=1, text="edited = 1")
-    willing = make_tenant(quick_site)
+    consenting = make_tenant(quick_site)
 
-    await complete(quick_site, willing, "last = ")
+    await complete(quick_site, consenting, "last = ")
 
-    await prefixes_once(willing, last="last = ")
-    assert [tenant.sent() for tenant in refusing] == [[], [], []]
+    await wait_for_prefixes(consenting, last="last = ")
+    assert [tenant.sent_items() for tenant in without_consent] == [[], [], []]
 
 
-async def test_a_withdrawal_ends_it_on_a_connection_that_is_open(quick_site: Site) -> None:
+async def test_a_withdrawal_stops_capture_on_an_open_connection(quick_site: Site) -> None:
     tenant = make_tenant(quick_site)
     await complete(quick_site, tenant, "first = ")
     async with quick_site.stream(tenant.key) as stream:
         await ask(quick_site, stream, "before = ")
-        await prefixes_once(tenant, last="before = ")
+        await wait_for_prefixes(tenant, last="before = ")
 
         tenant.publish(allows=True, agrees=False)
 
         async def is_withdrawn() -> bool:
-            before = len(tenant.sent())
+            before = len(tenant.sent_items())
             other = make_tenant(quick_site)
             await ask(quick_site, stream, "between = ")
             await complete(quick_site, other, "barrier = ")
-            await prefixes_once(other, last="barrier = ")
-            return len(tenant.sent()) == before
+            await wait_for_prefixes(other, last="barrier = ")
+            return len(tenant.sent_items()) == before
 
         assert await until(is_withdrawn, patience_s=20.0)
         await ask(quick_site, stream, "after = ", chars=1, text="edited after")
@@ -152,5 +153,5 @@ async def test_a_withdrawal_ends_it_on_a_connection_that_is_open(quick_site: Sit
     tenant.publish(allows=True, agrees=True)
     other = make_tenant(quick_site)
     await complete(quick_site, other, "last = ")
-    await prefixes_once(other, last="last = ")
-    assert not any("after" in str(item) for item in tenant.sent())
+    await wait_for_prefixes(other, last="last = ")
+    assert not any("after" in str(item) for item in tenant.sent_items())

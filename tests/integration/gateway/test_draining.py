@@ -16,7 +16,7 @@ from tenants.fleet.pools.draining import DrainRequest, LastReplicaOfPool, read_d
 from tenants.fleet.pools.metric_samples import parse
 from tests.benchmarks.installation import own_home
 from tests.functional.gateway.gateway_stack import Site, ask, own_site, until
-from tests.integration.gateway.requests import replicas_asked, small_frame
+from tests.integration.gateway.requests import find_serving_replicas, small_frame
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LONG_TOKENS = 400  # the fake engine takes a second for them
@@ -52,11 +52,11 @@ def _replicas(site: Site) -> list[str]:
 
 def _change(connection: redis.Redis, site: Site, replica: str, **wish: object) -> None:
     every = frozenset(_replicas(site))
-    asked = {"is_drained": True, "reason": "Ticket 4711"} | wish
+    defaults = {"is_drained": True, "reason": "Ticket 4711"} | wish
     set_drain(
         connection,
         operator=_operator(),
-        wish=DrainRequest(replica, **asked),  # type: ignore[arg-type]  # as each test has it
+        wish=DrainRequest(replica, **defaults),  # type: ignore[arg-type]  # as each test has it
         members={"demo-fast": every, "demo-quality": every},
         now=NOW,
     )
@@ -70,7 +70,7 @@ async def _is_drained(site: Site, replica: str) -> bool:
     return await _value(site, "caret_replica_drained", replica=replica) == 1
 
 
-async def test_a_drained_replica_gets_nothing_new_and_nothing_there_is_cut(
+async def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
     site: Site, connection: redis.Redis
 ) -> None:
     one, two = _replicas(site)
@@ -91,7 +91,7 @@ async def test_a_drained_replica_gets_nothing_new_and_nothing_there_is_cut(
 
         assert await until(is_drained)
         assert not long.done()
-        elsewhere = await replicas_asked(site)
+        elsewhere = await find_serving_replicas(site)
         _, done = await long
 
     assert elsewhere == {one, two} - {busy}
@@ -100,7 +100,9 @@ async def test_a_drained_replica_gets_nothing_new_and_nothing_there_is_cut(
     assert done["meta"]["generated_tokens"] == LONG_TOKENS
 
 
-async def test_a_gateway_hears_of_it_at_once(site: Site, connection: redis.Redis) -> None:
+async def test_a_gateway_applies_a_drain_within_a_second(
+    site: Site, connection: redis.Redis
+) -> None:
     one, _ = _replicas(site)
     began_s = time.monotonic()
 
@@ -112,28 +114,32 @@ async def test_a_gateway_hears_of_it_at_once(site: Site, connection: redis.Redis
     assert await until(is_drained, patience_s=1.0), f"not within {time.monotonic() - began_s} s"
 
 
-async def test_a_gateway_that_is_started_again_knows(site: Site, connection: redis.Redis) -> None:
+async def test_a_restarted_gateway_knows_the_drained_replica(
+    site: Site, connection: redis.Redis
+) -> None:
     one, two = _replicas(site)
     _change(connection, site, one)
 
     await asyncio.to_thread(site.gateway.child.stop)
     await asyncio.to_thread(site.launch_gateway)
 
-    assert await replicas_asked(site) == {two}
+    assert await find_serving_replicas(site) == {two}
 
 
-async def test_what_returns_is_asked_again(site: Site, connection: redis.Redis) -> None:
+async def test_an_undrained_replica_gets_requests_again(
+    site: Site, connection: redis.Redis
+) -> None:
     one, two = _replicas(site)
     _change(connection, site, one)
     _change(connection, site, one, is_drained=False)
 
-    async def are_both_asked() -> bool:
-        return await replicas_asked(site) == {one, two}
+    async def are_both_used() -> bool:
+        return await find_serving_replicas(site) == {one, two}
 
-    assert await until(are_both_asked)
+    assert await until(are_both_used)
 
 
-async def test_the_last_one_goes_only_when_it_is_named_and_then_the_pool_sheds(
+async def test_draining_the_last_replica_requires_its_name_and_sheds_all_load(
     site: Site, connection: redis.Redis
 ) -> None:
     one, two = _replicas(site)
@@ -153,7 +159,7 @@ async def test_the_last_one_goes_only_when_it_is_named_and_then_the_pool_sheds(
     assert (text, done["finish_reason"]) == ("", "shed")
 
 
-async def test_what_makes_no_sense_is_refused_and_changes_nothing(
+async def test_an_invalid_drain_request_changes_nothing(
     site: Site, connection: redis.Redis
 ) -> None:
     one, _ = _replicas(site)
@@ -169,7 +175,7 @@ async def test_what_makes_no_sense_is_refused_and_changes_nothing(
     assert read_drains(connection) == before
 
 
-async def test_support_drains_nothing(site: Site, connection: redis.Redis) -> None:
+async def test_the_support_role_cannot_drain_replicas(site: Site, connection: redis.Redis) -> None:
     one, _ = _replicas(site)
 
     with pytest.raises(Forbidden):
@@ -184,7 +190,9 @@ async def test_support_drains_nothing(site: Site, connection: redis.Redis) -> No
     assert one not in read_drains(connection).drained
 
 
-async def test_who_did_it_and_why_is_kept(site: Site, connection: redis.Redis) -> None:
+async def test_drains_are_logged_with_operator_and_reason(
+    site: Site, connection: redis.Redis
+) -> None:
     one, _ = _replicas(site)
 
     _change(connection, site, one, reason="Ticket 4711")

@@ -11,8 +11,8 @@ import pytest
 from inference.pools.discovery.pool_members import ROUND_S
 from tenants.fleet.pools.metric_samples import parse
 from tests.benchmarks.installation import own_home
-from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server_beside
-from tests.fakes.scripted_engine import told_engine
+from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server_in_thread
+from tests.fakes.scripted_engine import scripted_engine
 from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site, until
 from tests.stack.ports import free_port
 
@@ -26,13 +26,13 @@ class Parts:
     api: KubernetesServer
 
     async def members(self) -> set[str]:
-        told = parse(await self.site.metrics())
+        samples = parse(await self.site.metrics())
         return {
             labels["replica"].partition(":")[0]
-            for labels, _ in told.all_values("caret_pool_replica_info", pool="demo-fast")
+            for labels, _ in samples.all_values("caret_pool_replica_info", pool="demo-fast")
         }
 
-    async def become(self, *members: str) -> bool:
+    async def wait_for_members(self, *members: str) -> bool:
         async def is_so() -> bool:
             return await self.members() == set(members)
 
@@ -44,9 +44,9 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
     account = tmp_path_factory.mktemp("account")
     alike = {"root": "/models/demo", "block_size": 32}
     with (
-        kubernetes_server_beside() as api,
-        told_engine(host=ONE, port=free_port(), **alike) as one,
-        told_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **alike),
+        kubernetes_server_in_thread() as api,
+        scripted_engine(host=ONE, port=free_port(), **alike) as one,
+        scripted_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **alike),
         own_home() as home,
     ):
         (account / "token").write_text(api.token)
@@ -67,24 +67,24 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
             yield Parts(site, api)
 
 
-async def test_who_is_ready_at_the_start_is_asked(parts: Parts) -> None:
+async def test_endpoints_that_are_ready_at_the_start_get_requests(parts: Parts) -> None:
     assert await parts.members() == {ONE}
     assert await _replica(parts.site) == ONE
 
 
-async def test_who_joins_and_leaves_is_known_before_the_next_round(parts: Parts) -> None:
+async def test_endpoint_changes_are_noticed_before_the_next_poll(parts: Parts) -> None:
     await asyncio.sleep(1)  # so that the changes belong to the next round
     took_s = []
     for members in ((ONE, TWO), (TWO,), (ONE,)):
         began_s = time.monotonic()
         parts.api.has("engines-a", *(endpoint(each, uid=each) for each in members))
-        assert await parts.become(*members)
+        assert await parts.wait_for_members(*members)
         took_s.append(time.monotonic() - began_s)
 
     assert sum(took_s) < len(took_s) * ROUND_S / 2
 
 
-async def test_an_api_that_is_gone_takes_nobody_away(parts: Parts) -> None:
+async def test_an_unreachable_api_removes_no_replica(parts: Parts) -> None:
     parts.api.is_broken = True
 
     async def is_unwatched() -> bool:
@@ -97,7 +97,7 @@ async def test_an_api_that_is_gone_takes_nobody_away(parts: Parts) -> None:
     parts.api.is_broken = False
 
     assert meanwhile == {ONE}
-    assert await parts.become(TWO)
+    assert await parts.wait_for_members(TWO)
     assert await _replica(parts.site) == TWO
 
 

@@ -1,4 +1,4 @@
-"""Whatever an engine does, each protocol's client gets a clean end within its deadline.
+"""If an engine fails, the client of each protocol gets a clean end within its deadline.
 
 No response repeats the engine's output. The pool has one replica, so there is no failover.
 """
@@ -13,7 +13,7 @@ from inference.pools.health.replica_states import MAX_FAILURES
 from tests.functional.gateway.gateway_stack import Site
 from tests.integration.gateway.conftest import STALL_S
 from tests.integration.gateway.faults import CUT_OFF, FAULTS, SECRET, STALLS
-from tests.integration.gateway.sample_requests import ASKS, Ask
+from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS, SampleRequest
 
 DEADLINE_S = STALL_S + 4
 
@@ -27,24 +27,27 @@ ORDER = [*(name for name in (*FAULTS, *STALLS) if name != BUSY), BUSY]
 
 @pytest.fixture(params=ORDER)
 async def faulty_site(quick_site: Site, request: pytest.FixtureRequest) -> AsyncIterator[Site]:
-    await _break(quick_site, str(request.param))
+    await _set_fault(quick_site, str(request.param))
     yield quick_site
-    await _break(quick_site, "none")
+    await _set_fault(quick_site, "none")
 
 
-async def test_every_protocols_client_gets_a_clean_end(
+async def test_clients_of_every_protocol_get_a_clean_end(
     faulty_site: Site, request: pytest.FixtureRequest
 ) -> None:
     fault = request.node.callspec.params["faulty_site"]
     ends = _ends_regularly if fault in CUT_OFF else _ends_cleanly
     async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
-        for name, ask in ASKS.items():
-            group.create_task(ends(faulty_site, name, ask))
+        for name, sample in SAMPLE_REQUESTS.items():
+            group.create_task(ends(faulty_site, name, sample))
 
 
-async def _ends_regularly(site: Site, name: str, ask: Ask) -> None:
+async def _ends_regularly(site: Site, name: str, sample: SampleRequest) -> None:
     """Expect the text sent before the fault, without an error: no editor shows one."""
-    async with site.http() as session, session.post(ask.path, json=ask.of(64)) as response:
+    async with (
+        site.http() as session,
+        session.post(sample.path, json=sample.body_with(64)) as response,
+    ):
         text = await response.text()
 
     assert response.status == 200, f"{name}: {text}"
@@ -52,31 +55,34 @@ async def _ends_regularly(site: Site, name: str, ask: Ask) -> None:
     assert "error" not in text, f"{name}: {text}"
 
 
-async def _ends_cleanly(site: Site, name: str, ask: Ask) -> None:
-    async with site.http() as session, session.post(ask.path, json=ask.of(64)) as response:
+async def _ends_cleanly(site: Site, name: str, sample: SampleRequest) -> None:
+    async with (
+        site.http() as session,
+        session.post(sample.path, json=sample.body_with(64)) as response,
+    ):
         # Raises an error if the body is truncated.
         text = await response.text()
 
     assert SECRET not in text, name
     if response.status == 200:
         # The response had begun: then its last event is the error.
-        assert ask.is_streamed, f"{name}: {text}"
+        assert sample.is_streamed, f"{name}: {text}"
         assert "error" in text.strip().splitlines()[-1], f"{name}: {text}"
     else:
         assert response.status in (400, 502, 503, 504), f"{name}: {text}"
         assert "error" in text, name
 
 
-async def test_a_prompt_that_the_engine_refuses_is_no_failure_of_the_engines(
+async def test_a_rejected_prompt_does_not_count_as_an_engine_failure(
     quick_site: Site,
 ) -> None:
     before = await _failed(quick_site)
-    await _break(quick_site, CONTENT)
+    await _set_fault(quick_site, CONTENT)
     for _ in range(MAX_FAILURES + 1):
-        await _end(quick_site, 400)
-    await _break(quick_site, "none")
+        await _expect_status(quick_site, 400)
+    await _set_fault(quick_site, "none")
 
-    await _end(quick_site, 200)
+    await _expect_status(quick_site, 200)
     page = await quick_site.metrics()
     assert 'error="prompt_refused"' in page
     assert await _failed(quick_site) == before
@@ -92,22 +98,25 @@ async def _failed(site: Site) -> list[str]:
     return [line for line in lines if 'error="engine_' in line]
 
 
-async def test_afterwards_all_is_well_again(quick_site: Site) -> None:
-    await _break(quick_site, "garbage")
-    await _end(quick_site, 502)
-    await _break(quick_site, "none")
+async def test_requests_succeed_again_after_a_fault(quick_site: Site) -> None:
+    await _set_fault(quick_site, "garbage")
+    await _expect_status(quick_site, 502)
+    await _set_fault(quick_site, "none")
 
-    await _end(quick_site, 200)
+    await _expect_status(quick_site, 200)
 
 
-async def _end(site: Site, status: int) -> None:
-    for ask in ASKS.values():
-        if not ask.is_streamed:
-            async with site.http() as session, session.post(ask.path, json=ask.of(4)) as response:
+async def _expect_status(site: Site, status: int) -> None:
+    for sample in SAMPLE_REQUESTS.values():
+        if not sample.is_streamed:
+            async with (
+                site.http() as session,
+                session.post(sample.path, json=sample.body_with(4)) as response,
+            ):
                 assert response.status == status, await response.text()
 
 
-async def _break(site: Site, fault: str) -> None:
+async def _set_fault(site: Site, fault: str) -> None:
     async with (
         aiohttp.ClientSession(site.engine_url) as session,
         session.get(f"/fault/{fault}") as response,

@@ -11,10 +11,10 @@ import pytest
 from tokenizers import Tokenizer
 
 from tests.benchmarks.installation import own_home
-from tests.fakes.continuation_engine import WritingEngine, writing_engine
+from tests.fakes.continuation_engine import ContinuationEngine, running_continuation_engine
 from tests.fakes.gateway import WEIGHTS
 from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site
-from tests.integration.gateway.sample_requests import ASKS, Ask
+from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS, SampleRequest
 
 TEXT = "total = 0\nfor item in items:\n    total += item.price * item.count\nprint(total)\n"
 TORN_AFTER = 5  # tokens
@@ -22,18 +22,18 @@ FRAME: Frame = {"mode": "fim", "prefix": "items = read()\n", "suffix": "\n", "ma
 
 
 @pytest.fixture(scope="module")
-def engines() -> Iterator[tuple[WritingEngine, WritingEngine]]:
+def engines() -> Iterator[tuple[ContinuationEngine, ContinuationEngine]]:
     tokenizer = Tokenizer.from_file(str(WEIGHTS / "tokenizer.json"))
     token_ids = tokenizer.encode(TEXT, add_special_tokens=False).ids
     ends = [len(tokenizer.decode(token_ids[:n])) for n in range(len(token_ids) + 1)]
     texts = [TEXT[start:end] for start, end in pairwise(ends)]
-    one, two = (WritingEngine(token_ids, texts, host=f"127.0.0.{n}") for n in (1, 2))
-    with writing_engine(one), writing_engine(two):
+    one, two = (ContinuationEngine(token_ids, texts, host=f"127.0.0.{n}") for n in (1, 2))
+    with running_continuation_engine(one), running_continuation_engine(two):
         yield one, two
 
 
 @pytest.fixture(scope="module")
-def site(engines: tuple[WritingEngine, WritingEngine]) -> Iterator[Site]:
+def site(engines: tuple[ContinuationEngine, ContinuationEngine]) -> Iterator[Site]:
     with own_home() as home:
         replicas = [{"url": engine.url} for engine in engines]
         with own_site(home, engines[0].url, replicas=replicas) as made:
@@ -41,27 +41,27 @@ def site(engines: tuple[WritingEngine, WritingEngine]) -> Iterator[Site]:
 
 
 @pytest.fixture(autouse=True)
-def _whole(engines: tuple[WritingEngine, WritingEngine]) -> None:
+def _intact_engines(engines: tuple[ContinuationEngine, ContinuationEngine]) -> None:
     for engine in engines:
-        engine.tears_after = None
-        engine.asked.clear()
+        engine.disconnect_after = None
+        engine.requests.clear()
 
 
-async def test_what_one_engine_loses_the_other_goes_on_with(
-    site: Site, engines: tuple[WritingEngine, WritingEngine]
+async def test_another_engine_continues_a_lost_completion(
+    site: Site, engines: tuple[ContinuationEngine, ContinuationEngine]
 ) -> None:
     whole, unbroken = await _ask(site)
-    (first,) = [engine for engine in engines if engine.asked]
+    (first,) = [engine for engine in engines if engine.requests]
     (second,) = [engine for engine in engines if engine is not first]
-    first.tears_after = TORN_AFTER
+    first.disconnect_after = TORN_AFTER
 
     text, done = await _ask(site)
 
     assert (text, done["finish_reason"], done["meta"]["filter_reason"]) == (whole, "length", "")
     assert done["meta"]["replica"] == second.url.removeprefix("http://")
-    (asked,) = second.asked
-    assert asked["prompt"] == [*first.asked[0]["prompt"], *first.token_ids[:TORN_AFTER]]
-    assert asked["cache_salt"] == first.asked[0]["cache_salt"]
+    (continuation,) = second.requests
+    assert continuation["prompt"] == [*first.requests[0]["prompt"], *first.token_ids[:TORN_AFTER]]
+    assert continuation["cache_salt"] == first.requests[0]["cache_salt"]
     record = await site.record_of(done["meta"]["request_id"])
     assert (record.prompt_tokens, record.generated_tokens) == (
         unbroken["meta"]["prompt_tokens"],
@@ -70,12 +70,12 @@ async def test_what_one_engine_loses_the_other_goes_on_with(
     assert record.cached_tokens == record.prompt_tokens
 
 
-async def test_what_both_lose_ends_where_it_is(
-    site: Site, engines: tuple[WritingEngine, WritingEngine]
+async def test_a_completion_that_both_engines_lose_ends_with_its_text_so_far(
+    site: Site, engines: tuple[ContinuationEngine, ContinuationEngine]
 ) -> None:
     too_long, _ = await _ask(site, max_tokens=2 * TORN_AFTER)
     for engine in engines:
-        engine.tears_after = TORN_AFTER
+        engine.disconnect_after = TORN_AFTER
 
     text, done = await _ask(site)
 
@@ -88,15 +88,18 @@ async def test_what_both_lose_ends_where_it_is(
     assert (record.generated_tokens, record.error_code) == (2 * TORN_AFTER, "")
 
 
-@pytest.mark.parametrize("name", ASKS)
-async def test_no_protocols_client_is_shown_an_error(
-    site: Site, engines: tuple[WritingEngine, WritingEngine], name: str
+@pytest.mark.parametrize("name", SAMPLE_REQUESTS)
+async def test_no_client_sees_an_error_if_engines_disconnect(
+    site: Site, engines: tuple[ContinuationEngine, ContinuationEngine], name: str
 ) -> None:
-    ask_it: Ask = ASKS[name]
+    sample: SampleRequest = SAMPLE_REQUESTS[name]
     for engine in engines:
-        engine.tears_after = TORN_AFTER
+        engine.disconnect_after = TORN_AFTER
 
-    async with site.http() as session, session.post(ask_it.path, json=ask_it.of(16)) as response:
+    async with (
+        site.http() as session,
+        session.post(sample.path, json=sample.body_with(16)) as response,
+    ):
         text = await response.text()
 
     assert response.status == 200, text
@@ -104,16 +107,16 @@ async def test_no_protocols_client_is_shown_an_error(
     assert "items" in text or "otal" in text
 
 
-async def test_another_tenants_stream_is_its_own(
-    site: Site, engines: tuple[WritingEngine, WritingEngine]
+async def test_the_continuation_keeps_the_tenants_cache_namespace(
+    site: Site, engines: tuple[ContinuationEngine, ContinuationEngine]
 ) -> None:
     for engine in engines:
-        engine.tears_after = TORN_AFTER
+        engine.disconnect_after = TORN_AFTER
 
     await _ask(site, key=site.acme)
-    ours = {body["cache_salt"] for engine in engines for body in engine.asked}
+    ours = {body["cache_salt"] for engine in engines for body in engine.requests}
     await _ask(site, key=site.globex)
-    theirs = {body["cache_salt"] for engine in engines for body in engine.asked} - ours
+    theirs = {body["cache_salt"] for engine in engines for body in engine.requests} - ours
 
     assert (len(ours), len(theirs)) == (1, 1)
 

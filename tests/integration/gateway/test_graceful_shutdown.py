@@ -20,7 +20,7 @@ NUM_TOKENS = 300  # the fake engine takes less than a second for them
 
 
 @pytest.fixture(scope="module")
-def whole_site(fake_engine_url: str) -> Iterator[Site]:
+def module_site(fake_engine_url: str) -> Iterator[Site]:
     with own_home() as home:
         home.environment["CARET_DRAIN_TIMEOUT_S"] = str(DRAIN_S)
         with own_site(home, fake_engine_url) as made:
@@ -28,10 +28,10 @@ def whole_site(fake_engine_url: str) -> Iterator[Site]:
 
 
 @pytest.fixture
-async def leaving(whole_site: Site) -> AsyncIterator[Site]:
-    yield whole_site
-    await asyncio.to_thread(whole_site.gateway.child.stop)
-    await asyncio.to_thread(whole_site.launch_gateway)
+async def stopping_site(module_site: Site) -> AsyncIterator[Site]:
+    yield module_site
+    await asyncio.to_thread(module_site.gateway.child.stop)
+    await asyncio.to_thread(module_site.launch_gateway)
 
 
 def _frame(site: Site, *, max_tokens: int) -> Frame:
@@ -39,43 +39,46 @@ def _frame(site: Site, *, max_tokens: int) -> Frame:
     return frame | {"suffix": "\n", "max_tokens": max_tokens}
 
 
-async def test_a_completion_under_way_ends_and_then_the_editor_is_told_to_connect_again(
-    leaving: Site,
+async def test_a_running_completion_finishes_before_the_socket_closes_for_a_restart(
+    stopping_site: Site,
 ) -> None:
-    async with leaving.raw() as socket:
+    async with stopping_site.raw() as socket:
         stream = CompletionStream(socket)
-        frame = _frame(leaving, max_tokens=NUM_TOKENS)
+        frame = _frame(stopping_site, max_tokens=NUM_TOKENS)
         await stream.send(frame)
         first = await stream.receive()
-        leaving.gateway.child.request_stop()
+        stopping_site.gateway.child.request_stop()
         answers = [first]
         while answers[-1]["type"] != "done":
             answers.append(await stream.receive())
         with pytest.raises(ConnectionClosed):
             await socket.recv()
         code = socket.close_code
-    await asyncio.to_thread(leaving.gateway.child.stop)
-    record = await leaving.record_of(answers[-1]["meta"]["request_id"])
+    await asyncio.to_thread(stopping_site.gateway.child.stop)
+    record = await stopping_site.record_of(answers[-1]["meta"]["request_id"])
 
     assert answers[-1]["meta"]["generated_tokens"] == NUM_TOKENS
     assert code == SERVICE_RESTART
     assert record.generated_tokens == NUM_TOKENS
 
 
-async def test_who_has_nothing_under_way_is_told_at_once(leaving: Site) -> None:
-    async with leaving.raw() as socket:
-        leaving.gateway.child.request_stop()
+async def test_an_idle_socket_closes_immediately(stopping_site: Site) -> None:
+    async with stopping_site.raw() as socket:
+        stopping_site.gateway.child.request_stop()
         async with asyncio.timeout(DRAIN_S / 2):
             await socket.wait_closed()
 
         assert socket.close_code == SERVICE_RESTART
 
 
-async def test_a_stream_over_http_ends_too(leaving: Site) -> None:
+async def test_a_stream_over_http_finishes_too(stopping_site: Site) -> None:
     body = {"prompt": "a = ", "suffix": "\n", "max_tokens": NUM_TOKENS, "stream": True}
-    async with leaving.http() as session, session.post("/v1/completions", json=body) as response:
+    async with (
+        stopping_site.http() as session,
+        session.post("/v1/completions", json=body) as response,
+    ):
         first = await response.content.readline()
-        leaving.gateway.child.request_stop()
+        stopping_site.gateway.child.request_stop()
         rest = await response.content.read()
 
     assert response.status == HTTPStatus.OK
@@ -83,25 +86,25 @@ async def test_a_stream_over_http_ends_too(leaving: Site) -> None:
     assert rest.rstrip().endswith(b"data: [DONE]")
 
 
-async def test_what_lasts_longer_is_cut_and_still_recorded(
-    leaving: Site, fake_engine_url: str
+async def test_a_completion_over_the_drain_timeout_is_cancelled_and_recorded(
+    stopping_site: Site, fake_engine_url: str
 ) -> None:
-    before = _completions(leaving).keys()
+    before = _completions(stopping_site).keys()
     async with aiohttp.ClientSession(fake_engine_url) as engine:
         (await engine.get("/fault/a%20stall")).close()
         try:
-            async with leaving.raw() as socket:
+            async with stopping_site.raw() as socket:
                 stream = CompletionStream(socket)
-                await stream.send(_frame(leaving, max_tokens=NUM_TOKENS))
-                await _until_asked(engine)
-                leaving.gateway.child.request_stop()
+                await stream.send(_frame(stopping_site, max_tokens=NUM_TOKENS))
+                await _until_engine_has_request(engine)
+                stopping_site.gateway.child.request_stop()
                 async with asyncio.timeout(DRAIN_S + 2):
                     await socket.wait_closed()
                 code = socket.close_code
         finally:
             (await engine.get("/fault/none")).close()
-    await asyncio.to_thread(leaving.gateway.child.stop)
-    recorded = _completions(leaving)
+    await asyncio.to_thread(stopping_site.gateway.child.stop)
+    recorded = _completions(stopping_site)
 
     assert code == SERVICE_RESTART
     assert [recorded[each].finish for each in recorded.keys() - before] == ["cancelled"]
@@ -113,9 +116,9 @@ def _completions(site: Site) -> dict[RequestId, CompletionRecord]:
     return {each.request_id: each for each in found}
 
 
-async def _until_asked(engine: aiohttp.ClientSession) -> None:
-    async def is_asked() -> bool:
+async def _until_engine_has_request(engine: aiohttp.ClientSession) -> None:
+    async def has_request() -> bool:
         async with engine.get("/streams") as response:
             return await response.text() != "0"
 
-    assert await until(is_asked)
+    assert await until(has_request)

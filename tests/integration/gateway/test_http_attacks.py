@@ -13,11 +13,11 @@ from inference.consumers.application import DIALECTS, LOOKUPS
 from inference.consumers.http import HealthConsumer
 from tests.benchmarks.installation import new_tenant, publish, root_secret_of
 from tests.functional.gateway.gateway_stack import Site, until
-from tests.integration.gateway.sample_requests import ASKS
+from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS
 
 OPEN = {path for path, consumer in LOOKUPS.items() if consumer is HealthConsumer}
 GUARDED = sorted({*DIALECTS, *LOOKUPS} - OPEN)
-TAKING_BODIES = sorted({*DIALECTS, "/api/show", "/v1/events"})
+WITH_BODIES = sorted({*DIALECTS, "/api/show", "/v1/events"})
 METHODS = ("GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS")
 MB = 1024 * 1024
 SECRET = "planted-secret"
@@ -47,11 +47,11 @@ BAD_BODIES = {
 
 
 def method_of(path: str) -> str:
-    return "POST" if path in TAKING_BODIES else "GET"
+    return "POST" if path in WITH_BODIES else "GET"
 
 
 @pytest.mark.parametrize("path", GUARDED)
-async def test_nobody_gets_in_without_a_key(quick_site: Site, path: str) -> None:
+async def test_requests_without_a_valid_key_are_refused(quick_site: Site, path: str) -> None:
     keys: list[dict[str, str]] = [
         {},
         {"Authorization": "Bearer "},
@@ -70,37 +70,35 @@ async def test_nobody_gets_in_without_a_key(quick_site: Site, path: str) -> None
                 assert response.status == 401, headers
 
 
-async def test_a_revoked_key_opens_nothing(quick_site: Site) -> None:
+async def test_a_revoked_key_is_refused_at_every_endpoint(quick_site: Site) -> None:
     snapshot, key = new_tenant("initech", root_secret=root_secret_of(quick_site.home.paths))
     publish(quick_site.home.paths, snapshot)
     revoked = tuple(msgspec.structs.replace(each, revoked_at_ms=1) for each in snapshot.credentials)
 
-    async def is_at_all(status: int) -> bool:
+    async def all_respond_with(status: int) -> bool:
         async with quick_site.http(key) as session:
             for path in GUARDED:
-                body = b"{}" if path in TAKING_BODIES else None
+                body = b"{}" if path in WITH_BODIES else None
                 async with session.request(method_of(path), path, data=body) as response:
                     if (response.status == 401) is not (status == 401):
                         return False
         return True
 
-    assert await until(lambda: is_at_all(200))
+    assert await until(lambda: all_respond_with(200))
     publish(
         quick_site.home.paths, msgspec.structs.replace(snapshot, version=2, credentials=revoked)
     )
-    assert await until(lambda: is_at_all(401), patience_s=1.5)
+    assert await until(lambda: all_respond_with(401), patience_s=1.5)
 
 
-@pytest.mark.parametrize("name", ASKS)
-async def test_a_completion_is_recorded_for_whom_the_key_belongs_to(
-    quick_site: Site, name: str
-) -> None:
-    ask, before = ASKS[name], await quick_site.num_records()
+@pytest.mark.parametrize("name", SAMPLE_REQUESTS)
+async def test_a_completion_is_recorded_for_the_keys_tenant(quick_site: Site, name: str) -> None:
+    sample, before = SAMPLE_REQUESTS[name], await quick_site.num_records()
 
     for key in (quick_site.acme, quick_site.globex):
         async with (
             quick_site.http(key) as session,
-            session.post(ask.path, json=ask.of(4)) as response,
+            session.post(sample.path, json=sample.body_with(4)) as response,
         ):
             assert response.status == 200
             await response.read()
@@ -109,8 +107,8 @@ async def test_a_completion_is_recorded_for_whom_the_key_belongs_to(
     assert one.tenant_id != other.tenant_id
 
 
-@pytest.mark.parametrize("path", TAKING_BODIES)
-async def test_a_bad_body_is_the_clients_error_and_is_not_repeated(
+@pytest.mark.parametrize("path", WITH_BODIES)
+async def test_a_malformed_body_is_a_client_error_and_is_not_echoed(
     quick_site: Site, path: str
 ) -> None:
     texts, statuses = {}, {}
@@ -126,7 +124,7 @@ async def test_a_bad_body_is_the_clients_error_and_is_not_repeated(
 
 
 @pytest.mark.parametrize("path", GUARDED)
-async def test_a_body_of_ten_megabytes_is_too_large(quick_site: Site, path: str) -> None:
+async def test_a_body_of_ten_megabytes_is_rejected(quick_site: Site, path: str) -> None:
     body = BytesIO(b'{"prompt":"' + b"x" * 10 * MB + b'"}')
 
     async with (
@@ -148,43 +146,43 @@ async def test_other_methods_are_refused_with_the_allowed_ones(quick_site: Site,
                 assert method in ("GET", "POST"), method
 
 
-async def test_slow_bodies_are_refused_at_every_address_and_hold_nobody_up(
+async def test_slow_bodies_time_out_and_delay_no_other_request(
     quick_site: Site,
 ) -> None:
     async with asyncio.timeout(15), asyncio.TaskGroup() as group:
-        statuses = [group.create_task(_trickle(quick_site, path)) for path in TAKING_BODIES]
-        ask = ASKS["/v1/completions whole"]
+        statuses = [group.create_task(_trickle(quick_site, path)) for path in WITH_BODIES]
+        sample = SAMPLE_REQUESTS["/v1/completions whole"]
         async with (
             quick_site.http(quick_site.globex) as session,
-            session.post(ask.path, json=ask.of(4)) as response,
+            session.post(sample.path, json=sample.body_with(4)) as response,
         ):
             assert response.status == 200
 
     assert {status.result() for status in statuses} == {408}
 
 
-@pytest.mark.parametrize("name", ASKS)
-async def test_who_leaves_frees_the_engine_whatever_the_protocol(
+@pytest.mark.parametrize("name", SAMPLE_REQUESTS)
+async def test_disconnecting_cancels_the_completion_in_every_protocol(
     quick_site: Site, name: str
 ) -> None:
-    ask, before = ASKS[name], await quick_site.num_records()
+    sample, before = SAMPLE_REQUESTS[name], await quick_site.num_records()
 
     async with quick_site.http() as session:
-        if ask.is_streamed:
-            response = await session.post(ask.path, json=ask.of(512))
+        if sample.is_streamed:
+            response = await session.post(sample.path, json=sample.body_with(512))
             await response.content.readline()
             response.close()
         else:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.15):
-                    await session.post(ask.path, json=ask.of(512))
+                    await session.post(sample.path, json=sample.body_with(512))
 
     assert await until(lambda: _is_idle(quick_site), patience_s=1.0)
     (record,) = await quick_site.records_after(before)
     assert record.finish == "cancelled"
 
 
-async def test_headers_over_the_limits_are_refused_and_end_nothing(quick_site: Site) -> None:
+async def test_oversized_headers_are_refused_and_other_requests_succeed(quick_site: Site) -> None:
     too_many = {f"x-{number}": "y" for number in range(101)}
     async with quick_site.http() as session:
         for path, more in (("/v1/models?" + "x" * 65_536, {}), ("/v1/models", too_many)):

@@ -45,7 +45,7 @@ def _quick_engine(quick_site: Site) -> Iterator[None]:
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_whatever_comes_is_answered_as_described(
+def test_responses_match_the_openapi_description(
     case: schemathesis.Case[Any], quick_site: Site
 ) -> None:
     headers = {"Authorization": f"Bearer {quick_site.acme}"}

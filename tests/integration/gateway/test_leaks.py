@@ -36,14 +36,14 @@ _PROMPTLY_S: Final = 5.0  # for each request, with twenty at once on two cores
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ResourceUsage:
     """The resources that a process holds."""
 
     num_descriptors: int
     num_bytes: int  # resident
 
     @classmethod
-    def by(cls, pid: int) -> "Held":
+    def of_process(cls, pid: int) -> "ResourceUsage":
         status = Path(f"/proc/{pid}/status").read_text()
         kilobytes = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return cls(
@@ -61,22 +61,25 @@ def site(fake_engine_url: str) -> Iterator[Site]:
 @pytest.mark.deep
 async def test_ten_thousand_completions_leave_nothing_behind(site: Site) -> None:
     pid = site.gateway.child.pid
-    await _ask_many(site, _NUM_WARM_UP)
-    before = Held.by(pid)
+    await _request_many(site, _NUM_WARM_UP)
+    before = ResourceUsage.of_process(pid)
 
-    counts = await _ask_many(site, _NUM_REQUESTS - _NUM_WARM_UP)
+    counts = await _request_many(site, _NUM_REQUESTS - _NUM_WARM_UP)
 
     async def are_descriptors_freed() -> bool:
-        return Held.by(pid).num_descriptors <= before.num_descriptors + _MAX_MORE_DESCRIPTORS
+        return (
+            ResourceUsage.of_process(pid).num_descriptors
+            <= before.num_descriptors + _MAX_MORE_DESCRIPTORS
+        )
 
-    assert await until(are_descriptors_freed), f"{before} became {Held.by(pid)}"
-    assert Held.by(pid).num_bytes <= before.num_bytes + _MAX_MORE_BYTES
+    assert await until(are_descriptors_freed), f"{before} became {ResourceUsage.of_process(pid)}"
+    assert ResourceUsage.of_process(pid).num_bytes <= before.num_bytes + _MAX_MORE_BYTES
     assert await until(lambda: _engine_is_idle(site))
     assert set(counts) == set(_ENDINGS)
 
 
-async def test_each_of_them_is_recorded_once(site: Site) -> None:
-    counts = await _ask_many(site, _NUM_RECORDED)
+async def test_each_completion_is_recorded_once(site: Site) -> None:
+    counts = await _request_many(site, _NUM_RECORDED)
 
     async def are_all_there() -> bool:
         return len(site.records()) >= _NUM_RECORDED
@@ -88,11 +91,11 @@ async def test_each_of_them_is_recorded_once(site: Site) -> None:
     assert finishes == {"length": counts["whole"], "cancelled": _NUM_RECORDED - counts["whole"]}
 
 
-async def _ask_many(site: Site, count: int) -> Counter[str]:
+async def _request_many(site: Site, count: int) -> Counter[str]:
     clients = [_Client(site, random.Random(SEED + number)) for number in range(_NUM_CLIENTS)]
     async with asyncio.TaskGroup() as group:
         for client in clients:
-            group.create_task(client.ask_often(count // _NUM_CLIENTS))
+            group.create_task(client.request_repeatedly(count // _NUM_CLIENTS))
     return sum((client.counts for client in clients), Counter())
 
 
@@ -103,7 +106,7 @@ class _Client:
     counts: Counter[str] = field(default_factory=Counter)
     socket: ClientConnection | None = None
 
-    async def ask_often(self, count: int) -> None:
+    async def request_repeatedly(self, count: int) -> None:
         headers = {"Authorization": f"Bearer {self.site.acme}"}
         async with aiohttp.ClientSession(self.site.url, headers=headers) as session:
             for number in range(count):

@@ -9,8 +9,8 @@ import pytest
 from caret.client.websocket_client import CompletionStream
 from tenants.fleet.pools.metric_samples import parse
 from tests.benchmarks.installation import own_home
-from tests.fakes.dns_server import DnsServer, dns_server_beside
-from tests.fakes.scripted_engine import ToldEngine, told_engine
+from tests.fakes.dns_server import DnsServer, dns_server_in_thread
+from tests.fakes.scripted_engine import ScriptedEngine, scripted_engine
 from tests.functional.gateway.gateway_stack import Frame, Site, ask, own_site, until
 from tests.stack.ports import free_port
 
@@ -24,30 +24,30 @@ PATIENCE_S = 15.0  # a round comes every five seconds
 class Parts:
     site: Site
     dns: DnsServer
-    one: ToldEngine
-    two: ToldEngine
+    one: ScriptedEngine
+    two: ScriptedEngine
 
     async def members(self) -> set[str]:
-        told = parse(await self.site.metrics())
+        samples = parse(await self.site.metrics())
         return {
             labels["replica"].partition(":")[0]
-            for labels, _ in told.all_values("caret_pool_replica_info", pool="demo-fast")
+            for labels, _ in samples.all_values("caret_pool_replica_info", pool="demo-fast")
         }
 
-    async def refused(self) -> dict[str, str]:
-        told = parse(await self.site.metrics())
+    async def rejected_replicas(self) -> dict[str, str]:
+        samples = parse(await self.site.metrics())
         return {
             labels["replica"].partition(":")[0]: labels["reason"]
-            for labels, _ in told.all_values("caret_replica_rejected", pool="demo-fast")
+            for labels, _ in samples.all_values("caret_replica_rejected", pool="demo-fast")
         }
 
-    async def become(self, members: set[str]) -> bool:
+    async def wait_for_members(self, members: set[str]) -> bool:
         async def is_so() -> bool:
-            return await self.members() == members and not await self.refused()
+            return await self.members() == members and not await self.rejected_replicas()
 
         return await until(is_so, patience_s=PATIENCE_S)
 
-    async def asked(self) -> set[str]:
+    async def serving_replicas(self) -> set[str]:
         """Return the replicas that serve files with many different paths."""
         found = set()
         async with self.site.stream() as stream:
@@ -62,9 +62,9 @@ class Parts:
 def parts() -> Iterator[Parts]:
     alike = {"root": "/models/demo", "block_size": 32}
     with (
-        dns_server_beside() as dns,
-        told_engine(host=ONE, port=free_port(), **alike) as one,
-        told_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **alike) as two,
+        dns_server_in_thread() as dns,
+        scripted_engine(host=ONE, port=free_port(), **alike) as one,
+        scripted_engine(host=TWO, port=int(one.url.rpartition(":")[2]), **alike) as two,
         own_home() as home,
     ):
         dns.addresses[NAME] = [ONE]
@@ -84,29 +84,29 @@ def _named(url: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-async def _one_is_there(parts: Parts) -> None:
+async def _only_one_member(parts: Parts) -> None:
     parts.dns.is_broken, parts.two.block_size = False, 32
     parts.dns.addresses[NAME] = [ONE]
-    assert await parts.become({ONE})
+    assert await parts.wait_for_members({ONE})
 
 
-async def test_the_first_addresses_are_known_at_the_start(parts: Parts) -> None:
-    assert await parts.asked() == {ONE}
+async def test_the_initial_addresses_are_known_at_the_start(parts: Parts) -> None:
+    assert await parts.serving_replicas() == {ONE}
 
 
-async def test_who_joins_and_leaves_is_asked_as_long_as_it_is_there(parts: Parts) -> None:
+async def test_a_replica_gets_requests_only_while_its_address_is_listed(parts: Parts) -> None:
     parts.dns.addresses[NAME] = [ONE, TWO]
-    assert await parts.become({ONE, TWO})
-    both = await parts.asked()
+    assert await parts.wait_for_members({ONE, TWO})
+    both = await parts.serving_replicas()
 
     parts.dns.addresses[NAME] = [TWO]
-    assert await parts.become({TWO})
+    assert await parts.wait_for_members({TWO})
 
     assert both == {ONE, TWO}
-    assert await parts.asked() == {TWO}
+    assert await parts.serving_replicas() == {TWO}
 
 
-async def test_what_is_under_way_where_somebody_leaves_ends_as_it_would(parts: Parts) -> None:
+async def test_a_running_completion_finishes_on_a_removed_replica(parts: Parts) -> None:
     parts.one.wait_s = 8.0  # longer than a round
     async with parts.site.raw() as socket:
         stream = CompletionStream(socket)
@@ -120,7 +120,7 @@ async def test_what_is_under_way_where_somebody_leaves_ends_as_it_would(parts: P
         assert await until(is_under_way)
         parts.one.wait_s = 0.0
         parts.dns.addresses[NAME] = [TWO]
-        assert await parts.become({TWO})
+        assert await parts.wait_for_members({TWO})
         was_over = stays.done()
         _, done = await stays
 
@@ -129,24 +129,24 @@ async def test_what_is_under_way_where_somebody_leaves_ends_as_it_would(parts: P
     assert done["finish_reason"] != "error"
 
 
-async def test_who_has_other_blocks_gets_no_work_and_is_named(parts: Parts) -> None:
+async def test_a_replica_with_another_block_size_is_rejected_with_the_reason(parts: Parts) -> None:
     parts.two.block_size = 16
     parts.dns.addresses[NAME] = [ONE, TWO]
 
     async def is_refused() -> bool:
-        return await parts.refused() == {TWO: "block_size"}
+        return await parts.rejected_replicas() == {TWO: "block_size"}
 
     assert await until(is_refused, patience_s=PATIENCE_S)
     assert await parts.members() == {ONE}
-    assert await parts.asked() == {ONE}
+    assert await parts.serving_replicas() == {ONE}
 
 
-async def test_a_resolver_that_fails_takes_nobody_away(parts: Parts) -> None:
+async def test_a_failing_resolver_removes_no_replica(parts: Parts) -> None:
     parts.dns.is_broken = True
-    asked = parts.dns.num_asked
+    num_before = parts.dns.num_queries
 
-    async def was_asked() -> bool:
-        return parts.dns.num_asked > asked
+    async def was_queried() -> bool:
+        return parts.dns.num_queries > num_before
 
-    assert await until(was_asked, patience_s=PATIENCE_S)
-    assert await parts.asked() == {ONE}
+    assert await until(was_queried, patience_s=PATIENCE_S)
+    assert await parts.serving_replicas() == {ONE}

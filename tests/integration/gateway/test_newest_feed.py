@@ -64,7 +64,7 @@ async def _is_superseded_there(here: ClaimingGateway, there: ClaimingGateway) ->
                 return older.end == FinishReason.SUPERSEDED
 
 
-async def test_a_request_on_one_gateway_supersedes_the_older_on_the_other(
+async def test_a_newer_request_on_one_gateway_supersedes_an_older_on_another(
     gateways: list[ClaimingGateway],
 ) -> None:
     here, there = gateways
@@ -73,7 +73,7 @@ async def test_a_request_on_one_gateway_supersedes_the_older_on_the_other(
     assert await _is_superseded_there(there, here)
 
 
-async def test_the_newer_goes_on(gateways: list[ClaimingGateway]) -> None:
+async def test_the_newer_request_continues(gateways: list[ClaimingGateway]) -> None:
     here, there = gateways
     await _is_superseded_there(here, there)
 
@@ -83,7 +83,7 @@ async def test_the_newer_goes_on(gateways: list[ClaimingGateway]) -> None:
     assert newer.end is None
 
 
-async def test_a_message_that_nobody_understands_changes_nothing(
+async def test_an_unreadable_message_is_ignored(
     gateways: list[ClaimingGateway], paths: EmbeddedPaths
 ) -> None:
     here, there = gateways
@@ -94,7 +94,7 @@ async def test_a_message_that_nobody_understands_changes_nothing(
     assert await _is_superseded_there(here, there)
 
 
-async def test_it_holds_again_after_redis_was_away(
+async def test_supersession_works_again_after_a_redis_restart(
     gateways: list[ClaimingGateway], valkey: EmbeddedValkey
 ) -> None:
     here, there = gateways

@@ -11,7 +11,7 @@ from tests.functional.gateway.gateway_stack import Site
 from tests.stack.ports import free_port
 
 
-async def test_what_is_typed_is_answered_and_the_rest_superseded(quick_site: Site) -> None:
+async def test_the_probe_gets_a_completion_and_supersedes_its_others(quick_site: Site) -> None:
     before = await quick_site.num_records()
 
     seen = await run_probe(quick_site.url, quick_site.acme, number=1)
@@ -22,19 +22,19 @@ async def test_what_is_typed_is_answered_and_the_rest_superseded(quick_site: Sit
     assert len({record.request_id for record in records}) == 4
 
 
-async def test_a_key_that_is_none_is_told_by_its_code(quick_site: Site) -> None:
+async def test_an_invalid_key_is_reported_with_its_error_code(quick_site: Site) -> None:
     seen = await run_probe(quick_site.url, "nobody's", number=2)
 
     assert (seen.result, seen.code, seen.first_s) == ("refused", "invalid_api_key", None)
 
 
-async def test_where_nobody_listens_it_says_so() -> None:
+async def test_an_unreachable_gateway_is_reported() -> None:
     seen = await run_probe(f"http://127.0.0.1:{free_port()}", "key", number=3)
 
     assert seen.result == "unreachable"
 
 
-async def test_a_cancel_is_in_the_gateways_metrics(quick_site: Site) -> None:
+async def test_a_cancellation_is_counted_in_the_gateways_metrics(quick_site: Site) -> None:
     async with quick_site.raw() as socket:
         frame = {"type": "complete", "id": "1", "mode": "fim", "prefix": "a = ", "suffix": "\n"}
         await socket.send(json.dumps(frame | {"max_tokens": 400}))
@@ -48,7 +48,7 @@ async def test_a_cancel_is_in_the_gateways_metrics(quick_site: Site) -> None:
     assert after.sum("caret_cancellation_seconds_count") == before + 1
 
 
-def test_what_it_saw_is_on_its_page() -> None:
+def test_the_probes_results_are_in_its_metrics() -> None:
 
     probe = SyntheticProbe()
     probe.record(ProbeResult("text", "", 0.03))

@@ -21,7 +21,7 @@ from inference.gateway.rate_limits.leases import Leases, RateLimitExceeded, Spen
 from inference.gateway.rate_limits.redis_lease_store import RedisLeaseStore, redis_for_leases
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import FakeLeaseStore
-from tests.fakes.tcp_proxy import cut_way
+from tests.fakes.tcp_proxy import fault_proxy
 from tests.functional.gateway.gateway_stack import until
 from tests.stack.seed import seeds
 
@@ -62,7 +62,7 @@ class Holder:
         self.number = 1
         self.since = 1
 
-    async def hold(self, units: int, *, settled: int = 0, is_answered: bool = True) -> LeaseGrant:
+    async def renew(self, units: int, *, settled: int = 0, is_answered: bool = True) -> LeaseGrant:
         """Renew the lease; without `is_answered` the holder behaves as if the response was lost."""
         self.number += 1
         (grant,) = await self.store.renew(self.name, [self.request(units, settled)])
@@ -85,30 +85,30 @@ async def _free(redis: Redis, rule: BucketSpec = RATE) -> int:
 
 
 @pytest.mark.parametrize("rule", [RATE, BUDGET])
-async def test_what_is_held_is_missing_and_what_is_returned_is_there_again(
+async def test_leased_units_are_unavailable_until_they_are_returned(
     redis: Redis, rule: BucketSpec
 ) -> None:
     here = Holder(RedisLeaseStore(redis), rule)
     there = Holder(RedisLeaseStore(redis), rule, name="there")
 
-    held = [(await one.hold(units)).held for one, units in [(here, 60), (there, 60), (there, 40)]]
-    await here.hold(30)
+    held = [(await one.renew(units)).held for one, units in [(here, 60), (there, 60), (there, 40)]]
+    await here.renew(30)
 
     assert held == [60, 0, 40]
     assert await _free(redis, rule) == 30
 
 
 @pytest.mark.parametrize("rule", [RATE, BUDGET])
-async def test_what_is_spent_is_missing_for_good(redis: Redis, rule: BucketSpec) -> None:
+async def test_settled_units_stay_spent(redis: Redis, rule: BucketSpec) -> None:
     here = Holder(RedisLeaseStore(redis), rule)
-    await here.hold(60)
+    await here.renew(60)
 
-    await here.hold(0, settled=45)
+    await here.renew(0, settled=45)
 
     assert await _free(redis, rule) == 55
 
 
-async def test_a_quarter_of_what_is_left_is_lent_beyond_the_need(redis: Redis) -> None:
+async def test_a_lease_exceeds_the_need_by_a_quarter_of_the_rest(redis: Redis) -> None:
     request = replace(Holder(RedisLeaseStore(redis)).request(20), number=2, want=90)
 
     (grant,) = await RedisLeaseStore(redis).renew("here", [request])
@@ -117,14 +117,12 @@ async def test_a_quarter_of_what_is_left_is_lent_beyond_the_need(redis: Redis) -
 
 
 @pytest.mark.parametrize("rule", [RATE, BUDGET])
-async def test_a_request_that_comes_again_or_late_changes_nothing(
-    redis: Redis, rule: BucketSpec
-) -> None:
+async def test_a_repeated_or_late_request_changes_nothing(redis: Redis, rule: BucketSpec) -> None:
     store = RedisLeaseStore(redis)
     here = Holder(store, rule)
-    await here.hold(60)
+    await here.renew(60)
     older = here.request(60)
-    await here.hold(50, settled=10)
+    await here.renew(50, settled=10)
     latest = replace(here.request(50, settled=10), since=older.number)
 
     answers = [(await store.renew("here", [again]))[0].held for again in (older, latest)]
@@ -134,73 +132,73 @@ async def test_a_request_that_comes_again_or_late_changes_nothing(
 
 
 @pytest.mark.parametrize("rule", [RATE, BUDGET])
-async def test_what_an_unanswered_request_has_told_is_not_spent_twice(
+async def test_a_request_without_a_response_is_not_settled_twice(
     redis: Redis, rule: BucketSpec
 ) -> None:
     here = Holder(RedisLeaseStore(redis), rule)
-    await here.hold(60)
-    await here.hold(50, settled=10, is_answered=False)
+    await here.renew(60)
+    await here.renew(50, settled=10, is_answered=False)
 
-    grant = await here.hold(45, settled=15)
-    await here.hold(0)
+    grant = await here.renew(45, settled=15)
+    await here.renew(0)
 
     assert grant.held == 45
     assert await _free(redis, rule) == 85
 
 
-async def test_a_lease_that_is_not_renewed_is_taken_back(redis: Redis) -> None:
+async def test_a_lease_that_is_not_renewed_expires(redis: Redis) -> None:
     # longer than a busy machine may delay the next line
     store = RedisLeaseStore(redis, lease_s=0.5)
     here, there = Holder(store, BUDGET), Holder(store, BUDGET, name="there")
-    await here.hold(100)
-    refused = await there.hold(50)
+    await here.renew(100)
+    refused = await there.renew(50)
 
     async def is_free() -> bool:
-        return (await there.hold(50)).held == 50
+        return (await there.renew(50)).held == 50
 
     assert (refused.held, refused.wait_s) == (0, 1.0)
     assert await until(is_free, patience_s=10.0)
     # It was spent before, so it is counted too.
-    overdrawn = await here.hold(0, settled=70)
+    overdrawn = await here.renew(0, settled=70)
     assert (overdrawn.held, overdrawn.overdrawn) == (0, 20)
 
 
-async def test_gateways_that_are_gone_leave_redis(redis: Redis) -> None:
+async def test_entries_of_stopped_gateways_are_deleted(redis: Redis) -> None:
     store = RedisLeaseStore(redis, lease_s=0.01, remember_s=0.01)
     for number in range(50):
-        await Holder(store, BUDGET, name=f"gone {number}").hold(1)
+        await Holder(store, BUDGET, name=f"gone {number}").renew(1)
     await asyncio.sleep(0.03)
 
-    await Holder(store, BUDGET).hold(1)
+    await Holder(store, BUDGET).renew(1)
 
     assert sorted(await redis.hkeys(BUDGET.key)) == [b"gateway:here", b"used"]
 
 
-async def test_what_the_ledger_was_first_to_count_is_not_counted_twice(redis: Redis) -> None:
+async def test_units_already_counted_by_the_ledger_are_not_counted_twice(redis: Redis) -> None:
     here = Holder(RedisLeaseStore(redis), BUDGET)
-    await here.hold(10)
+    await here.renew(10)
     await redis.hincrby(BUDGET.key, "used", 30)
     await redis.hset(BUDGET.key, "raised", "30")
 
-    await here.hold(0, settled=50)
+    await here.renew(0, settled=50)
 
     assert await redis.hmget(BUDGET.key, "used", "raised") == [b"50", b"0"]
 
 
-async def test_a_refusal_says_when_the_least_is_back(redis: Redis) -> None:
+async def test_a_refusal_returns_the_time_until_enough_units_are_available(redis: Redis) -> None:
     quick = replace(RATE, interval_s=0.1)
     here, there = (Holder(RedisLeaseStore(redis), quick, name=name) for name in ("here", "there"))
-    await here.hold(100)
-    refused = await there.hold(5)
+    await here.renew(100)
+    refused = await there.renew(5)
 
     await asyncio.sleep(refused.wait_s + 0.005)
 
     assert refused.held == 0
     assert 0 < refused.wait_s <= 5 * 0.1
-    assert (await there.hold(5)).held == 5
+    assert (await there.renew(5)).held == 5
 
 
-async def test_several_buckets_are_answered_in_their_order(redis: Redis) -> None:
+async def test_several_buckets_are_returned_in_the_requested_order(redis: Redis) -> None:
     store = RedisLeaseStore(redis)
     requests = [Holder(store, rule).request(units) for rule, units in ((RATE, 7), (BUDGET, 100))]
 
@@ -209,80 +207,80 @@ async def test_several_buckets_are_answered_in_their_order(redis: Redis) -> None
     assert [grant.held for grant in grants] == [7, 100]
 
 
-async def test_a_clock_that_was_set_back_leaves_no_bucket_emptier_than_empty(redis: Redis) -> None:
+async def test_a_clock_set_back_does_not_make_a_bucket_negative(redis: Redis) -> None:
     seconds, _ = await redis.time()
     await redis.hset(RATE.key, "full_at", (seconds + 10**9) * 10**6)
 
-    refused = await Holder(RedisLeaseStore(redis)).hold(1)
+    refused = await Holder(RedisLeaseStore(redis)).renew(1)
 
     assert refused.held == 0
     assert refused.wait_s <= 60.0
 
 
-async def test_a_lease_of_before_a_clock_was_set_back_is_taken_back(redis: Redis) -> None:
+async def test_a_lease_from_before_a_clock_was_set_back_expires(redis: Redis) -> None:
     seconds, _ = await redis.time()
     await redis.hset(BUDGET.key, "used", "100")
     await redis.hset(BUDGET.key, "gateway:gone", f"7 1 0 100 {(seconds + 10**6) * 10**6}")
 
-    assert (await Holder(RedisLeaseStore(redis), BUDGET).hold(100)).held == 100
+    assert (await Holder(RedisLeaseStore(redis), BUDGET).renew(100)).held == 100
 
 
-async def test_a_bucket_leaves_redis_when_it_is_full_and_nobody_holds_any(redis: Redis) -> None:
+async def test_a_full_bucket_without_leases_expires(redis: Redis) -> None:
     here = Holder(RedisLeaseStore(redis))
-    await here.hold(3)
+    await here.renew(3)
     left_ms = await redis.pttl(RATE.key)
 
-    await here.hold(0)
+    await here.renew(0)
 
     assert 60_000 < left_ms <= 3 * 60_000
     assert 0 < await redis.pttl(RATE.key) <= 60_000
 
 
-async def test_a_budget_leaves_redis_after_its_day(redis: Redis) -> None:
-    await Holder(RedisLeaseStore(redis), BUDGET).hold(3)
+async def test_a_daily_budget_expires_after_its_day(redis: Redis) -> None:
+    await Holder(RedisLeaseStore(redis), BUDGET).renew(3)
 
     assert 86_400 < await redis.ttl(BUDGET.key) <= 2 * 86_400
 
 
-async def test_large_numbers_keep_their_last_digits(redis: Redis) -> None:
+async def test_large_numbers_are_counted_exactly(redis: Redis) -> None:
     large = replace(BUDGET, capacity=10**12)
     here = Holder(RedisLeaseStore(redis), large)
-    await here.hold(10**12 - 3)
-    await here.hold(0, settled=10**12 - 3)
+    await here.renew(10**12 - 3)
+    await here.renew(0, settled=10**12 - 3)
 
     assert await _free(redis, large) == 3
 
 
-async def test_a_fast_rate_is_counted_to_the_unit(redis: Redis) -> None:
+async def test_a_fast_rate_is_counted_exactly(redis: Redis) -> None:
     # A million requests a minute: one unit returns every 6 us.
     fast = replace(RATE, capacity=10**6, interval_s=6e-6)
     here = Holder(RedisLeaseStore(redis), fast)
-    await here.hold(10**6)
-    await here.hold(0, settled=10**6)
+    await here.renew(10**6)
+    await here.renew(0, settled=10**6)
 
     grants = [await _free(redis, fast) for _ in range(5)]
 
     assert all(0 < grant < 100_000 for grant in grants)
 
 
-async def test_a_redis_that_has_forgotten_the_script_learns_it_again(redis: Redis) -> None:
+async def test_the_script_is_loaded_again_after_a_script_flush(redis: Redis) -> None:
     here = Holder(RedisLeaseStore(redis))
-    await here.hold(10)
+    await here.renew(10)
     await redis.script_flush()
 
-    assert (await here.hold(90)).held == 90
+    assert (await here.renew(90)).held == 90
 
 
-async def test_a_redis_that_is_away_is_an_os_error(tmp_path: Path) -> None:
+async def test_an_unreachable_redis_raises_an_os_error(tmp_path: Path) -> None:
     async with Redis.from_url(f"unix://{tmp_path}/nobody.sock") as nobody:
         with pytest.raises(OSError, match="limits"):
             async with asyncio.timeout(5):
-                await Holder(RedisLeaseStore(nobody)).hold(1)
+                await Holder(RedisLeaseStore(nobody)).renew(1)
 
 
 @pytest.mark.parametrize("seed", seeds(2, deep=20))
 @pytest.mark.parametrize("rule", [replace(RATE, interval_s=10**6), BUDGET])
-async def test_the_store_in_memory_does_what_the_script_does(
+async def test_the_fake_store_behaves_like_the_script(
     redis: Redis, rule: BucketSpec, seed: int
 ) -> None:
     chance, script, fake = random.Random(seed), RedisLeaseStore(redis), FakeLeaseStore(FakeClock())
@@ -309,22 +307,20 @@ async def test_the_store_in_memory_does_what_the_script_does(
         holder.since = chance.choice([holder.since, holder.number])
 
 
-async def test_two_gateways_never_let_more_through_than_the_limit(redis: Redis) -> None:
+async def test_two_gateways_never_exceed_the_limit(redis: Redis) -> None:
     # On a busy machine, a gateway must not time out and continue without Redis.
     gateways = [Leases(RedisLeaseStore(redis), SystemClock(), max_wait_s=30.0) for _ in range(2)]
 
-    let_through = await asyncio.gather(
-        *(_is_let_through(gateways[n % 2], RATE) for n in range(400))
-    )
+    admitted = await asyncio.gather(*(_is_admitted(gateways[n % 2], RATE) for n in range(400)))
     for gateway in gateways:
         await gateway.close()
 
     # A gateway may be rejected while the other holds units; afterwards no unit is lost.
-    assert 50 <= sum(let_through) <= 100
-    assert await _free(redis) == 100 - sum(let_through)
+    assert 50 <= sum(admitted) <= 100
+    assert await _free(redis) == 100 - sum(admitted)
 
 
-async def _is_let_through(gateway: Leases, rule: BucketSpec, units: int = 1) -> bool:
+async def _is_admitted(gateway: Leases, rule: BucketSpec, units: int = 1) -> bool:
     try:
         (spent,) = await gateway.spend([SpendRequest(rule, units)])
     except RateLimitExceeded:
@@ -333,19 +329,17 @@ async def _is_let_through(gateway: Leases, rule: BucketSpec, units: int = 1) -> 
     return True
 
 
-async def test_more_calls_than_connections_are_not_an_outage(
-    valkey: EmbeddedPaths, redis: Redis
-) -> None:
+async def test_more_calls_than_connections_do_not_fail(valkey: EmbeddedPaths, redis: Redis) -> None:
     """Each is about another tenant, so that no call can be shared."""
     rules = [replace(RATE, holder=f"t{n}", key=f"caret:rate:{{t{n}}}:user:") for n in range(500)]
     url = valkey.redis_url.read_text().strip()
     async with redis_for_leases(url, socket_timeout_s=30.0) as connection:
         leases = Leases(RedisLeaseStore(connection), SystemClock(), max_wait_s=30.0)
 
-        let_through = await asyncio.gather(*(_is_let_through(leases, rule) for rule in rules))
+        admitted = await asyncio.gather(*(_is_admitted(leases, rule) for rule in rules))
         await leases.close()
 
-    assert all(let_through)
+    assert all(admitted)
     assert leases.num_calls["failed"] == 0
 
 
@@ -362,22 +356,22 @@ class Tenant:
         ends_s = time.monotonic() + seconds
         while time.monotonic() < ends_s:
             for gateway in self.gateways:
-                is_spent = await _is_let_through(gateway, self.rule, 100)
+                is_spent = await _is_admitted(gateway, self.rule, 100)
                 self.num_spent += 100 * is_spent
                 self.num_refused += not is_spent
             await asyncio.sleep(0.001)
 
 
-async def test_a_slow_wire_refuses_nobody_and_loses_nothing(
+async def test_a_slow_connection_refuses_no_request_and_loses_no_units(
     valkey: EmbeddedPaths, redis: Redis
 ) -> None:
     """6% of the responses take 0.6 s, and 2% never arrive; the budget is almost unused."""
     budget = replace(BUDGET, capacity=10**8, lease=2_000, max_lease=5 * 10**6, max_debt=5 * 10**6)
     there = urlsplit(valkey.redis_url.read_text().strip())
     async with AsyncExitStack() as stack:
-        way = stack.enter_context(cut_way(there.path))
-        way.slow_share, way.lost_share = 0.06, 0.02
-        url = f"redis://:{there.password}@127.0.0.1:{way.port}/0"
+        proxy = stack.enter_context(fault_proxy(there.path))
+        proxy.slow_share, proxy.lost_share = 0.06, 0.02
+        url = f"redis://:{there.password}@127.0.0.1:{proxy.port}/0"
         gateways = []
         for _ in range(8):
             connection = await stack.enter_async_context(redis_for_leases(url, socket_timeout_s=2))
@@ -388,7 +382,7 @@ async def test_a_slow_wire_refuses_nobody_and_loses_nothing(
 
         failed = sum(gateway.num_calls["failed"] for gateway in gateways)
         held = [lease for name, lease in (await redis.hgetall(budget.key)).items() if b":" in name]
-        way.slow_share = way.lost_share = 0.0
+        proxy.slow_share = proxy.lost_share = 0.0
         for gateway in gateways:
             await gateway.close()
     assert failed > 0

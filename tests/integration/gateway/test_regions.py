@@ -21,7 +21,7 @@ from caret.local.paths import REPOSITORY
 from caret.local.process_tag import environment_with
 from caret.local.valkey import EmbeddedValkey
 from tests.benchmarks.installation import Home, new_tenant, own_home, publish, root_secret_of
-from tests.fakes.tcp_proxy import CutWay, cut_way
+from tests.fakes.tcp_proxy import FaultProxy, fault_proxy
 from tests.functional.gateway.gateway_stack import Entries, Site, ask, own_site, until
 
 PATIENCE_S = 20.0  # the relay times out after 5 s without a response, and waits as long
@@ -32,7 +32,7 @@ EAST, WEST = "east", "west"
 class Parts:
     home: Home  # the region of the control plane
     site: Site  # a gateway in the east
-    way: CutWay
+    proxy: FaultProxy
     here: redis.Redis
     at_home: redis.Redis
     num_tenants: int = 0
@@ -76,9 +76,9 @@ class Parts:
         frame = {"type": "complete", "id": self.site.new_id(), "mode": "fim", "prefix": "a = "}
         return frame | {"suffix": "\n", "max_tokens": 2}
 
-    def told_home(self) -> list[str]:
+    def delivered_ids(self) -> list[str]:
         """Return the IDs of delivered completions, duplicates included."""
-        entries = cast(Entries, self.at_home.xrange(USAGE_STREAM))
+        entries = cast(Entries, self.home.xrange(USAGE_STREAM))
         return [
             str(record.request_id)
             for _, fields in entries
@@ -86,9 +86,9 @@ class Parts:
             if isinstance(record, CompletionRecord)
         ]
 
-    async def has_told(self, ids: list[str]) -> bool:
+    async def are_delivered(self, ids: list[str]) -> bool:
         async def is_so() -> bool:
-            return set(ids) <= set(self.told_home()) and self.here.xlen(USAGE_STREAM) == 0
+            return set(ids) <= set(self.delivered_ids()) and self.here.xlen(USAGE_STREAM) == 0
 
         return await until(is_so, patience_s=PATIENCE_S)
 
@@ -100,11 +100,11 @@ def parts(fake_engine_url: str) -> Iterator[Parts]:
         region.environment.update(CARET_REGION=EAST, CARET_BEHIND_RELAY="True")
         with (
             EmbeddedValkey(home.paths, mark=environment_with(home.mark)),
-            cut_way(url.path) as way,
+            fault_proxy(url.path) as proxy,
         ):
             # A home region without any snapshot may have lost its data: nothing would be trusted.
             publish(home.paths, new_tenant("first", root_secret=root_secret_of(region.paths))[0])
-            relay = ChildProcess(_relay(region, f"redis://:{url.password}@127.0.0.1:{way.port}"))
+            relay = ChildProcess(_relay(region, f"redis://:{url.password}@127.0.0.1:{proxy.port}"))
             relay.start()
             try:
                 with (
@@ -112,7 +112,7 @@ def parts(fake_engine_url: str) -> Iterator[Parts]:
                     redis.Redis.from_url(region.paths.redis_url.read_text().strip()) as here,
                     redis.Redis.from_url(url.geturl()) as at_home,
                 ):
-                    yield Parts(home, site, way, here, at_home)
+                    yield Parts(home, site, proxy, here, at_home)
             finally:
                 relay.stop()
 
@@ -133,13 +133,13 @@ async def test_a_tenant_is_served_in_its_own_region(parts: Parts) -> None:
     assert await parts.becomes(key, "")
 
 
-async def test_a_tenant_of_no_region_is_served_in_each(parts: Parts) -> None:
+async def test_a_tenant_without_a_region_is_served_everywhere(parts: Parts) -> None:
     _, key = parts.tenant(None)
 
     assert await parts.becomes(key, "")
 
 
-async def test_nothing_of_a_tenant_of_another_region_comes_here(parts: Parts) -> None:
+async def test_a_tenant_of_another_region_is_not_replicated_here(parts: Parts) -> None:
     stranger, key = parts.tenant(WEST)
     _, later = parts.tenant(EAST)
     assert await parts.becomes(later, "")  # so the relay has seen both
@@ -148,7 +148,9 @@ async def test_nothing_of_a_tenant_of_another_region_comes_here(parts: Parts) ->
     assert not parts.here.hexists(VERSIONS, stranger.tenant_id)
 
 
-async def test_a_tenant_that_moves_away_is_refused_by_name(parts: Parts) -> None:
+async def test_a_tenant_that_moved_to_another_region_is_refused_with_the_reason(
+    parts: Parts,
+) -> None:
     snapshot, key = parts.tenant(EAST)
     assert await parts.becomes(key, "")
 
@@ -157,52 +159,52 @@ async def test_a_tenant_that_moves_away_is_refused_by_name(parts: Parts) -> None
     assert await parts.becomes(key, "region_not_allowed")
 
 
-async def test_what_is_recorded_here_comes_home(parts: Parts) -> None:
+async def test_usage_records_are_delivered_to_the_home_region(parts: Parts) -> None:
     _, key = parts.tenant(EAST)
     assert await parts.becomes(key, "")
 
     ids = await parts.complete(key, 10)
 
-    assert await parts.has_told(ids)
+    assert await parts.are_delivered(ids)
 
 
-async def test_a_cut_loses_nothing_and_what_changed_meanwhile_arrives_after_it(
+async def test_a_disconnection_loses_neither_records_nor_changes(
     parts: Parts,
 ) -> None:
     snapshot, key = parts.tenant(EAST)
     assert await parts.becomes(key, "")
 
-    parts.way.is_cut = True
+    parts.proxy.is_cut = True
     parts.change(snapshot, status=TenantStatus.SUSPENDED)
     ids = await parts.complete(key, 20)
-    told_meanwhile = set(ids) & set(parts.told_home())
-    parts.way.is_cut = False
+    delivered_meanwhile = set(ids) & set(parts.delivered_ids())
+    parts.proxy.is_cut = False
 
     assert await parts.becomes(key, "tenant_suspended")
-    assert await parts.has_told(ids)
-    assert told_meanwhile == set()
+    assert await parts.are_delivered(ids)
+    assert delivered_meanwhile == set()
 
 
-async def test_what_is_sent_twice_is_the_same_record(parts: Parts) -> None:
+async def test_a_lost_response_causes_a_second_delivery_of_the_same_records(parts: Parts) -> None:
     _, key = parts.tenant(EAST)
     assert await parts.becomes(key, "")
 
     ids: list[str] = []
 
-    async def has_come() -> bool:
-        return bool(set(ids) & set(parts.told_home()))
+    async def any_delivered() -> bool:
+        return bool(set(ids) & set(parts.delivered_ids()))
 
     # If the relay reconnects meanwhile, its AUTH gets no response and it sends nothing.
     for _ in range(5):
-        assert await parts.has_told(await parts.complete(key, 1))
-        parts.way.drops_answers = True
+        assert await parts.are_delivered(await parts.complete(key, 1))
+        parts.proxy.drops_responses = True
         ids = await parts.complete(key, 10)
-        is_there = await until(has_come, patience_s=4.0)
-        parts.way.drops_answers = False
+        is_there = await until(any_delivered, patience_s=4.0)
+        parts.proxy.drops_responses = False
         if is_there:
             break
 
-    assert await parts.has_told(ids)
-    told = [each for each in parts.told_home() if each in set(ids)]
-    assert len(told) > len(ids)  # ingestion counts each once (test_ingest)
-    assert set(told) == set(ids)
+    assert await parts.are_delivered(ids)
+    delivered = [each for each in parts.delivered_ids() if each in set(ids)]
+    assert len(delivered) > len(ids)  # ingestion counts each once (test_ingest)
+    assert set(delivered) == set(ids)

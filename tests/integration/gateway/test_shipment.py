@@ -30,7 +30,7 @@ def _name(receipt: ShipmentReceipt) -> str:
     return f"{milliseconds}-{number}"
 
 
-async def test_the_backlog_begins_with_what_was_not_deleted_yet(paths: EmbeddedPaths) -> None:
+async def test_the_backlog_starts_with_the_oldest_entry_not_deleted(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths):
         async with _connected(paths) as redis:
             shipment = RedisShipment(redis)
@@ -46,7 +46,7 @@ async def test_the_backlog_begins_with_what_was_not_deleted_yet(paths: EmbeddedP
     assert {first.server, second.server, before.server, end.server} == {first.server}
 
 
-async def test_a_receipt_names_the_last_of_what_was_sent(paths: EmbeddedPaths) -> None:
+async def test_a_receipt_names_the_last_entry_sent(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths):
         async with _connected(paths) as redis:
             receipt = await RedisShipment(redis).send_batches(BATCHES)
@@ -55,7 +55,7 @@ async def test_a_receipt_names_the_last_of_what_was_sent(paths: EmbeddedPaths) -
     assert newest[0][0].decode() == _name(receipt)
 
 
-async def test_a_server_that_was_started_again_is_another(paths: EmbeddedPaths) -> None:
+async def test_a_restarted_server_has_another_identity(paths: EmbeddedPaths) -> None:
     with EmbeddedValkey(paths):
         async with _connected(paths) as redis:
             receipt = await RedisShipment(redis).send_batches(BATCHES)

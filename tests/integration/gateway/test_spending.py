@@ -51,20 +51,20 @@ async def redis(valkey: EmbeddedPaths) -> AsyncIterator[Redis]:
 
 
 def _used(chance: random.Random) -> RequestTrace:
-    account = make_account()
-    account.mark_engine_called()
-    account.prompt_tokens = chance.randint(0, 2_000)
-    account.record_chunk(
+    trace = make_account()
+    trace.mark_engine_called()
+    trace.prompt_tokens = chance.randint(0, 2_000)
+    trace.record_chunk(
         generated_tokens=chance.randint(1, 64), cached_tokens=chance.randint(0, 2_000)
     )
-    return account
+    return trace
 
 
-def _cost(account: RequestTrace) -> int:
+def _cost(trace: RequestTrace) -> int:
     tokens = billable_tokens(
-        prompt=account.prompt_tokens,
-        cached=account.cached_tokens,
-        generated=account.generated_tokens,
+        prompt=trace.prompt_tokens,
+        cached=trace.cached_tokens,
+        generated=trace.generated_tokens,
     )
     return cost_micros(PRICES, tokens)
 
@@ -79,7 +79,9 @@ async def _counts(redis: Redis) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("seed", seeds(1, deep=10))
-async def test_a_thousand_at_once_spend_no_more_than_the_budget(redis: Redis, seed: int) -> None:
+async def test_a_thousand_concurrent_requests_never_exceed_the_budget(
+    redis: Redis, seed: int
+) -> None:
     chance = random.Random(seed)
     limit = 300 * MOST
     spending = SpendingLimits(
@@ -94,30 +96,30 @@ async def test_a_thousand_at_once_spend_no_more_than_the_budget(redis: Redis, se
         Quotas(Leases(RedisLeaseStore(redis), SystemClock(), max_wait_s=30.0), SystemClock())
         for _ in range(3)
     ]
-    let_through: list[tuple[str, int]] = []
+    admitted: list[tuple[str, int]] = []
 
-    async def asks(number: int) -> None:
+    async def request(number: int) -> None:
         user = chance.choice((ADA, ALICE))
-        account, principal = _used(chance), make_principal(user_id=user, spending=spending)
+        trace, principal = _used(chance), make_principal(user_id=user, spending=spending)
         try:
-            async with gateways[number % 3].charge(principal, make_request(), account):
+            async with gateways[number % 3].charge(principal, make_request(), trace):
                 await asyncio.sleep(chance.random() / 100)
         except CompletionDropped:
             return
-        let_through.append((user, _cost(account)))
+        admitted.append((user, _cost(trace)))
 
-    await asyncio.gather(*(asks(number) for number in range(1_000)))
+    await asyncio.gather(*(request(number) for number in range(1_000)))
     for gateway in gateways:
         await gateway.leases.close()
 
-    spent = sum(cost for _, cost in let_through)
-    spent_by_ada = sum(cost for user, cost in let_through if user == ADA)
+    spent = sum(cost for _, cost in admitted)
+    spent_by_ada = sum(cost for user, cost in admitted if user == ADA)
     assert 0 < spent <= limit
     assert spent_by_ada <= limit // 4
     assert await _counts(redis) == {"all": spent, "ada": spent_by_ada}
 
 
-async def test_a_months_count_outlives_its_month(redis: Redis) -> None:
+async def test_a_months_count_is_kept_beyond_its_month(redis: Redis) -> None:
     spending = SpendingLimits(
         (TokenPrices(0, dict.fromkeys(Tier, PRICES)),),
         (HardBudget("all", BudgetScope.TENANT, 10**9),),

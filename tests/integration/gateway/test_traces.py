@@ -34,7 +34,7 @@ def site(fake_engine_url: str, collector: Collector) -> Iterator[Site]:
             yield made
 
 
-async def test_a_completion_s_stages_reach_the_collector_without_its_text(
+async def test_the_collector_gets_the_stages_of_a_completion_without_text(
     site: Site, collector: Collector
 ) -> None:
     plant = f"Planted{secrets.token_hex(8)}"
@@ -55,7 +55,7 @@ async def test_a_completion_s_stages_reach_the_collector_without_its_text(
     assert site.acme.encode() not in sent
 
 
-async def test_an_http_client_s_trace_goes_on(site: Site, collector: Collector) -> None:
+async def test_a_trace_of_an_http_client_is_continued(site: Site, collector: Collector) -> None:
     headers = {"traceparent": f"00-{TRACE_ID}-b7ad6b7169203331-01"}
     async with site.http() as session:
         body = {"prompt": "x = ", "max_tokens": 4}
@@ -67,7 +67,7 @@ async def test_an_http_client_s_trace_goes_on(site: Site, collector: Collector) 
     assert {span.trace_id.hex() for span in collector.spans} == {TRACE_ID}
 
 
-async def test_an_editor_s_trace_goes_on(site: Site, collector: Collector) -> None:
+async def test_a_trace_of_an_editor_is_continued(site: Site, collector: Collector) -> None:
     async with site.stream() as stream:
         frame = {"prefix": "x = ", "max_tokens": 4, "id": "1"}
         await ask(stream, {**frame, "traceparent": f"00-{TRACE_ID}-b7ad6b7169203331-01"})
@@ -77,7 +77,7 @@ async def test_an_editor_s_trace_goes_on(site: Site, collector: Collector) -> No
     assert {span.trace_id.hex() for span in collector.spans} == {TRACE_ID}
 
 
-async def test_what_is_not_sent_yet_is_sent_at_the_end(
+async def test_pending_spans_are_sent_at_shutdown(
     fake_engine_url: str, collector: Collector
 ) -> None:
     with own_home() as home:
@@ -95,7 +95,7 @@ async def test_what_is_not_sent_yet_is_sent_at_the_end(
     assert len(collector.spans) == 10
 
 
-async def test_a_collector_that_is_away_holds_up_neither_completions_nor_the_end(
+async def test_an_unreachable_collector_delays_neither_completions_nor_shutdown(
     fake_engine_url: str,
 ) -> None:
     with own_home() as home:

@@ -25,10 +25,10 @@ _USAGE = {"completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 0}}
 
 @dataclass
 class Engine:
-    asked: list[dict[str, Any]] = field(default_factory=list)
+    requests: list[dict[str, Any]] = field(default_factory=list)
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append(await request.json())
+        self.requests.append(await request.json())
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         choice = {"index": 0, "text": "x", "finish_reason": "length"}
@@ -37,11 +37,11 @@ class Engine:
         await response.write(b"data: [DONE]\n\n")
         return response
 
-    async def waits_for(self, count: int) -> None:
-        async def were_asked() -> bool:
-            return len(self.asked) >= count
+    async def wait_for_requests(self, count: int) -> None:
+        async def have_arrived() -> bool:
+            return len(self.requests) >= count
 
-        assert await until(were_asked), f"{len(self.asked)} of {count} requests arrived"
+        assert await until(have_arrived), f"{len(self.requests)} of {count} requests arrived"
 
 
 @asynccontextmanager
@@ -75,16 +75,16 @@ async def site(engine: Engine) -> AsyncIterator[Site]:
                 await asyncio.to_thread(opening.__exit__, None, None, None)
 
 
-async def test_what_is_opened_or_asked_for_first_is_warmed_and_not_recorded(
+async def test_opening_a_file_and_the_first_request_warm_up_without_usage_records(
     site: Site, engine: Engine
 ) -> None:
     async with site.stream() as stream:
         await stream.send({"type": "file_opened", "text": "a = 1\n", **_CONTEXT})
-        await engine.waits_for(1)
+        await engine.wait_for_requests(1)
         _, done = await ask(stream, {**_COMPLETION, **_CONTEXT, "id": "1"})
-        await engine.waits_for(3)
+        await engine.wait_for_requests(3)
 
-    opened, completion, first_of_repository = engine.asked
+    opened, completion, first_of_repository = engine.requests
     warmed = opened["prompt"]
     assert warmed == completion["prompt"][: len(warmed)] == first_of_repository["prompt"]
     assert opened["max_tokens"] == first_of_repository["max_tokens"] == 1
@@ -94,14 +94,14 @@ async def test_what_is_opened_or_asked_for_first_is_warmed_and_not_recorded(
     assert record.request_id == done["meta"]["request_id"]
 
 
-async def test_the_neighbours_warm_up_is_in_a_namespace_of_its_own(
+async def test_warm_ups_of_two_tenants_use_separate_cache_namespaces(
     site: Site, engine: Engine
 ) -> None:
     async with site.stream(site.acme) as acme, site.stream(site.globex) as globex:
         for stream in (acme, globex):
             await stream.send({"type": "file_opened", "text": "a = 1\n", **_CONTEXT})
-        await engine.waits_for(2)
+        await engine.wait_for_requests(2)
 
-    ours, theirs = engine.asked
+    ours, theirs = engine.requests
     assert ours["prompt"] == theirs["prompt"]
     assert ours["cache_salt"] != theirs["cache_salt"]

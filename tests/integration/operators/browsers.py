@@ -59,13 +59,13 @@ class Browser:
         """Return the stored session."""
         return SessionStore.from_token(self.client.cookies[SESSION].value)
 
-    def is_in(self) -> bool:
+    def is_signed_in(self) -> bool:
         return self.client.get("/operators/").status_code == 200
 
     def page(self, company: Company) -> Any:
         return self.client.get(f"/operators/tenants/{company.tenant_id}")
 
-    def look(self, company: Company, reason: str = "Ticket 4711") -> Any:
+    def open_tenant(self, company: Company, reason: str = "Ticket 4711") -> Any:
         address = f"/operators/tenants/{company.tenant_id}/reason"
         return self.client.post(address, {"reason": reason}, follow=True)
 
@@ -103,7 +103,7 @@ def _known(role: OperatorRole) -> OperatorView:
     return next(each for each in list_operators() if each.handle == handle)
 
 
-def confirmed(browser: Browser | None = None) -> Browser:
+def with_recent_step_up(browser: Browser | None = None) -> Browser:
     """Return a browser whose operator has just stepped up with a code."""
     browser = browser or signed_in()
     held = browser.session()

@@ -26,13 +26,13 @@ from tests.benchmarks.installation import (
     root_secret_of,
     started,
 )
-from tests.fakes.scripted_engine import ToldEngine, told_engine
+from tests.fakes.scripted_engine import ScriptedEngine, scripted_engine
 from tests.stack.ports import free_ports
 from tests.stack.services import Services
 from tests.stack.waiting import wait_until
 
 _PATIENCE_S = 20.0
-TELLS = {
+ENGINE_METRICS = {
     "num_requests_running": 3.0,
     "num_requests_waiting": 2.0,
     "kv_cache_usage_perc": 0.625,
@@ -45,7 +45,7 @@ TELLS = {
 class Gateway:
     url: str
     metrics: str  # base URL of its metrics
-    engine: ToldEngine
+    engine: ScriptedEngine
     replicas: tuple[str, ...]  # names; all of them are the same engine
     tenant_id: str
     key: str = field(repr=False)
@@ -61,7 +61,7 @@ class Gateway:
         connection.close()
         assert response.status == 200, text
 
-    def told(self, line: str) -> bool:
+    def has_metric(self, line: str) -> bool:
         return line in self.page("/metrics").decode()
 
     def page(self, path: str) -> bytes:
@@ -71,14 +71,16 @@ class Gateway:
         connection.close()
         return found
 
-    def until_told(self, line: str) -> None:
-        wait_until(lambda: self.told(line), timeout_s=_PATIENCE_S)
+    def wait_for_metric(self, line: str) -> None:
+        wait_until(lambda: self.has_metric(line), timeout_s=_PATIENCE_S)
 
 
 @contextmanager
 def own_gateway(services: Services) -> Iterator[Gateway]:
     with ExitStack() as stack:
-        engine = stack.enter_context(told_engine(told=dict(TELLS), cached_tokens=1_000))
+        engine = stack.enter_context(
+            scripted_engine(metrics=dict(ENGINE_METRICS), cached_tokens=1_000)
+        )
         home = stack.enter_context(own_home())
         environment = {
             **home.environment,
@@ -90,7 +92,7 @@ def own_gateway(services: Services) -> Iterator[Gateway]:
         urls = (engine.url, engine.url.replace("127.0.0.1", "localhost"))
         port, metrics_port = free_ports(2)
         snapshot, key = new_tenant("initech", root_secret=root_secret_of(home.paths))
-        stack.enter_context(_left_as_it_was(services, snapshot.tenant_id))
+        stack.enter_context(_restored_redis(services, snapshot.tenant_id))
         publish(services.paths, snapshot)
         part = gateway_part(
             home,
@@ -108,12 +110,12 @@ def own_gateway(services: Services) -> Iterator[Gateway]:
             tenant_id=snapshot.tenant_id,
             key=key,
         )
-        made.until_told("caret_engine_requests_running")
+        made.wait_for_metric("caret_engine_requests_running")
         yield made
 
 
 @contextmanager
-def _left_as_it_was(services: Services, tenant_id: str) -> Iterator[None]:
+def _restored_redis(services: Services, tenant_id: str) -> Iterator[None]:
     """Restore the stream and the snapshots, which other tests of the session read."""
     with redis.Redis.from_url(services.redis_url) as connection:
         marker = cast(bytes, connection.xadd(USAGE_STREAM, {"marker": b""}))

@@ -11,12 +11,12 @@ from caret.contracts.added_replicas import ADDITIONS, ReplicaChange, encode_addi
 from tenants.base.operator_roles import OperatorRole
 from tenants.base.redis_connection import connect
 from tenants.fleet.pools.added_replicas import read_additions
-from tests.integration.operators.browsers import Browser, confirmed, signed_in
+from tests.integration.operators.browsers import Browser, signed_in, with_recent_step_up
 from tests.integration.operators.gateways import Gateway, forget_additions
 
 POOL = "demo-fast"
 REASON = "Ticket 4711: the third server is there"
-NOBODY = "localhost:1"  # allowed, but nothing listens there
+UNREACHABLE = "localhost:1"  # allowed, but nothing listens there
 
 
 @pytest.fixture(autouse=True)
@@ -26,11 +26,11 @@ def _nothing_is_added(gateway: Gateway) -> Iterator[None]:
 
 
 def _add(browser: Browser, pool: str = POOL, **form: str) -> Any:
-    wish = {"url": f"http://{NOBODY}", "reason": REASON} | form
-    return browser.client.post(f"/operators/pools/{pool}/add", wish)
+    form_fields = {"url": f"http://{UNREACHABLE}", "reason": REASON} | form
+    return browser.client.post(f"/operators/pools/{pool}/add", form_fields)
 
 
-def _remove(browser: Browser, replica: str = NOBODY, **form: str) -> Any:
+def _remove(browser: Browser, replica: str = UNREACHABLE, **form: str) -> Any:
     return browser.client.post(_removal(replica), {"reason": REASON} | form)
 
 
@@ -42,21 +42,21 @@ def _pools(browser: Browser) -> str:
     return str(browser.client.get("/operators/pools").content.decode())
 
 
-def test_one_that_is_added_is_told_with_who_and_why(gateway: Gateway) -> None:
-    browser = confirmed()
+def test_an_added_replica_is_shown_with_its_reason(gateway: Gateway) -> None:
+    browser = with_recent_step_up()
 
     response = _add(browser)
-    gateway.until_told('caret_replica_rejected{found="",pool="demo-fast",reason="silent"')
+    gateway.wait_for_metric('caret_replica_rejected{found="",pool="demo-fast",reason="silent"')
     text = _pools(browser)
 
     assert response["Location"] == "/operators/pools?done=added"
     assert "The replica does not respond." in text
-    assert f'href="{_removal(NOBODY)}"' in text
+    assert f'href="{_removal(UNREACHABLE)}"' in text
     assert REASON in text
     assert "added to demo-fast" in text
 
 
-def test_one_that_no_gateway_has_asked_yet_is_told(gateway: Gateway) -> None:
+def test_an_addition_that_no_gateway_has_read_is_shown_as_waiting(gateway: Gateway) -> None:
     other = "10.12.0.9:8000"
     addition = ReplicaChange(1, POOL, f"http://{other}", True, "ola", REASON, 1_770_000_000_000)
     # The version is not raised, so gateways do not read it.
@@ -68,35 +68,35 @@ def test_one_that_no_gateway_has_asked_yet_is_told(gateway: Gateway) -> None:
     assert f'href="{_removal(other)}"' in text
 
 
-def test_it_is_taken_out_again(gateway: Gateway) -> None:
-    browser = confirmed()
+def test_an_added_replica_can_be_removed(gateway: Gateway) -> None:
+    browser = with_recent_step_up()
     _add(browser)
 
-    asked = browser.client.get(_removal(NOBODY)).content.decode()
+    confirmation = browser.client.get(_removal(UNREACHABLE)).content.decode()
     response = _remove(browser)
 
-    assert f"Remove {NOBODY} from {POOL}" in asked
+    assert f"Remove {UNREACHABLE} from {POOL}" in confirmation
     assert response["Location"] == "/operators/pools?done=removed"
     assert "removed from demo-fast" in _pools(browser)
     assert _remove(browser).status_code == 404
 
 
-def test_it_is_in_the_log_by_the_operators_handle(gateway: Gateway) -> None:
+def test_adding_a_replica_is_logged_with_the_operators_handle(gateway: Gateway) -> None:
     with structlog.testing.capture_logs() as lines:
-        _add(confirmed())
+        _add(with_recent_step_up())
 
     (line,) = [each for each in lines if each["event"] == "operator.replica_added"]
     assert line["operator"].startswith("ola")
-    assert (line["pool"], line["replica"], line["reason"]) == (POOL, NOBODY, REASON)
+    assert (line["pool"], line["replica"], line["reason"]) == (POOL, UNREACHABLE, REASON)
 
 
-def test_what_is_wrong_stands_at_its_field_and_nothing_is_lost(gateway: Gateway) -> None:
+def test_an_invalid_form_gets_an_error_and_keeps_its_input(gateway: Gateway) -> None:
     form = {
         "url": "http://10.13.0.1:8000",
         "speculation": "ngram",
         "kv_events": "tcp://10.12.0.1:5",
     }
-    response = _add(confirmed(), **form)
+    response = _add(with_recent_step_up(), **form)
     text = response.content.decode()
 
     assert response.status_code == 400
@@ -108,20 +108,20 @@ def test_what_is_wrong_stands_at_its_field_and_nothing_is_lost(gateway: Gateway)
     assert read_additions(connect()).held == {}
 
 
-def test_one_that_is_there_already_is_told(gateway: Gateway) -> None:
-    response = _add(confirmed(), url=f"http://{gateway.replicas[1]}")
+def test_a_replica_that_is_already_in_the_pool_is_a_conflict(gateway: Gateway) -> None:
+    response = _add(with_recent_step_up(), url=f"http://{gateway.replicas[1]}")
 
     assert response.status_code == 409
     assert "is already in this pool." in response.content.decode()
 
 
-def test_support_sees_no_way_and_is_refused(gateway: Gateway) -> None:
-    browser = confirmed(signed_in(OperatorRole.SUPPORT))
+def test_the_support_role_gets_no_links_and_is_refused(gateway: Gateway) -> None:
+    browser = with_recent_step_up(signed_in(OperatorRole.SUPPORT))
 
     answers = [
         browser.client.get(f"/operators/pools/{POOL}/add"),
         _add(browser),
-        browser.client.get(_removal(NOBODY)),
+        browser.client.get(_removal(UNREACHABLE)),
         _remove(browser),
     ]
 
@@ -130,14 +130,14 @@ def test_support_sees_no_way_and_is_refused(gateway: Gateway) -> None:
     assert read_additions(connect()).held == {}
 
 
-def test_a_pool_that_no_gateway_knows_is_not_there(gateway: Gateway) -> None:
-    browser = confirmed()
+def test_an_unknown_pool_is_not_found(gateway: Gateway) -> None:
+    browser = with_recent_step_up()
 
     assert browser.client.get("/operators/pools/nobodys/add").status_code == 404
     assert _add(browser, "nobodys").status_code == 404
 
 
-def test_a_session_of_before_is_not_enough(gateway: Gateway) -> None:
+def test_adding_a_replica_requires_a_code(gateway: Gateway) -> None:
     browser = signed_in()
 
     form = browser.client.get(f"/operators/pools/{POOL}/add").content.decode()
@@ -146,5 +146,5 @@ def test_a_session_of_before_is_not_enough(gateway: Gateway) -> None:
     assert 'name="code"' in form
     assert response.status_code == 400
     assert "This code is wrong, expired or already used" in response.content.decode()
-    assert f'value="http://{NOBODY}"' in response.content.decode()
+    assert f'value="http://{UNREACHABLE}"' in response.content.decode()
     assert read_additions(connect()).held == {}

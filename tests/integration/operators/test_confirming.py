@@ -18,25 +18,25 @@ def acme() -> Company:
     return make_company("acme", ACME)
 
 
-@pytest.mark.parametrize(("what", "form"), CHANGES)
-def test_a_change_asks_for_a_code_first_and_keeps_the_form(
-    acme: Company, what: str, form: dict[str, str]
+@pytest.mark.parametrize(("section", "form"), CHANGES)
+def test_a_change_requires_a_code_and_keeps_the_form(
+    acme: Company, section: str, form: dict[str, str]
 ) -> None:
     account = make_account()
     browser = new_browser()
     browser.sign_in(account.form())
-    browser.look(acme)
+    browser.open_tenant(acme)
     before = Tenant.objects.values().get(id=acme.tenant_id)
 
-    asked = browser.change(acme, what, **form)
-    wrong = browser.change(acme, what, **form, code="000000")
+    prompt = browser.change(acme, section, **form)
+    wrong = browser.change(acme, section, **form, code="000000")
     unchanged = Tenant.objects.values().get(id=acme.tenant_id)
-    done = browser.change(acme, what, **form, code=account.code(later_by=1))
+    done = browser.change(acme, section, **form, code=account.code(later_by=1))
 
-    assert (asked.status_code, wrong.status_code) == (200, 400)
+    assert (prompt.status_code, wrong.status_code) == (200, 400)
     for text in form.values():
-        assert f'value="{text}"' in asked.content.decode()
-    assert "Ticket 4712" in asked.content.decode()
+        assert f'value="{text}"' in prompt.content.decode()
+    assert "Ticket 4712" in prompt.content.decode()
     assert unchanged == before
-    assert done["Location"].endswith(f"?done={what}")
+    assert done["Location"].endswith(f"?done={section}")
     assert Tenant.objects.values().get(id=acme.tenant_id) != before

@@ -90,7 +90,9 @@ def _counted(pool: str, *, num_days: int = 3, now: datetime | None = None) -> li
     return [days[day][pool] for day in sorted(days, reverse=True) if pool in days[day]]
 
 
-def test_tenants_are_summed_by_day_and_pool(acme: Company, globex: Company, pool: str) -> None:
+def test_usage_of_all_tenants_is_summed_by_day_and_pool(
+    acme: Company, globex: Company, pool: str
+) -> None:
     _complete(acme, pool, accepted=50)
     _complete(globex, pool, accepted=100)
     _complete(globex, pool)
@@ -101,7 +103,7 @@ def test_tenants_are_summed_by_day_and_pool(acme: Company, globex: Company, pool
     assert _counted(pool) == [PoolCounts(3, 5_700, 30, 15), PoolCounts(1, 1_900, 10, 0)]
 
 
-def test_what_is_counted_twice_counts_once(acme: Company, pool: str) -> None:
+def test_counting_twice_gives_the_same_counts(acme: Company, pool: str) -> None:
     _complete(acme, pool, accepted=50)
 
     for _ in range(2):
@@ -110,7 +112,7 @@ def test_what_is_counted_twice_counts_once(acme: Company, pool: str) -> None:
     assert _counted(pool) == [PoolCounts(1, 1_900, 10, 5)]
 
 
-def test_days_whose_records_are_gone_keep_their_counts(
+def test_a_day_keeps_its_counts_after_its_records_are_deleted(
     services: Services, acme: Company, pool: str
 ) -> None:
     for _ in range(3):
@@ -133,7 +135,9 @@ def test_days_whose_records_are_gone_keep_their_counts(
     assert _counted(pool) == [PoolCounts(3, 5_700, 30, 0)]
 
 
-def test_all_days_are_counted_once_a_day_and_the_latest_each_time(acme: Company, pool: str) -> None:
+def test_older_days_are_counted_once_a_day_and_recent_ones_each_time(
+    acme: Company, pool: str
+) -> None:
     # In this or the previous month: the tests have partitions of these.
     old = timedelta(days=5)
     _complete(acme, pool, ago=old)
@@ -146,7 +150,7 @@ def test_all_days_are_counted_once_a_day_and_the_latest_each_time(acme: Company,
     assert [each.requests for each in _counted(pool, num_days=30)] == [1, 1]
 
 
-def test_what_is_older_than_a_quarter_is_forgotten() -> None:
+def test_counts_older_than_a_quarter_are_deleted() -> None:
     now = timezone.now()
     for days in (89, 95):
         day = (now - timedelta(days=days)).date().isoformat()
@@ -161,7 +165,7 @@ def test_what_is_older_than_a_quarter_is_forgotten() -> None:
     assert (now - timedelta(days=95)).date().isoformat().encode() not in connect().hkeys(DAYS)
 
 
-def test_the_minutes_of_replicas_are_noted(gateway: Gateway) -> None:
+def test_replica_seconds_are_recorded(gateway: Gateway) -> None:
     now = datetime(2026, 3, 1, 12, tzinfo=UTC)
     found = read_installation(now=now)
 
@@ -169,8 +173,8 @@ def test_the_minutes_of_replicas_are_noted(gateway: Gateway) -> None:
         record_replica_seconds(connect(), found, now=now + timedelta(minutes=minute))
 
     # Two replicas, each in two pools.
-    noted = read_replica_seconds(connect(), num_days=7, now=now)
-    assert noted == {now.date(): {"demo-fast": 180, "demo-quality": 180}}
+    seconds = read_replica_seconds(connect(), num_days=7, now=now)
+    assert seconds == {now.date(): {"demo-fast": 180, "demo-quality": 180}}
 
 
 def _plant(pool: str, counts: PoolCounts, *, hours: float) -> None:
@@ -186,7 +190,7 @@ def _page(**query: Any) -> Any:
     return signed_in().client.get("/operators/cost", query)
 
 
-def test_the_page_shows_what_a_thousand_accepted_tokens_cost(settings: Settings) -> None:
+def test_the_page_shows_the_cost_of_a_thousand_accepted_tokens(settings: Settings) -> None:
     settings.GATEWAY_METRICS = []
     _plant("fast", PoolCounts(50, 90_000, 20_000, 8_000), hours=10)
 
@@ -197,7 +201,7 @@ def test_the_page_shows_what_a_thousand_accepted_tokens_cost(settings: Settings)
     assert 'name="price" value="2.00"' in html
 
 
-def test_what_the_page_shows_is_exported(settings: Settings) -> None:
+def test_the_csv_file_has_the_figures_of_the_page(settings: Settings) -> None:
     settings.GATEWAY_METRICS = []
     _plant("fast", PoolCounts(50, 90_000, 20_000, 8_000), hours=10)
 
@@ -211,7 +215,7 @@ def test_what_the_page_shows_is_exported(settings: Settings) -> None:
     assert "samples exist for 1 of 90 days" in note["pool"]
 
 
-def test_the_price_is_the_settings_until_another_is_written(settings: Settings) -> None:
+def test_the_price_defaults_to_the_setting(settings: Settings) -> None:
     settings.GATEWAY_METRICS = []
     settings.REPLICA_HOUR_CENTS = 123
 
@@ -219,7 +223,9 @@ def test_the_price_is_the_settings_until_another_is_written(settings: Settings) 
 
 
 @pytest.mark.parametrize("price", ["cheap", "-1", "nan", "inf", "1e99"])
-def test_a_price_that_is_none_is_said_and_kept(settings: Settings, price: str) -> None:
+def test_an_invalid_price_gets_an_error_and_stays_in_the_form(
+    settings: Settings, price: str
+) -> None:
     settings.GATEWAY_METRICS = []
 
     response = _page(price=price)
@@ -230,13 +236,13 @@ def test_a_price_that_is_none_is_said_and_kept(settings: Settings, price: str) -
 
 
 @pytest.mark.parametrize("days", ["0", "8", "x", ""])
-def test_a_period_that_is_none_is_a_month(settings: Settings, days: str) -> None:
+def test_an_invalid_period_means_30_days(settings: Settings, days: str) -> None:
     settings.GATEWAY_METRICS = []
 
     assert "of 30 days" in _page(days=days).content.decode()
 
 
-def test_without_counts_the_page_says_what_counts_them(settings: Settings) -> None:
+def test_the_page_without_counts_names_the_command_that_counts(settings: Settings) -> None:
     settings.GATEWAY_METRICS = []
 
     assert "run manage.py recount_pool_usage" in _page().content.decode()

@@ -14,10 +14,10 @@ from tenants.fleet.pools.draining import read_drains
 from tests.integration.operators.browsers import (
     Account,
     Browser,
-    confirmed,
     make_account,
     new_browser,
     signed_in,
+    with_recent_step_up,
 )
 from tests.integration.operators.gateways import Gateway, forget_drains
 
@@ -29,27 +29,27 @@ def _nothing_is_drained(gateway: Gateway) -> Iterator[None]:
     yield
     forget_drains(connect())
     for replica in gateway.replicas:
-        gateway.until_told(_line(replica, is_drained=False))
+        gateway.wait_for_metric(_line(replica, is_drained=False))
 
 
 def _line(replica: str, *, is_drained: bool) -> str:
     return f'caret_replica_drained{{replica="{replica}"}} {float(is_drained)}'
 
 
-def _address(replica: str, what: str = "drain") -> str:
-    return f"/operators/replicas/{quote(replica, safe=':')}/{what}"
+def _address(replica: str, action: str = "drain") -> str:
+    return f"/operators/replicas/{quote(replica, safe=':')}/{action}"
 
 
-def _ask(browser: Browser, replica: str, what: str = "drain", **form: str) -> Any:
-    return browser.client.post(_address(replica, what), {"reason": REASON} | form)
+def _post_drain(browser: Browser, replica: str, action: str = "drain", **form: str) -> Any:
+    return browser.client.post(_address(replica, action), {"reason": REASON} | form)
 
 
-def test_a_drained_replica_is_said_with_who_and_why(gateway: Gateway) -> None:
+def test_a_drained_replica_is_shown_with_its_reason(gateway: Gateway) -> None:
     one, two = gateway.replicas
-    browser = confirmed()
+    browser = with_recent_step_up()
 
-    response = _ask(browser, one)
-    gateway.until_told(_line(one, is_drained=True))
+    response = _post_drain(browser, one)
+    gateway.wait_for_metric(_line(one, is_drained=True))
     text = browser.client.get(response["Location"]).content.decode()
 
     assert response["Location"] == "/operators/pools?done=drained"
@@ -60,38 +60,38 @@ def test_a_drained_replica_is_said_with_who_and_why(gateway: Gateway) -> None:
     assert "One replica is drained." in browser.client.get("/operators/").content.decode()
 
 
-def test_it_is_in_the_log_by_the_operators_handle(gateway: Gateway) -> None:
+def test_draining_is_logged_with_the_operators_handle(gateway: Gateway) -> None:
     with structlog.testing.capture_logs() as lines:
-        _ask(confirmed(), gateway.replicas[0])
+        _post_drain(with_recent_step_up(), gateway.replicas[0])
 
     (line,) = [each for each in lines if each["event"] == "operator.replica_drained"]
     assert line["operator"].startswith("ola")
     assert (line["replica"], line["reason"]) == (gateway.replicas[0], REASON)
 
 
-def test_what_was_drained_is_brought_back(gateway: Gateway) -> None:
+def test_a_drained_replica_can_be_undrained(gateway: Gateway) -> None:
     one, _ = gateway.replicas
-    browser = confirmed()
-    _ask(browser, one)
+    browser = with_recent_step_up()
+    _post_drain(browser, one)
 
-    asked = browser.client.get(_address(one, "undrain"))
-    response = _ask(browser, one, "undrain")
+    confirmation = browser.client.get(_address(one, "undrain"))
+    response = _post_drain(browser, one, "undrain")
 
-    assert "If its cache is cold" in asked.content.decode()
+    assert "If its cache is cold" in confirmation.content.decode()
     assert response["Location"] == "/operators/pools?done=returned"
     assert read_drains(connect()).drained == {}
-    gateway.until_told(_line(one, is_drained=False))
+    gateway.wait_for_metric(_line(one, is_drained=False))
 
 
-def test_the_last_replica_wants_its_name(gateway: Gateway) -> None:
+def test_draining_the_last_replica_requires_its_name(gateway: Gateway) -> None:
     one, two = gateway.replicas
-    browser = confirmed()
-    _ask(browser, one)
+    browser = with_recent_step_up()
+    _post_drain(browser, one)
 
     warned = browser.client.get(_address(two)).content.decode()
-    refused = _ask(browser, two)
-    wrong = _ask(browser, two, confirmation="demo-fast")
-    done = _ask(browser, two, confirmation=two)
+    refused = _post_drain(browser, two)
+    wrong = _post_drain(browser, two, confirmation="demo-fast")
+    done = _post_drain(browser, two, confirmation=two)
 
     assert "This is the last replica of demo-fast, demo-quality that is not drained." in warned
     assert (refused.status_code, wrong.status_code, done.status_code) == (400, 400, 302)
@@ -100,15 +100,15 @@ def test_the_last_replica_wants_its_name(gateway: Gateway) -> None:
     assert set(read_drains(connect()).drained) == {one, two}
 
 
-def test_support_sees_no_way_and_is_refused(gateway: Gateway) -> None:
+def test_the_support_role_gets_no_links_and_is_refused(gateway: Gateway) -> None:
     one, _ = gateway.replicas
-    browser = confirmed(signed_in(OperatorRole.SUPPORT))
+    browser = with_recent_step_up(signed_in(OperatorRole.SUPPORT))
 
     page = browser.client.get("/operators/pools").content.decode()
     answers = [
         browser.client.get(_address(one)),
-        _ask(browser, one),
-        _ask(browser, one, "undrain"),
+        _post_drain(browser, one),
+        _post_drain(browser, one, "undrain"),
     ]
 
     assert _address(one) not in page
@@ -116,42 +116,42 @@ def test_support_sees_no_way_and_is_refused(gateway: Gateway) -> None:
     assert read_drains(connect()).drained == {}
 
 
-def test_a_replica_that_no_gateway_knows_is_not_there(gateway: Gateway) -> None:
-    browser = confirmed()
+def test_an_unknown_replica_is_not_found(gateway: Gateway) -> None:
+    browser = with_recent_step_up()
 
     assert browser.client.get(_address("10.0.0.9:8000")).status_code == 404
-    assert _ask(browser, "10.0.0.9:8000").status_code == 404
+    assert _post_drain(browser, "10.0.0.9:8000").status_code == 404
 
 
-def test_without_a_reason_nothing_happens_and_the_form_says_so(gateway: Gateway) -> None:
+def test_draining_without_a_reason_is_refused(gateway: Gateway) -> None:
     one, _ = gateway.replicas
 
-    response = _ask(confirmed(), one, reason="  ")
+    response = _post_drain(with_recent_step_up(), one, reason="  ")
 
     assert response.status_code == 400
     assert "Enter a reason for the change log." in response.content.decode()
     assert read_drains(connect()).drained == {}
 
 
-@pytest.mark.parametrize("what", ["drain", "undrain"])
-def test_what_is_so_already_is_said(gateway: Gateway, what: str) -> None:
+@pytest.mark.parametrize("action", ["drain", "undrain"])
+def test_draining_or_undraining_twice_is_a_conflict(gateway: Gateway, action: str) -> None:
     one, _ = gateway.replicas
-    browser = confirmed()
-    if what == "drain":
-        _ask(browser, one)
+    browser = with_recent_step_up()
+    if action == "drain":
+        _post_drain(browser, one)
 
-    response = _ask(browser, one, what)
+    response = _post_drain(browser, one, action)
 
     assert response.status_code == 409
     assert "already" in response.content.decode() or "not drained" in response.content.decode()
 
 
-def test_a_session_of_before_is_not_enough(gateway: Gateway) -> None:
+def test_draining_requires_a_code(gateway: Gateway) -> None:
     one, _ = gateway.replicas
     browser = signed_in()
 
     form = browser.client.get(_address(one)).content.decode()
-    response = _ask(browser, one, code="000000")
+    response = _post_drain(browser, one, code="000000")
 
     assert 'name="code"' in form
     assert response.status_code == 400
@@ -160,7 +160,7 @@ def test_a_session_of_before_is_not_enough(gateway: Gateway) -> None:
     assert read_drains(connect()).drained == {}
 
 
-def _in_by_his_app() -> tuple[Account, Browser, str]:
+def _sign_in_with_code() -> tuple[Account, Browser, str]:
     """Sign in, and return the used code too: a moment later the app may show the next one."""
     account, browser = make_account(), new_browser()
     form = account.form()
@@ -168,49 +168,49 @@ def _in_by_his_app() -> tuple[Account, Browser, str]:
     return account, browser, form["code"]
 
 
-def test_a_code_of_his_app_is_enough_for_ten_minutes(gateway: Gateway) -> None:
+def test_a_code_of_the_authenticator_app_suffices_for_ten_minutes(gateway: Gateway) -> None:
     one, two = gateway.replicas
-    account, browser, code = _in_by_his_app()
+    account, browser, code = _sign_in_with_code()
 
-    used = _ask(browser, one, code=code)
-    done = _ask(browser, one, code=account.code(later_by=1))
-    second = _ask(browser, two, confirmation=two)
+    used = _post_drain(browser, one, code=code)
+    done = _post_drain(browser, one, code=account.code(later_by=1))
+    second = _post_drain(browser, two, confirmation=two)
 
     assert used.status_code == 400  # it was used to sign in
     assert (done.status_code, second.status_code) == (302, 302)
 
 
-def test_after_ten_minutes_a_code_is_asked_for_again(gateway: Gateway) -> None:
-    browser = confirmed()
+def test_a_new_code_is_required_after_ten_minutes(gateway: Gateway) -> None:
+    browser = with_recent_step_up()
     held = browser.session()
     held["confirmed_until"] = time.time() - 1
     held.save()
 
-    assert _ask(browser, gateway.replicas[0]).status_code == 400
+    assert _post_drain(browser, gateway.replicas[0]).status_code == 400
     assert read_drains(connect()).drained == {}
 
 
-def test_guessing_codes_is_slowed_down(gateway: Gateway) -> None:
-    account, browser, _ = _in_by_his_app()
+def test_guessing_codes_is_throttled(gateway: Gateway) -> None:
+    account, browser, _ = _sign_in_with_code()
     one, _ = gateway.replicas
     for _ in range(5):
-        _ask(browser, one, code="000000")
+        _post_drain(browser, one, code="000000")
 
-    response = _ask(browser, one, code=account.code(later_by=1))
+    response = _post_drain(browser, one, code=account.code(later_by=1))
 
     assert "Too many attempts." in response.content.decode()
     assert read_drains(connect()).drained == {}
 
 
-def test_one_that_no_gateway_knows_any_more_can_be_forgotten(gateway: Gateway) -> None:
+def test_a_drained_replica_that_no_gateway_reports_can_be_undrained(gateway: Gateway) -> None:
     one, _ = gateway.replicas
-    browser = confirmed()
-    _ask(browser, one)
+    browser = with_recent_step_up()
+    _post_drain(browser, one)
     gone = "10.0.0.9:8000"
     connect().hset("caret:drained-replicas", gone, connect().hget("caret:drained-replicas", one))
 
     page = browser.client.get("/operators/pools").content.decode()
-    response = _ask(browser, gone, "undrain")
+    response = _post_drain(browser, gone, "undrain")
 
     assert "Drained replicas that no gateway reports" in page
     assert response.status_code == 302

@@ -36,7 +36,7 @@ def _drain(replica: str, at_ms: int = 0) -> bytes:
 
 
 @pytest.mark.parametrize("replica", ["", "/", "a/b", "a\nb", "..", "?", "\N{SNOWMAN}"])
-def test_a_drained_replica_of_an_odd_name_is_shown(replica: str) -> None:
+def test_a_drained_replica_with_an_unusual_name_is_shown(replica: str) -> None:
     connect().hset(DRAINS, replica, _drain(replica))
 
     page = signed_in().client.get("/operators/pools")
@@ -45,7 +45,7 @@ def test_a_drained_replica_of_an_odd_name_is_shown(replica: str) -> None:
     assert "Ticket 4711" in page.content.decode()
 
 
-def test_what_has_a_slash_in_its_name_is_brought_back_too() -> None:
+def test_a_replica_with_a_slash_in_its_name_can_be_undrained() -> None:
     connect().hset(DRAINS, "a/b", _drain("a/b"))
 
     page = signed_in().client.get("/operators/replicas/a/b/undrain")
@@ -55,7 +55,7 @@ def test_what_has_a_slash_in_its_name_is_brought_back_too() -> None:
 
 
 @pytest.mark.parametrize("at_ms", [10**18, -(10**18), 2**63 - 1])
-def test_a_time_that_is_none_is_shown_as_the_first(at_ms: int) -> None:
+def test_an_invalid_time_is_shown_as_the_epoch(at_ms: int) -> None:
     connect().lpush(DRAINS_LOG, _drain("10.0.0.1:8000", at_ms))
 
     page = signed_in().client.get("/operators/pools")
@@ -64,14 +64,14 @@ def test_a_time_that_is_none_is_shown_as_the_first(at_ms: int) -> None:
     assert "1970-01-01 00:00" in page.content.decode()
 
 
-def test_a_version_that_is_no_text_is_one() -> None:
+def test_an_undecodable_version_does_not_break_the_page() -> None:
     connect().set(DRAINS_VERSION, b"\xff")
 
     assert signed_in().client.get("/operators/pools").status_code == 200
 
 
 @pytest.mark.parametrize("counted", [b"\xc1", b"\x81\xa1\xff\x90", msgspec.msgpack.encode(["x"])])
-def test_counts_that_cannot_be_read_are_none(counted: bytes) -> None:
+def test_unreadable_counts_are_ignored(counted: bytes) -> None:
     connect().hset(DAYS, TODAY, counted)
     connect().hset(REPLICA_SECONDS, f"{TODAY}|fast", "many")
     connect().hset(REPLICA_SECONDS, b"\xff", "1")
@@ -84,13 +84,13 @@ def test_counts_that_cannot_be_read_are_none(counted: bytes) -> None:
 @pytest.mark.parametrize(
     "kept", [b"\xc1", b"\x92\xcb\x7f\xf8\0\0\0\0\0\0\x80", b"\x92\1\x81\xa1\xff\x90"]
 )
-def test_readings_that_cannot_be_read_are_none(kept: bytes) -> None:
+def test_unreadable_readings_are_ignored(kept: bytes) -> None:
     connect().lpush(READINGS, kept)
 
     assert signed_in().client.get("/operators/").status_code == 200
 
 
-def test_a_pool_whose_name_is_a_formula_is_text_in_the_file() -> None:
+def test_the_csv_file_escapes_formulas_in_pool_names() -> None:
     days = {"=1+1": [1, 10, 10, 0]}
     connect().hset(DAYS, TODAY, msgspec.msgpack.encode(days))
 

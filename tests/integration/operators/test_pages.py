@@ -43,29 +43,29 @@ def _bare(html: str) -> str:
 
 @pytest.mark.parametrize("address", PAGES)
 @pytest.mark.parametrize("role", list(OperatorRole))
-def test_every_operator_sees_them(gateway: Gateway, address: str, role: OperatorRole) -> None:
+def test_every_operator_opens_the_pages(gateway: Gateway, address: str, role: OperatorRole) -> None:
     assert _page(address, role=role).status_code == 200
 
 
 @pytest.mark.parametrize("address", [*PAGES, *CHANGES])
-def test_nobody_else_does(address: str) -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in(address: str) -> None:
     response = Client().get(f"/operators/{address}")
 
     assert response["Location"].startswith("/operators/sign-in")
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_a_page_asks_the_database_little(gateway: Gateway, address: str) -> None:
+def test_a_page_runs_few_queries(gateway: Gateway, address: str) -> None:
     client = signed_in().client
 
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         client.get(f"/operators/{address}")
 
-    assert len(asked) <= MAX_QUERIES
+    assert len(queries) <= MAX_QUERIES
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_no_page_has_anything_inline(gateway: Gateway, address: str) -> None:
+def test_no_page_has_inline_scripts_or_styles(gateway: Gateway, address: str) -> None:
     response = _page(address)
     html = response.content.decode()
 
@@ -75,14 +75,14 @@ def test_no_page_has_anything_inline(gateway: Gateway, address: str) -> None:
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_the_menu_says_where_one_is(gateway: Gateway, address: str) -> None:
+def test_the_menu_marks_the_current_page(gateway: Gateway, address: str) -> None:
     html = _page(address).content.decode()
 
     assert html.count('aria-current="page"') == (2 if address == "cost" else 1)
     assert f'href="/operators/{address}" aria-current="page"' in html
 
 
-def test_the_five_figures_stand_in_the_order_of_who_is_on_call(gateway: Gateway) -> None:
+def test_the_overview_shows_five_figures_in_order(gateway: Gateway) -> None:
     gateway.complete()
 
     text = _text()
@@ -94,7 +94,7 @@ def test_the_five_figures_stand_in_the_order_of_who_is_on_call(gateway: Gateway)
     assert f"{gateway.metrics} responding" in text
 
 
-def test_pools_and_replicas_are_told_as_the_gateway_tells_them(gateway: Gateway) -> None:
+def test_pools_and_replicas_are_shown_as_the_gateway_reports_them(gateway: Gateway) -> None:
     gateway.complete(path="a.py")
 
     text = _text("pools")
@@ -106,7 +106,7 @@ def test_pools_and_replicas_are_told_as_the_gateway_tells_them(gateway: Gateway)
     assert "No replicas were drained, added or removed yet." in text
 
 
-def test_a_silent_gateway_is_said_and_the_others_are_shown(
+def test_an_unreachable_gateway_is_named_and_the_others_are_shown(
     gateway: Gateway, settings: Settings
 ) -> None:
     settings.GATEWAY_METRICS = [gateway.metrics, "http://127.0.0.1:1"]
@@ -120,7 +120,7 @@ def test_a_silent_gateway_is_said_and_the_others_are_shown(
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_without_any_gateway_pages_say_so(settings: Settings, address: str) -> None:
+def test_pages_open_without_any_gateway(settings: Settings, address: str) -> None:
     settings.GATEWAY_METRICS = ["http://127.0.0.1:1"]
     assert _page(address).status_code == 200
 
@@ -129,7 +129,7 @@ def test_without_any_gateway_pages_say_so(settings: Settings, address: str) -> N
 
 
 @pytest.mark.parametrize("address", ["", "pools"])
-def test_what_is_to_be_set_is_said(settings: Settings, address: str) -> None:
+def test_the_page_names_the_missing_setting(settings: Settings, address: str) -> None:
     settings.GATEWAY_METRICS = []
     assert "No gateways are configured. Set CARET_GATEWAY_METRICS_URLS" in _text(address)
 
@@ -137,7 +137,7 @@ def test_what_is_to_be_set_is_said(settings: Settings, address: str) -> None:
     assert "No gateway responds, so the state of pools and replicas is unknown." in _text(address)
 
 
-def test_a_slow_request_is_explained_by_ids_and_stages(gateway: Gateway) -> None:
+def test_a_slow_request_is_shown_with_ids_and_stages_but_no_text(gateway: Gateway) -> None:
     gateway.engine.wait_s = 0.4
     try:
         gateway.complete("secret_word = ", path="secret/path.py")
@@ -153,7 +153,7 @@ def test_a_slow_request_is_explained_by_ids_and_stages(gateway: Gateway) -> None
     assert "secret" not in html
 
 
-def test_slow_requests_are_chosen_by_type_and_pool(gateway: Gateway) -> None:
+def test_slow_requests_are_filtered_by_mode_and_pool(gateway: Gateway) -> None:
     gateway.engine.wait_s = 0.4
     try:
         gateway.complete()
@@ -165,7 +165,7 @@ def test_slow_requests_are_chosen_by_type_and_pool(gateway: Gateway) -> None:
     assert "No slow requests match your filters." in _text("slow-requests", {"mode": "chat"})
 
 
-def test_they_are_a_file_too_which_says_who_did_not_answer(
+def test_the_file_of_slow_requests_names_unreachable_gateways(
     gateway: Gateway, settings: Settings
 ) -> None:
     gateway.engine.wait_s = 0.4
@@ -193,7 +193,7 @@ def _request_id(row: dict[str, str]) -> str:
     return row["request_id"]
 
 
-def test_the_planner_begins_with_what_was_measured(gateway: Gateway) -> None:
+def test_the_planner_starts_with_measured_values(gateway: Gateway) -> None:
     gateway.complete()
 
     response, text = _page("capacity"), _text("capacity")
@@ -204,8 +204,8 @@ def test_the_planner_begins_with_what_was_measured(gateway: Gateway) -> None:
     assert "First token by prefix-cache hit rate" in text
 
 
-def test_the_planner_reckons_with_what_its_address_says(gateway: Gateway) -> None:
-    asked = {
+def test_the_planner_uses_the_values_of_its_query(gateway: Gateway) -> None:
+    values = {
         "requests_per_s": "300",
         "num_gpus": "19",
         "hit_rate": "0.95",
@@ -213,7 +213,7 @@ def test_the_planner_reckons_with_what_its_address_says(gateway: Gateway) -> Non
         "output_tokens": "24",
     }
 
-    html = _page("capacity", query=asked).content.decode()
+    html = _page("capacity", query=values).content.decode()
     text = _bare(html)
 
     # As `manage.py capacity --requests-per-s 300` prints it.
@@ -225,7 +225,7 @@ def test_the_planner_reckons_with_what_its_address_says(gateway: Gateway) -> Non
 
 
 @pytest.mark.parametrize(
-    ("asked", "field", "said"),
+    ("values", "field", "message"),
     [
         ({"hit_rate": "2"}, "hit_rate", "hit_rate is 2; it must be from 0 to 1."),
         ({"burst": "many"}, "burst", "Enter a number, such as 0.95."),
@@ -234,36 +234,36 @@ def test_the_planner_reckons_with_what_its_address_says(gateway: Gateway) -> Non
         ({"requests_per_s": "nan"}, "requests_per_s", "requests_per_s is nan"),
     ],
 )
-def test_what_cannot_be_is_said_beside_its_field_and_kept(
-    gateway: Gateway, asked: dict[str, str], field: str, said: str
+def test_an_impossible_value_gets_an_error_at_its_field_and_keeps_the_input(
+    gateway: Gateway, values: dict[str, str], field: str, message: str
 ) -> None:
-    response = _page("capacity", query=asked)
+    response = _page("capacity", query=values)
     html = response.content.decode()
 
     assert response.status_code == 400
-    assert f'class="operators-wrong">{said}' in html
-    assert f'name="{field}" value="{asked[field]}"' in html
+    assert f'class="operators-wrong">{message}' in html
+    assert f'name="{field}" value="{values[field]}"' in html
     assert "<svg" not in html.partition("<main")[2]
 
 
-def test_a_fleet_that_cannot_bear_the_load_is_said(gateway: Gateway) -> None:
-    asked = {"requests_per_s": "300", "num_gpus": "1", "context_tokens": "6000", "hit_rate": "0.9"}
-    response = _page("capacity", query=asked)
+def test_an_overloaded_fleet_is_reported(gateway: Gateway) -> None:
+    values = {"requests_per_s": "300", "num_gpus": "1", "context_tokens": "6000", "hit_rate": "0.9"}
+    response = _page("capacity", query=values)
 
     assert response.status_code == 400
     assert "requests/s are more than 1 GPUs can do" in response.content.decode()
 
 
-def test_a_word_for_a_queue_or_pool_that_is_none_is_left_out(gateway: Gateway) -> None:
+def test_an_unknown_queue_or_pool_is_ignored(gateway: Gateway) -> None:
     assert _page("capacity", query={"queue": "<b>", "pool": "<b>"}).status_code == 200
 
 
-def test_the_plots_own_words_are_the_readers(gateway: Gateway) -> None:
+def test_the_plot_is_in_the_readers_language(gateway: Gateway) -> None:
     client = signed_in().client
     client.cookies["caret-language"] = "de"
 
-    asked = {"requests_per_s": "300", "num_gpus": "19", "context_tokens": "6000"}
-    page = client.get("/operators/capacity", asked).content.decode()
+    values = {"requests_per_s": "300", "num_gpus": "19", "context_tokens": "6000"}
+    page = client.get("/operators/capacity", values).content.decode()
 
     (picture,) = re.findall(r'<svg [^>]*viewBox="0 0 760 440".*?</svg>', page, re.DOTALL)
     for words in (

@@ -30,11 +30,11 @@ def read(answer: Any) -> tuple[list[Row], list[str]]:
     return rows, [line[0] for line in lines if len(line) == 1]
 
 
-def download(**asked: str) -> tuple[list[Row], list[str]]:
-    return read(signed_in().client.get("/operators/pools", {"as": "csv", **asked}))
+def download(**file_request: str) -> tuple[list[Row], list[str]]:
+    return read(signed_in().client.get("/operators/pools", {"as": "csv", **file_request}))
 
 
-def test_replicas_are_a_file(gateway: Gateway) -> None:
+def test_replicas_are_exported_as_csv(gateway: Gateway) -> None:
     rows, (since,) = download()
 
     fast = {row["replica"]: row for row in rows if row["pool"] == "demo-fast"}
@@ -46,12 +46,12 @@ def test_replicas_are_a_file(gateway: Gateway) -> None:
     assert since.startswith(SINCE)
 
 
-def test_what_is_left_out_is_in_it_and_says_why(gateway: Gateway) -> None:
+def test_rejected_replicas_are_exported_with_the_reason(gateway: Gateway) -> None:
     found = read_installation(now=timezone.now())
     refused = RejectedReplica("other:8000", "block_size", "16", "32", 2)
     pools = [replace(found.pools[0], rejected=[refused])]
 
-    rows, _ = read(file_of(asked(), replace(found, pools=pools), None))
+    rows, _ = read(file_of(file_request(), replace(found, pools=pools), None))
 
     left_out = rows[-1]
     assert (left_out["replica"], left_out["state"]) == ("other:8000", "rejected")
@@ -68,20 +68,22 @@ def test_what_is_left_out_is_in_it_and_says_why(gateway: Gateway) -> None:
         ({"is_drained": True}, "healthy"),
     ],
 )
-def test_a_replicas_state_is_the_pages(
+def test_a_replica_has_the_same_state_as_on_the_page(
     gateway: Gateway, fields: dict[str, Any], state: str
 ) -> None:
     found = read_installation(now=timezone.now())
     pool = found.pools[0]
     odd = replace(pool.replicas[0], **fields)
 
-    (row,), _ = read(file_of(asked(), replace(found, pools=[replace(pool, replicas=[odd])]), None))
+    (row,), _ = read(
+        file_of(file_request(), replace(found, pools=[replace(pool, replicas=[odd])]), None)
+    )
 
     assert row["state"] == state
     assert row["drained"] == str(odd.is_drained).lower()
 
 
-def test_first_tokens_are_a_file(gateway: Gateway) -> None:
+def test_first_token_times_are_exported_as_csv(gateway: Gateway) -> None:
     gateway.complete()
 
     rows, _ = download(of="first-tokens")
@@ -93,19 +95,19 @@ def test_first_tokens_are_a_file(gateway: Gateway) -> None:
     assert fim["over"] == str(float(fim["p99_ms"]) > 150.0).lower()
 
 
-def test_changes_are_a_file_and_redis_that_is_away_is_said() -> None:
+def test_the_file_of_changes_states_that_redis_is_unreachable() -> None:
     found = read_installation(now=timezone.now())
     latest = read_drains(connect()).latest
 
     rows, notes = download(of="changes")
-    unknown, away = read(file_of(asked(of="changes"), found, None))
+    unknown, away = read(file_of(file_request(of="changes"), found, None))
 
     assert [row["replica"] for row in rows] == [each.replica for each in latest]
     assert (notes, unknown) == ([], [])
     assert away == ["Redis does not respond, so drained replicas and their reasons are unknown."]
 
 
-def test_a_silent_gateway_is_said_in_them(gateway: Gateway, settings: Settings) -> None:
+def test_the_file_names_unreachable_gateways(gateway: Gateway, settings: Settings) -> None:
     settings.GATEWAY_METRICS = [gateway.metrics, "http://127.0.0.1:1"]
 
     rows, (silent, since) = download()
@@ -115,14 +117,14 @@ def test_a_silent_gateway_is_said_in_them(gateway: Gateway, settings: Settings) 
     assert since.startswith(SINCE)
 
 
-def test_the_page_leads_to_them(gateway: Gateway) -> None:
+def test_the_page_links_to_the_files(gateway: Gateway) -> None:
     page = signed_in().client.get("/operators/pools").content.decode()
 
     for address in ("?as=csv", "?as=csv&amp;of=first-tokens"):
         assert f'href="{address}"' in page
 
 
-def asked(**query: str) -> HttpRequest:
+def file_request(**query: str) -> HttpRequest:
     request = HttpRequest()
     request.GET = QueryDict(urlencode(query))
     return request

@@ -46,11 +46,11 @@ BAD: dict[str, tuple[Callable[[], Iterable[bytes]], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", BAD)
-def test_a_gateway_that_answers_badly_takes_nothing_from_the_good_one(
-    what: str, settings: Settings
+@pytest.mark.parametrize("kind", BAD)
+def test_an_invalid_response_of_one_gateway_does_not_affect_another(
+    kind: str, settings: Settings
 ) -> None:
-    pieces, problem = BAD[what]
+    pieces, problem = BAD[kind]
     with raw_server(pieces) as bad, raw_server(lambda: [GOOD]) as good:
         settings.GATEWAY_METRICS = [bad.url, good.url]
 
@@ -64,14 +64,14 @@ def test_a_gateway_that_answers_badly_takes_nothing_from_the_good_one(
     assert found[1].samples.sum("caret_completions_total") == 3
 
 
-def test_where_nobody_listens_is_said(settings: Settings) -> None:
+def test_an_unreachable_gateway_is_reported(settings: Settings) -> None:
     settings.GATEWAY_METRICS = ["http://127.0.0.1:1", "no address"]
 
     assert [each.samples for each in scrape_gateways()] == [None, None]
     assert list_slow_requests().num_unreachable == 2
 
 
-def test_without_gateways_nothing_is_asked(settings: Settings) -> None:
+def test_without_gateways_there_are_no_scrapes(settings: Settings) -> None:
     settings.GATEWAY_METRICS = []
 
     assert scrape_gateways() == []
@@ -89,50 +89,50 @@ def _no_readings() -> None:
     connect().delete(KEY)
 
 
-def _lately(*readings: Scrape) -> tuple[float, float | None]:
+def _recent_count(*readings: Scrape) -> tuple[float, float | None]:
     found = lately(connect(), readings, now_s=NOW_S)
     return found.counted.sum("caret_completions_total"), found.window_s
 
 
-def test_what_came_in_since_the_oldest_reading_counts() -> None:
+def test_counts_start_at_the_oldest_reading() -> None:
     for minute, count in ((15, 100), (5, 150)):
         keep(connect(), [_reading(count)], now_s=NOW_S - minute * 60)
 
-    assert _lately(_reading(180)) == (80, 900)
+    assert _recent_count(_reading(180)) == (80, 900)
 
 
-def test_without_a_reading_all_counts_and_no_window_is_claimed() -> None:
-    assert _lately(_reading(180)) == (180, None)
+def test_without_a_reading_everything_counts_and_there_is_no_window() -> None:
+    assert _recent_count(_reading(180)) == (180, None)
 
 
-def test_a_reading_that_is_too_old_is_none() -> None:
+def test_a_reading_outside_of_the_window_is_ignored() -> None:
     keep(connect(), [_reading(100)], now_s=NOW_S - 3 * WINDOW_S)
 
-    assert _lately(_reading(180)) == (180, None)
+    assert _recent_count(_reading(180)) == (180, None)
 
 
-def test_a_gateway_that_was_started_meanwhile_counts_from_its_start() -> None:
+def test_a_gateway_started_within_the_window_counts_from_its_start() -> None:
     keep(connect(), [_reading(100)], now_s=NOW_S - 900)
 
     new = _reading(7, gateway="http://two", started_s=NOW_S - 60)
-    assert _lately(_reading(7), new) == (14, 900)
+    assert _recent_count(_reading(7), new) == (14, 900)
 
 
-def test_a_gateway_that_was_silent_then_says_nothing_of_the_window() -> None:
+def test_a_gateway_without_an_earlier_reading_is_excluded() -> None:
     silent = Scrape("http://two", None, "The request timed out.")
     keep(connect(), [_reading(100), silent], now_s=NOW_S - 900)
 
-    assert _lately(_reading(110), _reading(5_000, gateway="http://two")) == (10, 900)
+    assert _recent_count(_reading(110), _reading(5_000, gateway="http://two")) == (10, 900)
 
 
-def test_only_so_many_readings_are_kept() -> None:
+def test_the_number_of_stored_readings_is_limited() -> None:
     for number in range(40):
         keep(connect(), [_reading(number)], now_s=NOW_S - 900 + number)
 
     assert connect().llen(KEY) == WINDOW_S // 60 + 1
 
 
-def test_what_another_version_has_kept_is_none() -> None:
+def test_a_reading_of_another_version_is_ignored() -> None:
     connect().lpush(KEY, b"\x93\x01\x02\x03")
 
-    assert _lately(_reading(180)) == (180, None)
+    assert _recent_count(_reading(180)) == (180, None)

@@ -23,13 +23,13 @@ from tests.integration.operators.browsers import SESSION, make_account, new_brow
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_password_and_code_let_an_operator_in() -> None:
+def test_an_operator_signs_in_with_password_and_code() -> None:
     browser = new_browser()
 
     response = browser.sign_in(make_account().form())
 
     assert response["Location"] == "/operators/"
-    assert browser.is_in()
+    assert browser.is_signed_in()
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_password_and_code_let_an_operator_in() -> None:
         {"handle": "no\0body"},
     ],
 )
-def test_two_of_the_three_do_not(wrong: dict[str, str]) -> None:
+def test_a_wrong_handle_password_or_code_is_refused(wrong: dict[str, str]) -> None:
     browser = new_browser()
 
     response = browser.sign_in(make_account().form(**wrong))
 
     assert response.status_code == 400
     assert "The handle, password or code is wrong." in response.content.decode()
-    assert not browser.is_in()
+    assert not browser.is_signed_in()
 
 
 def test_a_form_that_is_not_in_utf_8_is_refused() -> None:
@@ -63,7 +63,7 @@ def test_a_form_that_is_not_in_utf_8_is_refused() -> None:
     assert response.status_code == 400
 
 
-def test_a_code_is_good_once() -> None:
+def test_a_code_can_be_used_once() -> None:
     account = make_account()
     form = account.form()
     new_browser().sign_in(form)
@@ -76,7 +76,7 @@ def test_a_code_is_good_once() -> None:
     assert later.status_code == 302
 
 
-def test_guessing_is_slowed_down() -> None:
+def test_guessing_is_throttled() -> None:
     account, browser = make_account(), new_browser()
     for _ in range(5):
         browser.sign_in(account.form(code="000000"))
@@ -117,33 +117,33 @@ def test_guessing_does_not_lock_an_operator_out_of_a_known_browser() -> None:
     assert (stranger.status_code, response.status_code) == (429, 302)
 
 
-def test_who_is_disabled_is_out_at_once() -> None:
+def test_disabling_an_operator_ends_their_session() -> None:
     account, browser = make_account(), new_browser()
     browser.sign_in(account.form())
 
     disable_operator(handle=account.handle, now=timezone.now())
 
-    assert not browser.is_in()
+    assert not browser.is_signed_in()
     assert browser.sign_in(account.form(code=account.code(later_by=1))).status_code == 400
 
 
-def test_a_renewed_password_ends_sessions() -> None:
+def test_resetting_an_operator_ends_their_sessions() -> None:
     account, browser = make_account(), new_browser()
     browser.sign_in(account.form())
 
     reset_operator(handle=account.handle)
 
-    assert not browser.is_in()
+    assert not browser.is_signed_in()
 
 
-def test_a_session_ends_with_the_working_day() -> None:
+def test_a_session_expires_at_its_time_limit() -> None:
     browser = signed_in()
     held = browser.session()
 
     held["operator"] = held["operator"] | {"until": time.time() - 1}
     held.save()
 
-    assert not browser.is_in()
+    assert not browser.is_signed_in()
 
 
 def test_signing_out_ends_the_session() -> None:
@@ -153,10 +153,10 @@ def test_signing_out_ends_the_session() -> None:
     browser.client.post("/operators/sign-out")
     browser.client.cookies[SESSION] = held
 
-    assert not browser.is_in()
+    assert not browser.is_signed_in()
 
 
-def test_a_sign_in_begins_a_new_session() -> None:
+def test_signing_in_starts_a_new_session() -> None:
     browser = new_browser()
     browser.client.cookies[SESSION] = "a" * 32
 
@@ -166,7 +166,7 @@ def test_a_sign_in_begins_a_new_session() -> None:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_nobody_of_a_tenant_enters(cast: Cast, role: Role) -> None:
+def test_a_tenants_users_cannot_open_the_operator_pages(cast: Cast, role: Role) -> None:
     person = cast.acme.people[role]
     client = Client()
     client.force_login(User.objects.get(id=person.user_id))
@@ -182,7 +182,7 @@ def test_nobody_of_a_tenant_enters(cast: Cast, role: Role) -> None:
         assert response["Location"].startswith("/operators/sign-in")
 
 
-def test_a_session_of_the_console_opens_nothing_here(cast: Cast) -> None:
+def test_a_console_session_is_refused_on_the_operator_pages(cast: Cast) -> None:
     client = Client()
     client.force_login(User.objects.get(id=cast.acme.administrator.user_id))
     client.cookies[SESSION] = client.cookies[settings.SESSION_COOKIE_NAME].value
@@ -192,7 +192,7 @@ def test_a_session_of_the_console_opens_nothing_here(cast: Cast) -> None:
     assert response.status_code == 302
 
 
-def test_an_operators_session_opens_nothing_of_the_console() -> None:
+def test_an_operators_session_is_refused_in_the_console() -> None:
     browser = signed_in()
     held = browser.client.cookies[SESSION].value
     assert settings.SESSION_COOKIE_NAME not in browser.client.cookies
@@ -203,17 +203,17 @@ def test_an_operators_session_opens_nothing_of_the_console() -> None:
 
     assert all(page["Location"].startswith("/sign-in") for page in pages)
     assert tenant.status_code == 401
-    assert browser.is_in()
+    assert browser.is_signed_in()
 
 
-def test_under_the_consoles_cookie_it_opens_nothing_here_either() -> None:
+def test_an_operators_session_in_the_consoles_cookie_is_refused() -> None:
     client = Client()
     client.cookies[settings.SESSION_COOKIE_NAME] = signed_in().client.cookies[SESSION].value
 
     assert client.get("/operators/").status_code == 302
 
 
-def test_its_cookies_stay_below_its_path() -> None:
+def test_the_operator_cookies_are_limited_to_the_operator_path() -> None:
     client = Client()
 
     response = new_browser().sign_in(make_account().form())
@@ -231,7 +231,7 @@ def test_its_cookies_stay_below_its_path() -> None:
     assert set(cookie_names().values()) == {SESSION, "caret-operator-csrf"}
 
 
-def test_a_form_from_elsewhere_is_refused() -> None:
+def test_a_sign_in_without_a_csrf_token_is_refused() -> None:
     account = make_account()
     client = Client(enforce_csrf_checks=True)
 
@@ -240,7 +240,7 @@ def test_a_form_from_elsewhere_is_refused() -> None:
     assert response.status_code == 403
 
 
-def test_the_command_shows_what_is_needed_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_shows_the_credentials_once(capsys: pytest.CaptureFixture[str]) -> None:
     handle = make_account().handle[:14] + "x"
 
     call_command("manage_operator", "create", handle, "--name", "Ola", "--role", "support")
@@ -255,7 +255,7 @@ def test_the_command_shows_what_is_needed_once(capsys: pytest.CaptureFixture[str
     assert password not in Operator.objects.get(handle=handle).password
 
 
-def test_without_the_setting_there_are_no_such_pages() -> None:
+def test_without_the_setting_the_operator_pages_do_not_exist() -> None:
     code = (
         "import django; django.setup()\n"
         "from django.test import Client\n"

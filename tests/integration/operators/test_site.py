@@ -30,9 +30,9 @@ def test_the_operators_site_registers_no_model() -> None:
     assert admin.site._registry == {}
 
 
-def test_the_console_is_as_strict_as_before_and_no_page_is_loose(acme: Company) -> None:
+def test_the_operator_pages_have_a_strict_content_security_policy(acme: Company) -> None:
     browser = signed_in()
-    ours, theirs = browser.look(acme), Client().get("/sign-in")
+    ours, theirs = browser.open_tenant(acme), Client().get("/sign-in")
 
     policies = [response["Content-Security-Policy"] for response in (ours, theirs)]
     text = ours.content.decode()
@@ -53,7 +53,7 @@ def test_every_static_file_that_a_page_links_to_exists(acme: Company) -> None:
     assert linked <= static_files().keys()
 
 
-def test_the_directory_is_a_file(acme: Company, globex: Company) -> None:
+def test_the_tenant_directory_is_exported_as_csv(acme: Company, globex: Company) -> None:
     answer = signed_in().client.get("/operators/tenants", {"search": acme.slug, "as": "csv"})
 
     header, *rows = answer.content.decode().splitlines()
@@ -61,7 +61,7 @@ def test_the_directory_is_a_file(acme: Company, globex: Company) -> None:
     assert [row.split(",")[0] for row in rows] == [acme.slug]
 
 
-def test_the_directory_is_searched_and_holds_no_markup(acme: Company) -> None:
+def test_the_tenant_directory_is_searchable_and_escapes_names(acme: Company) -> None:
     Tenant.objects.filter(id=acme.tenant_id).update(name="<script>alert(1)</script>")
     browser = signed_in()
 

@@ -23,7 +23,7 @@ from tests.fakes.console_client import Client
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
 from tests.integration.operators.browsers import Browser, signed_in
 
-NOT_SHOWN = "Laptop of Ada, secret project"
+SECRET_NAME = "Laptop of Ada, secret project"
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def entries(company: Company, action: str) -> list[AuditEntry]:
         return list(AuditEntry.objects.filter(action=action).order_by("sequence"))
 
 
-def published(company: Company) -> TenantSnapshot:
+def read_published(company: Company) -> TenantSnapshot:
     data = redis_connection.connect().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data)
@@ -52,12 +52,12 @@ def manager() -> Actor:
     return Actor(TenantId("t"), None, Role.OWNER, None, "", operator=operator)
 
 
-def test_without_a_reason_nothing_of_a_tenant_is_shown(acme: Company) -> None:
+def test_a_tenant_is_shown_only_after_a_reason_is_given(acme: Company) -> None:
     browser = signed_in()
     key = make_key(acme, acme.developer)
 
     page = browser.page(acme)
-    blank = browser.look(acme, "  ")
+    blank = browser.open_tenant(acme, "  ")
 
     assert "Why do you need to see this tenant?" in page.content.decode()
     assert key.key.lookup_id not in page.content.decode()
@@ -65,10 +65,10 @@ def test_without_a_reason_nothing_of_a_tenant_is_shown(acme: Company) -> None:
     assert entries(acme, "operator.looked") == []
 
 
-def test_each_look_is_in_the_tenants_audit_trail(acme: Company, globex: Company) -> None:
+def test_each_view_of_a_tenant_is_in_its_audit_log(acme: Company, globex: Company) -> None:
     browser = signed_in()
 
-    browser.look(acme, "Ticket 4711")
+    browser.open_tenant(acme, "Ticket 4711")
     browser.page(acme)
 
     looks = entries(acme, "operator.looked")
@@ -82,8 +82,8 @@ def test_each_look_is_in_the_tenants_audit_trail(acme: Company, globex: Company)
     assert entries(globex, "operator.looked") == []
 
 
-def test_the_tenants_auditor_reads_who_looked(acme: Company) -> None:
-    signed_in().look(acme, "Ticket 4711")
+def test_the_tenants_auditor_can_read_which_operator_viewed_it(acme: Company) -> None:
+    signed_in().open_tenant(acme, "Ticket 4711")
     client = Client()
     client.force_login(User.objects.get(id=acme.people[Role.AUDITOR].user_id))
 
@@ -94,9 +94,9 @@ def test_the_tenants_auditor_reads_who_looked(acme: Company) -> None:
     assert by_actor == found
 
 
-def test_a_reason_is_of_one_tenant(acme: Company, globex: Company) -> None:
+def test_a_reason_applies_to_one_tenant(acme: Company, globex: Company) -> None:
     browser = signed_in()
-    browser.look(acme)
+    browser.open_tenant(acme)
     browser.confirm()
 
     page = browser.page(globex)
@@ -104,9 +104,9 @@ def test_a_reason_is_of_one_tenant(acme: Company, globex: Company) -> None:
     assert "Why do you need to see this tenant?" in page.content.decode()
 
 
-def test_a_reason_is_good_for_an_hour(acme: Company) -> None:
+def test_a_reason_expires_after_an_hour(acme: Company) -> None:
     browser = signed_in()
-    browser.look(acme)
+    browser.open_tenant(acme)
     browser.confirm()
     held = browser.session()
     reason, until = held["looks"][acme.tenant_id]
@@ -121,19 +121,19 @@ def test_a_reason_is_good_for_an_hour(acme: Company) -> None:
     assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.ACTIVE
 
 
-def test_of_keys_only_what_identifies_them_is_shown(acme: Company, globex: Company) -> None:
-    key = make_key(acme, acme.developer, name=NOT_SHOWN)
+def test_keys_are_shown_only_by_their_lookup_ids(acme: Company, globex: Company) -> None:
+    key = make_key(acme, acme.developer, name=SECRET_NAME)
     theirs = make_key(globex, globex.developer)
 
-    text = signed_in().look(acme).content.decode()
+    text = signed_in().open_tenant(acme).content.decode()
 
     assert key.key.lookup_id in text
-    for hidden in (NOT_SHOWN, key.text, acme.developer.email, theirs.key.lookup_id):
+    for hidden in (SECRET_NAME, key.text, acme.developer.email, theirs.key.lookup_id):
         assert hidden not in text
 
 
 @pytest.mark.parametrize("permission", list(Permission))
-def test_no_permission_of_a_tenants_roles_is_an_operators(permission: Permission) -> None:
+def test_an_operator_has_no_permission_of_a_tenants_role(permission: Permission) -> None:
     actor = manager()
 
     assert not actor.has_permission(permission)
@@ -141,7 +141,7 @@ def test_no_permission_of_a_tenants_roles_is_an_operators(permission: Permission
         actor.require(permission)
 
 
-def test_what_only_the_command_line_may_an_operator_may_not() -> None:
+def test_an_operator_may_not_act_as_the_platform() -> None:
     actor = manager()
 
     actor.require_operator()
@@ -157,78 +157,84 @@ CHANGES: list[tuple[str, dict[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("what", "form"), CHANGES)
-def test_support_looks_and_changes_nothing(acme: Company, what: str, form: dict[str, str]) -> None:
+@pytest.mark.parametrize(("section", "form"), CHANGES)
+def test_the_support_role_views_tenants_but_cannot_change_them(
+    acme: Company, section: str, form: dict[str, str]
+) -> None:
     browser = signed_in(OperatorRole.SUPPORT)
-    page = browser.look(acme).content.decode()
+    page = browser.open_tenant(acme).content.decode()
     before = Tenant.objects.values().get(id=acme.tenant_id)
 
-    response = browser.change(acme, what, **form)
+    response = browser.change(acme, section, **form)
 
-    assert f"change/{what}" not in page
+    assert f"change/{section}" not in page
     assert response.status_code == 403
     assert Tenant.objects.values().get(id=acme.tenant_id) == before
 
 
-@pytest.mark.parametrize(("what", "form"), CHANGES)
-def test_nobody_changes_without_signing_in(acme: Company, what: str, form: dict[str, str]) -> None:
+@pytest.mark.parametrize(("section", "form"), CHANGES)
+def test_a_tenants_owner_cannot_make_an_operators_change(
+    acme: Company, section: str, form: dict[str, str]
+) -> None:
     client = Client()
     client.force_login(User.objects.get(id=acme.people[Role.OWNER].user_id))
 
-    response = Browser(client).change(acme, what, **form)
+    response = Browser(client).change(acme, section, **form)
 
     assert response.status_code == 302
     assert response["Location"].startswith("/operators/sign-in")
     assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.ACTIVE
 
 
-@pytest.mark.parametrize(("what", "form"), CHANGES)
-def test_a_change_wants_a_reason(acme: Company, what: str, form: dict[str, str]) -> None:
+@pytest.mark.parametrize(("section", "form"), CHANGES)
+def test_a_change_requires_a_reason(acme: Company, section: str, form: dict[str, str]) -> None:
     browser = signed_in()
-    browser.look(acme)
+    browser.open_tenant(acme)
     browser.confirm()
 
-    response = browser.change(acme, what, **form, reason=" ")
+    response = browser.change(acme, section, **form, reason=" ")
 
     assert response.status_code == 400
     assert "Enter a reason" in response.content.decode()
 
 
-def test_gateways_hold_what_a_manager_bounds(acme: Company, globex: Company) -> None:
+def test_limits_set_by_an_operator_are_published_and_audited(
+    acme: Company, globex: Company
+) -> None:
     browser = signed_in()
-    browser.look(acme)
+    browser.open_tenant(acme)
     browser.confirm()
 
     response = browser.change(acme, "limits", **CHANGES[1][1])
 
     assert response["Location"].endswith("?done=limits")
-    policy = published(acme).policy
+    policy = read_published(acme).policy
     assert policy.max_concurrent_completions == 5
     assert policy.limits.tenant == RateLimit(per_minute=600, burst=600)
-    assert published(globex).policy.max_concurrent_completions > 5
+    assert read_published(globex).policy.max_concurrent_completions > 5
     (entry,) = entries(acme, "tenant.limits_changed")
     assert entry.reason == "Ticket 4712"
     assert entry.before == {"max_concurrent_completions": None, "max_requests_per_minute": None}
     assert entry.after == {"max_concurrent_completions": 5, "max_requests_per_minute": 600}
 
 
-def test_a_bound_is_taken_away_by_nothing(acme: Company) -> None:
+def test_an_empty_value_removes_a_limit(acme: Company) -> None:
     browser = signed_in()
-    browser.look(acme)
+    browser.open_tenant(acme)
     browser.confirm()
-    unbounded = published(acme).policy
+    unbounded = read_published(acme).policy
     browser.change(acme, "limits", **CHANGES[1][1])
 
     browser.change(acme, "limits", max_concurrent_completions="", max_requests_per_minute="")
 
-    assert published(acme).policy == unbounded
-    assert published(acme).policy.limits.tenant == PolicyLimits().tenant
+    assert read_published(acme).policy == unbounded
+    assert read_published(acme).policy.limits.tenant == PolicyLimits().tenant
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "many", "9" * 9, "9" * 40])
-def test_a_bound_that_is_none_is_refused(acme: Company, text: str) -> None:
+def test_an_invalid_limit_is_refused(acme: Company, text: str) -> None:
     browser = signed_in()
-    browser.look(acme)
+    browser.open_tenant(acme)
     browser.confirm()
 
     response = browser.change(acme, "limits", max_concurrent_completions=text)
@@ -237,23 +243,23 @@ def test_a_bound_that_is_none_is_refused(acme: Company, text: str) -> None:
     assert Tenant.objects.get(id=acme.tenant_id).max_concurrent_completions is None
 
 
-def test_a_manager_suspends_and_lets_in_again(acme: Company) -> None:
+def test_an_operator_suspends_and_reactivates_a_tenant(acme: Company) -> None:
     browser = signed_in()
-    browser.look(acme)
+    browser.open_tenant(acme)
     browser.confirm()
 
     browser.change(acme, "status", status="suspended")
-    suspended = published(acme).status
+    suspended = read_published(acme).status
     browser.change(acme, "status", status="active")
 
-    assert (suspended, published(acme).status) == (TenantStatus.SUSPENDED, TenantStatus.ACTIVE)
+    assert (suspended, read_published(acme).status) == (TenantStatus.SUSPENDED, TenantStatus.ACTIVE)
     assert len(entries(acme, "tenant.status_changed")) == 2
 
 
 @pytest.mark.parametrize("status", ["closing", "closed", "gone"])
-def test_closing_is_not_done_here(acme: Company, status: str) -> None:
+def test_a_tenant_cannot_be_closed_on_this_page(acme: Company, status: str) -> None:
     browser = signed_in()
-    browser.look(acme)
+    browser.open_tenant(acme)
     browser.confirm()
     browser.change(acme, "status", status="suspended")
 
@@ -264,25 +270,25 @@ def test_closing_is_not_done_here(acme: Company, status: str) -> None:
 
 
 @pytest.mark.parametrize("status", ["suspended", "active"])
-def test_nor_is_closing_thought_over_here(acme: Company, status: str) -> None:
+def test_closing_a_tenant_cannot_be_undone_on_this_page(acme: Company, status: str) -> None:
     browser, now = signed_in(), timezone.now()
-    browser.look(acme)
+    browser.open_tenant(acme)
     browser.confirm()
     for step in (TenantStatus.SUSPENDED, TenantStatus.CLOSING):
         set_status(actor=acme.platform, status=step, reason="", now=now)
-    before = published(acme)
+    before = read_published(acme)
 
     response = browser.change(acme, "status", status=status)
 
     assert response.status_code == 403
     assert "This tenant is closing" in response.content.decode()
-    assert published(acme) == before
+    assert read_published(acme) == before
     assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.CLOSING
 
 
-def test_a_manager_corrects_the_region(acme: Company) -> None:
+def test_an_operator_changes_the_region(acme: Company) -> None:
     browser = signed_in()
-    browser.look(acme)
+    browser.open_tenant(acme)
     browser.confirm()
 
     bad = browser.change(acme, "region", region="EU North")
@@ -293,11 +299,11 @@ def test_a_manager_corrects_the_region(acme: Company) -> None:
     assert (entry.before, entry.after) == ({"region": "local"}, {"region": "eu-north"})
 
 
-def test_a_manager_changes_the_plan(acme: Company) -> None:
+def test_an_operator_changes_the_plan(acme: Company) -> None:
     plan, now = f"team-{acme.slug[-8:]}", timezone.now()
     create_plan(slug=plan, name="Team", currency=Currency.EUR, now=now)
     browser = signed_in()
-    browser.look(acme)
+    browser.open_tenant(acme)
     browser.confirm()
     starts_on = (now + timedelta(days=2)).date()
 
@@ -313,9 +319,9 @@ def test_a_manager_changes_the_plan(acme: Company) -> None:
 @pytest.mark.parametrize(
     "form", [{"plan": "x", "starts_on": "soon"}, {"plan": "a\0", "starts_on": "2099-01-01"}, {}]
 )
-def test_a_bad_plan_is_said(acme: Company, form: dict[str, str]) -> None:
+def test_an_invalid_plan_is_rejected(acme: Company, form: dict[str, str]) -> None:
     browser = signed_in()
-    browser.look(acme)
+    browser.open_tenant(acme)
     browser.confirm()
 
     assert browser.change(acme, "plan", **form).status_code == 400
@@ -335,13 +341,13 @@ def test_a_bad_plan_is_said(acme: Company, form: dict[str, str]) -> None:
         "autocomplete/",
     ],
 )
-def test_what_is_not_there_is_not_there(address: str) -> None:
+def test_unknown_pages_are_not_found(address: str) -> None:
     client = signed_in().client
 
     assert client.get(f"/operators/{address}").status_code in (404, 405)
 
 
-def test_the_operations_themselves_refuse_support(acme: Company) -> None:
+def test_the_operations_refuse_the_support_role(acme: Company) -> None:
     actor = Actor(
         acme.tenant_id,
         None,

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.fakes.embeddings import FakeEmbeddings
-    from tests.integration.retrieval.index_harness import Library
+    from tests.integration.retrieval.index_harness import TenantIndex
 
 
 @pytest.fixture(autouse=True)
@@ -30,15 +30,15 @@ def embeddings() -> Iterator[FakeEmbeddings]:
 
 
 @pytest.fixture
-def acme(embeddings: FakeEmbeddings) -> Library:
-    from tests.integration.retrieval.index_harness import make_library
+def acme(embeddings: FakeEmbeddings) -> TenantIndex:
+    from tests.integration.retrieval.index_harness import make_index
 
-    return make_library("acme", embeddings)
+    return make_index("acme", embeddings)
 
 
 @pytest.fixture
-def globex(embeddings: FakeEmbeddings) -> Library:
+def globex(embeddings: FakeEmbeddings) -> TenantIndex:
     """Another tenant, which allows indexing of a repository with the same name."""
-    from tests.integration.retrieval.index_harness import make_library
+    from tests.integration.retrieval.index_harness import make_index
 
-    return make_library("globex", embeddings)
+    return make_index("globex", embeddings)

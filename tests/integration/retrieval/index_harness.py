@@ -39,25 +39,25 @@ SHOP: Final = RetrievalScope(holder="", repository="shop")
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class TenantIndex:
     company: Company
-    desk: WorkerContext
+    context: WorkerContext
 
     def send(self, path: str, text: str, *, scope: RetrievalScope = SHOP) -> None:
         add(FILES, self.seal(FileUpload(scope=scope, path=path, text=text)))
 
-    def keep(self, path: str, text: str, *, scope: RetrievalScope = SHOP) -> None:
+    def index_file(self, path: str, text: str, *, scope: RetrievalScope = SHOP) -> None:
         self.send(path, text, scope=scope)
         self.work()
 
-    def ask(
+    def search(
         self, text: str, *, path: str = "now.py", scope: RetrievalScope = SHOP
     ) -> list[SnippetMatch]:
         """Return the snippets found, after the worker has run."""
-        (found,) = self.ask_and_take(text, path=path, scope=scope)
+        (found,) = self.query(text, path=path, scope=scope)
         return list(found.snippets)
 
-    def ask_and_take(
+    def query(
         self, text: str, *, path: str = "now.py", scope: RetrievalScope = SHOP
     ) -> list[SnippetResult]:
         """Return all responses that the gateway gets."""
@@ -70,17 +70,17 @@ class Library:
         )
         add(QUESTIONS, self.seal(question))
         self.work()
-        answers = self.answers(question.gateway)
+        answers = self.take_results(question.gateway)
         assert {each.question_id for each in answers} <= {question.question_id}
         return answers
 
     def work(self) -> RunStats:
-        return run_worker(self.desk, max_run_s=60.0)
+        return run_worker(self.context, max_run_s=60.0)
 
     def seal(self, message: FileUpload | SnippetQuery) -> bytes:
         return Sealer(settings.ROOT_SECRET).seal(self.company.tenant_id, message)
 
-    def answers(self, gateway: str) -> list[SnippetResult]:
+    def take_results(self, gateway: str) -> list[SnippetResult]:
         sealer = Sealer(settings.ROOT_SECRET)
         taken: Any = connect().lpop(answers_key(gateway), 100) or []
         opened = [sealer.open(data, SnippetResult) for data in taken]
@@ -96,7 +96,7 @@ class Library:
             now=timezone.now(),
         )
 
-    def paths(self) -> set[str]:
+    def indexed_paths(self) -> set[str]:
         """Return the paths of all indexed files of this company, for all users."""
         tenant_id = self.company.tenant_id
         with tenant_scope(tenant_id):
@@ -115,15 +115,15 @@ def add(stream: str, sealed: bytes) -> None:
     connect().eval(ADD_SCRIPT, 1, stream, sealed, FIELD, *limits)
 
 
-def make_library(name: str, embeddings: FakeEmbeddings) -> Library:
+def make_index(name: str, embeddings: FakeEmbeddings) -> TenantIndex:
     """Return the index of a company that allows indexing of the repository `shop`."""
-    desk = WorkerContext(
+    context = WorkerContext(
         streams=RetrievalStreams(connect()),
         sealer=Sealer(settings.ROOT_SECRET),
         embedder=EmbeddingEngine(embeddings.url, model=MODEL),
         clock=SystemClock(),
     )
-    library = Library(make_company(name, {}), desk)
+    library = TenantIndex(make_company(name, {}), context)
     library.change_policy(retrieval=["shop"])
     return library
 

@@ -16,57 +16,57 @@ from tenants.policy.document import write_policy
 from tenants.policy.queries import find_policy
 from tenants.privacy.retrieval_index import erasure
 from tests.fakes.embeddings import FakeEmbeddings
-from tests.integration.retrieval.index_harness import Library, code
+from tests.integration.retrieval.index_harness import TenantIndex, code
 
 INVOICE = code("invoice", "total")
 
 
 @pytest.fixture
-def kept(acme: Library) -> Library:
+def two_repositories(acme: TenantIndex) -> TenantIndex:
     """Index a file of each of two repositories."""
     acme.change_policy(retrieval=["shop", "blog"])
-    acme.keep("shop/invoices.py", INVOICE)
-    acme.keep("blog.py", INVOICE, scope=RetrievalScope(holder="", repository="blog"))
-    assert acme.paths() == {"shop/invoices.py", "blog.py"}
+    acme.index_file("shop/invoices.py", INVOICE)
+    acme.index_file("blog.py", INVOICE, scope=RetrievalScope(holder="", repository="blog"))
+    assert acme.indexed_paths() == {"shop/invoices.py", "blog.py"}
     return acme
 
 
-def test_without_an_opt_in_nothing_is_kept_or_even_embedded(
-    acme: Library, embeddings: FakeEmbeddings
+def test_without_an_opt_in_nothing_is_indexed_or_embedded(
+    acme: TenantIndex, embeddings: FakeEmbeddings
 ) -> None:
     acme.change_policy(retrieval=[])
 
-    acme.keep("invoices.py", INVOICE)
-    answers = acme.ask_and_take("invoice total")
+    acme.index_file("invoices.py", INVOICE)
+    answers = acme.query("invoice total")
 
-    assert acme.paths() == set()
+    assert acme.indexed_paths() == set()
     assert answers == []
     assert embeddings.texts == []
 
 
-def test_questions_from_an_excluded_file_are_not_answered(
-    acme: Library, embeddings: FakeEmbeddings
+def test_queries_from_an_excluded_file_get_no_response(
+    acme: TenantIndex, embeddings: FakeEmbeddings
 ) -> None:
-    acme.keep("invoices.py", INVOICE)
+    acme.index_file("invoices.py", INVOICE)
     acme.change_policy(content_exclusion={"shop": ["secrets/**"]})
     embeddings.texts.clear()
 
-    assert acme.ask_and_take("invoice total", path="secrets/a.py") == []
+    assert acme.query("invoice total", path="secrets/a.py") == []
     assert embeddings.texts == []
 
 
-def test_a_repository_that_no_glob_names_is_not_kept(acme: Library) -> None:
-    acme.keep("invoices.py", INVOICE, scope=RetrievalScope(holder="", repository="blog"))
+def test_a_repository_outside_of_the_opt_in_is_not_indexed(acme: TenantIndex) -> None:
+    acme.index_file("invoices.py", INVOICE, scope=RetrievalScope(holder="", repository="blog"))
 
-    assert acme.paths() == set()
+    assert acme.indexed_paths() == set()
 
 
-def test_an_excluded_path_is_not_kept(acme: Library) -> None:
+def test_an_excluded_path_is_not_indexed(acme: TenantIndex) -> None:
     acme.change_policy(content_exclusion={"shop": ["**/secrets/**"]})
 
-    acme.keep("a/secrets/invoices.py", INVOICE)
+    acme.index_file("a/secrets/invoices.py", INVOICE)
 
-    assert acme.paths() == set()
+    assert acme.indexed_paths() == set()
 
 
 @pytest.mark.parametrize(
@@ -80,26 +80,26 @@ def test_an_excluded_path_is_not_kept(acme: Library) -> None:
         ({"max_concurrent_completions": 9}, {"shop/invoices.py", "blog.py"}),
     ],
 )
-def test_a_change_of_policy_erases_what_it_no_longer_allows(
-    kept: Library, changes: dict[str, Any], paths: set[str]
+def test_a_policy_change_erases_files_that_it_no_longer_allows(
+    two_repositories: TenantIndex, changes: dict[str, Any], paths: set[str]
 ) -> None:
-    kept.change_policy(**changes)
+    two_repositories.change_policy(**changes)
 
-    assert kept.paths() == paths
+    assert two_repositories.indexed_paths() == paths
 
 
-def test_what_users_held_is_erased_when_isolation_ends(acme: Library) -> None:
+def test_files_of_single_users_are_erased_when_strict_isolation_ends(acme: TenantIndex) -> None:
     acme.change_policy(isolation="strict")
-    acme.keep("invoices.py", INVOICE, scope=RetrievalScope(holder="ada", repository="shop"))
-    held = acme.paths()
+    acme.index_file("invoices.py", INVOICE, scope=RetrievalScope(holder="ada", repository="shop"))
+    held = acme.indexed_paths()
 
     acme.change_policy(isolation="shared")
 
     assert held == {"invoices.py"}
-    assert acme.paths() == set()
+    assert acme.indexed_paths() == set()
 
 
-def _suspend(library: Library) -> None:
+def _suspend(library: TenantIndex) -> None:
     set_status(
         actor=library.company.platform,
         status=TenantStatus.SUSPENDED,
@@ -108,71 +108,73 @@ def _suspend(library: Library) -> None:
     )
 
 
-def _forget(library: Library) -> None:
+def _purge(library: TenantIndex) -> None:
     purge_cache(actor=library.company.platform, reason="a test", now=timezone.now())
 
 
-@pytest.mark.parametrize("end", [_suspend, _forget])
-def test_a_tenant_that_is_stopped_or_purged_keeps_nothing(
-    kept: Library, end: Callable[[Library], None]
+@pytest.mark.parametrize("end", [_suspend, _purge])
+def test_suspending_a_tenant_or_purging_its_cache_erases_the_index(
+    two_repositories: TenantIndex, end: Callable[[TenantIndex], None]
 ) -> None:
-    end(kept)
+    end(two_repositories)
 
-    assert kept.paths() == set()
+    assert two_repositories.indexed_paths() == set()
 
 
-def test_nothing_is_kept_for_a_tenant_that_is_stopped(acme: Library) -> None:
+def test_no_file_is_indexed_for_a_suspended_tenant(acme: TenantIndex) -> None:
     _suspend(acme)
 
-    acme.keep("invoices.py", INVOICE)
+    acme.index_file("invoices.py", INVOICE)
 
-    assert acme.paths() == set()
+    assert acme.indexed_paths() == set()
 
 
-def test_what_others_keep_stays(kept: Library, globex: Library) -> None:
-    globex.keep("invoices.py", INVOICE)
+def test_erasing_one_tenants_index_keeps_anothers(
+    two_repositories: TenantIndex, globex: TenantIndex
+) -> None:
+    globex.index_file("invoices.py", INVOICE)
 
-    kept.change_policy(retrieval=[])
+    two_repositories.change_policy(retrieval=[])
     erasure.sweep(now=timezone.now())
 
-    assert globex.paths() == {"invoices.py"}
+    assert globex.indexed_paths() == {"invoices.py"}
 
 
-def test_a_file_that_was_under_way_when_consent_ended_is_not_kept(acme: Library) -> None:
+def test_a_file_being_embedded_when_consent_ends_is_not_indexed(acme: TenantIndex) -> None:
     class Interrupted:
         """An engine during whose work the policy changes."""
 
-        model = acme.desk.embedder.model
+        model = acme.context.embedder.model
 
         def embed(self, texts: Sequence[str]) -> list[list[float]]:
-            vectors = acme.desk.embedder.embed(texts)
+            vectors = acme.context.embedder.embed(texts)
             acme.change_policy(retrieval=[])
             return vectors
 
-    slow = replace(acme, desk=replace(acme.desk, embedder=Interrupted()))
+    slow = replace(acme, context=replace(acme.context, embedder=Interrupted()))
 
-    slow.keep("invoices.py", INVOICE)
+    slow.index_file("invoices.py", INVOICE)
 
-    assert acme.paths() == set()
+    assert acme.indexed_paths() == set()
 
 
-def test_the_sweep_erases_what_no_consent_covers(acme: Library) -> None:
-    acme.keep("invoices.py", INVOICE)
+def test_the_sweep_erases_files_without_consent(acme: TenantIndex) -> None:
+    acme.index_file("invoices.py", INVOICE)
     _restore_policy(acme, retrieval=[])
 
     erasure.sweep(now=timezone.now())
 
-    assert acme.paths() == set()
+    assert acme.indexed_paths() == set()
 
 
-def test_what_is_there_without_consent_is_not_found(acme: Library) -> None:
-    acme.keep("invoices.py", INVOICE)
+def test_indexed_files_without_consent_are_not_found(acme: TenantIndex) -> None:
+    acme.index_file("invoices.py", INVOICE)
     _restore_policy(acme, content_exclusion={"shop": ["invoices.py"]})
 
-    assert acme.ask("invoice total") == []
+    assert acme.search("invoice total") == []
 
 
-def _restore_policy(library: Library, **changes: Any) -> None:
+def _restore_policy(library: TenantIndex, **changes: Any) -> None:
     """Change the policy without its effects, as a restored backup does."""
     tenant_id = library.company.tenant_id
     with tenant_scope(tenant_id):

@@ -31,7 +31,7 @@ from tests.fakes.embeddings import FakeEmbeddings
 from tests.fakes.requests import make_admitted
 from tests.fakes.tenants import make_policy, make_principal
 from tests.functional.gateway.company import in_thread
-from tests.integration.retrieval.index_harness import Library, code
+from tests.integration.retrieval.index_harness import TenantIndex, code
 
 INVOICE = ContextFile("invoices.py", code("invoice", "total", "tax"), 0)
 POLICY = make_policy(retrieval=("shop",))
@@ -48,7 +48,7 @@ async def retrieval(clock: FakeClock) -> AsyncIterator[Retrieval]:
         yield Retrieval(redis, root_secret=settings.ROOT_SECRET, clock=clock)
 
 
-def typing_in(library: Library, **fields: Any) -> AdmittedRequest:
+def make_request(library: TenantIndex, **fields: Any) -> AdmittedRequest:
     principal = make_principal(tenant_id=library.company.tenant_id, policy=POLICY)
     defaults: dict[str, Any] = {
         "repository": "shop",
@@ -59,17 +59,17 @@ def typing_in(library: Library, **fields: Any) -> AdmittedRequest:
     return make_admitted(principal, **{**defaults, **fields})
 
 
-async def exchange(library: Library, retrieval: Retrieval) -> None:
-    """Run one round of courier and worker."""
+async def exchange(library: TenantIndex, retrieval: Retrieval) -> None:
+    """Run one round of the gateway's client and the worker."""
     await retrieval.client.send_pending()
     await in_thread(library.work)
     await retrieval.client.receive_results()
 
 
-async def test_the_first_request_starts_it_and_later_ones_have_it(
-    acme: Library, retrieval: Retrieval, clock: FakeClock
+async def test_the_first_request_starts_retrieval_and_a_later_one_gets_snippets(
+    acme: TenantIndex, retrieval: Retrieval, clock: FakeClock
 ) -> None:
-    request = typing_in(acme)
+    request = make_request(acme)
     first = retrieval.find(request)
     # Its query came before its files were in the index.
     await exchange(acme, retrieval)
@@ -85,42 +85,42 @@ async def test_the_first_request_starts_it_and_later_ones_have_it(
     assert found[0].text == INVOICE.text.rstrip("\n")
 
 
-async def test_the_neighbour_who_types_the_same_has_nothing_of_it(
-    acme: Library, globex: Library, retrieval: Retrieval
+async def test_another_tenant_with_the_same_text_gets_no_snippets(
+    acme: TenantIndex, globex: TenantIndex, retrieval: Retrieval
 ) -> None:
-    await in_thread(lambda: acme.keep(INVOICE.path, INVOICE.text))
+    await in_thread(lambda: acme.index_file(INVOICE.path, INVOICE.text))
     for library in (acme, globex):
-        retrieval.find(typing_in(library, files=()))
+        retrieval.find(make_request(library, files=()))
     await exchange(acme, retrieval)
 
-    assert retrieval.find(typing_in(acme)) != ()
-    assert retrieval.find(typing_in(globex)) == ()
+    assert retrieval.find(make_request(acme)) != ()
+    assert retrieval.find(make_request(globex)) == ()
 
 
-async def test_while_one_types_little_is_sent(
-    acme: Library, retrieval: Retrieval, embeddings: FakeEmbeddings, clock: FakeClock
+async def test_queries_are_limited_while_a_user_types(
+    acme: TenantIndex, retrieval: Retrieval, embeddings: FakeEmbeddings, clock: FakeClock
 ) -> None:
-    await in_thread(lambda: acme.keep(INVOICE.path, INVOICE.text))
-    retrieval.find(typing_in(acme))
+    await in_thread(lambda: acme.index_file(INVOICE.path, INVOICE.text))
+    retrieval.find(make_request(acme))
     await exchange(acme, retrieval)
     embeddings.texts.clear()
 
     for number in range(int(QUESTION_EVERY_S) - 1):
         clock.pass_s(1.0)
-        retrieval.find(typing_in(acme, prefix="x" * number))
+        retrieval.find(make_request(acme, prefix="x" * number))
         await exchange(acme, retrieval)
 
     assert embeddings.texts == []
 
 
-async def test_a_file_is_sent_again_when_it_changed_or_long_after(
-    acme: Library, retrieval: Retrieval, clock: FakeClock
+async def test_a_file_is_sent_again_after_a_change_or_a_long_time(
+    acme: TenantIndex, retrieval: Retrieval, clock: FakeClock
 ) -> None:
     async def num_sent_after(seconds: float, text: str) -> int:
         clock.pass_s(seconds)
-        retrieval.find(typing_in(acme, prefix="", files=(ContextFile("b.py", text, 0),)))
+        retrieval.find(make_request(acme, prefix="", files=(ContextFile("b.py", text, 0),)))
         await retrieval.client.send_pending()
-        return len(await in_thread(lambda: acme.desk.streams.read(FILES, count=9)))
+        return len(await in_thread(lambda: acme.context.streams.read(FILES, count=9)))
 
     assert await num_sent_after(0, "one = 1") == 1
     assert await num_sent_after(FILE_EVERY_S, "one = 1") == 0
@@ -128,9 +128,9 @@ async def test_a_file_is_sent_again_when_it_changed_or_long_after(
     assert await num_sent_after(RESEND_S, "two = 2") == 1
 
 
-async def test_generated_files_are_not_sent(acme: Library, retrieval: Retrieval) -> None:
+async def test_generated_files_are_not_sent(acme: TenantIndex, retrieval: Retrieval) -> None:
     files = (ContextFile("package-lock.json", "{}", 0), ContextFile("a.min.js", "x=1", 0))
-    retrieval.find(typing_in(acme, prefix="", files=files))
+    retrieval.find(make_request(acme, prefix="", files=files))
 
     await retrieval.client.send_pending()
 
@@ -138,11 +138,11 @@ async def test_generated_files_are_not_sent(acme: Library, retrieval: Retrieval)
 
 
 async def test_secrets_do_not_leave_the_gateway(
-    acme: Library, retrieval: Retrieval, embeddings: FakeEmbeddings
+    acme: TenantIndex, retrieval: Retrieval, embeddings: FakeEmbeddings
 ) -> None:
     secret = "AKIA" + "QX7RT2MNV4KLPZ3J"
     text = f"{INVOICE.text}\nconnect('{secret}')\n"
-    retrieval.find(typing_in(acme, prefix=text, files=(ContextFile("b.py", text, 0),)))
+    retrieval.find(make_request(acme, prefix=text, files=(ContextFile("b.py", text, 0),)))
 
     await exchange(acme, retrieval)
 
@@ -150,19 +150,21 @@ async def test_secrets_do_not_leave_the_gateway(
     assert not any(secret in each for each in embeddings.texts)
 
 
-async def test_texts_that_are_no_unicode_do_no_harm(acme: Library, retrieval: Retrieval) -> None:
+async def test_invalid_unicode_in_texts_is_replaced(
+    acme: TenantIndex, retrieval: Retrieval
+) -> None:
     files = (ContextFile("b\ud800.py", f"{INVOICE.text}# \ud800\n", 0),)
-    retrieval.find(typing_in(acme, path="now\ud800.py", files=files))
+    retrieval.find(make_request(acme, path="now\ud800.py", files=files))
 
     await exchange(acme, retrieval)
 
-    assert await in_thread(acme.paths) == {"b?.py"}
+    assert await in_thread(acme.indexed_paths) == {"b?.py"}
 
 
-async def test_an_answer_that_was_meant_for_another_is_not_taken(
-    acme: Library, globex: Library, retrieval: Retrieval
+async def test_a_result_sealed_for_another_tenant_is_ignored(
+    acme: TenantIndex, globex: TenantIndex, retrieval: Retrieval
 ) -> None:
-    request = typing_in(acme)
+    request = make_request(acme)
     retrieval.find(request)
     await retrieval.client.send_pending()
     (question_id,) = retrieval.client._awaited
@@ -173,8 +175,8 @@ async def test_an_answer_that_was_meant_for_another_is_not_taken(
     assert retrieval.find(request) == ()
 
 
-async def test_garbage_among_the_answers_is_dropped(acme: Library, retrieval: Retrieval) -> None:
-    retrieval.find(typing_in(acme))
+async def test_unreadable_results_are_dropped(acme: TenantIndex, retrieval: Retrieval) -> None:
+    retrieval.find(make_request(acme))
     await retrieval.client.send_pending()
     await in_thread(lambda: connect().rpush(answers_key(retrieval.client._gateway), b"garbage"))
 
@@ -184,10 +186,10 @@ async def test_garbage_among_the_answers_is_dropped(acme: Library, retrieval: Re
     assert [entry["event"] for entry in logs] == ["retrieval.unreadable"]
 
 
-async def test_without_an_answer_it_asks_again(
-    acme: Library, retrieval: Retrieval, clock: FakeClock
+async def test_a_query_without_a_response_is_repeated(
+    acme: TenantIndex, retrieval: Retrieval, clock: FakeClock
 ) -> None:
-    request = typing_in(acme)
+    request = make_request(acme)
     retrieval.find(request)
     await retrieval.client.send_pending()
     clock.pass_s(MAX_WAIT_S)
@@ -200,10 +202,10 @@ async def test_without_an_answer_it_asks_again(
     assert await in_thread(lambda: connect().xlen(QUESTIONS)) == 2
 
 
-async def test_without_an_answer_it_sends_the_files_again(
-    acme: Library, retrieval: Retrieval, clock: FakeClock
+async def test_files_are_sent_again_without_a_response(
+    acme: TenantIndex, retrieval: Retrieval, clock: FakeClock
 ) -> None:
-    request = typing_in(acme)
+    request = make_request(acme)
     retrieval.find(request)
     await retrieval.client.send_pending()
     await in_thread(lambda: connect().delete(FILES, QUESTIONS))  # like the expiry, without a worker
@@ -213,13 +215,13 @@ async def test_without_an_answer_it_sends_the_files_again(
     retrieval.find(request)
     await exchange(acme, retrieval)
 
-    assert await in_thread(acme.paths) == {"invoices.py"}
+    assert await in_thread(acme.indexed_paths) == {"invoices.py"}
 
 
-async def test_redis_that_is_away_stops_nothing_and_keeps_nothing(
-    acme: Library, clock: FakeClock
+async def test_an_unreachable_redis_delays_no_request_and_queues_nothing(
+    acme: TenantIndex, clock: FakeClock
 ) -> None:
-    request = typing_in(acme)
+    request = make_request(acme)
     async with Redis.from_url("redis://127.0.0.1:9") as away:
         retrieval = Retrieval(away, root_secret=settings.ROOT_SECRET, clock=clock)
         with capture_logs() as logs:
@@ -235,9 +237,11 @@ async def test_redis_that_is_away_stops_nothing_and_keeps_nothing(
     assert retrieval.client._outbox.dequeue() is None
 
 
-async def test_the_courier_runs_by_itself(acme: Library, retrieval: Retrieval) -> None:
-    await in_thread(lambda: acme.keep(INVOICE.path, INVOICE.text))
-    request = typing_in(acme, files=())
+async def test_the_client_delivers_results_in_the_background(
+    acme: TenantIndex, retrieval: Retrieval
+) -> None:
+    await in_thread(lambda: acme.index_file(INVOICE.path, INVOICE.text))
+    request = make_request(acme, files=())
     running = asyncio.create_task(retrieval.client.run())
     retrieval.find(request)
     await _until(lambda: bool(retrieval.client._awaited))

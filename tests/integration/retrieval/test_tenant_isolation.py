@@ -24,7 +24,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
 from tenants.models import RetrievalChunk
 from tests.fakes.embeddings import embedding_of
-from tests.integration.retrieval.index_harness import SHOP, Library, add, code
+from tests.integration.retrieval.index_harness import SHOP, TenantIndex, add, code
 from tests.stack.services import Services
 
 INVOICE = code("invoice", "total")
@@ -32,34 +32,34 @@ ADA = RetrievalScope(holder="ada", repository="shop")
 ALICE = RetrievalScope(holder="alice", repository="shop")
 
 
-def test_the_neighbour_finds_nothing_of_ours(acme: Library, globex: Library) -> None:
-    acme.keep("invoices.py", INVOICE)
+def test_another_tenant_finds_no_snippets(acme: TenantIndex, globex: TenantIndex) -> None:
+    acme.index_file("invoices.py", INVOICE)
 
-    assert globex.ask("invoice total") == []
-    assert acme.ask("invoice total") != []
+    assert globex.search("invoice total") == []
+    assert acme.search("invoice total") != []
 
 
-def test_another_repository_finds_nothing(acme: Library) -> None:
+def test_another_repository_finds_nothing(acme: TenantIndex) -> None:
     acme.change_policy(retrieval=["*"])
-    acme.keep("invoices.py", INVOICE)
+    acme.index_file("invoices.py", INVOICE)
 
-    assert acme.ask("invoice total", scope=RetrievalScope(holder="", repository="blog")) == []
+    assert acme.search("invoice total", scope=RetrievalScope(holder="", repository="blog")) == []
 
 
-def test_in_strict_isolation_a_colleague_finds_nothing(acme: Library) -> None:
+def test_in_strict_isolation_a_colleague_finds_nothing(acme: TenantIndex) -> None:
     acme.change_policy(isolation="strict")
-    acme.keep("invoices.py", INVOICE, scope=ADA)
+    acme.index_file("invoices.py", INVOICE, scope=ADA)
 
-    assert acme.ask("invoice total", scope=ALICE) == []
-    assert acme.ask_and_take("invoice total", scope=SHOP) == []
-    assert acme.ask("invoice total", scope=ADA) != []
+    assert acme.search("invoice total", scope=ALICE) == []
+    assert acme.query("invoice total", scope=SHOP) == []
+    assert acme.search("invoice total", scope=ADA) != []
 
 
 @pytest.mark.parametrize("stream", [FILES, QUESTIONS])
-def test_a_message_under_anothers_name_is_dropped(
-    acme: Library, globex: Library, stream: str
+def test_a_message_forged_for_another_tenant_is_dropped(
+    acme: TenantIndex, globex: TenantIndex, stream: str
 ) -> None:
-    acme.keep("invoices.py", INVOICE)
+    acme.index_file("invoices.py", INVOICE)
     gateway = secrets.token_hex(16)
     message = (
         FileUpload(scope=SHOP, path="planted.py", text=INVOICE)
@@ -75,24 +75,24 @@ def test_a_message_under_anothers_name_is_dropped(
     served = acme.work()
 
     assert served.dropped == {"unreadable: seal": 1}
-    assert acme.paths() == {"invoices.py"}
+    assert acme.indexed_paths() == {"invoices.py"}
     assert connect().llen(answers_key(gateway)) == 0
 
 
-def test_garbage_is_dropped_and_the_rest_goes_on(acme: Library) -> None:
+def test_an_unreadable_message_is_dropped_and_the_others_processed(acme: TenantIndex) -> None:
     add(FILES, b"garbage")
     connect().xadd(FILES, {"other": b"x"})
 
-    acme.keep("invoices.py", INVOICE)
+    acme.index_file("invoices.py", INVOICE)
 
-    assert acme.paths() == {"invoices.py"}
+    assert acme.indexed_paths() == {"invoices.py"}
 
 
-def test_a_row_that_was_moved_to_another_tenant_opens_for_nobody(
-    acme: Library, globex: Library
+def test_a_row_copied_to_another_tenant_cannot_be_opened(
+    acme: TenantIndex, globex: TenantIndex
 ) -> None:
-    acme.keep("invoices.py", INVOICE)
-    globex.keep("work.py", code("invoice", "other"))
+    acme.index_file("invoices.py", INVOICE)
+    globex.index_file("work.py", code("invoice", "other"))
     with tenant_scope(acme.company.tenant_id):
         ours = RetrievalChunk.objects.get()
     with tenant_scope(globex.company.tenant_id):
@@ -100,34 +100,36 @@ def test_a_row_that_was_moved_to_another_tenant_opens_for_nobody(
         RetrievalChunk.objects.update(sealed_name=ours.sealed_name, sealed_text=ours.sealed_text)
 
     with capture_logs() as logs:
-        found = globex.ask("invoice total")
+        found = globex.search("invoice total")
 
     assert found == []
     assert {"retrieval.seal_broken"} <= {entry["event"] for entry in logs}
 
 
-def test_a_row_that_was_given_to_a_colleague_opens_for_nobody(acme: Library) -> None:
+def test_a_row_moved_to_another_user_cannot_be_opened(acme: TenantIndex) -> None:
     acme.change_policy(isolation="strict")
-    acme.keep("invoices.py", INVOICE, scope=ADA)
-    acme.keep("work.py", code("invoice", "other"), scope=ALICE)
+    acme.index_file("invoices.py", INVOICE, scope=ADA)
+    acme.index_file("work.py", code("invoice", "other"), scope=ALICE)
     with tenant_scope(acme.company.tenant_id):
         digest = RetrievalChunk.objects.get(holder="alice").scope_digest
         RetrievalChunk.objects.filter(holder="ada").update(scope_digest=digest, holder="alice")
 
-    found = acme.ask("invoice total", scope=ALICE)
+    found = acme.search("invoice total", scope=ALICE)
 
     assert {each.path for each in found} == {"work.py"}
 
 
-def test_without_a_tenant_the_table_cannot_be_read(acme: Library) -> None:
-    acme.keep("invoices.py", INVOICE)
+def test_without_a_tenant_the_table_cannot_be_read(acme: TenantIndex) -> None:
+    acme.index_file("invoices.py", INVOICE)
 
     with pytest.raises(DatabaseError):
         RetrievalChunk.objects.count()
 
 
-def test_a_query_without_a_filter_sees_one_tenants_rows(acme: Library, globex: Library) -> None:
-    acme.keep("invoices.py", INVOICE)
+def test_a_query_without_a_filter_sees_one_tenants_rows(
+    acme: TenantIndex, globex: TenantIndex
+) -> None:
+    acme.index_file("invoices.py", INVOICE)
     nearest = "SELECT id FROM tenants_retrieval_chunk ORDER BY embedding <=> %s::vector"
 
     with tenant_scope(globex.company.tenant_id), connection.cursor() as cursor:
@@ -135,26 +137,26 @@ def test_a_query_without_a_filter_sees_one_tenants_rows(acme: Library, globex: L
         assert cursor.fetchall() == []
 
 
-def test_nothing_of_it_lies_in_the_table_in_clear(acme: Library, services: Services) -> None:
+def test_the_table_contains_no_clear_text(acme: TenantIndex, services: Services) -> None:
     plants = [f"planted{secrets.token_hex(8)}" for _ in range(3)]
     repository, path, word = plants
     acme.change_policy(retrieval=["*"])
     scope = RetrievalScope(holder="", repository=repository)
 
-    acme.keep(f"{path}.py", code(word, "total"), scope=scope)
+    acme.index_file(f"{path}.py", code(word, "total"), scope=scope)
 
     columns = _all_columns(services, acme)
-    assert acme.paths() == {f"{path}.py"}
+    assert acme.indexed_paths() == {f"{path}.py"}
     assert acme.company.tenant_id.encode() in columns
     for plant in plants:
         assert plant.encode() not in columns
         assert plant.encode().hex().encode() not in columns
 
 
-def test_equal_files_of_two_holders_look_different(acme: Library) -> None:
+def test_equal_files_of_two_users_are_stored_differently(acme: TenantIndex) -> None:
     acme.change_policy(isolation="strict")
     for scope in (ADA, ALICE):
-        acme.keep("invoices.py", INVOICE, scope=scope)
+        acme.index_file("invoices.py", INVOICE, scope=scope)
 
     with tenant_scope(acme.company.tenant_id):
         ada, alice = RetrievalChunk.objects.order_by("holder")
@@ -162,7 +164,7 @@ def test_equal_files_of_two_holders_look_different(acme: Library) -> None:
         assert getattr(ada, column) != getattr(alice, column)
 
 
-def test_nothing_of_it_lies_in_redis_in_clear_or_for_long(acme: Library) -> None:
+def test_redis_contains_no_clear_text_and_messages_expire(acme: TenantIndex) -> None:
     plant = f"planted{secrets.token_hex(8)}"
     gateway = secrets.token_hex(16)
     question = SnippetQuery(
@@ -183,7 +185,7 @@ def test_nothing_of_it_lies_in_redis_in_clear_or_for_long(acme: Library) -> None
     assert connect().xlen(FILES) == connect().xlen(QUESTIONS) == 0
 
 
-def test_what_nobody_takes_is_trimmed(acme: Library) -> None:
+def test_messages_that_no_worker_reads_are_trimmed(acme: TenantIndex) -> None:
     old = f"{int(time.time() * 1_000) - MAX_AGE_S * 1_000}-0"
     connect().xadd(FILES, {FIELD: b"old"}, id=old)
 
@@ -194,17 +196,17 @@ def test_what_nobody_takes_is_trimmed(acme: Library) -> None:
     assert entries[0][0] != old.encode()
 
 
-def test_nothing_of_it_is_logged(acme: Library, services: Services) -> None:
+def test_logs_contain_neither_text_nor_names(acme: TenantIndex, services: Services) -> None:
     plant = f"planted{secrets.token_hex(8)}"
     acme.change_policy(retrieval=["*"])
     scope = RetrievalScope(holder="", repository=plant)
 
     with capture_logs() as logs:
-        acme.keep(f"{plant}.py", code(plant, "total"), scope=scope)
-        acme.ask(f"{plant} total", scope=scope)
+        acme.index_file(f"{plant}.py", code(plant, "total"), scope=scope)
+        acme.search(f"{plant} total", scope=scope)
         acme.change_policy(retrieval=[])
 
-    files = b"".join(file.read_bytes() for file in services.paths.logs.glob("*.log"))
+    files = b"".join(file.read_bytes() for file in services.indexed_paths.logs.glob("*.log"))
     assert {entry["event"] for entry in logs} >= {"retrieval.served", "retrieval.erased"}
     assert plant not in str(logs)
     assert plant.encode() not in files
@@ -216,7 +218,7 @@ def _all_of_redis() -> bytes:
     return b"".join([*names, *(dump or b"" for dump in dumps)])
 
 
-def _all_columns(services: Services, library: Library) -> bytes:
+def _all_columns(services: Services, library: TenantIndex) -> bytes:
     """Return each column of each row, in Postgres' binary format."""
     with psycopg.connect(services.database_url) as session:
         session.execute("SELECT set_config('caret.tenant', %s, true)", [library.company.tenant_id])

@@ -16,8 +16,8 @@ def members(company: Company) -> dict[str, Role]:
     return {row.email: row.role for row in list_members(tenant_id=company.tenant_id)}
 
 
-def provisioned(provider: Provider, company: Company, email: str) -> tuple[str, Person]:
-    made = provider.make(email)
+def provision(provider: Provider, company: Company, email: str) -> tuple[str, Person]:
+    made = provider.create_user(email)
     user_id = find_user(email=email)
     assert user_id is not None
     return made["id"], Person(user_id, email, company.platform)

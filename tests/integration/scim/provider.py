@@ -18,7 +18,7 @@ GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
 class Provider:
     text: str  # of its token
 
-    def ask(self, method: str, path: str, body: object = None, **headers: str) -> Any:
+    def request(self, method: str, path: str, body: object = None, **headers: str) -> Any:
         return Client().generic(
             method,
             f"/scim/v2/{path}",
@@ -27,21 +27,21 @@ class Provider:
             headers={"Authorization": f"Bearer {self.text}", **headers},
         )
 
-    def make(self, email: str, **more: object) -> Any:
+    def create_user(self, email: str, **more: object) -> Any:
         body = {"schemas": [USER], "userName": email, "active": True, **more}
-        response = self.ask("POST", "Users", body)
+        response = self.request("POST", "Users", body)
         assert response.status_code == 201, response.content
         return response.json()
 
-    def make_group(self, name: str, *user_ids: str) -> Any:
+    def create_group(self, name: str, *user_ids: str) -> Any:
         members = [{"value": user_id} for user_id in user_ids]
         body = {"schemas": [GROUP], "displayName": name, "members": members}
-        response = self.ask("POST", "Groups", body)
+        response = self.request("POST", "Groups", body)
         assert response.status_code == 201, response.content
         return response.json()
 
     def patch(self, path: str, *operations: object, **headers: str) -> Any:
-        return self.ask(
+        return self.request(
             "PATCH", path, {"schemas": [PATCH], "Operations": list(operations)}, **headers
         )
 

@@ -12,20 +12,20 @@ from tests.fixtures.companies import Company
 from tests.integration.scim.provider import Provider
 
 
-def test_who_would_come_under_too_many_is_put_into_no_group(
+def test_a_user_cannot_join_a_group_above_the_limit_of_hard_budgets(
     company: Company, provider: Provider, domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "MAX_OF_PERSON", 1)
     make_customer(company)
-    groups = [provider.make_group(name)["id"] for name in ("Platform", "Search")]
+    groups = [provider.create_group(name)["id"] for name in ("Platform", "Search")]
     for group_id in groups:
         make_budget(company, holder=BudgetTarget(BudgetScope.TEAM, UUID(group_id)))
-    ada_id = provider.make(f"ada@{domain}")["id"]
+    ada_id = provider.create_user(f"ada@{domain}")["id"]
     joins = {"op": "add", "path": "members", "value": [{"value": ada_id}]}
 
     answers = [provider.patch(f"Groups/{group_id}", joins) for group_id in groups]
 
     assert [answer.status_code for answer in answers] == [200, 409]
     assert "hard budgets of 2 teams; the limit is 1" in answers[1].json()["detail"]
-    user = provider.ask("GET", f"Users/{ada_id}").json()
+    user = provider.request("GET", f"Users/{ada_id}").json()
     assert [group["value"] for group in user["groups"]] == groups[:1]

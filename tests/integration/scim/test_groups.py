@@ -31,7 +31,9 @@ def people(company: Company, provider: Provider) -> dict[str, str]:
     """Return the SCIM IDs by email address."""
     domain = f"{secrets.token_hex(4)}.example"
     make_domain(company, domain, verified=True)
-    return {email: provider.make(email)["id"] for email in (f"ada@{domain}", f"bob@{domain}")}
+    return {
+        email: provider.create_user(email)["id"] for email in (f"ada@{domain}", f"bob@{domain}")
+    }
 
 
 def team_of(company: Company, team_id: str) -> set[str]:
@@ -43,23 +45,23 @@ def roles(company: Company) -> dict[str, Role]:
     return {row.email: row.role for row in list_members(tenant_id=company.tenant_id)}
 
 
-def make(company: Company, group_id: str, role: Role | None) -> None:
+def map_group(company: Company, group_id: str, role: Role | None) -> None:
     set_group_role(actor=company.platform, group_id=UUID(group_id), role=role, now=timezone.now())
 
 
 def test_a_group_is_a_team(company: Company, provider: Provider, people: dict[str, str]) -> None:
-    group = provider.make_group("Platform", *people.values())
+    group = provider.create_group("Platform", *people.values())
 
     teams = page_of_teams(actor=company.platform, limit=10, cursor=None).rows
     assert [(str(team.id), team.name) for team in teams] == [(group["id"], "Platform")]
     assert team_of(company, group["id"]) == set(people)
 
 
-def test_what_identity_providers_send_when_members_come_and_go(
+def test_membership_patches_of_common_identity_providers_are_accepted(
     company: Company, provider: Provider, people: dict[str, str]
 ) -> None:
     (ada, ada_id), (bob, bob_id) = people.items()
-    group_id = provider.make_group("Platform")["id"]
+    group_id = provider.create_group("Platform")["id"]
     path = f"Groups/{group_id}"
 
     provider.patch(path, {"op": "Add", "path": "members", "value": [{"value": ada_id}]})
@@ -73,27 +75,27 @@ def test_what_identity_providers_send_when_members_come_and_go(
     assert (both, without_ada, team_of(company, group_id)) == ({ada, bob}, {bob}, set())
 
 
-def test_a_member_who_is_not_there_is_refused(provider: Provider) -> None:
+def test_an_unknown_member_is_refused(provider: Provider) -> None:
     body = {"schemas": [GROUP], "displayName": "x", "members": [{"value": "nonsense"}]}
 
-    assert provider.ask("POST", "Groups", body).status_code == 400
+    assert provider.request("POST", "Groups", body).status_code == 400
 
 
-def test_a_user_knows_his_groups(provider: Provider, people: dict[str, str]) -> None:
+def test_a_user_resource_lists_its_groups(provider: Provider, people: dict[str, str]) -> None:
     ada_id = next(iter(people.values()))
-    group = provider.make_group("Platform", ada_id)
+    group = provider.create_group("Platform", ada_id)
 
-    user = provider.ask("GET", f"Users/{ada_id}").json()
+    user = provider.request("GET", f"Users/{ada_id}").json()
 
     assert [(found["value"], found["display"]) for found in user["groups"]] == [
         (group["id"], "Platform")
     ]
 
 
-def test_a_name_that_another_team_has_is_a_conflict(provider: Provider) -> None:
-    provider.make_group("Platform")
+def test_a_duplicate_group_name_is_a_conflict(provider: Provider) -> None:
+    provider.create_group("Platform")
 
-    again = provider.ask("POST", "Groups", {"schemas": [GROUP], "displayName": "platform"})
+    again = provider.request("POST", "Groups", {"schemas": [GROUP], "displayName": "platform"})
 
     assert (again.status_code, again.json()["scimType"]) == (409, "uniqueness")
 
@@ -102,19 +104,19 @@ def test_a_mapped_group_gives_its_members_their_role(
     company: Company, provider: Provider, people: dict[str, str]
 ) -> None:
     (ada, ada_id), (bob, _) = people.items()
-    group = provider.make_group("Auditors", ada_id)
+    group = provider.create_group("Auditors", ada_id)
 
-    make(company, group["id"], Role.AUDITOR)
+    map_group(company, group["id"], Role.AUDITOR)
 
     assert (roles(company)[ada], roles(company)[bob]) == (Role.AUDITOR, Role.DEVELOPER)
 
 
-def test_who_leaves_it_is_a_developer_again(
+def test_leaving_a_mapped_group_makes_a_member_a_developer_again(
     company: Company, provider: Provider, people: dict[str, str]
 ) -> None:
     ada, ada_id = next(iter(people.items()))
-    group = provider.make_group("Administrators", ada_id)
-    make(company, group["id"], Role.ADMINISTRATOR)
+    group = provider.create_group("Administrators", ada_id)
+    map_group(company, group["id"], Role.ADMINISTRATOR)
 
     provider.patch(
         f"Groups/{group['id']}", {"op": "remove", "path": f'members[value eq "{ada_id}"]'}
@@ -124,37 +126,39 @@ def test_who_leaves_it_is_a_developer_again(
 
 
 @pytest.mark.parametrize("how", ["deleted", "unmapped"])
-def test_a_role_does_not_outlive_the_group_that_gave_it(
+def test_deleting_or_unmapping_a_group_ends_its_role(
     company: Company, provider: Provider, people: dict[str, str], how: str
 ) -> None:
     ada, ada_id = next(iter(people.items()))
-    group = provider.make_group("Administrators", ada_id)
-    make(company, group["id"], Role.ADMINISTRATOR)
+    group = provider.create_group("Administrators", ada_id)
+    map_group(company, group["id"], Role.ADMINISTRATOR)
 
     if how == "deleted":
-        provider.ask("DELETE", f"Groups/{group['id']}")
+        provider.request("DELETE", f"Groups/{group['id']}")
     else:
-        make(company, group["id"], None)
+        map_group(company, group["id"], None)
 
     assert roles(company)[ada] is Role.DEVELOPER
 
 
-def test_no_group_makes_owners_and_none_unmakes_them(company: Company, provider: Provider) -> None:
+def test_groups_can_neither_grant_nor_remove_the_owner_role(
+    company: Company, provider: Provider
+) -> None:
     owner = company.people[Role.OWNER]
     make_domain(company, owner.email.partition("@")[2], verified=True)
-    owner_id = provider.make(owner.email)["id"]
-    group = provider.make_group("Auditors", owner_id)
+    owner_id = provider.create_user(owner.email)["id"]
+    group = provider.create_group("Auditors", owner_id)
 
     with pytest.raises(Forbidden):
-        make(company, group["id"], Role.OWNER)
-    make(company, group["id"], Role.AUDITOR)
+        map_group(company, group["id"], Role.OWNER)
+    map_group(company, group["id"], Role.AUDITOR)
 
     assert roles(company)[owner.email] is Role.OWNER
 
 
-def test_an_administrator_maps_no_groups(company: Company, provider: Provider) -> None:
+def test_an_administrator_cannot_map_groups(company: Company, provider: Provider) -> None:
     alice = make_colleague(company, Role.ADMINISTRATOR)
-    group = provider.make_group("Auditors")
+    group = provider.create_group("Auditors")
 
     with pytest.raises(Forbidden):
         set_group_role(
@@ -165,7 +169,7 @@ def test_an_administrator_maps_no_groups(company: Company, provider: Provider) -
         )
 
 
-def test_who_people_put_into_a_team_of_their_own_stays_in_it(
+def test_scim_groups_do_not_affect_manually_created_teams(
     company: Company, provider: Provider, people: dict[str, str]
 ) -> None:
     ada, ada_id = next(iter(people.items()))
@@ -178,7 +182,7 @@ def test_who_people_put_into_a_team_of_their_own_stays_in_it(
         now=timezone.now(),
     )
 
-    provider.make_group("Platform", ada_id)
+    provider.create_group("Platform", ada_id)
 
     assert team_of(company, team_id) == {ada}
 
@@ -201,27 +205,29 @@ def test_who_people_put_into_a_team_of_their_own_stays_in_it(
     ],
     ids=["delete", "rename", "put in", "take out"],
 )
-def test_a_group_is_changed_by_scim_alone(
+def test_a_scim_group_can_be_changed_only_through_scim(
     company: Company,
     provider: Provider,
     people: dict[str, str],
     change: Callable[[Actor, UUID, UserId], object],
 ) -> None:
     ada, ada_id = next(iter(people.items()))
-    group = provider.make_group("Administrators", ada_id)
+    group = provider.create_group("Administrators", ada_id)
     ids = {row.email: row.user_id for row in list_members(tenant_id=company.tenant_id)}
 
     with pytest.raises(Conflict, match="managed through SCIM"):
         change(company.people[Role.OWNER].actor, UUID(group["id"]), ids[ada])
 
     assert team_of(company, group["id"]) == {ada}
-    assert provider.ask("GET", f"Groups/{group['id']}").json()["displayName"] == "Administrators"
+    assert (
+        provider.request("GET", f"Groups/{group['id']}").json()["displayName"] == "Administrators"
+    )
 
 
-def test_the_neighbours_token_finds_no_group_of_ours(
+def test_another_tenants_token_finds_no_groups(
     company: Company, provider: Provider, people: dict[str, str], cast: Cast
 ) -> None:
-    group = provider.make_group("Platform", *people.values())
+    group = provider.create_group("Platform", *people.values())
     other = provider_of(cast.globex)
     foreign = {
         "schemas": [GROUP],
@@ -229,9 +235,9 @@ def test_the_neighbours_token_finds_no_group_of_ours(
         "members": [{"value": next(iter(people.values()))}],
     }
 
-    assert other.ask("GET", f"Groups/{group['id']}").status_code == 404
-    assert other.ask("DELETE", f"Groups/{group['id']}").status_code == 404
-    assert other.ask("POST", "Groups", foreign).status_code == 400
+    assert other.request("GET", f"Groups/{group['id']}").status_code == 404
+    assert other.request("DELETE", f"Groups/{group['id']}").status_code == 404
+    assert other.request("POST", "Groups", foreign).status_code == 400
     with pytest.raises(NotFound):
         set_group_role(
             actor=cast.globex.platform,

@@ -13,7 +13,7 @@ from tenants.identity.scim import queries, search
 from tenants.models import ScimGroupMember
 from tests.fixtures.companies import Cast, Company, make_company
 from tests.integration.scim.provider import Provider, provider_of
-from tests.integration.scim.test_bounds import make_many
+from tests.integration.scim.test_bounds import make_scim_users
 from tests.stack.services import Services
 
 BY_COLUMN = [
@@ -47,7 +47,7 @@ NOT_BY_COLUMN = [
     'displayName eq "\\ud800"',
 ]
 
-NAMED_GO = quote('displayName eq "Go people"')
+GO_GROUP_FILTER = quote('displayName eq "Go people"')
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +59,12 @@ def people(services: Services, django_db_blocker: DjangoDbBlocker) -> Provider:
         second = {"value": "ada@Second.example", "type": "home"}
         zoe = {"value": "zoë@acme.example"}
         quoted = {"value": '"quoted"@acme.example'}
-        provider.make(
+        provider.create_user(
             "ada@acme.example", externalId="ext-1", displayName="Ada Lovelace", emails=[ada, second]
         )
-        provider.make("bob@acme.example", displayName="100%", emails=[zoe])
-        provider.make("eve@acme.example", displayName="aXb")
-        provider.make("joe@acme.example", emails=[quoted], active=False)
+        provider.create_user("bob@acme.example", displayName="100%", emails=[zoe])
+        provider.create_user("eve@acme.example", displayName="aXb")
+        provider.create_user("joe@acme.example", emails=[quoted], active=False)
     return provider
 
 
@@ -76,20 +76,20 @@ def without_columns() -> Iterator[None]:
 
 
 def found(provider: Provider, kind: str, text: str, more: str = "") -> list[str]:
-    response = provider.ask("GET", f"{kind}?filter={quote(text)}{more}")
+    response = provider.request("GET", f"{kind}?filter={quote(text)}{more}")
     assert response.status_code == 200, response.content
     return [each["id"] for each in response.json().get("Resources", [])]
 
 
 @pytest.mark.parametrize("text", [*BY_COLUMN, *NOT_BY_COLUMN])
-def test_people_are_the_same_with_and_without_a_query(people: Provider, text: str) -> None:
+def test_user_filters_give_the_same_result_in_sql_and_python(people: Provider, text: str) -> None:
     with without_columns():
         expected = found(people, "Users", text)
 
     assert found(people, "Users", text) == expected
 
 
-def test_what_is_looked_for_most_is_found(people: Provider) -> None:
+def test_common_filters_find_the_expected_number_of_users(people: Provider) -> None:
     num_found = [len(found(people, "Users", text)) for text in BY_COLUMN]
 
     assert num_found == [1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 2, 1, 1, 0, 0, 0, 0, 1]
@@ -104,17 +104,22 @@ def test_what_is_looked_for_most_is_found(people: Provider) -> None:
         *('members[value eq "{ada}"]', "members pr", 'externalId eq "x"'),
     ],
 )
-def test_groups_are_the_same_with_and_without_a_query(provider: Provider, text: str) -> None:
-    ada, bob = provider.make("ada@acme.example")["id"], provider.make("bob@acme.example")["id"]
-    go = provider.make_group("Go people", ada, bob)["id"]
-    provider.make_group("Rust people", bob)
-    provider.make_group("Nobody else")
-    asked = text.format(ada=ada, go=go) if "{" in text else text
+def test_group_filters_give_the_same_result_in_sql_and_python(
+    provider: Provider, text: str
+) -> None:
+    ada, bob = (
+        provider.create_user("ada@acme.example")["id"],
+        provider.create_user("bob@acme.example")["id"],
+    )
+    go = provider.create_group("Go people", ada, bob)["id"]
+    provider.create_group("Rust people", bob)
+    provider.create_group("Nobody else")
+    filter_text = text.format(ada=ada, go=go) if "{" in text else text
     with without_columns():
-        expected = found(provider, "Groups", asked)
+        expected = found(provider, "Groups", filter_text)
 
-    assert found(provider, "Groups", asked) == expected
-    assert found(provider, "Groups", asked, "&excludedAttributes=members") == expected
+    assert found(provider, "Groups", filter_text) == expected
+    assert found(provider, "Groups", filter_text, "&excludedAttributes=members") == expected
     if "{" in text:
         assert expected == [go]
 
@@ -126,36 +131,38 @@ def test_groups_are_the_same_with_and_without_a_query(provider: Provider, text: 
         *('emails.value eq "x@y.example"', 'userName eq "user-7" and active eq true'),
     ],
 )
-def test_a_query_knows_no_bound(company: Company, provider: Provider, text: str) -> None:
-    make_many(company, search.MAX_SEARCHED + 1)
+def test_indexed_filters_have_no_search_limit(
+    company: Company, provider: Provider, text: str
+) -> None:
+    make_scim_users(company, search.MAX_SEARCHED + 1)
 
-    assert provider.ask("GET", f"Users?filter={quote(text)}").status_code == 200
+    assert provider.request("GET", f"Users?filter={quote(text)}").status_code == 200
 
 
-def test_a_neighbours_people_are_not_found(people: Provider, cast: Cast) -> None:
+def test_another_tenants_users_are_not_found(people: Provider, cast: Cast) -> None:
     theirs = provider_of(cast.globex)
 
     assert found(people, "Users", BY_COLUMN[0])
     assert [text for text in BY_COLUMN if found(theirs, "Users", text)] == []
 
 
-def test_a_group_without_its_members_is_of_the_same_version_and_reads_none(
+def test_a_group_without_members_has_the_same_etag_and_reads_no_members(
     provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    group = provider.make_group("Go people", provider.make("ada@acme.example")["id"])
+    group = provider.create_group("Go people", provider.create_user("ada@acme.example")["id"])
     address = f"Groups/{group['id']}"
-    whole = provider.ask("GET", address)
+    whole = provider.request("GET", address)
 
     monkeypatch.delattr(queries, "_members_of")
-    bare = provider.ask("GET", f"{address}?excludedAttributes=members")
-    by_name = provider.ask("GET", f"Groups?filter={NAMED_GO}&attributes=id")
+    bare = provider.request("GET", f"{address}?excludedAttributes=members")
+    by_name = provider.request("GET", f"Groups?filter={GO_GROUP_FILTER}&attributes=id")
 
     assert bare["ETag"] == whole["ETag"] == group["meta"]["version"]
     assert by_name.json()["Resources"][0]["id"] == group["id"]
 
 
 @pytest.mark.parametrize(
-    ("asked", "has_members"),
+    ("filter_text", "has_members"),
     [
         ("attributes=displayName", False),
         ("attributes=members.value", True),
@@ -165,37 +172,33 @@ def test_a_group_without_its_members_is_of_the_same_version_and_reads_none(
         ("", True),
     ],
 )
-def test_members_come_where_they_are_asked_for(
-    provider: Provider, asked: str, has_members: bool
+def test_members_are_included_only_if_requested(
+    provider: Provider, filter_text: str, has_members: bool
 ) -> None:
-    group = provider.make_group("Go people", provider.make("ada@acme.example")["id"])
+    group = provider.create_group("Go people", provider.create_user("ada@acme.example")["id"])
 
-    alone = provider.ask("GET", f"Groups/{group['id']}?{asked}").json()
-    (listed,) = provider.ask("GET", f"Groups?{asked}").json()["Resources"]
+    alone = provider.request("GET", f"Groups/{group['id']}?{filter_text}").json()
+    (listed,) = provider.request("GET", f"Groups?{filter_text}").json()["Resources"]
 
     assert ("members" in alone) is ("members" in listed) is has_members
 
 
-def test_a_version_changes_with_the_members_however_it_is_asked_for(
-    company: Company, provider: Provider
-) -> None:
-    ada = provider.make("ada@acme.example")["id"]
-    group = provider.make_group("Go people", ada)
-    before = provider.ask("GET", f"Groups/{group['id']}?attributes=displayName")["ETag"]
+def test_the_etag_changes_with_the_members(company: Company, provider: Provider) -> None:
+    ada = provider.create_user("ada@acme.example")["id"]
+    group = provider.create_group("Go people", ada)
+    before = provider.request("GET", f"Groups/{group['id']}?attributes=displayName")["ETag"]
 
     with tenant_scope(company.tenant_id):
         ScimGroupMember.objects.filter(team_id=group["id"]).delete()
 
-    assert provider.ask("GET", f"Groups/{group['id']}?attributes=displayName")["ETag"] != before
+    assert provider.request("GET", f"Groups/{group['id']}?attributes=displayName")["ETag"] != before
 
 
-def test_pages_of_what_is_found_and_ordered_follow_one_another(
-    company: Company, provider: Provider
-) -> None:
-    make_many(company, 7)
+def test_pages_of_a_sorted_search_are_consecutive(company: Company, provider: Provider) -> None:
+    make_scim_users(company, 7)
     query = "filter=userName%20pr&sortBy=userName&count=3"
 
-    pages = [provider.ask("GET", f"Users?{query}&startIndex={n}").json() for n in (1, 4, 7)]
+    pages = [provider.request("GET", f"Users?{query}&startIndex={n}").json() for n in (1, 4, 7)]
 
     names = [each["userName"] for page in pages for each in page["Resources"]]
     assert names == [f"user-{index}" for index in range(7)]

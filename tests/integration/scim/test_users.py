@@ -16,51 +16,51 @@ from tenants.security.authorization.directory import find_memberships, find_user
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import Cast, Company, make_key
 from tests.fixtures.users import make_colleague, make_domain, send_invitation
-from tests.integration.scim.people import make_alert, members, provisioned
+from tests.integration.scim.people import make_alert, members, provision
 from tests.integration.scim.provider import USER, Provider, provider_of
 
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 
 
-def test_who_is_provisioned_becomes_a_developer(
+def test_a_provisioned_user_becomes_a_developer(
     company: Company, domain: str, provider: Provider
 ) -> None:
-    provider.make(f"Ada@{domain}", displayName="Ada Lovelace")
+    provider.create_user(f"Ada@{domain}", displayName="Ada Lovelace")
 
     assert members(company)[f"ada@{domain}"] is Role.DEVELOPER
     assert User.objects.get(email=f"ada@{domain}").name == "Ada Lovelace"
     assert not User.objects.get(email=f"ada@{domain}").has_usable_password()
 
 
-def test_an_address_of_an_unverified_domain_is_a_record_and_no_member(
+def test_a_user_of_an_unverified_domain_is_recorded_but_not_a_member(
     company: Company, provider: Provider
 ) -> None:
     email = f"ada@{secrets.token_hex(4)}.example"
 
-    provider.make(email)
+    provider.create_user(email)
 
     assert email not in members(company)
     assert find_user(email=email) is None
 
 
-def test_somebody_elses_person_is_neither_taken_over_nor_told_of(
+def test_another_tenants_user_is_neither_taken_over_nor_revealed(
     company: Company, cast: Cast, provider: Provider
 ) -> None:
     gus = cast.globex.developer
 
-    taken = provider.ask("POST", "Users", {"schemas": [USER], "userName": gus.email})
-    unknown = provider.ask("POST", "Users", {"schemas": [USER], "userName": "x" + gus.email})
+    taken = provider.request("POST", "Users", {"schemas": [USER], "userName": gus.email})
+    unknown = provider.request("POST", "Users", {"schemas": [USER], "userName": "x" + gus.email})
 
     assert taken.status_code == unknown.status_code == 201
     assert taken.json().keys() == unknown.json().keys()
     assert [row.slug for row in find_memberships(user_id=gus.user_id)] == [cast.globex.slug]
 
 
-def test_verifying_the_domain_lets_those_in_who_were_told_of_before(
+def test_verifying_a_domain_admits_users_provisioned_before(
     company: Company, provider: Provider
 ) -> None:
     name = f"{secrets.token_hex(4)}.example"
-    provider.make(f"ada@{name}")
+    provider.create_user(f"ada@{name}")
 
     make_domain(company, name, verified=True)
 
@@ -79,7 +79,7 @@ def test_verifying_the_domain_lets_those_in_who_were_told_of_before(
 def test_deactivation_ends_the_membership_and_the_keys(
     company: Company, domain: str, provider: Provider, operation: object
 ) -> None:
-    scim_id, ada = provisioned(provider, company, f"ada@{domain}")
+    scim_id, ada = provision(provider, company, f"ada@{domain}")
     key = make_key(company, ada).key
 
     response = provider.patch(f"Users/{scim_id}", operation)
@@ -90,10 +90,10 @@ def test_deactivation_ends_the_membership_and_the_keys(
     assert found.state is KeyState.REVOKED
 
 
-def test_a_session_shows_nothing_once_its_user_is_deactivated(
+def test_deactivating_a_user_ends_their_session(
     company: Company, domain: str, provider: Provider
 ) -> None:
-    scim_id, ada = provisioned(provider, company, f"ada@{domain}")
+    scim_id, ada = provision(provider, company, f"ada@{domain}")
     browser = Client()
     browser.force_login(
         User.objects.get(id=ada.user_id), backend="django.contrib.auth.backends.ModelBackend"
@@ -105,10 +105,10 @@ def test_a_session_shows_nothing_once_its_user_is_deactivated(
     assert (before, browser.get("/api/v1/tenant").status_code) in {(200, 401), (200, 403)}
 
 
-def test_who_is_activated_again_is_a_member_again(
+def test_a_reactivated_user_is_a_member_again(
     company: Company, domain: str, provider: Provider
 ) -> None:
-    scim_id, ada = provisioned(provider, company, f"ada@{domain}")
+    scim_id, ada = provision(provider, company, f"ada@{domain}")
     provider.patch(f"Users/{scim_id}", {"op": "replace", "path": "active", "value": False})
 
     provider.patch(f"Users/{scim_id}", {"op": "Replace", "path": "active", "value": "True"})
@@ -119,19 +119,19 @@ def test_who_is_activated_again_is_a_member_again(
 def test_deleting_ends_the_membership_and_the_record(
     company: Company, domain: str, provider: Provider
 ) -> None:
-    scim_id, ada = provisioned(provider, company, f"ada@{domain}")
+    scim_id, ada = provision(provider, company, f"ada@{domain}")
 
-    response = provider.ask("DELETE", f"Users/{scim_id}")
+    response = provider.request("DELETE", f"Users/{scim_id}")
 
     assert response.status_code == 204
     assert ada.email not in members(company)
-    assert provider.ask("GET", f"Users/{scim_id}").status_code == 404
+    assert provider.request("GET", f"Users/{scim_id}").status_code == 404
 
 
 def test_the_last_owner_cannot_be_deactivated(company: Company, provider: Provider) -> None:
     owner = company.people[Role.OWNER]
     make_domain(company, owner.email.partition("@")[2], verified=True)
-    scim_id = provider.make(owner.email)["id"]
+    scim_id = provider.create_user(owner.email)["id"]
 
     response = provider.patch(
         f"Users/{scim_id}", {"op": "replace", "path": "active", "value": False}
@@ -139,14 +139,16 @@ def test_the_last_owner_cannot_be_deactivated(company: Company, provider: Provid
 
     assert response.status_code == 409
     assert members(company)[owner.email] is Role.OWNER
-    assert provider.ask("GET", f"Users/{scim_id}").json()["active"] is True
+    assert provider.request("GET", f"Users/{scim_id}").json()["active"] is True
 
 
-def test_a_member_who_is_told_of_keeps_his_role(company: Company, provider: Provider) -> None:
+def test_provisioning_an_existing_member_keeps_their_role(
+    company: Company, provider: Provider
+) -> None:
     alice = make_colleague(company, Role.ADMINISTRATOR)
     make_domain(company, f"{company.slug}.example", verified=True)
 
-    provider.make(alice.email)
+    provider.create_user(alice.email)
 
     assert members(company)[alice.email] is Role.ADMINISTRATOR
 
@@ -163,56 +165,58 @@ def test_a_member_who_is_told_of_keeps_his_role(company: Company, provider: Prov
         ('id eq "nonsense"', 0),
     ],
 )
-def test_the_filters_that_identity_providers_use(
+def test_filters_of_common_identity_providers_work(
     domain: str, provider: Provider, query: str, number: int
 ) -> None:
-    provider.make(
+    provider.create_user(
         f"ada@{domain}",
         externalId="ext-1",
         emails=[{"value": f"ada@{domain}", "type": "work", "primary": True}],
     )
-    provider.make(f"bob@{domain}")
+    provider.create_user(f"bob@{domain}")
 
-    found = provider.ask("GET", f"Users?filter={query.replace('{d}', domain)}".replace(" ", "%20"))
+    found = provider.request(
+        "GET", f"Users?filter={query.replace('{d}', domain)}".replace(" ", "%20")
+    )
 
     assert found.status_code == 200, found.content
     assert found.json()["totalResults"] == number
 
 
-def test_a_filter_that_makes_no_sense_is_refused(provider: Provider) -> None:
-    response = provider.ask("GET", "Users?filter=userName%20is%20ada")
+def test_an_invalid_filter_is_refused(provider: Provider) -> None:
+    response = provider.request("GET", "Users?filter=userName%20is%20ada")
 
     assert response.status_code == 400
     assert response.json()["scimType"] == "invalidFilter"
 
 
-def test_pages_of_users(domain: str, provider: Provider) -> None:
+def test_users_are_paginated(domain: str, provider: Provider) -> None:
     for name in ("a", "b", "c"):
-        provider.make(f"{name}@{domain}")
+        provider.create_user(f"{name}@{domain}")
 
-    page = provider.ask("GET", "Users?startIndex=2&count=1").json()
+    page = provider.request("GET", "Users?startIndex=2&count=1").json()
 
     assert (page["totalResults"], page["startIndex"], page["itemsPerPage"]) == (3, 2, 1)
     assert page["Resources"][0]["userName"] == f"b@{domain}"
 
 
-def test_a_name_is_one_users(domain: str, provider: Provider) -> None:
-    provider.make(f"ada@{domain}")
+def test_a_duplicate_user_name_is_a_conflict(domain: str, provider: Provider) -> None:
+    provider.create_user(f"ada@{domain}")
 
-    again = provider.ask("POST", "Users", {"schemas": [USER], "userName": f"ADA@{domain}"})
+    again = provider.request("POST", "Users", {"schemas": [USER], "userName": f"ADA@{domain}"})
 
     assert (again.status_code, again.json()["scimType"]) == (409, "uniqueness")
 
 
-def test_two_users_of_one_address_are_refused(domain: str, provider: Provider) -> None:
-    provider.make(f"ada@{domain}")
+def test_a_duplicate_email_address_is_a_conflict(domain: str, provider: Provider) -> None:
+    provider.create_user(f"ada@{domain}")
     body = {"schemas": [USER], "userName": "ada", "emails": [{"value": f"ada@{domain}"}]}
 
-    assert provider.ask("POST", "Users", body).status_code == 409
+    assert provider.request("POST", "Users", body).status_code == 409
 
 
-def test_what_entra_sends_when_a_name_changes(domain: str, provider: Provider) -> None:
-    scim_id = provider.make(f"ada@{domain}")["id"]
+def test_a_name_change_as_sent_by_entra_is_accepted(domain: str, provider: Provider) -> None:
+    scim_id = provider.create_user(f"ada@{domain}")["id"]
 
     response = provider.patch(
         f"Users/{scim_id}",
@@ -230,9 +234,11 @@ def test_what_entra_sends_when_a_name_changes(domain: str, provider: Provider) -
     assert response.json()["emails"][0]["value"] == f"ada@{domain}"
 
 
-def test_what_we_do_not_need_is_not_kept(company: Company, domain: str, provider: Provider) -> None:
+def test_unneeded_attributes_are_not_stored(
+    company: Company, domain: str, provider: Provider
+) -> None:
     planted = secrets.token_hex(8)
-    provider.make(
+    provider.create_user(
         f"ada@{domain}", password=planted, phoneNumbers=[{"value": planted}], nickName=planted
     )
 
@@ -241,10 +247,10 @@ def test_what_we_do_not_need_is_not_kept(company: Company, domain: str, provider
         assert not any(planted in str(vars(entry)) for entry in AuditEntry.objects.all())
 
 
-def test_an_address_moves_within_verified_domains_only(
+def test_an_address_can_change_only_within_verified_domains(
     company: Company, domain: str, provider: Provider
 ) -> None:
-    scim_id, ada = provisioned(provider, company, f"ada@{domain}")
+    scim_id, ada = provision(provider, company, f"ada@{domain}")
 
     moved = provider.patch(
         f"Users/{scim_id}", {"op": "replace", "path": "userName", "value": f"ada.l@{domain}"}
@@ -257,12 +263,12 @@ def test_an_address_moves_within_verified_domains_only(
     assert User.objects.get(id=ada.user_id).email == f"ada.l@{domain}"
 
 
-def test_an_address_does_not_move_out_of_a_domain_that_was_given_up(
+def test_an_address_of_a_released_domain_cannot_be_changed(
     company: Company, domain: str, provider: Provider
 ) -> None:
     name = f"{secrets.token_hex(4)}.example"
     domain_id = make_domain(company, name, verified=True)
-    scim_id, ada = provisioned(provider, company, f"ada@{name}")
+    scim_id, ada = provision(provider, company, f"ada@{name}")
     release_domain(actor=company.platform, domain_id=UUID(domain_id), now=timezone.now())
 
     moved = provider.patch(
@@ -273,12 +279,12 @@ def test_an_address_does_not_move_out_of_a_domain_that_was_given_up(
     assert User.objects.get(id=ada.user_id).email == f"ada@{name}"
 
 
-def test_a_former_address_is_left_nowhere(
+def test_a_former_address_is_removed_from_invitations_and_alerts(
     company: Company, domain: str, provider: Provider
 ) -> None:
     old, new = f"ada@{domain}", f"ada.l@{domain}"
     send_invitation(company, old)
-    scim_id, _ = provisioned(provider, company, old)
+    scim_id, _ = provision(provider, company, old)
     make_alert(company, old)
     make_alert(company, old, new)
 
@@ -293,10 +299,10 @@ def test_a_former_address_is_left_nowhere(
     assert len(mails) == 2
 
 
-def test_an_address_that_another_person_has_is_not_taken(
+def test_an_address_of_another_user_is_refused(
     company: Company, domain: str, provider: Provider
 ) -> None:
-    scim_id, _ = provisioned(provider, company, f"ada@{domain}")
+    scim_id, _ = provision(provider, company, f"ada@{domain}")
     other = User.objects.create(email=f"bob@{domain}", name="", created_at=timezone.now())
 
     response = provider.patch(
@@ -306,8 +312,8 @@ def test_an_address_that_another_person_has_is_not_taken(
     assert response.status_code == 409
 
 
-def test_a_change_on_an_old_version_is_refused(domain: str, provider: Provider) -> None:
-    made = provider.make(f"ada@{domain}")
+def test_a_change_with_a_stale_etag_is_refused(domain: str, provider: Provider) -> None:
+    made = provider.create_user(f"ada@{domain}")
     path, old = f"Users/{made['id']}", made["meta"]["version"]
     rename = {"op": "replace", "path": "displayName", "value": "Ada"}
     first = provider.patch(path, rename, **{"If-Match": old})
@@ -315,35 +321,35 @@ def test_a_change_on_an_old_version_is_refused(domain: str, provider: Provider) 
     second = provider.patch(path, rename | {"value": "Eve"}, **{"If-Match": old})
 
     assert (first.status_code, second.status_code) == (200, 412)
-    assert provider.ask("GET", path).json()["displayName"] == "Ada"
+    assert provider.request("GET", path).json()["displayName"] == "Ada"
 
 
-def test_who_holds_the_version_is_sent_nothing(domain: str, provider: Provider) -> None:
-    made = provider.make(f"ada@{domain}")
+def test_an_unchanged_resource_is_not_sent_again(domain: str, provider: Provider) -> None:
+    made = provider.create_user(f"ada@{domain}")
 
-    response = provider.ask(
+    response = provider.request(
         "GET", f"Users/{made['id']}", **{"If-None-Match": made["meta"]["version"]}
     )
 
     assert (response.status_code, response.content) == (304, b"")
 
 
-def test_each_change_is_in_the_trail_by_the_tokens_name(
+def test_each_change_is_audited_with_the_token(
     company: Company, domain: str, provider: Provider
 ) -> None:
-    scim_id = provider.make(f"ada@{domain}")["id"]
+    scim_id = provider.create_user(f"ada@{domain}")["id"]
     provider.patch(f"Users/{scim_id}", {"op": "replace", "path": "active", "value": False})
 
     with tenant_scope(company.tenant_id):
         entries = AuditEntry.objects.filter(target=f"scim_user:{scim_id}").order_by("sequence")
-        told = [(entry.action, entry.actor_key.partition(":")[0]) for entry in entries]
-    assert told == [("scim_user.created", "scim"), ("scim_user.changed", "scim")]
+        facts = [(entry.action, entry.actor_key.partition(":")[0]) for entry in entries]
+    assert facts == [("scim_user.created", "scim"), ("scim_user.changed", "scim")]
 
 
-def test_a_change_that_changes_nothing_is_none(
+def test_a_change_without_effect_is_not_audited(
     company: Company, domain: str, provider: Provider
 ) -> None:
-    scim_id = provider.make(f"ada@{domain}")["id"]
+    scim_id = provider.create_user(f"ada@{domain}")["id"]
 
     provider.patch(f"Users/{scim_id}", {"op": "replace", "path": "active", "value": True})
 
@@ -351,32 +357,32 @@ def test_a_change_that_changes_nothing_is_none(
         assert AuditEntry.objects.filter(target=f"scim_user:{scim_id}").count() == 1
 
 
-def test_another_tenants_token_sees_nothing(
+def test_another_tenants_token_finds_no_users(
     company: Company, domain: str, provider: Provider, cast: Cast
 ) -> None:
-    made = provider.make(f"ada@{domain}")
+    made = provider.create_user(f"ada@{domain}")
     other = provider_of(cast.globex)
     path = f"Users/{made['id']}"
 
     answers = [
-        other.ask("GET", path),
-        other.ask("PUT", path, {"schemas": [USER], "userName": "x"}),
+        other.request("GET", path),
+        other.request("PUT", path, {"schemas": [USER], "userName": "x"}),
         other.patch(path, {"op": "replace", "path": "active", "value": False}),
-        other.ask("DELETE", path),
+        other.request("DELETE", path),
     ]
 
     assert [answer.status_code for answer in answers] == [404] * 4
-    listed = other.ask("GET", f"Users?filter=userName%20eq%20%22ada@{domain}%22")
+    listed = other.request("GET", f"Users?filter=userName%20eq%20%22ada@{domain}%22")
     assert listed.json()["totalResults"] == 0
-    assert provider.ask("GET", path).json()["active"] is True
+    assert provider.request("GET", path).json()["active"] is True
 
 
-def test_who_was_let_in_stays_when_the_domain_is_given_up(
+def test_a_provisioned_member_stays_after_the_domain_is_released(
     company: Company, provider: Provider
 ) -> None:
     name = f"{secrets.token_hex(4)}.example"
     domain_id = make_domain(company, name, verified=True)
-    _, ada = provisioned(provider, company, f"ada@{name}")
+    _, ada = provision(provider, company, f"ada@{name}")
 
     release_domain(actor=company.platform, domain_id=UUID(domain_id), now=timezone.now())
 

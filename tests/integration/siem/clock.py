@@ -10,5 +10,5 @@ class Clock:
     def __call__(self) -> datetime:
         return self.now
 
-    def turn(self, **by: float) -> None:
+    def advance(self, **by: float) -> None:
         self.now += timedelta(**by)

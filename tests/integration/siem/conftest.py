@@ -20,7 +20,7 @@ def _database(database: None) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _loopback_is_the_operators(settings: Any) -> None:
+def _allow_loopback(settings: Any) -> None:
     settings.PRIVATE_TARGETS = [ip_network("127.0.0.0/8")]
 
 

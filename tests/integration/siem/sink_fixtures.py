@@ -11,7 +11,7 @@ from tests.fakes.siem_servers import Hook, Syslog
 from tests.fixtures.companies import Company
 
 
-def attach(company: Company, hook: Hook, *, from_sequence: int | None = 1) -> SinkView:
+def attach_webhook(company: Company, hook: Hook, *, from_sequence: int | None = 1) -> SinkView:
     new = NewSink(name=secrets.token_hex(4), address=hook.url, from_sequence=from_sequence)
     created = create_sink(actor=company.administrator.actor, new=new, now=datetime.now(UTC))
     assert created.secret is not None
@@ -25,7 +25,7 @@ def attach_syslog(company: Company, syslog: Syslog, *, scheme: str = "syslog+tcp
     create_sink(actor=company.administrator.actor, new=new, now=datetime.now(UTC))
 
 
-def add(company: Company, count: int = 1) -> None:
+def add_entries(company: Company, count: int = 1) -> None:
     with tenant_scope(company.tenant_id):
         for _ in range(count):
             record_change(
@@ -37,6 +37,6 @@ def add(company: Company, count: int = 1) -> None:
             )
 
 
-def state(company: Company) -> SinkView:
+def get_sink(company: Company) -> SinkView:
     (sink,) = list_sinks(actor=company.platform, limit=10, cursor=None).rows
     return sink

@@ -27,29 +27,34 @@ from tenants.tasks import deliver_audit_entries
 from tests.fakes.siem_servers import Hook, Syslog, webhook
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.siem.clock import Clock
-from tests.integration.siem.sink_fixtures import add, attach, attach_syslog, state
+from tests.integration.siem.sink_fixtures import (
+    add_entries,
+    attach_syslog,
+    attach_webhook,
+    get_sink,
+)
 
 
 def test_a_webhook_gets_every_entry_signed_and_in_order(
     company: Company, hook: Hook, clock: Clock
 ) -> None:
-    attach(company, hook)
-    add(company, 3)
+    attach_webhook(company, hook)
+    add_entries(company, 3)
 
     deliver_due(clock=clock)
 
     assert hook.sequences == list(range(1, 11))
-    assert [payload["data"]["hash"] for payload in hook.got] == [
-        hash_document(payload["data"]).hex() for payload in hook.got
+    assert [payload["data"]["hash"] for payload in hook.payloads] == [
+        hash_document(payload["data"]).hex() for payload in hook.payloads
     ]
-    assert (state(company).delivered_sequence, state(company).num_waiting) == (10, 0)
-    assert state(company).delivered_at == clock.now
+    assert (get_sink(company).delivered_sequence, get_sink(company).num_waiting) == (10, 0)
+    assert get_sink(company).delivered_at == clock.now
 
 
-def test_a_receivers_library_verifies_what_it_gets(
+def test_a_receivers_library_verifies_the_signature(
     company: Company, hook: Hook, clock: Clock
 ) -> None:
-    attach(company, hook)
+    attach_webhook(company, hook)
 
     deliver_due(clock=clock)
 
@@ -60,50 +65,52 @@ def test_a_receivers_library_verifies_what_it_gets(
         Webhook(hook.secret).verify(body.replace(b"7", b"8"), dict(headers))
 
 
-def test_a_sink_that_has_all_is_left_alone(company: Company, hook: Hook, clock: Clock) -> None:
-    attach(company, hook)
+def test_a_sink_without_pending_entries_gets_no_request(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    attach_webhook(company, hook)
     deliver_due(clock=clock)
-    asked = hook.num_asked
+    num_requests = hook.num_requests
 
     assert deliver_due(clock=clock) == 0
-    assert hook.num_asked == asked
+    assert hook.num_requests == num_requests
 
 
-def test_a_new_sink_gets_what_comes_from_now_on(company: Company, hook: Hook, clock: Clock) -> None:
-    attach(company, hook, from_sequence=None)
-    add(company)
+def test_a_new_sink_gets_only_later_entries(company: Company, hook: Hook, clock: Clock) -> None:
+    attach_webhook(company, hook, from_sequence=None)
+    add_entries(company)
 
     deliver_due(clock=clock)
 
-    assert [payload["data"]["action"] for payload in hook.got] == [
+    assert [payload["data"]["action"] for payload in hook.payloads] == [
         "audit_sink.created",
         "test.done",
     ]
 
 
-def test_more_than_one_visit_takes_come_one_visit_after_the_other(
+def test_a_large_backlog_is_delivered_in_several_runs(
     company: Company, hook: Hook, clock: Clock
 ) -> None:
-    attach(company, hook)
-    add(company, 2 * MAX_MESSAGES)
+    attach_webhook(company, hook)
+    add_entries(company, 2 * MAX_MESSAGES)
 
     while deliver_due(clock=clock):
-        clock.turn(seconds=30)
+        clock.advance(seconds=30)
 
     assert hook.sequences == list(range(1, 2 * MAX_MESSAGES + 8))
 
 
-def test_who_is_far_behind_is_caught_up_with_in_one_run(
+def test_a_syslog_backlog_is_delivered_in_one_run(
     company: Company, syslog: Syslog, clock: Clock
 ) -> None:
     attach_syslog(company, syslog)
-    add(company, 2 * MAX_MESSAGES)
+    add_entries(company, 2 * MAX_MESSAGES)
 
     assert deliver_due(clock=clock) == 2 * MAX_MESSAGES + 7
     assert syslog.sequences == list(range(1, 2 * MAX_MESSAGES + 8))
 
 
-def test_what_another_worker_has_delivered_meanwhile_is_no_visit(
+def test_a_sink_that_another_worker_has_served_is_not_claimed(
     company: Company, syslog: Syslog, clock: Clock
 ) -> None:
     attach_syslog(company, syslog)
@@ -116,64 +123,62 @@ def test_what_another_worker_has_delivered_meanwhile_is_no_visit(
 
 
 @pytest.mark.parametrize("status", [302, 400, 410, 500])
-def test_what_was_refused_is_shown_and_sent_again_later(
+def test_a_rejected_entry_is_reported_and_retried(
     company: Company, hook: Hook, clock: Clock, status: int
 ) -> None:
-    attach(company, hook)
+    attach_webhook(company, hook)
     hook.statuses = [204, 204, status]
 
     deliver_due(clock=clock)
 
-    failed = state(company)
+    failed = get_sink(company)
     assert hook.sequences == [1, 2]
     assert failed.last_error == f"The receiver responded with status {status}."
     assert (failed.failed_since, failed.num_failures) == (clock.now, 1)
     assert failed.next_attempt_at == clock.now + timedelta(seconds=5)
     deliver_due(clock=clock)
-    assert hook.num_asked == 3
+    assert hook.num_requests == 3
 
-    clock.turn(seconds=6)
+    clock.advance(seconds=6)
     deliver_due(clock=clock)
 
     assert hook.sequences == list(range(1, 8))
-    assert (state(company).failed_since, state(company).last_error) == (None, "")
+    assert (get_sink(company).failed_since, get_sink(company).last_error) == (None, "")
 
 
-def test_a_sink_that_goes_on_failing_says_since_when_and_is_asked_less_and_less(
+def test_a_failing_sink_is_retried_with_increasing_delays(
     company: Company, hook: Hook, clock: Clock
 ) -> None:
-    attach(company, hook)
+    attach_webhook(company, hook)
     hook.statuses = [500] * 3
     began = clock.now
     waits = []
     for _ in range(3):
         deliver_due(clock=clock)
-        next_attempt = state(company).next_attempt_at
+        next_attempt = get_sink(company).next_attempt_at
         assert next_attempt is not None
         waits.append((next_attempt - clock.now).total_seconds())
         clock.now = next_attempt
 
     assert waits == [5, 10, 20]
-    assert (state(company).failed_since, state(company).num_failures) == (began, 3)
+    assert (get_sink(company).failed_since, get_sink(company).num_failures) == (began, 3)
 
 
-def test_a_clock_that_was_set_back_keeps_no_sink_waiting(
-    company: Company, hook: Hook, clock: Clock
-) -> None:
-    attach(company, hook)
+def test_a_clock_set_back_does_not_delay_a_sink(company: Company, hook: Hook, clock: Clock) -> None:
+    attach_webhook(company, hook)
     hook.statuses = [500]
     deliver_due(clock=clock)
 
-    clock.turn(days=-400)
+    clock.advance(days=-400)
     deliver_due(clock=clock)
 
     assert hook.sequences == list(range(1, 8))
 
 
-def test_what_was_delivered_but_not_noted_is_delivered_again_under_its_id(
+def test_an_unrecorded_delivery_is_repeated_with_the_same_id(
     company: Company, hook: Hook, clock: Clock
 ) -> None:
-    attach(company, hook)
+    attach_webhook(company, hook)
     deliver_due(clock=clock)
     with tenant_scope(company.tenant_id):
         AuditSink.objects.update(delivered_sequence=5)  # as if the worker had been killed
@@ -184,22 +189,22 @@ def test_what_was_delivered_but_not_noted_is_delivered_again_under_its_id(
     assert hook.ids[5:7] == hook.ids[7:9]
 
 
-def test_a_claimed_sink_is_left_to_its_worker_until_that_was_killed(
+def test_a_claimed_sink_is_skipped_until_the_claim_expires(
     company: Company, hook: Hook, clock: Clock
 ) -> None:
-    attach(company, hook)
+    attach_webhook(company, hook)
     assert len(list(_claim_due(company.tenant_id, clock()))) == 1
 
     deliver_due(clock=clock)
-    assert hook.got == []
+    assert hook.payloads == []
 
-    clock.turn(seconds=61)
+    clock.advance(seconds=61)
     deliver_due(clock=clock)
-    assert len(hook.got) == 7
+    assert len(hook.payloads) == 7
 
 
-def test_of_two_workers_one_gets_a_sink(company: Company, hook: Hook, clock: Clock) -> None:
-    attach(company, hook)
+def test_only_one_of_two_workers_claims_a_sink(company: Company, hook: Hook, clock: Clock) -> None:
+    attach_webhook(company, hook)
     with tenant_scope(company.tenant_id):
         sink = AuditSink.objects.get()
         first = _claim(company.tenant_id, sink, clock())
@@ -209,10 +214,8 @@ def test_of_two_workers_one_gets_a_sink(company: Company, hook: Hook, clock: Clo
     assert second is None
 
 
-def test_a_replay_sends_everything_from_there_on_again(
-    company: Company, hook: Hook, clock: Clock
-) -> None:
-    sink = attach(company, hook)
+def test_a_replay_sends_all_later_entries_again(company: Company, hook: Hook, clock: Clock) -> None:
+    sink = attach_webhook(company, hook)
     deliver_due(clock=clock)
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=3, now=clock())
@@ -221,34 +224,34 @@ def test_a_replay_sends_everything_from_there_on_again(
     assert hook.sequences == [1, 2, 3, 4, 5, 6, 7, 3, 4, 5, 6, 7, 8]
 
 
-def test_a_replay_during_a_visit_is_not_forgotten(
-    company: Company, hook: Hook, clock: Clock
-) -> None:
-    sink = attach(company, hook)
+def test_a_replay_during_a_delivery_is_not_lost(company: Company, hook: Hook, clock: Clock) -> None:
+    sink = attach_webhook(company, hook)
     (visit,) = _claim_due(company.tenant_id, clock())
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
     _note(visit, DeliveryResult(7, "", timedelta()), clock())
 
-    assert state(company).delivered_sequence == 0
+    assert get_sink(company).delivered_sequence == 0
 
 
-def test_a_replay_saves_a_failing_sink_no_wait(company: Company, hook: Hook, clock: Clock) -> None:
-    sink = attach(company, hook)
+def test_a_replay_does_not_shorten_a_failing_sinks_wait(
+    company: Company, hook: Hook, clock: Clock
+) -> None:
+    sink = attach_webhook(company, hook)
     hook.statuses = [500]
     deliver_due(clock=clock)
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
     deliver_due(clock=clock)
 
-    assert hook.num_asked == 1
-    assert state(company).next_attempt_at == clock.now + timedelta(seconds=5)
+    assert hook.num_requests == 1
+    assert get_sink(company).next_attempt_at == clock.now + timedelta(seconds=5)
 
 
-def test_a_replay_during_a_visit_that_fails_saves_no_wait(
+def test_a_replay_during_a_failing_delivery_does_not_shorten_the_wait(
     company: Company, hook: Hook, clock: Clock
 ) -> None:
-    sink = attach(company, hook)
+    sink = attach_webhook(company, hook)
     (visit,) = _claim_due(company.tenant_id, clock())
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
@@ -256,11 +259,11 @@ def test_a_replay_during_a_visit_that_fails_saves_no_wait(
         visit, DeliveryResult(None, "The receiver did not respond in time.", timedelta()), clock()
     )
 
-    assert state(company).num_failures == 1
-    assert state(company).next_attempt_at == clock.now + timedelta(seconds=5)
+    assert get_sink(company).num_failures == 1
+    assert get_sink(company).next_attempt_at == clock.now + timedelta(seconds=5)
 
 
-def test_one_tenants_many_sinks_take_turns_with_all_others(
+def test_all_sinks_of_a_tenant_with_many_are_served(
     company: Company, syslog: Syslog, clock: Clock
 ) -> None:
     for number in range(10):
@@ -270,87 +273,85 @@ def test_one_tenants_many_sinks_take_turns_with_all_others(
 
     assert len(list(_claim_due(company.tenant_id, clock()))) == 8
 
-    clock.turn(seconds=61)
+    clock.advance(seconds=61)
     deliver_due(clock=clock)
 
     with tenant_scope(company.tenant_id):
         assert set(AuditSink.objects.values_list("delivered_sequence", flat=True)) == {16}
 
 
-def test_sinks_that_fail_keep_their_siblings_from_no_turn(
+def test_failing_sinks_do_not_delay_the_tenants_other_sinks(
     company: Company, hook: Hook, clock: Clock
 ) -> None:
     for number in range(9):
         new = NewSink(name=str(number), address="http://127.0.0.1:1/", from_sequence=1)
         create_sink(actor=company.administrator.actor, new=new, now=clock())
-    last = attach(company, hook)
+    last = attach_webhook(company, hook)
     with tenant_scope(company.tenant_id):
         AuditSink.objects.filter(id=last.id).update(delivered_at=clock.now)
 
     deliver_due(clock=clock)
 
-    assert hook.got
+    assert hook.payloads
 
 
-def test_nobody_is_always_the_last_of_a_run(
+def test_the_order_of_tenants_varies_between_runs(
     company: Company, syslog: Syslog, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery_worker, "_MAX_AT_ONCE", 1)
-    neighbour, first = make_company("neighbour", ACME), set()
-    for each in (company, neighbour):
+    other_company, first = make_company("neighbour", ACME), set()
+    for each in (company, other_company):
         attach_syslog(each, syslog)
 
     for _ in range(24):
         syslog.lines.clear()
         deliver_due(clock=clock)
         first.add(json.loads(syslog.lines[0][syslog.lines[0].index("{") :])["tenant_id"])
-        add(company)
-        add(neighbour)
+        add_entries(company)
+        add_entries(other_company)
 
-    assert first == {company.tenant_id, neighbour.tenant_id}
-    with tenant_scope(neighbour.tenant_id):
+    assert first == {company.tenant_id, other_company.tenant_id}
+    with tenant_scope(other_company.tenant_id):
         AuditSink.objects.all().delete()
 
 
-def test_a_deleted_sink_gets_nothing(company: Company, hook: Hook, clock: Clock) -> None:
-    sink = attach(company, hook)
+def test_a_deleted_sink_gets_no_entries(company: Company, hook: Hook, clock: Clock) -> None:
+    sink = attach_webhook(company, hook)
     delete_sink(actor=company.administrator.actor, sink_id=sink.id, now=clock())
 
     deliver_due(clock=clock)
 
-    assert hook.num_asked == 0
+    assert hook.num_requests == 0
 
 
-def test_each_sink_has_its_own_cursor_and_one_that_fails_stops_no_other(
-    company: Company, hook: Hook, clock: Clock
-) -> None:
-    attach(company, hook)
+def test_a_failing_sink_does_not_stop_another(company: Company, hook: Hook, clock: Clock) -> None:
+    attach_webhook(company, hook)
     with webhook() as other:
-        attach(company, other)
+        attach_webhook(company, other)
         other.statuses = [500]
 
         deliver_due(clock=clock)
 
-        assert (len(hook.got), len(other.got)) == (8, 0)
+        assert (len(hook.payloads), len(other.payloads)) == (8, 0)
 
 
-@pytest.mark.parametrize("kept", [b"no JSON", b'{"address": "URL", "secret": "whsec_!"}'])
-def test_what_breaks_at_one_tenants_sink_stops_nobody_elses(
-    company: Company, hook: Hook, clock: Clock, kept: bytes
+@pytest.mark.parametrize("stored", [b"no JSON", b'{"address": "URL", "secret": "whsec_!"}'])
+def test_a_broken_sink_of_one_tenant_does_not_stop_another_tenants(
+    company: Company, hook: Hook, clock: Clock, stored: bytes
 ) -> None:
     with webhook() as other:
-        broken, neighbour = attach(company, other), make_company("neighbour", ACME)
-        data = kept.replace(b"URL", other.url.encode())
+        broken, other_company = attach_webhook(company, other), make_company("neighbour", ACME)
+        data = stored.replace(b"URL", other.url.encode())
         place = SealContext("tenants_auditsink", "sealed", str(broken.id))
         scope = f"audit-sink:{broken.id}"
         sealed = seal_for(company.tenant_id, scope, place=place, data=data, now=clock())
         with tenant_scope(company.tenant_id):
             AuditSink.objects.update(sealed=sealed)
-        attach(neighbour, hook)
+        attach_webhook(other_company, hook)
 
         assert deliver_due(clock=clock) == 7
         assert hook.sequences == list(range(1, 8))
-        with tenant_scope(neighbour.tenant_id):
+        with tenant_scope(other_company.tenant_id):
             AuditSink.objects.all().delete()
 
 
@@ -363,7 +364,7 @@ def test_what_breaks_at_one_tenants_sink_stops_nobody_elses(
         ("syslog+tcp://127.0.0.1:1", "The receiver is not reachable."),
     ],
 )
-def test_what_cannot_be_reached_is_said(
+def test_an_unreachable_receiver_is_reported(
     company: Company, clock: Clock, address: str, error: str
 ) -> None:
     new = NewSink(name="x", address=address, from_sequence=1)
@@ -371,22 +372,22 @@ def test_what_cannot_be_reached_is_said(
 
     deliver_due(clock=clock)
 
-    assert state(company).last_error == error
+    assert get_sink(company).last_error == error
 
 
-def test_the_workers_task_pushes(company: Company, hook: Hook) -> None:
-    attach(company, hook)
+def test_the_workers_task_delivers_entries(company: Company, hook: Hook) -> None:
+    attach_webhook(company, hook)
 
     deliver_audit_entries()
 
-    assert len(hook.got) == 7
+    assert len(hook.payloads) == 7
 
 
-def test_of_two_runs_at_once_one_does_nothing(company: Company, hook: Hook) -> None:
-    attach(company, hook)
+def test_a_concurrent_run_delivers_nothing(company: Company, hook: Hook) -> None:
+    attach_webhook(company, hook)
 
     with redis_lock(connect(), "audit-push") as is_alone:
         deliver_audit_entries()
 
     assert is_alone
-    assert hook.num_asked == 0
+    assert hook.num_requests == 0

@@ -13,18 +13,18 @@ from tenants.models import AuditEntry, AuditSink
 from tests.fakes.siem_servers import Hook
 from tests.fixtures.companies import Cast, Company
 from tests.integration.siem.clock import Clock
-from tests.integration.siem.sink_fixtures import attach, state
+from tests.integration.siem.sink_fixtures import attach_webhook, get_sink
 
 
 @pytest.fixture
-def failing(company: Company, hook: Hook, clock: Clock) -> SinkView:
+def failing_sink(company: Company, hook: Hook, clock: Clock) -> SinkView:
     """Make a sink that has failed so often that its next attempt is in an hour."""
-    sink = attach(company, hook)
+    sink = attach_webhook(company, hook)
     hook.statuses = [500]
     with tenant_scope(company.tenant_id):
         AuditSink.objects.update(num_failures=12)
     deliver_due(clock=clock)
-    assert state(company).next_attempt_at == clock.now + timedelta(hours=1)
+    assert get_sink(company).next_attempt_at == clock.now + timedelta(hours=1)
     return sink
 
 
@@ -33,62 +33,60 @@ def entries(company: Company, action: str) -> list[AuditEntry]:
         return list(AuditEntry.objects.filter(action=action))
 
 
-def test_a_test_that_arrives_ends_its_wait(
-    company: Company, hook: Hook, clock: Clock, failing: SinkView
+def test_a_successful_test_message_ends_the_wait(
+    company: Company, hook: Hook, clock: Clock, failing_sink: SinkView
 ) -> None:
-    tried = probe_sink(actor=company.administrator.actor, sink_id=failing.id, clock=clock)
+    tried = probe_sink(actor=company.administrator.actor, sink_id=failing_sink.id, clock=clock)
     deliver_due(clock=clock)
 
     assert tried.delivered
-    assert (state(company).num_failures, state(company).num_waiting) == (0, 0)
+    assert (get_sink(company).num_failures, get_sink(company).num_waiting) == (0, 0)
 
 
-def test_a_test_that_does_not_arrive_ends_none(
-    company: Company, hook: Hook, clock: Clock, failing: SinkView
+def test_a_failed_test_message_does_not_end_the_wait(
+    company: Company, hook: Hook, clock: Clock, failing_sink: SinkView
 ) -> None:
     hook.statuses = [500]
 
-    probe_sink(actor=company.administrator.actor, sink_id=failing.id, clock=clock)
+    probe_sink(actor=company.administrator.actor, sink_id=failing_sink.id, clock=clock)
 
-    assert state(company).next_attempt_at == clock.now + timedelta(hours=1)
+    assert get_sink(company).next_attempt_at == clock.now + timedelta(hours=1)
 
 
-def test_who_asks_for_it_has_it_tried_at_once_and_that_is_in_the_trail(
-    company: Company, hook: Hook, clock: Clock, failing: SinkView
+def test_a_requested_retry_is_immediate_and_audited(
+    company: Company, hook: Hook, clock: Clock, failing_sink: SinkView
 ) -> None:
-    clock.turn(minutes=1)
+    clock.advance(minutes=1)
 
-    retry_sink(actor=company.administrator.actor, sink_id=failing.id, now=clock())
+    retry_sink(actor=company.administrator.actor, sink_id=failing_sink.id, now=clock())
     deliver_due(clock=clock)
 
     assert hook.sequences[:2] == [1, 2]
     (entry,) = entries(company, "audit_sink.retried")
-    assert entry.target == f"audit_sink:{failing.id}"
+    assert entry.target == f"audit_sink:{failing_sink.id}"
 
 
-def test_it_is_not_tried_twice_in_a_minute(
-    company: Company, hook: Hook, clock: Clock, failing: SinkView
+def test_retries_are_limited_to_one_a_minute(
+    company: Company, hook: Hook, clock: Clock, failing_sink: SinkView
 ) -> None:
     actor = company.administrator.actor
-    clock.turn(seconds=59)
+    clock.advance(seconds=59)
     with pytest.raises(Conflict, match="a moment ago"):
-        retry_sink(actor=actor, sink_id=failing.id, now=clock())
-    clock.turn(seconds=1)
+        retry_sink(actor=actor, sink_id=failing_sink.id, now=clock())
+    clock.advance(seconds=1)
     hook.statuses = [500]
 
     for _ in range(2):
-        retry_sink(actor=actor, sink_id=failing.id, now=clock())
+        retry_sink(actor=actor, sink_id=failing_sink.id, now=clock())
     deliver_due(clock=clock)
 
-    assert state(company).num_failures == 14, "further failures must be counted"
+    assert get_sink(company).num_failures == 14, "further failures must be counted"
     with pytest.raises(Conflict, match="a moment ago"):
-        retry_sink(actor=actor, sink_id=failing.id, now=clock())
+        retry_sink(actor=actor, sink_id=failing_sink.id, now=clock())
 
 
-def test_one_that_does_not_fail_is_left_as_it_is(
-    company: Company, hook: Hook, clock: Clock
-) -> None:
-    sink = attach(company, hook)
+def test_a_retry_does_not_affect_a_working_sink(company: Company, hook: Hook, clock: Clock) -> None:
+    sink = attach_webhook(company, hook)
     rest = clock.now + timedelta(seconds=30)
     with tenant_scope(company.tenant_id):
         AuditSink.objects.update(next_attempt_at=rest)
@@ -96,16 +94,16 @@ def test_one_that_does_not_fail_is_left_as_it_is(
     retry_sink(actor=company.administrator.actor, sink_id=sink.id, now=clock())
     probe_sink(actor=company.administrator.actor, sink_id=sink.id, clock=clock)
 
-    assert state(company).next_attempt_at == rest
+    assert get_sink(company).next_attempt_at == rest
     assert entries(company, "audit_sink.retried") == []
 
 
-def test_neither_a_neighbour_nor_a_developer_has_it_tried(
-    company: Company, cast: Cast, clock: Clock, failing: SinkView
+def test_another_tenant_and_a_developer_cannot_request_a_retry(
+    company: Company, cast: Cast, clock: Clock, failing_sink: SinkView
 ) -> None:
-    clock.turn(minutes=2)
+    clock.advance(minutes=2)
 
     with pytest.raises(NotFound):
-        retry_sink(actor=cast.globex.administrator.actor, sink_id=failing.id, now=clock())
+        retry_sink(actor=cast.globex.administrator.actor, sink_id=failing_sink.id, now=clock())
     with pytest.raises(Forbidden):
-        retry_sink(actor=company.developer.actor, sink_id=failing.id, now=clock())
+        retry_sink(actor=company.developer.actor, sink_id=failing_sink.id, now=clock())

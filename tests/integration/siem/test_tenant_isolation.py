@@ -12,33 +12,33 @@ from tenants.models import AuditSink
 from tests.fakes.siem_servers import Hook, Syslog, webhook
 from tests.fixtures.companies import Company, make_company
 from tests.integration.siem.clock import Clock
-from tests.integration.siem.sink_fixtures import add, attach, state
+from tests.integration.siem.sink_fixtures import add_entries, attach_webhook, get_sink
 
 
-def test_a_tenants_entries_go_to_its_own_sinks_only(
+def test_entries_are_sent_only_to_the_tenants_own_sinks(
     company: Company, hook: Hook, clock: Clock
 ) -> None:
-    attach(company, hook)
-    neighbour = make_company("neighbour", {})
-    add(neighbour, 3)
+    attach_webhook(company, hook)
+    other_company = make_company("neighbour", {})
+    add_entries(other_company, 3)
 
     deliver_due(clock=clock)
 
-    assert {payload["data"]["tenant_id"] for payload in hook.got} == {company.tenant_id}
+    assert {payload["data"]["tenant_id"] for payload in hook.payloads} == {company.tenant_id}
 
 
 def test_no_redirect_is_followed(company: Company, hook: Hook, clock: Clock) -> None:
     with webhook() as inner:
-        attach(company, hook)
+        attach_webhook(company, hook)
         hook.statuses, hook.headers = [307], {"Location": inner.url}
 
         deliver_due(clock=clock)
 
-        assert inner.num_asked == 0
-    assert state(company).last_error == "The receiver responded with status 307."
+        assert inner.num_requests == 0
+    assert get_sink(company).last_error == "The receiver responded with status 307."
 
 
-def test_a_name_that_leads_into_our_networks_is_refused_when_it_is_connected_to(
+def test_a_name_that_resolves_to_an_internal_address_is_refused(
     company: Company, hook: Hook, clock: Clock, settings: Any
 ) -> None:
     """`localhost` represents a name in an attacker's DNS."""
@@ -49,26 +49,24 @@ def test_a_name_that_leads_into_our_networks_is_refused_when_it_is_connected_to(
 
     deliver_due(clock=clock)
 
-    assert hook.num_asked == 0
-    assert state(company).last_error.startswith("The address is neither public")
+    assert hook.num_requests == 0
+    assert get_sink(company).last_error.startswith("The address is neither public")
 
 
-def test_networks_that_the_operator_takes_back_are_connected_to_no_more(
+def test_networks_that_are_no_longer_allowed_are_refused(
     company: Company, hook: Hook, syslog: Syslog, clock: Clock, settings: Any
 ) -> None:
-    attach(company, hook)
+    attach_webhook(company, hook)
     settings.PRIVATE_TARGETS = [ip_network("10.20.0.0/16")]
 
     deliver_due(clock=clock)
 
-    assert hook.num_asked == 0
-    assert state(company).last_error
+    assert hook.num_requests == 0
+    assert get_sink(company).last_error
 
 
-def test_nothing_secret_is_in_the_log_or_the_row(
-    company: Company, hook: Hook, clock: Clock
-) -> None:
-    attach(company, hook)
+def test_neither_log_nor_table_contains_secrets(company: Company, hook: Hook, clock: Clock) -> None:
+    attach_webhook(company, hook)
     hook.statuses = [500]
 
     with capture_logs() as logs:

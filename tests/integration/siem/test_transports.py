@@ -20,7 +20,12 @@ from tests.fakes.dns import silent_names
 from tests.fakes.siem_servers import Hook, Syslog, syslog_server, webhook
 from tests.fixtures.companies import Company
 from tests.integration.siem.clock import Clock
-from tests.integration.siem.sink_fixtures import add, attach, attach_syslog, state
+from tests.integration.siem.sink_fixtures import (
+    add_entries,
+    attach_syslog,
+    attach_webhook,
+    get_sink,
+)
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
 
@@ -29,66 +34,66 @@ def test_syslog_gets_every_entry_over_one_connection(
     company: Company, syslog: Syslog, clock: Clock
 ) -> None:
     attach_syslog(company, syslog)
-    add(company, 3)
+    add_entries(company, 3)
 
     deliver_due(clock=clock)
 
     assert syslog.sequences == list(range(1, 11))
     assert syslog.num_connections == 1
     assert json.loads(syslog.lines[-1][syslog.lines[-1].index("{") :])["after"] == {"name": "Zoë"}
-    assert state(company).num_waiting == 0
+    assert get_sink(company).num_waiting == 0
 
 
-def test_a_syslog_server_that_breaks_off_gets_it_again(
+def test_entries_are_sent_again_after_a_syslog_disconnection(
     company: Company, syslog: Syslog, clock: Clock
 ) -> None:
     attach_syslog(company, syslog)
-    syslog.breaks_off = True
+    syslog.resets_connections = True
     deliver_due(clock=clock)
-    assert state(company).last_error == "The receiver is not reachable."
+    assert get_sink(company).last_error == "The receiver is not reachable."
 
-    syslog.breaks_off = False
-    clock.turn(seconds=6)
+    syslog.resets_connections = False
+    clock.advance(seconds=6)
     deliver_due(clock=clock)
 
     assert syslog.sequences == list(range(1, 8))
 
 
-def test_syslog_over_tls(
+def test_syslog_over_tls_requires_a_valid_certificate(
     company: Company, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context, authority = certificate_for_loopback(tmp_path)
     with syslog_server(context) as syslog:
         attach_syslog(company, syslog, scheme="syslog+tls")
         deliver_due(clock=clock)
-        assert state(company).last_error == "The TLS certificate is not valid."
+        assert get_sink(company).last_error == "The TLS certificate is not valid."
 
         monkeypatch.setenv("SSL_CERT_FILE", str(authority))
-        clock.turn(seconds=6)
+        clock.advance(seconds=6)
         deliver_due(clock=clock)
 
         assert syslog.sequences == list(range(1, 8))
-        assert state(company).num_waiting == 0
+        assert get_sink(company).num_waiting == 0
 
 
-def test_webhooks_over_tls(
+def test_webhooks_over_tls_require_a_valid_certificate(
     company: Company, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context, authority = certificate_for_loopback(tmp_path)
     with webhook(context) as hook:
-        attach(company, hook)
+        attach_webhook(company, hook)
         deliver_due(clock=clock)
-        assert state(company).last_error == "The TLS certificate is not valid."
+        assert get_sink(company).last_error == "The TLS certificate is not valid."
 
         monkeypatch.setenv("SSL_CERT_FILE", str(authority))
-        clock.turn(seconds=6)
+        clock.advance(seconds=6)
         deliver_due(clock=clock)
 
         assert hook.sequences == list(range(1, 8))
 
 
 @pytest.mark.parametrize("kind", SinkKind)
-def test_names_whose_dns_is_silent_keep_no_other_sink_waiting(
+def test_unresponsive_dns_does_not_delay_other_sinks(
     kind: SinkKind, hook: Hook, syslog: Syslog
 ) -> None:
     hook.secret = new_secret(SinkKind.WEBHOOK) or ""

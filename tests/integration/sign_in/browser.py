@@ -21,10 +21,10 @@ class Browser:
         response = self.client.post("/sign-in", form)
         return response["Location"] if response.status_code == 302 else str(response.status_code)
 
-    def is_in(self) -> bool:
+    def is_signed_in(self) -> bool:
         return self.client.get("/api/v1/tenant").status_code == 200
 
-    def set_up(self) -> str:
+    def set_up_app(self) -> str:
         """Set up an app after giving the password, and return its secret."""
         self.client.get("/account/second-factor/app")
         self.client.post("/account/confirm", {"password": PASSWORD})

@@ -15,7 +15,7 @@ from tests.fixtures.companies import Company
 from tests.integration.sign_in.openid_provider import CLIENT_ID, CLIENT_SECRET, OpenIdProvider
 
 
-def use(company: Company, provider: OpenIdProvider) -> None:
+def configure_provider(company: Company, provider: OpenIdProvider) -> None:
     new = OidcProviderConfig(provider.issuer, CLIENT_ID, CLIENT_SECRET)
     set_provider(actor=company.platform, new=new, now=timezone.now())
 
@@ -26,7 +26,7 @@ def fresh_client() -> Client:
     return Client(REMOTE_ADDR=f"10.{'.'.join(octets)}")
 
 
-def sent_to(client: Client, email: str, **more: str) -> str:
+def provider_url(client: Client, email: str, **more: str) -> str:
     page = client.post("/sign-in", {"email": email, "single": "yes", **more})
     assert page.status_code == 200, page.content
     found = re.search(r'href="(http://127\.0\.0\.1[^"]+)"', page.content.decode())
@@ -34,8 +34,8 @@ def sent_to(client: Client, email: str, **more: str) -> str:
     return html.unescape(found[1])
 
 
-def come_back(client: Client, provider: OpenIdProvider, email: str, **claims: object) -> Any:
-    back = provider.authorize(sent_to(client, email))
+def sign_in_through(client: Client, provider: OpenIdProvider, email: str, **claims: object) -> Any:
+    back = provider.authorize(provider_url(client, email))
     provider.claims = {"email": email, **claims}
     return client.get(back)
 

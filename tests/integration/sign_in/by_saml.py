@@ -16,24 +16,24 @@ from tests.fixtures.users import make_domain
 from tests.integration.sign_in.by_provider import fresh_client
 
 
-def company_with(idp: SamlProvider) -> Company:
+def make_saml_company(idp: SamlProvider) -> Company:
     made = make_company("initech", {Role.OWNER: "olga"})
     make_domain(made, f"{made.slug}.example", verified=True)
-    use(made, idp.metadata())
+    configure_saml(made, idp.metadata())
     return made
 
 
-def use(company: Company, metadata: str) -> None:
+def configure_saml(company: Company, metadata: str) -> None:
     described = SamlProviderConfig(metadata, None, fetch_metadata)
     set_saml_provider(actor=company.platform, described=described, now=timezone.now())
 
 
-def asked(client: Client, idp: SamlProvider, email: str, **more: str) -> Said:
+def request_assertion(client: Client, idp: SamlProvider, email: str, **more: str) -> Said:
     """Return the provider's assertion for this user, after a sign-in request."""
     page = client.post("/sign-in", {"email": email, "single": "yes", **more})
     found = re.search(r'href="(https://login\.example\.com[^"]+)"', page.content.decode())
     assert found is not None, page.content
-    return idp.asked(html.unescape(found[1]), email)
+    return idp.assertion_for(html.unescape(found[1]), email)
 
 
 def post(client: Client, company: Company, answer: str) -> Any:

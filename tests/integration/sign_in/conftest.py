@@ -22,7 +22,7 @@ def _database(database: None) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _loopback_is_the_operators() -> Iterator[None]:
+def _allow_loopback() -> Iterator[None]:
     with override_settings(PRIVATE_TARGETS=[ip_network("127.0.0.0/8")]):
         yield
 
@@ -35,7 +35,7 @@ def server() -> Iterator[OpenIdProvider]:
 
 @pytest.fixture
 def provider(server: OpenIdProvider) -> OpenIdProvider:
-    server.claims, server.signs_with, server.raw, server.beside = {}, None, {}, {}
+    server.claims, server.signing_key, server.raw, server.extra_fields = {}, None, {}, {}
     server.sign, server.keys = None, None
     return server
 
@@ -47,11 +47,11 @@ def company(provider: OpenIdProvider) -> Company:
     from tenants.base.permissions import Role
     from tests.fixtures.companies import make_company
     from tests.fixtures.users import make_domain
-    from tests.integration.sign_in.by_provider import use
+    from tests.integration.sign_in.by_provider import configure_provider
 
     made = make_company("initech", {Role.OWNER: "olga"})
     make_domain(made, f"{made.slug}.example", verified=True)
-    use(made, provider)
+    configure_provider(made, provider)
     return made
 
 

@@ -31,10 +31,10 @@ def new_key() -> rsa.RSAPrivateKey:
 class OpenIdProvider:
     issuer: str = ""
     key: rsa.RSAPrivateKey = field(default_factory=new_key)
-    signs_with: rsa.RSAPrivateKey | None = None  # None: the key that it publishes
+    signing_key: rsa.RSAPrivateKey | None = None  # None: the key that it publishes
     claims: dict[str, Any] = field(default_factory=dict)
-    # further fields of the response, beside the token
-    beside: dict[str, Any] = field(default_factory=dict)
+    # further fields of the token response
+    extra_fields: dict[str, Any] = field(default_factory=dict)
     # replaces RS256 by the key; None: no replacement
     sign: Callable[[dict[str, Any]], str] | None = None
     keys: list[dict[str, Any]] | None = None  # to publish; None: its own
@@ -44,37 +44,37 @@ class OpenIdProvider:
 
     def authorize(self, url: str) -> str:
         """Return the redirect of the user's browser after the sign-in at the provider."""
-        asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+        query = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
         assert url.startswith(f"{self.issuer}/authorize?")
-        assert (asked["client_id"], asked["response_type"]) == (CLIENT_ID, "code")
-        assert "openid" in asked["scope"].split()
-        assert asked["code_challenge_method"] == "S256"
+        assert (query["client_id"], query["response_type"]) == (CLIENT_ID, "code")
+        assert "openid" in query["scope"].split()
+        assert query["code_challenge_method"] == "S256"
         code = secrets.token_urlsafe(16)
-        self.codes[code] = asked
-        back = urlsplit(asked["redirect_uri"])
-        return f"{back.path}?{urlencode({'code': code, 'state': asked['state']})}"
+        self.codes[code] = query
+        back = urlsplit(query["redirect_uri"])
+        return f"{back.path}?{urlencode({'code': code, 'state': query['state']})}"
 
     def token(self, form: dict[str, str]) -> dict[str, Any] | None:
-        asked = self.codes.pop(form.get("code", ""), None)
-        if asked is None or form.get("client_secret") != CLIENT_SECRET:
+        query = self.codes.pop(form.get("code", ""), None)
+        if query is None or form.get("client_secret") != CLIENT_SECRET:
             return None
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
-        if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != asked["code_challenge"]:
+        if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != query["code_challenge"]:
             return None
-        if form.get("redirect_uri") != asked["redirect_uri"]:
+        if form.get("redirect_uri") != query["redirect_uri"]:
             return None
         now = int(time.time())
         claims = {"iss": self.issuer, "aud": CLIENT_ID, "sub": "u1", "iat": now, "exp": now + 300}
-        if "max_age" in asked:
+        if "max_age" in query:
             claims["auth_time"] = now
-        said = {k: v for k, v in (claims | self.claims).items() if v is not ABSENT}
-        key = self.signs_with or self.key
+        claims_sent = {k: v for k, v in (claims | self.claims).items() if v is not ABSENT}
+        key = self.signing_key or self.key
         signed = (
-            jwt.encode(said, key, "RS256", headers={"kid": "k1"})
+            jwt.encode(claims_sent, key, "RS256", headers={"kid": "k1"})
             if self.sign is None
-            else self.sign(said)
+            else self.sign(claims_sent)
         )
-        return {"access_token": "x", "token_type": "Bearer", "id_token": signed} | self.beside
+        return {"access_token": "x", "token_type": "Bearer", "id_token": signed} | self.extra_fields
 
     def document(self, path: str) -> dict[str, Any] | None:
         if path == "/.well-known/openid-configuration":

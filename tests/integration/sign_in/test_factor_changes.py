@@ -50,23 +50,23 @@ def entries(company: Company) -> list[AuditEntry]:
         return list(found.order_by("sequence"))
 
 
-def with_app(olga: Person) -> Browser:
+def browser_with_app(olga: Person) -> Browser:
     browser = new_browser(olga)
     browser.sign_in()
-    browser.set_up()
+    browser.set_up_app()
     return browser
 
 
 def add_app(olga: Person) -> None:
-    with_app(olga)
+    browser_with_app(olga)
 
 
 def remove_app(olga: Person) -> None:
-    with_app(olga).client.post("/account/second-factor/app/remove")
+    browser_with_app(olga).client.post("/account/second-factor/app/remove")
 
 
 def renew_codes(olga: Person) -> None:
-    with_app(olga).client.post("/account/recovery-codes/new")
+    browser_with_app(olga).client.post("/account/recovery-codes/new")
 
 
 def with_added_passkey(olga: Person) -> with_passkey.Browser:
@@ -87,8 +87,10 @@ def remove_passkey(olga: Person) -> None:
     browser.client.post(f"/account/passkeys/{passkey.instance.pk}/remove")
 
 
-Noted = tuple[str, dict[str, str] | None, dict[str, str] | None, str]  # action ... email's subject
-CHANGES: dict[Callable[[Person], None], Noted] = {
+ExpectedRecord = tuple[
+    str, dict[str, str] | None, dict[str, str] | None, str
+]  # action ... email's subject
+CHANGES: dict[Callable[[Person], None], ExpectedRecord] = {
     add_app: ("second_factor.added", None, {"factor": "app"}, "app was added"),
     remove_app: ("second_factor.removed", {"factor": "app"}, None, "app was removed"),
     renew_codes: (
@@ -103,7 +105,7 @@ CHANGES: dict[Callable[[Person], None], Noted] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_each_of_his_tenants_and_he_himself_learn_of_it(
+def test_a_factor_change_is_mailed_to_the_user_and_audited_in_each_tenant(
     companies: list[Company], olga: Person, cast: Cast, change: Callable[[Person], None]
 ) -> None:
     action, before, after, subject = CHANGES[change]
@@ -117,23 +119,23 @@ def test_each_of_his_tenants_and_he_himself_learn_of_it(
         assert (str(entry.actor_id), entry.target) == (olga.user_id, f"user:{olga.user_id}")
         assert (entry.address or "").startswith("10.")
     assert len(entries(cast.globex)) == num_before, "not in another tenant's log"
-    told = mail.outbox[-1]
-    assert told.to == [olga.email]
-    assert subject in told.subject
-    assert (entries(companies[0])[-1].address or "") in told.body
+    message = mail.outbox[-1]
+    assert message.to == [olga.email]
+    assert subject in message.subject
+    assert (entries(companies[0])[-1].address or "") in message.body
 
 
-def test_one_change_is_one_mail_and_one_entry(companies: list[Company], olga: Person) -> None:
+def test_a_change_sends_one_mail_and_adds_one_entry(companies: list[Company], olga: Person) -> None:
     add_passkey(olga)
 
     assert len(mail.outbox) == 1
     assert [len(entries(company)) for company in companies] == [1, 1]
 
 
-def test_a_change_that_is_not_noted_is_not_made(
+def test_a_change_that_cannot_be_audited_is_rolled_back(
     companies: list[Company], olga: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    browser = with_app(olga)
+    browser = browser_with_app(olga)
     browser.client.raise_request_exception = False
     mail.outbox = []
 
@@ -150,12 +152,12 @@ def test_a_change_that_is_not_noted_is_not_made(
     assert mail.outbox == []
 
 
-class Silent(EmailBackend):
+class FailingBackend(EmailBackend):
     def send_messages(self, messages: object) -> int:
         raise smtplib.SMTPServerDisconnected("planted")
 
 
-def test_a_mail_that_does_not_go_out_is_logged_without_his_address(
+def test_a_failed_mail_is_logged_without_the_address(
     companies: list[Company], olga: Person, settings: LazySettings
 ) -> None:
     settings.EMAIL_BACKEND = f"{__name__}.Silent"

@@ -20,12 +20,12 @@ from tenants.identity.sso.refused_sign_ins import MAX_ENTRIES
 from tests.fixtures.companies import Company, Person, make_company
 from tests.fixtures.users import make_domain
 from tests.integration.sign_in.by_provider import (
-    come_back,
+    configure_provider,
     fresh_client,
     is_signed_in,
+    provider_url,
     refusals_of,
-    sent_to,
-    use,
+    sign_in_through,
 )
 from tests.integration.sign_in.openid_provider import ABSENT, CLIENT_ID, OpenIdProvider
 
@@ -50,7 +50,7 @@ def ask_for_sign_in(owner: Person) -> Any:
     return fresh_client().post("/sign-in", {"email": owner.email, "single": "yes"})
 
 
-def test_a_provider_that_drips_is_given_up(owner: Person, provider: OpenIdProvider) -> None:
+def test_a_slow_provider_times_out(owner: Person, provider: OpenIdProvider) -> None:
     provider.raw = {CONFIGURATION: dripping}
     begun = time.monotonic()
 
@@ -73,11 +73,11 @@ def test_a_provider_that_drips_is_given_up(owner: Person, provider: OpenIdProvid
     ids=["endless", "a list", "a list of a word", "a deep one", "an empty one", "a redirect"],
 )
 @pytest.mark.parametrize("path", [CONFIGURATION, "/token", "/keys"])
-def test_an_answer_that_is_none_lets_nobody_in(
+def test_an_invalid_provider_response_is_rejected(
     owner: Person, provider: OpenIdProvider, path: str, answer: Callable[[], Iterable[bytes]]
 ) -> None:
     client = fresh_client()
-    back = provider.authorize(sent_to(client, owner.email))
+    back = provider.authorize(provider_url(client, owner.email))
     provider.claims, provider.raw = {"email": owner.email}, {path: answer}
 
     response = client.get(back)
@@ -86,7 +86,7 @@ def test_an_answer_that_is_none_lets_nobody_in(
     assert not is_signed_in(client)
 
 
-def test_a_redirect_of_the_providers_is_not_followed(
+def test_a_redirect_by_the_provider_is_not_followed(
     owner: Person, provider: OpenIdProvider
 ) -> None:
     def elsewhere() -> list[bytes]:
@@ -102,17 +102,17 @@ def test_a_redirect_of_the_providers_is_not_followed(
     assert (response.status_code, followed) == (503, [])
 
 
-def test_a_tenants_slow_provider_holds_few_places(
+def test_each_tenant_has_a_limit_of_concurrent_provider_requests(
     company: Company, owner: Person, provider: OpenIdProvider
 ) -> None:
     with ExitStack() as held:
         for _ in range(8):
             held.enter_context(OUTWARD.acquire(company.tenant_id))
         refused = ask_for_sign_in(owner)
-        neighbour = make_company("hooli", {Role.OWNER: "hank"})
-        make_domain(neighbour, f"{neighbour.slug}.example", verified=True)
-        use(neighbour, provider)
-        taken = ask_for_sign_in(neighbour.people[Role.OWNER])
+        other_company = make_company("hooli", {Role.OWNER: "hank"})
+        make_domain(other_company, f"{other_company.slug}.example", verified=True)
+        configure_provider(other_company, provider)
+        taken = ask_for_sign_in(other_company.people[Role.OWNER])
 
     assert (refused.status_code, refused["Retry-After"]) == (503, "5")
     assert taken.status_code == 200
@@ -120,28 +120,28 @@ def test_a_tenants_slow_provider_holds_few_places(
 
 
 @pytest.mark.parametrize("local_part", ["a\0b", "a b", "a" * 300, "", "a\nb"])
-def test_a_provider_makes_no_account_of_what_is_no_address(
+def test_a_provider_cannot_create_an_account_with_an_invalid_address(
     company: Company, owner: Person, provider: OpenIdProvider, local_part: str
 ) -> None:
     client = fresh_client()
-    back = provider.authorize(sent_to(client, owner.email))
+    back = provider.authorize(provider_url(client, owner.email))
     provider.claims = {"email": f"{local_part}@{company.slug}.example", "name": "a\0"}
 
     assert client.get(back).status_code == 403
 
 
-def kept_in_redis() -> set[bytes]:
+def redis_keys() -> set[bytes]:
     return set(redis_connection.connect().scan_iter())
 
 
-def test_a_token_fills_nobodys_redis(owner: Person, provider: OpenIdProvider) -> None:
+def test_a_large_token_does_not_fill_redis(owner: Person, provider: OpenIdProvider) -> None:
     """Embedded Valkey holds 256 MB, of which nothing is evicted."""
-    client, before = fresh_client(), kept_in_redis()
+    client, before = fresh_client(), redis_keys()
 
-    come_back(client, provider, owner.email, jti="j" * 180_000, exp=int(time.time()) + 10**9)
+    sign_in_through(client, provider, owner.email, jti="j" * 180_000, exp=int(time.time()) + 10**9)
 
     assert is_signed_in(client)
-    assert all(len(name) < 200 for name in kept_in_redis() - before)  # attempts are counted
+    assert all(len(name) < 200 for name in redis_keys() - before)  # attempts are counted
 
 
 @pytest.mark.parametrize(
@@ -163,11 +163,11 @@ def test_a_token_fills_nobodys_redis(owner: Person, provider: OpenIdProvider) ->
         {"jti": ["j"]},
     ],
 )
-def test_whatever_a_token_asserts_is_answered(
+def test_a_token_with_unusual_claims_causes_no_server_error(
     owner: Person, provider: OpenIdProvider, claims: dict[str, object]
 ) -> None:
     client = fresh_client()
-    back = provider.authorize(sent_to(client, owner.email))
+    back = provider.authorize(provider_url(client, owner.email))
     provider.claims = {"email": owner.email} | claims
 
     response = client.get(back)
@@ -176,13 +176,13 @@ def test_whatever_a_token_asserts_is_answered(
 
 
 @pytest.mark.parametrize("lifetime", ["soon", float("inf"), 1e30, [1]])
-def test_whatever_an_access_token_is_said_to_live_is_answered(
+def test_an_invalid_token_lifetime_is_refused(
     owner: Person, provider: OpenIdProvider, lifetime: object
 ) -> None:
     client = fresh_client()
-    provider.beside = {"expires_in": lifetime}
+    provider.extra_fields = {"expires_in": lifetime}
 
-    response = come_back(client, provider, owner.email)
+    response = sign_in_through(client, provider, owner.email)
 
     assert response.status_code == 403
 
@@ -190,16 +190,16 @@ def test_whatever_an_access_token_is_said_to_live_is_answered(
 SHARED = "a secret that the provider publishes as a key"
 
 
-def by_shared_secret(claims: dict[str, Any]) -> str:
+def sign_with_shared_secret(claims: dict[str, Any]) -> str:
     return jwt.encode(claims, SHARED, "HS256", headers={"kid": "k1"})
 
 
-def unsigned(claims: dict[str, Any]) -> str:
+def leave_unsigned(claims: dict[str, Any]) -> str:
     return jwt.encode(claims, "", "none", headers={"kid": "k1"})
 
 
-@pytest.mark.parametrize("sign", [by_shared_secret, unsigned])
-def test_a_token_that_anybody_could_sign_lets_nobody_in(
+@pytest.mark.parametrize("sign", [sign_with_shared_secret, leave_unsigned])
+def test_an_unsigned_or_symmetrically_signed_token_is_refused(
     company: Company,
     owner: Person,
     provider: OpenIdProvider,
@@ -210,14 +210,14 @@ def test_a_token_that_anybody_could_sign_lets_nobody_in(
     provider.sign = sign
     client = fresh_client()
 
-    response = come_back(client, provider, owner.email)
+    response = sign_in_through(client, provider, owner.email)
 
     assert response.status_code == 403
     assert not is_signed_in(client)
     assert refusals_of(company) == ["algorithm_not_allowed"]
 
 
-def test_the_public_key_is_no_secret_to_sign_with(
+def test_a_token_signed_with_the_public_key_as_secret_is_refused(
     company: Company, owner: Person, provider: OpenIdProvider
 ) -> None:
     def sign(claims: dict[str, Any]) -> str:
@@ -233,18 +233,18 @@ def test_the_public_key_is_no_secret_to_sign_with(
     provider.sign = sign
     client = fresh_client()
 
-    assert come_back(client, provider, owner.email).status_code == 403
+    assert sign_in_through(client, provider, owner.email).status_code == 403
     assert not is_signed_in(client)
     assert refusals_of(company) == ["algorithm_not_allowed"]
 
 
 @pytest.mark.parametrize("name", ["exp", "iat", "aud", "iss", "sub"])
-def test_a_token_without_a_claim_that_is_required_lets_nobody_in(
+def test_a_token_without_a_required_claim_is_refused(
     company: Company, owner: Person, provider: OpenIdProvider, name: str
 ) -> None:
     client = fresh_client()
 
-    response = come_back(client, provider, owner.email, **{name: ABSENT})
+    response = sign_in_through(client, provider, owner.email, **{name: ABSENT})
 
     assert response.status_code == 403
     assert not is_signed_in(client)
@@ -265,7 +265,7 @@ def test_a_token_without_a_claim_that_is_required_lets_nobody_in(
     ],
     ids=str,
 )
-def test_a_refused_token_is_in_the_audit_log_with_its_reason(
+def test_a_refused_token_is_audited_with_its_reason(
     company: Company,
     owner: Person,
     provider: OpenIdProvider,
@@ -273,7 +273,7 @@ def test_a_refused_token_is_in_the_audit_log_with_its_reason(
     reason: str,
 ) -> None:
     client = fresh_client()
-    back = provider.authorize(sent_to(client, owner.email))
+    back = provider.authorize(provider_url(client, owner.email))
     provider.claims = {"email": owner.email} | claims
 
     response = client.get(back)
@@ -283,7 +283,7 @@ def test_a_refused_token_is_in_the_audit_log_with_its_reason(
     assert refusals_of(company) == [reason]
 
 
-def test_a_code_that_nobody_asked_for_is_in_the_audit_log(company: Company) -> None:
+def test_an_unsolicited_code_is_audited(company: Company) -> None:
     address = f"/sign-in/provider/{company.tenant_id}"
 
     assert fresh_client().get(f"{address}?code=x&state=y").status_code == 403
@@ -291,7 +291,7 @@ def test_a_code_that_nobody_asked_for_is_in_the_audit_log(company: Company) -> N
     assert refusals_of(company) == ["unsolicited", "access_denied"]
 
 
-def test_nobody_fills_the_audit_log_with_refused_answers(company: Company) -> None:
+def test_the_number_of_audited_refusals_is_limited(company: Company) -> None:
     client = fresh_client()
     for _ in range(MAX_ENTRIES + 5):
         client.get(f"/sign-in/provider/{company.tenant_id}?code=x&state=y")

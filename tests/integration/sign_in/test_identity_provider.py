@@ -17,11 +17,11 @@ from tenants.security.authorization.directory import find_user
 from tests.fixtures.companies import PASSWORD, Cast, Company, Person, make_company
 from tests.fixtures.users import Mailbox, make_colleague, make_domain, send_invitation
 from tests.integration.sign_in.by_provider import (
-    come_back,
+    configure_provider,
     fresh_client,
     is_signed_in,
-    sent_to,
-    use,
+    provider_url,
+    sign_in_through,
 )
 from tests.integration.sign_in.openid_provider import (
     CLIENT_ID,
@@ -31,31 +31,33 @@ from tests.integration.sign_in.openid_provider import (
 )
 
 
-def test_a_member_comes_in_by_his_provider(
+def test_a_member_signs_in_through_the_provider(
     company: Company, owner: Person, provider: OpenIdProvider
 ) -> None:
     client = fresh_client()
 
-    response = come_back(client, provider, owner.email)
+    response = sign_in_through(client, provider, owner.email)
 
     assert (response.status_code, response["Location"]) == (302, "/")
     assert client.get("/api/v1/tenant").json()["slug"] == company.slug
 
 
-def test_he_lands_where_he_wanted_to_be_and_never_elsewhere(
+def test_signing_in_redirects_only_to_pages_of_the_console(
     owner: Person, provider: OpenIdProvider
 ) -> None:
     landed = []
     for target in ("/keys/new", "https://evil.example/", "//evil.example"):
         client = fresh_client()
-        back = provider.authorize(sent_to(client, owner.email, next=target))
+        back = provider.authorize(provider_url(client, owner.email, next=target))
         provider.claims = {"email": owner.email}
         landed.append(client.get(back)["Location"])
 
     assert landed == ["/keys/new", "/", "/"]
 
 
-def test_the_right_password_is_worth_nothing_any_more(owner: Person, company: Company) -> None:
+def test_a_correct_password_is_refused_if_there_is_a_provider(
+    owner: Person, company: Company
+) -> None:
     client = fresh_client()
 
     response = client.post("/sign-in", {"email": owner.email, "password": PASSWORD})
@@ -64,7 +66,7 @@ def test_the_right_password_is_worth_nothing_any_more(owner: Person, company: Co
     assert not is_signed_in(client)
 
 
-def test_guessed_passwords_keep_nobody_from_their_provider(owner: Person) -> None:
+def test_guessed_passwords_do_not_block_the_provider_sign_in(owner: Person) -> None:
     for _ in range(MAX_ATTEMPTS[Secret.PASSWORD] + 1):
         page = fresh_client().post("/sign-in", {"email": owner.email, "password": "guess"})
 
@@ -80,10 +82,12 @@ def test_passwords_work_again_without_the_provider(owner: Person, company: Compa
     assert response.status_code == 302
 
 
-def test_a_provider_without_a_verified_domain_captures_nobody(provider: OpenIdProvider) -> None:
+def test_a_provider_without_a_verified_domain_does_not_replace_passwords(
+    provider: OpenIdProvider,
+) -> None:
     other = make_company("hooli", {Role.OWNER: "hank"})
     make_domain(other, f"{other.slug}.example")
-    use(other, provider)
+    configure_provider(other, provider)
 
     client = fresh_client()
     response = client.post(
@@ -93,11 +97,11 @@ def test_a_provider_without_a_verified_domain_captures_nobody(provider: OpenIdPr
     assert response.status_code == 302
 
 
-def test_an_address_of_a_domain_that_is_not_verified_is_refused(
+def test_an_address_of_an_unverified_domain_is_refused(
     company: Company, owner: Person, cast: Cast, provider: OpenIdProvider
 ) -> None:
     client, victim = fresh_client(), cast.globex.administrator
-    back = provider.authorize(sent_to(client, owner.email))
+    back = provider.authorize(provider_url(client, owner.email))
     provider.claims = {"email": victim.email}
 
     response = client.get(back)
@@ -113,20 +117,20 @@ def test_an_address_of_another_tenants_domain_is_refused(
     victim = make_company("hooli", {Role.OWNER: "hank"})
     make_domain(victim, f"{victim.slug}.example", verified=True)
     client = fresh_client()
-    back = provider.authorize(sent_to(client, owner.email))
+    back = provider.authorize(provider_url(client, owner.email))
     provider.claims = {"email": victim.people[Role.OWNER].email}
 
     assert client.get(back).status_code == 403
     assert not is_signed_in(client)
 
 
-@pytest.mark.parametrize("said", [True, "true"])
-def test_an_address_that_the_provider_has_verified_is_let_in(
-    owner: Person, provider: OpenIdProvider, said: object
+@pytest.mark.parametrize("verified", [True, "true"])
+def test_an_address_verified_by_the_provider_is_accepted(
+    owner: Person, provider: OpenIdProvider, verified: object
 ) -> None:
     client = fresh_client()
 
-    come_back(client, provider, owner.email, email_verified=said)
+    sign_in_through(client, provider, owner.email, email_verified=verified)
 
     assert is_signed_in(client)
 
@@ -148,14 +152,16 @@ def test_an_address_that_the_provider_has_verified_is_let_in(
         {"exp": 1_000_000_000},
     ],
 )
-def test_a_token_that_is_not_for_us_lets_nobody_in(
+def test_an_invalid_token_is_refused(
     owner: Person, provider: OpenIdProvider, claims: dict[str, object]
 ) -> None:
     client = fresh_client()
 
-    response = come_back(client, provider, owner.email, **claims) if "email" not in claims else None
+    response = (
+        sign_in_through(client, provider, owner.email, **claims) if "email" not in claims else None
+    )
     if response is None:
-        back = provider.authorize(sent_to(client, owner.email))
+        back = provider.authorize(provider_url(client, owner.email))
         provider.claims = dict(claims)
         response = client.get(back)
 
@@ -163,24 +169,24 @@ def test_a_token_that_is_not_for_us_lets_nobody_in(
     assert not is_signed_in(client)
 
 
-def test_a_token_signed_by_another_key_lets_nobody_in(
+def test_a_token_signed_with_another_key_is_refused(
     owner: Person, provider: OpenIdProvider
 ) -> None:
     client = fresh_client()
-    provider.signs_with = new_key()
+    provider.signing_key = new_key()
 
-    response = come_back(client, provider, owner.email)
+    response = sign_in_through(client, provider, owner.email)
 
     assert response.status_code == 403
     assert not is_signed_in(client)
 
 
-def test_an_answer_to_somebody_elses_question_is_not_taken(
+def test_a_redirect_of_another_browsers_sign_in_is_refused(
     owner: Person, provider: OpenIdProvider
 ) -> None:
     """Login CSRF: the attacker signs in at the provider and makes the victim open the redirect."""
     attacker, victim = fresh_client(), fresh_client()
-    back = provider.authorize(sent_to(attacker, owner.email))
+    back = provider.authorize(provider_url(attacker, owner.email))
     provider.claims = {"email": owner.email}
 
     victim.get(back)
@@ -188,9 +194,9 @@ def test_an_answer_to_somebody_elses_question_is_not_taken(
     assert not is_signed_in(victim)
 
 
-def test_the_way_back_works_once(owner: Person, provider: OpenIdProvider) -> None:
+def test_the_redirect_works_once(owner: Person, provider: OpenIdProvider) -> None:
     client = fresh_client()
-    back = provider.authorize(sent_to(client, owner.email))
+    back = provider.authorize(provider_url(client, owner.email))
     provider.claims = {"email": owner.email}
     client.get(back)
     client.post("/sign-out")
@@ -200,40 +206,40 @@ def test_the_way_back_works_once(owner: Person, provider: OpenIdProvider) -> Non
     assert not is_signed_in(client)
 
 
-def test_an_unknown_provider_is_not_there() -> None:
+def test_an_unknown_provider_is_not_found() -> None:
     for name in ("nonsense", "00000000-0000-0000-0000-000000000000"):
         assert fresh_client().get(f"/sign-in/provider/{name}?code=x&state=y").status_code == 404
 
 
-def test_somebody_new_gets_an_account_and_no_membership(
+def test_a_new_user_gets_an_account_without_membership(
     company: Company, provider: OpenIdProvider
 ) -> None:
     email, client = f"{secrets.token_hex(4)}@{company.slug}.example", fresh_client()
 
-    come_back(client, provider, email, name="Nina")
+    sign_in_through(client, provider, email, name="Nina")
 
     assert find_user(email=email) is not None
     assert client.get("/api/v1/tenant").json()["code"] == "no_active_tenant"
 
 
-def test_who_is_invited_signs_in_by_the_provider_and_joins(
+def test_an_invited_user_signs_in_through_the_provider_and_joins(
     company: Company, provider: OpenIdProvider
 ) -> None:
     email, client, mailbox = f"new@{company.slug}.example", fresh_client(), Mailbox()
     send_invitation(company, email, mailbox=mailbox)
-    asked = client.get(f"/invitation/{mailbox.last}", follow=True)
+    invitation_page = client.get(f"/invitation/{mailbox.last}", follow=True)
     with_password = client.post("/invitation", {"name": "x", "password": PASSWORD})
-    come_back(client, provider, email)
+    sign_in_through(client, provider, email)
     client.get(f"/invitation/{mailbox.last}")
 
     client.post("/invitation")
 
-    assert b"Sign in to join" in asked.content
+    assert b"Sign in to join" in invitation_page.content
     assert with_password.status_code == 400
     assert client.get("/api/v1/tenant").json()["slug"] == company.slug
 
 
-def test_an_issuer_in_our_own_network_is_not_asked(owner: Person, company: Company) -> None:
+def test_an_issuer_in_an_internal_network_is_not_contacted(owner: Person, company: Company) -> None:
     with override_settings(PRIVATE_TARGETS=[]):
         response = fresh_client().post("/sign-in", {"email": owner.email, "single": "yes"})
 
@@ -241,7 +247,7 @@ def test_an_issuer_in_our_own_network_is_not_asked(owner: Person, company: Compa
     assert b"does not respond" in response.content
 
 
-def test_who_has_no_provider_is_told_to_use_his_password(cast: Cast) -> None:
+def test_a_user_without_a_provider_is_told_to_use_their_password(cast: Cast) -> None:
     email = cast.globex.administrator.email
 
     response = fresh_client().post("/sign-in", {"email": email, "single": "yes"})
@@ -250,7 +256,9 @@ def test_who_has_no_provider_is_told_to_use_his_password(cast: Cast) -> None:
     assert b"Use your password" in response.content
 
 
-def test_an_administrator_sets_no_provider(company: Company, provider: OpenIdProvider) -> None:
+def test_an_administrator_cannot_configure_a_provider(
+    company: Company, provider: OpenIdProvider
+) -> None:
     """An administrator could otherwise sign in as the owner."""
     alice = make_colleague(company, Role.ADMINISTRATOR)
 
@@ -266,7 +274,7 @@ def test_an_administrator_sets_no_provider(company: Company, provider: OpenIdPro
     ("issuer", "field"),
     [("http://x.example", "issuer"), ("https://", "issuer"), ("https://u:p@x.example", "issuer")],
 )
-def test_an_issuer_begins_with_https(company: Company, issuer: str, field: str) -> None:
+def test_an_issuer_must_be_a_https_url(company: Company, issuer: str, field: str) -> None:
     with override_settings(PRIVATE_TARGETS=[]), pytest.raises(InvalidValue) as caught:
         set_provider(
             actor=company.platform, new=OidcProviderConfig(issuer, "a", "b"), now=timezone.now()
@@ -275,7 +283,7 @@ def test_an_issuer_begins_with_https(company: Company, issuer: str, field: str) 
     assert caught.value.field == field
 
 
-def test_the_secret_is_kept_sealed_and_shown_nowhere(company: Company) -> None:
+def test_the_client_secret_is_sealed_and_never_shown(company: Company) -> None:
     with tenant_scope(company.tenant_id):
         row = str(bytes(IdentityProvider.objects.get().sealed_secret))
         entries = [str(vars(entry)) for entry in AuditEntry.objects.all()]
@@ -285,5 +293,5 @@ def test_the_secret_is_kept_sealed_and_shown_nowhere(company: Company) -> None:
     assert CLIENT_SECRET not in str(get_rules(actor=company.platform))
 
 
-def test_the_neighbour_sees_no_provider_of_ours(company: Company, cast: Cast) -> None:
+def test_another_tenant_does_not_see_the_provider(company: Company, cast: Cast) -> None:
     assert get_rules(actor=cast.globex.platform).provider is None

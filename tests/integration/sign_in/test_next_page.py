@@ -15,10 +15,10 @@ from tenants.identity.sso.operations import SamlProviderConfig, set_saml_provide
 from tests.fakes.saml_provider import SamlProvider
 from tests.fixtures.companies import PASSWORD, Company, Person, make_company
 from tests.integration.sign_in.browser import Browser, code_of, new_browser
-from tests.integration.sign_in.by_provider import fresh_client, sent_to
+from tests.integration.sign_in.by_provider import fresh_client, provider_url
 from tests.integration.sign_in.openid_provider import OpenIdProvider
 
-NOT_OURS = [
+FOREIGN_TARGETS = [
     "foo",
     "//evil.example",
     "/\\evil.example",
@@ -29,8 +29,8 @@ NOT_OURS = [
     "/" + "a" * 5_000,
     "/\0",
 ]
-foreign = pytest.mark.parametrize("target", NOT_OURS)
-TOLD = "/no-such-page?a=b"
+foreign = pytest.mark.parametrize("target", FOREIGN_TARGETS)
+OWN_PAGE = "/no-such-page?a=b"
 
 
 @pytest.fixture
@@ -49,9 +49,9 @@ def browser(person: Person) -> Browser:
 
 @pytest.mark.parametrize("path", ["/sign-in", "/sign-in/passkey"])
 @pytest.mark.parametrize(
-    ("target", "leads_to"), [*((each, "/") for each in NOT_OURS), (TOLD, TOLD)]
+    ("target", "leads_to"), [*((each, "/") for each in FOREIGN_TARGETS), (OWN_PAGE, OWN_PAGE)]
 )
-def test_a_sign_in_page_sends_a_signed_in_user_to_pages_of_ours_only(
+def test_the_sign_in_page_redirects_a_signed_in_user_only_to_own_pages(
     browser: Browser, path: str, target: str, leads_to: str
 ) -> None:
     answer = browser.client.get(path, {"next": target})
@@ -60,9 +60,11 @@ def test_a_sign_in_page_sends_a_signed_in_user_to_pages_of_ours_only(
 
 
 @pytest.mark.parametrize(
-    ("target", "leads_to"), [*((each, "/") for each in NOT_OURS), (TOLD, TOLD)]
+    ("target", "leads_to"), [*((each, "/") for each in FOREIGN_TARGETS), (OWN_PAGE, OWN_PAGE)]
 )
-def test_a_password_leads_to_pages_of_ours_only(person: Person, target: str, leads_to: str) -> None:
+def test_a_password_sign_in_redirects_only_to_own_pages(
+    person: Person, target: str, leads_to: str
+) -> None:
     form = {"email": person.email, "password": PASSWORD}
 
     posted = fresh_client().post("/sign-in", form | {"next": target})
@@ -71,51 +73,53 @@ def test_a_password_leads_to_pages_of_ours_only(person: Person, target: str, lea
 
 
 @foreign
-def test_the_sign_in_form_carries_no_other_target(target: str) -> None:
+def test_the_sign_in_form_contains_no_foreign_target(target: str) -> None:
     page = fresh_client().get("/sign-in", {"next": target}).content.decode()
 
-    assert _carried(page) == "/"
+    assert _hidden_next(page) == "/"
 
 
 @foreign
-def test_the_form_to_sign_in_again_carries_no_other_target(browser: Browser, target: str) -> None:
+def test_the_reauthentication_form_contains_no_foreign_target(
+    browser: Browser, target: str
+) -> None:
     page = browser.client.get("/account/reauthenticate", {"next": target}).content.decode()
 
-    assert _carried(page) == "/"
+    assert _hidden_next(page) == "/"
 
 
 @foreign
-def test_the_passkey_form_carries_no_other_target(target: str) -> None:
+def test_the_passkey_form_contains_no_foreign_target(target: str) -> None:
     page = fresh_client().post("/sign-in/passkey", {"next": target}).content.decode()
 
-    assert _carried(page) == "/"
+    assert _hidden_next(page) == "/"
 
 
-@pytest.mark.parametrize("target", [*NOT_OURS, TOLD])
-def test_confirming_by_password_leads_to_pages_of_ours_only(browser: Browser, target: str) -> None:
+@pytest.mark.parametrize("target", [*FOREIGN_TARGETS, OWN_PAGE])
+def test_a_step_up_by_password_redirects_only_to_own_pages(browser: Browser, target: str) -> None:
     answer = browser.client.post("/account/confirm", {"password": PASSWORD, "next": target})
 
     assert answer.status_code == 302
-    assert answer["Location"] == (TOLD if target == TOLD else "/")
+    assert answer["Location"] == (OWN_PAGE if target == OWN_PAGE else "/")
 
 
-@pytest.mark.parametrize("target", [*NOT_OURS, TOLD])
-def test_confirming_by_code_leads_to_pages_of_ours_only(browser: Browser, target: str) -> None:
-    secret = browser.set_up()
+@pytest.mark.parametrize("target", [*FOREIGN_TARGETS, OWN_PAGE])
+def test_a_step_up_by_code_redirects_only_to_own_pages(browser: Browser, target: str) -> None:
+    secret = browser.set_up_app()
     form = {"code": code_of(secret, later_by=1), "next": target}
 
     answer = browser.client.post("/account/confirm/code", form)
 
     assert answer.status_code == 302
-    assert answer["Location"] == (TOLD if target == TOLD else "/")
+    assert answer["Location"] == (OWN_PAGE if target == OWN_PAGE else "/")
 
 
 @foreign
-def test_an_openid_sign_in_leads_to_pages_of_ours_only(
+def test_an_openid_sign_in_redirects_only_to_own_pages(
     owner: Person, provider: OpenIdProvider, target: str
 ) -> None:
     client = fresh_client()
-    back = provider.authorize(sent_to(client, owner.email, next=target))
+    back = provider.authorize(provider_url(client, owner.email, next=target))
     provider.claims = {"email": owner.email}
 
     answer = client.get(f"{back}&{urlencode({'next': target})}")
@@ -130,23 +134,25 @@ def test_a_saml_relay_state_is_never_followed(company: Company, owner: Person, t
     set_saml_provider(actor=company.platform, described=described, now=timezone.now())
     client = fresh_client()
 
-    answer = _answered(client, idp, company, {"email": owner.email, "next": target})
+    answer = _sign_in_with_saml(client, idp, company, {"email": owner.email, "next": target})
 
     assert (answer.status_code, answer["Location"]) == (302, "/")
 
 
-def _carried(page: str) -> str:
+def _hidden_next(page: str) -> str:
     """Return the value of the form's hidden field."""
     found = re.search(r'name="next" value="([^"]*)"', page)
     assert found is not None, page
     return found[1]
 
 
-def _answered(client: Client, idp: SamlProvider, company: Company, form: dict[str, str]) -> Any:
+def _sign_in_with_saml(
+    client: Client, idp: SamlProvider, company: Company, form: dict[str, str]
+) -> Any:
     page = client.post("/sign-in", {"single": "yes", **form}).content.decode()
     link = re.search(r'href="(https://login\.example\.com[^"]+)"', page)
     assert link is not None
-    said = idp.asked(html.unescape(link[1]), form["email"])
-    posted = {"SAMLResponse": idp.answer(said), "RelayState": form["next"]}
+    assertion = idp.assertion_for(html.unescape(link[1]), form["email"])
+    posted = {"SAMLResponse": idp.answer(assertion), "RelayState": form["next"]}
     there = fresh_client().post(f"/sign-in/saml/{company.tenant_id}", posted)
     return client.get(f"{there['Location']}&{urlencode({'RelayState': form['next']})}")

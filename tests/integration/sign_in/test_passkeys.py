@@ -16,7 +16,7 @@ from tests.fakes.console_client import Client
 from tests.fakes.passkey import SoftPasskey
 from tests.fixtures.companies import Company, Person, make_company
 from tests.fixtures.users import make_domain
-from tests.integration.sign_in.with_passkey import Browser, question_of
+from tests.integration.sign_in.with_passkey import Browser, read_challenge
 
 
 @pytest.fixture
@@ -43,70 +43,72 @@ def row_of(person: Person) -> Authenticator:
     return Authenticator.objects.get(user_id=person.user_id, type="webauthn")
 
 
-def test_a_passkey_alone_lets_its_owner_in(owner: Person, passkey: SoftPasskey) -> None:
+def test_a_passkey_alone_signs_its_owner_in(owner: Person, passkey: SoftPasskey) -> None:
     browser = Browser(owner)
 
-    response = browser.answer(passkey.get(browser.asked()))
+    response = browser.post_response(passkey.get(browser.request_challenge()))
 
     assert (response.status_code, response["Location"]) == (302, "/")
-    assert browser.is_in()
+    assert browser.is_signed_in()
 
 
-def test_he_lands_where_he_wanted_to_be_and_never_elsewhere(
+def test_signing_in_redirects_only_to_pages_of_the_console(
     owner: Person, passkey: SoftPasskey
 ) -> None:
     landed = []
     for target in ("/keys/new", "https://evil.example/"):
         browser = Browser(owner)
-        response = browser.answer(passkey.get(browser.asked(next=target)), next=target)
+        response = browser.post_response(
+            passkey.get(browser.request_challenge(next=target)), next=target
+        )
         landed.append(response["Location"])
 
     assert landed == ["/keys/new", "/"]
 
 
-def test_after_a_password_it_is_the_second_factor(owner: Person, passkey: SoftPasskey) -> None:
+def test_a_passkey_is_a_second_factor_after_a_password(owner: Person, passkey: SoftPasskey) -> None:
     browser = Browser(owner)
 
-    leads_to, was_in = browser.sign_in(), browser.is_in()
-    question = question_of(browser.client.get("/sign-in/code"))
+    leads_to, was_in = browser.sign_in(), browser.is_signed_in()
+    question = read_challenge(browser.client.get("/sign-in/code"))
     form = {"credential": json.dumps(passkey.get(question))}
     response = browser.client.post("/sign-in/code", form)
 
     assert (leads_to, was_in) == ("/sign-in/code", False)
     assert response["Location"] == "/"
-    assert browser.is_in()
+    assert browser.is_signed_in()
 
 
-def test_it_is_the_second_factor_that_a_tenant_wants(
+def test_a_passkey_meets_a_tenants_second_factor_requirement(
     company: Company, owner: Person, passkey: SoftPasskey
 ) -> None:
     require_second_factor(actor=company.platform, required=True, now=timezone.now())
     browser, other = Browser(owner), Browser(company.people[Role.DEVELOPER])
 
-    browser.answer(passkey.get(browser.asked()))
+    browser.post_response(passkey.get(browser.request_challenge()))
     other.sign_in()
 
-    assert (browser.is_in(), other.is_in()) == (True, False)
+    assert (browser.is_signed_in(), other.is_signed_in()) == (True, False)
 
 
-def test_a_key_that_knows_nobody_is_a_second_factor_only(owner: Person) -> None:
+def test_a_passkey_without_user_verification_is_only_a_second_factor(owner: Person) -> None:
     found, browser = SoftPasskey(knows_its_user=False), Browser(owner)
     browser.sign_in()
     browser.add(found, "Key ring")
     after, alone = Browser(owner), Browser(owner)
     after.sign_in()
-    question = question_of(after.client.get("/sign-in/code"))
+    question = read_challenge(after.client.get("/sign-in/code"))
     after.client.post("/sign-in/code", {"credential": json.dumps(found.get(question))})
 
-    response = alone.answer(found.get(alone.asked()))
+    response = alone.post_response(found.get(alone.request_challenge()))
 
     assert b"After your password" in browser.client.get("/account/second-factor").content
-    assert after.is_in()
+    assert after.is_signed_in()
     assert response.status_code == 400
-    assert not alone.is_in()
+    assert not alone.is_signed_in()
 
 
-def test_a_second_factors_question_does_not_stand_in_for_the_sterner_one(
+def test_a_second_factor_challenge_cannot_replace_a_passkey_sign_in(
     company: Company, owner: Person
 ) -> None:
     """Otherwise a finder of a security key without a PIN could sign in with a touch alone, by using
@@ -119,47 +121,47 @@ def test_a_second_factors_question_does_not_stand_in_for_the_sterner_one(
     finder.add(SoftPasskey())
     finder.client.post("/sign-out")
     finder.sign_in()
-    question = question_of(finder.client.get("/sign-in/code"))
+    question = read_challenge(finder.client.get("/sign-in/code"))
 
-    response = finder.answer(found.get(question))
+    response = finder.post_response(found.get(question))
 
     assert response.status_code == 400
-    assert not finder.is_in()
+    assert not finder.is_signed_in()
 
 
-def test_recovery_codes_come_with_the_first(owner: Person, passkey: SoftPasskey) -> None:
+def test_the_first_passkey_creates_recovery_codes(owner: Person, passkey: SoftPasskey) -> None:
     types = Authenticator.objects.filter(user_id=owner.user_id).values_list("type", flat=True)
 
     assert set(types) == {"webauthn", "recovery_codes"}
 
 
-def test_an_answer_lets_in_once(owner: Person, passkey: SoftPasskey) -> None:
+def test_a_passkey_response_works_once(owner: Person, passkey: SoftPasskey) -> None:
     browser, other = Browser(owner), Browser(owner)
-    answer = passkey.get(browser.asked())
-    other.asked()
+    answer = passkey.get(browser.request_challenge())
+    other.request_challenge()
 
-    replayed = other.answer(answer)
-    browser.answer(answer)
+    replayed = other.post_response(answer)
+    browser.post_response(answer)
     browser.client.post("/sign-out")
-    again = browser.answer(answer)
+    again = browser.post_response(answer)
 
     assert (replayed.status_code, again.status_code) == (400, 400)
-    assert not other.is_in()
-    assert not browser.is_in()
+    assert not other.is_signed_in()
+    assert not browser.is_signed_in()
 
 
-def test_another_key_with_its_name_does_not(owner: Person, passkey: SoftPasskey) -> None:
+def test_another_passkey_with_the_same_id_is_refused(owner: Person, passkey: SoftPasskey) -> None:
     browser = Browser(owner)
     forged = SoftPasskey(id=passkey.id, user=passkey.user)
 
-    response = browser.answer(forged.get(browser.asked()))
+    response = browser.post_response(forged.get(browser.request_challenge()))
 
     assert response.status_code == 400
     assert b"does not belong to your account" in response.content
-    assert not browser.is_in()
+    assert not browser.is_signed_in()
 
 
-def test_nor_does_his_own_under_somebody_elses_name(
+def test_a_passkey_with_another_users_handle_is_refused(
     company: Company, owner: Person, passkey: SoftPasskey
 ) -> None:
     thief = Browser(company.people[Role.DEVELOPER])
@@ -169,23 +171,25 @@ def test_nor_does_his_own_under_somebody_elses_name(
     thief.client.post("/sign-out")
     own.user = passkey.user
 
-    response = thief.answer(own.get(thief.asked()))
+    response = thief.post_response(own.get(thief.request_challenge()))
 
     assert response.status_code == 400
-    assert not thief.is_in()
+    assert not thief.is_signed_in()
 
 
-def test_nor_does_what_another_page_has_got_out_of_it(owner: Person, passkey: SoftPasskey) -> None:
+def test_a_response_obtained_by_another_origin_is_refused(
+    owner: Person, passkey: SoftPasskey
+) -> None:
     browser = Browser(owner)
     passkey.origin = "https://caret.evil.example"
 
-    response = browser.answer(passkey.get(browser.asked()))
+    response = browser.post_response(passkey.get(browser.request_challenge()))
 
     assert response.status_code == 400
-    assert not browser.is_in()
+    assert not browser.is_signed_in()
 
 
-def test_whom_an_identity_provider_lets_in_has_no_other_way(
+def test_a_user_of_an_identity_provider_cannot_use_a_passkey(
     company: Company, owner: Person, passkey: SoftPasskey
 ) -> None:
     make_domain(company, f"{company.slug}.example", verified=True)
@@ -193,14 +197,14 @@ def test_whom_an_identity_provider_lets_in_has_no_other_way(
     set_provider(actor=company.platform, new=new, now=timezone.now())
     browser = Browser(owner)
 
-    response = browser.answer(passkey.get(browser.asked()))
+    response = browser.post_response(passkey.get(browser.request_challenge()))
 
     assert response.status_code == 403
     assert b"identity provider" in response.content
-    assert not browser.is_in()
+    assert not browser.is_signed_in()
 
 
-def test_who_came_by_a_provider_adds_nothing_to_the_account(owner: Person) -> None:
+def test_a_provider_session_cannot_add_passkeys(owner: Person) -> None:
     browser = Browser(owner)
     browser.sign_in()
     browser.confirm()
@@ -213,19 +217,19 @@ def test_who_came_by_a_provider_adds_nothing_to_the_account(owner: Person) -> No
             assert response.status_code == 403
 
 
-def test_the_first_ends_the_other_sessions(company: Company) -> None:
+def test_only_the_first_passkey_ends_other_sessions(company: Company) -> None:
     dan = company.people[Role.DEVELOPER]
     browser, other, later = Browser(dan), Browser(dan), Browser(dan)
     browser.sign_in()
     other.sign_in()
     browser.add(SoftPasskey())
-    after_first = other.is_in()
+    after_first = other.is_signed_in()
     later.sign_in()
     later.client.post("/sign-in/code", {"code": codes_of(browser)[0]})
 
     browser.add(SoftPasskey())
 
-    assert (after_first, later.is_in(), browser.is_in()) == (False, True, True)
+    assert (after_first, later.is_signed_in(), browser.is_signed_in()) == (False, True, True)
 
 
 def codes_of(browser: Browser) -> list[str]:
@@ -234,23 +238,25 @@ def codes_of(browser: Browser) -> list[str]:
 
 
 @pytest.mark.parametrize("path", ["/account/passkeys/new", "/account/passkeys/{pk}"])
-def test_changing_them_asks_who_it_is(owner: Person, passkey: SoftPasskey, path: str) -> None:
+def test_changing_passkeys_requires_a_step_up(
+    owner: Person, passkey: SoftPasskey, path: str
+) -> None:
     browser = Browser(owner)
-    browser.answer(passkey.get(browser.asked()))
+    browser.post_response(passkey.get(browser.request_challenge()))
 
     response = browser.client.post(path.format(pk=row_of(owner).pk), {"name": "x"})
 
     assert response["Location"].startswith("/account/confirm")
 
 
-def test_he_confirms_by_the_passkey_itself(owner: Person, passkey: SoftPasskey) -> None:
+def test_a_step_up_works_with_the_passkey(owner: Person, passkey: SoftPasskey) -> None:
     browser = Browser(owner)
-    browser.answer(passkey.get(browser.asked()))
+    browser.post_response(passkey.get(browser.request_challenge()))
     address = "/account/confirm/passkey?next=/account/passkeys/new"
     page = browser.client.get(address)
 
     wrong = browser.client.post(address, {"credential": json.dumps({"no": "answer"})})
-    question = question_of(wrong)
+    question = read_challenge(wrong)
     form = {"credential": json.dumps(passkey.get(question)), "next": "/account/passkeys/new"}
     right = browser.client.post("/account/confirm/passkey", form)
 
@@ -260,9 +266,9 @@ def test_he_confirms_by_the_passkey_itself(owner: Person, passkey: SoftPasskey) 
     assert browser.client.get("/account/passkeys/new").status_code == 200
 
 
-def test_he_names_and_removes_it(owner: Person, passkey: SoftPasskey) -> None:
+def test_a_user_renames_and_removes_a_passkey(owner: Person, passkey: SoftPasskey) -> None:
     browser, pk = Browser(owner), row_of(owner).pk
-    browser.answer(passkey.get(browser.asked()))
+    browser.post_response(passkey.get(browser.request_challenge()))
     browser.confirm()
 
     browser.client.post(f"/account/passkeys/{pk}", {"name": "<b>Old & grey</b>"})
@@ -272,10 +278,10 @@ def test_he_names_and_removes_it(owner: Person, passkey: SoftPasskey) -> None:
     assert b"&lt;b&gt;Old &amp; grey&lt;/b&gt;" in named
     assert not Authenticator.objects.filter(user_id=owner.user_id).exists()
     other = Browser(owner)
-    assert other.answer(passkey.get(other.asked())).status_code == 400
+    assert other.post_response(passkey.get(other.request_challenge())).status_code == 400
 
 
-def test_nobody_elses_can_be_named_or_removed(
+def test_another_users_passkey_cannot_be_renamed_or_removed(
     company: Company, owner: Person, passkey: SoftPasskey
 ) -> None:
     other, pk = Browser(company.people[Role.DEVELOPER]), row_of(owner).pk
@@ -291,11 +297,11 @@ def test_nobody_elses_can_be_named_or_removed(
     assert row_of(owner).wrap().name == "Laptop"
 
 
-def test_only_what_is_used_of_an_answer_is_kept(owner: Person) -> None:
+def test_only_the_needed_fields_of_a_response_are_stored(owner: Person) -> None:
     browser, passkey = Browser(owner), SoftPasskey()
     browser.sign_in()
     browser.confirm()
-    question = question_of(browser.client.get("/account/passkeys/new"))
+    question = read_challenge(browser.client.get("/account/passkeys/new"))
     answer = passkey.create(question) | {"planted": "\0 anything"}
     browser.client.post("/account/passkeys/new", {"name": "x", "credential": json.dumps(answer)})
 
@@ -304,7 +310,7 @@ def test_only_what_is_used_of_an_answer_is_kept(owner: Person) -> None:
     assert set(data["credential"]) == {"id", "rawId", "type", "response", "clientExtensionResults"}
 
 
-def bad_answers() -> list[str]:
+def malformed_responses() -> list[str]:
     good = SoftPasskey()
     options = {"challenge": "eA", "rpId": "x", "rp": {"id": "x"}, "user": {"id": "eA"}}
     made, used = good.create({"publicKey": options}), good.get({"publicKey": options})
@@ -325,13 +331,13 @@ def bad_answers() -> list[str]:
     return [*texts, "", "{", "\0", "[" * 9_000, '{"a":' * 3_000, "9" * 5_000, "x" * 100_000]
 
 
-def test_no_answer_is_an_error_of_ours(owner: Person, passkey: SoftPasskey) -> None:
+def test_a_malformed_response_causes_no_server_error(owner: Person, passkey: SoftPasskey) -> None:
     browser, waiting = Browser(owner), Browser(owner)
-    browser.answer(passkey.get(browser.asked()))
+    browser.post_response(passkey.get(browser.request_challenge()))
     browser.confirm()
     waiting.sign_in()
 
-    for text in bad_answers():
+    for text in malformed_responses():
         form = {"credential": text}
         assert Browser(owner).client.post("/sign-in/passkey", form).status_code == 400, text
         assert waiting.client.post("/sign-in/code", form).status_code == 200, text
@@ -340,7 +346,7 @@ def test_no_answer_is_an_error_of_ours(owner: Person, passkey: SoftPasskey) -> N
     assert Authenticator.objects.filter(user_id=owner.user_id, type="webauthn").count() == 1
 
 
-def test_a_person_has_so_many(owner: Person) -> None:
+def test_the_number_of_passkeys_per_user_is_limited(owner: Person) -> None:
     browser = Browser(owner)
     browser.sign_in()
     browser.add(SoftPasskey())
@@ -354,7 +360,7 @@ def test_a_person_has_so_many(owner: Person) -> None:
     assert b"You already have 20 passkeys" in response.content
 
 
-def test_asking_is_slowed_down(owner: Person) -> None:
+def test_passkey_challenges_are_rate_limited(owner: Person) -> None:
     client = Browser(owner).client
 
     answers = [client.post("/sign-in/passkey").status_code for _ in range(MAX_TRIES_OF_NETWORK + 1)]
@@ -363,7 +369,7 @@ def test_asking_is_slowed_down(owner: Person) -> None:
     assert answers[-1] == 429
 
 
-def test_a_stranger_who_only_looks_starts_no_session() -> None:
+def test_an_anonymous_visit_creates_no_session() -> None:
     client = Client(HTTP_HOST="localhost")
 
     response = client.get("/sign-in/passkey")
@@ -372,9 +378,9 @@ def test_a_stranger_who_only_looks_starts_no_session() -> None:
     assert not client.cookies
 
 
-def test_a_form_from_elsewhere_changes_nothing(owner: Person, passkey: SoftPasskey) -> None:
+def test_forms_without_a_csrf_token_are_refused(owner: Person, passkey: SoftPasskey) -> None:
     browser, pk = Browser(owner), row_of(owner).pk
-    browser.answer(passkey.get(browser.asked()))
+    browser.post_response(passkey.get(browser.request_challenge()))
     browser.confirm()
     browser.client.handler.enforce_csrf_checks = True
 

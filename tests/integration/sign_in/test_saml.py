@@ -14,7 +14,12 @@ from tenants.base.permissions import Role
 from tests.fakes.saml_provider import SamlProvider, encoded
 from tests.fixtures.companies import PASSWORD, Cast, Company, Person
 from tests.integration.sign_in.by_provider import fresh_client, is_signed_in, refusals_of
-from tests.integration.sign_in.by_saml import asked, company_with, post, use
+from tests.integration.sign_in.by_saml import (
+    configure_saml,
+    make_saml_company,
+    post,
+    request_assertion,
+)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +29,7 @@ def idp() -> SamlProvider:
 
 @pytest.fixture
 def company(idp: SamlProvider) -> Company:
-    return company_with(idp)
+    return make_saml_company(idp)
 
 
 @pytest.fixture
@@ -32,37 +37,39 @@ def owner(company: Company) -> Person:
     return company.people[Role.OWNER]
 
 
-def test_a_member_comes_in_by_his_provider(
+def test_a_member_signs_in_through_the_provider(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
     client = fresh_client()
 
-    response = post(client, company, idp.answer(asked(client, idp, owner.email)))
+    response = post(client, company, idp.answer(request_assertion(client, idp, owner.email)))
 
     assert (response.status_code, response["Location"]) == (302, "/")
     assert client.get("/api/v1/tenant").json()["slug"] == company.slug
 
 
-def test_the_whole_answer_may_be_signed_too(
-    company: Company, owner: Person, idp: SamlProvider
-) -> None:
+def test_a_signed_response_is_accepted(company: Company, owner: Person, idp: SamlProvider) -> None:
     client = fresh_client()
-    said = asked(client, idp, owner.email)
+    assertion = request_assertion(client, idp, owner.email)
 
-    response = post(client, company, idp.answer(said, signs_response=True))
+    response = post(client, company, idp.answer(assertion, signs_response=True))
 
     assert response.status_code == 302
 
 
-def test_he_lands_where_he_wanted_to_be(company: Company, owner: Person, idp: SamlProvider) -> None:
+def test_signing_in_redirects_to_the_requested_page(
+    company: Company, owner: Person, idp: SamlProvider
+) -> None:
     client = fresh_client()
 
-    response = post(client, company, idp.answer(asked(client, idp, owner.email, next="/keys/new")))
+    response = post(
+        client, company, idp.answer(request_assertion(client, idp, owner.email, next="/keys/new"))
+    )
 
     assert response["Location"] == "/keys/new"
 
 
-def test_no_password_lets_him_in_any_more(company: Company, owner: Person) -> None:
+def test_a_password_is_refused_if_there_is_a_provider(company: Company, owner: Person) -> None:
     client = fresh_client()
 
     response = client.post("/sign-in", {"email": owner.email, "password": PASSWORD})
@@ -71,13 +78,13 @@ def test_no_password_lets_him_in_any_more(company: Company, owner: Person) -> No
     assert not is_signed_in(client)
 
 
-def test_somebody_new_gets_an_account_and_no_membership(
+def test_a_new_user_gets_an_account_without_membership(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
     client = fresh_client()
     email = f"{secrets.token_hex(4)}@{company.slug}.example"
 
-    post(client, company, idp.answer(asked(client, idp, email)))
+    post(client, company, idp.answer(request_assertion(client, idp, email)))
 
     assert client.get("/api/v1/tenant").json()["code"] == "no_active_tenant"
 
@@ -86,9 +93,11 @@ def tickets_of(company: Company) -> list[bytes]:
     return list(redis_connection.connect().scan_iter(f"caret:saml:ticket:{company.tenant_id}:*"))
 
 
-def test_an_answer_fills_nobodys_redis(company: Company, owner: Person, idp: SamlProvider) -> None:
-    said = asked(fresh_client(), idp, owner.email)
-    answer = idp.answer(said, email=f"{'a' * 40_000}@{company.slug}.example")
+def test_a_large_response_does_not_fill_redis(
+    company: Company, owner: Person, idp: SamlProvider
+) -> None:
+    assertion = request_assertion(fresh_client(), idp, owner.email)
+    answer = idp.answer(assertion, email=f"{'a' * 40_000}@{company.slug}.example")
 
     response = fresh_client().post(f"/sign-in/saml/{company.tenant_id}", {"SAMLResponse": answer})
 
@@ -96,15 +105,19 @@ def test_an_answer_fills_nobodys_redis(company: Company, owner: Person, idp: Sam
     assert tickets_of(company) == []
 
 
-def with_time_beyond_all_calendars(xml: str) -> str:
+def set_unrepresentable_time(xml: str) -> str:
     return re.sub(r'NotBefore="[^"]+"', 'NotBefore="9999-12-31T23:59:59-14:00"', xml)
 
 
-def test_a_role_may_be_repeated(company: Company, owner: Person, idp: SamlProvider) -> None:
+def test_repeated_attributes_are_accepted(
+    company: Company, owner: Person, idp: SamlProvider
+) -> None:
     client = fresh_client()
-    said = asked(client, idp, owner.email)
+    assertion = request_assertion(client, idp, owner.email)
 
-    response = post(client, company, idp.answer(said, attributes=(("Role", "a"), ("Role", "b"))))
+    response = post(
+        client, company, idp.answer(assertion, attributes=(("Role", "a"), ("Role", "b")))
+    )
 
     assert (response.status_code, response["Location"]) == (302, "/")
     assert refusals_of(company) == []
@@ -119,26 +132,26 @@ def test_a_role_may_be_repeated(company: Company, owner: Person, idp: SamlProvid
         ({"lasts_s": -301.0}, "assertion_expired"),
         ({"issuer": "https://evil.example"}, "wrong_issuer"),
         ({"audience": "https://elsewhere.example"}, "wrong_audience"),
-        ({"edit": with_time_beyond_all_calendars}, "malformed"),
+        ({"edit": set_unrepresentable_time}, "malformed"),
         ({"email": "somebody@elsewhere.example"}, "address_not_allowed"),
         ({"question": "_another", "confirmed_question": "_another"}, "unsolicited"),
     ],
     ids=lambda value: value if isinstance(value, str) else ",".join(value),
 )
-def test_a_refused_answer_is_in_the_audit_log_with_its_reason(
+def test_a_refused_response_is_audited_with_its_reason(
     company: Company, owner: Person, idp: SamlProvider, changes: dict[str, Any], reason: str
 ) -> None:
     client = fresh_client()
-    said = asked(client, idp, owner.email)
+    assertion = request_assertion(client, idp, owner.email)
 
-    response = post(client, company, idp.answer(said, **changes))
+    response = post(client, company, idp.answer(assertion, **changes))
 
     assert response.status_code == 403
     assert not is_signed_in(client)
     assert refusals_of(company) == [reason]
 
 
-def test_a_tenant_that_does_not_exist_finishes_no_sign_in() -> None:
+def test_an_unknown_tenant_is_not_found() -> None:
     nobody = "00000000-0000-0000-0000-000000000000"
 
     assert Client().get(f"/sign-in/saml/{nobody}/done?ticket=x").status_code == 404
@@ -167,29 +180,31 @@ def test_a_tenant_that_does_not_exist_finishes_no_sign_in() -> None:
     ],
     ids=str,
 )
-def test_an_answer_that_is_not_for_us_now_lets_nobody_in(
+def test_an_invalid_response_is_refused(
     company: Company, owner: Person, idp: SamlProvider, changes: dict[str, Any]
 ) -> None:
     client = fresh_client()
-    said = asked(client, idp, owner.email)
+    assertion = request_assertion(client, idp, owner.email)
 
-    response = post(client, company, idp.answer(said, **changes))
+    response = post(client, company, idp.answer(assertion, **changes))
 
     assert response.status_code == 403
     assert not is_signed_in(client)
 
 
-def test_nor_does_one_by_another_key(company: Company, owner: Person, idp: SamlProvider) -> None:
+def test_a_response_signed_with_another_key_is_refused(
+    company: Company, owner: Person, idp: SamlProvider
+) -> None:
     """A certificate in the response is ignored."""
     client, thief = fresh_client(), SamlProvider()
 
-    response = post(client, company, thief.answer(asked(client, idp, owner.email)))
+    response = post(client, company, thief.answer(request_assertion(client, idp, owner.email)))
 
     assert response.status_code == 403
     assert not is_signed_in(client)
 
 
-def wrapped(xml: str, email: str, evil: str) -> list[str]:
+def wrap_signatures(xml: str, email: str, evil: str) -> list[str]:
     """Return responses with a forged assertion in place of the signed one, which is moved
     elsewhere."""
     signed = xml[xml.index("<saml:Assertion") : xml.index("</saml:Assertion>") + 17]
@@ -215,36 +230,38 @@ def wrapped(xml: str, email: str, evil: str) -> list[str]:
     ]
 
 
-def test_a_signature_around_something_else_lets_nobody_in(
-    company: Company, owner: Person, idp: SamlProvider
-) -> None:
+def test_signature_wrapping_is_refused(company: Company, owner: Person, idp: SamlProvider) -> None:
     """Signature wrapping: a user of the provider tries to sign in as another user."""
     mallory = f"mallory@{company.slug}.example"
     for number in range(11):
         client = fresh_client()
-        xml = idp.response(asked(client, idp, mallory))
+        xml = idp.response(request_assertion(client, idp, mallory))
 
-        response = post(client, company, encoded(wrapped(xml, mallory, owner.email)[number]))
+        response = post(
+            client, company, encoded(wrap_signatures(xml, mallory, owner.email)[number])
+        )
 
         assert response.status_code == 403, number
         assert not is_signed_in(client), number
 
 
-def test_a_comment_does_not_cut_an_address_short(
+def test_a_comment_in_an_address_does_not_truncate_it(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
     client = fresh_client()
-    said = asked(client, idp, owner.email)
+    assertion = request_assertion(client, idp, owner.email)
 
-    response = post(client, company, idp.answer(said, email=f"{owner.email}<!-- -->.evil.example"))
+    response = post(
+        client, company, idp.answer(assertion, email=f"{owner.email}<!-- -->.evil.example")
+    )
 
     assert response.status_code == 403
     assert not is_signed_in(client)
 
 
-def test_an_answer_is_taken_once(company: Company, owner: Person, idp: SamlProvider) -> None:
+def test_a_response_works_once(company: Company, owner: Person, idp: SamlProvider) -> None:
     client, other = fresh_client(), fresh_client()
-    answer = idp.answer(asked(client, idp, owner.email))
+    answer = idp.answer(request_assertion(client, idp, owner.email))
     post(client, company, answer)
     client.post("/sign-out")
 
@@ -255,14 +272,14 @@ def test_an_answer_is_taken_once(company: Company, owner: Person, idp: SamlProvi
     assert not is_signed_in(other)
 
 
-def test_a_ticket_is_taken_once_and_by_who_asked(
+def test_a_ticket_works_once_and_only_in_the_browser_that_began(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
     """Login CSRF: the attacker makes the victim's browser finish a sign-in that the attacker
     began."""
     client, victim = fresh_client(), fresh_client()
-    answer = idp.answer(asked(client, idp, owner.email))
-    asked(victim, idp, owner.email)
+    answer = idp.answer(request_assertion(client, idp, owner.email))
+    request_assertion(victim, idp, owner.email)
     address = f"/sign-in/saml/{company.tenant_id}"
     done = fresh_client().post(address, {"SAMLResponse": answer})["Location"]
 
@@ -271,40 +288,40 @@ def test_a_ticket_is_taken_once_and_by_who_asked(
     assert not is_signed_in(victim)
 
 
-def test_what_comes_unasked_lets_nobody_in(
+def test_an_unsolicited_response_is_refused(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
-    said, stranger = asked(fresh_client(), idp, owner.email), fresh_client()
+    assertion, stranger = request_assertion(fresh_client(), idp, owner.email), fresh_client()
 
-    response = post(stranger, company, idp.answer(said))
+    response = post(stranger, company, idp.answer(assertion))
 
     assert response.status_code == 403
     assert not is_signed_in(stranger)
 
 
-def test_another_tenants_provider_says_nothing_of_ours(
+def test_a_response_of_another_tenants_provider_is_refused(
     company: Company, owner: Person, idp: SamlProvider
 ) -> None:
     """Neither with its own key, nor with the shared key if two tenants share a provider."""
-    own, shared = company_with(SamlProvider()), company_with(idp)
+    own, shared = make_saml_company(SamlProvider()), make_saml_company(idp)
     for other in (own, shared):
         client = fresh_client()
-        said = asked(client, idp, owner.email)
+        assertion = request_assertion(client, idp, owner.email)
         thief = SamlProvider() if other is own else idp
-        assert post(client, company, thief.answer(said, audience=None)).status_code == 403
-        assert post(client, other, idp.answer(said)).status_code == 403
+        assert post(client, company, thief.answer(assertion, audience=None)).status_code == 403
+        assert post(client, other, idp.answer(assertion)).status_code == 403
         assert not is_signed_in(client)
 
 
 def test_an_address_of_another_tenants_domain_is_refused(
     company: Company, owner: Person, cast: Cast, idp: SamlProvider
 ) -> None:
-    other = company_with(SamlProvider())
+    other = make_saml_company(SamlProvider())
     for victim in (other.people[Role.OWNER], cast.globex.administrator):
         client = fresh_client()
-        said = asked(client, idp, owner.email)
+        assertion = request_assertion(client, idp, owner.email)
 
-        response = post(client, company, idp.answer(said, email=victim.email))
+        response = post(client, company, idp.answer(assertion, email=victim.email))
 
         assert b"is not allowed to sign in users of this e-mail domain" in response.content
         assert not is_signed_in(client)
@@ -318,15 +335,15 @@ READER = '<!DOCTYPE x [<!ENTITY c SYSTEM "file:///etc/passwd">]>'
 
 
 @pytest.mark.parametrize("doctype", [BOMB, READER, '<!DOCTYPE x SYSTEM "http://127.0.0.1/x.dtd">'])
-def test_entities_are_not_even_declared(
+def test_document_type_declarations_are_refused(
     company: Company, owner: Person, idp: SamlProvider, doctype: str
 ) -> None:
     client = fresh_client()
-    xml = idp.response(asked(client, idp, owner.email))
+    xml = idp.response(request_assertion(client, idp, owner.email))
 
     assert post(client, company, encoded(doctype + xml)).status_code == 403
     with pytest.raises(InvalidValue):
-        use(company, idp.metadata(before=doctype))
+        configure_saml(company, idp.metadata(before=doctype))
 
 
 @pytest.mark.parametrize(
@@ -336,11 +353,11 @@ def test_entities_are_not_even_declared(
         encoded('<samlp:Response xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol"/>'),
     ],
 )
-def test_nonsense_is_refused(company: Company, answer: str) -> None:
+def test_malformed_responses_are_refused(company: Company, answer: str) -> None:
     assert post(fresh_client(), company, answer).status_code == 403
 
 
-def test_who_has_no_saml_provider_takes_no_answers(cast: Cast, idp: SamlProvider) -> None:
+def test_a_tenant_without_a_saml_provider_is_not_found(cast: Cast, idp: SamlProvider) -> None:
     nobody = "00000000-0000-0000-0000-000000000000"
     for tenant_id in (cast.globex.tenant_id, nobody):
         response = Client().post(f"/sign-in/saml/{tenant_id}", {"SAMLResponse": "x"})

@@ -12,7 +12,7 @@ from tenants.identity.sso.queries import get_rules
 from tests.fakes.saml_provider import SamlProvider
 from tests.fixtures.companies import Cast, Company
 from tests.fixtures.users import make_colleague
-from tests.integration.sign_in.by_saml import company_with, use
+from tests.integration.sign_in.by_saml import configure_saml, make_saml_company
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +22,10 @@ def idp() -> SamlProvider:
 
 @pytest.fixture
 def company(idp: SamlProvider) -> Company:
-    return company_with(idp)
+    return make_saml_company(idp)
 
 
-def test_we_describe_ourselves(company: Company) -> None:
+def test_the_service_provider_metadata_are_published(company: Company) -> None:
     response = Client().get(f"/sign-in/saml/{company.tenant_id}/metadata")
 
     text = response.content.decode()
@@ -50,12 +50,12 @@ def test_we_describe_ourselves(company: Company) -> None:
     ],
     ids=range(11),
 )
-def test_metadata_that_are_none_are_refused(company: Company, metadata: str) -> None:
+def test_invalid_metadata_are_refused(company: Company, metadata: str) -> None:
     with pytest.raises(InvalidValue):
-        use(company, metadata)
+        configure_saml(company, metadata)
 
 
-def test_metadata_are_fetched_from_public_addresses_only(company: Company) -> None:
+def test_metadata_are_fetched_only_from_public_addresses(company: Company) -> None:
     described = SamlProviderConfig(None, "https://127.0.0.1/metadata", fetch_metadata)
 
     with override_settings(PRIVATE_TARGETS=[]), pytest.raises(InvalidValue) as caught:
@@ -64,7 +64,7 @@ def test_metadata_are_fetched_from_public_addresses_only(company: Company) -> No
     assert caught.value.field == "metadata_url"
 
 
-def test_an_administrator_sets_no_provider(company: Company, idp: SamlProvider) -> None:
+def test_an_administrator_cannot_configure_a_provider(company: Company, idp: SamlProvider) -> None:
     """An administrator could otherwise sign in as the owner. Nothing is fetched either."""
     alice = make_colleague(company, Role.ADMINISTRATOR)
 
@@ -76,7 +76,7 @@ def test_an_administrator_sets_no_provider(company: Company, idp: SamlProvider) 
         set_saml_provider(actor=alice.actor, described=described, now=timezone.now())
 
 
-def test_the_owner_sees_whose_signatures_are_believed(
+def test_the_owner_sees_the_fingerprints_of_trusted_certificates(
     company: Company, cast: Cast, idp: SamlProvider
 ) -> None:
     provider = get_rules(actor=company.platform).provider

@@ -31,41 +31,41 @@ def browser(company: Company) -> Browser:
 
 def test_a_password_alone_is_not_enough_once_there_is_a_second_factor(browser: Browser) -> None:
     browser.sign_in()
-    browser.set_up()
+    browser.set_up_app()
     other = new_browser(browser.person)
 
     leads_to = other.sign_in()
 
     assert leads_to == "/sign-in/code"
-    assert not other.is_in()
+    assert not other.is_signed_in()
 
 
-def test_the_code_lets_him_in(browser: Browser) -> None:
+def test_a_code_completes_the_sign_in(browser: Browser) -> None:
     browser.sign_in()
-    secret = browser.set_up()
+    secret = browser.set_up_app()
     other = new_browser(browser.person)
     other.sign_in()
 
     response = other.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
 
     assert response["Location"] == "/"
-    assert other.is_in()
+    assert other.is_signed_in()
 
 
-def test_a_code_lets_in_once(browser: Browser) -> None:
+def test_a_code_works_once(browser: Browser) -> None:
     browser.sign_in()
-    secret = browser.set_up()
+    secret = browser.set_up_app()
     code = code_of(secret, later_by=1)
     for number, expected in ((1, True), (2, False)):
         other = new_browser(browser.person)
         other.sign_in()
         other.client.post("/sign-in/code", {"code": code})
-        assert other.is_in() is expected, number
+        assert other.is_signed_in() is expected, number
 
 
-def test_a_code_lets_in_once_for_as_long_as_it_is_valid(browser: Browser) -> None:
+def test_a_code_works_once_during_its_whole_validity(browser: Browser) -> None:
     browser.sign_in()
-    code = code_of(browser.set_up(), later_by=1)
+    code = code_of(browser.set_up_app(), later_by=1)
     first, second = new_browser(browser.person), new_browser(browser.person)
     first.sign_in()
     first.client.post("/sign-in/code", {"code": code})
@@ -75,12 +75,12 @@ def test_a_code_lets_in_once_for_as_long_as_it_is_valid(browser: Browser) -> Non
     second.sign_in()
     second.client.post("/sign-in/code", {"code": code})
 
-    assert (first.is_in(), second.is_in()) == (True, False)
+    assert (first.is_signed_in(), second.is_signed_in()) == (True, False)
 
 
-def test_a_code_that_was_used_to_sign_in_confirms_nothing(browser: Browser) -> None:
+def test_a_code_used_to_sign_in_cannot_be_used_for_a_step_up(browser: Browser) -> None:
     browser.sign_in()
-    code = code_of(browser.set_up(), later_by=1)
+    code = code_of(browser.set_up_app(), later_by=1)
     other = new_browser(browser.person)
     other.sign_in()
     other.client.post("/sign-in/code", {"code": code})
@@ -92,21 +92,21 @@ def test_a_code_that_was_used_to_sign_in_confirms_nothing(browser: Browser) -> N
     assert b"Incorrect code" in page.content
 
 
-def test_a_wrong_code_does_not(browser: Browser) -> None:
+def test_a_wrong_code_is_refused(browser: Browser) -> None:
     browser.sign_in()
-    browser.set_up()
+    browser.set_up_app()
     other = new_browser(browser.person)
     other.sign_in()
 
     page = other.client.post("/sign-in/code", {"code": "000000"})
 
     assert b"Incorrect code" in page.content
-    assert not other.is_in()
+    assert not other.is_signed_in()
 
 
-def test_guessing_codes_is_slowed_down(browser: Browser) -> None:
+def test_guessing_codes_is_throttled(browser: Browser) -> None:
     browser.sign_in()
-    secret = browser.set_up()
+    secret = browser.set_up_app()
     other = new_browser(browser.person)
     other.sign_in()
     for _ in range(6):
@@ -114,23 +114,23 @@ def test_guessing_codes_is_slowed_down(browser: Browser) -> None:
 
     other.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
 
-    assert not other.is_in()
+    assert not other.is_signed_in()
 
 
-def test_a_recovery_code_lets_in_once(browser: Browser) -> None:
+def test_a_recovery_code_works_once(browser: Browser) -> None:
     browser.sign_in()
-    browser.set_up()
+    browser.set_up_app()
     code = browser.client.get("/account/recovery-codes").context["unused_codes"][0]
     for expected in (True, False):
         other = new_browser(browser.person)
         other.sign_in()
         other.client.post("/sign-in/code", {"code": code})
-        assert other.is_in() is expected
+        assert other.is_signed_in() is expected
 
 
-def test_secrets_are_kept_sealed(browser: Browser) -> None:
+def test_secrets_are_stored_sealed(browser: Browser) -> None:
     browser.sign_in()
-    secret = browser.set_up()
+    secret = browser.set_up_app()
 
     rows = Authenticator.objects.filter(user_id=browser.person.user_id)
 
@@ -138,7 +138,7 @@ def test_secrets_are_kept_sealed(browser: Browser) -> None:
     assert not any(secret in str(row.data) for row in rows)
 
 
-def test_setting_one_up_asks_for_the_password_first(browser: Browser) -> None:
+def test_setting_up_an_app_requires_the_password(browser: Browser) -> None:
     browser.sign_in()
 
     response = browser.client.get("/account/second-factor/app")
@@ -146,7 +146,7 @@ def test_setting_one_up_asks_for_the_password_first(browser: Browser) -> None:
     assert response["Location"].startswith("/account/confirm")
 
 
-def test_while_all_places_for_checks_are_taken_one_is_told_to_try_again(browser: Browser) -> None:
+def test_a_step_up_asks_to_retry_while_all_hashing_slots_are_in_use(browser: Browser) -> None:
     browser.sign_in()
     browser.client.get("/account/second-factor/app")
     with ExitStack() as others:
@@ -163,20 +163,20 @@ def test_while_all_places_for_checks_are_taken_one_is_told_to_try_again(browser:
     assert taken.status_code == 302
 
 
-def test_the_page_of_codes_is_of_no_use_without_the_password(browser: Browser) -> None:
+def test_the_code_page_requires_the_password_first(browser: Browser) -> None:
     response = browser.client.get("/sign-in/code")
 
     assert response["Location"] == "/sign-in"
 
 
-def want(company: Company, *, required: bool = True) -> None:
+def require_factor(company: Company, *, required: bool = True) -> None:
     require_second_factor(actor=company.platform, required=required, now=timezone.now())
 
 
-def test_who_lacks_what_his_tenant_wants_can_do_nothing_but_set_it_up(
+def test_a_user_without_a_required_factor_can_only_set_it_up(
     company: Company, browser: Browser
 ) -> None:
-    want(company)
+    require_factor(company)
     browser.sign_in()
 
     page, answer = browser.client.get("/"), browser.client.get("/api/v1/keys")
@@ -185,59 +185,59 @@ def test_who_lacks_what_his_tenant_wants_can_do_nothing_but_set_it_up(
     assert (answer.status_code, answer.json()["code"]) == (403, "second_factor_required")
 
 
-def test_and_everything_once_he_has(company: Company, browser: Browser) -> None:
-    want(company)
+def test_a_user_with_the_required_factor_has_access(company: Company, browser: Browser) -> None:
+    require_factor(company)
     browser.sign_in()
 
-    browser.set_up()
+    browser.set_up_app()
 
-    assert browser.is_in()
+    assert browser.is_signed_in()
     assert browser.client.get("/").status_code == 200
 
 
-def test_what_one_tenant_wants_is_not_wanted_of_the_neighbours(
+def test_one_tenants_requirement_does_not_affect_another(
     company: Company, browser: Browser
 ) -> None:
-    want(make_company("hooli", {Role.OWNER: "hank"}))
+    require_factor(make_company("hooli", {Role.OWNER: "hank"}))
     browser.sign_in()
 
-    assert browser.is_in()
+    assert browser.is_signed_in()
 
 
-def test_who_sets_one_up_ends_his_other_sessions(browser: Browser) -> None:
+def test_setting_up_an_app_ends_the_users_other_sessions(browser: Browser) -> None:
     other = new_browser(browser.person)
     other.sign_in()
     browser.sign_in()
 
-    browser.set_up()
+    browser.set_up_app()
 
-    assert (browser.is_in(), other.is_in()) == (True, False)
+    assert (browser.is_signed_in(), other.is_signed_in()) == (True, False)
 
 
-def test_the_neighbours_sessions_go_on(browser: Browser) -> None:
-    neighbour = new_browser(make_company("hooli", {Role.OWNER: "hank"}).people[Role.OWNER])
-    neighbour.sign_in()
+def test_setting_up_an_app_keeps_other_users_sessions(browser: Browser) -> None:
+    other_user = new_browser(make_company("hooli", {Role.OWNER: "hank"}).people[Role.OWNER])
+    other_user.sign_in()
     browser.sign_in()
 
-    browser.set_up()
+    browser.set_up_app()
 
-    assert neighbour.is_in()
+    assert other_user.is_signed_in()
 
 
-def begun_before(browser: Browser) -> Browser:
+def session_without_code(browser: Browser) -> Browser:
     """Return a browser of the same user with an older session that was never asked for a code."""
     old = new_browser(browser.person)
     old.client.force_login(User.objects.get(id=browser.person.user_id))
     return old
 
 
-def test_that_the_account_has_one_is_not_that_the_session_gave_it(
+def test_a_session_without_a_code_does_not_meet_the_requirement(
     company: Company, browser: Browser
 ) -> None:
     browser.sign_in()
-    browser.set_up()
-    old = begun_before(browser)
-    want(company)
+    browser.set_up_app()
+    old = session_without_code(browser)
+    require_factor(company)
 
     page, answer = old.client.get("/"), old.client.get("/api/v1/keys")
 
@@ -245,34 +245,34 @@ def test_that_the_account_has_one_is_not_that_the_session_gave_it(
     assert (answer.status_code, answer.json()["code"]) == (403, "second_factor_required")
 
 
-def test_such_a_session_may_give_it_later(company: Company, browser: Browser) -> None:
+def test_a_session_can_meet_the_requirement_with_a_later_code(
+    company: Company, browser: Browser
+) -> None:
     browser.sign_in()
-    secret = browser.set_up()
-    old = begun_before(browser)
-    want(company)
+    secret = browser.set_up_app()
+    old = session_without_code(browser)
+    require_factor(company)
 
     response = old.client.post(
         "/account/confirm/code?next=/", {"code": code_of(secret, later_by=1)}
     )
 
     assert response["Location"] == "/"
-    assert old.is_in()
+    assert old.is_signed_in()
 
 
-def test_what_was_given_counts_no_more_once_the_app_is_removed(
-    company: Company, browser: Browser
-) -> None:
+def test_removing_the_app_ends_access_that_requires_it(company: Company, browser: Browser) -> None:
     browser.sign_in()
-    browser.set_up()
-    want(company)
+    browser.set_up_app()
+    require_factor(company)
 
     browser.client.post("/account/second-factor/app/remove")
 
-    assert not browser.is_in()
+    assert not browser.is_signed_in()
     assert browser.client.get("/")["Location"] == "/account/second-factor"
 
 
-def test_signing_out_elsewhere_ends_the_other_sessions(browser: Browser) -> None:
+def test_a_user_can_end_their_other_sessions(browser: Browser) -> None:
     other = new_browser(browser.person)
     other.sign_in()
     browser.sign_in()
@@ -281,10 +281,10 @@ def test_signing_out_elsewhere_ends_the_other_sessions(browser: Browser) -> None
     browser.client.post("/account/sessions")
 
     assert other.client.defaults["REMOTE_ADDR"].encode() in listed.content
-    assert (browser.is_in(), other.is_in()) == (True, False)
+    assert (browser.is_signed_in(), other.is_signed_in()) == (True, False)
 
 
-def test_a_form_from_elsewhere_changes_no_second_factor(browser: Browser) -> None:
+def test_forms_without_a_csrf_token_are_refused(browser: Browser) -> None:
     browser.sign_in()
     browser.client.handler.enforce_csrf_checks = True
 
@@ -292,7 +292,7 @@ def test_a_form_from_elsewhere_changes_no_second_factor(browser: Browser) -> Non
         assert browser.client.post(address, {"code": "1"}).status_code == 403
 
 
-def test_who_is_removed_is_signed_out_everywhere(company: Company) -> None:
+def test_removing_a_member_ends_their_sessions(company: Company) -> None:
     make_colleague(company, Role.OWNER)
     removed = new_browser(company.people[Role.OWNER])
     removed.sign_in()
@@ -304,7 +304,7 @@ def test_who_is_removed_is_signed_out_everywhere(company: Company) -> None:
     assert removed.client.get("/")["Location"] == "/sign-in?next=/"
 
 
-def test_who_is_a_member_elsewhere_stays_signed_in_there(company: Company) -> None:
+def test_a_removed_member_stays_signed_in_at_other_tenants(company: Company) -> None:
     make_colleague(company, Role.OWNER)
     elsewhere = make_company("hooli", {Role.OWNER: "hank"})
     removed = new_browser(company.people[Role.OWNER])

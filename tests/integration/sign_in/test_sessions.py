@@ -19,14 +19,14 @@ from tenants.security.authorization.directory import find_memberships
 from tests.fixtures.companies import Company, Person, make_company
 from tests.fixtures.users import Mailbox, make_domain, send_invitation
 from tests.integration.sign_in.browser import Browser, code_of, new_browser
-from tests.integration.sign_in.by_provider import come_back, fresh_client, use
+from tests.integration.sign_in.by_provider import configure_provider, fresh_client, sign_in_through
 from tests.integration.sign_in.openid_provider import CLIENT_ID, CLIENT_SECRET, OpenIdProvider
 
 PROVIDER = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}
 
 
 @pytest.fixture
-def without() -> Company:
+def company_without_provider() -> Company:
     """Make a company with a verified domain whose users sign in with passwords."""
     made = make_company("hooli", {Role.OWNER: "hank"})
     make_domain(made, f"{made.slug}.example", verified=True)
@@ -36,10 +36,10 @@ def without() -> Company:
 @pytest.fixture
 def elsewhere(owner: Person) -> Company:
     """Make another company of which the owner is a member too."""
-    return joined(owner, make_company("globex", {Role.OWNER: "bob"}))
+    return join(owner, make_company("globex", {Role.OWNER: "bob"}))
 
 
-def joined(person: Person, company: Company) -> Company:
+def join(person: Person, company: Company) -> Company:
     with tenant_scope(company.tenant_id):
         insert_membership(
             tenant_id=company.tenant_id,
@@ -56,9 +56,9 @@ def signed_in(company: Company) -> Browser:
     return browser
 
 
-def by_provider(person: Person, provider: OpenIdProvider) -> Browser:
+def sign_in_by_provider(person: Person, provider: OpenIdProvider) -> Browser:
     client = fresh_client()
-    assert come_back(client, provider, person.email).status_code == 302
+    assert sign_in_through(client, provider, person.email).status_code == 302
     return Browser(client, person)
 
 
@@ -66,10 +66,10 @@ def slug_of(browser: Browser) -> str:
     return str(browser.client.get("/api/v1/tenant").json()["slug"])
 
 
-def test_a_session_of_a_providers_opens_its_own_tenant_only(
+def test_a_provider_session_is_limited_to_its_tenant(
     company: Company, owner: Person, elsewhere: Company, provider: OpenIdProvider
 ) -> None:
-    browser = by_provider(owner, provider)
+    browser = sign_in_by_provider(owner, provider)
 
     switched = browser.client.post("/tenant", {"tenant": elsewhere.tenant_id})
 
@@ -78,50 +78,54 @@ def test_a_session_of_a_providers_opens_its_own_tenant_only(
     assert elsewhere.name.encode() not in browser.client.get("/").content
 
 
-def test_it_opens_nothing_to_who_is_a_member_elsewhere_only(
+def test_a_provider_session_of_a_non_member_opens_no_tenant(
     company: Company, elsewhere: Company, provider: OpenIdProvider
 ) -> None:
     guest = elsewhere.people[Role.OWNER]
     taken_over = f"guest@{company.slug}.example"
     User.objects.filter(id=guest.user_id).update(email=taken_over)
     client = fresh_client()
-    come_back(client, provider, taken_over)
+    sign_in_through(client, provider, taken_over)
 
     assert client.get("/api/v1/tenant").json()["code"] == "no_active_tenant"
 
 
-def test_a_second_factor_on_the_way_does_not_make_it_more(
+def test_a_second_factor_does_not_extend_a_provider_session(
     company: Company, owner: Person, elsewhere: Company, provider: OpenIdProvider
 ) -> None:
     remove_provider(actor=company.platform, now=timezone.now())
     browser = signed_in(company)
-    secret = browser.set_up()
-    use(company, provider)
+    secret = browser.set_up_app()
+    configure_provider(company, provider)
     client = fresh_client()
-    asked = come_back(client, provider, owner.email)
+    response = sign_in_through(client, provider, owner.email)
 
     client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
 
-    assert asked["Location"] == "/sign-in/code"
+    assert response["Location"] == "/sign-in/code"
     assert slug_of(Browser(client, owner)) == company.slug
     assert client.post("/tenant", {"tenant": elsewhere.tenant_id}).status_code == 404
 
 
-def test_nor_does_who_was_signed_in_before_in_the_same_browser(
-    company: Company, owner: Person, elsewhere: Company, provider: OpenIdProvider, without: Company
+def test_an_earlier_session_does_not_extend_a_provider_session(
+    company: Company,
+    owner: Person,
+    elsewhere: Company,
+    provider: OpenIdProvider,
+    company_without_provider: Company,
 ) -> None:
-    browser = signed_in(without)
+    browser = signed_in(company_without_provider)
 
-    come_back(browser.client, provider, owner.email)
+    sign_in_through(browser.client, provider, owner.email)
 
     assert slug_of(browser) == company.slug
     assert browser.client.post("/tenant", {"tenant": elsewhere.tenant_id}).status_code == 404
 
 
-def test_a_password_opens_all_of_ones_tenants_again(
+def test_a_password_session_opens_all_of_the_users_tenants(
     owner: Person, elsewhere: Company, company: Company, provider: OpenIdProvider
 ) -> None:
-    browser = by_provider(owner, provider)
+    browser = sign_in_by_provider(owner, provider)
     remove_provider(actor=company.platform, now=timezone.now())
 
     browser.sign_in()
@@ -130,18 +134,20 @@ def test_a_password_opens_all_of_ones_tenants_again(
     assert slug_of(browser) == elsewhere.slug
 
 
-def test_it_accepts_no_invitation_of_another_tenant(
-    owner: Person, provider: OpenIdProvider, without: Company
+def test_a_provider_session_cannot_accept_another_tenants_invitation(
+    owner: Person, provider: OpenIdProvider, company_without_provider: Company
 ) -> None:
-    browser, mailbox = by_provider(owner, provider), Mailbox()
-    send_invitation(without, owner.email, mailbox=mailbox)
+    browser, mailbox = sign_in_by_provider(owner, provider), Mailbox()
+    send_invitation(company_without_provider, owner.email, mailbox=mailbox)
     page = browser.client.get(f"/invitation/{mailbox.last}", follow=True)
 
     answer = browser.client.post("/invitation")
 
     assert b"another company" in page.content
     assert answer.status_code == 400
-    assert without.slug not in [row.slug for row in find_memberships(user_id=owner.user_id)]
+    assert company_without_provider.slug not in [
+        row.slug for row in find_memberships(user_id=owner.user_id)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -152,80 +158,84 @@ def test_it_accepts_no_invitation_of_another_tenant(
         *("/account/recovery-codes/new", "/account/recovery-codes/file"),
     ],
 )
-def test_it_changes_no_second_factor(owner: Person, provider: OpenIdProvider, address: str) -> None:
+def test_a_provider_session_cannot_change_second_factors(
+    owner: Person, provider: OpenIdProvider, address: str
+) -> None:
     """A tenant's provider could otherwise remove what another tenant requires."""
-    client = by_provider(owner, provider).client
+    client = sign_in_by_provider(owner, provider).client
 
     assert client.get(address).status_code == 403
     assert client.post(address).status_code == 403
 
 
-def test_a_provider_ends_the_sessions_of_those_whom_it_binds(
-    without: Company, provider: OpenIdProvider
+def test_configuring_a_provider_ends_sessions_of_its_domains_users(
+    company_without_provider: Company, provider: OpenIdProvider
 ) -> None:
-    bound = signed_in(without)
+    bound = signed_in(company_without_provider)
 
-    use(without, provider)
+    configure_provider(company_without_provider, provider)
 
-    assert not bound.is_in()
-
-
-def test_and_nobody_elses(without: Company, provider: OpenIdProvider) -> None:
-    neighbour = signed_in(make_company("globex", {Role.OWNER: "bob"}))
-
-    use(without, provider)
-
-    assert neighbour.is_in()
+    assert not bound.is_signed_in()
 
 
-def test_a_provider_that_is_changed_or_removed_ends_what_it_began(
+def test_configuring_a_provider_keeps_other_sessions(
+    company_without_provider: Company, provider: OpenIdProvider
+) -> None:
+    other_user = signed_in(make_company("globex", {Role.OWNER: "bob"}))
+
+    configure_provider(company_without_provider, provider)
+
+    assert other_user.is_signed_in()
+
+
+def test_changing_or_removing_a_provider_ends_its_sessions(
     company: Company, owner: Person, provider: OpenIdProvider
 ) -> None:
-    before_the_change = by_provider(owner, provider)
-    use(company, provider)
-    after = by_provider(owner, provider)
-    was_in = (before_the_change.is_in(), after.is_in())
+    before_the_change = sign_in_by_provider(owner, provider)
+    configure_provider(company, provider)
+    after = sign_in_by_provider(owner, provider)
+    was_in = (before_the_change.is_signed_in(), after.is_signed_in())
 
     remove_provider(actor=company.platform, now=timezone.now())
 
     assert was_in == (False, True)
-    assert not after.is_in()
+    assert not after.is_signed_in()
 
 
-def test_a_domain_that_is_verified_ends_its_peoples_sessions(provider: OpenIdProvider) -> None:
+def test_verifying_a_domain_ends_its_users_sessions(provider: OpenIdProvider) -> None:
     late = make_company("hooli", {Role.OWNER: "hank"})
-    use(late, provider)
+    configure_provider(late, provider)
     browser = signed_in(late)
 
     make_domain(late, f"{late.slug}.example", verified=True)
 
-    assert not browser.is_in()
+    assert not browser.is_signed_in()
 
 
-def test_a_domain_of_a_tenant_without_a_provider_ends_none() -> None:
+def test_verifying_a_domain_without_a_provider_ends_no_session() -> None:
     late = make_company("hooli", {Role.OWNER: "hank"})
     browser = signed_in(late)
 
     make_domain(late, f"{late.slug}.example", verified=True)
 
-    assert browser.is_in()
+    assert browser.is_signed_in()
 
 
-def test_a_domain_that_is_given_up_ends_what_its_provider_began(
+def test_releasing_a_domain_ends_its_provider_sessions(
     company: Company, owner: Person, provider: OpenIdProvider
 ) -> None:
-    browser = by_provider(owner, provider)
+    browser = sign_in_by_provider(owner, provider)
     (domain,) = list_domains(actor=company.platform)
 
     release_domain(actor=company.platform, domain_id=domain.id, now=timezone.now())
 
-    assert not browser.is_in()
+    assert not browser.is_signed_in()
 
 
-def test_who_makes_the_change_has_an_hour_to_mend_it(
-    without: Company, provider: OpenIdProvider
+def test_the_owner_who_configures_a_provider_keeps_their_session_for_an_hour(
+    company_without_provider: Company, provider: OpenIdProvider
 ) -> None:
-    browser, other = signed_in(without), signed_in(without)
+    browser, other = signed_in(company_without_provider), signed_in(company_without_provider)
 
     set_up = browser.client.put(
         "/api/v1/sign-in-settings/provider",
@@ -234,12 +244,12 @@ def test_who_makes_the_change_has_an_hour_to_mend_it(
     )
 
     assert set_up.status_code == 200
-    assert (browser.is_in(), other.is_in()) == (True, False)
+    assert (browser.is_signed_in(), other.is_signed_in()) == (True, False)
     row = Session.objects.get(session_key=browser.client.session.session_key)
     assert (row.expire_date - timezone.now()).total_seconds() <= 3600
 
 
-def test_who_is_not_bound_by_it_keeps_his_session(provider: OpenIdProvider) -> None:
+def test_an_owner_outside_of_the_domain_keeps_their_session(provider: OpenIdProvider) -> None:
     unbound = make_company("hooli", {Role.OWNER: "hank"})
     browser = signed_in(unbound)
 
@@ -253,22 +263,22 @@ def test_who_is_not_bound_by_it_keeps_his_session(provider: OpenIdProvider) -> N
     assert (row.expire_date - timezone.now()).total_seconds() > 3600
 
 
-def test_a_sign_in_that_waits_for_its_code_meanwhile_is_worth_nothing(
-    without: Company, provider: OpenIdProvider
+def test_configuring_a_provider_ends_pending_sign_ins(
+    company_without_provider: Company, provider: OpenIdProvider
 ) -> None:
-    secret = signed_in(without).set_up()
-    waiting = new_browser(without.people[Role.OWNER])
+    secret = signed_in(company_without_provider).set_up_app()
+    waiting = new_browser(company_without_provider.people[Role.OWNER])
     waiting.sign_in()
-    use(without, provider)
+    configure_provider(company_without_provider, provider)
 
     answer = waiting.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
 
     assert answer["Location"] == "/sign-in"
-    assert not waiting.is_in()
+    assert not waiting.is_signed_in()
 
 
-def test_what_has_expired_is_forgotten_and_nothing_else(without: Company) -> None:
-    expired, other = signed_in(without), signed_in(without)
+def test_only_expired_sessions_are_deleted(company_without_provider: Company) -> None:
+    expired, other = signed_in(company_without_provider), signed_in(company_without_provider)
     keys = [browser.client.session.session_key for browser in (expired, other)]
     now = timezone.now()
     Session.objects.filter(session_key=keys[0]).update(expire_date=now - timedelta(seconds=1))
@@ -277,4 +287,4 @@ def test_what_has_expired_is_forgotten_and_nothing_else(without: Company) -> Non
 
     assert [Session.objects.filter(session_key=key).exists() for key in keys] == [False, True]
     assert [UserSession.objects.filter(session_key=key).exists() for key in keys] == [False, True]
-    assert other.is_in()
+    assert other.is_signed_in()

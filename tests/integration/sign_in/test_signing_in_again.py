@@ -21,14 +21,14 @@ from tests.fixtures.users import make_colleague
 from tests.integration.sign_in.by_provider import fresh_client
 from tests.integration.sign_in.openid_provider import OpenIdProvider
 
-GRAVE = "/sign-in-settings/provider/remove"
-AGAIN = "/account/reauthenticate?next=%2Fsign-in-settings%2Fprovider%2Fremove"
+TARGET = "/sign-in-settings/provider/remove"
+REAUTHENTICATE = "/account/reauthenticate?next=%2Fsign-in-settings%2Fprovider%2Fremove"
 
 
 class Provider(Protocol):
     """A provider for OpenID Connect or SAML, reached by a page's link."""
 
-    def is_asked_again(self, url: str) -> bool: ...
+    def requests_new_sign_in(self, url: str) -> bool: ...
 
     def answer(self, client: Client, url: str, email: str, signed_in_s_ago: int) -> Any:
         """Return our page to which the browser returns."""
@@ -38,9 +38,9 @@ class Provider(Protocol):
 class ByOpenId:
     provider: OpenIdProvider
 
-    def is_asked_again(self, url: str) -> bool:
-        asked = parse_qs(urlsplit(url).query)
-        return (asked.get("prompt"), asked.get("max_age")) == (["login"], ["0"])
+    def requests_new_sign_in(self, url: str) -> bool:
+        query = parse_qs(urlsplit(url).query)
+        return (query.get("prompt"), query.get("max_age")) == (["login"], ["0"])
 
     def answer(self, client: Client, url: str, email: str, signed_in_s_ago: int) -> Any:
         back = self.provider.authorize(url)
@@ -53,12 +53,12 @@ class BySaml:
     provider: SamlProvider
     company: Company
 
-    def is_asked_again(self, url: str) -> bool:
-        return self.provider.asked(url, "").is_asked_again
+    def requests_new_sign_in(self, url: str) -> bool:
+        return self.provider.assertion_for(url, "").requests_new_sign_in
 
     def answer(self, client: Client, url: str, email: str, signed_in_s_ago: int) -> Any:
-        said = self.provider.asked(url, email)
-        answer = self.provider.answer(said, signed_in_s_ago=signed_in_s_ago)
+        assertion = self.provider.assertion_for(url, email)
+        answer = self.provider.answer(assertion, signed_in_s_ago=signed_in_s_ago)
         address = f"/sign-in/saml/{self.company.tenant_id}"
         return client.get(fresh_client().post(address, {"SAMLResponse": answer})["Location"])
 
@@ -78,97 +78,99 @@ def client(by: Provider, owner: Person) -> Client:
     """Return the owner's browser, signed in at the provider this morning."""
     client = fresh_client()
     page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
-    by.answer(client, way_out(page), owner.email, signed_in_s_ago=4 * 3600)
+    by.answer(client, provider_link(page), owner.email, signed_in_s_ago=4 * 3600)
     return client
 
 
-def way_out(page: Any) -> str:
+def provider_link(page: Any) -> str:
     found = re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', page.content.decode())
     assert found is not None, page.content
     return html.unescape(found[1])
 
 
-def sent_again(client: Client, target: str = GRAVE) -> str:
-    return way_out(client.post("/account/reauthenticate", {"next": target}))
+def reauthenticate(client: Client, target: str = TARGET) -> str:
+    return provider_link(client.post("/account/reauthenticate", {"next": target}))
 
 
-def is_asked(client: Client) -> bool:
-    return client.get(GRAVE).status_code == 302
+def needs_step_up(client: Client) -> bool:
+    return client.get(TARGET).status_code == 302
 
 
-def test_a_sign_in_of_this_morning_is_not_enough(client: Client) -> None:
-    assert client.get(GRAVE)["Location"] == AGAIN
+def test_an_old_provider_sign_in_needs_a_step_up(client: Client) -> None:
+    assert client.get(TARGET)["Location"] == REAUTHENTICATE
 
 
-def test_the_provider_is_told_to_ask_again_and_then_he_goes_on(
+def test_a_step_up_requests_a_new_sign_in_and_returns_to_the_page(
     client: Client, by: Provider, owner: Person
 ) -> None:
-    url = sent_again(client)
+    url = reauthenticate(client)
 
     response = by.answer(client, url, owner.email, signed_in_s_ago=0)
 
-    assert by.is_asked_again(url)
-    assert response["Location"] == GRAVE
-    assert not is_asked(client)
+    assert by.requests_new_sign_in(url)
+    assert response["Location"] == TARGET
+    assert not needs_step_up(client)
 
 
-def test_a_first_sign_in_takes_whoever_is_signed_in_there(by: Provider, owner: Person) -> None:
+def test_a_first_sign_in_does_not_request_a_new_provider_sign_in(
+    by: Provider, owner: Person
+) -> None:
     page = fresh_client().post("/sign-in", {"email": owner.email, "single": "yes"})
 
-    assert not by.is_asked_again(way_out(page))
+    assert not by.requests_new_sign_in(provider_link(page))
 
 
-def test_an_earlier_sign_in_is_refused_and_it_is_said(
+def test_a_reused_provider_sign_in_is_refused_with_a_message(
     client: Client, by: Provider, owner: Person
 ) -> None:
-    response = by.answer(client, sent_again(client), owner.email, signed_in_s_ago=120)
+    response = by.answer(client, reauthenticate(client), owner.email, signed_in_s_ago=120)
     page = client.get(response["Location"]).content.decode()
 
-    assert response["Location"] == AGAIN
+    assert response["Location"] == REAUTHENTICATE
     assert "reused an earlier sign-in" in page
-    assert is_asked(client)
+    assert needs_step_up(client)
 
 
-def test_somebody_elses_sign_in_is_refused_and_the_session_stays_his(
+def test_a_step_up_by_another_user_is_refused(
     client: Client, by: Provider, company: Company
 ) -> None:
     other = make_colleague(company, Role.OWNER)
 
-    response = by.answer(client, sent_again(client), other.email, signed_in_s_ago=0)
+    response = by.answer(client, reauthenticate(client), other.email, signed_in_s_ago=0)
     page = client.get(response["Location"]).content.decode()
 
-    assert response["Location"] == AGAIN
+    assert response["Location"] == REAUTHENTICATE
     assert "as a different user" in page
-    assert is_asked(client)
+    assert needs_step_up(client)
 
 
-def test_signing_in_for_the_first_time_counts_for_five_minutes(by: Provider, owner: Person) -> None:
-    asked = {}
+def test_a_first_sign_in_counts_as_a_step_up_for_five_minutes(by: Provider, owner: Person) -> None:
+    needed = {}
     for ago_s in (60, 360):
         client = fresh_client()
         page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
-        by.answer(client, way_out(page), owner.email, signed_in_s_ago=ago_s)
-        asked[ago_s] = is_asked(client)
+        by.answer(client, provider_link(page), owner.email, signed_in_s_ago=ago_s)
+        needed[ago_s] = needs_step_up(client)
 
-    assert asked == {60: False, 360: True}
+    assert needed == {60: False, 360: True}
 
 
-def test_a_sign_in_of_the_future_counts_from_now(by: Provider, owner: Person) -> None:
+def test_a_sign_in_time_in_the_future_counts_from_now(by: Provider, owner: Person) -> None:
     client = fresh_client()
     page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
 
-    by.answer(client, way_out(page), owner.email, signed_in_s_ago=-86_400)
+    by.answer(client, provider_link(page), owner.email, signed_in_s_ago=-86_400)
 
     assert client.session["signed-in-by-provider-at"] <= time.time()
 
 
-def test_what_he_sent_is_carried_across_the_provider(
+def test_a_pending_form_survives_a_step_up_at_the_provider(
     client: Client, by: Provider, company: Company, owner: Person
 ) -> None:
     sent = client.post("/sign-in-settings/second-factor/required")
     target = parse_qs(urlsplit(sent["Location"]).query)["next"][0]
 
-    response = by.answer(client, sent_again(client, target), owner.email, signed_in_s_ago=0)
+    response = by.answer(client, reauthenticate(client, target), owner.email, signed_in_s_ago=0)
     page = client.get(response["Location"]).content.decode()
     client.post("/sign-in-settings/second-factor/required")
 
@@ -177,31 +179,31 @@ def test_what_he_sent_is_carried_across_the_provider(
     assert get_rules(actor=company.platform).is_mfa_required
 
 
-@pytest.mark.parametrize("said", [None, True, "now", 1e30, []])
-def test_a_token_that_does_not_say_when_confirms_nothing(
-    company: Company, owner: Person, provider: OpenIdProvider, said: object
+@pytest.mark.parametrize("auth_time", [None, True, "now", 1e30, []])
+def test_a_token_without_a_valid_auth_time_is_no_step_up(
+    company: Company, owner: Person, provider: OpenIdProvider, auth_time: object
 ) -> None:
     client = fresh_client()
     page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
-    ByOpenId(provider).answer(client, way_out(page), owner.email, signed_in_s_ago=0)
-    back = provider.authorize(sent_again(client))
-    provider.claims = {"email": owner.email, "auth_time": said}
+    ByOpenId(provider).answer(client, provider_link(page), owner.email, signed_in_s_ago=0)
+    back = provider.authorize(reauthenticate(client))
+    provider.claims = {"email": owner.email, "auth_time": auth_time}
 
-    assert client.get(back)["Location"] == AGAIN
+    assert client.get(back)["Location"] == REAUTHENTICATE
 
 
-def test_without_the_provider_he_signs_in_anew(
+def test_a_step_up_after_the_providers_removal_is_a_new_sign_in(
     client: Client, by: Provider, company: Company, owner: Person
 ) -> None:
     session = client.session.session_key
     remove_provider(actor=company.platform, now=timezone.now(), spared_session=session)
 
-    response = client.post("/account/reauthenticate", {"next": GRAVE})
+    response = client.post("/account/reauthenticate", {"next": TARGET})
 
     assert response["Location"] == "/sign-in?next=%2Fsign-in-settings%2Fprovider%2Fremove"
 
 
-def forget_what_was_asked(client: Client) -> None:
+def clear_request_details(client: Client) -> None:
     """Make the pending request look like one of the previous release.
 
     It then contains neither its time nor whether a new sign-in was requested.
@@ -213,27 +215,27 @@ def forget_what_was_asked(client: Client) -> None:
     session.save()
 
 
-def test_a_question_of_before_an_upgrade_is_asked_anew(by: Provider, owner: Person) -> None:
+def test_a_sign_in_pending_during_an_upgrade_is_restarted(by: Provider, owner: Person) -> None:
     client = fresh_client()
     page = client.post("/sign-in", {"email": owner.email, "single": "yes"})
-    forget_what_was_asked(client)
+    clear_request_details(client)
 
-    restarted = by.answer(client, way_out(page), owner.email, signed_in_s_ago=0)
+    restarted = by.answer(client, provider_link(page), owner.email, signed_in_s_ago=0)
     before = client.get("/").status_code
     by.answer(client, restarted["Location"], owner.email, signed_in_s_ago=0)
 
     assert restarted.status_code == before == 302
-    assert not by.is_asked_again(restarted["Location"])
+    assert not by.requests_new_sign_in(restarted["Location"])
     assert client.get("/").status_code == 200
 
 
-def test_who_was_to_confirm_is_asked_again_after_an_upgrade(
+def test_a_step_up_pending_during_an_upgrade_is_restarted(
     client: Client, by: Provider, owner: Person
 ) -> None:
-    url = sent_again(client)
-    forget_what_was_asked(client)
+    url = reauthenticate(client)
+    clear_request_details(client)
 
     restarted = by.answer(client, url, owner.email, signed_in_s_ago=4 * 3600)
 
-    assert by.is_asked_again(restarted["Location"])
-    assert is_asked(client)
+    assert by.requests_new_sign_in(restarted["Location"])
+    assert needs_step_up(client)

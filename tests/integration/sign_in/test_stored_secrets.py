@@ -67,7 +67,9 @@ def opens(key: str) -> bool:
     return client.get("/api/v1/tenant").status_code == 200
 
 
-def test_the_stored_key_of_a_session_signs_nobody_in(browser: Browser, person: Person) -> None:
+def test_a_sessions_stored_key_cannot_be_used_as_its_cookie(
+    browser: Browser, person: Person
+) -> None:
     token = browser.client.cookies[COOKIE].value
     keys = set(
         UserSession.objects.filter(user_id=person.user_id).values_list("session_key", flat=True)
@@ -78,15 +80,15 @@ def test_the_stored_key_of_a_session_signs_nobody_in(browser: Browser, person: P
     assert not any(opens(key) for key in keys)
 
 
-def test_the_stored_key_of_an_operators_session_opens_nothing() -> None:
+def test_an_operator_sessions_stored_key_cannot_be_used_as_its_cookie() -> None:
     signed_in = signed_in_operator()
     other = new_operators_browser()
     other.client.cookies[SESSION] = str(signed_in.session().session_key)
 
-    assert (signed_in.is_in(), other.is_in()) == (True, False)
+    assert (signed_in.is_signed_in(), other.is_signed_in()) == (True, False)
 
 
-def test_what_a_session_remembers_is_sealed(hooli: Company) -> None:
+def test_the_data_of_a_session_are_sealed(hooli: Company) -> None:
     mailbox = Mailbox()
     send_invitation(hooli, "guest@hooli.example", mailbox=mailbox)
     client = fresh_client()
@@ -98,7 +100,7 @@ def test_what_a_session_remembers_is_sealed(hooli: Company) -> None:
     assert PlainStore(key).load() == {}
 
 
-def test_the_data_of_one_session_is_worth_nothing_in_another(browser: Browser) -> None:
+def test_the_data_of_one_session_cannot_be_used_in_another(browser: Browser) -> None:
     stranger = SessionStore()
     stranger.create()
     data = Session.objects.get(session_key=browser.client.session.session_key).session_data
@@ -108,14 +110,14 @@ def test_the_data_of_one_session_is_worth_nothing_in_another(browser: Browser) -
     assert not opens(stranger.token)
 
 
-def test_no_secret_that_opens_something_is_in_any_table(
+def test_no_table_contains_a_usable_secret(
     services: Services, hooli: Company, person: Person, browser: Browser
 ) -> None:
     mailbox = Mailbox()
     send_invitation(hooli, "guest@hooli.example", mailbox=mailbox)
     guest = fresh_client()
     guest.get(f"/invitation/{mailbox.last}")
-    factor = browser.set_up()
+    factor = browser.set_up_app()
     codes = browser.client.get("/account/recovery-codes/file").content.decode().split()
     secrets = {
         "session": browser.client.cookies[COOKIE].value,

@@ -55,15 +55,15 @@ def counters_of_unknown_places() -> set[bytes]:
     return set(redis_connection.connect().scan_iter(match="caret:throttle:password:*:unknown"))
 
 
-def show(browser: with_passkey.Browser, passkey: SoftPasskey, page: str) -> str:
+def present_passkey(browser: with_passkey.Browser, passkey: SoftPasskey, page: str) -> str:
     """Show the passkey on this page and return the page to which it leads."""
     is_first = page == "/sign-in/passkey"
-    asked = browser.client.post(page) if is_first else browser.client.get(page)
-    credential = json.dumps(passkey.get(with_passkey.question_of(asked)))
+    response = browser.client.post(page) if is_first else browser.client.get(page)
+    credential = json.dumps(passkey.get(with_passkey.read_challenge(response)))
     return str(browser.client.post(page, {"credential": credential})["Location"])
 
 
-def test_an_account_is_throttled_whatever_address_the_guesses_come_from(owner: Person) -> None:
+def test_guesses_at_an_account_are_throttled_across_ip_addresses(owner: Person) -> None:
     clients = [fresh_client() for _ in range(12)]
 
     answers = [guess(clients[number % 12], owner.email) for number in range(24)]
@@ -84,13 +84,13 @@ def test_an_unknown_address_is_throttled_in_the_same_way(owner: Person) -> None:
     assert pages[0][0] == 429
 
 
-def test_spelling_the_address_otherwise_does_not_get_round_the_limit(owner: Person) -> None:
+def test_another_spelling_of_the_address_has_the_same_limit(owner: Person) -> None:
     spend_attempts(owner.email)
 
     assert guess(fresh_client(), f" {owner.email.upper()} ", PASSWORD) == 429
 
 
-def test_the_wait_is_told_and_bounded(owner: Person) -> None:
+def test_the_response_states_a_bounded_wait(owner: Person) -> None:
     spend_attempts(owner.email)
 
     page = fresh_client().post("/sign-in", {"email": owner.email, "password": PASSWORD})
@@ -102,7 +102,7 @@ def test_the_wait_is_told_and_bounded(owner: Person) -> None:
     )
 
 
-def test_further_guesses_do_not_make_the_wait_longer(owner: Person) -> None:
+def test_further_guesses_do_not_extend_the_wait(owner: Person) -> None:
     before = counters_of_unknown_places()
     spend_attempts(owner.email)
     (name,) = counters_of_unknown_places() - before
@@ -114,7 +114,7 @@ def test_further_guesses_do_not_make_the_wait_longer(owner: Person) -> None:
     assert throttled.wait_s <= 7
 
 
-def test_an_attacker_does_not_lock_the_owner_out_of_a_known_browser(owner: Person) -> None:
+def test_guesses_do_not_lock_out_a_known_browser(owner: Person) -> None:
     browser = new_browser(owner)
     browser.sign_in()
     browser.client.post("/sign-out")
@@ -133,7 +133,7 @@ def test_guesses_from_elsewhere_do_not_lock_out_a_known_network(owner: Person) -
     assert guess(new, owner.email, PASSWORD) == 302
 
 
-def test_a_known_browser_has_a_limit_too(owner: Person) -> None:
+def test_a_known_browser_is_throttled_too(owner: Person) -> None:
     client = new_browser(owner).client
     guess(client, owner.email, PASSWORD)
     client.post("/sign-out")
@@ -144,7 +144,7 @@ def test_a_known_browser_has_a_limit_too(owner: Person) -> None:
     assert answers == [400] * limit + [429]
 
 
-def test_the_cookie_of_one_account_is_of_no_use_for_another(owner: Person) -> None:
+def test_one_accounts_device_cookie_is_invalid_for_another(owner: Person) -> None:
     attacker = new_browser(make_company("hooli", {Role.OWNER: "hank"}).people[Role.OWNER])
     attacker.sign_in()
     attacker.client.post("/sign-out")
@@ -208,10 +208,10 @@ def test_a_changed_cookie_does_not_make_a_browser_known(owner: Person) -> None:
     assert guess(client, owner.email, PASSWORD) == 429
 
 
-def test_a_browser_is_known_only_once_the_second_factor_was_given(owner: Person) -> None:
+def test_a_browser_is_known_only_after_the_second_factor(owner: Person) -> None:
     browser = new_browser(owner)
     browser.sign_in()
-    secret = browser.set_up()
+    secret = browser.set_up_app()
     other = new_browser(owner)
 
     other.sign_in()
@@ -234,13 +234,13 @@ def test_the_cookie_is_hidden_from_scripts(owner: Person) -> None:
     assert cookie["secure"] == ("" if not settings.HTTPS else True)
 
 
-def test_a_passkey_opens_an_account_whose_password_is_guessed_at(owner: Person) -> None:
+def test_a_passkey_works_while_passwords_are_throttled(owner: Person) -> None:
     browser, passkey = with_passkey.Browser(owner), SoftPasskey()
     browser.sign_in()
     browser.add(passkey)
     spend_attempts(owner.email)
 
-    assert show(with_passkey.Browser(owner), passkey, "/sign-in/passkey") == "/"
+    assert present_passkey(with_passkey.Browser(owner), passkey, "/sign-in/passkey") == "/"
 
 
 def test_parallel_guesses_do_not_pass_the_limit(owner: Person) -> None:
@@ -257,10 +257,10 @@ def with_code(owner: Person) -> tuple[Browser, str]:
     """Return a browser that has set up an app, and the app's secret."""
     browser = new_browser(owner)
     browser.sign_in()
-    return browser, browser.set_up()
+    return browser, browser.set_up_app()
 
 
-def test_codes_are_throttled_whatever_address_they_come_from(owner: Person) -> None:
+def test_codes_are_throttled_across_ip_addresses(owner: Person) -> None:
     _, secret = with_code(owner)
     thieves = [new_browser(owner) for _ in range(4)]
     for thief in thieves:
@@ -274,10 +274,10 @@ def test_codes_are_throttled_whatever_address_they_come_from(owner: Person) -> N
     assert response.status_code == 429
     assert 0 < int(response["Retry-After"]) <= MAX_WAIT_S
     assert b"Too many attempts" in response.content
-    assert not thieves[3].is_in()
+    assert not thieves[3].is_signed_in()
 
 
-def test_guessed_codes_keep_neither_a_known_browser_nor_a_passkey_out(owner: Person) -> None:
+def test_throttled_codes_block_neither_a_known_browser_nor_a_passkey(owner: Person) -> None:
     browser, secret = with_code(owner)
     browser.client.defaults["HTTP_HOST"] = "localhost"  # passkeys are bound to it
     passkey = SoftPasskey()
@@ -291,11 +291,11 @@ def test_guessed_codes_keep_neither_a_known_browser_nor_a_passkey_out(owner: Per
     by_code = browser.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
 
     assert by_code["Location"] == "/"
-    assert show(by_passkey, passkey, "/sign-in/code") == "/"
+    assert present_passkey(by_passkey, passkey, "/sign-in/code") == "/"
 
 
 @pytest.mark.parametrize("page", ["/account/confirm", "/account/confirm/code"])
-def test_confirming_who_is_there_is_throttled(owner: Person, page: str) -> None:
+def test_step_ups_are_throttled(owner: Person, page: str) -> None:
     if page == "/account/confirm":
         browser, secret = new_browser(owner), Secret.STEP_UP_PASSWORD
         browser.sign_in()
@@ -311,10 +311,10 @@ def test_confirming_who_is_there_is_throttled(owner: Person, page: str) -> None:
     assert set(answers) == {200}
     assert refused.status_code == 429
     assert b"Too many attempts" in refused.content
-    assert browser.is_in()
+    assert browser.is_signed_in()
 
 
-def test_guesses_at_the_sign_in_page_do_not_throttle_confirming(owner: Person) -> None:
+def test_guesses_at_the_sign_in_page_do_not_throttle_step_ups(owner: Person) -> None:
     browser = new_browser(owner)
     browser.sign_in()
     spend_attempts(owner.email)

@@ -44,9 +44,9 @@ def assert_unavailable(response: Any) -> None:
     assert b"Redis does not respond" in response.content
 
 
-def test_a_code_lets_nobody_in(browser: Browser, owner: Person) -> None:
+def test_a_code_cannot_complete_a_sign_in(browser: Browser, owner: Person) -> None:
     browser.sign_in()
-    secret = browser.set_up()
+    secret = browser.set_up_app()
     other = new_browser(owner)
     other.sign_in()
 
@@ -54,12 +54,12 @@ def test_a_code_lets_nobody_in(browser: Browser, owner: Person) -> None:
         response = other.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
 
     assert_unavailable(response)
-    assert not other.is_in()
+    assert not other.is_signed_in()
 
 
-def test_a_session_is_not_confirmed_by_a_code(browser: Browser) -> None:
+def test_a_step_up_by_code_is_unavailable(browser: Browser) -> None:
     browser.sign_in()
-    secret = browser.set_up()
+    secret = browser.set_up_app()
 
     with no_redis():
         response = browser.client.post("/account/confirm/code", {"code": code_of(secret)})
@@ -67,7 +67,7 @@ def test_a_session_is_not_confirmed_by_a_code(browser: Browser) -> None:
     assert_unavailable(response)
 
 
-def test_nothing_is_confirmed_by_a_password(browser: Browser) -> None:
+def test_a_step_up_by_password_is_unavailable(browser: Browser) -> None:
     browser.sign_in()
 
     with no_redis():
@@ -76,30 +76,28 @@ def test_nothing_is_confirmed_by_a_password(browser: Browser) -> None:
     assert_unavailable(response)
 
 
-def test_nobody_begins_to_sign_in_by_a_passkey(owner: Person) -> None:
+def test_a_passkey_sign_in_is_unavailable(owner: Person) -> None:
     browser, passkey = with_passkey.Browser(owner), SoftPasskey()
     browser.sign_in()
     browser.add(passkey)
     browser = with_passkey.Browser(owner)
-    answer = passkey.get(browser.asked())
+    answer = passkey.get(browser.request_challenge())
 
     with no_redis():
-        response = browser.answer(answer)
+        response = browser.post_response(answer)
 
     assert_unavailable(response)
 
 
 @pytest.mark.parametrize("page", ["/sign-in/code", "/account/confirm/passkey"])
-def test_a_passkey_is_taken_as_a_second_factor_since_it_cannot_be_guessed(
-    owner: Person, page: str
-) -> None:
+def test_a_passkey_still_works_as_a_second_factor(owner: Person, page: str) -> None:
     browser, passkey = with_passkey.Browser(owner), SoftPasskey()
     browser.sign_in()
     browser.add(passkey)
     if page == "/sign-in/code":
         browser = with_passkey.Browser(owner)
         browser.sign_in()
-    question = with_passkey.question_of(browser.client.get(page))
+    question = with_passkey.read_challenge(browser.client.get(page))
 
     with no_redis():
         response = browser.client.post(page, {"credential": json.dumps(passkey.get(question))})

@@ -30,7 +30,7 @@ class Browser:
         form = {"email": self.person.email, "password": PASSWORD}
         return str(self.client.post("/sign-in", form)["Location"])
 
-    def is_in(self) -> bool:
+    def is_signed_in(self) -> bool:
         return self.client.get("/api/v1/tenant").status_code == 200
 
     def confirm(self) -> None:
@@ -39,20 +39,20 @@ class Browser:
 
     def add(self, passkey: SoftPasskey, name: str = "Laptop") -> Any:
         self.confirm()
-        question = question_of(self.client.get("/account/passkeys/new"))
+        question = read_challenge(self.client.get("/account/passkeys/new"))
         form = {"name": name, "credential": json.dumps(passkey.create(question))}
         return self.client.post("/account/passkeys/new", form)
 
-    def asked(self, **more: str) -> dict[str, Any]:
+    def request_challenge(self, **more: str) -> dict[str, Any]:
         """Return the challenge for a passkey sign-in."""
-        return question_of(self.client.post("/sign-in/passkey", more))
+        return read_challenge(self.client.post("/sign-in/passkey", more))
 
-    def answer(self, answer: object, **more: str) -> Any:
+    def post_response(self, answer: object, **more: str) -> Any:
         form = {"credential": json.dumps(answer), **more}
         return self.client.post("/sign-in/passkey", form)
 
 
-def question_of(response: Any) -> dict[str, Any]:
+def read_challenge(response: Any) -> dict[str, Any]:
     found = _QUESTION.search(response.content.decode())
     assert found is not None, response.content
     question: dict[str, Any] = json.loads(found[1])

@@ -16,7 +16,7 @@ def seal(company: Company, scope: str = "user:ada") -> bytes:
     return seal_for(company.tenant_id, scope, place=PLACE, data=b"text", now=timezone.now())
 
 
-def opened(company: Company, sealed: bytes) -> bytes:
+def unseal(company: Company, sealed: bytes) -> bytes:
     return open_sealed(company.tenant_id, place=PLACE, sealed=sealed)
 
 
@@ -27,7 +27,7 @@ def rotate(company: Company, *, replacing: bool = False) -> RotationResult:
     )
 
 
-def forget_held() -> None:
+def clear_key_cache() -> None:
     """Empty the key cache, as in a new process."""
     for key in list(key_cache._keys):
         key_cache.remove(key)

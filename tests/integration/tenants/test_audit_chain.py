@@ -56,14 +56,14 @@ def require_chain(tenant_id: TenantId) -> list[AuditEntry]:
     return entries
 
 
-def test_a_tenants_entries_are_a_chain_from_its_creation_on(company: Company) -> None:
+def test_a_tenants_entries_form_a_chain_from_its_creation(company: Company) -> None:
     add(company.administrator.actor)
 
     actions = [entry.action for entry in require_chain(company.tenant_id)]
     assert actions == ["tenant.created", "member.added", "member.added", "test.done"]
 
 
-def test_who_acted_is_a_person_a_key_or_the_platform(company: Company) -> None:
+def test_an_actor_is_a_user_a_key_or_the_platform(company: Company) -> None:
     bob = company.administrator
     key = Actor(company.tenant_id, None, Role.AUDITOR, None, "", key=LookupId("Ab3dE6gH"))
     for actor in (bob.actor, key, company.platform):
@@ -76,7 +76,7 @@ def test_who_acted_is_a_person_a_key_or_the_platform(company: Company) -> None:
     assert (platform.actor_kind, platform.actor_id, platform.actor_key) == ("platform", None, "")
 
 
-def test_writers_at_once_make_one_chain(company: Company) -> None:
+def test_concurrent_writers_make_one_chain(company: Company) -> None:
     def write() -> None:
         for _ in range(10):
             add(company.platform)
@@ -91,7 +91,7 @@ def test_writers_at_once_make_one_chain(company: Company) -> None:
     assert len(require_chain(company.tenant_id)) == 3 + 40
 
 
-def test_two_first_entries_at_once_make_one_chain() -> None:
+def test_two_concurrent_first_entries_make_one_chain() -> None:
     row = Tenant.objects.create(
         slug=f"bare-{secrets.token_hex(4)}",
         name="Bare",
@@ -137,7 +137,7 @@ def test_a_clock_that_jumps_does_not_break_the_chain(company: Company, hours: in
     assert len(require_chain(company.tenant_id)) == 5
 
 
-def test_the_neighbours_chain_stays_as_it_was(company: Company, cast: Cast) -> None:
+def test_another_tenants_chain_is_unchanged(company: Company, cast: Cast) -> None:
     before = [entry.hash for entry in entries_of(cast.globex.tenant_id)]
 
     add(company.platform)
@@ -155,7 +155,7 @@ def test_the_neighbours_chain_stays_as_it_was(company: Company, cast: Cast) -> N
         "TRUNCATE tenants_auditentry",
     ],
 )
-def test_no_entry_can_be_changed_or_all_deleted(company: Company, statement: str) -> None:
+def test_entries_can_be_neither_changed_nor_truncated(company: Company, statement: str) -> None:
     with (
         pytest.raises(DatabaseError, match="permission denied"),
         tenant_scope(company.tenant_id),
@@ -164,7 +164,7 @@ def test_no_entry_can_be_changed_or_all_deleted(company: Company, statement: str
         cursor.execute(statement)
 
 
-def test_no_young_entry_can_be_deleted(company: Company) -> None:
+def test_recent_entries_cannot_be_deleted(company: Company) -> None:
     before = len(entries_of(company.tenant_id))
 
     with tenant_scope(company.tenant_id), connection.cursor() as cursor:
@@ -173,7 +173,7 @@ def test_no_young_entry_can_be_deleted(company: Company) -> None:
     assert len(entries_of(company.tenant_id)) == before > 0
 
 
-def test_a_sequence_is_used_once(company: Company) -> None:
+def test_a_sequence_number_is_unique(company: Company) -> None:
     first = entries_of(company.tenant_id)[0]
     first.pk = (first.tenant_id, company.administrator.user_id)
 
@@ -184,7 +184,7 @@ def test_a_sequence_is_used_once(company: Company) -> None:
         first.save(force_insert=True)
 
 
-def test_a_look_is_an_entry_with_what_was_asked(company: Company) -> None:
+def test_a_read_is_recorded_with_its_query(company: Company) -> None:
     actor = company.administrator.actor
     with tenant_scope(company.tenant_id):
         record_read(
@@ -217,7 +217,7 @@ VALUES = st.recursive(
 
 @given(facts=VALUES)
 @settings(max_examples=60)
-def test_whatever_was_recorded_hashes_the_same_when_it_is_read_back(cast: Cast, facts: Any) -> None:
+def test_any_recorded_facts_have_the_same_hash_when_read_back(cast: Cast, facts: Any) -> None:
     add(cast.acme.platform, facts=facts)
 
     with tenant_scope(cast.acme.tenant_id):

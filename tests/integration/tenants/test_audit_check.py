@@ -58,29 +58,29 @@ def sign(company: Company, hours: int = 0) -> None:
     assert sign_head(tenant_id=company.tenant_id, keys=signing_keys(), now=at)
 
 
-def checked(company: Company) -> ChainCheckResult:
+def verify_chain(company: Company) -> ChainCheckResult:
     auditor = company.people[Role.AUDITOR].actor
     return check_chain(actor=auditor, keys=signing_keys().public_keys(), now=NOON)
 
 
-def test_a_chain_that_nobody_touched_is_whole(company: Company) -> None:
+def test_an_unmodified_chain_is_valid(company: Company) -> None:
     add(company, 3)
     sign(company)
     last = add(company, 2)
 
-    found = checked(company)
+    found = verify_chain(company)
 
     assert found == ChainCheckResult(
         first=1, last=last + 1, num_heads=1, broken_at=None, end=last + 1
     )
 
 
-def test_that_it_was_checked_is_an_entry_itself(company: Company) -> None:
+def test_each_check_adds_an_entry(company: Company) -> None:
     last = add(company)
 
-    checked(company)
+    verify_chain(company)
 
-    assert checked(company).last == last + 2
+    assert verify_chain(company).last == last + 2
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_that_it_was_checked_is_an_entry_itself(company: Company) -> None:
         "DELETE FROM tenants_auditentry WHERE sequence = {0}",
     ],
 )
-def test_what_the_owner_changed_is_named(
+def test_a_changed_or_deleted_entry_is_named(
     company: Company, tamper: Callable[[str, str], None], change: str
 ) -> None:
     sequence = add(company)
@@ -98,10 +98,10 @@ def test_what_the_owner_changed_is_named(
 
     tamper("tenants_auditentry", change.format(sequence))
 
-    assert checked(company).broken_at == sequence
+    assert verify_chain(company).broken_at == sequence
 
 
-def test_cutting_the_end_off_contradicts_what_was_signed(
+def test_truncating_the_chain_contradicts_the_signed_head(
     company: Company, tamper: Callable[[str, str], None]
 ) -> None:
     kept = add(company)
@@ -115,10 +115,10 @@ def test_cutting_the_end_off_contradicts_what_was_signed(
     tamper("tenants_auditentry", cut.format(kept))
     tamper("tenants_audithead", shorter.format(kept, hash_hex))
 
-    assert not checked(company).is_whole
+    assert not verify_chain(company).is_whole
 
 
-def test_a_head_that_somebody_else_signed_is_found(company: Company) -> None:
+def test_a_head_signed_with_another_key_is_detected(company: Company) -> None:
     last = add(company)
     sign(company)
     theirs = SigningKeys(bytes(32), version=1).public_keys()
@@ -128,7 +128,7 @@ def test_a_head_that_somebody_else_signed_is_found(company: Company) -> None:
     assert found.broken_at == last
 
 
-def test_a_head_with_a_forged_signature_is_found(
+def test_a_head_with_a_forged_signature_is_detected(
     company: Company, tamper: Callable[[str, str], None]
 ) -> None:
     last = add(company)
@@ -137,10 +137,10 @@ def test_a_head_with_a_forged_signature_is_found(
 
     tamper("tenants_signedaudithead", f"UPDATE tenants_signedaudithead {forged} WHERE true")
 
-    assert checked(company).broken_at == last
+    assert verify_chain(company).broken_at == last
 
 
-def test_a_long_chain_is_checked_from_a_signed_head_on(
+def test_a_long_chain_is_checked_from_a_signed_head(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)
@@ -148,19 +148,19 @@ def test_a_long_chain_is_checked_from_a_signed_head_on(
     sign(company)
     add(company, 2)
 
-    found = checked(company)
+    found = verify_chain(company)
 
     assert (found.first, found.num_heads, found.is_whole) == (signed + 1, 1, True)
 
 
-def test_a_long_chain_without_signed_heads_is_checked_part_by_part(
+def test_a_long_chain_without_signed_heads_is_checked_in_parts(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)
     add(company, 6)
     auditor, keys = company.people[Role.AUDITOR].actor, signing_keys().public_keys()
 
-    first = checked(company)
+    first = verify_chain(company)
     second = check_chain(actor=auditor, keys=keys, now=NOON, after=first.last)
 
     assert (first.first, first.last, first.is_unfinished) == (1, 4, True)
@@ -168,7 +168,7 @@ def test_a_long_chain_without_signed_heads_is_checked_part_by_part(
     assert second.is_whole
 
 
-def test_what_the_owner_changed_is_found_from_where_a_check_stopped(
+def test_a_deleted_entry_is_detected_by_a_continued_check(
     company: Company, tamper: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)
@@ -183,7 +183,7 @@ def test_what_the_owner_changed_is_found_from_where_a_check_stopped(
     assert gone.broken_at == 6
 
 
-def test_a_check_that_takes_too_long_says_where_it_stopped(
+def test_a_check_that_takes_too_long_reports_its_position(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain_check, "_STEP", 2)
@@ -200,23 +200,23 @@ def test_a_check_that_takes_too_long_says_where_it_stopped(
     assert (found.last, found.is_unfinished) == (4, True)
 
 
-def test_one_check_of_a_tenant_goes_at_a_time(company: Company) -> None:
+def test_a_tenant_has_one_running_check_at_a_time(company: Company) -> None:
     other = make_company("hooli", ACME)
 
     with redis_lock(connect(), f"audit-check:{company.tenant_id}"), pytest.raises(Conflict):
-        checked(company)
-    assert checked(other).is_whole
-    assert checked(company).is_whole
+        verify_chain(company)
+    assert verify_chain(other).is_whole
+    assert verify_chain(company).is_whole
 
 
 @pytest.mark.parametrize("after", [-1, 10**30])
-def test_nothing_is_checked_from_an_entry_that_there_is_not(company: Company, after: int) -> None:
+def test_a_check_from_an_invalid_position_is_rejected(company: Company, after: int) -> None:
     auditor = company.people[Role.AUDITOR].actor
 
     with pytest.raises(InvalidValue):
         check_chain(actor=auditor, keys=signing_keys().public_keys(), now=NOON, after=after)
 
 
-def test_only_who_may_read_the_trail_checks_it(company: Company) -> None:
+def test_checking_requires_permission_to_read_the_audit_log(company: Company) -> None:
     with pytest.raises(Forbidden):
         check_chain(actor=company.developer.actor, keys=signing_keys().public_keys(), now=NOON)

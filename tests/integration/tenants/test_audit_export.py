@@ -65,7 +65,7 @@ def lines(text: bytes, kind: str) -> list[dict[str, Any]]:
     return [line for line in found if line["kind"] == kind]
 
 
-def test_an_export_verifies_and_holds_itself(company: Company) -> None:
+def test_an_export_verifies_and_contains_its_own_entry(company: Company) -> None:
     add(company, at=timezone.now())
 
     text = export(company.people[Role.AUDITOR].actor)
@@ -76,7 +76,7 @@ def test_an_export_verifies_and_holds_itself(company: Company) -> None:
     assert (actions[0], actions[-1]) == ("tenant.created", "audit.exported")
 
 
-def test_its_signed_heads_stand_behind_their_entries(company: Company) -> None:
+def test_signed_heads_follow_their_entries(company: Company) -> None:
     now = timezone.now()
     for hours in (0, 1):
         sign_head(
@@ -104,7 +104,7 @@ def test_a_period_is_half_open(company: Company) -> None:
     assert [entry["action"] for entry in lines(text, "entry")] == ["test.0", "test.23"]
 
 
-def test_entries_of_a_clock_that_jumped_stand_in_between(company: Company) -> None:
+def test_entries_from_a_clock_that_jumped_are_included(company: Company) -> None:
     day = datetime(2001, 5, 1, tzinfo=UTC)
     for hours in (1, -500, 2):
         add(company, at=day + timedelta(hours=hours), action=f"test.{hours}")
@@ -115,7 +115,7 @@ def test_entries_of_a_clock_that_jumped_stand_in_between(company: Company) -> No
     assert "test.-500" in [entry["action"] for entry in lines(text, "entry")]
 
 
-def test_a_period_without_entries_is_a_sound_export_of_none(company: Company) -> None:
+def test_an_export_of_a_period_without_entries_verifies(company: Company) -> None:
     day = datetime(2001, 5, 1, tzinfo=UTC)
 
     assert (
@@ -124,7 +124,7 @@ def test_a_period_without_entries_is_a_sound_export_of_none(company: Company) ->
     )
 
 
-def test_it_holds_nothing_of_the_neighbours(company: Company, cast: Cast) -> None:
+def test_an_export_contains_nothing_of_another_tenant(company: Company, cast: Cast) -> None:
     text = export(company.platform).decode()
 
     assert cast.acme.tenant_id not in text
@@ -132,7 +132,7 @@ def test_it_holds_nothing_of_the_neighbours(company: Company, cast: Cast) -> Non
 
 
 @pytest.mark.parametrize("role", [Role.DEVELOPER, Role.BILLING])
-def test_who_may_not_read_the_trail_exports_nothing(company: Company, role: Role) -> None:
+def test_exporting_requires_permission_to_read_the_audit_log(company: Company, role: Role) -> None:
     out = io.BytesIO()
 
     with pytest.raises(Forbidden):
@@ -147,7 +147,7 @@ def test_who_may_not_read_the_trail_exports_nothing(company: Company, role: Role
     assert out.getvalue() == b""
 
 
-def test_what_was_changed_in_the_database_is_named(company: Company, services: Services) -> None:
+def test_a_changed_entry_is_named_by_verification(company: Company, services: Services) -> None:
     with psycopg.connect(services.owner_database_url, autocommit=True) as owner:
         owner.execute("ALTER TABLE tenants_auditentry NO FORCE ROW LEVEL SECURITY")
         owner.execute(
@@ -191,7 +191,7 @@ def _grow(company: Company, count: int) -> None:
     connection.close()
 
 
-def test_the_command_writes_what_the_other_command_verifies(
+def test_the_verifier_accepts_the_commands_export(
     company: Company, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, keys = tmp_path / "trail.ndjson", tmp_path / "caret-signing-keys.json"
@@ -217,6 +217,10 @@ def test_the_command_writes_what_the_other_command_verifies(
         ("{slug}", "--out", "x", "--to", "9999-12-31"),
     ],
 )
-def test_the_command_refuses_in_a_sentence(company: Company, arguments: tuple[str, ...]) -> None:
+def test_the_command_rejects_invalid_arguments(
+    company: Company, arguments: tuple[str, ...]
+) -> None:
     with pytest.raises(CommandError):
-        call_command("export_audit_log", *[word.format(slug=company.slug) for word in arguments])
+        call_command(
+            "export_audit_log", *[argument.format(slug=company.slug) for argument in arguments]
+        )

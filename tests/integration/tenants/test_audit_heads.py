@@ -58,7 +58,7 @@ def sign(company: Company, now: datetime = NOON) -> bool:
     return sign_head(tenant_id=company.tenant_id, keys=signing_keys(), now=now)
 
 
-def signed(company: Company) -> list[SignedAuditHead]:
+def signed_heads(company: Company) -> list[SignedAuditHead]:
     with tenant_scope(company.tenant_id):
         return list(SignedAuditHead.objects.order_by("sequence"))
 
@@ -66,7 +66,7 @@ def signed(company: Company) -> list[SignedAuditHead]:
 def test_a_signed_head_names_the_last_entry_and_verifies(company: Company) -> None:
     assert sign(company)
 
-    (head,) = signed(company)
+    (head,) = signed_heads(company)
     with tenant_scope(company.tenant_id):
         last = AuditEntry.objects.order_by("-sequence")[0]
     assert (head.sequence, bytes(head.hash)) == (last.sequence, bytes(last.hash))
@@ -74,20 +74,20 @@ def test_a_signed_head_names_the_last_entry_and_verifies(company: Company) -> No
 
 
 @pytest.mark.parametrize("minutes", [0, 30, 59])
-def test_a_second_run_in_the_hour_signs_nothing(company: Company, minutes: int) -> None:
+def test_a_second_run_within_an_hour_signs_nothing(company: Company, minutes: int) -> None:
     sign(company)
     add(company)
 
     assert not sign(company, NOON + timedelta(minutes=minutes))
-    assert len(signed(company)) == 1
+    assert len(signed_heads(company)) == 1
 
 
-def test_the_next_hour_signs_what_has_grown(company: Company) -> None:
+def test_a_grown_chain_is_signed_in_the_next_hour(company: Company) -> None:
     sign(company)
     add(company)
 
     assert sign(company, NOON + HOUR)
-    assert [head.sequence for head in signed(company)] == [3, 4]
+    assert [head.sequence for head in signed_heads(company)] == [3, 4]
 
 
 def test_a_chain_that_has_not_grown_is_not_signed_again(company: Company) -> None:
@@ -96,7 +96,7 @@ def test_a_chain_that_has_not_grown_is_not_signed_again(company: Company) -> Non
     assert not sign(company, NOON + HOUR)
 
 
-def test_a_clock_that_was_set_back_signs_what_has_grown(company: Company) -> None:
+def test_a_grown_chain_is_signed_after_a_clock_was_set_back(company: Company) -> None:
     sign(company)
     add(company)
 
@@ -123,7 +123,7 @@ def test_a_head_can_neither_be_changed_nor_deleted(company: Company) -> None:
         ("DELETE FROM tenants_auditentry WHERE sequence = 3", 3),
     ],
 )
-def test_a_chain_that_was_tampered_with_is_not_signed(
+def test_a_modified_chain_is_not_signed(
     company: Company, tamper: Any, statement: str, sequence: int
 ) -> None:
     tamper(statement)
@@ -132,28 +132,30 @@ def test_a_chain_that_was_tampered_with_is_not_signed(
         sign(company)
 
     assert caught.value.sequence == sequence
-    assert signed(company) == []
+    assert signed_heads(company) == []
 
 
-def test_a_broken_chain_is_reported_and_stops_no_other(company: Company, tamper: Any) -> None:
+def test_a_broken_chain_is_reported_and_other_chains_are_signed(
+    company: Company, tamper: Any
+) -> None:
     sound = make_company("sound", {})
     tamper("DELETE FROM tenants_auditentry WHERE sequence = 2")
 
     with capture_logs() as logs:
         sign_all_heads(keys=signing_keys(), now=NOON)
 
-    told = [log for log in logs if log["event"] == "audit.chain_broken"]
-    assert {"tenant_id": company.tenant_id, "sequence": 2}.items() <= told[-1].items()
-    assert len(signed(sound)) == 1
+    reports = [log for log in logs if log["event"] == "audit.chain_broken"]
+    assert {"tenant_id": company.tenant_id, "sequence": 2}.items() <= reports[-1].items()
+    assert len(signed_heads(sound)) == 1
 
 
-def test_the_workers_task_signs(company: Company) -> None:
+def test_the_workers_task_signs_heads(company: Company) -> None:
     sign_audit_heads()
 
-    assert len(signed(company)) == 1
+    assert len(signed_heads(company)) == 1
 
 
-def test_the_neighbours_heads_are_not_seen(company: Company) -> None:
+def test_another_tenant_does_not_see_the_heads(company: Company) -> None:
     sign(company)
     other = make_company("other", {})
 

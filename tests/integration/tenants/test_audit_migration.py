@@ -37,7 +37,7 @@ def owner(company: Company) -> Iterator[Any]:
         transaction.set_rollback(True, using="owner")
 
 
-def add_loose_entry(owner: Any, company: Company, *, reason: str) -> None:
+def add_unchained_entry(owner: Any, company: Company, *, reason: str) -> None:
     owner.execute("ALTER TABLE tenants_auditentry NO FORCE ROW LEVEL SECURITY")
     owner.execute(
         "INSERT INTO tenants_auditentry (tenant_id, id, actor_id, action, target, after,"
@@ -66,9 +66,9 @@ def read_chain(owner: Any, company: Company) -> list[AuditEntry]:
     return entries
 
 
-def test_entries_without_a_place_come_after_those_with_one(owner: Any, company: Company) -> None:
-    add_loose_entry(owner, company, reason="first")
-    add_loose_entry(owner, company, reason="second")
+def test_unchained_entries_are_added_after_chained_ones(owner: Any, company: Company) -> None:
+    add_unchained_entry(owner, company, reason="first")
+    add_unchained_entry(owner, company, reason="second")
 
     run_fill()
 
@@ -81,7 +81,7 @@ def test_entries_without_a_place_come_after_those_with_one(owner: Any, company: 
     assert (entries[-1].actor_kind, entries[-1].actor_key) == ("user", "")
 
 
-def test_a_chain_that_nothing_was_in_begins_with_the_oldest(owner: Any, company: Company) -> None:
+def test_an_empty_chain_starts_with_the_oldest_entry(owner: Any, company: Company) -> None:
     for table in TABLES:
         owner.execute(f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY")
     unset = ", ".join(f"{column} = NULL" for column in COLUMNS)
@@ -95,7 +95,7 @@ def test_a_chain_that_nothing_was_in_begins_with_the_oldest(owner: Any, company:
 
 
 def test_a_second_run_changes_nothing(owner: Any, company: Company) -> None:
-    add_loose_entry(owner, company, reason="first")
+    add_unchained_entry(owner, company, reason="first")
     run_fill()
     before = [bytes(entry.hash) for entry in read_chain(owner, company)]
 
@@ -104,8 +104,8 @@ def test_a_second_run_changes_nothing(owner: Any, company: Company) -> None:
     assert [bytes(entry.hash) for entry in read_chain(owner, company)] == before
 
 
-def test_the_wall_stands_again_afterwards(owner: Any, company: Company) -> None:
-    add_loose_entry(owner, company, reason="first")
+def test_row_security_is_enforced_again_afterwards(owner: Any, company: Company) -> None:
+    add_unchained_entry(owner, company, reason="first")
 
     run_fill()
 

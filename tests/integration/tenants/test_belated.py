@@ -46,7 +46,7 @@ def stream() -> UsageStream:
     return found
 
 
-def belated(company: Company, request_id: uuid.UUID, **changes: Any) -> LateOutcomeRecord:
+def late_outcome(company: Company, request_id: uuid.UUID, **changes: Any) -> LateOutcomeRecord:
     """Return an outcome reported by Bob, who made the completions."""
     record = LateOutcomeRecord(
         outcome_id=RequestId(str(uuid.uuid4())),
@@ -72,95 +72,105 @@ def ingest(stream: UsageStream, *records: Record) -> None:
     ingest_all(stream)
 
 
-def told(company: Company) -> list[tuple[str, int, int | None, int | None]]:
+def read_outcomes(company: Company) -> list[tuple[str, int, int | None, int | None]]:
     with tenant_scope(company.tenant_id):
         rows = Outcome.objects.order_by("event", "span_s", "after_ms")
         return [(row.event, row.chars, row.lines, row.span_s) for row in rows]
 
 
-def test_it_counts_what_was_suggested(company: Company, stream: UsageStream) -> None:
-    request_id = add_completion(company)
-    persisted = {"event": OutcomeEvent.PERSISTED, "span_s": 30, "edited_ratio": 0.5, "chars": 7}
-
-    ingest(stream, belated(company, request_id), belated(company, request_id, **persisted))
-
-    assert told(company) == [("accepted", 40, 2, None), ("persisted", 7, 2, 30)]
-
-
-def test_more_than_was_suggested_is_what_was_suggested(
+def test_a_late_outcome_counts_the_suggested_characters(
     company: Company, stream: UsageStream
 ) -> None:
     request_id = add_completion(company)
+    persisted = {"event": OutcomeEvent.PERSISTED, "span_s": 30, "edited_ratio": 0.5, "chars": 7}
 
-    ingest(stream, belated(company, request_id, chars=2**31 - 1, lines=2**31 - 1))
+    ingest(
+        stream, late_outcome(company, request_id), late_outcome(company, request_id, **persisted)
+    )
 
-    assert told(company) == [("accepted", 40, 2, None)]
+    assert read_outcomes(company) == [("accepted", 40, 2, None), ("persisted", 7, 2, 30)]
 
 
-def test_its_completions_hour_is_counted_anew(company: Company, stream: UsageStream) -> None:
+def test_counts_are_capped_at_the_suggestions_size(company: Company, stream: UsageStream) -> None:
+    request_id = add_completion(company)
+
+    ingest(stream, late_outcome(company, request_id, chars=2**31 - 1, lines=2**31 - 1))
+
+    assert read_outcomes(company) == [("accepted", 40, 2, None)]
+
+
+def test_a_late_outcome_marks_its_completions_hour_dirty(
+    company: Company, stream: UsageStream
+) -> None:
     request_id = add_completion(company)
     with tenant_scope(company.tenant_id):
         DirtyHour.objects.all().delete()
 
-    ingest(stream, belated(company, request_id))
+    ingest(stream, late_outcome(company, request_id))
 
     with tenant_scope(company.tenant_id):
         assert [mark.hour.hour for mark in DirtyHour.objects.all()] == [NOON.hour]
 
 
-def test_a_neighbours_key_changes_nothing(
+def test_an_outcome_reported_with_another_tenants_key_is_ignored(
     company: Company, stream: UsageStream, cast: Cast
 ) -> None:
     request_id = add_completion(company)
-    before = told(cast.globex)
+    before = read_outcomes(cast.globex)
 
     ingest(
         stream,
-        belated(cast.globex, request_id),
-        belated(cast.globex, request_id, user_id=company.developer.user_id),
+        late_outcome(cast.globex, request_id),
+        late_outcome(cast.globex, request_id, user_id=company.developer.user_id),
     )
 
-    assert told(company) == []
-    assert told(cast.globex) == before
+    assert read_outcomes(company) == []
+    assert read_outcomes(cast.globex) == before
 
 
-def test_a_colleagues_key_changes_nothing(company: Company, stream: UsageStream) -> None:
+def test_an_outcome_reported_with_a_colleagues_key_is_ignored(
+    company: Company, stream: UsageStream
+) -> None:
     request_id = add_completion(company)
 
     ingest(
         stream,
-        belated(company, request_id, user_id=company.administrator.user_id),
-        belated(company, request_id, user_id=None),
+        late_outcome(company, request_id, user_id=company.administrator.user_id),
+        late_outcome(company, request_id, user_id=None),
     )
 
-    assert told(company) == []
+    assert read_outcomes(company) == []
 
 
-def test_of_services_only_the_one_that_asked_is_heard(
+def test_a_service_key_reports_only_outcomes_of_its_own_completions(
     company: Company, stream: UsageStream
 ) -> None:
     request_id = add_completion(company, user_id=None)
     with tenant_scope(company.tenant_id):
         key_id = _key_of(request_id)
 
-    ingest(stream, belated(company, request_id, user_id=None))
-    assert told(company) == []
-    ingest(stream, belated(company, request_id, user_id=None, key_id=key_id))
+    ingest(stream, late_outcome(company, request_id, user_id=None))
+    assert read_outcomes(company) == []
+    ingest(stream, late_outcome(company, request_id, user_id=None, key_id=key_id))
 
-    assert len(told(company)) == 1
+    assert len(read_outcomes(company)) == 1
 
 
-def test_a_request_that_nobody_made_changes_nothing(company: Company, stream: UsageStream) -> None:
+def test_an_outcome_of_an_unknown_request_is_ignored(company: Company, stream: UsageStream) -> None:
     add_completion(company)
 
-    ingest(stream, belated(company, uuid.uuid4()), belated(company, uuid.UUID(int=2**128 - 1)))
+    ingest(
+        stream,
+        late_outcome(company, uuid.uuid4()),
+        late_outcome(company, uuid.UUID(int=2**128 - 1)),
+    )
 
-    assert told(company) == []
+    assert read_outcomes(company) == []
 
 
-@pytest.mark.parametrize("is_told_first", [True, False])
-def test_what_is_told_again_counts_once(
-    company: Company, stream: UsageStream, is_told_first: bool
+@pytest.mark.parametrize("is_reported_first", [True, False])
+def test_an_outcome_reported_twice_counts_once(
+    company: Company, stream: UsageStream, is_reported_first: bool
 ) -> None:
     request_id = add_completion(company)
     known = OutcomeRecord(
@@ -174,41 +184,51 @@ def test_what_is_told_again_counts_once(
         after_ms=900,
         lines=2,
     )
-    first: list[Record] = [known] if is_told_first else [belated(company, request_id)]
+    first: list[Record] = [known] if is_reported_first else [late_outcome(company, request_id)]
 
-    ingest(stream, *first, belated(company, request_id), belated(company, request_id, after_ms=7))
+    ingest(
+        stream,
+        *first,
+        late_outcome(company, request_id),
+        late_outcome(company, request_id, after_ms=7),
+    )
 
-    assert told(company) == [("accepted", 40, 2, None)]
+    assert read_outcomes(company) == [("accepted", 40, 2, None)]
 
 
-def test_persistence_counts_once_for_each_moment(company: Company, stream: UsageStream) -> None:
+def test_persistence_counts_once_for_each_time_span(company: Company, stream: UsageStream) -> None:
     request_id = add_completion(company)
     persisted = {"event": OutcomeEvent.PERSISTED, "edited_ratio": 0.0, "chars": 3}
 
     ingest(
         stream,
-        *(belated(company, request_id, span_s=span, **persisted) for span in (30, 120, 30, 120)),
+        *(
+            late_outcome(company, request_id, span_s=span, **persisted)
+            for span in (30, 120, 30, 120)
+        ),
     )
 
-    assert [span for _, _, _, span in told(company)] == [30, 120]
+    assert [span for _, _, _, span in read_outcomes(company)] == [30, 120]
 
 
-def test_parts_come_again_by_their_moment_and_no_more_than_there_may_be(
+def test_partial_acceptances_are_deduplicated_by_time_and_limited(
     company: Company, stream: UsageStream
 ) -> None:
     request_id = add_completion(company)
     part = {"event": OutcomeEvent.PARTIALLY_ACCEPTED, "chars": 1, "lines": 1}
-    parts = [belated(company, request_id, after_ms=at, **part) for at in range(MAX_PARTS + 3)]
+    parts = [late_outcome(company, request_id, after_ms=at, **part) for at in range(MAX_PARTS + 3)]
 
     ingest(stream, *parts[:2], *parts[:2])
-    assert len(told(company)) == 2
+    assert len(read_outcomes(company)) == 2
     ingest(stream, *parts)
 
-    assert len(told(company)) == MAX_PARTS
+    assert len(read_outcomes(company)) == MAX_PARTS
 
 
-def test_two_workers_at_once_count_it_once(company: Company, stream: UsageStream) -> None:
-    record = belated(company, add_completion(company))
+def test_two_concurrent_workers_count_an_outcome_once(
+    company: Company, stream: UsageStream
+) -> None:
+    record = late_outcome(company, add_completion(company))
     connect().xadd(USAGE_STREAM, {USAGE_FIELD: encode_records([record])})
 
     def work() -> None:
@@ -226,7 +246,7 @@ def test_two_workers_at_once_count_it_once(company: Company, stream: UsageStream
         assert other.is_alive(), "it must wait for this worker's decision"
     other.join()
 
-    assert len(told(company)) == 1
+    assert len(read_outcomes(company)) == 1
 
 
 def _key_of(request_id: uuid.UUID) -> KeyId:

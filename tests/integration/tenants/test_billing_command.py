@@ -24,7 +24,7 @@ def command(*arguments: str) -> str:
     return out.getvalue()
 
 
-def test_an_operator_does_all_of_it_on_the_command_line(tmp_path: Path) -> None:
+def test_an_operator_bills_a_tenant_on_the_command_line(tmp_path: Path) -> None:
     company = make_company("operated", {})
     plan, tiers, profile = f"plan-{secrets.token_hex(4)}", tmp_path / "t.json", tmp_path / "p.json"
     prices = {"prompt": "0.15", "cached_prompt": "0.015", "generated": "0.60"}
@@ -55,6 +55,6 @@ def test_an_operator_does_all_of_it_on_the_command_line(tmp_path: Path) -> None:
         ("plan", "Not A Slug", "--name", "x", "--currency", "EUR"),
     ],
 )
-def test_a_command_that_makes_no_sense_says_why(arguments: tuple[str, ...]) -> None:
+def test_invalid_arguments_are_rejected(arguments: tuple[str, ...]) -> None:
     with pytest.raises(CommandError):
         command(*arguments)

@@ -21,8 +21,8 @@ from tests.fixtures.companies import ACME, Company, make_company
 from tests.stack.waiting import wait_until
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-HELD = InvoiceParty("Initech", ("1 Main Street",), "DE1", "bills@initech.example")
-WANTED = InvoiceParty("Initrode", ("2 Side Street",), "DE2", "ap@initrode.example")
+CURRENT = InvoiceParty("Initech", ("1 Main Street",), "DE1", "bills@initech.example")
+CHANGED = InvoiceParty("Initrode", ("2 Side Street",), "DE2", "ap@initrode.example")
 VAT = InvoiceTax("VAT", 1_900)
 NONE = InvoiceTax("", 0)
 WRITERS = {Role.OWNER, Role.ADMINISTRATOR, Role.BILLING}
@@ -32,16 +32,16 @@ LONG = "x" * (MAX_CHARS + 1)
 @pytest.fixture
 def company() -> Company:
     company = make_company("initech", ACME)
-    set_profile(actor=company.platform, customer=HELD, tax=VAT, now=NOW)
+    set_profile(actor=company.platform, customer=CURRENT, tax=VAT, now=NOW)
     return company
 
 
-def change(company: Company, customer: InvoiceParty = WANTED, role: Role = Role.BILLING) -> None:
+def change(company: Company, customer: InvoiceParty = CHANGED, role: Role = Role.BILLING) -> None:
     later = NOW + timedelta(hours=1)
     change_customer(actor=company.people[role].actor, customer=customer, now=later)
 
 
-def held(company: Company) -> tuple[InvoiceParty, InvoiceTax]:
+def read_current(company: Company) -> tuple[InvoiceParty, InvoiceTax]:
     with tenant_scope(company.tenant_id):
         return read_profile(company.tenant_id)
 
@@ -53,30 +53,30 @@ def changes_of(company: Company) -> list[AuditEntry]:
 
 
 @pytest.mark.parametrize("role", sorted(set(Role) - WRITERS))
-def test_who_may_not_changes_nothing(company: Company, role: Role) -> None:
+def test_roles_without_permission_cannot_change_the_profile(company: Company, role: Role) -> None:
     with pytest.raises(Forbidden):
         change(company, role=role)
 
-    assert held(company) == (HELD, VAT)
+    assert read_current(company) == (CURRENT, VAT)
 
 
 @pytest.mark.parametrize("role", sorted(WRITERS))
-def test_who_may_changes_it_and_the_tax_stays(company: Company, role: Role) -> None:
+def test_changing_the_customer_keeps_the_tax(company: Company, role: Role) -> None:
     change(company, role=role)
 
-    assert held(company) == (WANTED, VAT)
+    assert read_current(company) == (CHANGED, VAT)
     with tenant_scope(company.tenant_id):
         assert BillingProfile.objects.get().updated_at == NOW + timedelta(hours=1)
 
 
-def test_the_tax_is_the_platforms_to_set(company: Company) -> None:
+def test_only_the_platform_sets_the_tax(company: Company) -> None:
     with pytest.raises(Forbidden):
-        set_profile(actor=company.people[Role.OWNER].actor, customer=WANTED, tax=NONE, now=NOW)
+        set_profile(actor=company.people[Role.OWNER].actor, customer=CHANGED, tax=NONE, now=NOW)
 
-    assert held(company) == (HELD, VAT)
+    assert read_current(company) == (CURRENT, VAT)
 
 
-def test_the_trail_has_names_and_tax_ids_and_no_mails_address(company: Company) -> None:
+def test_the_audit_entry_has_names_and_tax_ids_but_no_addresses(company: Company) -> None:
     change(company)
 
     (entry,) = changes_of(company)
@@ -86,9 +86,13 @@ def test_the_trail_has_names_and_tax_ids_and_no_mails_address(company: Company) 
     assert entry.target == "billing:profile"
 
 
-def test_the_trail_names_what_was_changed_alone(company: Company) -> None:
-    change(company, InvoiceParty(HELD.name, HELD.address, HELD.tax_id, "new@initech.example"))
-    change(company, InvoiceParty(HELD.name, HELD.address, HELD.tax_id, "new@initech.example"))
+def test_the_audit_entry_names_only_changed_fields(company: Company) -> None:
+    change(
+        company, InvoiceParty(CURRENT.name, CURRENT.address, CURRENT.tax_id, "new@initech.example")
+    )
+    change(
+        company, InvoiceParty(CURRENT.name, CURRENT.address, CURRENT.tax_id, "new@initech.example")
+    )
 
     (entry,) = changes_of(company)
     assert entry.after == {"name": "Initech", "tax_id": "DE1", "changed": "email"}
@@ -108,7 +112,7 @@ def test_the_trail_names_what_was_changed_alone(company: Company) -> None:
         ("address", InvoiceParty("I", ("line",) * 9)),
     ],
 )
-def test_what_cannot_stand_on_an_invoice_is_refused_by_its_field(
+def test_a_value_that_does_not_fit_an_invoice_is_rejected_with_its_field(
     company: Company, field: str, customer: InvoiceParty
 ) -> None:
     with pytest.raises(InvalidValue) as own:
@@ -117,29 +121,29 @@ def test_what_cannot_stand_on_an_invoice_is_refused_by_its_field(
         set_profile(actor=company.platform, customer=customer, tax=VAT, now=NOW)
 
     assert (own.value.field, platforms.value.field) == (field, field)
-    assert held(company) == (HELD, VAT)
+    assert read_current(company) == (CURRENT, VAT)
 
 
-def test_what_just_fits_stands_there(company: Company) -> None:
+def test_values_of_the_maximum_length_are_accepted(company: Company) -> None:
     full = "x" * MAX_CHARS
 
     change(company, InvoiceParty(full, (full,) * 8, full, full))
 
-    assert held(company)[0] == InvoiceParty(full, (full,) * 8, full, full)
+    assert read_current(company)[0] == InvoiceParty(full, (full,) * 8, full, full)
 
 
 @pytest.mark.parametrize(
     "tax",
     [InvoiceTax("VAT", 0), InvoiceTax("", 1_900), InvoiceTax("VAT", 10_001), InvoiceTax("V", -1)],
 )
-def test_a_tax_has_a_name_and_a_share_or_neither(company: Company, tax: InvoiceTax) -> None:
+def test_a_tax_needs_both_a_name_and_a_valid_rate(company: Company, tax: InvoiceTax) -> None:
     with pytest.raises(InvalidValue) as refused:
-        set_profile(actor=company.platform, customer=HELD, tax=tax, now=NOW)
+        set_profile(actor=company.platform, customer=CURRENT, tax=tax, now=NOW)
 
     assert refused.value.field == "tax"
 
 
-def test_of_two_changes_at_once_the_second_follows_the_first(company: Company) -> None:
+def test_two_concurrent_changes_are_applied_in_order(company: Company) -> None:
     def second() -> None:
         try:
             change(company)
@@ -147,18 +151,18 @@ def test_of_two_changes_at_once_the_second_follows_the_first(company: Company) -
             connections.close_all()
 
     thread = Thread(target=second)
-    between = InvoiceParty("Between", HELD.address, HELD.tax_id, HELD.email)
+    between = InvoiceParty("Between", CURRENT.address, CURRENT.tax_id, CURRENT.email)
     with tenant_scope(company.tenant_id):
         change(company, between)
         thread.start()
-        wait_until(_somebody_waits, timeout_s=30)
+        wait_until(_is_lock_awaited, timeout_s=30)
     thread.join()
 
     assert [(each.before or {})["name"] for each in changes_of(company)] == ["Initech", "Between"]
-    assert held(company)[0] == WANTED
+    assert read_current(company)[0] == CHANGED
 
 
-def _somebody_waits() -> bool:
+def _is_lock_awaited() -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
         (num,) = cursor.fetchone() or (0,)

@@ -38,7 +38,7 @@ def _join(company: Company, holder: BudgetTarget) -> None:
     add_team_member(actor=company.platform, team_id=holder.id, user_id=ada, now=NOW)
 
 
-def test_a_person_is_under_so_many_hard_budgets_of_teams_at_most(
+def test_the_number_of_hard_team_budgets_per_user_is_limited(
     company: Company, in_many_teams: list[BudgetTarget]
 ) -> None:
     third = in_many_teams[2]
@@ -55,7 +55,7 @@ def test_a_person_is_under_so_many_hard_budgets_of_teams_at_most(
     assert len(hard_budgets(company)) == 2
 
 
-def test_who_joins_a_team_comes_under_no_more_budgets_than_that(
+def test_a_user_above_the_budget_limit_cannot_join_a_team(
     company: Company, in_many_teams: list[BudgetTarget]
 ) -> None:
     third = in_many_teams[2]
@@ -67,7 +67,7 @@ def test_who_joins_a_team_comes_under_no_more_budgets_than_that(
     assert hard_budgets(company)[str(budget.id)] == ()
 
 
-def test_the_tenants_and_ones_own_budget_come_on_top(
+def test_tenant_and_user_budgets_do_not_count_against_the_limit(
     company: Company, in_many_teams: list[BudgetTarget]
 ) -> None:
     make_budget(company)

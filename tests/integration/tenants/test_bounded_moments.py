@@ -17,7 +17,7 @@ from tenants.compliance.exports.jobs.queries import find_build, list_builds
 from tenants.compliance.exports.jobs.run import build_due
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import DirtyHour, ExportJob
-from tests.fakes.exports import OCTOBER, ask_for
+from tests.fakes.exports import OCTOBER, start_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 
 _BEYOND = [("start", "0001-01-01T00:00:00+14:00"), ("end", "9999-12-31T23:59:59-12:00")]
@@ -29,18 +29,18 @@ def company() -> Company:
 
 
 @pytest.mark.parametrize(("name", "text"), _BEYOND)
-def test_no_export_is_of_such_a_period(company: Company, name: str, text: str) -> None:
+def test_an_export_with_an_unrepresentable_time_is_refused(
+    company: Company, name: str, text: str
+) -> None:
     with pytest.raises(InvalidValue) as refused:
-        ask_for(company, period=replace(OCTOBER, **{name: datetime.fromisoformat(text)}))
+        start_export(company, period=replace(OCTOBER, **{name: datetime.fromisoformat(text)}))
 
     assert refused.value.field == {"start": "since", "end": "until"}[name]
     assert list_builds(actor=company.administrator.actor, limit=10, cursor=None).rows == []
 
 
-def test_an_export_that_cannot_be_read_keeps_no_other_tenant_waiting(
-    company: Company, cast: Cast
-) -> None:
-    mine, theirs = ask_for(company), ask_for(cast.globex)
+def test_an_unreadable_export_does_not_delay_another_tenant(company: Company, cast: Cast) -> None:
+    mine, theirs = start_export(company), start_export(cast.globex)
     beyond = datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))  # 1 BC in UTC
     with tenant_scope(company.tenant_id):
         rows = ExportJob.objects.filter(tenant_id=company.tenant_id, id=mine)
@@ -58,7 +58,9 @@ def test_an_export_that_cannot_be_read_keeps_no_other_tenant_waiting(
     "arguments",
     [("--from=0001-01-01", "--to=0001-01-02"), ("--from=9999-12-30", "--to=9999-12-31")],
 )
-def test_no_such_days_are_counted_anew(company: Company, arguments: tuple[str, str]) -> None:
+def test_rollups_of_unrepresentable_days_are_refused(
+    company: Company, arguments: tuple[str, str]
+) -> None:
     with pytest.raises(CommandError, match="years 1970 to 2199"):
         call_command("rebuild_rollups", company.slug, *arguments)
 
@@ -67,7 +69,7 @@ def test_no_such_days_are_counted_anew(company: Company, arguments: tuple[str, s
 
 
 @pytest.mark.parametrize("day", [date.min, date.max])
-def test_neither_a_plan_nor_a_price_begins_on_such_a_day(company: Company, day: date) -> None:
+def test_plans_and_prices_cannot_start_on_unrepresentable_days(company: Company, day: date) -> None:
     with pytest.raises(InvalidValue) as refused:
         subscribe(actor=company.platform, plan="team", starts_on=day, now=now())
     assert refused.value.field == "starts_on"

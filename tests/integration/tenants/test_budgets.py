@@ -65,7 +65,7 @@ def spend(company: Company, times: int = 1, *, at: datetime = TODAY) -> None:
     rate_tenant(company.tenant_id, now=NOW)
 
 
-def test_gateways_learn_a_hard_budget_with_its_prices(company: Company) -> None:
+def test_a_hard_budget_is_published_with_its_prices(company: Company) -> None:
     budget = make_budget(company, limit_micros=5_000_000)
 
     spending = read_snapshot(tenant_id=company.tenant_id, now=NOW).spending
@@ -76,13 +76,13 @@ def test_gateways_learn_a_hard_budget_with_its_prices(company: Company) -> None:
     assert len(spending.prices) == 1
 
 
-def test_a_soft_budget_stops_nobody(company: Company) -> None:
+def test_a_soft_budget_is_not_published(company: Company) -> None:
     make_budget(company, is_hard=False)
 
     assert hard_budgets(company) == {}
 
 
-def test_a_teams_budget_follows_who_is_in_it(company: Company) -> None:
+def test_a_teams_budget_covers_its_current_members(company: Company) -> None:
     team_id = UUID(make_team(company))
     ada = company.developer.user_id
     budget = make_budget(company, holder=BudgetTarget(BudgetScope.TEAM, team_id))
@@ -94,7 +94,7 @@ def test_a_teams_budget_follows_who_is_in_it(company: Company) -> None:
     assert hard_budgets(company) == {str(budget.id): ()}
 
 
-def test_a_budget_says_what_is_spent_of_it(company: Company) -> None:
+def test_a_budget_shows_the_amount_spent(company: Company) -> None:
     ada = BudgetTarget(BudgetScope.USER, UUID(company.developer.user_id))
     alice = BudgetTarget(BudgetScope.USER, UUID(company.administrator.user_id))
     budgets = [make_budget(company), *(make_budget(company, holder=h) for h in (ada, alice))]
@@ -106,7 +106,7 @@ def test_a_budget_says_what_is_spent_of_it(company: Company) -> None:
     assert found == [3 * COST, 3 * COST, 0]
 
 
-def test_what_budgets_count_is_what_the_ledger_has(company: Company) -> None:
+def test_budgets_count_the_same_amount_as_the_ledger(company: Company) -> None:
     budget = make_budget(company)
     spend(company, 7)
 
@@ -115,7 +115,7 @@ def test_what_budgets_count_is_what_the_ledger_has(company: Company) -> None:
     assert seen.spent_micros == -balances(company.tenant_id)["revenue.tokens"]
 
 
-def test_redis_is_told_what_was_spent_before_the_budget_was_made(company: Company) -> None:
+def test_spending_before_the_budget_is_synced_to_redis(company: Company) -> None:
     spend(company, 3)
     budget = make_budget(company)
 
@@ -125,7 +125,7 @@ def test_redis_is_told_what_was_spent_before_the_budget_was_made(company: Compan
     assert connect().hmget(key, "used", "raised") == [str(3 * COST).encode()] * 2
 
 
-def test_a_redis_that_knows_more_is_left_as_it_is(company: Company) -> None:
+def test_a_larger_amount_in_redis_is_not_overwritten(company: Company) -> None:
     budget = make_budget(company)
     key = spend_key(company.tenant_id, str(budget.id), "2026-10")
     connect().hset(key, "used", str(10**9))
@@ -137,7 +137,7 @@ def test_a_redis_that_knows_more_is_left_as_it_is(company: Company) -> None:
 
 
 @pytest.mark.parametrize("is_old", [False, True])
-def test_of_two_changes_at_once_the_second_is_told(company: Company, is_old: bool) -> None:
+def test_a_change_of_an_outdated_version_is_a_conflict(company: Company, is_old: bool) -> None:
     budget = make_budget(company)
     actor = company.administrator.actor
     changed = change_budget(
@@ -153,7 +153,7 @@ def test_of_two_changes_at_once_the_second_is_told(company: Company, is_old: boo
         delete_budget(actor=actor, budget_id=budget.id, version=1, now=NOW)
 
 
-def test_each_change_is_in_the_audit_trail(company: Company) -> None:
+def test_each_change_is_audited(company: Company) -> None:
     budget = make_budget(company, limit_micros=5)
     actor = company.administrator.actor
     change_budget(actor=actor, budget_id=budget.id, terms=BudgetTerms(7), version=1, now=NOW)
@@ -170,19 +170,19 @@ def test_each_change_is_in_the_audit_trail(company: Company) -> None:
         assert (change.before["limit_micros"], change.after["limit_micros"]) == (5, 7)
 
 
-def test_there_is_one_budget_for_each(company: Company) -> None:
+def test_a_second_budget_for_the_same_target_is_a_conflict(company: Company) -> None:
     make_budget(company)
 
     with pytest.raises(Conflict):
         make_budget(company)
 
 
-def test_a_tenant_without_a_plan_has_no_prices_to_bound(cast: Cast) -> None:
+def test_a_tenant_without_a_plan_cannot_have_a_budget(cast: Cast) -> None:
     with pytest.raises(Conflict):
         make_budget(cast.globex)
 
 
-def test_a_removed_member_gets_no_budget(company: Company) -> None:
+def test_a_removed_member_cannot_get_a_budget(company: Company) -> None:
     user_id = company.developer.user_id
     remove_member(actor=company.administrator.actor, user_id=user_id, reason="Left.", now=NOW)
 
@@ -190,7 +190,9 @@ def test_a_removed_member_gets_no_budget(company: Company) -> None:
         make_budget(company, holder=BudgetTarget(BudgetScope.USER, UUID(user_id)))
 
 
-def test_the_neighbours_people_and_teams_have_no_budget_here(company: Company, cast: Cast) -> None:
+def test_users_and_teams_of_another_tenant_cannot_get_a_budget(
+    company: Company, cast: Cast
+) -> None:
     for scope, holder_id in (
         (BudgetScope.USER, UUID(cast.globex.developer.user_id)),
         (BudgetScope.TEAM, UUID(make_team(cast.globex))),
@@ -200,7 +202,7 @@ def test_the_neighbours_people_and_teams_have_no_budget_here(company: Company, c
             make_budget(company, holder=BudgetTarget(scope, holder_id))
 
 
-def test_the_neighbour_finds_none_of_it(company: Company, cast: Cast) -> None:
+def test_another_tenants_budget_is_not_found(company: Company, cast: Cast) -> None:
     budget = make_budget(company)
     bob = cast.globex.administrator.actor
 
@@ -213,7 +215,7 @@ def test_the_neighbour_finds_none_of_it(company: Company, cast: Cast) -> None:
     assert page_of_budgets(actor=bob, limit=10, cursor=None, now=NOW).rows == []
 
 
-def test_a_developer_sees_no_budgets(company: Company) -> None:
+def test_a_developer_cannot_list_budgets(company: Company) -> None:
     with pytest.raises(Forbidden):
         page_of_budgets(actor=company.developer.actor, limit=10, cursor=None, now=NOW)
 
@@ -226,7 +228,7 @@ def test_thresholds_are_reached_at_their_percent(spent: int, percents: list[int]
     assert crossed_thresholds(spent, 1_000) == percents
 
 
-def test_who_pays_is_told_once_at_each_threshold(company: Company) -> None:
+def test_owners_and_billing_are_alerted_once_at_each_threshold(company: Company) -> None:
     make_budget(company, limit_micros=4 * COST)
     for _ in range(6):
         spend(company)
@@ -242,7 +244,7 @@ def test_who_pays_is_told_once_at_each_threshold(company: Company) -> None:
 
 
 @pytest.mark.parametrize(("is_hard", "percents"), [(True, [50, 80, 100]), (False, [50, 80])])
-def test_a_hard_budget_is_used_up_once_a_completion_may_cost_more_than_is_left(
+def test_a_hard_budget_is_exhausted_if_a_completion_may_exceed_the_rest(
     company: Company, is_hard: bool, percents: list[int]
 ) -> None:
     budget = make_budget(company, limit_micros=COST + MOST - 1, is_hard=is_hard)
@@ -255,7 +257,7 @@ def test_a_hard_budget_is_used_up_once_a_completion_may_cost_more_than_is_left(
     assert [alert.percent for alert in after.alerts] == percents
 
 
-def test_a_user_is_told_of_his_own_budget(company: Company) -> None:
+def test_a_user_is_alerted_about_their_own_budget(company: Company) -> None:
     ada = BudgetTarget(BudgetScope.USER, UUID(company.developer.user_id))
     make_budget(company, limit_micros=COST, holder=ada)
     spend(company)
@@ -265,9 +267,7 @@ def test_a_user_is_told_of_his_own_budget(company: Company) -> None:
     assert company.developer.email in {message.to[0] for message in mail.outbox}
 
 
-def test_a_mail_that_fails_is_shown_and_tried_again(
-    company: Company, settings: LazySettings
-) -> None:
+def test_a_failed_mail_is_shown_and_retried(company: Company, settings: LazySettings) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9  # nothing listens
     budget = make_budget(company, limit_micros=COST)
@@ -287,7 +287,7 @@ def test_a_mail_that_fails_is_shown_and_tried_again(
     assert {(d.attempts, d.last_error, d.next_at) for d in shown} == {(2, "", None)}
 
 
-def test_what_fails_is_tried_less_and_less_often_and_then_given_up() -> None:
+def test_retries_have_increasing_delays_and_a_limit() -> None:
     waits = [backoff_after(attempts) for attempts in range(1, 21)]
 
     assert waits[:3] == [timedelta(minutes=1), timedelta(minutes=2), timedelta(minutes=4)]
@@ -314,7 +314,7 @@ def test_a_webhook_is_signed_for_its_receiver(
 
     deliver_due_alerts(company.tenant_id, now=NOW)
 
-    ((headers, body),) = receiver.got
+    ((headers, body),) = receiver.received
     secret = find_webhook_secret(
         actor=company.administrator.actor, budget_id=budget.id, now=NOW
     ).removeprefix("whsec_")
@@ -325,18 +325,18 @@ def test_a_webhook_is_signed_for_its_receiver(
 
 
 @pytest.mark.parametrize("answer", [500, 302, 404])
-def test_a_webhook_that_fails_is_sent_again_under_the_same_id(
+def test_a_failed_webhook_is_retried_with_the_same_id(
     company: Company, receiver: Receiver, settings: LazySettings, answer: int
 ) -> None:
     settings.PRIVATE_TARGETS = [ip_network("127.0.0.0/8")]
-    receiver.answers = [answer]
+    receiver.statuses = [answer]
     make_budget(company, limit_micros=COST, webhook_url=receiver.url)
     spend(company)
 
     deliver_due_alerts(company.tenant_id, now=NOW)
     deliver_due_alerts(company.tenant_id, now=NOW + timedelta(minutes=1))
 
-    first, second = (headers["webhook-id"] for headers, _ in receiver.got)
+    first, second = (headers["webhook-id"] for headers, _ in receiver.received)
     assert first == second
     with tenant_scope(company.tenant_id):
         assert not AlertDelivery.objects.filter(delivered_at__isnull=True).exists()
@@ -345,7 +345,7 @@ def test_a_webhook_that_fails_is_sent_again_under_the_same_id(
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "localhost", "10.1.2.3", "169.254.169.254", "[::1]", "[64:ff9b::a00:1]"]
 )
-def test_a_webhook_reaches_nothing_of_ours(company: Company, host: str) -> None:
+def test_a_webhook_to_an_internal_address_is_refused(company: Company, host: str) -> None:
     make_budget(company, limit_micros=COST, webhook_url=f"https://{host}/hook")
     spend(company)
 
@@ -363,14 +363,14 @@ def test_a_webhook_reaches_nothing_of_ours(company: Company, host: str) -> None:
         *("https://example.com/a b", "https://example.com:99999/", f"https://e.com/{'a' * 500}"),
     ],
 )
-def test_an_address_that_is_none_is_refused_by_its_field(company: Company, url: str) -> None:
+def test_an_invalid_webhook_url_is_rejected(company: Company, url: str) -> None:
     with pytest.raises(InvalidValue) as refused:
         make_budget(company, webhook_url=url)
 
     assert refused.value.field == "webhook_url"
 
 
-def test_an_old_months_spending_is_not_this_months(company: Company) -> None:
+def test_spending_of_an_earlier_month_does_not_count(company: Company) -> None:
     budget = make_budget(company, limit_micros=COST)
     spend(company, at=datetime(2026, 10, 31, 23, 59, tzinfo=UTC))
     november = datetime(2026, 11, 1, tzinfo=UTC)
@@ -380,7 +380,7 @@ def test_an_old_months_spending_is_not_this_months(company: Company) -> None:
     assert (seen.month, seen.spent_micros) == (date(2026, 11, 1), 0)
 
 
-def test_no_secret_stands_in_a_table(company: Company) -> None:
+def test_the_audit_log_contains_no_webhook_secret(company: Company) -> None:
     budget = make_budget(company, webhook_url=f"https://{secrets.token_hex(4)}.example/")
     secret = find_webhook_secret(actor=company.administrator.actor, budget_id=budget.id, now=NOW)
 

@@ -36,7 +36,7 @@ YES, BOTH = (
     UserConsent(content_capture=True, training=False),
     UserConsent(content_capture=True, training=True),
 )
-READ = frozenset(USER_WORDINGS.values())
+READ_WORDINGS = frozenset(USER_WORDINGS.values())
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def acme() -> Company:
 
 
 @pytest.fixture
-def willing(acme: Company) -> Company:
+def consenting_company(acme: Company) -> Company:
     """Allow both kinds of consent."""
     allow(acme, training=True)
     return acme
@@ -66,7 +66,9 @@ def change_policy(company: Company, **changes: Any) -> None:
     )
 
 
-def say(person: Person, consent: UserConsent, *, wordings: frozenset[str] = READ) -> OwnConsent:
+def save_consent(
+    person: Person, consent: UserConsent, *, wordings: frozenset[str] = READ_WORDINGS
+) -> OwnConsent:
     return set_consent(
         actor=person.actor, choice=ConsentChoice(consent, wordings), now=timezone.now()
     )
@@ -83,60 +85,66 @@ def consents(company: Company) -> dict[UserId, UserConsent]:
         return find_consents(tenant_id=company.tenant_id, policy=policy)
 
 
-def test_nobody_has_agreed_to_anything_at_first(willing: Company) -> None:
-    own = get_own_consent(actor=willing.developer.actor)
+def test_users_have_not_consented_by_default(consenting_company: Company) -> None:
+    own = get_own_consent(actor=consenting_company.developer.actor)
 
     assert (own.allowance, own.given, own.retention_days) == (BOTH, NO_CONSENT, 30)
-    assert consents(willing) == {}
+    assert consents(consenting_company) == {}
 
 
-def test_with_both_keys_turned_consent_counts(willing: Company) -> None:
-    own = say(willing.developer, BOTH)
+def test_consent_counts_if_tenant_and_user_agree(consenting_company: Company) -> None:
+    own = save_consent(consenting_company.developer, BOTH)
 
     assert own.given == BOTH
-    assert consents(willing) == {willing.developer.user_id: BOTH}
+    assert consents(consenting_company) == {consenting_company.developer.user_id: BOTH}
 
 
 @pytest.mark.parametrize("consent", [YES, BOTH])
-def test_without_the_tenants_key_nobody_can_agree(acme: Company, consent: UserConsent) -> None:
+def test_users_cannot_consent_if_the_tenant_does_not_allow_it(
+    acme: Company, consent: UserConsent
+) -> None:
     with pytest.raises(Conflict):
-        say(acme.developer, consent)
+        save_consent(acme.developer, consent)
 
     assert receipts(acme) == []
 
 
-def test_training_is_a_yes_of_its_own(acme: Company) -> None:
+def test_training_needs_the_tenants_separate_permission(acme: Company) -> None:
     allow(acme)
 
     with pytest.raises(Conflict):
-        say(acme.developer, BOTH)
+        save_consent(acme.developer, BOTH)
 
-    assert say(acme.developer, YES).given == YES
+    assert save_consent(acme.developer, YES).given == YES
 
 
-def test_training_without_telemetry_is_refused(willing: Company) -> None:
+def test_training_without_telemetry_is_refused(consenting_company: Company) -> None:
     with pytest.raises(InvalidValue) as caught:
-        say(willing.developer, UserConsent(content_capture=False, training=True))
+        save_consent(
+            consenting_company.developer, UserConsent(content_capture=False, training=True)
+        )
 
     assert caught.value.field == "training"
 
 
 @pytest.mark.parametrize("wordings", [frozenset(), {"content-capture-0"}, {TENANT_CONSENT_TEXT}])
-def test_who_has_not_read_the_wording_has_not_agreed(
-    willing: Company, wordings: frozenset[str]
+def test_consent_requires_the_current_wording(
+    consenting_company: Company, wordings: frozenset[str]
 ) -> None:
     with pytest.raises(InvalidValue, match="content-capture-1") as caught:
-        say(willing.developer, YES, wordings=frozenset(wordings))
+        save_consent(consenting_company.developer, YES, wordings=frozenset(wordings))
 
     assert caught.value.field == "consent_texts"
 
 
-def test_a_yes_leaves_a_receipt_with_the_wordings_version_and_digest(willing: Company) -> None:
-    ada = willing.developer
+def test_consent_leaves_a_receipt_with_version_and_digest_of_the_text(
+    consenting_company: Company,
+) -> None:
+    ada = consenting_company.developer
 
-    say(ada, YES)
+    save_consent(ada, YES)
 
-    (receipt,) = receipts(willing, ada)
+    (receipt,) = receipts(consenting_company, ada)
     assert (receipt.user_email, receipt.actor_email) == (ada.email, ada.email)
     assert (receipt.kind, receipt.is_given, receipt.wording) == (
         ConsentKind.CONTENT_CAPTURE,
@@ -147,37 +155,43 @@ def test_a_yes_leaves_a_receipt_with_the_wordings_version_and_digest(willing: Co
     assert receipt.address == ada.actor.address
 
 
-def test_a_no_leaves_a_receipt_too(willing: Company) -> None:
-    say(willing.developer, BOTH)
+def test_a_withdrawal_leaves_a_receipt(consenting_company: Company) -> None:
+    save_consent(consenting_company.developer, BOTH)
 
-    own = withdraw_consent(actor=willing.developer.actor, now=timezone.now())
+    own = withdraw_consent(actor=consenting_company.developer.actor, now=timezone.now())
 
     assert own.given == NO_CONSENT
-    said = [(each.kind, each.is_given) for each in receipts(willing, willing.developer)[:2]]
-    assert set(said) == {(ConsentKind.TRAINING, False), (ConsentKind.CONTENT_CAPTURE, False)}
-    assert consents(willing) == {}
+    receipt_facts = [
+        (each.kind, each.is_given)
+        for each in receipts(consenting_company, consenting_company.developer)[:2]
+    ]
+    assert set(receipt_facts) == {
+        (ConsentKind.TRAINING, False),
+        (ConsentKind.CONTENT_CAPTURE, False),
+    }
+    assert consents(consenting_company) == {}
 
 
-def test_a_clock_that_jumps_back_brings_no_consent_back(willing: Company) -> None:
-    say(willing.developer, YES)
+def test_a_clock_that_jumps_back_does_not_restore_consent(consenting_company: Company) -> None:
+    save_consent(consenting_company.developer, YES)
 
     set_consent(
-        actor=willing.developer.actor,
-        choice=ConsentChoice(NO_CONSENT, READ),
+        actor=consenting_company.developer.actor,
+        choice=ConsentChoice(NO_CONSENT, READ_WORDINGS),
         now=timezone.now() - timedelta(days=1),
     )
 
-    assert consents(willing) == {}
+    assert consents(consenting_company) == {}
 
 
-def test_saying_it_again_changes_nothing(willing: Company) -> None:
+def test_repeating_a_consent_changes_nothing(consenting_company: Company) -> None:
     for _ in range(2):
-        say(willing.developer, YES)
+        save_consent(consenting_company.developer, YES)
 
-    assert len(receipts(willing, willing.developer)) == 1
+    assert len(receipts(consenting_company, consenting_company.developer)) == 1
 
 
-def test_the_tenants_yes_and_no_leave_receipts_with_the_policys_version(acme: Company) -> None:
+def test_the_tenants_decisions_leave_receipts_with_the_policy_version(acme: Company) -> None:
     allow(acme, training=True)
     change_policy(acme, content_capture=None)
 
@@ -195,39 +209,43 @@ def test_the_tenants_yes_and_no_leave_receipts_with_the_policys_version(acme: Co
     )
 
 
-def test_another_change_of_the_policy_leaves_no_receipt(willing: Company) -> None:
-    before = receipts(willing)
+def test_an_unrelated_policy_change_leaves_no_receipt(consenting_company: Company) -> None:
+    before = receipts(consenting_company)
 
-    change_policy(willing, max_concurrent_completions=9)
-    allow(willing, training=True, retention_days=7)
+    change_policy(consenting_company, max_concurrent_completions=9)
+    allow(consenting_company, training=True, retention_days=7)
 
-    assert receipts(willing) == before
-
-
-def test_the_tenants_no_ends_its_users_consent_for_good(willing: Company) -> None:
-    say(willing.developer, BOTH)
-
-    change_policy(willing, content_capture=None)
-    ended = consents(willing)
-    allow(willing, training=True)
-
-    assert ended == consents(willing) == {}
-    assert get_own_consent(actor=willing.developer.actor).given == NO_CONSENT
-    assert [each.is_given for each in receipts(willing, willing.developer)] == [False] * 2 + [
-        True
-    ] * 2
+    assert receipts(consenting_company) == before
 
 
-def test_the_tenants_no_to_training_leaves_telemetry(willing: Company) -> None:
-    say(willing.developer, BOTH)
+def test_the_tenants_withdrawal_ends_its_users_consent_permanently(
+    consenting_company: Company,
+) -> None:
+    save_consent(consenting_company.developer, BOTH)
 
-    allow(willing, training=False)
-    allow(willing, training=True)
+    change_policy(consenting_company, content_capture=None)
+    ended = consents(consenting_company)
+    allow(consenting_company, training=True)
 
-    assert consents(willing) == {willing.developer.user_id: YES}
+    assert ended == consents(consenting_company) == {}
+    assert get_own_consent(actor=consenting_company.developer.actor).given == NO_CONSENT
+    assert [
+        each.is_given for each in receipts(consenting_company, consenting_company.developer)
+    ] == [False] * 2 + [True] * 2
 
 
-def test_a_policy_by_another_wording_is_refused(acme: Company) -> None:
+def test_the_tenants_ban_on_training_keeps_the_consent_to_capture(
+    consenting_company: Company,
+) -> None:
+    save_consent(consenting_company.developer, BOTH)
+
+    allow(consenting_company, training=False)
+    allow(consenting_company, training=True)
+
+    assert consents(consenting_company) == {consenting_company.developer.user_id: YES}
+
+
+def test_a_policy_with_an_unknown_wording_is_refused(acme: Company) -> None:
     with pytest.raises(InvalidValue, match=TENANT_CONSENT_TEXT) as caught:
         allow(acme, consent_text="tenant-0")
 
@@ -243,50 +261,60 @@ def test_a_retention_out_of_bounds_is_refused(acme: Company, days: int) -> None:
     assert caught.value.field == "content_capture.retention_days"
 
 
-def test_the_platform_agrees_for_nobody(willing: Company) -> None:
+def test_the_platform_cannot_consent_for_a_user(consenting_company: Company) -> None:
     with pytest.raises(Forbidden):
-        set_consent(actor=willing.platform, choice=ConsentChoice(YES, READ), now=timezone.now())
+        set_consent(
+            actor=consenting_company.platform,
+            choice=ConsentChoice(YES, READ_WORDINGS),
+            now=timezone.now(),
+        )
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
-def test_who_completes_nothing_agrees_to_nothing(willing: Company, role: Role) -> None:
+def test_roles_without_completions_cannot_consent(consenting_company: Company, role: Role) -> None:
     with pytest.raises(Forbidden):
-        say(willing.people[role], YES)
+        save_consent(consenting_company.people[role], YES)
 
 
-def test_a_developer_sees_his_own_receipts_only(willing: Company) -> None:
-    say(willing.developer, YES)
-    say(willing.administrator, YES)
+def test_a_developer_sees_only_their_own_receipts(consenting_company: Company) -> None:
+    save_consent(consenting_company.developer, YES)
+    save_consent(consenting_company.administrator, YES)
 
-    own, all_of_them = receipts(willing, willing.developer), receipts(willing)
+    own, all_of_them = (
+        receipts(consenting_company, consenting_company.developer),
+        receipts(consenting_company),
+    )
 
-    assert {each.user_email for each in own} == {willing.developer.email}
+    assert {each.user_email for each in own} == {consenting_company.developer.email}
     assert len(all_of_them) == 4
 
 
-def test_the_neighbour_sees_no_receipt_and_no_consent_of_ours(willing: Company) -> None:
+def test_another_tenant_sees_neither_receipts_nor_consents(consenting_company: Company) -> None:
     globex = make_company("globex", GLOBEX)
     allow(globex)
-    say(willing.developer, YES)
+    save_consent(consenting_company.developer, YES)
 
     assert {each.user_email for each in receipts(globex)} == {None}
     assert consents(globex) == {}
 
 
-def test_a_change_is_in_the_trail(willing: Company) -> None:
-    say(willing.developer, YES)
+def test_a_change_is_audited(consenting_company: Company) -> None:
+    save_consent(consenting_company.developer, YES)
 
-    with tenant_scope(willing.tenant_id):
+    with tenant_scope(consenting_company.tenant_id):
         entry = AuditEntry.objects.get(action="consent.changed")
     assert entry.before == {"content_capture": False, "training": False}
     assert entry.after == {"content_capture": True, "training": False}
 
 
-def test_receipts_are_never_changed_nor_deleted(willing: Company) -> None:
-    say(willing.developer, YES)
+def test_receipts_can_be_neither_changed_nor_deleted(consenting_company: Company) -> None:
+    save_consent(consenting_company.developer, YES)
 
     for change in (_update, _delete):
-        with pytest.raises(ProgrammingError, match="permission"), tenant_scope(willing.tenant_id):
+        with (
+            pytest.raises(ProgrammingError, match="permission"),
+            tenant_scope(consenting_company.tenant_id),
+        ):
             change()
 
 

@@ -14,7 +14,11 @@ from tests.fixtures.companies import Company
 
 OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
 AFTER = datetime(2026, 11, 1, 7, tzinfo=UTC)
-MUCH = {"prompt_tokens": 2_000_000, "cached_tokens": 0, "generated_tokens": 1_000_000}  # 0.90
+LARGE_USAGE = {
+    "prompt_tokens": 2_000_000,
+    "cached_tokens": 0,
+    "generated_tokens": 1_000_000,
+}  # 0.90
 
 
 @pytest.fixture
@@ -31,14 +35,14 @@ def find(company: Company, number: int = 1) -> InvoiceView:
     return find_invoice(actor=company.administrator.actor, number=number)
 
 
-def test_a_credit_note_is_a_new_entry_with_the_next_number(company: Company) -> None:
+def test_a_credit_note_has_the_next_number_and_reduces_the_receivable(company: Company) -> None:
     set_profile(
         actor=company.platform,
         customer=InvoiceParty("I"),
         tax=InvoiceTax("VAT", 1_900),
         now=OCTOBER,
     )
-    use(company, company.developer, OCTOBER, **MUCH)
+    use(company, company.developer, OCTOBER, **LARGE_USAGE)
     invoice_of(company)
     owed = balances(company.tenant_id)["receivable"]
 
@@ -53,7 +57,7 @@ def test_a_credit_note_is_a_new_entry_with_the_next_number(company: Company) -> 
     assert find(company).corrected_cents == 100
 
 
-def test_no_more_than_an_invoices_net_is_taken_back(company: Company) -> None:
+def test_credit_notes_cannot_exceed_the_invoices_net_amount(company: Company) -> None:
     use(company, company.developer, OCTOBER)
     invoice_of(company)
     net = find(company).document.subtotal_cents
@@ -66,12 +70,12 @@ def test_no_more_than_an_invoices_net_is_taken_back(company: Company) -> None:
 
 
 @pytest.mark.parametrize("basis_points", [1_900, 770, 2_500])
-def test_the_notes_of_a_whole_invoice_take_back_its_tax_to_the_cent(
+def test_credit_notes_for_a_whole_invoice_refund_its_exact_tax(
     company: Company, basis_points: int
 ) -> None:
     tax = InvoiceTax("VAT", basis_points)
     set_profile(actor=company.platform, customer=InvoiceParty("I"), tax=tax, now=OCTOBER)
-    use(company, company.developer, OCTOBER, **MUCH)
+    use(company, company.developer, OCTOBER, **LARGE_USAGE)
     document = invoice_of(company).document
     net_cents, parts = document.subtotal_cents, [3, 3, 7, 1]
 
@@ -89,7 +93,7 @@ def test_a_credit_note_needs_a_reason(company: Company) -> None:
         issue_credit_note(actor=company.platform, number=1, net_cents=1, reason=" ", now=AFTER)
 
 
-def test_what_fails_takes_no_number(company: Company) -> None:
+def test_a_failed_credit_note_uses_no_number(company: Company) -> None:
     use(company, company.developer, OCTOBER)
     invoice_of(company)
     with pytest.raises(Conflict):

@@ -1,4 +1,4 @@
-"""A small sample history for the demonstration tenants: it is as consistent as real data."""
+"""The sample history of the demo tenants is as consistent as real data."""
 
 import io
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ def fill(slug: str, *, again: bool = False) -> str:
     return output.getvalue()
 
 
-def test_everybody_is_there_and_is_nobody(globex: TenantId) -> None:
+def test_the_demo_tenant_has_members_of_all_roles_with_example_addresses(globex: TenantId) -> None:
     members = list_members(tenant_id=globex)
 
     # The administrator and the developer existed before; one user has left, one was erased.
@@ -85,7 +85,7 @@ def test_everybody_is_there_and_is_nobody(globex: TenantId) -> None:
     assert all(member.email.endswith(".example") for member in members)
 
 
-def test_the_tenant_says_that_its_past_is_made_up(globex: TenantId) -> None:
+def test_the_tenant_is_marked_as_having_sample_data(globex: TenantId) -> None:
     with tenant_scope(globex):
         entry = AuditEntry.objects.get(tenant_id=globex, action=FILLED)
     row = Tenant.objects.get(id=globex)
@@ -95,7 +95,7 @@ def test_the_tenant_says_that_its_past_is_made_up(globex: TenantId) -> None:
     assert "made up" in entry.reason
 
 
-def test_the_trail_verifies_with_its_signed_heads(globex: TenantId) -> None:
+def test_the_audit_log_verifies_with_its_signed_heads(globex: TenantId) -> None:
     written = io.BytesIO()
     write_export(
         actor=system_actor(globex),
@@ -109,7 +109,7 @@ def test_the_trail_verifies_with_its_signed_heads(globex: TenantId) -> None:
     assert verify_export(written, signing_keys().public_keys()).num_heads > 2
 
 
-def test_hours_and_days_are_what_the_records_are(globex: TenantId) -> None:
+def test_rollups_agree_with_the_records(globex: TenantId) -> None:
     with tenant_scope(globex):
         records = UsageRecord.objects.filter(tenant_id=globex)
         sums = records.aggregate(
@@ -191,13 +191,13 @@ def test_policies_have_a_history_and_consents_their_receipts(globex: TenantId) -
         assert LegalHold.objects.filter(tenant_id=globex, released_at=None).count() == 1
 
 
-def test_nothing_waits_to_be_sent(globex: TenantId) -> None:
+def test_no_alert_is_pending(globex: TenantId) -> None:
     with tenant_scope(globex):
         waiting = AlertDelivery.objects.filter(tenant_id=globex, next_at__isnull=False)
         assert not waiting.exists()
 
 
-def test_a_second_run_is_refused_or_goes_by(globex: TenantId) -> None:
+def test_a_second_run_is_refused_or_skipped(globex: TenantId) -> None:
     with tenant_scope(globex):
         before = AuditEntry.objects.filter(tenant_id=globex).count()
 
@@ -218,7 +218,7 @@ def test_a_real_tenant_is_refused() -> None:
 
 
 @pytest.mark.usefixtures("globex")
-def test_a_demonstration_tenant_with_real_people_is_refused() -> None:
+def test_a_demo_tenant_with_real_users_is_refused() -> None:
     tenant_id = find_tenant(slug="acme")
     assert tenant_id is not None
     now = timezone.now()
@@ -230,6 +230,6 @@ def test_a_demonstration_tenant_with_real_people_is_refused() -> None:
         fill("acme")
 
 
-def test_a_tenant_that_there_is_not_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_tenant_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="tenant"):
         fill("umbrella")

@@ -1,4 +1,4 @@
-"""The demonstration tenants: made once, and unchanged by a second call."""
+"""The demo tenants are created once; a second call does not change them."""
 
 import json
 import stat
@@ -37,7 +37,7 @@ def run(state: Path) -> list[DemoTenant]:
     return answer
 
 
-def test_two_tenants_can_be_used_at_once(state: Path) -> None:
+def test_both_demo_tenants_can_be_used_immediately(state: Path) -> None:
     answer = run(state)
 
     assert [entry["slug"] for entry in answer] == ["acme", "globex"]
@@ -54,7 +54,7 @@ def test_two_tenants_can_be_used_at_once(state: Path) -> None:
         assert key.lookup_id in {c.lookup_id for c in decode_snapshot(data).credentials}
 
 
-def test_both_have_a_plan_and_a_budget_that_stops_nothing(state: Path) -> None:
+def test_both_demo_tenants_have_a_plan_and_a_soft_budget(state: Path) -> None:
     run(state)
     run(state)
 
@@ -70,17 +70,17 @@ def test_both_have_a_plan_and_a_budget_that_stops_nothing(state: Path) -> None:
             assert read_price_book(tenant_id).price_on(utc_day(timezone.now())) is not None
 
 
-def test_a_second_run_gives_the_same_answer(state: Path) -> None:
+def test_a_second_run_gives_the_same_result(state: Path) -> None:
     assert run(state) == run(state)
 
 
-def test_the_file_is_for_its_owner_only(state: Path) -> None:
+def test_the_state_file_is_private(state: Path) -> None:
     run(state)
 
     assert stat.S_IMODE(state.stat().st_mode) == 0o600
 
 
-def test_what_no_longer_holds_is_replaced_and_the_rest_kept(state: Path) -> None:
+def test_only_invalid_credentials_are_replaced(state: Path) -> None:
     acme, globex = run(state)
     key, admin = parse_key(acme["api_key"]), find_user(email=acme["admin_email"])
     tenant_id = find_tenant(slug="acme")
@@ -92,16 +92,16 @@ def test_what_no_longer_holds_is_replaced_and_the_rest_kept(state: Path) -> None
     )
     set_password(user_id=admin, password="another long password")
 
-    again, neighbour = run(state)
+    again, globex_again = run(state)
 
-    assert neighbour == globex
+    assert globex_again == globex
     assert again["api_key"] != acme["api_key"]
     assert again["admin_password"] != acme["admin_password"]
     assert again["developer_password"] == acme["developer_password"]
 
 
 @pytest.mark.parametrize("torn", ["", "{", "[1]", "null"])
-def test_a_torn_file_is_written_anew(state: Path, torn: str) -> None:
+def test_a_damaged_state_file_is_written_again(state: Path, torn: str) -> None:
     state.write_text(torn)
 
     assert len(run(state)) == 2

@@ -29,7 +29,7 @@ def row(company: Company, number: int, **fields: object) -> UsageRecord:
 
 
 @pytest.fixture
-def _much_used(company: Company, services: Services) -> None:
+def _with_many_records(company: Company, services: Services) -> None:
     refused = row(company, NUM, finish="error", error_code="path_excluded")
     failed = row(company, NUM + 1, finish="error", error_code="engine_failed")
     withheld = row(company, NUM + 2, finish="filtered", filter_reason="secret")
@@ -40,7 +40,7 @@ def _much_used(company: Company, services: Services) -> None:
         owner.execute("ANALYZE tenants_usage_record")  # as autovacuum would do a minute later
 
 
-def ask(query: str, *values: str) -> list[str]:
+def query_values(query: str, *values: str) -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(query, values)
         return [str(value) for (value,) in cursor.fetchall()]
@@ -49,12 +49,12 @@ def ask(query: str, *values: str) -> list[str]:
 def months_of(company: Company) -> list[str]:
     """Return the partitions with its records; an empty one is read completely, at no cost."""
     with tenant_scope(company.tenant_id):
-        return ask("SELECT DISTINCT tableoid::regclass::text FROM tenants_usage_record")
+        return query_values("SELECT DISTINCT tableoid::regclass::text FROM tenants_usage_record")
 
 
 def index_of(month: str) -> str:
     """Return the name of the month's part of the index, which Postgres chose."""
-    (name,) = ask(
+    (name,) = query_values(
         "SELECT inhrelid::regclass::text FROM pg_inherits JOIN pg_index ON indexrelid = inhrelid"
         " WHERE inhparent = %s::regclass AND indrelid = %s::regclass",
         INDEX,
@@ -64,13 +64,13 @@ def index_of(month: str) -> str:
 
 
 @pytest.mark.usefixtures("_much_used")
-def test_refused_requests_are_found_by_an_index_of_theirs(company: Company) -> None:
-    with CaptureQueriesContext(connection) as asked:
+def test_denied_requests_are_found_by_their_partial_index(company: Company) -> None:
+    with CaptureQueriesContext(connection) as queries:
         found = count_denials(actor=company.administrator.actor, num_days=7, now=NOON)
 
-    (query,) = [each["sql"] for each in asked if "error_code" in each["sql"]]
+    (query,) = [each["sql"] for each in queries if "error_code" in each["sql"]]
     with tenant_scope(company.tenant_id):
-        plan = "\n".join(ask(f"EXPLAIN {query}"))
+        plan = "\n".join(query_values(f"EXPLAIN {query}"))
     (month,) = months_of(company)
     assert sorted(each.reason for each in found) == ["path_excluded", "secret"]
     assert re.search(rf"Index Scan (using|on) {index_of(month)} ", plan), plan

@@ -24,20 +24,20 @@ def name() -> str:
     return f"{secrets.token_hex(4)}.example"
 
 
-def test_a_claim_alone_captures_nothing(company: Company, name: str) -> None:
+def test_a_claimed_domain_is_not_owned_yet(company: Company, name: str) -> None:
     make_domain(company, name)
 
     assert find_owning_tenant(f"ada@{name}") is None
 
 
-def test_a_verified_domain_is_its_tenants(company: Company, name: str) -> None:
+def test_a_verified_domain_belongs_to_its_tenant(company: Company, name: str) -> None:
     make_domain(company, name, verified=True)
 
     assert find_owning_tenant(f"Ada@{name.upper()}") == company.tenant_id
     assert find_owning_tenant(f"ada@sub.{name}") is None
 
 
-def test_without_its_record_it_is_not_verified(company: Company, name: str) -> None:
+def test_a_domain_without_its_txt_record_is_not_verified(company: Company, name: str) -> None:
     domain_id = make_domain(company, name)
 
     with pytest.raises(Conflict, match="TXT"):
@@ -51,7 +51,7 @@ def test_without_its_record_it_is_not_verified(company: Company, name: str) -> N
     assert find_owning_tenant(f"ada@{name}") is None
 
 
-def test_each_claim_has_a_record_of_its_own(company: Company, cast: Cast, name: str) -> None:
+def test_each_claim_has_its_own_txt_record(company: Company, cast: Cast, name: str) -> None:
     ours = find_domain(actor=company.platform, domain_id=UUID(make_domain(company, name)))
     theirs = find_domain(actor=cast.globex.platform, domain_id=UUID(make_domain(cast.globex, name)))
 
@@ -64,7 +64,9 @@ def test_each_claim_has_a_record_of_its_own(company: Company, cast: Cast, name: 
         )
 
 
-def test_a_domain_is_verified_for_one_tenant(company: Company, cast: Cast, name: str) -> None:
+def test_a_domain_can_be_verified_by_one_tenant_only(
+    company: Company, cast: Cast, name: str
+) -> None:
     make_domain(company, name, verified=True)
 
     with pytest.raises(Conflict, match="Another tenant"):
@@ -73,7 +75,9 @@ def test_a_domain_is_verified_for_one_tenant(company: Company, cast: Cast, name:
     assert find_owning_tenant(f"ada@{name}") == company.tenant_id
 
 
-def test_what_was_given_up_may_be_anothers(company: Company, cast: Cast, name: str) -> None:
+def test_a_released_domain_can_be_verified_by_another_tenant(
+    company: Company, cast: Cast, name: str
+) -> None:
     domain_id = make_domain(company, name, verified=True)
 
     release_domain(actor=company.platform, domain_id=UUID(domain_id), now=timezone.now())
@@ -82,7 +86,7 @@ def test_what_was_given_up_may_be_anothers(company: Company, cast: Cast, name: s
     assert find_owning_tenant(f"ada@{name}") == cast.globex.tenant_id
 
 
-def test_giving_up_a_claim_takes_nothing_from_the_holder(
+def test_releasing_a_claim_does_not_affect_the_owner(
     company: Company, cast: Cast, name: str
 ) -> None:
     make_domain(company, name, verified=True)
@@ -96,21 +100,21 @@ def test_giving_up_a_claim_takes_nothing_from_the_holder(
 @pytest.mark.parametrize(
     "text", ["", "com", "gmail.com", "GMail.com.", "a b.example", "x..y", "-a.example", "a" * 300]
 )
-def test_what_is_nobodys_own_domain_is_refused(company: Company, text: str) -> None:
+def test_an_invalid_or_public_domain_is_refused(company: Company, text: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         claim_domain(actor=company.platform, name=text, now=timezone.now())
 
     assert caught.value.field == "name"
 
 
-def test_an_administrator_claims_none(company: Company, name: str) -> None:
+def test_an_administrator_cannot_claim_a_domain(company: Company, name: str) -> None:
     alice = make_colleague(company, Role.ADMINISTRATOR)
 
     with pytest.raises(Forbidden, match=r"sign_in_settings\.write"):
         claim_domain(actor=alice.actor, name=name, now=timezone.now())
 
 
-def test_the_neighbour_finds_no_domain_of_ours(company: Company, cast: Cast, name: str) -> None:
+def test_another_tenants_domain_is_not_found(company: Company, cast: Cast, name: str) -> None:
     domain_id = UUID(make_domain(company, name))
 
     with pytest.raises(NotFound):

@@ -42,18 +42,18 @@ def seal(company: Company, scope: str = ADA) -> bytes:
     return seal_for(company.tenant_id, scope, place=PLACE, data=b"planted text", now=timezone.now())
 
 
-def opened(company: Company, sealed: bytes, place: SealContext = PLACE) -> bytes:
+def unseal(company: Company, sealed: bytes, place: SealContext = PLACE) -> bytes:
     return open_sealed(company.tenant_id, place=place, sealed=sealed)
 
 
-def test_what_was_sealed_is_opened(acme: Company) -> None:
+def test_sealed_data_can_be_opened(acme: Company) -> None:
     sealed = seal(acme)
 
     assert b"planted" not in sealed
-    assert opened(acme, sealed) == b"planted text"
+    assert unseal(acme, sealed) == b"planted text"
 
 
-def test_a_scope_has_one_key_and_each_scope_its_own(acme: Company) -> None:
+def test_each_scope_has_one_key(acme: Company) -> None:
     for scope in (ADA, ADA, BOB):
         seal(acme, scope)
 
@@ -68,24 +68,22 @@ def test_a_scope_has_one_key_and_each_scope_its_own(acme: Company) -> None:
         replace(PLACE, table="exports"),
     ],
 )
-def test_what_was_moved_within_the_tenant_does_not_open(acme: Company, place: SealContext) -> None:
+def test_data_moved_within_the_tenant_cannot_be_opened(acme: Company, place: SealContext) -> None:
     sealed = seal(acme)
 
     with pytest.raises(DecryptionFailed):
-        opened(acme, sealed, place)
+        unseal(acme, sealed, place)
 
 
-def test_a_row_that_was_moved_to_another_tenant_does_not_open(
-    acme: Company, globex: Company
-) -> None:
+def test_data_moved_to_another_tenant_cannot_be_opened(acme: Company, globex: Company) -> None:
     sealed = seal(acme)
     seal(globex)
 
     with pytest.raises(DecryptionFailed):
-        opened(globex, sealed)
+        unseal(globex, sealed)
 
 
-def test_a_key_that_was_moved_to_another_tenant_with_it_opens_nothing_either(
+def test_data_and_key_moved_to_another_tenant_cannot_be_opened(
     acme: Company, globex: Company
 ) -> None:
     sealed = seal(acme)
@@ -106,10 +104,10 @@ def test_a_key_that_was_moved_to_another_tenant_with_it_opens_nothing_either(
         )
 
     with pytest.raises(DecryptionFailed):
-        opened(globex, sealed)
+        unseal(globex, sealed)
 
 
-def test_a_wrapped_key_that_was_put_into_another_scope_opens_nothing(acme: Company) -> None:
+def test_a_wrapped_key_moved_to_another_scope_cannot_be_used(acme: Company) -> None:
     seal(acme, ADA)
     sealed = seal(acme, BOB)
     with tenant_scope(acme.tenant_id):
@@ -117,22 +115,22 @@ def test_a_wrapped_key_that_was_put_into_another_scope_opens_nothing(acme: Compa
         DataKey.objects.filter(scope=BOB).update(wrapped=ada.wrapped)
 
     with pytest.raises(DecryptionFailed):
-        opened(acme, sealed)
+        unseal(acme, sealed)
 
 
-def test_a_shredded_scope_opens_nothing_and_the_others_stay(acme: Company) -> None:
+def test_shredding_a_scope_keeps_other_scopes(acme: Company) -> None:
     ada, bob = seal(acme, ADA), seal(acme, BOB)
 
     shredded = shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
 
     assert [each.scope for each in shredded] == [ADA]
     with pytest.raises(KeyDestroyed):
-        opened(acme, ada)
-    assert opened(acme, bob) == b"planted text"
+        unseal(acme, ada)
+    assert unseal(acme, bob) == b"planted text"
 
 
-def test_shredding_takes_the_scopes_below_along_and_no_other(acme: Company) -> None:
-    below, beside = seal(acme, f"{ADA}/content"), seal(acme, f"{ADA}-2/content")
+def test_shredding_a_scope_includes_only_the_scopes_below_it(acme: Company) -> None:
+    below, sibling = seal(acme, f"{ADA}/content"), seal(acme, f"{ADA}-2/content")
 
     shredded = shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
 
@@ -141,11 +139,11 @@ def test_shredding_takes_the_scopes_below_along_and_no_other(acme: Company) -> N
         each.opens for each in find_destruction_proofs(tenant_id=acme.tenant_id, scope=ADA)
     ] == [False]
     with pytest.raises(KeyDestroyed):
-        opened(acme, below)
-    assert opened(acme, beside) == b"planted text"
+        unseal(acme, below)
+    assert unseal(acme, sibling) == b"planted text"
 
 
-def test_shredding_leaves_the_neighbours_scope_of_the_same_name(
+def test_shredding_keeps_another_tenants_scope_of_the_same_name(
     acme: Company, globex: Company
 ) -> None:
     seal(acme)
@@ -153,34 +151,34 @@ def test_shredding_leaves_the_neighbours_scope_of_the_same_name(
 
     shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
 
-    assert opened(globex, sealed) == b"planted text"
+    assert unseal(globex, sealed) == b"planted text"
 
 
-def test_what_is_sealed_after_shredding_has_a_new_key(acme: Company) -> None:
+def test_data_sealed_after_shredding_gets_a_new_key(acme: Company) -> None:
     old = seal(acme)
     shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
 
     new = seal(acme)
 
-    assert opened(acme, new) == b"planted text"
+    assert unseal(acme, new) == b"planted text"
     with pytest.raises(KeyDestroyed):
-        opened(acme, old)
+        unseal(acme, old)
 
 
-def test_a_shredded_tenant_opens_nothing_and_seals_nothing_any_more(acme: Company) -> None:
+def test_a_shredded_tenant_can_neither_open_nor_seal_data(acme: Company) -> None:
     sealed = seal(acme)
 
     shredded = shred_tenant(tenant_id=acme.tenant_id, now=timezone.now())
 
     assert [each.scope for each in shredded] == [ADA, None]
     with pytest.raises(KeyDestroyed):
-        opened(acme, sealed)
+        unseal(acme, sealed)
     for scope in (ADA, BOB):
         with pytest.raises(KeyDestroyed):
             seal(acme, scope)
 
 
-def test_no_wrapped_key_is_left_of_a_shredded_tenant(acme: Company, globex: Company) -> None:
+def test_shredding_a_tenant_deletes_all_its_wrapped_keys(acme: Company, globex: Company) -> None:
     seal(acme)
     seal(globex)
 
@@ -190,7 +188,7 @@ def test_no_wrapped_key_is_left_of_a_shredded_tenant(acme: Company, globex: Comp
     assert _num_wrapped(globex.tenant_id) == 2
 
 
-def test_a_tombstone_shows_that_nothing_is_opened_any_more(acme: Company) -> None:
+def test_the_destruction_proof_shows_that_a_key_opens_nothing(acme: Company) -> None:
     seal(acme)
     (before,) = find_destruction_proofs(tenant_id=acme.tenant_id, scope=ADA)
 
@@ -203,7 +201,7 @@ def test_a_tombstone_shows_that_nothing_is_opened_any_more(acme: Company) -> Non
     assert shredded.fingerprint == before.fingerprint == after.fingerprint
 
 
-def test_a_key_that_came_back_from_a_backup_is_seen_to_open(acme: Company) -> None:
+def test_a_key_restored_from_a_backup_is_reported_as_usable(acme: Company) -> None:
     """The check of a certificate must be able to fail."""
     seal(acme)
     with tenant_scope(acme.tenant_id):
@@ -234,16 +232,16 @@ for _ in range(2):
 """
 
 
-def _scope_of(company: Company) -> None:
+def _shred_scope(company: Company) -> None:
     shred_scope(tenant_id=company.tenant_id, scope=ADA, now=timezone.now())
 
 
-def _all_of(company: Company) -> None:
+def _shred_tenant(company: Company) -> None:
     shred_tenant(tenant_id=company.tenant_id, now=timezone.now())
 
 
-@pytest.mark.parametrize("shred", [_scope_of, _all_of])
-def test_another_process_that_has_opened_it_before_opens_it_no_more(
+@pytest.mark.parametrize("shred", [_shred_scope, _shred_tenant])
+def test_shredding_takes_effect_in_another_process(
     acme: Company, shred: Callable[[Company], None]
 ) -> None:
     arguments = [acme.tenant_id, seal(acme).hex()]
@@ -267,7 +265,7 @@ def test_another_process_that_has_opened_it_before_opens_it_no_more(
     assert (before, after) == ("b'planted text'", "destroyed")
 
 
-def test_this_process_forgets_a_shredded_tenants_key(acme: Company) -> None:
+def test_shredding_removes_the_tenants_key_from_the_cache(acme: Company) -> None:
     seal(acme)
     with tenant_scope(acme.tenant_id):
         key_id = TenantKey.objects.get().id
@@ -279,17 +277,17 @@ def test_this_process_forgets_a_shredded_tenants_key(acme: Company) -> None:
     assert key_cache.get(key_id) is None
 
 
-def test_what_was_shredded_in_a_transaction_that_fails_still_opens(acme: Company) -> None:
+def test_a_rolled_back_shredding_has_no_effect(acme: Company) -> None:
     sealed = seal(acme)
 
     with transaction.atomic():
         shred_scope(tenant_id=acme.tenant_id, scope=ADA, now=timezone.now())
         transaction.set_rollback(True)
 
-    assert opened(acme, sealed) == b"planted text"
+    assert unseal(acme, sealed) == b"planted text"
 
 
-def test_first_seals_at_once_make_one_key(acme: Company) -> None:
+def test_concurrent_first_seals_create_one_key(acme: Company) -> None:
     sealed: list[bytes] = []
 
     def first() -> None:
@@ -302,19 +300,19 @@ def test_first_seals_at_once_make_one_key(acme: Company) -> None:
     for thread in threads:
         thread.join()
 
-    assert [opened(acme, each) for each in sealed] == [b"planted text"] * 6
+    assert [unseal(acme, each) for each in sealed] == [b"planted text"] * 6
     assert len(find_destruction_proofs(tenant_id=acme.tenant_id)) == 1
 
 
 @pytest.mark.parametrize("model", [TenantKey, DataKey])
-def test_keys_are_never_deleted(acme: Company, model: type[TenantKey | DataKey]) -> None:
+def test_keys_cannot_be_deleted(acme: Company, model: type[TenantKey | DataKey]) -> None:
     seal(acme)
 
     with pytest.raises(ProgrammingError, match="permission denied"), tenant_scope(acme.tenant_id):
         model.objects.all().delete()
 
 
-def test_without_a_tenant_no_key_is_seen(acme: Company, globex: Company) -> None:
+def test_keys_are_not_visible_without_their_tenant(acme: Company, globex: Company) -> None:
     seal(acme)
 
     with tenant_scope(globex.tenant_id):

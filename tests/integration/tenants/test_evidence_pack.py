@@ -23,7 +23,7 @@ from tenants.compliance.exports.verification import PROOF_SUFFIX, BrokenExport, 
 from tenants.compliance.exports.verify_cli import main
 from tenants.privacy.retention.verify_cli import main as verify_certificate
 from tenants.security.audit.verify_cli import main as verify_audit
-from tests.fakes.exports import OCTOBER, ask_for, build_all, end_all, file_of, made
+from tests.fakes.exports import OCTOBER, build_all, build_of, end_all_exports, file_of, start_export
 from tests.fakes.retention import make_certificate
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
@@ -48,11 +48,11 @@ def pack(
     with django_db_blocker.unblock():
         add_completion(company, at=NOON)
         make_certificate(company)
-        build_id = ask_for(
+        build_id = start_export(
             company, PACK, "zip", period=ALWAYS, actor=company.people[Role.AUDITOR].actor
         )
         build_all(company)
-        found = made(company, build_id)
+        found = build_of(company, build_id)
         assert found.state == "finished", found.error
         file = folder / found.name
         file.write_bytes(file_of(company, build_id))
@@ -66,7 +66,7 @@ def keys_of(pack: Path) -> str:
     return str(pack.parent / "keys" / "keys.json")
 
 
-def test_it_has_every_export_with_its_proof_and_what_proves_more(pack: Path) -> None:
+def test_the_pack_has_every_export_proof_certificate_and_the_audit_log(pack: Path) -> None:
     with zipfile.ZipFile(pack) as archive:
         names = set(archive.namelist())
         assert archive.testzip() is None
@@ -77,15 +77,17 @@ def test_it_has_every_export_with_its_proof_and_what_proves_more(pack: Path) -> 
     assert any(name.startswith("certificates/") for name in names)
 
 
-def test_the_command_verifies_all_of_it(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_verifies_the_whole_pack(
+    pack: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([str(pack), "--public-key", keys_of(pack)]) == OK
 
-    said = capsys.readouterr().out
-    assert "evidence_pack version 1" in said
-    assert "files of the evidence pack" in said
+    output = capsys.readouterr().out
+    assert "evidence_pack version 1" in output
+    assert "files of the evidence pack" in output
 
 
-def test_without_its_proof_what_is_inside_is_verified(
+def test_without_its_proof_the_packs_files_are_verified(
     pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     alone = Path(shutil.copy(pack, tmp_path))
@@ -94,7 +96,7 @@ def test_without_its_proof_what_is_inside_is_verified(
     assert "no proof beside the ZIP" in capsys.readouterr().out
 
 
-def test_its_files_verify_one_by_one(pack: Path, tmp_path: Path) -> None:
+def test_the_packs_files_verify_one_by_one(pack: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(pack) as archive:
         archive.extractall(tmp_path)
     keys = ["--public-key", keys_of(pack)]
@@ -106,19 +108,19 @@ def test_its_files_verify_one_by_one(pack: Path, tmp_path: Path) -> None:
         assert verify_certificate([str(certificate), *keys]) == OK
 
 
-def test_a_hundred_changes_of_a_byte_of_it_or_of_its_proof_are_found(pack: Path) -> None:
+def test_a_changed_byte_of_pack_or_proof_is_detected(pack: Path) -> None:
     proof = pack.with_name(pack.name + PROOF_SUFFIX).read_bytes()
     chance = random.Random(8)
 
     for number in range(100):
         changed = [bytearray(pack.read_bytes()), bytearray(proof)]
-        which = changed[number % 4 == 0]
-        which[chance.randrange(len(which))] ^= chance.randrange(1, 256)
+        part = changed[number % 4 == 0]
+        part[chance.randrange(len(part))] ^= chance.randrange(1, 256)
         with pytest.raises(BrokenExport):
             verify_export(io.BytesIO(bytes(changed[0])), bytes(changed[1]), KEYS)
 
 
-def remade(pack: Path, change: dict[str, bytes | None]) -> io.BytesIO:
+def rewrite_pack(pack: Path, change: dict[str, bytes | None]) -> io.BytesIO:
     """Return the ZIP with other files; None leaves a file out."""
     out = io.BytesIO()
     with zipfile.ZipFile(pack) as old, zipfile.ZipFile(out, "w") as new:
@@ -144,53 +146,53 @@ def remade(pack: Path, change: dict[str, bytes | None]) -> io.BytesIO:
         ("more.csv", b"planted"),
     ],
 )
-def test_from_within_a_file_that_was_changed_added_or_left_out_is_named(
+def test_a_changed_added_or_missing_file_is_detected(
     pack: Path, name: str, data: bytes | None
 ) -> None:
     with pytest.raises(BrokenExport):
-        verify_pack(remade(pack, {name: data}), KEYS)
-    verify_pack(remade(pack, {}), KEYS)
+        verify_pack(rewrite_pack(pack, {name: data}), KEYS)
+    verify_pack(rewrite_pack(pack, {}), KEYS)
 
 
-def test_one_by_other_keys_is_none(pack: Path) -> None:
+def test_a_pack_signed_with_other_keys_is_refused(pack: Path) -> None:
     other = SigningKeys(bytes(32), version=1).public_keys()
 
     with pack.open("rb") as file, pytest.raises(BrokenExport, match="not in your list"):
         verify_pack(file, other)
 
 
-def test_what_is_broken_is_said(
+def test_the_command_names_the_changed_file(
     pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     alone = tmp_path / "pack.zip"
-    alone.write_bytes(remade(pack, {"keys.csv": b"lookup_id\r\n"}).getvalue())
+    alone.write_bytes(rewrite_pack(pack, {"keys.csv": b"lookup_id\r\n"}).getvalue())
 
     assert main([str(alone), "--public-key", keys_of(pack)]) == BROKEN
     assert "keys.csv was changed after it was signed" in capsys.readouterr().out
 
 
-def test_only_who_may_read_all_of_it_gets_it(company: Company) -> None:
+def test_a_pack_requires_all_permissions_and_the_zip_format(company: Company) -> None:
     with pytest.raises(Forbidden):
-        ask_for(company, PACK, "zip", actor=company.people[Role.BILLING].actor)
+        start_export(company, PACK, "zip", actor=company.people[Role.BILLING].actor)
     with pytest.raises(InvalidValue):
-        ask_for(company, PACK, "csv")
+        start_export(company, PACK, "csv")
     with pytest.raises(InvalidValue):
-        ask_for(company, "members", "zip")
+        start_export(company, "members", "zip")
 
 
-def test_a_pack_has_nothing_of_the_neighbours(pack: Path, cast: Cast) -> None:
+def test_a_pack_contains_nothing_of_another_tenant(pack: Path, cast: Cast) -> None:
     with zipfile.ZipFile(pack) as archive:
         for name in archive.namelist():
             assert cast.globex.tenant_id.encode() not in archive.read(name)
 
 
-def test_a_pack_that_stops_in_between_is_gone_on_with(
+def test_an_interrupted_pack_is_continued(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    end_all(company)
+    end_all_exports(company)
     monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
 
-    build_id = ask_for(company, PACK, "zip", period=OCTOBER)
+    build_id = start_export(company, PACK, "zip", period=OCTOBER)
     build_all(company)
 
     manifest = verify_pack(io.BytesIO(file_of(company, build_id)), KEYS)

@@ -14,7 +14,7 @@ from tenants.compliance.exports.jobs.cleanup import sweep_tenant
 from tenants.compliance.exports.jobs.run import visit
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import ExportObject
-from tests.fakes.exports import made
+from tests.fakes.exports import build_of
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.integration.tenants.test_export_builds import records
@@ -32,7 +32,7 @@ def company(monkeypatch: pytest.MonkeyPatch) -> Company:
     return company
 
 
-def stop_once_all_is_read(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
+def read_without_writing(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as stopped:
         stopped.setattr(jobs_run, "_finish", lambda *_: None)
         visit(company.tenant_id, timezone.now)
@@ -46,12 +46,12 @@ def num_stored(company: Company, build_id: uuid.UUID) -> int:
     return sum(storages["exports"].exists(f"{company.tenant_id}/{each}") for each in ids)
 
 
-def test_a_file_that_never_comes_to_its_end_is_given_up_and_leaves_no_pieces_of_each_attempt(
+def test_an_export_that_never_finishes_is_given_up_and_leaves_no_pieces(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tenants.compliance.exports.sql_source.BATCH_ROWS", 2)
     build_id = records(company)
-    stop_once_all_is_read(company, monkeypatch)
+    read_without_writing(company, monkeypatch)
     last_part = sealed_objects.object_ids(company.tenant_id, build_id, member=0)[-1]
     sealed_objects.delete(company.tenant_id, last_part)
     clock, after_attempts = [timezone.now()], []
@@ -61,7 +61,7 @@ def test_a_file_that_never_comes_to_its_end_is_given_up_and_leaves_no_pieces_of_
         visit(company.tenant_id, lambda: clock[0])
         after_attempts.append(num_stored(company, build_id))
 
-    assert made(company, build_id).state is JobState.FAILED
+    assert build_of(company, build_id).state is JobState.FAILED
     assert after_attempts[0] > ROWS, "it must write pieces"
     assert set(after_attempts) == {after_attempts[0]}
     sweep_tenant(tenant_id=company.tenant_id, now=clock[0])

@@ -40,7 +40,7 @@ from tenants.compliance.exports.rows import Period, RowQuery
 from tenants.compliance.exports.verification import BrokenExport, verify_export
 from tenants.models import AuditEntry, ExportJob, ExportObject
 from tenants.security.encryption.errors import KeyDestroyed
-from tests.fakes.exports import ask_for, build_all, end_all, file_of, made
+from tests.fakes.exports import build_all, build_of, end_all_exports, file_of, start_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.stack.services import Services
@@ -63,19 +63,19 @@ def used(services: Services, django_db_blocker: Any) -> Company:
 @pytest.fixture
 def company(used: Company, monkeypatch: pytest.MonkeyPatch) -> Company:
     """Use batches of two rows."""
-    end_all(used)
+    end_all_exports(used)
     monkeypatch.setattr(sql_source, "BATCH_ROWS", 2)
     return used
 
 
 def records(company: Company, media: str = "csv", **given: Any) -> uuid.UUID:
-    return ask_for(company, "usage_records", media, period=DAY, **given)
+    return start_export(company, "usage_records", media, period=DAY, **given)
 
 
-def at_once(company: Company, media: str) -> bytes:
+def export_directly(company: Company, media: str) -> bytes:
     out = io.BytesIO()
-    asked = RowQuery(company.platform, DAY, timezone.now())
-    FORMATS[media](USAGE_RECORDS, read_rows(USAGE_RECORDS, asked), out)
+    query = RowQuery(company.platform, DAY, timezone.now())
+    FORMATS[media](USAGE_RECORDS, read_rows(USAGE_RECORDS, query), out)
     return out.getvalue()
 
 
@@ -84,69 +84,69 @@ def row_of(company: Company, build_id: uuid.UUID) -> ExportJob:
         return ExportJob.objects.get(tenant_id=company.tenant_id, id=build_id)
 
 
-def later() -> datetime:
+def after_claim_expiry() -> datetime:
     return timezone.now() + CLAIM_FOR
 
 
 @pytest.mark.parametrize("media", sorted(FORMATS))
-def test_a_build_is_what_an_export_at_once_is_and_its_proof_verifies(
+def test_a_background_export_equals_a_direct_one_and_its_proof_verifies(
     company: Company, media: str
 ) -> None:
     build_id = records(company, media)
 
     build_all(company)
 
-    found, data = made(company, build_id), file_of(company, build_id)
+    found, data = build_of(company, build_id), file_of(company, build_id)
     assert found.state is JobState.FINISHED
     assert (found.rows_done, found.rows_expected, found.num_bytes) == (ROWS, ROWS, len(data))
     if media != "parquet":  # Parquet's row groups depend on the batches
-        assert data == at_once(company, media)
+        assert data == export_directly(company, media)
     document = verify_export(io.BytesIO(data), found.proof.encode(), signing_keys().public_keys())
     assert (document["export_id"], document["file"]) == (str(build_id), found.name)
     assert (document["rows"], document["media"]) == (ROWS, media)
     assert document["audit"]["before"]["sequence"] > 0
 
 
-def test_a_hundred_changes_of_a_file_or_its_proof_are_found(company: Company) -> None:
+def test_a_changed_byte_of_file_or_proof_is_detected(company: Company) -> None:
     build_id = records(company)
     build_all(company)
-    data, proof = file_of(company, build_id), made(company, build_id).proof.encode()
+    data, proof = file_of(company, build_id), build_of(company, build_id).proof.encode()
     chance = random.Random(8)
 
     for number in range(100):
         changed = [bytearray(data), bytearray(proof)]
-        which = changed[number % 2]
-        which[chance.randrange(len(which))] ^= chance.randrange(1, 256)
+        part = changed[number % 2]
+        part[chance.randrange(len(part))] ^= chance.randrange(1, 256)
         with pytest.raises(BrokenExport):
             verify_export(
                 io.BytesIO(bytes(changed[0])), bytes(changed[1]), signing_keys().public_keys()
             )
 
 
-def test_a_worker_that_stops_between_batches_is_gone_on_with_and_no_row_comes_twice(
+def test_an_interrupted_export_continues_without_duplicate_rows(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
     build_id = records(company)
     assert visit(company.tenant_id, timezone.now)
     assert visit(company.tenant_id, timezone.now)
-    assert made(company, build_id).rows_done == 4
+    assert build_of(company, build_id).rows_done == 4
     # As if the previous worker had been killed after sealing a part and before counting it.
     claim = claim_next(company.tenant_id, timezone.now)
     assert claim is not None
     sealed_objects.put(claim, b"left", member=0, number=2)
     assert not visit(company.tenant_id, timezone.now), "it must be claimed"
 
-    while visit(company.tenant_id, later):
+    while visit(company.tenant_id, after_claim_expiry):
         pass
 
-    assert file_of(company, build_id) == at_once(company, "csv")
+    assert file_of(company, build_id) == export_directly(company, "csv")
 
 
-def test_a_claim_that_was_lost_changes_nothing_any_more(company: Company) -> None:
+def test_a_lost_claim_can_store_nothing(company: Company) -> None:
     build_id = records(company)
     slow = claim_next(company.tenant_id, timezone.now)
-    quick = claim_next(company.tenant_id, later)
+    quick = claim_next(company.tenant_id, after_claim_expiry)
     assert slow is not None
     assert quick is not None
 
@@ -158,7 +158,7 @@ def test_a_claim_that_was_lost_changes_nothing_any_more(company: Company) -> Non
         assert not objects.exists()
 
 
-def test_nothing_in_the_store_can_be_read_without_the_tenants_keys(
+def test_stored_exports_cannot_be_read_without_the_tenants_keys(
     company: Company, cast: Cast
 ) -> None:
     build_id = records(company, "ndjson")
@@ -178,7 +178,7 @@ def test_nothing_in_the_store_can_be_read_without_the_tenants_keys(
         sealed_objects.get(company.tenant_id, other, object_id)
 
 
-def test_parts_go_when_the_file_is_there_and_the_file_with_its_key_when_it_expires(
+def test_parts_are_deleted_when_finished_and_the_file_when_expired(
     company: Company,
 ) -> None:
     build_id = records(company)
@@ -196,14 +196,14 @@ def test_parts_go_when_the_file_is_there_and_the_file_with_its_key_when_it_expir
 
     sweep_tenant(tenant_id=company.tenant_id, now=timezone.now() + timedelta(days=8))
 
-    assert made(company, build_id).state is JobState.EXPIRED
+    assert build_of(company, build_id).state is JobState.EXPIRED
     assert not storages["exports"].exists(name)
     storages["exports"].save(name, ContentFile(copy))
     with pytest.raises(KeyDestroyed):
         sealed_objects.get(company.tenant_id, build_id, object_id)
 
 
-def test_a_cancelled_build_stops_and_goes(company: Company) -> None:
+def test_a_cancelled_export_stops_and_is_deleted(company: Company) -> None:
     build_id = records(company)
     claim = claim_next(company.tenant_id, timezone.now)
     assert claim is not None
@@ -217,7 +217,7 @@ def test_a_cancelled_build_stops_and_goes(company: Company) -> None:
     with tenant_scope(company.tenant_id):
         objects = ExportObject.objects.filter(tenant_id=company.tenant_id, build_id=build_id)
         assert objects.exists(), "its worker may still be writing"
-    sweep_tenant(tenant_id=company.tenant_id, now=later())
+    sweep_tenant(tenant_id=company.tenant_id, now=after_claim_expiry())
     with tenant_scope(company.tenant_id):
         assert not objects.exists()
     with pytest.raises(Conflict, match="already cancelled"):
@@ -225,7 +225,7 @@ def test_a_cancelled_build_stops_and_goes(company: Company) -> None:
 
 
 @pytest.mark.parametrize("state", UNDER_WAY)
-def test_the_trail_says_in_which_state_a_build_was_cancelled(
+def test_the_audit_entry_of_a_cancellation_has_the_previous_state(
     company: Company, state: JobState
 ) -> None:
     build_id = records(company)
@@ -239,7 +239,7 @@ def test_the_trail_says_in_which_state_a_build_was_cancelled(
     assert (entry.before, entry.after) == ({"state": state}, {"state": "cancelled"})
 
 
-def test_what_does_not_fit_fails_and_says_why(
+def test_an_export_that_does_not_fit_fails_with_the_reason(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(xlsx, "MAX_ROWS", 3)
@@ -247,12 +247,12 @@ def test_what_does_not_fit_fails_and_says_why(
 
     build_all(company)
 
-    found = made(company, build_id)
+    found = build_of(company, build_id)
     assert (found.state, found.rows_done) == (JobState.FAILED, 2)
     assert "at most 3 rows" in found.error
 
 
-def test_a_store_that_fails_is_tried_again_and_given_up_in_the_end(
+def test_an_export_is_given_up_after_repeated_storage_failures(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build_id = records(company)
@@ -265,15 +265,15 @@ def test_a_store_that_fails_is_tried_again_and_given_up_in_the_end(
         failing.setattr(storages["exports"], "save", broken)
         for _ in range(MAX_ATTEMPTS):
             assert not visit(company.tenant_id, lambda: clock[0])
-            assert made(company, build_id).state is JobState.RUNNING
+            assert build_of(company, build_id).state is JobState.RUNNING
             clock[0] += CLAIM_FOR
         visit(company.tenant_id, lambda: clock[0])
 
-    assert made(company, build_id).state is JobState.FAILED
-    assert "disk full" not in made(company, build_id).error
+    assert build_of(company, build_id).state is JobState.FAILED
+    assert "disk full" not in build_of(company, build_id).error
 
 
-def test_a_definition_of_another_version_is_not_mixed(company: Company) -> None:
+def test_an_export_of_another_definition_version_fails(company: Company) -> None:
     build_id = records(company)
     members = [{"definition": "usage_records", "version": 99}]
     with tenant_scope(company.tenant_id):
@@ -281,12 +281,10 @@ def test_a_definition_of_another_version_is_not_mixed(company: Company) -> None:
 
     build_all(company)
 
-    assert "has changed" in made(company, build_id).error
+    assert "has changed" in build_of(company, build_id).error
 
 
-def test_a_tenant_has_bounds_and_they_are_its_own(
-    company: Company, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_tenant_has_its_own_limits(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
     other = make_company("umbrella", ACME)
     monkeypatch.setattr(operations, "MAX_UNDER_WAY", 2)
     records(company)
@@ -295,7 +293,7 @@ def test_a_tenant_has_bounds_and_they_are_its_own(
     with pytest.raises(Conflict, match="in progress"):
         records(company)
 
-    ask_for(other)
+    start_export(other)
     monkeypatch.setattr(operations, "MAX_STORED_BYTES", 1)
     build_all(company)
     with pytest.raises(Conflict, match="stored exports"):
@@ -306,23 +304,23 @@ def test_a_tenant_has_bounds_and_they_are_its_own(
     ("definition", "media", "field"),
     [("passwords", "csv", "definition"), ("keys", "exe", "format")],
 )
-def test_what_is_not_known_is_refused(
+def test_an_unknown_definition_or_format_is_refused(
     company: Company, definition: str, media: str, field: str
 ) -> None:
     with pytest.raises(InvalidValue) as refused:
-        ask_for(company, definition, media)
+        start_export(company, definition, media)
     assert refused.value.field == field
 
 
-def test_who_may_not_read_something_neither_exports_it_nor_sees_that_others_did(
+def test_exports_of_data_without_read_permission_are_refused_and_hidden(
     company: Company,
 ) -> None:
     bill, ada = company.people[Role.BILLING].actor, company.developer.actor
-    of_keys = ask_for(company, "keys")
+    of_keys = start_export(company, "keys")
     of_usage = records(company, actor=bill)
 
     with pytest.raises(Forbidden):
-        ask_for(company, "keys", actor=bill)
+        start_export(company, "keys", actor=bill)
     with pytest.raises(Forbidden):
         records(company, actor=ada)
     with pytest.raises(NotFound):
@@ -333,7 +331,7 @@ def test_who_may_not_read_something_neither_exports_it_nor_sees_that_others_did(
     assert "keys" not in {each.name for each in list_definitions(actor=bill)}
 
 
-def test_a_neighbour_finds_no_export_of_ours(company: Company, cast: Cast) -> None:
+def test_another_tenants_export_is_not_found(company: Company, cast: Cast) -> None:
     build_id = records(company)
     bob = cast.globex.administrator.actor
 
@@ -346,10 +344,10 @@ def test_a_neighbour_finds_no_export_of_ours(company: Company, cast: Cast) -> No
             ask()
 
 
-def test_one_tenants_failure_keeps_no_other_waiting(
+def test_one_tenants_failure_does_not_delay_another(
     company: Company, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine, theirs = records(company), ask_for(cast.globex)
+    mine, theirs = records(company), start_export(cast.globex)
     with tenant_scope(company.tenant_id):
         ExportJob.objects.filter(tenant_id=company.tenant_id, id=mine).update(members=[{}])
 
@@ -379,7 +377,9 @@ while run.visit(sys.argv[1], timezone.now):
 """
 
 
-def test_a_worker_killed_with_9_is_gone_on_with(company: Company, services: Services) -> None:
+def test_an_export_continues_after_its_worker_was_killed(
+    company: Company, services: Services
+) -> None:
     build_id = records(company, "ndjson")
     environment = {
         **os.environ,
@@ -390,11 +390,14 @@ def test_a_worker_killed_with_9_is_gone_on_with(company: Company, services: Serv
     command = [sys.executable, "-c", textwrap.dedent(_WORKER), company.tenant_id, "2"]
     done = subprocess.run(command, cwd=ROOT, env=environment, timeout=60)
     assert done.returncode == -signal.SIGKILL
-    assert (made(company, build_id).state, made(company, build_id).rows_done) == ("building", 4)
+    assert (build_of(company, build_id).state, build_of(company, build_id).rows_done) == (
+        "building",
+        4,
+    )
 
-    while visit(company.tenant_id, later):
+    while visit(company.tenant_id, after_claim_expiry):
         pass
 
     ids = [json.loads(line)["request_id"] for line in file_of(company, build_id).splitlines()]
     assert len(ids) == len(set(ids)) == ROWS
-    assert file_of(company, build_id) == at_once(company, "ndjson")
+    assert file_of(company, build_id) == export_directly(company, "ndjson")

@@ -19,7 +19,7 @@ from tenants.compliance.exports.jobs.queries import find_build
 from tenants.compliance.exports.jobs.run import build_due, visit
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import AuditEntry, ExportJob
-from tests.fakes.exports import ask_for, end_all, made
+from tests.fakes.exports import build_of, end_all_exports, start_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion
 from tests.integration.tenants.test_export_builds import records
@@ -33,7 +33,7 @@ def company(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Company:
     monkeypatch.setattr("tenants.compliance.exports.sql_source.BATCH_ROWS", 2)
     monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
     monkeypatch.setattr(claim, "SHORT_ROWS", ROWS - 1)
-    end_all(cast.globex)
+    end_all_exports(cast.globex)
     company = make_company("initech", ACME)
     for _ in range(ROWS):
         add_completion(company, at=NOON)
@@ -49,31 +49,34 @@ def read_all(company: Company) -> None:
         pass
 
 
-def test_a_long_file_is_left_to_the_long_lane(company: Company) -> None:
+def test_a_long_export_is_written_in_the_long_lane(company: Company) -> None:
     build_id = records(company)
 
     build_due(clock=timezone.now)
 
-    assert (made(company, build_id).state, made(company, build_id).rows_done) == ("building", ROWS)
+    assert (build_of(company, build_id).state, build_of(company, build_id).rows_done) == (
+        "building",
+        ROWS,
+    )
     build_due(clock=timezone.now, lane=JobLane.LONG)
-    assert made(company, build_id).state is JobState.FINISHED
+    assert build_of(company, build_id).state is JobState.FINISHED
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="export.finished", target=f"export:{build_id}")
     assert (entry.after or {})["rows"] == ROWS
 
 
-def test_what_is_not_read_yet_is_none_of_the_long_lanes(company: Company) -> None:
+def test_the_long_lane_does_not_read_rows(company: Company) -> None:
     build_id = records(company)
 
     assert not visit(company.tenant_id, timezone.now, JobLane.LONG)
 
-    assert made(company, build_id).state is JobState.QUEUED
+    assert build_of(company, build_id).state is JobState.QUEUED
 
 
-def test_a_small_export_of_another_tenant_is_made_while_a_long_file_is_written(
+def test_a_small_export_finishes_while_another_tenants_long_one_is_written(
     company: Company, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    long, small = records(company), ask_for(cast.globex)
+    long, small = records(company), start_export(cast.globex)
     read_all(company)
     seen: list[JobState] = []
 
@@ -90,30 +93,30 @@ def test_a_small_export_of_another_tenant_is_made_while_a_long_file_is_written(
     assert state_of(company, long) is JobState.FINISHED
 
 
-def test_of_long_files_one_is_written_at_a_time(company: Company) -> None:
+def test_one_long_export_is_written_at_a_time(company: Company) -> None:
     build_id = records(company)
     read_all(company)
 
     with redis_lock(connect(), "long-exports"):
         tasks.run_long_export_jobs()
 
-    assert made(company, build_id).state is JobState.RUNNING
+    assert build_of(company, build_id).state is JobState.RUNNING
 
 
-def test_a_small_export_goes_before_a_long_file_that_waits(company: Company) -> None:
+def test_a_small_export_is_built_before_a_waiting_long_one(company: Company) -> None:
     long = records(company)
     read_all(company)
-    small = ask_for(company)
+    small = start_export(company)
 
     read_all(company)
 
-    assert [made(company, each).state for each in (long, small)] == ["building", "finished"]
+    assert [build_of(company, each).state for each in (long, small)] == ["building", "finished"]
 
 
-def test_a_tenant_has_one_worker_of_both_lanes(company: Company) -> None:
+def test_a_tenant_has_one_worker_across_both_lanes(company: Company) -> None:
     records(company)
     read_all(company)
-    ask_for(company)
+    start_export(company)
 
     assert claim.claim_next(company.tenant_id, timezone.now, JobLane.LONG) is not None
 

@@ -16,7 +16,7 @@ from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.member_lifecycle import remove_member
 from tenants.models import AuditEntry
-from tests.fakes.exports import ask_for, build_all, file_of
+from tests.fakes.exports import build_all, file_of, start_export
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_service_key
 from tests.fixtures.users import make_colleague
 
@@ -33,8 +33,8 @@ def download(token: str, now: datetime | None = None) -> bytes:
     return b"".join(found.read_pieces())
 
 
-def test_a_link_gives_the_file_and_both_are_in_the_trail(company: Company) -> None:
-    build_id = ask_for(company)
+def test_creating_and_using_a_link_is_audited(company: Company) -> None:
+    build_id = start_export(company)
     build_all(company)
 
     link = create_signed_url(
@@ -44,9 +44,9 @@ def test_a_link_gives_the_file_and_both_are_in_the_trail(company: Company) -> No
     assert download(link.token) == file_of(company, build_id)
     with tenant_scope(company.tenant_id):
         entries = AuditEntry.objects.filter(target=f"export:{build_id}").order_by("sequence")
-        told = [(each.action, str(each.actor_id), each.address) for each in entries]
+        facts = [(each.action, str(each.actor_id), each.address) for each in entries]
     alice = company.administrator.user_id
-    assert told == [
+    assert facts == [
         ("export.requested", alice, "192.0.2.7"),
         ("export.finished", "None", None),
         ("export.link_given", alice, "192.0.2.7"),
@@ -54,8 +54,8 @@ def test_a_link_gives_the_file_and_both_are_in_the_trail(company: Company) -> No
     ]
 
 
-def test_a_link_is_good_for_minutes_and_not_with_a_byte_changed(company: Company) -> None:
-    build_id = ask_for(company)
+def test_a_link_expires_and_a_changed_link_is_invalid(company: Company) -> None:
+    build_id = start_export(company)
     build_all(company)
     now = timezone.now()
     token = create_signed_url(actor=company.administrator.actor, build_id=build_id, now=now).token
@@ -70,8 +70,8 @@ def test_a_link_is_good_for_minutes_and_not_with_a_byte_changed(company: Company
         assert parse_signed_url(text, now=now) is None
 
 
-def test_a_link_into_another_tenant_leads_nowhere(company: Company, cast: Cast) -> None:
-    build_id = ask_for(company)
+def test_a_link_to_another_tenants_export_is_not_found(company: Company, cast: Cast) -> None:
+    build_id = start_export(company)
     build_all(company)
     bob = cast.globex.administrator
     at = timezone.now() + timedelta(minutes=5)
@@ -81,9 +81,9 @@ def test_a_link_into_another_tenant_leads_nowhere(company: Company, cast: Cast) 
         download(token)
 
 
-def test_who_is_no_member_any_more_has_links_no_more(company: Company) -> None:
+def test_links_of_a_removed_member_are_invalid(company: Company) -> None:
     colleague = make_colleague(company, Role.AUDITOR)
-    build_id = ask_for(company)
+    build_id = start_export(company)
     build_all(company)
     token = create_signed_url(actor=colleague.actor, build_id=build_id, now=timezone.now()).token
     download(token)
@@ -96,10 +96,10 @@ def test_who_is_no_member_any_more_has_links_no_more(company: Company) -> None:
         download(token)
 
 
-def test_a_revoked_keys_links_are_no_more(company: Company) -> None:
+def test_links_of_a_revoked_key_are_invalid(company: Company) -> None:
     key = make_service_key(company, KeyScope.EXPORTS, KeyScope.USAGE_READ)
     actor = authenticate_key(text=key.text, address="192.0.2.7", now=timezone.now())
-    build_id = ask_for(company, actor=actor)
+    build_id = start_export(company, actor=actor)
     build_all(company)
     token = create_signed_url(actor=actor, build_id=build_id, now=timezone.now()).token
     download(token)
@@ -112,9 +112,9 @@ def test_a_revoked_keys_links_are_no_more(company: Company) -> None:
         download(token)
 
 
-def test_a_key_that_may_not_read_something_does_not_export_it(company: Company) -> None:
+def test_a_key_cannot_export_data_that_it_may_not_read(company: Company) -> None:
     key = make_service_key(company, KeyScope.EXPORTS)
     actor = authenticate_key(text=key.text, address="192.0.2.7", now=timezone.now())
 
     with pytest.raises(Forbidden):
-        ask_for(company, actor=actor)
+        start_export(company, actor=actor)

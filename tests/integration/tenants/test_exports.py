@@ -61,7 +61,7 @@ def exported(
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
-def test_a_request_is_a_row_with_its_values(company: Company) -> None:
+def test_a_request_is_exported_with_its_values(company: Company) -> None:
     request_id = add_completion(company, first_token_ms=43.5)
 
     (row,) = exported(company)
@@ -71,7 +71,7 @@ def test_a_request_is_a_row_with_its_values(company: Company) -> None:
     assert (row["language"], row["generated_tokens"], row["variant"]) == ("python", 10, None)
 
 
-def test_csv_and_ndjson_say_the_same(company: Company) -> None:
+def test_csv_and_ndjson_have_the_same_values(company: Company) -> None:
     for minutes in range(5):
         add_completion(company, at=NOON + timedelta(minutes=minutes))
     out = io.BytesIO()
@@ -88,7 +88,7 @@ def test_csv_and_ndjson_say_the_same(company: Company) -> None:
     assert written.sha256 == hashlib.sha256(out.getvalue()).hexdigest()
 
 
-def test_parquet_says_the_same_with_types(company: Company) -> None:
+def test_parquet_has_the_same_values_with_types(company: Company) -> None:
     for minutes in range(3):
         add_completion(company, at=NOON + timedelta(minutes=minutes), first_token_ms=1.5)
     out = io.BytesIO()
@@ -130,16 +130,16 @@ def test_rows_of_several_batches_come_in_order(
     assert times == sorted(times)
 
 
-def test_days_agree_with_the_report_to_the_unit(company: Company) -> None:
+def test_daily_exports_agree_with_the_report(company: Company) -> None:
     for number in range(7):
         add_completion(company, language="go" if number % 2 else "c", num_chars=number + 1)
     roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
     rows = exported(company, USAGE_DAYS)
 
-    asked = AskedReport(DAY.start.date(), DAY.end.date())
+    query = AskedReport(DAY.start.date(), DAY.end.date())
     counts = report(
-        actor=company.administrator.actor, kind=ReportKind.USAGE, asked=asked
+        actor=company.administrator.actor, kind=ReportKind.USAGE, asked=query
     ).total.counts
     assert counts is not None
     assert {row["day"] for row in rows} == {"2026-11-20"}
@@ -155,40 +155,44 @@ def test_a_period_is_half_open(company: Company) -> None:
 
 
 @pytest.mark.parametrize("export", EXPORTS.values(), ids=list(EXPORTS))
-def test_the_neighbours_are_not_in_it(company: Company, export: Export) -> None:
-    neighbour = make_company("hooli", GLOBEX)
+def test_an_export_does_not_contain_another_tenant(company: Company, export: Export) -> None:
+    other_company = make_company("hooli", GLOBEX)
     make_key(company, company.developer)
     add_completion(company)
     roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
-    rows = exported(neighbour, export, actor=neighbour.administrator.actor)
+    rows = exported(other_company, export, actor=other_company.administrator.actor)
 
-    named = (company.tenant_id, company.slug, *(who.user_id for who in company.people.values()))
+    named = (
+        company.tenant_id,
+        company.slug,
+        *(person.user_id for person in company.people.values()),
+    )
     assert not any(name in json.dumps(rows) for name in named)
 
 
 @pytest.mark.parametrize("export", [USAGE_RECORDS, USAGE_DAYS])
-def test_the_neighbours_usage_is_not_in_it(company: Company, export: Export) -> None:
-    neighbour = make_company("hooli", GLOBEX)
+def test_an_export_does_not_contain_another_tenants_usage(company: Company, export: Export) -> None:
+    other_company = make_company("hooli", GLOBEX)
     add_completion(company)
     roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
-    assert exported(neighbour, export, actor=neighbour.administrator.actor) == []
+    assert exported(other_company, export, actor=other_company.administrator.actor) == []
     assert len(exported(company, export)) == 1
 
 
 @pytest.mark.parametrize("role", [Role.DEVELOPER])
-def test_who_may_not_see_all_usage_exports_none(company: Company, role: Role) -> None:
+def test_exporting_usage_requires_permission_to_see_all_of_it(company: Company, role: Role) -> None:
     with pytest.raises(Forbidden):
         exported(company, actor=company.people[role].actor)
 
 
-def test_a_period_without_length_is_refused(company: Company) -> None:
+def test_an_empty_period_is_refused(company: Company) -> None:
     with pytest.raises(InvalidValue):
         exported(company, period=Period(NOON, NOON))
 
 
-def test_an_export_is_in_the_audit_trail(company: Company) -> None:
+def test_an_export_is_audited(company: Company) -> None:
     exported(company)
 
     with tenant_scope(company.tenant_id):
@@ -207,7 +211,7 @@ def test_an_export_without_rows_has_its_header(company: Company) -> None:
 
 
 @pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "-2", "+3", 'a "quoted", one', "é\n"])
-def test_no_spreadsheet_runs_a_cell(company: Company, text: str) -> None:
+def test_a_csv_file_escapes_formulas(company: Company, text: str) -> None:
     add_completion(company, model=text)
     out = io.BytesIO()
 
@@ -219,24 +223,26 @@ def test_no_spreadsheet_runs_a_cell(company: Company, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
-def test_an_operator_writes_a_file(company: Company, tmp_path: Path, name: str) -> None:
+def test_the_command_writes_a_private_file_with_a_proof(
+    company: Company, tmp_path: Path, name: str
+) -> None:
     add_completion(company)
-    out, told = tmp_path / "usage", io.StringIO()
+    out, output = tmp_path / "usage", io.StringIO()
 
     call_command(
         "export_usage",
         *(company.slug, "--from=2026-11-20", "--to=2026-11-21"),
         *(f"--format={name}", f"--out={out}"),
-        stdout=told,
+        stdout=output,
     )
 
     digest = hashlib.sha256(out.read_bytes()).hexdigest()
-    assert told.getvalue().strip() == f"1 rows, SHA-256 {digest}"
+    assert output.getvalue().strip() == f"1 rows, SHA-256 {digest}"
     assert out.stat().st_mode & 0o077 == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["usage", "usage.proof.json"]
 
 
-def test_what_fails_leaves_no_half_a_file(company: Company, tmp_path: Path) -> None:
+def test_a_failed_export_leaves_no_file(company: Company, tmp_path: Path) -> None:
     with pytest.raises(CommandError):
         call_command(
             "export_usage",
@@ -246,7 +252,7 @@ def test_what_fails_leaves_no_half_a_file(company: Company, tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_times_are_utc_whatever_the_server_says(company: Company) -> None:
+def test_times_are_exported_in_utc(company: Company) -> None:
     add_completion(company, at=datetime.fromisoformat("2026-11-20T13:30:00+01:00"))
 
     assert exported(company)[0]["occurred_at"] == "2026-11-20T12:30:00.000000Z"
@@ -258,7 +264,7 @@ def written(company: Company, name: str, export: Export = USAGE_RECORDS) -> byte
     return out.getvalue()
 
 
-def test_a_workbook_says_the_same(company: Company) -> None:
+def test_a_workbook_has_the_same_values(company: Company) -> None:
     for minutes in range(3):
         add_completion(company, at=NOON + timedelta(minutes=minutes), first_token_ms=1.5)
 
@@ -266,7 +272,7 @@ def test_a_workbook_says_the_same(company: Company) -> None:
 
 
 @pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "-2", "\n=2", "＝2", "http://a.example"])
-def test_no_workbook_computes_a_cell_or_leads_away(company: Company, text: str) -> None:
+def test_a_workbook_escapes_formulas_and_has_no_links(company: Company, text: str) -> None:
     add_completion(company, model=text)
 
     (row,) = read_workbook(written(company, "xlsx"))
@@ -275,13 +281,13 @@ def test_no_workbook_computes_a_cell_or_leads_away(company: Company, text: str) 
     assert row["model"] == guarded
 
 
-def test_the_same_rows_are_the_same_workbook(company: Company) -> None:
+def test_the_same_rows_give_the_same_workbook(company: Company) -> None:
     add_completion(company)
 
     assert written(company, "xlsx") == written(company, "xlsx")
 
 
-def test_what_a_sheet_does_not_hold_is_refused(
+def test_more_rows_than_a_sheet_can_hold_are_refused(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(xlsx, "MAX_ROWS", 1)
@@ -292,14 +298,14 @@ def test_what_a_sheet_does_not_hold_is_refused(
         written(company, "xlsx")
 
 
-def test_what_a_cell_does_not_hold_is_refused(company: Company) -> None:
+def test_a_text_longer_than_a_cell_can_hold_is_refused(company: Company) -> None:
     add_completion(company, model="x" * 32_768)
 
     with pytest.raises(InvalidValue, match="32,767 characters"):
         written(company, "xlsx")
 
 
-def test_a_writer_that_was_killed_leaves_nothing_for_long(
+def test_files_of_a_killed_writer_are_removed(
     company: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -341,10 +347,10 @@ def test_a_file_and_its_proof_verify(company: Company, tmp_path: Path) -> None:
     assert after["hash"] == bytes(entry.hash).hex()
 
 
-def test_a_proof_says_up_to_when_its_rows_are_complete(company: Company) -> None:
-    asked = RowQuery(company.administrator.actor, DAY, NOON)
+def test_a_proof_states_until_when_its_rows_are_complete(company: Company) -> None:
+    query = RowQuery(company.administrator.actor, DAY, NOON)
 
-    assert start_proof(USAGE_DAYS, asked).complete_until is None
-    assert start_proof(USAGE_RECORDS, asked).complete_until == NOON - UNDER_WAY
+    assert start_proof(USAGE_DAYS, query).complete_until is None
+    assert start_proof(USAGE_RECORDS, query).complete_until == NOON - UNDER_WAY
     roll_up(tenant_id=company.tenant_id, arrived_until=NOON)
-    assert start_proof(USAGE_DAYS, asked).complete_until == NOON - UNDER_WAY
+    assert start_proof(USAGE_DAYS, query).complete_until == NOON - UNDER_WAY

@@ -29,10 +29,10 @@ def company() -> Company:
     return company
 
 
-def names(actor: Actor, order: KeyOrder = KeyOrder.NAME, **wanted: Any) -> list[str]:
+def names(actor: Actor, order: KeyOrder = KeyOrder.NAME, **fields: Any) -> list[str]:
     found = find_keys(
         actor=actor,
-        wanted=KeyFilter(order=order, is_descending=False, **wanted),
+        wanted=KeyFilter(order=order, is_descending=False, **fields),
         limit=10,
         cursor=None,
         now=timezone.now(),
@@ -46,13 +46,11 @@ def change(company: Company, name: str, **values: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["anv", "NVIL", "gus@", " Anvil "])
-def test_a_key_is_found_by_a_piece_of_its_name_or_its_owners_address(
-    company: Company, text: str
-) -> None:
+def test_a_key_is_found_by_part_of_its_name_or_owners_address(company: Company, text: str) -> None:
     assert names(company.administrator.actor, text=text) == ["Anvil"]
 
 
-def test_a_key_is_found_by_how_it_begins(company: Company) -> None:
+def test_a_key_is_found_by_its_prefix(company: Company) -> None:
     with tenant_scope(company.tenant_id):
         lookup_id = ApiKey.objects.get(name="Bellows").lookup_id
 
@@ -61,11 +59,11 @@ def test_a_key_is_found_by_how_it_begins(company: Company) -> None:
 
 
 @pytest.mark.parametrize("text", ["%", "\0", "\ud800"])
-def test_odd_texts_find_nothing(company: Company, text: str) -> None:
+def test_unusual_search_texts_find_nothing(company: Company, text: str) -> None:
     assert names(company.administrator.actor, text=text) == []
 
 
-def test_kinds_states_and_owners_narrow_the_list(company: Company) -> None:
+def test_keys_are_filtered_by_kind_state_and_owner(company: Company) -> None:
     actor = company.administrator.actor
     change(company, "Anvil", revoked_at=timezone.now())
     change(company, "Bellows", expires_at=timezone.now())
@@ -77,25 +75,25 @@ def test_kinds_states_and_owners_narrow_the_list(company: Company) -> None:
     assert names(actor, owner_id=company.developer.user_id) == ["Anvil"]
 
 
-def test_a_developer_finds_his_own_keys_only(company: Company) -> None:
+def test_a_developer_finds_only_their_own_keys(company: Company) -> None:
     assert names(company.developer.actor) == ["Anvil"]
 
 
-def test_a_neighbour_finds_none_of_ours(company: Company) -> None:
-    neighbour = make_company("hooli", GLOBEX)
+def test_another_tenants_keys_are_not_found(company: Company) -> None:
+    other_company = make_company("hooli", GLOBEX)
 
-    assert names(neighbour.administrator.actor) == []
-    assert names(neighbour.administrator.actor, owner_id=company.developer.user_id) == []
+    assert names(other_company.administrator.actor) == []
+    assert names(other_company.administrator.actor, owner_id=company.developer.user_id) == []
 
 
-def test_keys_of_the_playground_are_found_where_they_are_asked_for(company: Company) -> None:
+def test_playground_keys_are_listed_only_on_request(company: Company) -> None:
     create_playground_key(actor=company.developer.actor, now=timezone.now())
 
     assert names(company.developer.actor) == ["Anvil"]
     assert names(company.developer.actor, is_playground=True) == ["Playground"]
 
 
-def test_one_of_the_playground_that_leaked_is_among_those_that_did(company: Company) -> None:
+def test_a_leaked_playground_key_is_listed_as_leaked(company: Company) -> None:
     actor, now = company.administrator.actor, timezone.now()
     create_playground_key(actor=company.developer.actor, now=now)
     change(company, "Playground", leaked_at=now)
@@ -105,7 +103,7 @@ def test_one_of_the_playground_that_leaked_is_among_those_that_did(company: Comp
     assert "Playground" not in names(actor)
 
 
-def test_what_never_was_or_never_ends_has_a_place_in_each_order(company: Company) -> None:
+def test_keys_without_expiry_or_use_are_sorted(company: Company) -> None:
     actor, now = company.administrator.actor, timezone.now()
     change(company, "Anvil", last_used_at=now, expires_at=now + timedelta(days=2))
     change(company, "Bellows", last_used_at=now - timedelta(days=1))
@@ -146,7 +144,7 @@ def test_pages_show_each_key_once_and_in_order(
 @pytest.mark.parametrize(
     "cursor", ["x", "W10=", "é", "WyJ4IiwgIm5vIGlkIl0=", "WzEsIDJd", "WyIyMDI2LTAxLTAxIiwgIngiXQ=="]
 )
-def test_what_is_no_cursor_is_refused(company: Company, cursor: str) -> None:
+def test_an_invalid_cursor_is_refused(company: Company, cursor: str) -> None:
     with pytest.raises(InvalidValue):
         find_keys(
             actor=company.administrator.actor,
@@ -157,7 +155,7 @@ def test_what_is_no_cursor_is_refused(company: Company, cursor: str) -> None:
         )
 
 
-def test_what_needs_a_look_is_counted_and_found(company: Company) -> None:
+def test_idle_unowned_and_leaked_keys_are_counted_and_found(company: Company) -> None:
     actor, now = company.administrator.actor, timezone.now()
     change(company, "Anvil", created_at=now - timedelta(days=91))
     change(company, "Bellows", leaked_at=now, revoked_at=now)

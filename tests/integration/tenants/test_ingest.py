@@ -95,7 +95,7 @@ def outcome(company: Company) -> OutcomeRecord:
     )
 
 
-def typed(company: Company, *, chars: int = 120) -> TypingRecord:
+def typing_report(company: Company, *, chars: int = 120) -> TypingRecord:
     return TypingRecord(
         typed_id=RequestId(some_id()),
         tenant_id=company.tenant_id,
@@ -148,7 +148,7 @@ def test_persistence_and_typed_characters_become_rows(
     persisted = msgspec.structs.replace(
         outcome(company), event=OutcomeEvent.PERSISTED, span_s=300, edited_ratio=0.2, lines=3
     )
-    by_hand = typed(company)
+    by_hand = typing_report(company)
     send(persisted, by_hand, persisted, by_hand)
 
     ingest_all(stream)
@@ -161,7 +161,9 @@ def test_persistence_and_typed_characters_become_rows(
         assert not TypingReport.objects.filter(typed_id=by_hand.typed_id).exists()
 
 
-def test_the_neighbour_does_not_see_them(company: Company, stream: UsageStream, cast: Cast) -> None:
+def test_another_tenant_does_not_see_the_rows(
+    company: Company, stream: UsageStream, cast: Cast
+) -> None:
     record = completion(company)
     send(record)
 
@@ -170,7 +172,9 @@ def test_the_neighbour_does_not_see_them(company: Company, stream: UsageStream, 
     assert record.request_id not in request_ids(cast.globex)
 
 
-def test_what_is_ingested_leaves_the_stream(company: Company, stream: UsageStream) -> None:
+def test_ingested_entries_are_removed_from_the_stream(
+    company: Company, stream: UsageStream
+) -> None:
     send(completion(company))
 
     ingest_all(stream)
@@ -179,7 +183,7 @@ def test_what_is_ingested_leaves_the_stream(company: Company, stream: UsageStrea
     assert connect().xpending(USAGE_STREAM, USAGE_GROUP)["pending"] == 0
 
 
-def test_a_record_that_comes_twice_is_one_row(company: Company, stream: UsageStream) -> None:
+def test_a_record_delivered_twice_becomes_one_row(company: Company, stream: UsageStream) -> None:
     record = completion(company)
     send(record, record)
     send(record)
@@ -192,13 +196,13 @@ def test_a_record_that_comes_twice_is_one_row(company: Company, stream: UsageStr
         assert UsageRecord.objects.count() == 1
 
 
-def test_a_crash_between_commit_and_acknowledgement_doubles_nothing(
+def test_a_crash_before_the_acknowledgement_duplicates_no_rows(
     company: Company, stream: UsageStream
 ) -> None:
     record = completion(company)
     send(record)
     with pytest.raises(ConnectionResetError):
-        ingest_all(DiesBeforeAcknowledging(connect(), consumer="dying"))
+        ingest_all(CrashingConsumer(connect(), consumer="dying"))
     assert request_ids(company) == {record.request_id}
 
     done = ingest_all(stream)
@@ -209,7 +213,7 @@ def test_a_crash_between_commit_and_acknowledgement_doubles_nothing(
     assert connect().xlen(USAGE_STREAM) == 0
 
 
-def test_what_a_dead_consumer_had_read_is_ingested_by_another(
+def test_entries_of_a_dead_consumer_are_ingested_by_another(
     company: Company, stream: UsageStream
 ) -> None:
     record = completion(company)
@@ -222,7 +226,7 @@ def test_what_a_dead_consumer_had_read_is_ingested_by_another(
     assert request_ids(company) == {record.request_id}
 
 
-def test_a_living_consumers_entries_are_left_to_it(company: Company, stream: UsageStream) -> None:
+def test_entries_of_a_live_consumer_are_not_claimed(company: Company, stream: UsageStream) -> None:
     send(completion(company))
     slow = UsageStream(connect(), consumer="slow")
     entries = slow.read_new()
@@ -242,7 +246,7 @@ def test_a_living_consumers_entries_are_left_to_it(company: Company, stream: Usa
         (msgspec.msgpack.encode({"x": 1}), "entry: not an array of records"),
     ],
 )
-def test_what_is_malformed_is_parked_and_blocks_nobody(
+def test_a_malformed_entry_is_rejected_and_blocks_no_other(
     company: Company, stream: UsageStream, data: bytes, reason: str
 ) -> None:
     record, before = completion(company), last_rejected()
@@ -256,7 +260,7 @@ def test_what_is_malformed_is_parked_and_blocks_nobody(
     assert request_ids(company) == {record.request_id}
 
 
-def test_a_bad_record_does_not_take_its_neighbours_in_the_entry_with_it(
+def test_an_invalid_record_does_not_affect_others_in_its_entry(
     company: Company, stream: UsageStream
 ) -> None:
     good, bad = completion(company), completion(company, prompt_tokens=-1)
@@ -267,7 +271,7 @@ def test_a_bad_record_does_not_take_its_neighbours_in_the_entry_with_it(
     assert request_ids(company) == {good.request_id}
 
 
-def test_a_record_of_an_unknown_tenant_is_parked(company: Company, stream: UsageStream) -> None:
+def test_a_record_of_an_unknown_tenant_is_rejected(company: Company, stream: UsageStream) -> None:
     before, record = last_rejected(), completion(company)
     send(completion(company, tenant_id=TenantId(some_id())), record)
 
@@ -277,7 +281,7 @@ def test_a_record_of_an_unknown_tenant_is_parked(company: Company, stream: Usage
     assert request_ids(company) == {record.request_id}
 
 
-def test_an_entry_without_the_field_is_parked(stream: UsageStream) -> None:
+def test_an_entry_without_the_field_is_rejected(stream: UsageStream) -> None:
     before = last_rejected()
     connect().xadd(USAGE_STREAM, {"other": "x"})
 
@@ -286,7 +290,7 @@ def test_an_entry_without_the_field_is_parked(stream: UsageStream) -> None:
     assert len(rejected_since(before)) == 1
 
 
-def test_the_parking_place_is_bounded(stream: UsageStream) -> None:
+def test_the_stream_of_rejected_entries_is_limited(stream: UsageStream) -> None:
     pipeline = connect().pipeline()
     for _ in range(MAX_REJECTED + 50):
         pipeline.xadd(USAGE_STREAM, {USAGE_FIELD: b"\xc1"})
@@ -297,7 +301,7 @@ def test_the_parking_place_is_bounded(stream: UsageStream) -> None:
     assert connect().xlen(REJECTED_STREAM) == MAX_REJECTED
 
 
-def test_nothing_of_a_rejected_record_is_logged(
+def test_the_content_of_a_rejected_record_is_not_logged(
     company: Company, stream: UsageStream, capfd: pytest.CaptureFixture[str]
 ) -> None:
     secret = "def secret_of_the_customer"
@@ -311,7 +315,9 @@ def test_nothing_of_a_rejected_record_is_logged(
     assert secret not in output
 
 
-def test_a_record_without_a_month_of_its_own_is_kept(company: Company, stream: UsageStream) -> None:
+def test_a_record_without_a_monthly_partition_is_stored(
+    company: Company, stream: UsageStream
+) -> None:
     record = completion(company, occurred_at_ms=1_000)
     send(record)
 
@@ -320,7 +326,9 @@ def test_a_record_without_a_month_of_its_own_is_kept(company: Company, stream: U
     assert request_ids(company) == {record.request_id}
 
 
-def test_two_workers_at_once_lose_and_double_nothing(company: Company, stream: UsageStream) -> None:
+def test_concurrent_workers_neither_lose_nor_duplicate_records(
+    company: Company, stream: UsageStream
+) -> None:
     records = [completion(company) for _ in range(400)]
     for start in range(0, 400, 4):
         send(*records[start : start + 4])
@@ -340,7 +348,7 @@ def test_two_workers_at_once_lose_and_double_nothing(company: Company, stream: U
     assert request_ids(company) == {record.request_id for record in records}
 
 
-def test_a_bounded_run_leaves_the_rest_for_the_next(company: Company, stream: UsageStream) -> None:
+def test_a_limited_run_leaves_the_rest_for_the_next(company: Company, stream: UsageStream) -> None:
     for _ in range(BATCH_ENTRIES + 3):
         send(completion(company))
 
@@ -352,7 +360,7 @@ def test_a_bounded_run_leaves_the_rest_for_the_next(company: Company, stream: Us
     assert len(request_ids(company)) == BATCH_ENTRIES + 3
 
 
-def test_the_task_ingests(company: Company, stream: UsageStream) -> None:
+def test_the_task_ingests_records(company: Company, stream: UsageStream) -> None:
     record = completion(company)
     send(record)
 
@@ -361,7 +369,7 @@ def test_the_task_ingests(company: Company, stream: UsageStream) -> None:
     assert request_ids(company) == {record.request_id}
 
 
-def test_a_key_remembers_its_last_use_to_the_minute(stream: UsageStream) -> None:
+def test_the_last_use_of_a_key_is_stored_to_the_minute(stream: UsageStream) -> None:
     company = make_company("initech", GLOBEX)
     lookup_id = make_key(company, company.developer).key.lookup_id
     with tenant_scope(company.tenant_id):
@@ -382,7 +390,7 @@ def test_a_key_remembers_its_last_use_to_the_minute(stream: UsageStream) -> None
     assert seen == [0, 0, 61_000]
 
 
-class DiesBeforeAcknowledging(UsageStream):
+class CrashingConsumer(UsageStream):
     """A consumer whose process dies after COMMIT."""
 
     def acknowledge(self, *args: Any) -> None:

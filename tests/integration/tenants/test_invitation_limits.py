@@ -33,7 +33,7 @@ def spend(company: Company, mailbox: Mailbox | None = None) -> None:
         send_invitation(company, f"guest{number}@y.example", mailbox=mailbox)
 
 
-def test_a_tenant_sends_as_many_as_it_may_and_no_more(company: Company) -> None:
+def test_the_number_of_invitations_per_tenant_is_limited(company: Company) -> None:
     mailbox = Mailbox()
     spend(company, mailbox)
 
@@ -45,16 +45,16 @@ def test_a_tenant_sends_as_many_as_it_may_and_no_more(company: Company) -> None:
     assert "4 invitations in the last 24 hours" in caught.value.message
 
 
-def test_the_neighbour_has_a_limit_of_its_own(company: Company) -> None:
+def test_another_tenant_has_its_own_limit(company: Company) -> None:
     spend(company)
-    neighbour = make_company("hooli", {Role.OWNER: "hank"})
+    other_company = make_company("hooli", {Role.OWNER: "hank"})
 
-    send_invitation(neighbour, "guest0@y.example")
+    send_invitation(other_company, "guest0@y.example")
 
-    assert get_allowance(actor=neighbour.platform, now=timezone.now()).left == 3
+    assert get_allowance(actor=other_company.platform, now=timezone.now()).left == 3
 
 
-def test_one_address_is_not_mailed_again_and_again(company: Company) -> None:
+def test_the_number_of_invitations_per_address_is_limited(company: Company) -> None:
     mailbox = Mailbox()
     for email in ("eve@y.example", "EVE@y.example"):
         send_invitation(company, email, mailbox=mailbox)
@@ -65,7 +65,7 @@ def test_one_address_is_not_mailed_again_and_again(company: Company) -> None:
     assert len(mailbox.mails) == 2
 
 
-def test_taking_an_invitation_back_gives_nothing_back(company: Company) -> None:
+def test_revoking_an_invitation_does_not_raise_the_allowance(company: Company) -> None:
     sent = send_invitation(company, "guest@y.example")
     revoke_invitation(actor=company.platform, invitation_id=sent.id, now=timezone.now())
 
@@ -90,7 +90,7 @@ def test_a_day_later_invitations_can_be_sent_again(company: Company) -> None:
     )
 
 
-def test_parallel_requests_do_not_pass_the_limit(company: Company) -> None:
+def test_parallel_requests_do_not_exceed_the_limit(company: Company) -> None:
     def send(number: int) -> bool:
         try:
             send_invitation(company, f"guest{number}@y.example", mailbox=mailbox)
@@ -107,6 +107,6 @@ def test_parallel_requests_do_not_pass_the_limit(company: Company) -> None:
     assert sum(sent) == len(mailbox.mails) == 4
 
 
-def test_who_may_not_invite_learns_no_figure(company: Company) -> None:
+def test_reading_the_allowance_requires_permission_to_invite(company: Company) -> None:
     with pytest.raises(Forbidden):
         get_allowance(actor=make_colleague(company).actor, now=timezone.now())

@@ -54,9 +54,7 @@ def roles_of(person: Person) -> list[Role]:
     return [row.role for row in find_memberships(user_id=person.user_id)]
 
 
-def test_who_was_invited_becomes_a_member_as_what_he_was_invited(
-    company: Company, mailbox: Mailbox
-) -> None:
+def test_accepting_an_invitation_gives_the_invited_role(company: Company, mailbox: Mailbox) -> None:
     guest = make_stranger()
     send_invitation(company, guest.email.upper(), role=Role.AUDITOR, mailbox=mailbox)
 
@@ -74,7 +72,9 @@ def test_an_invitation_works_once(company: Company, mailbox: Mailbox) -> None:
         accept(guest, mailbox.last)
 
 
-def test_for_nobody_but_who_has_the_address(company: Company, mailbox: Mailbox) -> None:
+def test_an_invitation_can_be_accepted_only_by_its_address(
+    company: Company, mailbox: Mailbox
+) -> None:
     guest, mallory = make_stranger(), make_stranger()
     send_invitation(company, guest.email, mailbox=mailbox)
 
@@ -85,7 +85,7 @@ def test_for_nobody_but_who_has_the_address(company: Company, mailbox: Mailbox) 
     assert (roles_of(guest), roles_of(mallory)) == ([Role.DEVELOPER], [])
 
 
-def test_and_for_seven_days(company: Company, mailbox: Mailbox) -> None:
+def test_an_invitation_expires_after_seven_days(company: Company, mailbox: Mailbox) -> None:
     guest = make_stranger()
     sent = send_invitation(company, guest.email, mailbox=mailbox)
 
@@ -98,7 +98,7 @@ def test_and_for_seven_days(company: Company, mailbox: Mailbox) -> None:
     assert later.state is InvitationState.EXPIRED
 
 
-def test_one_that_was_taken_back_does_not_work(company: Company, mailbox: Mailbox) -> None:
+def test_a_revoked_invitation_does_not_work(company: Company, mailbox: Mailbox) -> None:
     guest = make_stranger()
     sent = send_invitation(company, guest.email, mailbox=mailbox)
 
@@ -108,7 +108,7 @@ def test_one_that_was_taken_back_does_not_work(company: Company, mailbox: Mailbo
         accept(guest, mailbox.last)
 
 
-def test_a_new_one_takes_the_place_of_the_last(company: Company, mailbox: Mailbox) -> None:
+def test_a_new_invitation_replaces_the_previous_one(company: Company, mailbox: Mailbox) -> None:
     guest = make_stranger()
     send_invitation(company, guest.email, role=Role.ADMINISTRATOR, mailbox=mailbox)
     first = mailbox.last
@@ -121,7 +121,7 @@ def test_a_new_one_takes_the_place_of_the_last(company: Company, mailbox: Mailbo
     assert roles_of(guest) == [Role.DEVELOPER]
 
 
-def test_a_token_whose_tenant_was_exchanged_opens_neither(
+def test_a_token_with_another_tenants_id_is_refused(
     company: Company, mailbox: Mailbox, cast: Cast
 ) -> None:
     guest = make_stranger()
@@ -136,17 +136,17 @@ def test_a_token_whose_tenant_was_exchanged_opens_neither(
 
 
 @pytest.mark.parametrize("text", ["", "civ_", "nonsense", "\0", "civ_" + "A" * 64])
-def test_nonsense_is_no_invitation(text: str) -> None:
+def test_an_invalid_token_is_not_found(text: str) -> None:
     with pytest.raises(NotFound):
         accept(make_stranger(), text)
 
 
-def test_a_member_already_is_not_invited(company: Company) -> None:
+def test_a_member_cannot_be_invited(company: Company) -> None:
     with pytest.raises(Conflict):
         send_invitation(company, make_colleague(company).email)
 
 
-def test_an_invitation_changes_no_members_role(company: Company, mailbox: Mailbox) -> None:
+def test_an_invitation_does_not_change_a_members_role(company: Company, mailbox: Mailbox) -> None:
     """The user became a member in another way after the invitation was sent."""
     guest = make_stranger()
     send_invitation(company, guest.email, role=Role.OWNER, mailbox=mailbox)
@@ -164,7 +164,7 @@ def test_an_invitation_changes_no_members_role(company: Company, mailbox: Mailbo
     assert roles_of(guest) == [Role.DEVELOPER]
 
 
-def test_only_owners_invite_owners(company: Company) -> None:
+def test_only_owners_can_invite_owners(company: Company) -> None:
     alice = make_colleague(company, Role.ADMINISTRATOR)
 
     with pytest.raises(Forbidden):
@@ -178,7 +178,7 @@ def test_only_owners_invite_owners(company: Company) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
-def test_who_may_not_invite_invites_nobody(company: Company, role: Role) -> None:
+def test_inviting_requires_permission(company: Company, role: Role) -> None:
     with pytest.raises(Forbidden):
         create_invitation(
             actor=make_colleague(company, role).actor,
@@ -189,14 +189,14 @@ def test_who_may_not_invite_invites_nobody(company: Company, role: Role) -> None
         )
 
 
-def test_what_is_no_address_is_not_invited(company: Company) -> None:
+def test_an_invalid_address_cannot_be_invited(company: Company) -> None:
     with pytest.raises(InvalidValue) as caught:
         send_invitation(company, "nobody")
 
     assert caught.value.field == "email"
 
 
-def test_a_suspended_tenant_lets_nobody_in(company: Company, mailbox: Mailbox) -> None:
+def test_invitations_of_a_suspended_tenant_do_not_work(company: Company, mailbox: Mailbox) -> None:
     guest = make_stranger()
     send_invitation(company, guest.email, mailbox=mailbox)
     set_status(actor=company.platform, status=TenantStatus.SUSPENDED, reason="", now=timezone.now())
@@ -205,7 +205,7 @@ def test_a_suspended_tenant_lets_nobody_in(company: Company, mailbox: Mailbox) -
         accept(guest, mailbox.last)
 
 
-def test_the_token_is_kept_nowhere(company: Company, mailbox: Mailbox) -> None:
+def test_the_token_is_not_stored(company: Company, mailbox: Mailbox) -> None:
     sent = send_invitation(company, "x@y.example", mailbox=mailbox)
 
     with tenant_scope(company.tenant_id):
@@ -215,7 +215,7 @@ def test_the_token_is_kept_nowhere(company: Company, mailbox: Mailbox) -> None:
     assert not any(mailbox.last[25:] in entry for entry in entries)
 
 
-def test_a_mail_that_was_not_sent_is_shown_as_such(company: Company, mailbox: Mailbox) -> None:
+def test_a_failed_mail_leaves_the_invitation_unmailed(company: Company, mailbox: Mailbox) -> None:
     sent = send_invitation(company, "x@y.example", mailbox=mailbox)
     mailbox.works = False
     failed = send_invitation(company, "z@y.example", mailbox=mailbox)
@@ -224,7 +224,7 @@ def test_a_mail_that_was_not_sent_is_shown_as_such(company: Company, mailbox: Ma
     assert failed.mailed_at is None
 
 
-def test_the_neighbour_neither_sees_nor_takes_back_an_invitation(
+def test_another_tenants_invitation_can_be_neither_seen_nor_revoked(
     company: Company, mailbox: Mailbox, cast: Cast
 ) -> None:
     bob, guest = cast.globex.administrator.actor, make_stranger()
@@ -238,7 +238,7 @@ def test_the_neighbour_neither_sees_nor_takes_back_an_invitation(
     accept(guest, mailbox.last)
 
 
-def test_its_bearer_is_told_whom_it_is_for(company: Company, mailbox: Mailbox) -> None:
+def test_a_token_shows_the_invited_address_and_tenant(company: Company, mailbox: Mailbox) -> None:
     send_invitation(company, "x@y.example", mailbox=mailbox)
 
     assert find_open_invitation(text=mailbox.last, now=timezone.now()) == OpenInvitation(
@@ -250,7 +250,7 @@ def test_its_bearer_is_told_whom_it_is_for(company: Company, mailbox: Mailbox) -
     EMAIL_BACKEND="django.core.mail.backends.locmem.EmailBackend",
     CONSOLE_URL="https://caret.example",
 )
-def test_the_mail_holds_the_link_and_its_subject_stays_one_line(company: Company) -> None:
+def test_the_mail_has_the_link_and_a_one_line_subject(company: Company) -> None:
     token = new_token(BearerTokenKind.INVITATION, company.tenant_id)
     mail.outbox = []
 
@@ -267,7 +267,7 @@ def test_the_mail_holds_the_link_and_its_subject_stays_one_line(company: Company
     EMAIL_HOST="127.0.0.1",
     EMAIL_PORT=1,
 )
-def test_a_mail_server_that_is_gone_is_no_error_of_ours(company: Company) -> None:
+def test_an_unreachable_mail_server_raises_no_error(company: Company) -> None:
     token = new_token(BearerTokenKind.INVITATION, company.tenant_id)
 
     assert not send_mail(f"{secrets.token_hex(4)}@y.example", token, tenant_name="Acme")

@@ -40,7 +40,11 @@ from tests.fixtures.companies import ACME, Cast, Company, make_company
 
 OCTOBER = datetime(2026, 10, 3, 12, tzinfo=UTC)
 AFTER = datetime(2026, 11, 1, 7, tzinfo=UTC)
-MUCH = {"prompt_tokens": 2_000_000, "cached_tokens": 0, "generated_tokens": 1_000_000}  # 0.90
+LARGE_USAGE = {
+    "prompt_tokens": 2_000_000,
+    "cached_tokens": 0,
+    "generated_tokens": 1_000_000,
+}  # 0.90
 
 
 @pytest.fixture
@@ -57,8 +61,8 @@ def find(company: Company, number: int = 1) -> InvoiceView:
     return find_invoice(actor=company.administrator.actor, number=number)
 
 
-def test_a_month_that_is_over_is_invoiced(company: Company) -> None:
-    use(company, company.developer, OCTOBER, **MUCH)
+def test_a_finished_month_is_invoiced(company: Company) -> None:
+    use(company, company.developer, OCTOBER, **LARGE_USAGE)
 
     assert invoices_of(company) == [f"{company.slug.upper()}-000001"]
 
@@ -74,7 +78,7 @@ def test_a_month_that_is_over_is_invoiced(company: Company) -> None:
     assert document.total_cents == sum(line.amount_cents for line in document.lines)
 
 
-def test_an_invoice_leaves_nothing_unbilled_of_its_month(company: Company) -> None:
+def test_an_invoice_bills_everything_of_its_month(company: Company) -> None:
     use(company, company.developer, OCTOBER, prompt_tokens=7, cached_tokens=0, generated_tokens=3)
 
     invoices_of(company)
@@ -85,13 +89,13 @@ def test_an_invoice_leaves_nothing_unbilled_of_its_month(company: Company) -> No
     assert sum(left.values()) == 0
 
 
-def test_credits_are_used_up_first_and_taxed_is_what_is_left(company: Company) -> None:
+def test_credits_are_deducted_before_tax(company: Company) -> None:
     grant_credit(actor=company.platform, amount_micros=500_000, reason="Welcome.", now=OCTOBER)
     customer = InvoiceParty("Invoiced Ltd", ("1 Street",))
     set_profile(
         actor=company.platform, customer=customer, tax=InvoiceTax("VAT", 1_900), now=OCTOBER
     )
-    use(company, company.developer, OCTOBER, **MUCH)
+    use(company, company.developer, OCTOBER, **LARGE_USAGE)
 
     invoices_of(company)
 
@@ -110,30 +114,30 @@ def test_a_month_is_invoiced_once(company: Company) -> None:
 
 
 @pytest.mark.parametrize("now", [AFTER - timedelta(hours=2), OCTOBER, OCTOBER - timedelta(days=90)])
-def test_a_month_that_is_not_over_is_not_invoiced(company: Company, now: datetime) -> None:
+def test_an_unfinished_month_is_not_invoiced(company: Company, now: datetime) -> None:
     use(company, company.developer, OCTOBER)
 
     assert invoices_of(company, now) == []
 
 
-def test_usage_that_is_not_rated_yet_is_rated_first(company: Company) -> None:
+def test_unrated_usage_is_rated_before_invoicing(company: Company) -> None:
     rate_tenant(company.tenant_id, now=AFTER)
-    use(company, company.developer, OCTOBER, **MUCH)
+    use(company, company.developer, OCTOBER, **LARGE_USAGE)
 
     assert len(issue_due(company.tenant_id, now=AFTER)) == 1
 
     assert "fast.generated" in {line.code for line in find(company).document.lines}
 
 
-def test_who_is_never_idle_gets_an_invoice_nevertheless(
+def test_an_invoice_is_issued_although_usage_keeps_arriving(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def rate_while_more_comes(tenant_id: TenantId, **fields: Any) -> int:
         num_batches = rate_tenant(tenant_id, **fields)
-        use(company, company.developer, OCTOBER, **MUCH)
+        use(company, company.developer, OCTOBER, **LARGE_USAGE)
         return num_batches
 
-    use(company, company.developer, OCTOBER, **MUCH)
+    use(company, company.developer, OCTOBER, **LARGE_USAGE)
     monkeypatch.setattr(operations, "rate_tenant", rate_while_more_comes)
 
     assert len(issue_due(company.tenant_id, now=AFTER)) == 1
@@ -146,7 +150,7 @@ def test_who_is_never_idle_gets_an_invoice_nevertheless(
     assert [one.quantity for one in late if one.code == "fast.generated"] == [1_000_000]
 
 
-def test_what_is_rated_goes_no_further_than_it_is_asked_to(company: Company) -> None:
+def test_rating_stops_at_the_given_record(company: Company) -> None:
     for _ in range(3):
         use(company, company.developer, OCTOBER)
 
@@ -155,7 +159,7 @@ def test_what_is_rated_goes_no_further_than_it_is_asked_to(company: Company) -> 
     assert rate_tenant(company.tenant_id, now=AFTER) == 1
 
 
-def test_a_month_without_use_has_no_invoice_and_no_number() -> None:
+def test_a_month_without_usage_has_no_invoice_and_no_number() -> None:
     company = make_company("invoiced", {})
     make_customer(company)
     use(company, None, OCTOBER)
@@ -170,11 +174,11 @@ def test_a_month_without_use_has_no_invoice_and_no_number() -> None:
         assert list(rows) == [(1, date(2026, 10, 1)), (2, date(2026, 12, 1))]
 
 
-def test_a_record_that_comes_after_the_invoice_is_on_the_next_one(company: Company) -> None:
+def test_a_late_record_is_billed_on_the_next_invoice(company: Company) -> None:
     use(company, company.developer, OCTOBER)
     invoices_of(company)
     before = find(company).json
-    use(company, company.developer, OCTOBER, **MUCH)
+    use(company, company.developer, OCTOBER, **LARGE_USAGE)
 
     invoices_of(company, datetime(2026, 12, 1, 7, tzinfo=UTC))
 
@@ -185,7 +189,7 @@ def test_a_record_that_comes_after_the_invoice_is_on_the_next_one(company: Compa
     assert find(company).json == before
 
 
-def test_a_clock_that_jumps_back_invoices_nothing_again(company: Company) -> None:
+def test_a_clock_that_jumps_back_issues_no_second_invoice(company: Company) -> None:
     use(company, company.developer, OCTOBER)
     invoices_of(company)
 
@@ -193,10 +197,10 @@ def test_a_clock_that_jumps_back_invoices_nothing_again(company: Company) -> Non
         assert invoices_of(company, now) == []
 
 
-def test_a_clock_that_jumped_ahead_loses_and_doubles_nothing(company: Company) -> None:
-    use(company, company.developer, OCTOBER, **MUCH)
+def test_a_clock_that_jumped_ahead_neither_loses_nor_duplicates_usage(company: Company) -> None:
+    use(company, company.developer, OCTOBER, **LARGE_USAGE)
     invoices_of(company, datetime(2027, 3, 1, 7, tzinfo=UTC))
-    use(company, company.developer, OCTOBER + timedelta(days=1), **MUCH)
+    use(company, company.developer, OCTOBER + timedelta(days=1), **LARGE_USAGE)
     invoices_of(company, AFTER + timedelta(days=30))
     invoices_of(company, datetime(2027, 4, 1, 7, tzinfo=UTC))
 
@@ -212,8 +216,8 @@ def test_a_clock_that_jumped_ahead_loses_and_doubles_nothing(company: Company) -
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-def test_an_invoice_is_the_same_bytes_each_time(company: Company) -> None:
-    use(company, company.developer, OCTOBER, **MUCH)
+def test_an_invoice_is_rendered_to_the_same_bytes_each_time(company: Company) -> None:
+    use(company, company.developer, OCTOBER, **LARGE_USAGE)
     invoices_of(company)
 
     first, second = find(company), find(company)
@@ -222,8 +226,8 @@ def test_an_invoice_is_the_same_bytes_each_time(company: Company) -> None:
     assert render(first.document) == render(second.document)
 
 
-def test_a_ledger_restored_elsewhere_gives_the_same_bytes(company: Company) -> None:
-    use(company, company.developer, OCTOBER, **MUCH)
+def test_a_restored_ledger_gives_the_same_invoices(company: Company) -> None:
+    use(company, company.developer, OCTOBER, **LARGE_USAGE)
     grant_credit(actor=company.platform, amount_micros=100_000, reason="Welcome.", now=OCTOBER)
     invoices_of(company)
     issue_credit_note(
@@ -253,8 +257,8 @@ def restore(model: Any, source: Company, target: Company) -> None:
         model.objects.bulk_create([model(**row) for row in rows])
 
 
-def test_a_ledger_that_was_tampered_with_gives_no_invoice(company: Company) -> None:
-    use(company, company.developer, OCTOBER, **MUCH)
+def test_a_modified_ledger_gives_no_invoice(company: Company) -> None:
+    use(company, company.developer, OCTOBER, **LARGE_USAGE)
     invoices_of(company)
     elsewhere = make_company("restored", {})
     for model in (LedgerAccount, LedgerTransaction, LedgerEntry, Invoice):
@@ -270,7 +274,7 @@ def test_a_ledger_that_was_tampered_with_gives_no_invoice(company: Company) -> N
         find_invoice(actor=elsewhere.platform, number=1)
 
 
-def test_two_workers_at_once_issue_one_invoice(company: Company) -> None:
+def test_concurrent_workers_issue_one_invoice(company: Company) -> None:
     use(company, company.developer, OCTOBER)
     rate_tenant(company.tenant_id, now=AFTER)
     issued: list[str] = []
@@ -292,23 +296,23 @@ def test_two_workers_at_once_issue_one_invoice(company: Company) -> None:
         assert BillingState.objects.get(tenant_id=company.tenant_id).last_number == 1
 
 
-def test_what_breaks_at_one_tenant_s_invoice_keeps_no_other_s_from_being_issued() -> None:
-    broken, neighbour = make_old_customer(OCTOBER), make_old_customer(OCTOBER)
-    for company in (broken, neighbour):
-        use(company, company.developer, OCTOBER, **MUCH)
+def test_a_failure_at_one_tenants_invoice_does_not_stop_anothers() -> None:
+    broken, other_company = make_old_customer(OCTOBER), make_old_customer(OCTOBER)
+    for company in (broken, other_company):
+        use(company, company.developer, OCTOBER, **LARGE_USAGE)
     with tenant_scope(broken.tenant_id):
         BillingState.objects.filter(tenant_id=broken.tenant_id).update(last_number=2**31 - 1)
 
     with capture_logs() as logs:
         issue_all(now=AFTER)
 
-    assert find(neighbour).document.total_cents > 0
-    said = {"tenant_id": broken.tenant_id, "error": "DataError", "log_level": "error"}
-    assert said | {"event": "billing.not_invoiced"} in logs
+    assert find(other_company).document.total_cents > 0
+    expected = {"tenant_id": broken.tenant_id, "error": "DataError", "log_level": "error"}
+    assert expected | {"event": "billing.not_invoiced"} in logs
 
 
 @pytest.mark.parametrize("change", ["DELETE FROM {}", "UPDATE {} SET total_micros = 0"])
-def test_an_invoice_is_never_edited(company: Company, change: str) -> None:
+def test_invoices_can_be_neither_changed_nor_deleted(company: Company, change: str) -> None:
     with (
         pytest.raises(DatabaseError, match="permission denied"),
         tenant_scope(company.tenant_id),
@@ -317,7 +321,7 @@ def test_an_invoice_is_never_edited(company: Company, change: str) -> None:
         cursor.execute(change.format("tenants_invoice"))
 
 
-def test_the_issuers_change_of_address_changes_no_issued_invoice(
+def test_a_change_of_profile_does_not_change_issued_invoices(
     company: Company, settings: LazySettings
 ) -> None:
     use(company, company.developer, OCTOBER)
@@ -332,7 +336,7 @@ def test_the_issuers_change_of_address_changes_no_issued_invoice(
     assert find(company).json == before
 
 
-def test_the_neighbour_finds_none_of_it(company: Company, cast: Cast) -> None:
+def test_another_tenants_invoices_and_ledger_are_not_found(company: Company, cast: Cast) -> None:
     use(company, company.developer, OCTOBER)
     invoices_of(company)
     bob = cast.globex.administrator.actor
@@ -343,7 +347,7 @@ def test_the_neighbour_finds_none_of_it(company: Company, cast: Cast) -> None:
     assert page_of_ledger(actor=bob, limit=10, cursor=None, asked=LedgerFilter()).rows == []
 
 
-def test_a_developer_sees_no_bills(company: Company) -> None:
+def test_a_developer_cannot_read_invoices_or_the_ledger(company: Company) -> None:
     for look in (
         lambda actor: page_of_invoices(actor=actor, limit=1, cursor=None),
         lambda actor: page_of_ledger(actor=actor, limit=1, cursor=None, asked=LedgerFilter()),
@@ -352,7 +356,7 @@ def test_a_developer_sees_no_bills(company: Company) -> None:
             look(company.developer.actor)
 
 
-def test_the_ledger_is_read_page_by_page(company: Company) -> None:
+def test_the_ledger_is_paginated(company: Company) -> None:
     for hour in range(5):
         use(company, company.developer, OCTOBER + timedelta(hours=hour))
         rate_tenant(company.tenant_id, now=OCTOBER + timedelta(hours=hour))

@@ -14,7 +14,7 @@ from tenants.models import DataKey, TenantKey
 from tenants.security.encryption import key_creation, key_unwrapping, rotation
 from tenants.security.encryption.envelope import new_key
 from tests.fixtures.companies import Company, make_company
-from tests.integration.tenants.sealed import forget_held, opened, rotate, seal
+from tests.integration.tenants.sealed import clear_key_cache, rotate, seal, unseal
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def acme() -> Company:
     return make_company("acme", {})
 
 
-def test_sealing_and_opening_go_on_while_keys_are_replaced(acme: Company) -> None:
+def test_sealing_and_opening_work_while_keys_are_replaced(acme: Company) -> None:
     stop, failures = Event(), list[BaseException]()
 
     def work() -> None:
@@ -30,7 +30,7 @@ def test_sealing_and_opening_go_on_while_keys_are_replaced(acme: Company) -> Non
         try:
             while not stop.is_set():
                 number += 1
-                assert opened(acme, seal(acme, f"user:{number}")) == b"text"
+                assert unseal(acme, seal(acme, f"user:{number}")) == b"text"
         except BaseException as failure:  # noqa: BLE001  # told by the test
             failures.append(failure)
         finally:
@@ -52,7 +52,7 @@ def test_sealing_and_opening_go_on_while_keys_are_replaced(acme: Company) -> Non
         assert set(DataKey.objects.values_list("tenant_key_id", flat=True)) == {alive.id}
 
 
-def test_a_key_that_is_being_used_to_wrap_is_not_destroyed_under_the_hand(
+def test_a_key_in_use_is_not_destroyed_by_a_concurrent_rotation(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seal(acme)
@@ -81,10 +81,10 @@ def test_a_key_that_is_being_used_to_wrap_is_not_destroyed_under_the_hand(
     rotate(acme, replacing=True)
 
     assert outcome == ["waited"]
-    assert opened(acme, sealed) == b"text"
+    assert unseal(acme, sealed) == b"text"
 
 
-def elsewhere(company: Company) -> Thread:
+def rotate_in_thread(company: Company) -> Thread:
     """Rotate the keys in another process."""
 
     def run() -> None:
@@ -98,26 +98,26 @@ def elsewhere(company: Company) -> Thread:
     return thread
 
 
-def test_what_is_wrapped_anew_between_two_looks_opens(
+def test_data_rewrapped_between_two_reads_can_be_opened(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The data key is read before the rotation, and its tenant key after the old one is
     destroyed."""
     sealed, look, rotations = seal(acme), key_unwrapping._tenant_key, list[Thread]()
-    forget_held()
+    clear_key_cache()
 
     def look_after_a_rotation(tenant_id: TenantId, key_id: UUID) -> bytes:
         if not rotations:
-            rotations.append(elsewhere(acme))
+            rotations.append(rotate_in_thread(acme))
             rotations[0].join()
         return look(tenant_id, key_id)
 
     monkeypatch.setattr(key_unwrapping, "_tenant_key", look_after_a_rotation)
 
-    assert opened(acme, sealed) == b"text"
+    assert unseal(acme, sealed) == b"text"
 
 
-def test_who_waits_for_one_rotation_after_the_other_seals(
+def test_sealing_succeeds_after_waiting_for_two_rotations(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seal(acme)
@@ -131,7 +131,7 @@ def test_who_waits_for_one_rotation_after_the_other_seals(
     def meet_a_rotation(execute: Any, sql: str, *arguments: Any) -> Any:
         if "FOR NO KEY UPDATE" in sql and "keyring_tenant_key" in sql and len(rotations) < 2:
             is_locked.clear()
-            rotations.append(elsewhere(acme))
+            rotations.append(rotate_in_thread(acme))
             assert is_locked.wait(timeout=10)
         return execute(sql, *arguments)
 
@@ -142,10 +142,10 @@ def test_who_waits_for_one_rotation_after_the_other_seals(
         thread.join()
 
     assert len(rotations) == 2
-    assert opened(acme, sealed) == b"text"
+    assert unseal(acme, sealed) == b"text"
 
 
-def test_a_first_key_that_is_made_while_another_is_replaced_locks_nobody_out(
+def test_creating_a_first_key_during_a_rotation_does_not_deadlock(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The creator has seen no key, and meets the rotation of a key made meanwhile."""
@@ -176,12 +176,12 @@ def test_a_first_key_that_is_made_while_another_is_replaced_locks_nobody_out(
     maker.start()
     assert is_making.wait(timeout=10)
     sealed = seal(acme, "user:ada")
-    rotating = elsewhere(acme)
+    rotating = rotate_in_thread(acme)
     assert is_replacing.wait(timeout=10)
     may_make.set()
     maker.join()
     rotating.join()
 
-    assert [opened(acme, each) for each in [sealed, *outcomes]] == [b"text"] * 2
+    assert [unseal(acme, each) for each in [sealed, *outcomes]] == [b"text"] * 2
     with tenant_scope(acme.tenant_id):
         assert TenantKey.objects.exclude(retired_at=None).count() == 1

@@ -21,7 +21,7 @@ from tenants.security.encryption.root_keys import root_keys
 from tenants.security.encryption.rotation import RotationResult, retire_root_keys
 from tenants.security.encryption.startup_check import find_problems
 from tests.fixtures.companies import Company, make_company
-from tests.integration.tenants.sealed import forget_held, opened, rotate, seal
+from tests.integration.tenants.sealed import clear_key_cache, rotate, seal, unseal
 
 
 @pytest.fixture
@@ -37,18 +37,18 @@ def new_root_key(tmp_path: Path, settings: Settings) -> Iterator[str]:
     file.write_text(secrets.token_hex(32))
     name = f"file:{file}"
     yield name
-    put_in_force(settings, "root-secret", name)
+    configure_root_keys(settings, "root-secret", name)
     call_command("rotate_encryption_keys", stdout=StringIO())
     assert not RootKeyUse.objects.filter(id=key_id(settings, name), retired_at=None).exists()
 
 
-def put_in_force(settings: Settings, *names: str) -> None:
+def configure_root_keys(settings: Settings, *names: str) -> None:
     settings.ROOT_KEYS = list(names)
-    forget_held()
+    clear_key_cache()
 
 
 def key_id(settings: Settings, name: str) -> str:
-    put_in_force(settings, name)
+    configure_root_keys(settings, name)
     return root_keys().current.id
 
 
@@ -56,55 +56,55 @@ def test_tenants_keys_move_to_a_new_root_key(
     acme: Company, settings: Settings, new_root_key: str
 ) -> None:
     sealed = seal(acme)
-    put_in_force(settings, new_root_key, "root-secret")
+    configure_root_keys(settings, new_root_key, "root-secret")
 
     done = rotate(acme)
 
-    put_in_force(settings, new_root_key)
+    configure_root_keys(settings, new_root_key)
     assert done == RotationResult(tenant_keys=1)
-    assert opened(acme, sealed) == b"text"
-    assert opened(acme, seal(acme, "user:bob")) == b"text"
+    assert unseal(acme, sealed) == b"text"
+    assert unseal(acme, seal(acme, "user:bob")) == b"text"
 
 
-def test_the_old_root_key_opens_nothing_afterwards(
+def test_the_old_root_key_is_useless_after_rotation(
     acme: Company, settings: Settings, new_root_key: str
 ) -> None:
     sealed = seal(acme)
-    put_in_force(settings, new_root_key, "root-secret")
+    configure_root_keys(settings, new_root_key, "root-secret")
     rotate(acme)
 
-    put_in_force(settings, "root-secret")
+    configure_root_keys(settings, "root-secret")
 
     with pytest.raises(RootKeyMissing):
-        opened(acme, sealed)
+        unseal(acme, sealed)
 
 
-def test_before_rotation_a_new_root_key_alone_opens_nothing(
+def test_a_new_root_key_alone_is_useless_before_rotation(
     acme: Company, settings: Settings, new_root_key: str
 ) -> None:
     sealed = seal(acme)
 
-    put_in_force(settings, new_root_key)
+    configure_root_keys(settings, new_root_key)
 
     with pytest.raises(RootKeyMissing):
-        opened(acme, sealed)
+        unseal(acme, sealed)
     assert any("CARET_ROOT_KEYS" in fault for fault in find_problems())
 
 
-def test_a_root_key_that_wraps_nothing_any_more_may_be_taken_away(
+def test_an_unused_root_key_can_be_removed(
     acme: Company, settings: Settings, new_root_key: str
 ) -> None:
     new_id = key_id(settings, new_root_key)
-    put_in_force(settings, new_root_key, "root-secret")
+    configure_root_keys(settings, new_root_key, "root-secret")
     seal(acme)
     used = retire_root_keys(now=timezone.now())
-    put_in_force(settings, "root-secret", new_root_key)
+    configure_root_keys(settings, "root-secret", new_root_key)
 
-    call_command("rotate_encryption_keys", "--tenant", acme.slug, stdout=(told := StringIO()))
+    call_command("rotate_encryption_keys", "--tenant", acme.slug, stdout=(output := StringIO()))
 
     assert new_id not in used
-    assert f"{new_id} wraps nothing any more" in told.getvalue()
-    put_in_force(settings, "root-secret")
+    assert f"{new_id} wraps nothing any more" in output.getvalue()
+    configure_root_keys(settings, "root-secret")
     assert find_problems() == []
 
 
@@ -117,27 +117,27 @@ def test_rotating_to_a_kms_key_and_back(
     sealed = seal(acme)
     with mock_aws():
         kms = f"kms:{boto3.client('kms').create_key()['KeyMetadata']['KeyId']}"
-        put_in_force(settings, kms, "root-secret")
+        configure_root_keys(settings, kms, "root-secret")
         there = rotate(acme)
-        put_in_force(settings, kms)
-        opened_there = opened(acme, sealed)
-        put_in_force(settings, "root-secret", kms)
+        configure_root_keys(settings, kms)
+        opened_there = unseal(acme, sealed)
+        configure_root_keys(settings, "root-secret", kms)
         back = rotate(acme)
         retire_root_keys(now=timezone.now())
 
-    put_in_force(settings, "root-secret")
+    configure_root_keys(settings, "root-secret")
     assert (there, back) == (RotationResult(tenant_keys=1), RotationResult(tenant_keys=1))
-    assert opened_there == opened(acme, sealed) == b"text"
+    assert opened_there == unseal(acme, sealed) == b"text"
     assert find_problems() == []
 
 
-def test_a_new_tenant_key_wraps_all_data_keys_and_the_old_one_is_destroyed(acme: Company) -> None:
+def test_replacing_a_tenant_key_rewraps_data_keys_and_destroys_the_old_one(acme: Company) -> None:
     sealed = [seal(acme, scope) for scope in ("user:ada", "user:bob", "day:2026-11-21")]
 
     done = rotate(acme, replacing=True)
 
     assert done == RotationResult(new_tenant_keys=1, data_keys=3)
-    assert [opened(acme, each) for each in sealed] == [b"text"] * 3
+    assert [unseal(acme, each) for each in sealed] == [b"text"] * 3
     with tenant_scope(acme.tenant_id):
         old, new = TenantKey.objects.order_by("created_at")
         assert old.wrapped is None
@@ -152,10 +152,10 @@ def test_a_key_that_still_wraps_data_keys_is_not_destroyed(
 
     rotate(acme, replacing=True)
 
-    assert opened(acme, sealed) == b"text"
+    assert unseal(acme, sealed) == b"text"
 
 
-def test_what_was_shredded_stays_shredded(acme: Company) -> None:
+def test_rotation_does_not_restore_shredded_keys(acme: Company) -> None:
     sealed = seal(acme)
     seal(acme, "user:bob")
     shred_scope(tenant_id=acme.tenant_id, scope="user:ada", now=timezone.now())
@@ -164,17 +164,17 @@ def test_what_was_shredded_stays_shredded(acme: Company) -> None:
 
     assert done.data_keys == 1
     with pytest.raises(KeyDestroyed):
-        opened(acme, sealed)
+        unseal(acme, sealed)
 
 
-def test_a_shredded_tenant_gets_no_new_key(acme: Company) -> None:
+def test_rotation_creates_no_key_for_a_shredded_tenant(acme: Company) -> None:
     seal(acme)
     shred_tenant(tenant_id=acme.tenant_id, now=timezone.now())
 
     assert rotate(acme, replacing=True) == RotationResult()
 
 
-def test_rotation_that_was_killed_is_finished_by_the_next_run(
+def test_an_interrupted_rotation_is_finished_by_the_next_run(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sealed = [seal(acme, f"user:{number}") for number in range(5)]
@@ -191,15 +191,15 @@ def test_rotation_that_was_killed_is_finished_by_the_next_run(
         patch.setattr(rotation, "_rewrap_data_key", killed_at_the_fourth)
         with pytest.raises(KeyboardInterrupt):
             rotate(acme, replacing=True)
-    between = [opened(acme, each) for each in sealed]
+    between = [unseal(acme, each) for each in sealed]
 
     done = rotate(acme)
 
     assert done == RotationResult(data_keys=3)  # the first batch of two was complete
-    assert between == [opened(acme, each) for each in sealed] == [b"text"] * 5
+    assert between == [unseal(acme, each) for each in sealed] == [b"text"] * 5
 
 
-def test_a_neighbours_keys_stay_as_they_are(acme: Company) -> None:
+def test_rotation_does_not_affect_another_tenant(acme: Company) -> None:
     globex = make_company("globex", {})
     sealed = seal(globex)
     with tenant_scope(globex.tenant_id):
@@ -209,10 +209,10 @@ def test_a_neighbours_keys_stay_as_they_are(acme: Company) -> None:
 
     with tenant_scope(globex.tenant_id):
         assert list(TenantKey.objects.values_list("id", "wrapped")) == before
-    assert opened(globex, sealed) == b"text"
+    assert unseal(globex, sealed) == b"text"
 
 
-def test_each_replacement_is_in_the_tenants_trail_without_a_key(acme: Company) -> None:
+def test_each_replacement_is_audited_without_key_material(acme: Company) -> None:
     seal(acme)
 
     rotate(acme, replacing=True)
@@ -223,11 +223,11 @@ def test_each_replacement_is_in_the_tenants_trail_without_a_key(acme: Company) -
     assert (entry.before, entry.after) == ({"tenant_key": str(old.id)}, {"tenant_key": str(new.id)})
 
 
-def test_the_command_replaces_what_is_old_enough(acme: Company) -> None:
+def test_the_command_replaces_keys_of_the_given_age(acme: Company) -> None:
     seal(acme)
-    told = [StringIO(), StringIO()]
+    outputs = [StringIO(), StringIO()]
 
-    for days, output in zip(("1", "0"), told, strict=True):
+    for days, output in zip(("1", "0"), outputs, strict=True):
         call_command(
             "rotate_encryption_keys",
             "--tenant",
@@ -237,15 +237,15 @@ def test_the_command_replaces_what_is_old_enough(acme: Company) -> None:
             stdout=output,
         )
 
-    assert "0 tenant keys rewrapped, 0 new, 0 data keys" in told[0].getvalue()
-    assert "0 tenant keys rewrapped, 1 new, 1 data keys" in told[1].getvalue()
+    assert "0 tenant keys rewrapped, 0 new, 0 data keys" in outputs[0].getvalue()
+    assert "0 tenant keys rewrapped, 1 new, 1 data keys" in outputs[1].getvalue()
 
 
-def test_the_command_names_the_tenants_that_it_left(
+def test_the_command_names_the_tenants_that_failed(
     acme: Company, settings: Settings, new_root_key: str
 ) -> None:
     seal(acme)
-    put_in_force(settings, new_root_key)
+    configure_root_keys(settings, new_root_key)
 
     with pytest.raises(CommandError, match=acme.slug):
         call_command(
@@ -253,15 +253,15 @@ def test_the_command_names_the_tenants_that_it_left(
             "--tenant",
             acme.slug,
             stdout=StringIO(),
-            stderr=(told := StringIO()),
+            stderr=(errors := StringIO()),
         )
 
-    assert "CARET_ROOT_KEYS names no key" in told.getvalue()
+    assert "CARET_ROOT_KEYS names no key" in errors.getvalue()
 
 
 @pytest.mark.parametrize(
     "arguments", [["--tenant", "nobody-at-all"], ["--replace-older-than", "-1"]]
 )
-def test_the_command_refuses_what_makes_no_sense(arguments: list[str]) -> None:
+def test_the_command_rejects_invalid_arguments(arguments: list[str]) -> None:
     with pytest.raises(CommandError):
         call_command("rotate_encryption_keys", *arguments, stdout=StringIO())

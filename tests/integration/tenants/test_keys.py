@@ -37,7 +37,7 @@ def stored(company: Company, lookup_id: LookupId) -> ApiKey:
         return ApiKey.objects.get(lookup_id=lookup_id)
 
 
-def test_a_key_is_stored_as_its_digest_only(cast: Cast) -> None:
+def test_only_a_keys_digest_is_stored(cast: Cast) -> None:
     created = make_key(cast.acme, cast.acme.developer)
     key = parse_key(created.text)
     assert key is not None
@@ -48,7 +48,7 @@ def test_a_key_is_stored_as_its_digest_only(cast: Cast) -> None:
     assert created.text not in str(vars(row))
 
 
-def test_a_key_in_force_holds_for_its_tenant_and_not_for_the_neighbour(cast: Cast) -> None:
+def test_a_key_is_valid_only_for_its_tenant(cast: Cast) -> None:
     key = parse_key(make_key(cast.acme, cast.acme.developer).text)
     assert key is not None
 
@@ -56,13 +56,13 @@ def test_a_key_in_force_holds_for_its_tenant_and_not_for_the_neighbour(cast: Cas
     assert not holds(tenant_id=cast.globex.tenant_id, key=key, now=timezone.now())
 
 
-def test_a_created_key_is_not_in_its_representation(cast: Cast) -> None:
+def test_the_representation_of_a_created_key_hides_its_secret(cast: Cast) -> None:
     created = make_key(cast.acme, cast.acme.developer)
 
     assert created.text not in repr(created)
 
 
-def test_making_a_key_leaves_an_entry_without_secrets(cast: Cast) -> None:
+def test_creating_a_key_is_audited_without_secrets(cast: Cast) -> None:
     alice = cast.acme.administrator
 
     created = create_key(
@@ -78,14 +78,14 @@ def test_making_a_key_leaves_an_entry_without_secrets(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
-def test_who_may_not_make_keys_makes_none(cast: Cast, role: Role) -> None:
+def test_creating_keys_requires_permission(cast: Cast, role: Role) -> None:
     person = cast.acme.people[role]
 
     with pytest.raises(Forbidden):
         create_key(actor=person.actor, new=new(person.user_id), now=timezone.now())
 
 
-def test_a_key_for_a_neighbours_member_is_refused(cast: Cast) -> None:
+def test_a_key_for_another_tenants_member_is_refused(cast: Cast) -> None:
     bob = cast.globex.administrator
 
     with pytest.raises(InvalidValue) as caught:
@@ -115,18 +115,18 @@ def test_a_service_key_has_no_owner(cast: Cast) -> None:
         ({"expires_at": timezone.now() + timedelta(days=4_000)}, "expires_at"),
     ],
 )
-def test_a_malformed_wish_is_refused_by_its_field(
+def test_an_invalid_key_request_is_rejected_with_its_field(
     cast: Cast, change: dict[str, object], field: str
 ) -> None:
-    wish = new(cast.acme.developer.user_id, **change)  # type: ignore[arg-type]
+    request = new(cast.acme.developer.user_id, **change)  # type: ignore[arg-type]
 
     with pytest.raises(InvalidValue) as caught:
-        create_key(actor=cast.acme.administrator.actor, new=wish, now=timezone.now())
+        create_key(actor=cast.acme.administrator.actor, new=request, now=timezone.now())
 
     assert caught.value.field == field
 
 
-def test_a_revoked_key_no_longer_holds(cast: Cast) -> None:
+def test_a_revoked_key_is_invalid(cast: Cast) -> None:
     created = make_key(cast.acme, cast.acme.developer)
     key = parse_key(created.text)
     assert key is not None
@@ -142,7 +142,7 @@ def test_a_revoked_key_no_longer_holds(cast: Cast) -> None:
     assert not holds(tenant_id=cast.acme.tenant_id, key=key, now=timezone.now())
 
 
-def test_revoking_twice_keeps_the_first_moment_and_one_entry(cast: Cast) -> None:
+def test_revoking_twice_keeps_the_first_time_and_adds_one_entry(cast: Cast) -> None:
     actor = cast.acme.administrator.actor
     lookup_id = make_key(cast.acme, cast.acme.developer).key.lookup_id
     first = revoke_key(actor=actor, lookup_id=lookup_id, reason="lost", now=timezone.now())
@@ -167,27 +167,27 @@ def test_revoking_locks_the_tenant_before_the_key(cast: Cast) -> None:
             now=timezone.now(),
         )
 
-    asked = [query["sql"] for query in caught]
-    tenants = [place for place, sql in enumerate(asked) if 'UPDATE "tenants_tenant"' in sql]
-    keys = [place for place, sql in enumerate(asked) if 'UPDATE "tenants_apikey"' in sql]
+    statements = [query["sql"] for query in caught]
+    tenants = [place for place, sql in enumerate(statements) if 'UPDATE "tenants_tenant"' in sql]
+    keys = [place for place, sql in enumerate(statements) if 'UPDATE "tenants_apikey"' in sql]
     assert tenants[0] < keys[0]
 
 
-def test_a_neighbour_cannot_revoke_a_key_nor_learn_of_it(cast: Cast) -> None:
+def test_another_tenant_can_neither_revoke_nor_detect_a_key(cast: Cast) -> None:
     lookup_id = make_key(cast.acme, cast.acme.developer).key.lookup_id
 
-    for wanted in (lookup_id, LookupId("nothing1")):
+    for wanted_id in (lookup_id, LookupId("nothing1")):
         with pytest.raises(NotFound, match="This key does not exist"):
             revoke_key(
                 actor=cast.globex.administrator.actor,
-                lookup_id=wanted,
+                lookup_id=wanted_id,
                 reason="",
                 now=timezone.now(),
             )
     assert stored(cast.acme, lookup_id).revoked_at is None
 
 
-def test_keys_are_listed_newest_first_page_by_page() -> None:
+def test_keys_are_listed_newest_first_in_pages() -> None:
     company = make_company("initech", GLOBEX)
     names = ["one", "two", "three"]
     for name in names:
@@ -202,7 +202,7 @@ def test_keys_are_listed_newest_first_page_by_page() -> None:
     assert first_keys(actor=actor, limit=2, now=now).total == 3
 
 
-def test_a_developer_sees_his_own_keys_only() -> None:
+def test_a_developer_sees_only_their_own_keys() -> None:
     company = make_company("initech", GLOBEX)
     own = make_key(company, company.developer)
     other = make_key(company, company.administrator)
@@ -215,25 +215,25 @@ def test_a_developer_sees_his_own_keys_only() -> None:
         find_key(actor=actor, lookup_id=other.key.lookup_id, now=now)
 
 
-def test_billing_sees_no_keys(cast: Cast) -> None:
+def test_the_billing_role_cannot_list_keys(cast: Cast) -> None:
     with pytest.raises(Forbidden):
         list_keys(
             actor=cast.acme.people[Role.BILLING].actor, limit=1, cursor=None, now=timezone.now()
         )
 
 
-def test_an_expired_key_says_so(cast: Cast) -> None:
+def test_an_expired_key_has_the_state_expired(cast: Cast) -> None:
     now = timezone.now()
-    wish = new(cast.acme.developer.user_id, expires_at=now + timedelta(hours=1))
+    request = new(cast.acme.developer.user_id, expires_at=now + timedelta(hours=1))
     actor = cast.acme.administrator.actor
-    lookup_id = create_key(actor=actor, new=wish, now=now).key.lookup_id
+    lookup_id = create_key(actor=actor, new=request, now=now).key.lookup_id
 
     later = find_key(actor=actor, lookup_id=lookup_id, now=now + timedelta(hours=1))
 
     assert later.state is KeyState.EXPIRED
 
 
-def test_a_tenant_has_only_so_many_keys_that_gateways_must_know() -> None:
+def test_the_number_of_keys_per_tenant_is_limited() -> None:
     company = make_company("initech", GLOBEX)
     fill_with_keys(company, MAX_KEYS - 1)
     last = make_key(company, company.developer)
@@ -251,7 +251,7 @@ def test_a_tenant_has_only_so_many_keys_that_gateways_must_know() -> None:
         make_key(company, company.developer)
 
 
-def test_keys_that_are_long_dead_do_not_count() -> None:
+def test_keys_revoked_long_ago_do_not_count_against_the_limit() -> None:
     company = make_company("initech", GLOBEX)
     fill_with_keys(
         company, MAX_KEYS, revoked_at=timezone.now() - REVOKED_KEY_RETENTION - timedelta(minutes=1)

@@ -58,14 +58,14 @@ def team_of(company: Company, *people: Person) -> OverrideSubject:
     return OverrideSubject(SubjectKind.TEAM, team_id)
 
 
-def say(
+def save_override(
     company: Company, subject: OverrideSubject, document: object, **fields: Any
 ) -> OverrideInForce:
     values: dict[str, Any] = {"actor": company.platform, "reason": "test", "now": timezone.now()}
     return set_override(subject=subject, document=document, **(values | fields))
 
 
-def published(company: Company) -> TenantSnapshot:
+def read_published(company: Company) -> TenantSnapshot:
     data = connect().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data)
@@ -75,8 +75,8 @@ def layers_of(snapshot: TenantSnapshot, person: Person) -> list[PolicyOverride]:
     return [snapshot.layers[place] for place in snapshot.layers_of.get(person.user_id, ())]
 
 
-def test_what_is_said_of_a_user_holds_for_him_alone(company: Company) -> None:
-    say(company, user(company.developer), NO_CHAT)
+def test_a_users_override_applies_only_to_that_user(company: Company) -> None:
+    save_override(company, user(company.developer), NO_CHAT)
 
     def modes(person: Person) -> frozenset[Mode]:
         policy = effective_policy(tenant_id=company.tenant_id, user_id=person.user_id)
@@ -86,11 +86,11 @@ def test_what_is_said_of_a_user_holds_for_him_alone(company: Company) -> None:
     assert Mode.CHAT in modes(company.administrator)
 
 
-def test_a_change_is_the_next_version_with_its_author_and_reason(company: Company) -> None:
+def test_a_change_creates_the_next_version_with_author_and_reason(company: Company) -> None:
     bob, subject = company.administrator, user(company.developer)
-    say(company, subject, NO_CHAT)
+    save_override(company, subject, NO_CHAT)
 
-    found = say(company, subject, NO_KEYS, actor=bob.actor, reason="keys leaked")
+    found = save_override(company, subject, NO_KEYS, actor=bob.actor, reason="keys leaked")
 
     assert (found.version, found.author_email, found.reason) == (2, bob.email, "keys leaked")
     assert found.layer == PolicyOverride(content_exclusion={"*": ("src/keys/*",)})
@@ -101,13 +101,13 @@ def test_a_change_is_the_next_version_with_its_author_and_reason(company: Compan
     assert entry.after == {"layer": NO_KEYS}
 
 
-def test_gateways_are_told_for_whom(company: Company) -> None:
+def test_the_snapshot_has_the_overrides_of_each_user(company: Company) -> None:
     team = team_of(company, company.developer, company.administrator)
 
-    say(company, team, NO_CHAT)
-    say(company, user(company.developer), NO_KEYS)
+    save_override(company, team, NO_CHAT)
+    save_override(company, user(company.developer), NO_KEYS)
 
-    snapshot = published(company)
+    snapshot = read_published(company)
     assert len(snapshot.layers) == 2
     assert [bool(each.content_exclusion) for each in layers_of(snapshot, company.developer)] == [
         False,
@@ -116,9 +116,9 @@ def test_gateways_are_told_for_whom(company: Company) -> None:
     assert len(layers_of(snapshot, company.administrator)) == 1
 
 
-def test_who_leaves_a_team_leaves_what_was_said_of_it(company: Company) -> None:
+def test_leaving_a_team_ends_its_override_for_the_user(company: Company) -> None:
     team = team_of(company, company.developer)
-    say(company, team, NO_CHAT)
+    save_override(company, team, NO_CHAT)
 
     remove_team_member(
         actor=company.platform,
@@ -127,47 +127,47 @@ def test_who_leaves_a_team_leaves_what_was_said_of_it(company: Company) -> None:
         now=timezone.now(),
     )
 
-    assert published(company).layers_of == {}
+    assert read_published(company).layers_of == {}
 
 
-def test_of_a_team_that_is_gone_nothing_is_in_force(company: Company) -> None:
+def test_deleting_a_team_ends_its_override(company: Company) -> None:
     team = team_of(company, company.developer)
-    say(company, team, NO_CHAT)
+    save_override(company, team, NO_CHAT)
 
     delete_team(actor=company.platform, team_id=team.id, now=timezone.now())
 
     assert read_overrides(tenant_id=company.tenant_id).all == {}
-    assert published(company).layers == ()
+    assert read_published(company).layers == ()
 
 
-def test_an_empty_document_lifts_what_was_said(company: Company) -> None:
+def test_an_empty_document_lifts_an_override(company: Company) -> None:
     subject = user(company.developer)
-    say(company, subject, NO_CHAT)
+    save_override(company, subject, NO_CHAT)
 
-    found = say(company, subject, {})
+    found = save_override(company, subject, {})
 
     assert (found.version, found.layer) == (2, PolicyOverride())
-    assert published(company).layers_of == {}
+    assert read_published(company).layers_of == {}
     actor = company.administrator.actor
     assert page_of_layers(actor=actor, limit=10, cursor=None).rows == []
 
 
-def test_replacing_a_version_that_is_gone_is_told_with_both(company: Company) -> None:
+def test_replacing_an_outdated_version_is_a_conflict_with_both_versions(company: Company) -> None:
     subject = user(company.developer)
-    say(company, subject, NO_CHAT, expected_version=0)
+    save_override(company, subject, NO_CHAT, expected_version=0)
 
     with pytest.raises(VersionConflict) as caught:
-        say(company, subject, {}, expected_version=0)
+        save_override(company, subject, {}, expected_version=0)
 
     assert (caught.value.held, caught.value.replaced) == (1, 0)
     assert find_override(actor=company.platform, subject=subject).version == 1
 
 
-def test_changes_at_once_come_one_after_the_other(company: Company) -> None:
+def test_concurrent_changes_are_applied_one_after_the_other(company: Company) -> None:
     subject = user(company.developer)
 
     def change() -> None:
-        say(company, subject, NO_CHAT)
+        save_override(company, subject, NO_CHAT)
         connection.close()
 
     threads = [Thread(target=change) for _ in range(4)]
@@ -182,22 +182,24 @@ def test_changes_at_once_come_one_after_the_other(company: Company) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
-def test_who_may_not_change_policies_says_nothing(cast: Cast, role: Role) -> None:
+def test_changing_an_override_requires_permission(cast: Cast, role: Role) -> None:
     with pytest.raises(Forbidden):
-        say(cast.acme, user(cast.acme.developer), {}, actor=cast.acme.people[role].actor)
+        save_override(cast.acme, user(cast.acme.developer), {}, actor=cast.acme.people[role].actor)
 
 
-def test_nothing_can_be_said_of_a_neighbour(company: Company, cast: Cast) -> None:
+def test_another_tenants_users_and_teams_cannot_get_an_override(
+    company: Company, cast: Cast
+) -> None:
     bob = company.administrator.actor
     team = team_of(cast.acme)
 
     for subject in (user(cast.acme.developer), team, OverrideSubject(SubjectKind.TEAM, uuid4())):
         with pytest.raises(NotFound):
-            say(company, subject, NO_CHAT, actor=bob)
+            save_override(company, subject, NO_CHAT, actor=bob)
         with pytest.raises(NotFound):
             find_override(actor=bob, subject=subject)
 
-    say(company, user(company.developer), NO_CHAT)
+    save_override(company, user(company.developer), NO_CHAT)
     assert user(company.developer) not in read_overrides(tenant_id=cast.acme.tenant_id).all
 
 
@@ -220,11 +222,11 @@ def test_nothing_can_be_said_of_a_neighbour(company: Company, cast: Cast) -> Non
         ({"has_secret_filter": None}, "has_secret_filter"),
     ],
 )
-def test_a_malformed_layer_is_refused_by_its_field(
+def test_a_malformed_override_is_rejected_with_its_field(
     company: Company, document: object, field: str
 ) -> None:
     with pytest.raises(InvalidValue) as caught:
-        say(company, user(company.developer), document)
+        save_override(company, user(company.developer), document)
 
     assert caught.value.field == field
     assert read_overrides(tenant_id=company.tenant_id).all == {}
@@ -232,36 +234,36 @@ def test_a_malformed_layer_is_refused_by_its_field(
 
 def test_a_change_without_a_reason_is_refused(company: Company) -> None:
     with pytest.raises(InvalidValue) as caught:
-        say(company, user(company.developer), NO_CHAT, reason=" ")
+        save_override(company, user(company.developer), NO_CHAT, reason=" ")
 
     assert caught.value.field == "reason"
 
 
 @pytest.mark.parametrize("name", ["MAX_LAYERS", "MAX_GLOBS"])
-def test_there_is_room_for_so_many(
+def test_the_number_of_overrides_and_globs_is_limited(
     company: Company, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(operations, name, 1)
-    say(company, user(company.developer), NO_KEYS)
+    save_override(company, user(company.developer), NO_KEYS)
 
     with pytest.raises(Conflict):
-        say(company, user(company.administrator), NO_KEYS)
-    assert say(company, user(company.developer), {"features": []}).version == 2
+        save_override(company, user(company.administrator), NO_KEYS)
+    assert save_override(company, user(company.developer), {"features": []}).version == 2
 
 
-def test_a_key_that_says_something_is_named(company: Company) -> None:
+def test_an_override_set_by_a_key_names_the_key(company: Company) -> None:
     made = make_service_key(company, KeyScope.POLICIES_WRITE)
     actor = authenticate_key(text=made.text, address=None, now=timezone.now())
 
-    found = say(company, user(company.developer), NO_CHAT, actor=actor)
+    found = save_override(company, user(company.developer), NO_CHAT, actor=actor)
 
     assert (found.author_email, found.author_key) == (None, made.key.lookup_id)
 
 
-def test_layers_come_page_by_page_newest_first(company: Company) -> None:
+def test_overrides_are_paginated_newest_first(company: Company) -> None:
     teams = [team_of(company) for _ in range(3)]
     for team in teams:
-        say(company, team, NO_CHAT)
+        save_override(company, team, NO_CHAT)
     actor = company.administrator.actor
 
     first = page_of_layers(actor=actor, limit=2, cursor=None)
@@ -272,11 +274,11 @@ def test_layers_come_page_by_page_newest_first(company: Company) -> None:
     assert second.next_cursor is None
 
 
-def test_teams_and_user_narrow_together(company: Company) -> None:
+def test_overrides_of_teams_and_user_are_combined(company: Company) -> None:
     ada = company.developer
     for document in (NO_CHAT, {"features": ["inline", "chat"]}):
-        say(company, team_of(company, ada), document)
-    say(company, user(ada), {"models": ["small"]})
+        save_override(company, team_of(company, ada), document)
+    save_override(company, user(ada), {"models": ["small"]})
 
     policy = effective_policy(tenant_id=company.tenant_id, user_id=UserId(ada.user_id))
 

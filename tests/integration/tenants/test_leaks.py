@@ -54,7 +54,7 @@ def num_waiting() -> int:
     return int(connect().llen(SIGHTINGS))
 
 
-def test_a_leaked_key_is_revoked_and_its_owner_told(company: Company) -> None:
+def test_a_leaked_key_is_revoked_and_its_owner_notified(company: Company) -> None:
     created = make_key(company, company.developer)
     other = make_key(company, company.administrator)
 
@@ -71,7 +71,7 @@ def test_a_leaked_key_is_revoked_and_its_owner_told(company: Company) -> None:
     assert num_waiting() == 0
 
 
-def test_of_a_service_key_those_are_told_who_manage_keys(company: Company) -> None:
+def test_a_leaked_service_keys_managers_are_notified(company: Company) -> None:
     created = make_service_key(company, KeyScope.USAGE_READ)
 
     report(created.text)
@@ -80,7 +80,7 @@ def test_of_a_service_key_those_are_told_who_manage_keys(company: Company) -> No
     assert mail.outbox[0].to == [company.administrator.email]
 
 
-def test_the_trail_says_where_it_was_found_and_never_the_text(company: Company) -> None:
+def test_the_audit_entry_has_the_place_but_not_the_secret(company: Company) -> None:
     created = make_key(company, company.developer)
 
     report(created.text, place=f"https://x.example/?key={created.text}\n")
@@ -93,7 +93,7 @@ def test_the_trail_says_where_it_was_found_and_never_the_text(company: Company) 
     assert created.text[17:] not in str(vars(entry)) + mail.outbox[0].body
 
 
-def test_what_waits_holds_no_text(company: Company) -> None:
+def test_queued_reports_contain_no_secret(company: Company) -> None:
     created = make_key(company, company.developer)
 
     report(created.text)
@@ -102,7 +102,7 @@ def test_what_waits_holds_no_text(company: Company) -> None:
     assert num_waiting() == 1
 
 
-def test_what_is_no_key_of_anybodys_ends_nothing(company: Company) -> None:
+def test_forged_and_unknown_keys_revoke_nothing(company: Company) -> None:
     created, now = make_key(company, company.developer), timezone.now()
     overlap = KeyRotation(overlap=timedelta(days=1))
     lookup_id = created.key.lookup_id
@@ -119,7 +119,7 @@ def test_what_is_no_key_of_anybodys_ends_nothing(company: Company) -> None:
     assert num_waiting() == 0
 
 
-def test_a_key_that_is_reported_twice_is_told_of_once(company: Company) -> None:
+def test_a_key_reported_twice_is_notified_once(company: Company) -> None:
     created = make_key(company, company.developer)
 
     for _ in range(2):
@@ -129,7 +129,7 @@ def test_a_key_that_is_reported_twice_is_told_of_once(company: Company) -> None:
     assert len(mail.outbox) == 1
 
 
-def test_a_mail_that_cannot_be_sent_is_sent_later(company: Company) -> None:
+def test_a_failed_notification_is_sent_later(company: Company) -> None:
     created = make_key(company, company.developer)
     report(created.text)
 
@@ -142,7 +142,7 @@ def test_a_mail_that_cannot_be_sent_is_sent_later(company: Company) -> None:
     assert (len(mail.outbox), num_waiting()) == (1, 0)
 
 
-def test_of_a_rotated_key_the_old_text_ends_and_the_new_one_stays(company: Company) -> None:
+def test_a_leaked_old_secret_ends_and_the_new_one_stays_valid(company: Company) -> None:
     old, now = make_key(company, company.developer), timezone.now()
     new = rotate_key(
         actor=company.platform,
@@ -160,7 +160,7 @@ def test_of_a_rotated_key_the_old_text_ends_and_the_new_one_stays(company: Compa
     assert len(mail.outbox) == 1
 
 
-def test_damage_among_the_reports_stops_none_of_them(company: Company) -> None:
+def test_a_damaged_report_does_not_stop_others(company: Company) -> None:
     created = make_key(company, company.developer)
     connect().rpush(SIGHTINGS, b"\xff\x00")
 
@@ -171,7 +171,7 @@ def test_damage_among_the_reports_stops_none_of_them(company: Company) -> None:
     assert num_waiting() == 0
 
 
-def test_when_too_many_wait_the_next_ones_are_refused(
+def test_reports_over_the_queue_limit_are_refused(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leak_reports, "MAX_WAITING", 0)
@@ -181,13 +181,13 @@ def test_when_too_many_wait_the_next_ones_are_refused(
         report(generate_key(KeyKind.TEST).text)
 
 
-def test_a_report_names_so_many_keys_at_most() -> None:
+def test_the_number_of_keys_per_report_is_limited() -> None:
     text = " ".join(generate_key(KeyKind.TEST).text for _ in range(MAX_OF_A_REPORT + 5))
 
     assert len(find_keys_in([text], place="")) == MAX_OF_A_REPORT
 
 
-def test_that_it_leaked_stays_with_the_key(company: Company) -> None:
+def test_the_leak_is_recorded_on_the_key(company: Company) -> None:
     created, now = make_key(company, company.developer), timezone.now()
 
     report(created.text)

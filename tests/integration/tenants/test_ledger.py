@@ -29,7 +29,7 @@ from tenants.models import LedgerAccount, LedgerEntry, LedgerTransaction, Plan, 
 from tests.fakes.billing import NOW, START, TIERS, balances, make_customer, make_plan
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 
-EVEN = TransactionDraft(
+BALANCED = TransactionDraft(
     source=TransactionSource(SourceKind.USAGE, "1-1:2026-10-03"),
     day=date(2026, 10, 3),
     month=START,
@@ -48,26 +48,26 @@ def company() -> Company:
     return company
 
 
-def books(tenant_id: TenantId, booking: TransactionDraft) -> bool:
+def post(tenant_id: TenantId, booking: TransactionDraft) -> bool:
     with tenant_scope(tenant_id):
         return post_transaction(lock_billing(tenant_id), booking, now=NOW) is not None
 
 
-def test_a_booking_moves_money_from_one_account_to_another(company: Company) -> None:
-    assert books(company.tenant_id, EVEN)
+def test_a_transaction_moves_money_between_accounts(company: Company) -> None:
+    assert post(company.tenant_id, BALANCED)
 
     assert balances(company.tenant_id) == {"revenue.tokens": -700, "unbilled": 700}
 
 
-def test_a_source_is_booked_once(company: Company) -> None:
-    books(company.tenant_id, EVEN)
+def test_a_source_is_posted_once(company: Company) -> None:
+    post(company.tenant_id, BALANCED)
 
-    assert not books(company.tenant_id, EVEN)
+    assert not post(company.tenant_id, BALANCED)
     assert balances(company.tenant_id) == {"revenue.tokens": -700, "unbilled": 700}
 
 
-def test_the_database_itself_refuses_a_source_that_comes_twice(company: Company) -> None:
-    books(company.tenant_id, EVEN)
+def test_the_database_refuses_a_duplicate_source(company: Company) -> None:
+    post(company.tenant_id, BALANCED)
     with tenant_scope(company.tenant_id):
         twin = LedgerTransaction.objects.get()
     twin.id = uuid7()
@@ -76,34 +76,36 @@ def test_the_database_itself_refuses_a_source_that_comes_twice(company: Company)
         twin.save(force_insert=True)
 
 
-def test_the_neighbour_may_have_the_same_source(company: Company) -> None:
-    neighbour = make_company("globex", {})
-    make_customer(neighbour)
-    books(company.tenant_id, EVEN)
+def test_another_tenant_can_have_the_same_source(company: Company) -> None:
+    other_company = make_company("globex", {})
+    make_customer(other_company)
+    post(company.tenant_id, BALANCED)
 
-    assert books(neighbour.tenant_id, EVEN)
+    assert post(other_company.tenant_id, BALANCED)
 
 
-def test_the_neighbour_sees_none_of_it(company: Company, cast: Cast) -> None:
-    books(company.tenant_id, EVEN)
+def test_another_tenant_does_not_see_the_ledger(company: Company, cast: Cast) -> None:
+    post(company.tenant_id, BALANCED)
 
     with tenant_scope(cast.globex.tenant_id):
         assert not LedgerEntry.objects.exists()
         assert not LedgerTransaction.objects.exists()
 
 
-def test_the_database_refuses_what_does_not_balance(company: Company) -> None:
-    crooked = replace(EVEN, postings=[*EVEN.postings, Posting(LedgerAccountCode.TAX, -1)])
+def test_the_database_refuses_an_unbalanced_transaction(company: Company) -> None:
+    unbalanced = replace(
+        BALANCED, postings=[*BALANCED.postings, Posting(LedgerAccountCode.TAX, -1)]
+    )
 
     with pytest.raises(IntegrityError, match="does not balance"):
-        books(company.tenant_id, crooked)
+        post(company.tenant_id, unbalanced)
 
     assert balances(company.tenant_id) == {}
 
 
-def test_two_crooked_transactions_do_not_balance_each_other(company: Company) -> None:
-    books(company.tenant_id, EVEN)
-    books(company.tenant_id, replace(EVEN, source=TransactionSource(SourceKind.USAGE, "2")))
+def test_two_unbalanced_transactions_do_not_balance_each_other(company: Company) -> None:
+    post(company.tenant_id, BALANCED)
+    post(company.tenant_id, replace(BALANCED, source=TransactionSource(SourceKind.USAGE, "2")))
     with tenant_scope(company.tenant_id):
         entries = list(LedgerEntry.objects.filter(account=LedgerAccountCode.UNBILLED))
         for sign, entry in zip((1, -1), entries, strict=True):
@@ -113,8 +115,8 @@ def test_two_crooked_transactions_do_not_balance_each_other(company: Company) ->
         LedgerEntry.objects.bulk_create(entries)
 
 
-def test_an_entry_is_in_its_transactions_currency(company: Company) -> None:
-    books(company.tenant_id, EVEN)
+def test_an_entry_must_have_its_transactions_currency(company: Company) -> None:
+    post(company.tenant_id, BALANCED)
     with tenant_scope(company.tenant_id):
         entries = list(LedgerEntry.objects.all())
         for entry in entries:
@@ -127,27 +129,31 @@ def test_an_entry_is_in_its_transactions_currency(company: Company) -> None:
         LedgerEntry.objects.bulk_create(entries)
 
 
-def test_an_entry_cannot_point_at_the_neighbours_transaction(company: Company, cast: Cast) -> None:
-    books(company.tenant_id, EVEN)
-    neighbour = make_company("globex", {})
-    make_customer(neighbour)
-    books(neighbour.tenant_id, EVEN)
+def test_an_entry_cannot_reference_another_tenants_transaction(
+    company: Company, cast: Cast
+) -> None:
+    post(company.tenant_id, BALANCED)
+    other_company = make_company("globex", {})
+    make_customer(other_company)
+    post(other_company.tenant_id, BALANCED)
     with tenant_scope(company.tenant_id):
         entries = list(LedgerEntry.objects.all())
     for entry in entries:
-        entry.tenant_id = neighbour.tenant_id
+        entry.tenant_id = other_company.tenant_id
 
     with (
         pytest.raises(IntegrityError, match="entry_transaction"),
-        tenant_scope(neighbour.tenant_id),
+        tenant_scope(other_company.tenant_id),
     ):
         LedgerEntry.objects.bulk_create(entries)
 
 
 @pytest.mark.parametrize("table", ["entry", "transaction", "account"])
 @pytest.mark.parametrize("change", ["DELETE FROM {}", "UPDATE {} SET currency = 'USD'"])
-def test_nothing_in_it_is_changed_or_taken_away(company: Company, table: str, change: str) -> None:
-    books(company.tenant_id, EVEN)
+def test_the_ledger_can_be_neither_changed_nor_deleted(
+    company: Company, table: str, change: str
+) -> None:
+    post(company.tenant_id, BALANCED)
 
     with (
         pytest.raises(DatabaseError, match="permission denied"),
@@ -158,12 +164,12 @@ def test_nothing_in_it_is_changed_or_taken_away(company: Company, table: str, ch
 
 
 @pytest.mark.parametrize("model", [Plan, PriceVersion])
-def test_plans_and_prices_are_never_edited(company: Company, model: Any) -> None:
+def test_plans_and_prices_cannot_be_changed(company: Company, model: Any) -> None:
     with pytest.raises(DatabaseError, match="permission denied"), transaction.atomic():
         model.objects.update(created_at=NOW)
 
 
-def test_a_price_begins_tomorrow_at_the_earliest() -> None:
+def test_a_price_starts_tomorrow_at_the_earliest() -> None:
     plan = make_plan()
 
     with pytest.raises(InvalidValue) as refused:
@@ -179,21 +185,21 @@ def test_a_price_begins_tomorrow_at_the_earliest() -> None:
         ("tiers", NewPrice(START, 1, {})),
     ],
 )
-def test_a_price_that_makes_no_sense_is_refused_by_its_field(field: str, new: NewPrice) -> None:
+def test_an_invalid_price_is_rejected_with_its_field(field: str, new: NewPrice) -> None:
     with pytest.raises(InvalidValue) as refused:
         add_price(plan=make_plan(), new=new, now=NOW)
 
     assert refused.value.field == field
 
 
-def test_a_change_of_plan_begins_tomorrow_at_the_earliest(company: Company) -> None:
+def test_a_change_of_plan_starts_tomorrow_at_the_earliest(company: Company) -> None:
     with pytest.raises(InvalidValue) as refused:
         subscribe(actor=company.platform, plan=make_plan(), starts_on=NOW.date(), now=NOW)
 
     assert refused.value.field == "starts_on"
 
 
-def test_a_first_plan_begins_no_month_before_its_tenant() -> None:
+def test_a_first_plan_cannot_start_before_the_tenants_first_month() -> None:
     company, plan, now = make_company("young", {}), make_plan(), timezone.now()
     first = month_of(now.date())
 
@@ -204,21 +210,21 @@ def test_a_first_plan_begins_no_month_before_its_tenant() -> None:
     subscribe(actor=company.platform, plan=plan, starts_on=first, now=now)
 
 
-def test_a_ledger_stays_in_one_currency(company: Company) -> None:
+def test_a_plan_in_another_currency_is_refused(company: Company) -> None:
     dollars = make_plan(currency=Currency.USD)
 
     with pytest.raises(Conflict):
         subscribe(actor=company.platform, plan=dollars, starts_on=date(2026, 12, 1), now=NOW)
 
 
-def test_a_plans_name_in_addresses_is_taken_once() -> None:
+def test_a_plans_slug_is_unique() -> None:
     plan = make_plan()
 
     with pytest.raises(Conflict):
         create_plan(slug=plan, name="Again", currency=Currency.EUR, now=NOW)
 
 
-def test_a_credit_is_there_to_be_used(company: Company) -> None:
+def test_a_granted_credit_is_available(company: Company) -> None:
     grant_credit(actor=company.platform, amount_micros=5_000_000, reason="An outage.", now=NOW)
 
     with tenant_scope(company.tenant_id):
@@ -227,25 +233,25 @@ def test_a_credit_is_there_to_be_used(company: Company) -> None:
 
 
 @pytest.mark.parametrize("amount", [0, -10_000, 5_001, 10**18])
-def test_a_credit_is_of_whole_cents(company: Company, amount: int) -> None:
+def test_a_credit_must_be_a_positive_amount_of_whole_cents(company: Company, amount: int) -> None:
     with pytest.raises(InvalidValue):
         grant_credit(actor=company.platform, amount_micros=amount, reason="", now=NOW)
 
 
 @pytest.mark.parametrize(
-    "does",
+    "operation",
     [
         lambda actor: grant_credit(actor=actor, amount_micros=10_000, reason="", now=NOW),
         lambda actor: subscribe(actor=actor, plan="team", starts_on=START, now=NOW),
     ],
 )
-def test_a_tenants_own_people_give_themselves_nothing(
-    company: Company, does: Callable[[Any], None]
+def test_a_tenants_administrator_cannot_grant_credits_or_plans(
+    company: Company, operation: Callable[[Any], None]
 ) -> None:
     with pytest.raises(Forbidden):
-        does(company.administrator.actor)
+        operation(company.administrator.actor)
 
 
-def test_without_a_plan_there_is_nothing_to_book_in(cast: Cast) -> None:
+def test_a_tenant_without_a_plan_has_no_ledger(cast: Cast) -> None:
     with pytest.raises(NotFound):
-        books(cast.globex.tenant_id, EVEN)
+        post(cast.globex.tenant_id, BALANCED)

@@ -10,7 +10,7 @@ from django.db import OperationalError, connections
 from caret.foundation.postgres.lock_retry import LockRetryPolicy, run_with_lock_retry
 from tests.stack.services import Services
 
-BRIEF = LockRetryPolicy(lock_s=1, statement_s=2, max_tries=3, pause_s=0.0)
+SHORT_POLICY = LockRetryPolicy(lock_s=1, statement_s=2, max_tries=3, pause_s=0.0)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def alter() -> None:
         cursor.execute("ALTER TABLE held ADD COLUMN note text")
 
 
-def test_it_comes_back_once_the_reader_has_left(
+def test_a_migration_succeeds_after_the_lock_is_released(
     reader: psycopg.Connection[tuple[object, ...]],
 ) -> None:
     pauses = []
@@ -42,32 +42,34 @@ def test_it_comes_back_once_the_reader_has_left(
         pauses.append(seconds)
         reader.rollback()
 
-    run_with_lock_retry(connections["owner"], alter, patience=BRIEF, pause=pause)
+    run_with_lock_retry(connections["owner"], alter, patience=SHORT_POLICY, pause=pause)
 
     assert pauses == [0.0]
 
 
-def test_it_does_not_come_back_for_ever(reader: psycopg.Connection[tuple[object, ...]]) -> None:
+def test_a_migration_gives_up_after_the_maximum_of_tries(
+    reader: psycopg.Connection[tuple[object, ...]],
+) -> None:
     pauses: list[float] = []
 
     with pytest.raises(OperationalError, match="lock timeout"):
-        run_with_lock_retry(connections["owner"], alter, patience=BRIEF, pause=pauses.append)
+        run_with_lock_retry(connections["owner"], alter, patience=SHORT_POLICY, pause=pauses.append)
 
-    assert len(pauses) == BRIEF.max_tries - 1
+    assert len(pauses) == SHORT_POLICY.max_tries - 1
 
 
 @pytest.mark.parametrize("work", [lambda: run("SELECT pg_sleep(9)"), lambda: run("SELECT nothing")])
-def test_what_is_no_lock_is_not_tried_again(work: Callable[[], None]) -> None:
+def test_other_errors_are_not_retried(work: Callable[[], None]) -> None:
     with pytest.raises(Exception, match=r"statement timeout|nothing"):
-        run_with_lock_retry(connections["owner"], work, patience=BRIEF, pause=_never)
+        run_with_lock_retry(connections["owner"], work, patience=SHORT_POLICY, pause=_never)
 
 
-def test_afterwards_the_connection_is_as_its_role_has_it() -> None:
+def test_the_roles_timeouts_are_restored_afterwards() -> None:
     run("ALTER ROLE caret_owner SET lock_timeout = '7s'")
     connections["owner"].close()
 
     try:
-        run_with_lock_retry(connections["owner"], lambda: None, patience=BRIEF)
+        run_with_lock_retry(connections["owner"], lambda: None, patience=SHORT_POLICY)
     finally:
         run("ALTER ROLE caret_owner RESET lock_timeout")
 
@@ -78,7 +80,7 @@ def test_afterwards_the_connection_is_as_its_role_has_it() -> None:
         assert cursor.fetchone() == ("7s", "0")
 
 
-def test_migrate_has_these_limits(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_migrate_command_accepts_the_limits(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("migrate", database="owner", lock_timeout_s=4, tries=1)
 
     assert "No migrations to apply." in capsys.readouterr().out

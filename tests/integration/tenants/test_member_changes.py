@@ -34,7 +34,7 @@ def owner(company: Company) -> Person:
     return company.people[Role.OWNER]
 
 
-def to_role(actor: Actor, person: Person, role: Role) -> None:
+def set_role(actor: Actor, person: Person, role: Role) -> None:
     change_role(actor=actor, user_id=person.user_id, role=role, reason="", now=timezone.now())
 
 
@@ -42,7 +42,7 @@ def remove(actor: Actor, person: Person) -> None:
     remove_member(actor=actor, user_id=person.user_id, reason="left", now=timezone.now())
 
 
-def published(company: Company) -> TenantSnapshot:
+def read_published(company: Company) -> TenantSnapshot:
     data = redis_connection.connect().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data)
@@ -52,18 +52,18 @@ def roles(company: Company) -> dict[UserId, Role]:
     return {row.user_id: row.role for row in list_members(tenant_id=company.tenant_id)}
 
 
-def test_an_administrator_gives_a_developer_another_role(company: Company) -> None:
+def test_an_administrator_can_change_a_developers_role(company: Company) -> None:
     alice, ada = make_colleague(company, Role.ADMINISTRATOR), make_colleague(company)
 
-    to_role(alice.actor, ada, Role.BILLING)
+    set_role(alice.actor, ada, Role.BILLING)
 
     assert roles(company)[ada.user_id] is Role.BILLING
 
 
-def test_the_change_is_in_the_trail(company: Company, owner: Person) -> None:
+def test_a_change_of_role_is_audited(company: Company, owner: Person) -> None:
     ada = make_colleague(company)
 
-    to_role(owner.actor, ada, Role.AUDITOR)
+    set_role(owner.actor, ada, Role.AUDITOR)
 
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="member.role_changed")
@@ -71,31 +71,31 @@ def test_the_change_is_in_the_trail(company: Company, owner: Person) -> None:
     assert entry.target == f"user:{ada.user_id}"
 
 
-def test_an_administrator_makes_neither_himself_nor_others_an_owner(company: Company) -> None:
+def test_an_administrator_cannot_make_anyone_an_owner(company: Company) -> None:
     alice, ada = make_colleague(company, Role.ADMINISTRATOR), make_colleague(company)
 
     for person in (alice, ada):
         with pytest.raises(Forbidden, match=r"members\.write_owners"):
-            to_role(alice.actor, person, Role.OWNER)
+            set_role(alice.actor, person, Role.OWNER)
 
     assert roles(company)[alice.user_id] is Role.ADMINISTRATOR
 
 
-def test_an_administrator_neither_demotes_nor_removes_an_owner(
+def test_an_administrator_can_neither_demote_nor_remove_an_owner(
     company: Company, owner: Person
 ) -> None:
     alice = make_colleague(company, Role.ADMINISTRATOR)
     make_colleague(company, Role.OWNER)
 
     with pytest.raises(Forbidden):
-        to_role(alice.actor, owner, Role.DEVELOPER)
+        set_role(alice.actor, owner, Role.DEVELOPER)
     with pytest.raises(Forbidden):
         remove(alice.actor, owner)
 
     assert roles(company)[owner.user_id] is Role.OWNER
 
 
-def test_an_administrator_adds_no_owner(company: Company, cast: Cast) -> None:
+def test_an_administrator_cannot_add_an_owner(company: Company, cast: Cast) -> None:
     alice = make_colleague(company, Role.ADMINISTRATOR)
 
     with pytest.raises(Forbidden):
@@ -107,10 +107,10 @@ def test_an_administrator_adds_no_owner(company: Company, cast: Cast) -> None:
         )
 
 
-def test_an_owner_makes_another_and_may_go_then(company: Company, owner: Person) -> None:
+def test_an_owner_can_leave_after_appointing_another(company: Company, owner: Person) -> None:
     second = make_colleague(company)
 
-    to_role(owner.actor, second, Role.OWNER)
+    set_role(owner.actor, second, Role.OWNER)
     remove(owner.actor, owner)
 
     assert roles(company) == {second.user_id: Role.OWNER}
@@ -118,7 +118,7 @@ def test_an_owner_makes_another_and_may_go_then(company: Company, owner: Person)
 
 def test_the_last_owner_can_be_neither_demoted_nor_removed(company: Company, owner: Person) -> None:
     with pytest.raises(Conflict, match="last owner"):
-        to_role(owner.actor, owner, Role.ADMINISTRATOR)
+        set_role(owner.actor, owner, Role.ADMINISTRATOR)
     with pytest.raises(Conflict, match="last owner"):
         remove(owner.actor, owner)
     with pytest.raises(Conflict, match="last owner"):
@@ -133,13 +133,13 @@ def test_an_owner_who_left_does_not_count(company: Company, owner: Person) -> No
         remove(owner.actor, owner)
 
 
-def test_two_owners_who_demote_each_other_leave_one(company: Company, owner: Person) -> None:
+def test_two_owners_cannot_demote_each_other(company: Company, owner: Person) -> None:
     """The second request still acts as the owner that its user was when it began."""
     second = make_colleague(company, Role.OWNER)
 
-    to_role(owner.actor, second, Role.DEVELOPER)
+    set_role(owner.actor, second, Role.DEVELOPER)
     with pytest.raises(Conflict, match="last owner"):
-        to_role(second.actor, owner, Role.DEVELOPER)
+        set_role(second.actor, owner, Role.DEVELOPER)
 
 
 def test_a_removed_members_keys_are_revoked_at_the_gateways(
@@ -150,14 +150,14 @@ def test_a_removed_members_keys_are_revoked_at_the_gateways(
 
     remove(owner.actor, ada)
 
-    states = {row.lookup_id: row.revoked_at_ms for row in published(company).credentials}
+    states = {row.lookup_id: row.revoked_at_ms for row in read_published(company).credentials}
     assert states[key.lookup_id] is not None
     assert states[others.lookup_id] is None
     found = find_key(actor=owner.actor, lookup_id=key.lookup_id, now=timezone.now())
     assert found.state is KeyState.REVOKED
 
 
-def test_each_of_these_revocations_is_in_the_trail(company: Company, owner: Person) -> None:
+def test_each_revocation_is_audited(company: Company, owner: Person) -> None:
     ada = make_colleague(company)
     targets = {f"key:{make_key(company, ada).key.lookup_id}" for _ in range(2)}
 
@@ -168,7 +168,7 @@ def test_each_of_these_revocations_is_in_the_trail(company: Company, owner: Pers
         assert {entry.target for entry in entries} == targets
 
 
-def test_a_removed_member_finds_the_tenant_no_more(company: Company, owner: Person) -> None:
+def test_a_removed_member_has_no_membership(company: Company, owner: Person) -> None:
     ada = make_colleague(company)
 
     remove(owner.actor, ada)
@@ -176,7 +176,7 @@ def test_a_removed_member_finds_the_tenant_no_more(company: Company, owner: Pers
     assert find_memberships(user_id=ada.user_id) == []
 
 
-def test_no_key_is_made_for_a_removed_member(company: Company, owner: Person) -> None:
+def test_a_removed_member_cannot_get_a_key(company: Company, owner: Person) -> None:
     ada = make_colleague(company)
     remove(owner.actor, ada)
 
@@ -186,7 +186,7 @@ def test_no_key_is_made_for_a_removed_member(company: Company, owner: Person) ->
     assert caught.value.field == "owner_id"
 
 
-def test_who_comes_back_is_a_member_again_but_his_keys_are_not(
+def test_a_member_who_is_added_again_keeps_revoked_keys_revoked(
     company: Company, owner: Person
 ) -> None:
     ada = make_colleague(company)
@@ -200,7 +200,7 @@ def test_who_comes_back_is_a_member_again_but_his_keys_are_not(
     assert found.state is KeyState.REVOKED
 
 
-def test_what_a_removed_administrator_has_invited_is_taken_back(
+def test_removing_an_administrator_revokes_their_invitations(
     company: Company, owner: Person
 ) -> None:
     alice = make_colleague(company, Role.ADMINISTRATOR)
@@ -218,7 +218,7 @@ def test_what_a_removed_administrator_has_invited_is_taken_back(
     assert found.state is InvitationState.REVOKED
 
 
-def test_a_developer_leaves_by_himself_and_removes_nobody_else(company: Company) -> None:
+def test_a_developer_can_remove_only_themselves(company: Company) -> None:
     ada, carl = make_colleague(company), make_colleague(company)
 
     with pytest.raises(Forbidden):
@@ -229,18 +229,20 @@ def test_a_developer_leaves_by_himself_and_removes_nobody_else(company: Company)
     assert carl.user_id in roles(company)
 
 
-def test_the_neighbours_members_are_not_there(company: Company, cast: Cast) -> None:
+def test_another_tenants_members_are_not_found(company: Company, cast: Cast) -> None:
     bob, ada = cast.globex.administrator, make_colleague(company)
 
     with pytest.raises(NotFound):
-        to_role(bob.actor, ada, Role.AUDITOR)
+        set_role(bob.actor, ada, Role.AUDITOR)
     with pytest.raises(NotFound):
         remove(bob.actor, ada)
 
     assert roles(company)[ada.user_id] is Role.DEVELOPER
 
 
-def test_pages_of_members_are_the_tenants_own(company: Company, cast: Cast, owner: Person) -> None:
+def test_the_paginated_list_has_only_the_tenants_members(
+    company: Company, cast: Cast, owner: Person
+) -> None:
     made = [make_colleague(company) for _ in range(4)]
 
     first = page_of_members(actor=owner.actor, limit=3, cursor=None)
@@ -251,16 +253,16 @@ def test_pages_of_members_are_the_tenants_own(company: Company, cast: Cast, owne
     assert second.next_cursor is None
 
 
-def test_who_may_not_see_members_sees_none(cast: Cast) -> None:
+def test_listing_members_requires_permission(cast: Cast) -> None:
     with pytest.raises(Forbidden):
         page_of_members(actor=cast.acme.developer.actor, limit=10, cursor=None)
 
 
-def test_a_key_for_a_member_is_his_own_company_s_matter(company: Company, cast: Cast) -> None:
+def test_another_tenant_cannot_create_a_key_for_a_member(company: Company, cast: Cast) -> None:
     ada = make_colleague(company)
-    wish = KeyRequest(
+    request = KeyRequest(
         kind=make_key(company, ada).key.kind, owner_id=ada.user_id, name="x", expires_at=None
     )
 
     with pytest.raises(InvalidValue):
-        create_key(actor=cast.globex.administrator.actor, new=wish, now=timezone.now())
+        create_key(actor=cast.globex.administrator.actor, new=request, now=timezone.now())

@@ -23,7 +23,7 @@ from tenants.security.authorization.directory import (
 from tests.fixtures.companies import PASSWORD, Cast
 
 
-def test_a_user_signs_in_with_his_address_in_any_case(cast: Cast) -> None:
+def test_a_user_signs_in_with_their_address_in_any_case(cast: Cast) -> None:
     alice = cast.acme.administrator
 
     user = authenticate(username=f" {alice.email.upper()} ", password=PASSWORD)
@@ -32,7 +32,7 @@ def test_a_user_signs_in_with_his_address_in_any_case(cast: Cast) -> None:
     assert str(user.pk) == alice.user_id
 
 
-def test_a_wrong_password_does_not(cast: Cast) -> None:
+def test_a_wrong_password_is_refused(cast: Cast) -> None:
     assert authenticate(username=cast.acme.administrator.email, password="wrong") is None
 
 
@@ -52,7 +52,7 @@ def test_an_address_is_unique_whatever_its_case(cast: Cast) -> None:
         )
 
 
-def test_the_database_holds_lower_case_addresses_only() -> None:
+def test_the_database_refuses_addresses_with_upper_case_letters() -> None:
     with pytest.raises(IntegrityError, match="user_email_lower"), transaction.atomic():
         User.objects.create(email="Alice@x.example", name="", created_at=timezone.now())
 
@@ -79,12 +79,12 @@ def test_a_malformed_slug_is_refused(slug: str) -> None:
         create_tenant(slug=slug, name="", now=timezone.now())
 
 
-def test_a_slug_is_taken_once(cast: Cast) -> None:
+def test_a_slug_is_unique(cast: Cast) -> None:
     with pytest.raises(Conflict):
         create_tenant(slug=cast.acme.slug, name="", now=timezone.now())
 
 
-def test_a_member_finds_his_tenant_and_not_the_neighbours(cast: Cast) -> None:
+def test_a_member_finds_only_their_own_tenant(cast: Cast) -> None:
     found = find_memberships(user_id=cast.acme.developer.user_id)
 
     assert [(row.slug, row.role) for row in found] == [(cast.acme.slug, Role.DEVELOPER)]
@@ -103,7 +103,7 @@ def test_a_user_of_two_tenants_finds_both_by_name() -> None:
     assert [row.name for row in found] == ["alpha", "beta"]
 
 
-def test_a_closed_tenant_is_not_among_them() -> None:
+def test_a_closed_tenant_is_not_listed() -> None:
     now, tail = timezone.now(), secrets.token_hex(4)
     user_id = create_user(email=f"one@{tail}.example", name="One", password=PASSWORD, now=now)
     tenant_id = create_tenant(slug=f"gone-{tail}", name="Gone", now=now)
@@ -139,19 +139,19 @@ def test_a_developer_cannot_add_members(cast: Cast) -> None:
         )
 
 
-def test_a_new_tenant_s_trail_begins_with_itself(cast: Cast) -> None:
+def test_a_new_tenants_audit_log_starts_with_its_creation(cast: Cast) -> None:
     with tenant_scope(cast.acme.tenant_id):
         first = AuditEntry.objects.order_by("id")[0]
 
     assert first.action == "tenant.created"
 
 
-def test_names_that_nobody_has_are_found_nowhere() -> None:
+def test_unknown_tenants_and_users_are_not_found() -> None:
     assert find_tenant(slug="nobody") is None
     assert find_user(email="nobody@nowhere.example") is None
 
 
-def test_a_name_that_cannot_be_kept_is_refused_as_such() -> None:
+def test_a_name_with_a_nul_character_is_rejected() -> None:
     slug = f"nul-{secrets.token_hex(4)}"
 
     with pytest.raises(InvalidValue) as of_tenant:

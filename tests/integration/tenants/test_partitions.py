@@ -57,13 +57,13 @@ def add_outcome(tenant_id: TenantId) -> None:
         )
 
 
-def test_a_month_is_made_once() -> None:
+def test_a_partition_is_created_once() -> None:
     made = [ensure_month(connections[OWNER_ALIAS], TABLE, MARCH) for _ in range(2)]
 
     assert made == [True, False]
 
 
-def test_rows_that_came_before_their_month_are_moved_into_it(
+def test_rows_older_than_their_partition_are_moved_into_it(
     services: Services, tenant_id: TenantId
 ) -> None:
     add_outcome(tenant_id)
@@ -77,14 +77,14 @@ def test_rows_that_came_before_their_month_are_moved_into_it(
         assert Outcome.objects.count() == 1
 
 
-def test_a_new_partition_cannot_be_read_past_its_parent(tenant_id: TenantId) -> None:
+def test_a_partition_can_be_read_only_through_its_parent(tenant_id: TenantId) -> None:
     ensure_month(connections[OWNER_ALIAS], TABLE, MARCH)
 
     with pytest.raises(DatabaseError, match="permission denied"), transaction.atomic():
         connection.cursor().execute("SELECT * FROM tenants_outcome_1999_03")
 
 
-def test_a_partition_that_was_granted_by_mistake_shows_nothing(
+def test_a_partition_granted_by_mistake_shows_no_rows(
     services: Services, tenant_id: TenantId
 ) -> None:
     add_outcome(tenant_id)
@@ -99,7 +99,7 @@ def test_a_partition_that_was_granted_by_mistake_shows_nothing(
     assert count == (0,)
 
 
-def test_the_neighbour_sees_nothing_of_a_month(tenant_id: TenantId) -> None:
+def test_another_tenant_sees_no_rows_of_a_partition(tenant_id: TenantId) -> None:
     add_outcome(tenant_id)
     ensure_month(connections[OWNER_ALIAS], TABLE, MARCH)
 
@@ -107,7 +107,7 @@ def test_the_neighbour_sees_nothing_of_a_month(tenant_id: TenantId) -> None:
         assert Outcome.objects.count() == 0
 
 
-def test_the_command_makes_what_is_missing_and_then_nothing() -> None:
+def test_the_command_creates_only_missing_partitions() -> None:
     first, second = StringIO(), StringIO()
 
     call_command("create_partitions", months=1, stdout=first)
@@ -136,7 +136,7 @@ def test_an_upsert_finds_the_row_in_its_partition(tenant_id: TenantId) -> None:
         assert Outcome.objects.count() == 1
 
 
-def test_an_index_is_built_month_by_month_and_goes_on_where_it_was_stopped() -> None:
+def test_an_interrupted_index_build_continues_with_the_next_partition() -> None:
     index = Index(fields=["event"], name="outcome_event_tried")
     adding = AddPartitionedIndex(model_name="outcome", index=index)
     ensure_month(connections[OWNER_ALIAS], TABLE, MARCH)

@@ -35,7 +35,7 @@ def start(person: Person, now: datetime | None = None) -> CreatedKey:
     return create_playground_key(actor=person.actor, now=now or timezone.now())
 
 
-def is_good(company: Company, created: CreatedKey, now: datetime | None = None) -> bool:
+def is_valid(company: Company, created: CreatedKey, now: datetime | None = None) -> bool:
     key = parse_key(created.text)
     assert key is not None
     return holds(tenant_id=company.tenant_id, key=key, now=now or timezone.now())
@@ -52,7 +52,7 @@ def actions(company: Company) -> list[str]:
         return list(entries.values_list("action", flat=True))
 
 
-def test_a_developer_gets_a_key_for_an_hour_and_the_pages_modes(company: Company) -> None:
+def test_a_playground_key_expires_in_an_hour_and_has_the_pages_modes(company: Company) -> None:
     now = timezone.now()
 
     created = start(company.developer, now)
@@ -60,81 +60,81 @@ def test_a_developer_gets_a_key_for_an_hour_and_the_pages_modes(company: Company
     assert (created.key.kind, created.key.name) == (KeyKind.TEST, "Playground")
     assert created.key.owner_id == company.developer.user_id
     assert created.key.expires_at == now + LIFETIME
-    assert is_good(company, created)
-    assert not is_good(company, created, now + LIFETIME)
+    assert is_valid(company, created)
+    assert not is_valid(company, created, now + LIFETIME)
     (credential,) = read_snapshot(tenant_id=company.tenant_id, now=now).credentials
     assert credential.modes == frozenset({Mode.INLINE, Mode.BLOCK})
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
-def test_who_may_not_try_gets_none(cast: Cast, role: Role) -> None:
+def test_roles_without_completions_get_no_playground_key(cast: Cast, role: Role) -> None:
     with pytest.raises(Forbidden):
         start(cast.acme.people[role])
 
 
-def test_the_platform_is_no_member(company: Company) -> None:
+def test_the_platform_gets_no_playground_key(company: Company) -> None:
     with pytest.raises(Forbidden):
         create_playground_key(actor=company.platform, now=timezone.now())
 
 
-def test_a_second_start_ends_the_first_text_and_adds_no_key(company: Company) -> None:
+def test_starting_again_replaces_the_secret_and_adds_no_key(company: Company) -> None:
     first = start(company.developer)
 
     second = start(company.developer)
 
-    assert not is_good(company, first)
-    assert is_good(company, second)
+    assert not is_valid(company, first)
+    assert is_valid(company, second)
     assert second.key.lookup_id == first.key.lookup_id
     assert num_keys(company) == 1
     assert actions(company) == ["key.created", "key.rotated"]
 
 
-def test_each_member_has_his_own(company: Company) -> None:
+def test_each_member_has_their_own_key(company: Company) -> None:
     one, other = start(company.developer), start(company.administrator)
 
-    assert is_good(company, one)
-    assert is_good(company, other)
+    assert is_valid(company, one)
+    assert is_valid(company, other)
     assert num_keys(company) == 2
 
 
-def test_leaving_ends_it_at_once(company: Company) -> None:
+def test_leaving_revokes_the_key_immediately(company: Company) -> None:
     created = start(company.developer)
 
-    ended = revoke_playground_key(
+    is_ended = revoke_playground_key(
         actor=company.developer.actor, issued_at=created.key.issued_at, now=timezone.now()
     )
 
-    assert ended
-    assert not is_good(company, created)
+    assert is_ended
+    assert not is_valid(company, created)
     assert actions(company) == ["key.created", "key.ended"]
 
 
 def test_leaving_twice_changes_nothing(company: Company) -> None:
     created = start(company.developer)
     for _ in range(2):
-        ended = revoke_playground_key(
+        is_ended = revoke_playground_key(
             actor=company.developer.actor, issued_at=created.key.issued_at, now=timezone.now()
         )
 
-    assert not ended
+    assert not is_ended
     assert actions(company) == ["key.created", "key.ended"]
 
 
 @pytest.mark.parametrize("starts", [1, 2])
-def test_leaving_an_older_page_leaves_the_newer_ones_text(company: Company, starts: int) -> None:
+def test_leaving_an_older_page_keeps_a_newer_secret(company: Company, starts: int) -> None:
     for _ in range(starts):
         older = start(company.developer)
     newer = start(company.developer)
 
-    ended = revoke_playground_key(
+    is_ended = revoke_playground_key(
         actor=company.developer.actor, issued_at=older.key.issued_at, now=timezone.now()
     )
 
-    assert not ended
-    assert is_good(company, newer)
+    assert not is_ended
+    assert is_valid(company, newer)
 
 
-def test_after_leaving_one_can_start_again(company: Company) -> None:
+def test_a_user_can_start_again_after_leaving(company: Company) -> None:
     first = start(company.developer)
     revoke_playground_key(
         actor=company.developer.actor, issued_at=first.key.issued_at, now=timezone.now()
@@ -142,22 +142,22 @@ def test_after_leaving_one_can_start_again(company: Company) -> None:
 
     second = start(company.developer)
 
-    assert is_good(company, second)
+    assert is_valid(company, second)
     assert second.key.lookup_id == first.key.lookup_id
 
 
-def test_a_colleague_cannot_end_it(company: Company) -> None:
+def test_a_colleague_cannot_revoke_the_key(company: Company) -> None:
     created = start(company.developer)
 
-    ended = revoke_playground_key(
+    is_ended = revoke_playground_key(
         actor=company.administrator.actor, issued_at=created.key.issued_at, now=timezone.now()
     )
 
-    assert not ended
-    assert is_good(company, created)
+    assert not is_ended
+    assert is_valid(company, created)
 
 
-def test_one_that_was_revoked_stays_revoked(company: Company) -> None:
+def test_starting_again_does_not_restore_a_revoked_key(company: Company) -> None:
     now = timezone.now()
     first = start(company.developer)
     lookup_id = first.key.lookup_id
@@ -170,22 +170,22 @@ def test_one_that_was_revoked_stays_revoked(company: Company) -> None:
     assert find_key(actor=admin, lookup_id=lookup_id, now=now).state is KeyState.REVOKED
 
 
-def test_a_key_of_that_name_which_somebody_made_is_left_alone(company: Company) -> None:
+def test_an_ordinary_key_named_playground_is_not_affected(company: Company) -> None:
     other = make_key(company, company.developer, name="Playground")
 
     start(company.developer)
 
-    assert is_good(company, other)
+    assert is_valid(company, other)
 
 
-def test_it_needs_room_among_the_tenants_keys(company: Company) -> None:
+def test_a_playground_key_counts_against_the_key_limit(company: Company) -> None:
     fill_with_keys(company, MAX_KEYS)
 
     with pytest.raises(Conflict):
         start(company.developer)
 
 
-def test_it_ends_with_its_owners_membership(company: Company) -> None:
+def test_removing_the_member_ends_the_key(company: Company) -> None:
     colleague = make_colleague(company, Role.DEVELOPER)
     created = start(colleague)
 
@@ -196,10 +196,10 @@ def test_it_ends_with_its_owners_membership(company: Company) -> None:
         now=timezone.now(),
     )
 
-    assert not is_good(company, created, timezone.now() + timedelta(seconds=1))
+    assert not is_valid(company, created, timezone.now() + timedelta(seconds=1))
 
 
-def test_it_is_not_rotated_into_a_lasting_one(company: Company) -> None:
+def test_a_playground_key_cannot_be_rotated(company: Company) -> None:
     created = start(company.developer)
     longer = KeyRotation(overlap=timedelta(0), expires_at=timezone.now() + timedelta(days=30))
 
@@ -211,4 +211,4 @@ def test_it_is_not_rotated_into_a_lasting_one(company: Company) -> None:
             now=timezone.now(),
         )
 
-    assert is_good(company, created)
+    assert is_valid(company, created)

@@ -25,7 +25,7 @@ def company() -> Company:
     return make_company("initech", GLOBEX)
 
 
-def only(*modes: Mode) -> dict[str, object]:
+def policy_with_modes(*modes: Mode) -> dict[str, object]:
     return write_policy(DEFAULT_POLICY) | {"features": list(modes)}
 
 
@@ -39,20 +39,23 @@ def test_a_new_tenant_has_the_default_policy(company: Company) -> None:
     assert (found.version, found.policy, found.author_email) == (1, DEFAULT_POLICY, None)
 
 
-def test_a_change_is_the_next_version_and_names_its_author(company: Company) -> None:
+def test_a_change_creates_the_next_version_with_its_author(company: Company) -> None:
     bob = company.administrator
 
     found = set_policy(
-        actor=bob.actor, document=only(Mode.FIM), reason="only FIM", now=timezone.now()
+        actor=bob.actor, document=policy_with_modes(Mode.FIM), reason="only FIM", now=timezone.now()
     )
 
     assert (found.version, found.author_email, found.reason) == (2, bob.email, "only FIM")
     assert found.policy.features == {Mode.FIM}
 
 
-def test_gateways_are_told(company: Company) -> None:
+def test_a_change_is_published_to_gateways(company: Company) -> None:
     set_policy(
-        actor=company.platform, document=only(Mode.FIM), reason="only FIM", now=timezone.now()
+        actor=company.platform,
+        document=policy_with_modes(Mode.FIM),
+        reason="only FIM",
+        now=timezone.now(),
     )
 
     data = connect().hget(SNAPSHOTS, company.tenant_id)
@@ -60,60 +63,79 @@ def test_gateways_are_told(company: Company) -> None:
     assert decode_snapshot(data).policy.features == {Mode.FIM}
 
 
-def test_the_neighbours_policy_stays_as_it_was(company: Company, cast: Cast) -> None:
+def test_another_tenants_policy_is_unchanged(company: Company, cast: Cast) -> None:
     before = get_policy(actor=cast.globex.administrator.actor)
 
-    set_policy(actor=company.platform, document=only(), reason="off", now=timezone.now())
+    set_policy(
+        actor=company.platform, document=policy_with_modes(), reason="off", now=timezone.now()
+    )
 
     assert get_policy(actor=cast.globex.administrator.actor) == before
 
 
-def test_a_change_leaves_what_was_and_what_is_in_the_trail(company: Company) -> None:
-    set_policy(actor=company.platform, document=only(), reason="off", now=timezone.now())
+def test_the_audit_entry_has_the_policy_before_and_after(company: Company) -> None:
+    set_policy(
+        actor=company.platform, document=policy_with_modes(), reason="off", now=timezone.now()
+    )
 
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="policy.changed")
     assert entry.before == {"policy": as_json(write_policy(DEFAULT_POLICY))}
-    assert entry.after == {"policy": as_json(only())}
+    assert entry.after == {"policy": as_json(policy_with_modes())}
     assert entry.reason == "off"
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
-def test_who_may_not_change_policies_changes_none(cast: Cast, role: Role) -> None:
+def test_changing_policies_requires_permission(cast: Cast, role: Role) -> None:
     with pytest.raises(Forbidden):
         set_policy(
-            actor=cast.acme.people[role].actor, document=only(), reason="x", now=timezone.now()
+            actor=cast.acme.people[role].actor,
+            document=policy_with_modes(),
+            reason="x",
+            now=timezone.now(),
         )
 
 
 @pytest.mark.parametrize("reason", ["", "  ", "x" * 1_001])
 def test_a_change_without_a_reason_is_refused(company: Company, reason: str) -> None:
     with pytest.raises(InvalidValue) as caught:
-        set_policy(actor=company.platform, document=only(), reason=reason, now=timezone.now())
+        set_policy(
+            actor=company.platform, document=policy_with_modes(), reason=reason, now=timezone.now()
+        )
 
     assert caught.value.field == "reason"
 
 
-def test_a_malformed_policy_leaves_nothing_behind(company: Company) -> None:
+def test_a_malformed_policy_creates_no_version(company: Company) -> None:
     with pytest.raises(InvalidValue):
         set_policy(actor=company.platform, document={"x": 1}, reason="x", now=timezone.now())
 
     assert get_policy(actor=company.administrator.actor).version == 1
 
 
-def test_replacing_a_version_that_is_gone_is_a_conflict(company: Company) -> None:
+def test_replacing_an_outdated_version_is_a_conflict(company: Company) -> None:
     actor, now = company.platform, timezone.now()
-    set_policy(actor=actor, document=only(), reason="first", now=now, expected_version=1)
+    set_policy(
+        actor=actor, document=policy_with_modes(), reason="first", now=now, expected_version=1
+    )
 
     with pytest.raises(Conflict, match="current version is 2"):
-        set_policy(actor=actor, document=only(Mode.FIM), reason="late", now=now, expected_version=1)
+        set_policy(
+            actor=actor,
+            document=policy_with_modes(Mode.FIM),
+            reason="late",
+            now=now,
+            expected_version=1,
+        )
 
     assert get_policy(actor=company.administrator.actor).version == 2
 
 
-def test_changes_at_once_come_one_after_the_other(company: Company) -> None:
+def test_concurrent_changes_are_applied_one_after_the_other(company: Company) -> None:
     def change() -> None:
-        set_policy(actor=company.platform, document=only(), reason="off", now=timezone.now())
+        set_policy(
+            actor=company.platform, document=policy_with_modes(), reason="off", now=timezone.now()
+        )
         connection.close()
 
     threads = [Thread(target=change) for _ in range(4)]

@@ -30,20 +30,20 @@ def company() -> Company:
     return make_company("initech", GLOBEX)
 
 
-def present(text: str, *, address: str | None = OFFICE, **fields: Any) -> Actor:
+def authenticate(text: str, *, address: str | None = OFFICE, **fields: Any) -> Actor:
     return authenticate_key(text=text, address=address, **({"now": timezone.now()} | fields))
 
 
 def refusal(text: str, **fields: Any) -> str:
     with pytest.raises(Unauthenticated) as caught:
-        present(text, **fields)
+        authenticate(text, **fields)
     return caught.value.code
 
 
-def test_a_key_is_its_tenants_and_nobodys(company: Company) -> None:
+def test_a_service_key_acts_for_its_tenant_and_for_no_user(company: Company) -> None:
     made = make_service_key(company, KeyScope.USAGE_READ)
 
-    actor = present(made.text)
+    actor = authenticate(made.text)
 
     assert (actor.tenant_id, actor.user_id, actor.key) == (
         company.tenant_id,
@@ -54,8 +54,8 @@ def test_a_key_is_its_tenants_and_nobodys(company: Company) -> None:
     assert [each for each in Permission if actor.has_permission(each)] == [Permission.READ_USAGE]
 
 
-def test_what_a_key_has_no_scope_for_is_refused_by_its_scopes(company: Company) -> None:
-    actor = present(make_service_key(company, KeyScope.USAGE_READ).text)
+def test_an_action_outside_of_the_scopes_is_refused(company: Company) -> None:
+    actor = authenticate(make_service_key(company, KeyScope.USAGE_READ).text)
 
     with pytest.raises(Forbidden, match=r"scope .*keys\.create"):
         actor.require(Permission.CREATE_KEYS)
@@ -63,21 +63,21 @@ def test_what_a_key_has_no_scope_for_is_refused_by_its_scopes(company: Company) 
         actor.require_platform()
 
 
-def test_that_it_was_used_is_noted(company: Company) -> None:
+def test_the_last_use_is_recorded(company: Company) -> None:
     made, now = make_service_key(company, KeyScope.USAGE_READ), timezone.now()
 
-    present(made.text, now=now)
+    authenticate(made.text, now=now)
 
     with tenant_scope(company.tenant_id):
         assert ApiKey.objects.get(lookup_id=made.key.lookup_id).last_used_at == now
 
 
-def test_what_a_key_changes_names_it_in_the_trail(company: Company) -> None:
+def test_changes_by_a_key_are_audited_with_its_lookup_id(company: Company) -> None:
     maker = make_service_key(company, KeyScope.KEYS_WRITE)
-    actor = present(maker.text)
-    wish = KeyRequest(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.KEYS_READ}))
+    actor = authenticate(maker.text)
+    request = KeyRequest(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.KEYS_READ}))
 
-    made = create_key(actor=actor, new=wish, now=timezone.now())
+    made = create_key(actor=actor, new=request, now=timezone.now())
 
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(target=f"key:{made.key.lookup_id}")
@@ -88,22 +88,22 @@ def test_what_a_key_changes_names_it_in_the_trail(company: Company) -> None:
     )
 
 
-def test_a_key_for_making_keys_makes_no_stronger_one(company: Company) -> None:
-    actor = present(make_service_key(company, KeyScope.KEYS_WRITE).text)
-    wish = KeyRequest(
+def test_a_key_cannot_create_a_key_with_more_permissions(company: Company) -> None:
+    actor = authenticate(make_service_key(company, KeyScope.KEYS_WRITE).text)
+    request = KeyRequest(
         KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.POLICIES_WRITE})
     )
 
     with pytest.raises(Forbidden):
-        create_key(actor=actor, new=wish, now=timezone.now())
+        create_key(actor=actor, new=request, now=timezone.now())
 
 
 @pytest.mark.parametrize("text", ["", "x", "cpk_svc_" + "x" * 57, "cpk_svc_\x00"])
-def test_what_is_no_key_is_invalid(company: Company, text: str) -> None:
+def test_a_malformed_key_is_invalid(company: Company, text: str) -> None:
     assert refusal(text) == "invalid_api_key"
 
 
-def test_a_key_that_nobody_has_is_invalid(company: Company) -> None:
+def test_an_unknown_key_is_invalid(company: Company) -> None:
     assert refusal(generate_key(KeyKind.SERVICE).text) == "invalid_api_key"
 
 
@@ -115,36 +115,38 @@ def test_a_wrong_secret_for_a_known_lookup_id_is_invalid(company: Company) -> No
     assert refusal(forged.text) == "invalid_api_key"
 
 
-def test_a_developers_key_is_no_key_of_the_api(company: Company) -> None:
+def test_a_developer_key_has_the_wrong_kind(company: Company) -> None:
     assert refusal(make_key(company, company.developer).text) == "wrong_api_key_kind"
 
 
-def test_a_revoked_key_says_so_to_who_holds_it(company: Company) -> None:
+def test_a_revoked_key_is_reported_as_revoked(company: Company) -> None:
     made = make_service_key(company, KeyScope.USAGE_READ)
     revoke_key(actor=company.platform, lookup_id=made.key.lookup_id, reason="", now=timezone.now())
 
     assert refusal(made.text) == "revoked_api_key"
 
 
-def test_an_expired_key_says_so_to_who_holds_it(company: Company) -> None:
+def test_an_expired_key_is_reported_as_expired(company: Company) -> None:
     expires_at = timezone.now() + timedelta(hours=1)
     made = make_service_key(company, KeyScope.USAGE_READ, expires_at=expires_at)
 
-    assert present(made.text).key == made.key.lookup_id
+    assert authenticate(made.text).key == made.key.lookup_id
     assert refusal(made.text, now=expires_at) == "expired_api_key"
 
 
 @pytest.mark.parametrize("address", ["198.51.100.7", None, "", "x"])
-def test_from_elsewhere_nobody_learns_that_it_is_one(company: Company, address: str | None) -> None:
+def test_a_key_from_a_disallowed_network_is_reported_as_invalid(
+    company: Company, address: str | None
+) -> None:
     made = make_service_key(company, KeyScope.USAGE_READ, networks=("192.0.2.0/24",))
-    assert present(made.text, address="::ffff:192.0.2.9").key == made.key.lookup_id
+    assert authenticate(made.text, address="::ffff:192.0.2.9").key == made.key.lookup_id
 
     revoke_key(actor=company.platform, lookup_id=made.key.lookup_id, reason="", now=timezone.now())
 
     assert refusal(made.text, address=address) == "invalid_api_key"
 
 
-def test_of_a_suspended_tenant_no_key_is_good(company: Company) -> None:
+def test_a_suspended_tenants_key_is_refused(company: Company) -> None:
     made = make_service_key(company, KeyScope.USAGE_READ)
     set_status(
         actor=company.platform,
@@ -156,17 +158,19 @@ def test_of_a_suspended_tenant_no_key_is_good(company: Company) -> None:
     assert refusal(made.text) == "tenant_suspended"
 
 
-def test_of_two_tenants_with_one_lookup_id_the_text_decides(company: Company, cast: Cast) -> None:
+def test_the_secret_distinguishes_tenants_with_the_same_lookup_id(
+    company: Company, cast: Cast
+) -> None:
     ours = make_service_key(company, KeyScope.USAGE_READ)
     theirs = make_service_key(cast.globex, KeyScope.USAGE_READ)
     with tenant_scope(cast.globex.tenant_id):
         ApiKey.objects.filter(lookup_id=theirs.key.lookup_id).update(lookup_id=ours.key.lookup_id)
 
-    assert present(ours.text).tenant_id == company.tenant_id
+    assert authenticate(ours.text).tenant_id == company.tenant_id
     assert refusal(theirs.text) == "invalid_api_key"  # its text contains the old lookup ID
 
 
-def test_a_lookup_opens_the_keys_that_were_asked_for_and_nothing_else(company: Company) -> None:
+def test_a_lookup_scope_shows_only_the_requested_key(company: Company) -> None:
     made = make_service_key(company, KeyScope.USAGE_READ)
     make_key(company, company.developer)
 
@@ -178,7 +182,7 @@ def test_a_lookup_opens_the_keys_that_were_asked_for_and_nothing_else(company: C
         assert list(ApiKey.objects.all()) == []
 
 
-def test_a_lookup_does_not_last(company: Company) -> None:
+def test_a_lookup_scope_ends_with_its_block(company: Company) -> None:
     made = make_service_key(company, KeyScope.USAGE_READ)
     other = make_company("globex", GLOBEX)
     with key_lookup_scope(made.key.lookup_id):
@@ -189,8 +193,8 @@ def test_a_lookup_does_not_last(company: Company) -> None:
         assert PolicyVersion.objects.count() == 1
 
 
-def test_a_grant_that_is_gone_from_the_role_is_gone_from_the_key(company: Company) -> None:
-    actor = present(make_service_key(company, KeyScope.USAGE_READ).text)
+def test_a_keys_permissions_follow_its_grant(company: Company) -> None:
+    actor = authenticate(make_service_key(company, KeyScope.USAGE_READ).text)
     assert actor.grant is not None
 
     stronger = replace(actor, grant=replace(actor.grant, permissions=frozenset(Permission)))

@@ -47,7 +47,7 @@ def globex() -> Company:
     return make_company("globex", GLOBEX)
 
 
-def published(tenant_id: TenantId) -> TenantSnapshot:
+def read_published(tenant_id: TenantId) -> TenantSnapshot:
     data = redis_connection.connect().hget(SNAPSHOTS, tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data)
@@ -67,7 +67,7 @@ def row(company: Company) -> Tenant:
 
 
 def test_a_new_tenant_is_published_with_its_policy(acme: Company) -> None:
-    snapshot = published(acme.tenant_id)
+    snapshot = read_published(acme.tenant_id)
 
     assert snapshot.slug == acme.slug
     assert snapshot.policy.max_concurrent_completions == 64
@@ -76,15 +76,17 @@ def test_a_new_tenant_is_published_with_its_policy(acme: Company) -> None:
 def test_a_new_key_is_published_on_commit(acme: Company) -> None:
     created = make_key(acme, acme.developer)
 
-    assert [c.lookup_id for c in published(acme.tenant_id).credentials] == [created.key.lookup_id]
+    assert [c.lookup_id for c in read_published(acme.tenant_id).credentials] == [
+        created.key.lookup_id
+    ]
 
 
-def test_the_neighbours_snapshot_holds_none_of_it(acme: Company, globex: Company) -> None:
+def test_another_tenants_snapshot_has_none_of_the_keys(acme: Company, globex: Company) -> None:
     make_key(acme, acme.developer)
 
     publish(tenant_id=globex.tenant_id, now=timezone.now())
 
-    assert published(globex.tenant_id).credentials == ()
+    assert read_published(globex.tenant_id).credentials == ()
 
 
 def test_a_revocation_is_published_on_commit(acme: Company) -> None:
@@ -94,11 +96,11 @@ def test_a_revocation_is_published_on_commit(acme: Company) -> None:
         actor=acme.platform, lookup_id=created.key.lookup_id, reason="lost", now=timezone.now()
     )
 
-    (credential,) = published(acme.tenant_id).credentials
+    (credential,) = read_published(acme.tenant_id).credentials
     assert credential.revoked_at_ms is not None
 
 
-def test_a_publication_wakes_gateways_and_raises_the_counter(acme: Company) -> None:
+def test_a_publication_notifies_gateways_and_raises_the_counter(acme: Company) -> None:
     connection = redis_connection.connect()
     listener = connection.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
     listener.subscribe(CHANGED)
@@ -115,14 +117,14 @@ def test_a_publication_wakes_gateways_and_raises_the_counter(acme: Company) -> N
 
 
 def test_a_change_that_is_rolled_back_is_not_published(acme: Company) -> None:
-    version = published(acme.tenant_id).version
+    version = read_published(acme.tenant_id).version
 
     with tenant_scope(acme.tenant_id):
         mark_snapshot_stale(tenant_id=acme.tenant_id)
         transaction.set_rollback(True)
 
     republish_stale(now=timezone.now())
-    assert published(acme.tenant_id).version == version
+    assert read_published(acme.tenant_id).version == version
 
 
 def test_an_older_snapshot_never_replaces_a_newer_one(acme: Company) -> None:
@@ -132,17 +134,17 @@ def test_an_older_snapshot_never_replaces_a_newer_one(acme: Company) -> None:
     written = write_snapshot(redis_connection.connect(), older)
 
     assert not written
-    assert len(published(acme.tenant_id).credentials) == 1
+    assert len(read_published(acme.tenant_id).credentials) == 1
 
 
-def test_what_was_published_is_noted(acme: Company) -> None:
+def test_the_published_version_is_recorded(acme: Company) -> None:
     make_key(acme, acme.developer)
 
     found = row(acme)
     assert found.published_version == found.snapshot_version
 
 
-def test_a_commit_stands_and_does_not_wait_when_redis_is_down(
+def test_a_commit_succeeds_without_delay_when_redis_is_down(
     acme: Company, capfd: pytest.CaptureFixture[str]
 ) -> None:
     started_s = time.monotonic()
@@ -150,7 +152,9 @@ def test_a_commit_stands_and_does_not_wait_when_redis_is_down(
     with unreachable_redis():
         created = make_key(acme, acme.developer)
 
-    assert created.key.lookup_id not in {c.lookup_id for c in published(acme.tenant_id).credentials}
+    assert created.key.lookup_id not in {
+        c.lookup_id for c in read_published(acme.tenant_id).credentials
+    }
     assert row(acme).published_version < row(acme).snapshot_version
     assert time.monotonic() - started_s < 2
     output = "".join(capfd.readouterr())
@@ -158,7 +162,7 @@ def test_a_commit_stands_and_does_not_wait_when_redis_is_down(
     assert "Traceback" not in output
 
 
-def test_a_crash_between_commit_and_publication_is_mended(
+def test_a_publication_lost_in_a_crash_is_repeated(
     acme: Company,
 ) -> None:
     created = make_key(acme, acme.developer)
@@ -166,37 +170,37 @@ def test_a_crash_between_commit_and_publication_is_mended(
         revoke_key(
             actor=acme.platform, lookup_id=created.key.lookup_id, reason="", now=timezone.now()
         )
-    assert published(acme.tenant_id).credentials[0].revoked_at_ms is None
+    assert read_published(acme.tenant_id).credentials[0].revoked_at_ms is None
 
     republish_snapshots()
 
-    assert published(acme.tenant_id).credentials[0].revoked_at_ms is not None
+    assert read_published(acme.tenant_id).credentials[0].revoked_at_ms is not None
 
 
-def test_what_redis_has_forgotten_is_published_again(acme: Company) -> None:
+def test_a_snapshot_lost_in_redis_is_published_again(acme: Company) -> None:
     connection = redis_connection.connect()
     connection.hdel(SNAPSHOTS, acme.tenant_id)
     connection.hdel(VERSIONS, acme.tenant_id)
 
     republish_stale(now=timezone.now())
 
-    assert published(acme.tenant_id).slug == acme.slug
+    assert read_published(acme.tenant_id).slug == acme.slug
 
 
-def test_a_snapshot_that_is_missing_beside_its_version_is_published_again(acme: Company) -> None:
+def test_a_missing_snapshot_with_a_known_version_is_published_again(acme: Company) -> None:
     redis_connection.connect().hdel(SNAPSHOTS, acme.tenant_id)
 
     republish_stale(now=timezone.now())
 
-    assert published(acme.tenant_id).slug == acme.slug
+    assert read_published(acme.tenant_id).slug == acme.slug
 
 
-def test_a_database_restored_from_a_backup_outruns_redis(acme: Company) -> None:
+def test_a_restored_database_publishes_a_newer_version_than_redis(acme: Company) -> None:
     redis_connection.connect().hset(VERSIONS, acme.tenant_id, "5000")
 
     republish_stale(now=timezone.now())
 
-    assert published(acme.tenant_id).version == 5001
+    assert read_published(acme.tenant_id).version == 5001
     assert row(acme).snapshot_version == 5001
 
 
@@ -206,7 +210,7 @@ def test_a_second_republication_finds_nothing_to_do(acme: Company) -> None:
     assert republish_stale(now=timezone.now()) == 0
 
 
-def test_two_changes_at_once_are_two_versions(acme: Company) -> None:
+def test_two_changes_in_a_transaction_are_two_versions(acme: Company) -> None:
     before = row(acme).snapshot_version
 
     with transaction.atomic():
@@ -214,10 +218,10 @@ def test_two_changes_at_once_are_two_versions(acme: Company) -> None:
         mark_snapshot_stale(tenant_id=acme.tenant_id)
 
     assert row(acme).snapshot_version == before + 2
-    assert published(acme.tenant_id).version == before + 2
+    assert read_published(acme.tenant_id).version == before + 2
 
 
-def test_long_revoked_keys_leave_the_snapshot(acme: Company) -> None:
+def test_keys_revoked_long_ago_are_not_in_the_snapshot(acme: Company) -> None:
     created = make_key(acme, acme.developer)
     revoke_key(actor=acme.platform, lookup_id=created.key.lookup_id, reason="", now=timezone.now())
 
@@ -226,7 +230,7 @@ def test_long_revoked_keys_leave_the_snapshot(acme: Company) -> None:
     assert later.credentials == ()
 
 
-def test_a_tenant_that_cannot_be_published_delays_no_other(acme: Company) -> None:
+def test_a_tenant_that_cannot_be_published_does_not_delay_others(acme: Company) -> None:
     broken = Tenant.objects.create(
         slug=f"broken-{secrets.token_hex(4)}",
         name="Without a policy",
@@ -241,7 +245,7 @@ def test_a_tenant_that_cannot_be_published_delays_no_other(acme: Company) -> Non
     assert not redis_connection.connect().hexists(VERSIONS, str(broken.id))
 
 
-def test_where_tenants_are_pinned_a_snapshot_names_its_region(acme: Company) -> None:
+def test_a_snapshot_has_a_region_only_if_tenants_are_pinned(acme: Company) -> None:
     now = timezone.now()
     free = read_snapshot(tenant_id=acme.tenant_id, now=now)
 

@@ -38,7 +38,7 @@ from tests.fixtures.users import make_domain
 from tests.integration.scim.provider import provider_of
 
 THIRD = datetime(2026, 10, 3, 12, tzinfo=UTC)
-USED = {"prompt_tokens": 1_900, "cached_tokens": 1_880, "generated_tokens": 12}
+USED_TOKENS = {"prompt_tokens": 1_900, "cached_tokens": 1_880, "generated_tokens": 12}
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def months(company: Company) -> list[tuple[date, date]]:
         return [(row.day, row.month) for row in found]
 
 
-def test_a_completion_is_rated_by_its_kinds_of_tokens(company: Company) -> None:
-    use(company, company.developer, THIRD, **USED)
+def test_a_completion_is_rated_by_token_kind(company: Company) -> None:
+    use(company, company.developer, THIRD, **USED_TOKENS)
 
     rate_tokens(company.tenant_id, now=NOW)
 
@@ -77,8 +77,8 @@ def test_a_completion_is_rated_by_its_kinds_of_tokens(company: Company) -> None:
     assert balances(company.tenant_id) == {"revenue.tokens": -expected, "unbilled": expected}
 
 
-def test_rating_again_books_nothing_again(company: Company) -> None:
-    use(company, company.developer, THIRD, **USED)
+def test_rating_again_posts_nothing(company: Company) -> None:
+    use(company, company.developer, THIRD, **USED_TOKENS)
     rate_tokens(company.tenant_id, now=NOW)
     before = balances(company.tenant_id)
 
@@ -93,8 +93,8 @@ def test_a_day_costs_the_same_in_one_batch_or_in_many(company: Company) -> None:
     make_customer(other)
     for minute in range(30):
         at = THIRD + timedelta(minutes=minute)
-        use(company, company.developer, at, **USED)
-        use(other, other.developer, at, **USED)
+        use(company, company.developer, at, **USED_TOKENS)
+        use(other, other.developer, at, **USED_TOKENS)
         rate_tokens(company.tenant_id, now=NOW)
     rate_tokens(other.tenant_id, now=NOW)
 
@@ -102,16 +102,16 @@ def test_a_day_costs_the_same_in_one_batch_or_in_many(company: Company) -> None:
     assert lines(company) == lines(other)
 
 
-def test_a_worker_that_dies_while_rating_has_done_nothing(company: Company) -> None:
-    use(company, company.developer, THIRD, **USED)
+def test_a_worker_killed_while_rating_posts_nothing(company: Company) -> None:
+    use(company, company.developer, THIRD, **USED_TOKENS)
 
-    def dies() -> None:
+    def crash() -> None:
         with tenant_scope(company.tenant_id):
             rate_tokens(company.tenant_id, now=NOW)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        dies()
+        crash()
     assert balances(company.tenant_id) == {}
 
     rate_tokens(company.tenant_id, now=NOW)
@@ -119,18 +119,18 @@ def test_a_worker_that_dies_while_rating_has_done_nothing(company: Company) -> N
     assert lines(company)["fast.generated"] == 12
 
 
-def test_two_workers_at_once_book_once(company: Company) -> None:
+def test_concurrent_workers_post_each_completion_once(company: Company) -> None:
     for minute in range(20):
-        use(company, company.developer, THIRD + timedelta(minutes=minute), **USED)
+        use(company, company.developer, THIRD + timedelta(minutes=minute), **USED_TOKENS)
 
-    def works() -> None:
+    def rate_repeatedly() -> None:
         try:
             for _ in range(25):
                 rate_tokens(company.tenant_id, now=NOW, max_batches=1)
         finally:
             connection.close()
 
-    workers = [Thread(target=works) for _ in range(4)]
+    workers = [Thread(target=rate_repeatedly) for _ in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -147,7 +147,7 @@ def test_two_workers_at_once_book_once(company: Company) -> None:
         {"finish": "superseded", "generated_tokens": 0, "cached_tokens": None},
     ],
 )
-def test_what_failed_or_was_not_answered_is_not_paid_for(
+def test_failed_or_unserved_completions_are_free(
     company: Company, fields: dict[str, object]
 ) -> None:
     use(company, company.developer, THIRD, **fields)
@@ -157,38 +157,43 @@ def test_what_failed_or_was_not_answered_is_not_paid_for(
     assert balances(company.tenant_id) == {}
 
 
-def test_a_cache_that_was_not_told_counts_as_hit(company: Company) -> None:
-    use(company, company.developer, THIRD, **USED | {"finish": "cancelled", "cached_tokens": None})
+def test_an_unknown_number_of_cached_tokens_counts_as_fully_cached(company: Company) -> None:
+    use(
+        company,
+        company.developer,
+        THIRD,
+        **USED_TOKENS | {"finish": "cancelled", "cached_tokens": None},
+    )
 
     rate_tokens(company.tenant_id, now=NOW)
 
     assert lines(company) == {"fast.cached_prompt": 1_900, "fast.generated": 12}
 
 
-def test_a_late_record_is_booked_in_the_open_month_with_its_own_day(company: Company) -> None:
+def test_a_late_record_is_posted_in_the_open_month_with_its_own_day(company: Company) -> None:
     with tenant_scope(company.tenant_id):
         BillingState.objects.update(invoiced_month=START)
-    use(company, company.developer, THIRD, **USED)
+    use(company, company.developer, THIRD, **USED_TOKENS)
 
     rate_tokens(company.tenant_id, now=datetime(2026, 11, 2, tzinfo=UTC))
 
     assert months(company) == [(date(2026, 10, 3), date(2026, 11, 1))]
 
 
-def test_a_record_of_a_clock_that_ran_ahead_is_booked_in_the_present_month(
+def test_a_record_with_a_future_time_is_posted_in_the_current_month(
     company: Company,
 ) -> None:
-    use(company, company.developer, datetime(2031, 1, 1, tzinfo=UTC), **USED)
+    use(company, company.developer, datetime(2031, 1, 1, tzinfo=UTC), **USED_TOKENS)
 
     rate_tokens(company.tenant_id, now=NOW)
 
     assert months(company) == [(date(2031, 1, 1), START)]
 
 
-def test_the_ends_of_a_month_are_two_days_of_two_months(company: Company) -> None:
+def test_records_around_midnight_belong_to_different_months(company: Company) -> None:
     november = datetime(2026, 11, 1, tzinfo=UTC)
-    use(company, company.developer, november - timedelta(milliseconds=1), **USED)
-    use(company, company.developer, november, **USED)
+    use(company, company.developer, november - timedelta(milliseconds=1), **USED_TOKENS)
+    use(company, company.developer, november, **USED_TOKENS)
 
     rate_tokens(company.tenant_id, now=november + timedelta(hours=1))
 
@@ -214,8 +219,8 @@ def test_each_day_has_the_price_of_that_day() -> None:
         assert [-entry.amount_micros for entry in booked] == [30, 300]
 
 
-def test_what_was_used_before_the_plan_is_free(company: Company) -> None:
-    use(company, company.developer, datetime(2026, 9, 30, 23, 59, tzinfo=UTC), **USED)
+def test_usage_before_the_plan_is_free(company: Company) -> None:
+    use(company, company.developer, datetime(2026, 9, 30, 23, 59, tzinfo=UTC), **USED_TOKENS)
 
     rated = rate_tokens(company.tenant_id, now=NOW)
 
@@ -223,9 +228,9 @@ def test_what_was_used_before_the_plan_is_free(company: Company) -> None:
     assert balances(company.tenant_id) == {}
 
 
-def test_who_spent_what_is_said_with_it(company: Company) -> None:
-    use(company, company.developer, THIRD, **USED)
-    use(company, None, THIRD, **USED)
+def test_rating_returns_the_spending_of_each_user(company: Company) -> None:
+    use(company, company.developer, THIRD, **USED_TOKENS)
+    use(company, None, THIRD, **USED_TOKENS)
 
     rated = rate_tokens(company.tenant_id, now=NOW)
 
@@ -236,7 +241,7 @@ def test_who_spent_what_is_said_with_it(company: Company) -> None:
     }
 
 
-def test_seats_are_booked_for_each_day_that_is_over(company: Company) -> None:
+def test_seats_are_posted_for_each_finished_day(company: Company) -> None:
     members_since(company, datetime(2026, 10, 2, 8, tzinfo=UTC))
 
     num_days = post_seat_charges(company.tenant_id, now=datetime(2026, 10, 5, 0, 0, tzinfo=UTC))
@@ -255,7 +260,7 @@ def test_a_month_of_seats_costs_their_price(company: Company) -> None:
     assert balances(company.tenant_id)["unbilled"] == 5 * SEAT_MICROS
 
 
-def test_who_leaves_and_comes_back_is_billed_for_both_times(company: Company) -> None:
+def test_a_member_who_rejoins_is_billed_for_both_periods(company: Company) -> None:
     """Although the days of the first membership are not booked yet."""
     ada, now = company.developer, datetime(2026, 10, 9, 9, tzinfo=UTC)
     members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
@@ -270,11 +275,11 @@ def test_who_leaves_and_comes_back_is_billed_for_both_times(company: Company) ->
         assert [entry.quantity for entry in booked] == [5, 5, 5, 5, 4, 4, 4, 4, 5, 5]
 
 
-def test_who_was_provisioned_as_inactive_takes_no_seat(company: Company) -> None:
+def test_a_user_provisioned_as_inactive_takes_no_seat(company: Company) -> None:
     members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
     name = f"{secrets.token_hex(4)}.example"
     make_domain(company, name, verified=True)
-    provider_of(company).make(f"ada@{name}", active=False)
+    provider_of(company).create_user(f"ada@{name}", active=False)
     with tenant_scope(company.tenant_id):
         (ada,) = Membership.objects.filter(user__email=f"ada@{name}")
         assert ada.ended_at == ada.created_at
@@ -288,7 +293,7 @@ def test_who_was_provisioned_as_inactive_takes_no_seat(company: Company) -> None
         assert [entry.quantity for entry in booked] == [5, 5, 5, 5]
 
 
-def test_a_day_of_seats_is_booked_once(company: Company) -> None:
+def test_a_days_seats_are_posted_once(company: Company) -> None:
     members_since(company, datetime(2026, 9, 2, tzinfo=UTC))
     post_seat_charges(company.tenant_id, now=NOW)
     before = balances(company.tenant_id)
@@ -298,25 +303,25 @@ def test_a_day_of_seats_is_booked_once(company: Company) -> None:
     assert balances(company.tenant_id) == before
 
 
-def test_a_clock_that_runs_ahead_of_the_databases_is_not_believed() -> None:
+def test_a_clock_ahead_of_the_database_is_limited() -> None:
     ahead = timezone.now() + timedelta(days=40)
 
     assert safe_billing_time(ahead) < ahead - timedelta(days=39)
     assert safe_billing_time(NOW) == NOW
 
 
-def test_the_task_rates_every_tenant_that_has_a_plan() -> None:
+def test_the_task_rates_tenants_with_a_plan() -> None:
     company = make_company("rated", ACME)
     today = timezone.now().date()
     make_customer(company, starts_on=today)
-    use(company, company.developer, timezone.now(), **USED)
+    use(company, company.developer, timezone.now(), **USED_TOKENS)
 
     rate_usage.apply().get()
 
     assert lines(company)["fast.generated"] == 12
 
 
-def test_ingest_numbers_its_batches_for_rating(company: Company) -> None:
+def test_ingestion_numbers_batches_for_rating(company: Company) -> None:
     use(company, company.developer, THIRD)
     use(company, company.developer, THIRD)
 

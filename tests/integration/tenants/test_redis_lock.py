@@ -16,7 +16,7 @@ def name() -> str:
     return f"test-{secrets.token_hex(4)}"
 
 
-def test_a_second_one_is_not_alone_and_the_next_is(name: str) -> None:
+def test_a_second_holder_is_refused_until_the_release(name: str) -> None:
     with redis_lock(connect(), name) as is_first, redis_lock(connect(), name) as is_second:
         assert is_first
         assert not is_second
@@ -25,12 +25,12 @@ def test_a_second_one_is_not_alone_and_the_next_is(name: str) -> None:
         assert is_next
 
 
-def test_another_name_is_anothers(name: str) -> None:
+def test_locks_with_different_names_are_independent(name: str) -> None:
     with redis_lock(connect(), name), redis_lock(connect(), f"{name}-too") as is_alone:
         assert is_alone
 
 
-def test_a_run_that_takes_longer_than_the_hold_stays_alone(name: str) -> None:
+def test_a_lock_is_renewed_during_a_long_run(name: str) -> None:
     with redis_lock(connect(), name, hold_s=HOLD_S):
         time.sleep(2 * HOLD_S)
 
@@ -38,7 +38,7 @@ def test_a_run_that_takes_longer_than_the_hold_stays_alone(name: str) -> None:
             assert not is_alone
 
 
-def test_one_that_was_killed_lets_go(name: str) -> None:
+def test_a_killed_holders_lock_expires(name: str) -> None:
     connect().set(f"caret:lock:{name}", "its word", px=int(HOLD_S * 1_000))
 
     time.sleep(1.5 * HOLD_S)
@@ -47,7 +47,7 @@ def test_one_that_was_killed_lets_go(name: str) -> None:
         assert is_alone
 
 
-def test_who_was_too_slow_lets_nothing_go_that_is_anothers(name: str) -> None:
+def test_a_slow_holder_does_not_release_anothers_lock(name: str) -> None:
     with redis_lock(connect(), name):
         connect().set(f"caret:lock:{name}", "another's")
 

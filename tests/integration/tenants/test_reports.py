@@ -28,11 +28,11 @@ def company() -> Company:
     return make_company("initech", ACME)
 
 
-def some_people(count: int) -> list[uuid.UUID]:
+def make_user_ids(count: int) -> list[uuid.UUID]:
     return [uuid.uuid4() for _ in range(count)]
 
 
-def worked(company: Company, users: Any, **fields: Any) -> None:
+def add_completions(company: Company, users: Any, **fields: Any) -> None:
     for user_id in users:
         add_completion(company, user_id=user_id, **fields)
 
@@ -41,7 +41,7 @@ def count(company: Company) -> None:
     roll_up(tenant_id=company.tenant_id, arrived_until=timezone.now())
 
 
-def ask(
+def run_report(
     company: Company,
     group_by: GroupBy | None = None,
     *,
@@ -58,45 +58,45 @@ def shown(found: Report) -> dict[str, int | None]:
 
 
 def test_a_tenant_without_usage_has_an_empty_report(company: Company) -> None:
-    found = ask(company, GroupBy.DAY)
+    found = run_report(company, GroupBy.DAY)
 
     assert (found.rows, found.complete_until) == ([], None)
     assert found.total.counts is not None
     assert (found.total.users, found.total.counts.requests) == (0, 0)
 
 
-def test_groups_are_counted_with_their_people(company: Company) -> None:
-    people = some_people(6)
-    worked(company, people)
-    worked(company, people, language="go", at=NOON + timedelta(days=1))
+def test_groups_are_counted_with_their_users(company: Company) -> None:
+    people = make_user_ids(6)
+    add_completions(company, people)
+    add_completions(company, people, language="go", at=NOON + timedelta(days=1))
     count(company)
 
-    found = ask(company, GroupBy.LANGUAGE)
+    found = run_report(company, GroupBy.LANGUAGE)
 
     assert [(row.key, row.users) for row in found.rows] == [("go", 6), ("python", 6)]
     assert found.total.users == 6
     assert found.total.counts is not None
     assert found.total.counts.requests == 12
-    assert set(shown(ask(company, GroupBy.DAY))) == {"2026-11-20", "2026-11-21"}
+    assert set(shown(run_report(company, GroupBy.DAY))) == {"2026-11-20", "2026-11-21"}
 
 
 def test_a_period_is_half_open(company: Company) -> None:
-    worked(company, some_people(5))
+    add_completions(company, make_user_ids(5))
     count(company)
 
     days = (date(2026, 11, 20), date(2026, 11, 21))
-    assert ask(company, days=days).total.users == 5
-    assert ask(company, days=(date(2026, 11, 19), date(2026, 11, 20))).total.users == 0
+    assert run_report(company, days=days).total.users == 5
+    assert run_report(company, days=(date(2026, 11, 19), date(2026, 11, 20))).total.users == 0
 
 
-def test_small_groups_are_there_but_not_their_numbers(company: Company) -> None:
-    people = some_people(12)
-    worked(company, people)
-    worked(company, people[:2], language="go")
-    worked(company, people[:7], language="rust")
+def test_small_groups_are_listed_without_numbers(company: Company) -> None:
+    people = make_user_ids(12)
+    add_completions(company, people)
+    add_completions(company, people[:2], language="go")
+    add_completions(company, people[:7], language="rust")
     count(company)
 
-    found = ask(company, GroupBy.LANGUAGE)
+    found = run_report(company, GroupBy.LANGUAGE)
 
     assert shown(found) == {"go": None, "python": 12, "rust": None}
     reasons = {row.key: row.suppression for row in found.rows}
@@ -105,85 +105,87 @@ def test_small_groups_are_there_but_not_their_numbers(company: Company) -> None:
     assert all(row.users is None for row in found.rows if row.suppression)
 
 
-def test_services_are_no_small_group(company: Company) -> None:
-    worked(company, [None], language="go")
-    worked(company, some_people(5))
+def test_service_usage_is_not_suppressed(company: Company) -> None:
+    add_completions(company, [None], language="go")
+    add_completions(company, make_user_ids(5))
     count(company)
 
-    found = ask(company, GroupBy.LANGUAGE)
+    found = run_report(company, GroupBy.LANGUAGE)
 
     assert [(row.key, row.users) for row in found.rows] == [("go", 0), ("python", 5)]
 
 
-def test_quality_of_a_few_is_not_told_but_their_bill_is(company: Company) -> None:
-    worked(company, some_people(4))
+def test_quality_of_few_users_is_suppressed_but_usage_is_not(company: Company) -> None:
+    add_completions(company, make_user_ids(4))
     count(company)
 
-    assert ask(company, kind=ReportKind.USAGE).total.counts is not None
-    assert ask(company, kind=ReportKind.QUALITY).total.suppression is Suppression.TOO_FEW_USERS
+    assert run_report(company, kind=ReportKind.USAGE).total.counts is not None
+    assert (
+        run_report(company, kind=ReportKind.QUALITY).total.suppression is Suppression.TOO_FEW_USERS
+    )
 
 
-def test_a_tenant_says_how_small_a_group_may_be(company: Company) -> None:
-    worked(company, some_people(2))
+def test_a_tenant_configures_the_minimum_group_size(company: Company) -> None:
+    add_completions(company, make_user_ids(2))
     count(company)
     administrator = company.administrator.actor
 
     set_min_group_users(actor=administrator, min_users=2, reason="A small company.", now=NOON)
 
-    assert ask(company, kind=ReportKind.QUALITY).total.users == 2
-    assert ask(company).min_users == 2
+    assert run_report(company, kind=ReportKind.QUALITY).total.users == 2
+    assert run_report(company).min_users == 2
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.get(action="reports.min_group_size_changed")
     assert (entry.before, entry.after) == ({"min_users": 5}, {"min_users": 2})
 
 
 @pytest.mark.parametrize("number", [0, -1, 1_001])
-def test_a_minimum_that_is_none_is_refused(company: Company, number: int) -> None:
+def test_an_invalid_minimum_group_size_is_refused(company: Company, number: int) -> None:
     with pytest.raises(InvalidValue):
         set_min_group_users(
             actor=company.administrator.actor, min_users=number, reason="x", now=NOON
         )
 
 
-def test_a_developer_sees_his_own_and_nothing_is_suppressed(company: Company) -> None:
-    worked(company, some_people(9))
-    worked(company, [company.developer.user_id], language="go")
+def test_a_developer_sees_their_own_usage_without_suppression(company: Company) -> None:
+    add_completions(company, make_user_ids(9))
+    add_completions(company, [company.developer.user_id], language="go")
     count(company)
 
     for kind in ReportKind:
-        found = ask(company, GroupBy.LANGUAGE, kind=kind, actor=company.developer.actor)
+        found = run_report(company, GroupBy.LANGUAGE, kind=kind, actor=company.developer.actor)
 
         assert shown(found) == {"go": 1}
         assert found.total.users == 1
 
 
-def test_billing_sees_usage_and_no_quality(company: Company) -> None:
+def test_the_billing_role_sees_usage_but_not_quality(company: Company) -> None:
     bill = company.people[Role.BILLING].actor
-    worked(company, some_people(5))
+    add_completions(company, make_user_ids(5))
     count(company)
 
-    assert ask(company, actor=bill).total.users == 5
+    assert run_report(company, actor=bill).total.users == 5
     with pytest.raises(Forbidden):
-        ask(company, kind=ReportKind.QUALITY, actor=bill)
+        run_report(company, kind=ReportKind.QUALITY, actor=bill)
 
 
-def test_the_neighbour_sees_none_of_it(company: Company) -> None:
-    neighbour = make_company("hooli", GLOBEX)
-    worked(company, some_people(5))
+def test_another_tenant_sees_no_usage(company: Company) -> None:
+    other_company = make_company("hooli", GLOBEX)
+    add_completions(company, make_user_ids(5))
     count(company)
 
     for group_by in GroupBy:
-        found = ask(neighbour, group_by)
+        found = run_report(other_company, group_by)
 
         assert (found.rows, found.total.users) == ([], 0)
 
 
-def test_outcomes_are_in_the_report(company: Company) -> None:
-    for user_id in some_people(5):
+def test_the_report_counts_outcomes(company: Company) -> None:
+    for user_id in make_user_ids(5):
         add_outcome(company, add_completion(company, user_id=user_id), "accepted")
     count(company)
 
-    found = ask(company, kind=ReportKind.QUALITY)
+    found = run_report(company, kind=ReportKind.QUALITY)
 
     assert found.total.counts is not None
     assert (found.total.counts.shown, found.total.counts.accepted) == (5, 5)
@@ -197,9 +199,9 @@ def test_outcomes_are_in_the_report(company: Company) -> None:
         (date(2025, 11, 1), date(2026, 11, 3)),
     ],
 )
-def test_a_period_that_is_none_is_refused(company: Company, days: tuple[date, date]) -> None:
+def test_an_invalid_period_is_refused(company: Company, days: tuple[date, date]) -> None:
     with pytest.raises(InvalidValue) as caught:
-        ask(company, days=days)
+        run_report(company, days=days)
 
     assert caught.value.field == "end"
 
@@ -207,34 +209,34 @@ def test_a_period_that_is_none_is_refused(company: Company, days: tuple[date, da
 def test_a_member_of_two_teams_counts_in_both(company: Company) -> None:
     people = [make_member(company) for _ in range(20)]
     red, blue = make_team(company, people[:10]), make_team(company, people[5:15])
-    worked(company, people)
+    add_completions(company, people)
     count(company)
 
-    found = ask(company, GroupBy.TEAM)
+    found = run_report(company, GroupBy.TEAM)
 
     assert shown(found) == {red: 10, blue: 10, NO_TEAM: 5}
     assert found.total.users == 20
 
 
-def test_whom_teams_share_is_not_told_by_the_total(company: Company) -> None:
+def test_a_user_in_two_teams_cannot_be_derived_from_the_total(company: Company) -> None:
     people = [make_member(company) for _ in range(15)]
     make_team(company, people[:6]), make_team(company, people[5:10])
-    worked(company, people)
+    add_completions(company, people)
     count(company)
 
-    found = shown(ask(company, GroupBy.TEAM))
+    found = shown(run_report(company, GroupBy.TEAM))
 
     # 6 + 5 + 5 of 15: all three together would reveal the requests of the user in both.
     assert None in found.values()
 
 
-def test_a_team_of_all_but_a_few_is_not_shown(company: Company) -> None:
+def test_a_team_of_nearly_all_users_is_suppressed(company: Company) -> None:
     people = [make_member(company) for _ in range(8)]
     nearly_all, others = make_team(company, people[:7]), make_team(company, people[2:8])
-    worked(company, people)
+    add_completions(company, people)
     count(company)
 
-    found = ask(company, GroupBy.TEAM)
+    found = run_report(company, GroupBy.TEAM)
 
     assert shown(found) == {nearly_all: None, others: None}
 

@@ -17,7 +17,7 @@ from tenants.usage.requests.lookup import find_request, find_request_as_operator
 from tests.fixtures.companies import Cast, Company, make_completion
 
 
-def test_a_tenant_s_people_find_its_request(cast: Cast) -> None:
+def test_an_administrator_finds_a_request_of_the_tenant(cast: Cast) -> None:
     request_id = make_completion(cast.acme, cast.acme.developer, cached_tokens=None)
 
     found = find_request(
@@ -30,7 +30,7 @@ def test_a_tenant_s_people_find_its_request(cast: Cast) -> None:
     assert found.routed_ms == 2.5
 
 
-def test_the_neighbour_does_not_find_it(cast: Cast) -> None:
+def test_another_tenant_does_not_find_a_request(cast: Cast) -> None:
     request_id = make_completion(cast.acme, cast.acme.developer)
 
     with pytest.raises(NotFound):
@@ -41,7 +41,7 @@ def test_the_neighbour_does_not_find_it(cast: Cast) -> None:
         )
 
 
-def test_a_developer_finds_his_own_only(cast: Cast) -> None:
+def test_a_developer_finds_only_their_own_requests(cast: Cast) -> None:
     own = make_completion(cast.acme, cast.acme.developer)
     alices = make_completion(cast.acme, cast.acme.administrator)
     actor = cast.acme.developer.actor
@@ -60,12 +60,12 @@ _LAST = uuid.UUID(int=to_unix_ms(datetime.max.replace(tzinfo=UTC)) << 80)
 @pytest.mark.parametrize(
     "request_id", [uuid.uuid4(), uuid.UUID(int=0), uuid.UUID(int=2**128 - 1), _LAST]
 )
-def test_an_id_of_nothing_is_not_found(cast: Cast, request_id: uuid.UUID) -> None:
+def test_an_unknown_id_is_not_found(cast: Cast, request_id: uuid.UUID) -> None:
     with pytest.raises(NotFound):
         find_request(actor=cast.acme.platform, request_id=request_id, now=timezone.now())
 
 
-def test_the_operator_finds_it_without_knowing_whose_it_is(cast: Cast) -> None:
+def test_the_operator_finds_a_request_without_knowing_its_tenant(cast: Cast) -> None:
     request_id = make_completion(cast.globex, cast.globex.developer)
 
     slug, found = find_request_as_operator(request_id=uuid.UUID(request_id), now=timezone.now())
@@ -73,7 +73,7 @@ def test_the_operator_finds_it_without_knowing_whose_it_is(cast: Cast) -> None:
     assert (slug, found.request_id) == (cast.globex.slug, request_id)
 
 
-def test_under_another_tenant_s_name_the_operator_does_not(cast: Cast) -> None:
+def test_the_operator_does_not_find_a_request_under_another_tenant(cast: Cast) -> None:
     request_id = make_completion(cast.globex, cast.globex.developer)
 
     with pytest.raises(NotFound):
@@ -82,7 +82,7 @@ def test_under_another_tenant_s_name_the_operator_does_not(cast: Cast) -> None:
         )
 
 
-def test_the_command_explains_it(cast: Cast) -> None:
+def test_the_command_explains_a_request(cast: Cast) -> None:
     slow = {"cached_tokens": 88, "engine_ms": 400.0, "first_token_ms": 403.0, "total_ms": 480.0}
     request_id = make_completion(cast.acme, cast.acme.developer, **slow)
 
@@ -91,51 +91,51 @@ def test_the_command_explains_it(cast: Cast) -> None:
     call_command("explain_request", request_id, "--tenant", cast.acme.slug, "--json", stdout=parsed)
 
     assert "Cold cache: the engine prefilled 1,812 of 1,900 prompt tokens." in text.getvalue()
-    told = json.loads(parsed.getvalue())
-    assert told["tenant"] == cast.acme.slug
-    assert told["explanation"]["is_slow"] is True
+    explanation = json.loads(parsed.getvalue())
+    assert explanation["tenant"] == cast.acme.slug
+    assert explanation["explanation"]["is_slow"] is True
 
 
 @pytest.mark.parametrize(
     "request_id", [str(uuid.uuid4()), "hunter2", ""], ids=["unknown", "no id", "empty"]
 )
-def test_the_command_refuses_what_it_does_not_find_in_one_sentence(request_id: str) -> None:
+def test_the_command_reports_an_unknown_request(request_id: str) -> None:
     with pytest.raises(CommandError):
         call_command("explain_request", request_id)
 
 
-def looks_at(company: Company, request_id: str) -> list[AuditEntry]:
+def entries_for(company: Company, request_id: str) -> list[AuditEntry]:
     with tenant_scope(company.tenant_id):
         return list(
             AuditEntry.objects.filter(target=f"request:{request_id}").select_related("actor")
         )
 
 
-def test_a_look_at_somebody_else_s_request_is_in_the_trail(cast: Cast) -> None:
+def test_reading_another_users_request_is_audited(cast: Cast) -> None:
     request_id = make_completion(cast.acme, cast.acme.developer)
     alice = cast.acme.administrator
 
     find_request(actor=alice.actor, request_id=uuid.UUID(request_id), now=timezone.now())
 
-    (look,) = looks_at(cast.acme, request_id)
+    (look,) = entries_for(cast.acme, request_id)
     assert (look.action, str(look.actor_id)) == ("request.explained", alice.user_id)
 
 
-def test_a_look_at_one_s_own_request_is_not(cast: Cast) -> None:
+def test_reading_ones_own_request_is_not_audited(cast: Cast) -> None:
     request_id = make_completion(cast.acme, cast.acme.developer)
 
     find_request(
         actor=cast.acme.developer.actor, request_id=uuid.UUID(request_id), now=timezone.now()
     )
 
-    assert looks_at(cast.acme, request_id) == []
+    assert entries_for(cast.acme, request_id) == []
 
 
-def test_the_operator_s_look_is_in_that_tenant_s_trail_with_a_reason(cast: Cast) -> None:
+def test_an_operators_read_is_audited_with_its_reason(cast: Cast) -> None:
     request_id = make_completion(cast.globex, cast.globex.developer)
 
     call_command("explain_request", request_id, reason="ticket 7", stdout=StringIO())
 
-    (look,) = looks_at(cast.globex, request_id)
+    (look,) = entries_for(cast.globex, request_id)
     assert (look.actor_kind, look.reason) == ("platform", "ticket 7")
-    assert looks_at(cast.acme, request_id) == []
+    assert entries_for(cast.acme, request_id) == []

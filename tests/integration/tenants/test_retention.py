@@ -78,14 +78,14 @@ def run_usage(company: Company, now: datetime = NOW, *, batch: int = 1_000) -> i
     return purge(tenant_id=company.tenant_id, data_class=USAGE, now=now, batch=batch)
 
 
-def test_what_is_older_than_its_class_allows_goes(company: Company) -> None:
+def test_records_older_than_their_retention_are_purged(company: Company) -> None:
     use(company, 399, 401, 900)
 
     assert run_usage(company) == 2
     assert num_old(company) == 1
 
 
-def test_opening_and_created_without_deleted_is_closing(company: Company) -> None:
+def test_opening_plus_created_minus_deleted_is_closing(company: Company) -> None:
     use(company, 100, 500, 600)
     run_usage(company)
     use(company, 10)
@@ -100,7 +100,7 @@ def test_opening_and_created_without_deleted_is_closing(company: Company) -> Non
     assert (newest.created, newest.deleted) == (2, 0)  # the completion itself, and its older copy
 
 
-def test_a_purge_that_was_killed_is_gone_on_with(
+def test_an_interrupted_purge_is_continued(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(company, 500, 501, 502, 503)
@@ -109,27 +109,27 @@ def test_a_purge_that_was_killed_is_gone_on_with(
         batches = iter([True])
         delete = purging._delete_batch
         patched.setattr(
-            purging, "_delete_batch", lambda *given: next(batches, False) and delete(*given)
+            purging, "_delete_batch", lambda *arguments: next(batches, False) and delete(*arguments)
         )
         with pytest.raises(pytest.fail.Exception):
             run_usage(company, batch=1)
-    left = num_old(company)
+    num_left = num_old(company)
 
     deleted = run_usage(company, NOW + timedelta(days=300))
 
-    assert (left, deleted, num_old(company)) == (3, 4, 0)
+    assert (num_left, deleted, num_old(company)) == (3, 4, 0)
     (run,) = list_runs(actor=owner(company), limit=10, cursor=None).rows
     assert run.cutoff == NOW - timedelta(days=400)
 
 
-def test_two_purges_at_once_are_one(company: Company) -> None:
+def test_two_concurrent_purges_share_one_run(company: Company) -> None:
     use(company, 500)
     begun = purging._begin(company.tenant_id, USAGE, NOW)
 
     assert purging._begin(company.tenant_id, USAGE, NOW).id == begun.id
 
 
-def test_what_went_is_certified(company: Company) -> None:
+def test_a_purge_is_certified(company: Company) -> None:
     use(company, 500, 10)
     run_usage(company)
 
@@ -142,13 +142,13 @@ def test_what_went_is_certified(company: Company) -> None:
     assert find_certificate(actor=owner(company), certificate_id=certificate.id) == certificate
 
 
-def test_nothing_is_certified_where_nothing_went(company: Company) -> None:
+def test_a_purge_without_deletions_is_not_certified(company: Company) -> None:
     run_usage(company)
 
     assert list_certificates(actor=owner(company), limit=10, cursor=None).rows == []
 
 
-def test_every_changed_byte_of_a_certificate_is_found(company: Company) -> None:
+def test_every_changed_byte_of_a_certificate_is_detected(company: Company) -> None:
     use(company, 500)
     run_usage(company)
     text = list_certificates(actor=owner(company), limit=1, cursor=None).rows[0].document.encode()
@@ -161,7 +161,7 @@ def test_every_changed_byte_of_a_certificate_is_found(company: Company) -> None:
             verify_certificate(bytes(changed), keys)
 
 
-def test_a_certificate_that_is_spelt_otherwise_is_refused(company: Company) -> None:
+def test_a_reformatted_certificate_is_refused(company: Company) -> None:
     use(company, 500)
     run_usage(company)
     document = json.loads(
@@ -172,32 +172,32 @@ def test_a_certificate_that_is_spelt_otherwise_is_refused(company: Company) -> N
         verify_certificate(json.dumps(document).encode(), signing_keys().public_keys())
 
 
-def test_a_purge_is_in_the_audit_trail(company: Company) -> None:
+def test_a_purge_is_audited(company: Company) -> None:
     use(company, 500)
     run_usage(company)
 
-    asked = AuditFilter(action="retention.purged")
+    query = AuditFilter(action="retention.purged")
     page = list_entries(
-        actor=owner(company), asked=asked, limit=10, cursor=None, now=timezone.now()
+        actor=owner(company), asked=query, limit=10, cursor=None, now=timezone.now()
     )
 
     assert [entry.after for entry in page.rows] == [{"deleted": 1, "certificate": 1}]
 
 
-def test_what_is_held_stays_until_it_is_released(company: Company) -> None:
+def test_records_on_hold_stay_until_the_release(company: Company) -> None:
     use(company, 500)
     hold = place_hold(actor=owner(company), new=NewHold("matter", "letter"), now=NOW)
 
-    held, due = run_usage(company), class_report(company).count
+    num_purged, due = run_usage(company), class_report(company).count
     release_hold(actor=owner(company), hold_id=hold, reason="settled", now=NOW)
 
-    assert held == 0
+    assert num_purged == 0
     assert due is not None
     assert (due.due, due.held) == (0, 1)
     assert run_usage(company) == 1
 
 
-def test_a_hold_of_one_user_holds_nobody_else(company: Company) -> None:
+def test_a_users_hold_does_not_keep_records_of_others(company: Company) -> None:
     use(company, 500)
     use(company, 500, role=Role.ADMINISTRATOR)
     user_id = uuid.UUID(company.developer.user_id)
@@ -206,7 +206,7 @@ def test_a_hold_of_one_user_holds_nobody_else(company: Company) -> None:
     assert run_usage(company) == 1
 
 
-def test_a_hold_of_a_period_holds_nothing_else(company: Company) -> None:
+def test_a_periods_hold_does_not_keep_other_records(company: Company) -> None:
     use(company, 500, 600, 700)
     since, until = NOW - timedelta(days=650), NOW - timedelta(days=550)
     place_hold(actor=owner(company), new=NewHold("m", "r", since=since, until=until), now=NOW)
@@ -214,7 +214,7 @@ def test_a_hold_of_a_period_holds_nothing_else(company: Company) -> None:
     assert run_usage(company) == 2
 
 
-def test_a_tenant_s_own_days_are_in_force_with_the_next_purge(company: Company) -> None:
+def test_a_tenants_own_retention_applies_to_the_next_purge(company: Company) -> None:
     use(company, 100)
     rule = set_rule(actor=owner(company), data_class=USAGE, days=90, reason="annex", now=NOW)
 
@@ -224,7 +224,7 @@ def test_a_tenant_s_own_days_are_in_force_with_the_next_purge(company: Company) 
     assert (run.days, run.rule_version) == (90, 1)
 
 
-def test_the_policy_may_shorten_the_days(company: Company) -> None:
+def test_the_policy_can_shorten_retention(company: Company) -> None:
     policy = write_policy(DEFAULT_POLICY) | {"retention_days": {"usage_records": 70}}
     set_policy(actor=owner(company), document=policy, reason="x", now=NOW)
     use(company, 80)
@@ -233,7 +233,7 @@ def test_the_policy_may_shorten_the_days(company: Company) -> None:
     assert run_usage(company) == 1
 
 
-def test_a_preview_says_what_a_change_would_delete(company: Company) -> None:
+def test_a_preview_counts_the_deletions_of_a_change(company: Company) -> None:
     use(company, 100, 200, 300)
     since = NOW - timedelta(days=310)
     place_hold(
@@ -249,7 +249,7 @@ def test_a_preview_says_what_a_change_would_delete(company: Company) -> None:
     assert num_old(company) == 3
 
 
-def test_what_should_be_gone_is_overdue(company: Company) -> None:
+def test_records_not_purged_in_time_are_reported_as_overdue(company: Company) -> None:
     use(company, 401, 403)
 
     assert class_report(company).overdue == 1
@@ -260,7 +260,7 @@ def test_every_class_is_in_the_report(company: Company) -> None:
 
 
 @pytest.mark.parametrize("days", [0, 61, 3_654])
-def test_days_out_of_bounds_are_refused(company: Company, days: int) -> None:
+def test_invalid_retention_days_are_refused(company: Company, days: int) -> None:
     with pytest.raises(InvalidValue) as refused:
         set_rule(actor=owner(company), data_class=USAGE, days=days, reason="x", now=NOW)
 
@@ -268,12 +268,12 @@ def test_days_out_of_bounds_are_refused(company: Company, days: int) -> None:
 
 
 @pytest.mark.parametrize("data_class", [DataClass.SESSIONS, DataClass.LOGS, DataClass.REPLAYS])
-def test_what_is_fixed_cannot_be_set(company: Company, data_class: DataClass) -> None:
+def test_fixed_retention_cannot_be_changed(company: Company, data_class: DataClass) -> None:
     with pytest.raises(Conflict):
         set_rule(actor=owner(company), data_class=data_class, days=14, reason="x", now=NOW)
 
 
-def test_a_rule_that_somebody_changed_meanwhile_is_a_conflict(company: Company) -> None:
+def test_a_concurrent_change_of_a_rule_is_a_conflict(company: Company) -> None:
     change = partial(set_rule, actor=owner(company), data_class=USAGE, reason="x", now=NOW)
     change(days=90, expected_version=0)
 
@@ -281,12 +281,12 @@ def test_a_rule_that_somebody_changed_meanwhile_is_a_conflict(company: Company) 
         change(days=80, expected_version=0)
 
 
-def test_a_change_says_why(company: Company) -> None:
+def test_a_change_requires_a_reason(company: Company) -> None:
     with pytest.raises(InvalidValue):
         set_rule(actor=owner(company), data_class=USAGE, days=90, reason=" ", now=NOW)
 
 
-def test_a_hold_ends_after_it_begins(company: Company) -> None:
+def test_a_hold_must_end_after_its_start(company: Company) -> None:
     with pytest.raises(InvalidValue):
         place_hold(actor=owner(company), new=NewHold("m", "r", since=NOW, until=NOW), now=NOW)
 
@@ -295,7 +295,7 @@ def test_a_hold_ends_after_it_begins(company: Company) -> None:
     ("field", "text"),
     [("since", "0001-01-01T00:00:00+14:00"), ("until", "9999-12-31T23:59:59-12:00")],
 )
-def test_a_hold_names_no_moment_that_cannot_be_read_back(
+def test_a_hold_with_an_unrepresentable_time_is_refused(
     company: Company, field: str, text: str
 ) -> None:
     bounds: dict[str, Any] = {field: datetime.fromisoformat(text)}
@@ -307,7 +307,7 @@ def test_a_hold_names_no_moment_that_cannot_be_read_back(
     assert list_holds(actor=owner(company), limit=10, cursor=None).rows == []
 
 
-def test_a_hold_is_of_a_member(company: Company) -> None:
+def test_a_hold_on_an_unknown_user_is_refused(company: Company) -> None:
     with pytest.raises(InvalidValue):
         place_hold(actor=owner(company), new=NewHold("m", "r", user_id=uuid.uuid4()), now=NOW)
 
@@ -321,7 +321,7 @@ def test_a_hold_is_released_once(company: Company) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.DEVELOPER, Role.AUDITOR])
-def test_who_may_not_cannot_set_days_or_holds(cast: Cast, role: Role) -> None:
+def test_setting_retention_and_holds_requires_permission(cast: Cast, role: Role) -> None:
     actor = cast.acme.people[role].actor
 
     with pytest.raises(Forbidden):
@@ -330,7 +330,7 @@ def test_who_may_not_cannot_set_days_or_holds(cast: Cast, role: Role) -> None:
         place_hold(actor=actor, new=NewHold("m", "r"), now=NOW)
 
 
-def test_the_neighbour_s_rows_rules_and_holds_are_their_own(company: Company) -> None:
+def test_retention_and_holds_do_not_affect_another_tenant(company: Company) -> None:
     globex = make_company("globex", ACME)
     use(company, 500)
     use(globex, 500)
@@ -350,16 +350,16 @@ def test_all_classes_of_named_tenants_are_purged(company: Company) -> None:
         assert PurgeRun.objects.filter(tenant_id=company.tenant_id).count() == 4
 
 
-def test_a_class_that_cannot_be_purged_keeps_no_other_waiting(
+def test_a_failing_data_class_does_not_stop_others(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(company, 500)
     delete = delete_batch
 
-    def failing(data_class: DataClass, **given: Any) -> int:
+    def failing(data_class: DataClass, **arguments: Any) -> int:
         if data_class is DataClass.AUDIT:
             raise OSError
-        return delete(data_class, **given)
+        return delete(data_class, **arguments)
 
     monkeypatch.setattr(purging, "delete_batch", failing)
 
@@ -372,7 +372,7 @@ def test_a_class_that_cannot_be_purged_keeps_no_other_waiting(
     assert unfinished.data_class is DataClass.AUDIT
 
 
-def test_the_database_itself_keeps_what_is_too_young(company: Company) -> None:
+def test_the_database_refuses_to_delete_recent_records(company: Company) -> None:
     use(company, 61, 63)
 
     with tenant_scope(company.tenant_id):
@@ -386,7 +386,7 @@ def test_the_database_itself_keeps_what_is_too_young(company: Company) -> None:
     assert max(ages) < 62
 
 
-def test_a_longer_rule_holds_for_a_purge_that_is_under_way(company: Company) -> None:
+def test_a_longer_retention_applies_to_a_running_purge(company: Company) -> None:
     set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=NOW)
     use(company, 100, 500)
     purging._begin(company.tenant_id, USAGE, NOW)
@@ -395,6 +395,6 @@ def test_a_longer_rule_holds_for_a_purge_that_is_under_way(company: Company) -> 
     assert run_usage(company) == 1
 
 
-def test_what_is_append_only_is_never_changed(company: Company) -> None:
+def test_append_only_tables_cannot_be_updated(company: Company) -> None:
     with pytest.raises(ProgrammingError), tenant_scope(company.tenant_id):
         AuditEntry.objects.filter(tenant_id=company.tenant_id).update(reason="another")

@@ -35,7 +35,7 @@ def audit_due(company: Company, *holds: HoldPeriod) -> list[int]:
         return sorted(due.values_list("sequence", flat=True))
 
 
-def test_of_a_chain_only_the_beginning_goes(company: Company) -> None:
+def test_only_the_beginning_of_a_chain_is_purged(company: Company) -> None:
     set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=NOW)
     before = audit_due(company)
     place_hold(actor=company.administrator.actor, new=NewHold("m", "r"), now=NOW)
@@ -46,7 +46,7 @@ def test_of_a_chain_only_the_beginning_goes(company: Company) -> None:
     assert held == before[:-1]
 
 
-def test_a_clock_that_jumped_makes_no_hole_in_a_chain(company: Company) -> None:
+def test_a_clock_that_jumped_leaves_no_gap_in_a_chain(company: Company) -> None:
     future = timezone.now() + timedelta(days=10_000)
     before = audit_due(company)
     set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=future)

@@ -29,7 +29,7 @@ def owner(company: Company) -> Actor:
     return company.people[Role.OWNER].actor
 
 
-def say(company: Company, days: int) -> EffectiveRule:
+def set_days(company: Company, days: int) -> EffectiveRule:
     return set_rule(actor=owner(company), data_class=USAGE, days=days, reason="annex", now=NOW)
 
 
@@ -39,19 +39,19 @@ def undo(company: Company, version: int) -> EffectiveRule:
     )
 
 
-def test_what_was_not_set_is_not_set_again(company: Company) -> None:
+def test_undoing_the_first_rule_restores_the_default(company: Company) -> None:
     before = find_rule(actor=owner(company), data_class=USAGE)
-    said = say(company, 90)
+    changed = set_days(company, 90)
 
     undone = undo(company, 1)
 
-    assert (before.is_default, said.is_default, undone.is_default) == (True, False, True)
+    assert (before.is_default, changed.is_default, undone.is_default) == (True, False, True)
     assert (undone.days, undone.version, undone.reason) == (DEFAULT_DAYS, 2, "undone")
     assert find_rule(actor=owner(company), data_class=USAGE) == undone
 
 
-def test_that_is_in_the_audit_trail(company: Company) -> None:
-    say(company, 90)
+def test_an_undo_is_audited(company: Company) -> None:
+    set_days(company, 90)
 
     undo(company, 1)
 
@@ -60,9 +60,9 @@ def test_that_is_in_the_audit_trail(company: Company) -> None:
     assert (entry.before, entry.after) == ({"days": 90}, {"days": "default"})
 
 
-def test_days_that_were_said_before_are_in_force_again(company: Company) -> None:
-    say(company, 90)
-    say(company, 100)
+def test_undo_restores_the_previous_days(company: Company) -> None:
+    set_days(company, 90)
+    set_days(company, 100)
 
     undone = undo(company, 2)
 
@@ -70,7 +70,7 @@ def test_days_that_were_said_before_are_in_force_again(company: Company) -> None
 
 
 def test_undoing_can_be_undone(company: Company) -> None:
-    say(company, 90)
+    set_days(company, 90)
     undo(company, 1)
 
     again = undo(company, 2)
@@ -80,7 +80,7 @@ def test_undoing_can_be_undone(company: Company) -> None:
     assert (not_set.days, not_set.is_default) == (DEFAULT_DAYS, True)
 
 
-def test_days_that_are_out_of_bounds_by_now_are_not_in_force_again(company: Company) -> None:
+def test_undo_does_not_restore_days_that_are_no_longer_allowed(company: Company) -> None:
     with tenant_scope(company.tenant_id):
         RetentionRule.objects.create(
             tenant_id=company.tenant_id,
@@ -90,14 +90,14 @@ def test_days_that_are_out_of_bounds_by_now_are_not_in_force_again(company: Comp
             reason="of an earlier release",
             created_at=NOW,
         )
-    say(company, 90)
+    set_days(company, 90)
 
     with pytest.raises(InvalidValue):
         undo(company, 2)
 
 
-def test_other_days_may_be_said_after_it(company: Company) -> None:
-    say(company, 90)
+def test_days_can_be_set_after_an_undo(company: Company) -> None:
+    set_days(company, 90)
     undo(company, 1)
 
     rule = set_rule(
@@ -107,9 +107,9 @@ def test_other_days_may_be_said_after_it(company: Company) -> None:
     assert (rule.days, rule.is_default, rule.version) == (80, False, 3)
 
 
-def test_what_is_not_in_force_or_was_never_said_is_not_undone(company: Company) -> None:
-    say(company, 90)
-    say(company, 100)
+def test_only_the_current_version_can_be_undone(company: Company) -> None:
+    set_days(company, 90)
+    set_days(company, 100)
 
     with pytest.raises(Conflict):
         undo(company, 1)

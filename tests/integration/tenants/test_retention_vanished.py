@@ -16,27 +16,27 @@ def company() -> Company:
     return make_company("umbrella", ACME)
 
 
-def vanished(company: Company, now: datetime) -> list[int]:
-    """Return the numbers that the next purge reports as vanished."""
+def reported_missing(company: Company, now: datetime) -> list[int]:
+    """Return the numbers of missing records that the next purge reports."""
     with capture_logs() as logs:
         run_usage(company, now)
     return [each["records"] for each in logs if each["event"] == "retention.unexplained_deletion"]
 
 
-def test_what_vanished_is_not_hidden_by_what_came_in(company: Company) -> None:
+def test_missing_records_are_reported_despite_new_ones(company: Company) -> None:
     use(company, 100, 200, 300)
     run_usage(company)
     with tenant_scope(company.tenant_id):  # not by a purge
         UsageRecord.objects.filter(occurred_at__lt=NOW - timedelta(days=250)).delete()
     use(company, -1, -1, -1)
 
-    assert vanished(company, NOW + timedelta(days=2)) == [1]
+    assert reported_missing(company, NOW + timedelta(days=2)) == [1]
 
 
-def test_nothing_has_vanished_where_all_was_purged_or_came_in(company: Company) -> None:
+def test_purged_and_new_records_are_not_reported_as_missing(company: Company) -> None:
     use(company, 100, 200, 500)
-    first = vanished(company, NOW)
+    first = reported_missing(company, NOW)
     use(company, -1, 150)  # one of them late
 
-    assert (first, vanished(company, NOW + timedelta(days=220))) == ([], [])
-    assert vanished(company, NOW + timedelta(days=221)) == []
+    assert (first, reported_missing(company, NOW + timedelta(days=220))) == ([], [])
+    assert reported_missing(company, NOW + timedelta(days=221)) == []

@@ -23,7 +23,7 @@ from tests.stack.services import Services
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_the_application_role_has_no_powers() -> None:
+def test_the_application_role_cannot_bypass_row_security() -> None:
     require_rls_bound_role()
 
     assert find_rls_bypasses(connection) == []
@@ -38,7 +38,9 @@ def test_the_application_role_has_no_powers() -> None:
         [sys.executable, "manage.py", "check", "--database", "default"],
     ],
 )
-def test_as_the_tables_owner_a_process_refuses(services: Services, command: list[str]) -> None:
+def test_a_process_does_not_start_as_the_tables_owner(
+    services: Services, command: list[str]
+) -> None:
     environment = {
         **os.environ,
         "DATABASE_URL": services.owner_database_url,
@@ -53,15 +55,15 @@ def test_as_the_tables_owner_a_process_refuses(services: Services, command: list
     assert "caret_owner owns tables" in done.stderr
 
 
-STRONG = {
+STRONG_ROLES = {
     "BYPASSRLS IN ROLE caret_app": "has BYPASSRLS",
     "SUPERUSER": "is a superuser",
     "IN ROLE caret_owner": "caret_owner owns tables",
 }
 
 
-@pytest.mark.parametrize("power", STRONG)
-def test_each_power_of_a_role_is_found(services: Services, power: str) -> None:
+@pytest.mark.parametrize("power", STRONG_ROLES)
+def test_each_way_to_bypass_row_security_is_detected(services: Services, power: str) -> None:
     role = f"caret_strong_{secrets.token_hex(4)}"
     password = password_of(services.paths, SUPERUSER)
     with psycopg.connect(
@@ -82,10 +84,10 @@ def test_each_power_of_a_role_is_found(services: Services, power: str) -> None:
             strong.close()
             superuser.execute(f"DROP ROLE {role}".encode())
 
-    assert STRONG[power] in "; ".join(powers)
+    assert STRONG_ROLES[power] in "; ".join(powers)
 
 
-def test_a_member_of_the_owner_is_as_strong(services: Services) -> None:
+def test_the_application_role_is_not_a_member_of_the_owner(services: Services) -> None:
     """A role that can become the owner could disable row-level security."""
     with psycopg.connect(services.owner_database_url) as owner, owner.cursor() as cursor:
         cursor.execute("SELECT pg_has_role('caret_app', 'caret_owner', 'MEMBER')")

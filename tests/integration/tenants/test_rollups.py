@@ -44,13 +44,13 @@ def company() -> Company:
     return make_company("initech", GLOBEX)
 
 
-def counted(company: Company, table: Any = UsageDay) -> list[dict[str, Any]]:
+def read_rollups(company: Company, table: Any = UsageDay) -> list[dict[str, Any]]:
     with tenant_scope(company.tenant_id):
         return list(table.objects.order_by("starts_at", "user_id", "language").values())
 
 
-def only(company: Company, table: Any = UsageDay) -> UsageCounters:
-    (row,) = counted(company, table)
+def read_single_rollup(company: Company, table: Any = UsageDay) -> UsageCounters:
+    (row,) = read_rollups(company, table)
     return UsageCounters(**{name: row[name] for name in COUNTER_NAMES})
 
 
@@ -58,33 +58,33 @@ def run(company: Company) -> int:
     return roll_up(tenant_id=company.tenant_id, arrived_until=NOW)
 
 
-def test_completions_are_counted_by_how_they_ended(company: Company) -> None:
+def test_completions_are_counted_by_finish_reason(company: Company) -> None:
     for finish in ("stop", "length", "cancelled", "superseded", "shed", "filtered", "error"):
         add_completion(company, finish=finish)
 
     run(company)
 
-    found = only(company)
+    found = read_single_rollup(company)
     assert (found.requests, found.completed, found.cancelled) == (7, 2, 2)
     assert (found.shed, found.filtered, found.errors, found.suggestions) == (1, 1, 1, 2)
     assert (found.prompt_tokens, found.cached_tokens) == (700, 560)
-    assert only(company, UsageHour) == found
+    assert read_single_rollup(company, UsageHour) == found
 
 
-def test_a_group_is_one_users_with_one_editor_language_model_and_variant(company: Company) -> None:
+def test_usage_is_grouped_by_user_language_and_variant(company: Company) -> None:
     add_completion(company)
     add_completion(company, language="go")
     add_completion(company, user_id=None, variant="b")
 
     run(company)
 
-    keys = {(str(row["user_id"]), row["language"], row["variant"]) for row in counted(company)}
+    keys = {(str(row["user_id"]), row["language"], row["variant"]) for row in read_rollups(company)}
     developer = company.developer.user_id
     users = {(developer, "python", ""), (developer, "go", "")}
     assert keys == users | {(str(SERVICES), "python", "b")}
 
 
-def test_outcomes_are_their_completions(company: Company) -> None:
+def test_outcomes_are_counted_with_their_completions(company: Company) -> None:
     accepted, part, glimpsed, ignored = (add_completion(company) for _ in range(4))
     add_outcome(company, accepted, "shown")
     add_outcome(company, accepted, "accepted", after_ms=300)
@@ -95,25 +95,25 @@ def test_outcomes_are_their_completions(company: Company) -> None:
 
     run(company)
 
-    found = only(company)
+    found = read_single_rollup(company)
     assert (found.shown, found.seen, found.rejected) == (4, 3, 2)
     assert (found.accepted, found.partly_accepted) == (1, 1)
     assert (found.shown_chars, found.seen_chars, found.accepted_chars) == (160, 120, 60)
     assert (found.accepted_lines, found.accepted_tokens) == (4, 15)
 
 
-def test_an_outcome_that_was_told_by_two_gateways_counts_once(company: Company) -> None:
+def test_an_outcome_reported_by_two_gateways_counts_once(company: Company) -> None:
     request_id = add_completion(company)
     for _ in range(2):
         add_outcome(company, request_id, "accepted")
 
     run(company)
 
-    found = only(company)
+    found = read_single_rollup(company)
     assert (found.shown, found.accepted, found.accepted_chars) == (1, 1, 40)
 
 
-def test_persistence_belongs_to_the_completions_hour(company: Company) -> None:
+def test_persistence_is_counted_in_the_completions_hour(company: Company) -> None:
     request_id = add_completion(company)
     later = NOON + timedelta(minutes=31)
     add_outcome(company, request_id, "accepted")
@@ -124,12 +124,12 @@ def test_persistence_belongs_to_the_completions_hour(company: Company) -> None:
 
     run(company)
 
-    found = only(company, UsageHour)
+    found = read_single_rollup(company, UsageHour)
     assert (found.looked_at_30, found.retained_30) == (1, 1)
     assert (found.looked_at_1800, found.retained_1800) == (1, 0)
 
 
-def test_what_was_typed_joins_its_group_or_makes_one(company: Company) -> None:
+def test_typing_reports_join_or_create_their_group(company: Company) -> None:
     add_completion(company, model="", variant=None)
     for language in ("python", "go"):
         insert(
@@ -147,11 +147,13 @@ def test_what_was_typed_joins_its_group_or_makes_one(company: Company) -> None:
 
     run(company)
 
-    found = [(row["language"], row["requests"], row["typed_chars"]) for row in counted(company)]
+    found = [
+        (row["language"], row["requests"], row["typed_chars"]) for row in read_rollups(company)
+    ]
     assert found == [("go", 0, 70), ("python", 1, 70)]
 
 
-def test_a_parsers_judgement_is_counted_where_there_is_one(company: Company) -> None:
+def test_parser_results_are_counted_if_available(company: Company) -> None:
     add_completion(company, is_parsed=True, filter_reason="")
     add_completion(company, is_parsed=True, filter_reason="syntax", finish="filtered")
     add_completion(company, is_parsed=False)
@@ -159,46 +161,46 @@ def test_a_parsers_judgement_is_counted_where_there_is_one(company: Company) -> 
 
     run(company)
 
-    found = only(company)
+    found = read_single_rollup(company)
     assert (found.parsed, found.parsed_valid) == (2, 1)
 
 
 def test_counting_again_changes_nothing(company: Company) -> None:
     add_completion(company)
     run(company)
-    before = counted(company), counted(company, UsageHour)
+    before = read_rollups(company), read_rollups(company, UsageHour)
 
     mark_period_dirty(tenant_id=company.tenant_id, start=NOON, end=NOON + timedelta(hours=1))
 
     assert run(company) == 1
-    assert (counted(company), counted(company, UsageHour)) == before
+    assert (read_rollups(company), read_rollups(company, UsageHour)) == before
     assert run(company) == 0
 
 
-def test_a_late_record_is_added(company: Company) -> None:
+def test_a_late_record_is_added_to_the_rollups(company: Company) -> None:
     add_completion(company)
     run(company)
 
     add_completion(company, at=NOON - timedelta(hours=3))
     run(company)
 
-    assert only(company).requests == 2
-    assert [row["requests"] for row in counted(company, UsageHour)] == [1, 1]
+    assert read_single_rollup(company).requests == 2
+    assert [row["requests"] for row in read_rollups(company, UsageHour)] == [1, 1]
 
 
-def test_an_outcome_that_came_before_its_completion_is_counted_with_it(company: Company) -> None:
+def test_an_outcome_ingested_before_its_completion_is_counted_with_it(company: Company) -> None:
     made = uuid7(now_ms=to_unix_ms(NOON))
     add_outcome(company, made, "accepted")
     run(company)
-    assert counted(company) == []
+    assert read_rollups(company) == []
 
     add_completion(company, request_id=made)
     run(company)
 
-    assert only(company).accepted == 1
+    assert read_single_rollup(company).accepted == 1
 
 
-def test_hours_whose_records_are_gone_keep_their_counts(company: Company) -> None:
+def test_an_hour_keeps_its_counts_after_its_records_are_deleted(company: Company) -> None:
     add_completion(company)
     run(company)
     with tenant_scope(company.tenant_id):
@@ -209,10 +211,10 @@ def test_hours_whose_records_are_gone_keep_their_counts(company: Company) -> Non
     mark_period_dirty(tenant_id=company.tenant_id, start=gone, end=gone + timedelta(hours=1))
     run(company)
 
-    assert [row["requests"] for row in counted(company, UsageHour)] == [1]
+    assert [row["requests"] for row in read_rollups(company, UsageHour)] == [1]
 
 
-def test_an_hour_of_which_a_part_was_purged_keeps_its_counts(company: Company) -> None:
+def test_a_partly_purged_hour_keeps_its_counts(company: Company) -> None:
     hour = NOON.replace(minute=0) - timedelta(days=450)
     add_completion(company, at=hour + timedelta(minutes=10))
     late = add_completion(company, at=hour + timedelta(minutes=50))
@@ -224,8 +226,8 @@ def test_an_hour_of_which_a_part_was_purged_keeps_its_counts(company: Company) -
     run(company)
 
     assert purged == 1
-    assert [row["requests"] for row in counted(company, UsageHour)] == [2]
-    assert [row["requests"] for row in counted(company)] == [2]
+    assert [row["requests"] for row in read_rollups(company, UsageHour)] == [2]
+    assert [row["requests"] for row in read_rollups(company)] == [2]
 
 
 def test_an_old_hour_that_was_never_counted_is_counted(company: Company) -> None:
@@ -237,21 +239,21 @@ def test_an_old_hour_that_was_never_counted_is_counted(company: Company) -> None
     add_completion(company, at=hour + timedelta(minutes=50))  # a journal, a year late
     run(company)
 
-    assert [row["requests"] for row in counted(company, UsageHour)] == [1]
+    assert [row["requests"] for row in read_rollups(company, UsageHour)] == [1]
 
 
-def test_the_neighbours_records_are_not_counted(company: Company) -> None:
-    neighbour = make_company("hooli", GLOBEX)
+def test_another_tenants_records_are_not_counted(company: Company) -> None:
+    other_company = make_company("hooli", GLOBEX)
     add_completion(company)
 
-    run(neighbour)
+    run(other_company)
     run(company)
 
-    assert counted(neighbour) == []
-    assert only(company).requests == 1
+    assert read_rollups(other_company) == []
+    assert read_single_rollup(company).requests == 1
 
 
-def test_it_is_complete_up_to_what_had_arrived(company: Company) -> None:
+def test_rollups_are_complete_up_to_the_arrival_time(company: Company) -> None:
     add_completion(company)
 
     run(company)
@@ -260,7 +262,7 @@ def test_it_is_complete_up_to_what_had_arrived(company: Company) -> None:
         assert complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
 
 
-def test_it_never_becomes_less_complete(company: Company) -> None:
+def test_the_completeness_time_never_moves_back(company: Company) -> None:
     run(company)
 
     roll_up(tenant_id=company.tenant_id, arrived_until=NOW - timedelta(hours=9))
@@ -269,7 +271,7 @@ def test_it_never_becomes_less_complete(company: Company) -> None:
         assert complete_until(company.tenant_id) == NOW - rolling.UNDER_WAY
 
 
-def test_what_waits_in_the_stream_is_not_said_to_be_complete(company: Company) -> None:
+def test_the_arrival_time_excludes_pending_entries(company: Company) -> None:
     stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
     ingest_all(stream)
     now = timezone.now() + timedelta(hours=1)
@@ -282,16 +284,20 @@ def test_what_waits_in_the_stream_is_not_said_to_be_complete(company: Company) -
     ingest_all(stream)
 
 
-def test_what_was_ingested_is_rolled_up_by_the_task(company: Company) -> None:
+def test_the_task_rolls_up_ingested_records(company: Company) -> None:
     stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
     record = completion(company, request_id=str(uuid7()))
-    told = outcome(company)
-    send(record, type(told)(**{**_fields(told), "request_id": record.request_id}), record)
+    outcome_record = outcome(company)
+    send(
+        record,
+        type(outcome_record)(**{**_fields(outcome_record), "request_id": record.request_id}),
+        record,
+    )
     ingest_all(stream)
 
     roll_up_usage()
 
-    found = only(company)
+    found = read_single_rollup(company)
     assert (found.requests, found.accepted) == (1, 1)
 
 
@@ -299,7 +305,7 @@ def _fields(struct: Any) -> dict[str, Any]:
     return {name: getattr(struct, name) for name in struct.__struct_fields__}
 
 
-def test_who_is_killed_while_he_counts_has_done_nothing_by_halves(company: Company) -> None:
+def test_a_killed_rollup_leaves_consistent_counts(company: Company) -> None:
     for number in range(12):
         add_completion(company, at=NOON - timedelta(hours=number * 6))
     forking = multiprocessing.get_context("fork")
@@ -310,11 +316,11 @@ def test_who_is_killed_while_he_counts_has_done_nothing_by_halves(company: Compa
     process.join(timeout=30)
 
     assert process.exitcode == -signal.SIGKILL
-    hours, days = counted(company, UsageHour), counted(company)
+    hours, days = read_rollups(company, UsageHour), read_rollups(company)
     assert 0 < len(days) < 4
     assert sum(row["requests"] for row in hours) == sum(row["requests"] for row in days)
     run(company)
-    assert sum(row["requests"] for row in counted(company)) == 12
+    assert sum(row["requests"] for row in read_rollups(company)) == 12
     with tenant_scope(company.tenant_id):
         assert not DirtyHour.objects.exists()
 
@@ -336,7 +342,7 @@ def _count_and_be_killed(company: Company) -> None:
     roll_up(tenant_id=company.tenant_id, arrived_until=NOW)
 
 
-def test_a_record_that_comes_in_while_its_hour_is_counted_is_counted_next(company: Company) -> None:
+def test_a_record_inserted_during_a_rollup_is_counted_by_the_next(company: Company) -> None:
     add_completion(company)
     counting = Thread(target=_count_elsewhere, args=[company])
     with tenant_scope(company.tenant_id):
@@ -344,10 +350,10 @@ def test_a_record_that_comes_in_while_its_hour_is_counted_is_counted_next(compan
         counting.start()
         counting.join()
 
-    before = only(company).requests
+    before = read_single_rollup(company).requests
     run(company)
 
-    assert (before, only(company).requests) == (1, 2)
+    assert (before, read_single_rollup(company).requests) == (1, 2)
 
 
 def _count_elsewhere(company: Company) -> None:
@@ -355,21 +361,21 @@ def _count_elsewhere(company: Company) -> None:
     connections.close_all()
 
 
-def test_every_tenants_are_counted(company: Company) -> None:
+def test_the_rollup_covers_every_tenant(company: Company) -> None:
     add_completion(company)
 
     assert roll_up_all(arrived_until=NOW) >= 1
 
-    assert only(company).requests == 1
+    assert read_single_rollup(company).requests == 1
 
 
-def test_what_is_no_request_of_ours_marks_nothing() -> None:
+def test_an_outcome_with_a_foreign_request_id_marks_no_hour() -> None:
     stranger = Outcome(request_id=uuid.uuid4(), event=OutcomeEvent.SHOWN, occurred_at=NOON)
 
     assert dirty_hours_for([stranger]) == set()
 
 
-def test_an_operator_has_a_period_counted_anew(company: Company) -> None:
+def test_the_command_counts_a_period_again(company: Company) -> None:
     add_completion(company)
     run(company)
     with tenant_scope(company.tenant_id):
@@ -380,7 +386,7 @@ def test_an_operator_has_a_period_counted_anew(company: Company) -> None:
         "rebuild_rollups", company.slug, "--from=2026-11-20", "--to=2026-11-21", stdout=output
     )
 
-    assert only(company).requests == 1
+    assert read_single_rollup(company).requests == 1
     assert "1 days counted anew" in output.getvalue()
 
 

@@ -45,17 +45,17 @@ def key_of(text: str) -> ParsedKey:
     return key
 
 
-def is_good(company: Company, text: str, at: datetime) -> bool:
+def is_valid(company: Company, text: str, at: datetime) -> bool:
     return holds(tenant_id=company.tenant_id, key=key_of(text), now=at)
 
 
-def published(company: Company) -> TenantSnapshot:
+def read_published(company: Company) -> TenantSnapshot:
     data = connect().hget(SNAPSHOTS, company.tenant_id)
     assert isinstance(data, bytes)
     return decode_snapshot(data)
 
 
-def put(company: Company, **fields: Any) -> None:
+def change_policy(company: Company, **fields: Any) -> None:
     document = write_policy(DEFAULT_POLICY) | fields
     set_policy(actor=company.platform, document=document, reason="test", now=timezone.now())
 
@@ -65,7 +65,7 @@ def backdate(company: Company, lookup_id: LookupId, **fields: datetime | None) -
         ApiKey.objects.filter(lookup_id=lookup_id).update(**fields)
 
 
-def test_both_texts_are_good_until_the_old_ones_time_is_over(company: Company) -> None:
+def test_the_old_secret_is_valid_until_the_end_of_the_overlap(company: Company) -> None:
     old, now = make_key(company, company.developer), timezone.now()
 
     new = rotate_key(
@@ -77,12 +77,12 @@ def test_both_texts_are_good_until_the_old_ones_time_is_over(company: Company) -
 
     assert new.key.lookup_id == old.key.lookup_id
     assert new.text != old.text
-    assert is_good(company, old.text, now + DAY - timedelta(seconds=1))
-    assert not is_good(company, old.text, now + DAY)
-    assert is_good(company, new.text, now + DAY)
+    assert is_valid(company, old.text, now + DAY - timedelta(seconds=1))
+    assert not is_valid(company, old.text, now + DAY)
+    assert is_valid(company, new.text, now + DAY)
 
 
-def test_gateways_know_both_texts_as_one_key(company: Company) -> None:
+def test_both_secrets_are_published_as_one_key(company: Company) -> None:
     old = make_key(company, company.developer)
 
     rotate_key(
@@ -92,23 +92,23 @@ def test_gateways_know_both_texts_as_one_key(company: Company) -> None:
         now=timezone.now(),
     )
 
-    first, second = published(company).credentials
+    first, second = read_published(company).credentials
     assert first.key_id == second.key_id
     assert first.digest != second.digest
     assert [each.expires_at_ms is None for each in (first, second)].count(True) == 1
 
 
-def test_a_second_rotation_ends_the_text_before_the_last(company: Company) -> None:
+def test_a_second_rotation_ends_the_oldest_secret(company: Company) -> None:
     oldest, now = make_key(company, company.developer), timezone.now()
-    wish: Any = {"actor": company.platform, "lookup_id": oldest.key.lookup_id, "now": now}
-    old = rotate_key(rotation=OVERLAP, **wish)
+    arguments: Any = {"actor": company.platform, "lookup_id": oldest.key.lookup_id, "now": now}
+    old = rotate_key(rotation=OVERLAP, **arguments)
 
-    new = rotate_key(rotation=OVERLAP, **wish)
+    new = rotate_key(rotation=OVERLAP, **arguments)
 
-    assert [is_good(company, each.text, now) for each in (oldest, old, new)] == [False, True, True]
+    assert [is_valid(company, each.text, now) for each in (oldest, old, new)] == [False, True, True]
 
 
-def test_without_overlap_the_old_text_ends_at_once(company: Company) -> None:
+def test_without_overlap_the_old_secret_ends_immediately(company: Company) -> None:
     old, now = make_key(company, company.developer), timezone.now()
 
     rotate_key(
@@ -118,22 +118,22 @@ def test_without_overlap_the_old_text_ends_at_once(company: Company) -> None:
         now=now,
     )
 
-    assert not is_good(company, old.text, now)
+    assert not is_valid(company, old.text, now)
 
 
-def test_revoking_ends_both_texts(company: Company) -> None:
+def test_revoking_ends_both_secrets(company: Company) -> None:
     old, now = make_key(company, company.developer), timezone.now()
     actor, lookup_id = company.platform, old.key.lookup_id
     new = rotate_key(actor=actor, lookup_id=lookup_id, rotation=OVERLAP, now=now)
 
     revoke_key(actor=actor, lookup_id=lookup_id, reason="lost", now=now)
 
-    assert not is_good(company, old.text, now)
-    assert not is_good(company, new.text, now)
-    assert all(each.revoked_at_ms is not None for each in published(company).credentials)
+    assert not is_valid(company, old.text, now)
+    assert not is_valid(company, new.text, now)
+    assert all(each.revoked_at_ms is not None for each in read_published(company).credentials)
 
 
-def test_a_rotation_is_in_the_trail_without_texts(company: Company) -> None:
+def test_a_rotation_is_audited_without_secrets(company: Company) -> None:
     old, now = make_key(company, company.developer), timezone.now()
 
     new = rotate_key(
@@ -152,7 +152,7 @@ def test_a_rotation_is_in_the_trail_without_texts(company: Company) -> None:
 
 
 @pytest.mark.parametrize("overlap", [-DAY, MAX_OVERLAP + timedelta(seconds=1)])
-def test_an_overlap_beyond_the_bounds_is_refused(company: Company, overlap: timedelta) -> None:
+def test_an_invalid_overlap_is_refused(company: Company, overlap: timedelta) -> None:
     old = make_key(company, company.developer)
 
     with pytest.raises(InvalidValue) as caught:
@@ -166,7 +166,7 @@ def test_an_overlap_beyond_the_bounds_is_refused(company: Company, overlap: time
     assert caught.value.field == "overlap_hours"
 
 
-def test_what_is_revoked_cannot_be_rotated(company: Company) -> None:
+def test_a_revoked_key_cannot_be_rotated(company: Company) -> None:
     old, now = make_key(company, company.developer), timezone.now()
     actor, lookup_id = company.platform, old.key.lookup_id
     revoke_key(actor=actor, lookup_id=lookup_id, reason="", now=now)
@@ -175,7 +175,7 @@ def test_what_is_revoked_cannot_be_rotated(company: Company) -> None:
         rotate_key(actor=actor, lookup_id=lookup_id, rotation=OVERLAP, now=now)
 
 
-def test_the_neighbour_cannot_rotate_our_key(company: Company, cast: Cast) -> None:
+def test_another_tenant_cannot_rotate_a_key(company: Company, cast: Cast) -> None:
     old, now = make_key(company, company.developer), timezone.now()
 
     with pytest.raises(NotFound):
@@ -186,11 +186,11 @@ def test_the_neighbour_cannot_rotate_our_key(company: Company, cast: Cast) -> No
             now=now,
         )
 
-    assert is_good(company, old.text, now)
+    assert is_valid(company, old.text, now)
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
-def test_who_may_not_make_keys_rotates_none(cast: Cast, role: Role) -> None:
+def test_rotating_keys_requires_permission(cast: Cast, role: Role) -> None:
     old = make_key(cast.acme, cast.acme.developer)
 
     with pytest.raises(Forbidden):
@@ -210,29 +210,33 @@ def test_a_key_cannot_rotate_itself(company: Company) -> None:
         rotate_key(actor=actor, lookup_id=made.key.lookup_id, rotation=OVERLAP, now=now)
 
 
-def test_an_old_text_makes_and_rotates_no_keys(company: Company) -> None:
+def test_an_old_secret_can_neither_create_nor_rotate_keys(company: Company) -> None:
     old, now = make_service_key(company, KeyScope.KEYS_WRITE), timezone.now()
     weak = make_service_key(company, KeyScope.KEYS_READ).key
     rotate_key(actor=company.platform, lookup_id=old.key.lookup_id, rotation=OVERLAP, now=now)
     actor = authenticate_key(text=old.text, address=None, now=now)
-    wish = KeyRequest(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.KEYS_READ}))
+    arguments = KeyRequest(
+        KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.KEYS_READ})
+    )
 
     with pytest.raises(Forbidden, match="old secret"):
-        create_key(actor=actor, new=wish, now=now)
+        create_key(actor=actor, new=arguments, now=now)
     with pytest.raises(Forbidden, match="old secret"):
         rotate_key(actor=actor, lookup_id=weak.lookup_id, rotation=OVERLAP, now=now)
 
 
-def test_the_new_text_makes_keys_during_the_overlap(company: Company) -> None:
+def test_the_new_secret_can_create_keys_during_the_overlap(company: Company) -> None:
     old, now = make_service_key(company, KeyScope.KEYS_WRITE), timezone.now()
     new = rotate_key(actor=company.platform, lookup_id=old.key.lookup_id, rotation=OVERLAP, now=now)
     actor = authenticate_key(text=new.text, address=None, now=now)
-    wish = KeyRequest(KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.KEYS_READ}))
+    arguments = KeyRequest(
+        KeyKind.SERVICE, None, "CI", None, scopes=frozenset({KeyScope.KEYS_READ})
+    )
 
-    assert create_key(actor=actor, new=wish, now=now).key.name == "CI"
+    assert create_key(actor=actor, new=arguments, now=now).key.name == "CI"
 
 
-def test_a_key_cannot_get_the_text_of_one_that_may_do_more(company: Company) -> None:
+def test_a_key_cannot_rotate_a_key_with_more_permissions(company: Company) -> None:
     made, now = make_service_key(company, KeyScope.KEYS_WRITE), timezone.now()
     strong = make_service_key(company, KeyScope.POLICIES_WRITE)
     actor = authenticate_key(text=made.text, address=None, now=now)
@@ -241,22 +245,22 @@ def test_a_key_cannot_get_the_text_of_one_that_may_do_more(company: Company) -> 
         rotate_key(actor=actor, lookup_id=strong.key.lookup_id, rotation=OVERLAP, now=now)
 
 
-def test_the_policy_bounds_how_long_new_texts_are_good(company: Company) -> None:
+def test_the_policy_limits_the_lifetime_of_new_secrets(company: Company) -> None:
     old, now = make_key(company, company.developer), timezone.now()
-    put(company, max_key_lifetime_days=30)
-    wish: Any = {"actor": company.platform, "lookup_id": old.key.lookup_id, "now": now}
+    change_policy(company, max_key_lifetime_days=30)
+    arguments: Any = {"actor": company.platform, "lookup_id": old.key.lookup_id, "now": now}
     new = KeyRequest(kind=old.key.kind, owner_id=old.key.owner_id, name="x", expires_at=None)
 
     with pytest.raises(InvalidValue):
         create_key(actor=company.platform, new=new, now=now)
     with pytest.raises(InvalidValue):
-        rotate_key(rotation=KeyRotation(overlap=DAY, expires_at=now + 31 * DAY), **wish)
-    made = rotate_key(rotation=KeyRotation(overlap=DAY, expires_at=now + 30 * DAY), **wish)
+        rotate_key(rotation=KeyRotation(overlap=DAY, expires_at=now + 31 * DAY), **arguments)
+    made = rotate_key(rotation=KeyRotation(overlap=DAY, expires_at=now + 30 * DAY), **arguments)
 
     assert made.key.expires_at == now + 30 * DAY
 
 
-def test_idle_keys_are_those_that_nobody_has_touched(company: Company) -> None:
+def test_only_unused_valid_keys_are_listed_as_idle(company: Company) -> None:
     now, actor = timezone.now(), company.administrator.actor
     long_ago = now - 100 * DAY
     unused, used, rotated, ended = (make_key(company, company.developer).key for _ in range(4))
@@ -271,13 +275,13 @@ def test_idle_keys_are_those_that_nobody_has_touched(company: Company) -> None:
     assert [key.lookup_id for key in page.rows] == [unused.lookup_id]
 
 
-def test_idle_keys_are_revoked_where_the_policy_says_so(company: Company, cast: Cast) -> None:
+def test_idle_keys_are_revoked_if_the_policy_requires_it(company: Company, cast: Cast) -> None:
     now = timezone.now()
     created = make_key(company, company.developer).key
     backdate(company, created.lookup_id, created_at=now - 91 * DAY)
 
     assert revoke_idle_keys(tenant_id=company.tenant_id, now=now) == []
-    put(company, revoke_idle_keys_after_days=90)
+    change_policy(company, revoke_idle_keys_after_days=90)
     assert revoke_idle_keys(tenant_id=company.tenant_id, now=now) == [created.lookup_id]
 
     view = find_key(actor=company.platform, lookup_id=created.lookup_id, now=now)

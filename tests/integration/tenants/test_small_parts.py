@@ -28,11 +28,11 @@ def company() -> Company:
     return make_company("initech", ACME)
 
 
-def some_people(count: int) -> list[uuid.UUID]:
+def make_user_ids(count: int) -> list[uuid.UUID]:
     return [uuid.uuid4() for _ in range(count)]
 
 
-def worked(company: Company, users: list[uuid.UUID], **fields: Any) -> None:
+def add_accepted_completions(company: Company, users: list[uuid.UUID], **fields: Any) -> None:
     for user_id in users:
         add_outcome(company, add_completion(company, user_id=user_id, **fields), "accepted")
 
@@ -62,125 +62,128 @@ def make_team(company: Company, members: list[uuid.UUID]) -> uuid.UUID:
     return team.id
 
 
-def ask(company: Company, group_by: GroupBy | None = None, **only: Any) -> Report:
-    asked = ReportQuery(*DAY, group_by, ReportFilter(**only))
-    return report(actor=company.administrator.actor, kind=ReportKind.QUALITY, asked=asked)
+def run_report(company: Company, group_by: GroupBy | None = None, **only: Any) -> Report:
+    query = ReportQuery(*DAY, group_by, ReportFilter(**only))
+    return report(actor=company.administrator.actor, kind=ReportKind.QUALITY, asked=query)
 
 
-def is_told(company: Company, **only: Any) -> bool:
-    return ask(company, **only).total.counts is not None
+def is_disclosed(company: Company, **only: Any) -> bool:
+    return run_report(company, **only).total.counts is not None
 
 
-def told(found: Report) -> set[str]:
+def disclosed_groups(found: Report) -> set[str]:
     return {row.key for row in found.rows if row.counts is not None}
 
 
-def look(company: Company, *, days: tuple[date, date] = DAY, **only: Any) -> Overview:
-    asked = ReportQuery(*days, filter=ReportFilter(**only))
-    return overview(actor=company.administrator.actor, asked=asked, now=NOON)
+def run_overview(company: Company, *, days: tuple[date, date] = DAY, **only: Any) -> Overview:
+    query = ReportQuery(*days, filter=ReportFilter(**only))
+    return overview(actor=company.administrator.actor, asked=query, now=NOON)
 
 
-def test_two_teams_that_differ_by_one_are_not_both_told_of_an_editor(company: Company) -> None:
+def test_two_teams_that_differ_by_one_user_are_not_both_disclosed(company: Company) -> None:
     people = [make_member(company) for _ in range(20)]
     red, blue = make_team(company, people[:6]), make_team(company, people[:7])
-    worked(company, people)
-    worked(company, people, editor="vim")
+    add_accepted_completions(company, people)
+    add_accepted_completions(company, people, editor="vim")
     count(company)
 
-    assert not is_told(company, team_id=red)
+    assert not is_disclosed(company, team_id=red)
     assert not (
-        is_told(company, team_id=red, editor="zed") and is_told(company, team_id=blue, editor="zed")
+        is_disclosed(company, team_id=red, editor="zed")
+        and is_disclosed(company, team_id=blue, editor="zed")
     )
 
 
-def test_all_of_a_team_but_one_persons_editor_is_not_told(company: Company) -> None:
+def test_a_team_filtered_by_editor_does_not_reveal_one_user(company: Company) -> None:
     people = [make_member(company) for _ in range(20)]
     red = make_team(company, people[:10])
-    worked(company, people)
-    worked(company, [people[0], *people[10:]], editor="vim")
+    add_accepted_completions(company, people)
+    add_accepted_completions(company, [people[0], *people[10:]], editor="vim")
     count(company)
 
-    assert is_told(company, team_id=red)
-    assert is_told(company, editor="zed")
-    assert not is_told(company, team_id=red, editor="zed")
+    assert is_disclosed(company, team_id=red)
+    assert is_disclosed(company, editor="zed")
+    assert not is_disclosed(company, team_id=red, editor="zed")
 
 
-def test_a_language_that_a_report_hides_is_not_told_as_a_filter(company: Company) -> None:
+def test_a_language_hidden_in_a_report_is_hidden_as_a_filter(company: Company) -> None:
     """All minus python minus rust would reveal go, which two users write."""
-    people = some_people(12)
-    worked(company, people)
-    worked(company, people[:7], language="rust")
-    worked(company, people[:2], language="go")
+    people = make_user_ids(12)
+    add_accepted_completions(company, people)
+    add_accepted_completions(company, people[:7], language="rust")
+    add_accepted_completions(company, people[:2], language="go")
     count(company)
 
-    assert told(ask(company, GroupBy.LANGUAGE)) == {"python"}
-    assert not is_told(company, language="rust")
-    assert is_told(company, language="python")
+    assert disclosed_groups(run_report(company, GroupBy.LANGUAGE)) == {"python"}
+    assert not is_disclosed(company, language="rust")
+    assert is_disclosed(company, language="python")
 
 
-def test_groups_of_a_part_are_not_told_that_others_of_all_would_tell_of(company: Company) -> None:
+def test_a_filtered_report_hides_groups_that_reveal_others(company: Company) -> None:
     """All of vim minus its python would reveal the one user who writes go in it."""
-    people = some_people(12)
-    worked(company, people)
-    worked(company, people, editor="vim")
-    worked(company, people, language="go")
-    worked(company, people[:1], language="go", editor="vim")
+    people = make_user_ids(12)
+    add_accepted_completions(company, people)
+    add_accepted_completions(company, people, editor="vim")
+    add_accepted_completions(company, people, language="go")
+    add_accepted_completions(company, people[:1], language="go", editor="vim")
     count(company)
 
-    assert is_told(company, language="python")
-    assert told(ask(company, GroupBy.EDITOR, language="python")) == set()
+    assert is_disclosed(company, language="python")
+    assert disclosed_groups(run_report(company, GroupBy.EDITOR, language="python")) == set()
 
 
-def test_days_of_a_part_are_not_told_that_days_of_all_would_tell_of(company: Company) -> None:
-    people = some_people(12)
+def test_a_filtered_report_hides_days_that_reveal_others(company: Company) -> None:
+    people = make_user_ids(12)
     for at in (YESTERDAY, NOON):
-        worked(company, people, at=at)
-        worked(company, people, language="go", at=at)
+        add_accepted_completions(company, people, at=at)
+        add_accepted_completions(company, people, language="go", at=at)
     one_day = NOON - timedelta(days=2)
-    worked(company, people, at=one_day)
-    worked(company, people[:1], language="go", at=one_day)
+    add_accepted_completions(company, people, at=one_day)
+    add_accepted_completions(company, people[:1], language="go", at=one_day)
     count(company)
 
-    asked = ReportQuery(date(2026, 11, 18), DAY[1], GroupBy.DAY, ReportFilter(language="python"))
-    found = report(actor=company.administrator.actor, kind=ReportKind.USAGE, asked=asked)
+    report_query = ReportQuery(
+        date(2026, 11, 18), DAY[1], GroupBy.DAY, ReportFilter(language="python")
+    )
+    found = report(actor=company.administrator.actor, kind=ReportKind.USAGE, asked=report_query)
 
     assert found.total.counts is not None
-    assert "2026-11-18" not in told(found)
-    assert len(told(found)) < 2  # and also not the figures that would reveal it
+    assert "2026-11-18" not in disclosed_groups(found)
+    assert len(disclosed_groups(found)) < 2  # and also not the figures that would reveal it
 
 
-def test_a_team_within_a_team_is_no_group(company: Company) -> None:
+def test_a_report_of_one_team_lists_no_other_team(company: Company) -> None:
     people = [make_member(company) for _ in range(20)]
     red, _blue = make_team(company, people[:10]), make_team(company, people[5:])
-    worked(company, people)
+    add_accepted_completions(company, people)
     count(company)
 
-    assert told(ask(company, GroupBy.TEAM, team_id=red)) == {str(red)}
+    assert disclosed_groups(run_report(company, GroupBy.TEAM, team_id=red)) == {str(red)}
 
 
 def test_the_overview_hides_what_reports_hide(company: Company) -> None:
-    people = some_people(12)
-    worked(company, people)
-    worked(company, people, editor="vim")
-    worked(company, people, language="go")
-    worked(company, people[:1], language="go", editor="vim")
+    people = make_user_ids(12)
+    add_accepted_completions(company, people)
+    add_accepted_completions(company, people, editor="vim")
+    add_accepted_completions(company, people, language="go")
+    add_accepted_completions(company, people[:1], language="go", editor="vim")
     count(company)
 
-    found = look(company, language="python")
+    found = run_overview(company, language="python")
 
     assert found.total.counts is not None
     assert all(row.counts is None for row in found.by[GroupBy.EDITOR])
-    assert look(company, language="go", editor="vim").total.counts is None
+    assert run_overview(company, language="go", editor="vim").total.counts is None
     assert set(found.choices["editor"]) == {"vim", "zed"}
 
 
-def test_quality_of_the_period_before_is_not_told_of_one_person(company: Company) -> None:
-    people = some_people(6)
-    worked(company, people)
-    worked(company, people[:1], at=YESTERDAY)
+def test_quality_of_the_previous_period_is_hidden_for_one_user(company: Company) -> None:
+    people = make_user_ids(6)
+    add_accepted_completions(company, people)
+    add_accepted_completions(company, people[:1], at=YESTERDAY)
     count(company)
 
-    found = look(company)
+    found = run_overview(company)
 
     assert found.quality is not None
     assert found.quality.counts is not None
@@ -189,15 +192,15 @@ def test_quality_of_the_period_before_is_not_told_of_one_person(company: Company
     assert found.before.counts is not None  # usage is not hidden: it is on the bill
 
 
-def test_the_period_before_of_a_part_is_judged_by_its_own_people(company: Company) -> None:
+def test_the_previous_period_is_suppressed_by_its_own_users(company: Company) -> None:
     """Today the rest has no user; yesterday it had one."""
-    people = some_people(6)
-    worked(company, people)
-    worked(company, people, at=YESTERDAY)
-    worked(company, people[:1], at=YESTERDAY, language="go")
+    people = make_user_ids(6)
+    add_accepted_completions(company, people)
+    add_accepted_completions(company, people, at=YESTERDAY)
+    add_accepted_completions(company, people[:1], at=YESTERDAY, language="go")
     count(company)
 
-    found = look(company, language="python")
+    found = run_overview(company, language="python")
 
     assert found.total.counts is not None
     assert found.before.counts is None
@@ -205,36 +208,36 @@ def test_the_period_before_of_a_part_is_judged_by_its_own_people(company: Compan
     assert found.quality_before.counts is None
 
 
-def test_speeds_of_a_part_are_not_told_of_a_kind_of_few(company: Company) -> None:
-    people = some_people(6)
-    worked(company, people, first_token_ms=40.0)
-    worked(company, people[:1], first_token_ms=900.0, mode=Mode.CHAT)
+def test_latencies_of_a_mode_with_few_users_are_hidden(company: Company) -> None:
+    people = make_user_ids(6)
+    add_accepted_completions(company, people, first_token_ms=40.0)
+    add_accepted_completions(company, people[:1], first_token_ms=900.0, mode=Mode.CHAT)
     count(company)
 
-    found = look(company, language="python")
+    found = run_overview(company, language="python")
 
     assert found.speeds is not None
     assert set(found.speeds.now) == {Mode.INLINE}
 
 
-def test_speeds_of_a_part_are_not_told_of_few_in_the_last_days(company: Company) -> None:
+def test_latencies_of_few_users_in_the_last_week_are_hidden(company: Company) -> None:
     """Latencies of a longer period are those of its last week."""
-    people = some_people(6)
-    worked(company, people, at=NOON - timedelta(days=12), first_token_ms=40.0)
-    worked(company, people[:1], first_token_ms=40.0)
+    people = make_user_ids(6)
+    add_accepted_completions(company, people, at=NOON - timedelta(days=12), first_token_ms=40.0)
+    add_accepted_completions(company, people[:1], first_token_ms=40.0)
     count(company)
 
-    found = look(company, days=(date(2026, 11, 1), DAY[1]), language="python")
+    found = run_overview(company, days=(date(2026, 11, 1), DAY[1]), language="python")
 
     assert found.total.counts is not None
     assert found.speeds is None
 
 
-def test_those_in_no_experiment_are_not_told_by_its_variants(company: Company) -> None:
+def test_variants_do_not_reveal_users_outside_of_the_experiment(company: Company) -> None:
     """All minus the variants would reveal the one user without a variant."""
-    worked(company, some_people(6), variant="window/control")
-    worked(company, some_people(7), variant="window/wide")
-    worked(company, some_people(1))
+    add_accepted_completions(company, make_user_ids(6), variant="window/control")
+    add_accepted_completions(company, make_user_ids(7), variant="window/wide")
+    add_accepted_completions(company, make_user_ids(1))
     count(company)
 
     (found,) = read_experiments(
@@ -245,12 +248,12 @@ def test_those_in_no_experiment_are_not_told_by_its_variants(company: Company) -
     assert shown == {"wide"}
 
 
-def test_a_part_of_an_experiment_is_judged_as_others_are(company: Company) -> None:
-    people = some_people(14)
-    worked(company, people[:7], variant="window/control")
-    worked(company, people[7:], variant="window/wide")
-    worked(company, people[:1], variant="window/control", language="go")
-    worked(company, people[7:], variant="window/wide", language="go")
+def test_filtered_experiments_hide_small_groups(company: Company) -> None:
+    people = make_user_ids(14)
+    add_accepted_completions(company, people[:7], variant="window/control")
+    add_accepted_completions(company, people[7:], variant="window/wide")
+    add_accepted_completions(company, people[:1], variant="window/control", language="go")
+    add_accepted_completions(company, people[7:], variant="window/wide", language="go")
     count(company)
 
     (found,) = read_experiments(
@@ -261,13 +264,15 @@ def test_a_part_of_an_experiment_is_judged_as_others_are(company: Company) -> No
     assert all(each.row.counts is None for each in found.variants)
 
 
-def test_first_tokens_of_an_experiment_are_of_the_part_that_is_asked_about(
+def test_first_token_times_of_an_experiment_obey_the_filter(
     company: Company,
 ) -> None:
-    people = some_people(12)
+    people = make_user_ids(12)
     for half, variant in ((people[:6], "window/control"), (people[6:], "window/wide")):
-        worked(company, half, variant=variant, first_token_ms=40.0)
-        worked(company, half, variant=variant, first_token_ms=900.0, language="go")
+        add_accepted_completions(company, half, variant=variant, first_token_ms=40.0)
+        add_accepted_completions(
+            company, half, variant=variant, first_token_ms=900.0, language="go"
+        )
     count(company)
 
     (found,) = read_experiments(
@@ -279,12 +284,12 @@ def test_first_tokens_of_an_experiment_are_of_the_part_that_is_asked_about(
     assert [each.value for each in measured if each is not None] == [40.0, 40.0]
 
 
-def test_ones_own_parts_are_ones_own(company: Company) -> None:
-    worked(company, [uuid.UUID(company.developer.user_id)])
-    worked(company, some_people(3), language="go")
+def test_a_developers_own_filtered_report_is_not_suppressed(company: Company) -> None:
+    add_accepted_completions(company, [uuid.UUID(company.developer.user_id)])
+    add_accepted_completions(company, make_user_ids(3), language="go")
     count(company)
 
-    asked = ReportQuery(*DAY, GroupBy.EDITOR, ReportFilter(language="python"))
-    found = report(actor=company.developer.actor, kind=ReportKind.QUALITY, asked=asked)
+    report_query = ReportQuery(*DAY, GroupBy.EDITOR, ReportFilter(language="python"))
+    found = report(actor=company.developer.actor, kind=ReportKind.QUALITY, asked=report_query)
 
-    assert told(found) == {"zed"}
+    assert disclosed_groups(found) == {"zed"}

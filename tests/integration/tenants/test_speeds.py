@@ -26,18 +26,18 @@ def run(company: Company) -> None:
     roll_up(tenant_id=company.tenant_id, arrived_until=NEXT_DAY)
 
 
-def added(company: Company, *, by_hour: bool = False) -> LatencyReport:
+def read_from_rollups(company: Company, *, by_hour: bool = False) -> LatencyReport:
     with tenant_scope(company.tenant_id):
         return add_speeds(company.tenant_id, begins_at=DAY, ends_at=NEXT_DAY, by_hour=by_hour)
 
 
-def measured(company: Company) -> LatencyReport:
+def read_from_records(company: Company) -> LatencyReport:
     with tenant_scope(company.tenant_id):
         records = UsageRecord.objects.filter(tenant_id=company.tenant_id)
         return read_speeds(records, begins_at=DAY, ends_at=NEXT_DAY)
 
 
-def nearly(speed: LatencyRow) -> tuple[object, ...]:
+def approximately(speed: LatencyRow) -> tuple[object, ...]:
     def about(value: float | None) -> object:
         # Sketch buckets grow by two percent, and exact percentiles lie between two times.
         return None if value is None else pytest.approx(value, rel=3 * RELATIVE_ERROR)
@@ -45,12 +45,12 @@ def nearly(speed: LatencyRow) -> tuple[object, ...]:
     return (speed.completed, about(speed.p50_ms), about(speed.p99_ms), speed.at_replica, speed.sent)
 
 
-def told(speed: LatencyRow) -> tuple[object, ...]:
+def as_tuple(speed: LatencyRow) -> tuple[object, ...]:
     return (speed.completed, speed.p50_ms, speed.p99_ms, speed.at_replica, speed.sent)
 
 
 @pytest.mark.parametrize("by_hour", [False, True])
-def test_roll_ups_say_what_the_records_say(company: Company, by_hour: bool) -> None:
+def test_latencies_of_rollups_match_the_records(company: Company, by_hour: bool) -> None:
     for number in range(120):
         at = NOON + timedelta(minutes=number)
         add_completion(
@@ -62,48 +62,50 @@ def test_roll_ups_say_what_the_records_say(company: Company, by_hour: bool) -> N
 
     run(company)
 
-    found, expected = added(company, by_hour=by_hour), measured(company)
-    assert told(found.now[Mode.INLINE]) == nearly(expected.now[Mode.INLINE])
-    assert told(found.before[Mode.INLINE]) == nearly(expected.before[Mode.INLINE])
+    found, expected = read_from_rollups(company, by_hour=by_hour), read_from_records(company)
+    assert as_tuple(found.now[Mode.INLINE]) == approximately(expected.now[Mode.INLINE])
+    assert as_tuple(found.before[Mode.INLINE]) == approximately(expected.before[Mode.INLINE])
     assert found.load == expected.load
     assert (found.is_exact, expected.is_exact) == (False, True)
 
 
-def test_what_did_not_complete_has_no_first_token_but_was_sent(company: Company) -> None:
+def test_an_incomplete_request_counts_as_sent_without_a_first_token(company: Company) -> None:
     add_completion(company, finish="superseded", first_token_ms=9_000.0, num_in_flight_at_replica=2)
 
     run(company)
 
-    found = added(company).now[Mode.INLINE]
-    assert told(found) == (0, None, None, 2, 1)
+    found = read_from_rollups(company).now[Mode.INLINE]
+    assert as_tuple(found) == (0, None, None, 2, 1)
 
 
-def test_a_late_record_joins_its_hour(company: Company) -> None:
+def test_a_late_record_is_added_to_its_hour(company: Company) -> None:
     add_completion(company, first_token_ms=10.0)
     run(company)
     add_completion(company, first_token_ms=1_000.0)
     run(company)
 
-    found = added(company).now[Mode.INLINE]
+    found = read_from_rollups(company).now[Mode.INLINE]
     assert found.completed == 2
     assert found.p50_ms == pytest.approx(10, rel=RELATIVE_ERROR)
-    assert told(added(company, by_hour=True).now[Mode.INLINE]) == told(found)
+    assert as_tuple(read_from_rollups(company, by_hour=True).now[Mode.INLINE]) == as_tuple(found)
 
 
-def test_a_time_of_nothing_is_a_time(company: Company) -> None:
+def test_a_latency_of_zero_is_counted(company: Company) -> None:
     add_completion(company, first_token_ms=0.0)
 
     run(company)
 
-    assert added(company).now[Mode.INLINE].p50_ms == pytest.approx(0.01, rel=RELATIVE_ERROR)
+    assert read_from_rollups(company).now[Mode.INLINE].p50_ms == pytest.approx(
+        0.01, rel=RELATIVE_ERROR
+    )
 
 
-def test_a_neighbours_are_not_in_it(company: Company) -> None:
+def test_another_tenants_latencies_are_not_included(company: Company) -> None:
     other = make_company("umbrella", GLOBEX)
     add_completion(other, first_token_ms=10.0)
     run(other)
 
-    assert added(company).now == {}
+    assert read_from_rollups(company).now == {}
     with tenant_scope(company.tenant_id):
         assert not LatencyDay.objects.exists()
         assert not LatencyHour.objects.exists()

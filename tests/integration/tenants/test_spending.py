@@ -38,7 +38,7 @@ def company() -> Company:
     return make_old_customer(datetime(2026, 9, 1, tzinfo=UTC))
 
 
-def used(company: Company, *, times: int = 3) -> None:
+def add_usage(company: Company, *, times: int = 3) -> None:
     """Add usage on two days, each rated separately, so that halves are rounded."""
     for number in range(times):
         for day in (3, 19):
@@ -48,8 +48,8 @@ def used(company: Company, *, times: int = 3) -> None:
             rate_tenant(company.tenant_id, now=NOW)
 
 
-def test_days_and_lines_cost_what_the_ledger_has(company: Company) -> None:
-    used(company)
+def test_days_and_lines_agree_with_the_ledger(company: Company) -> None:
+    add_usage(company)
 
     account = read_spending_overview(actor=company.administrator.actor, first=START, now=NOW)
 
@@ -62,7 +62,7 @@ def test_days_and_lines_cost_what_the_ledger_has(company: Company) -> None:
     assert len(known) > 20
 
 
-def test_the_plan_in_force_is_told(company: Company) -> None:
+def test_the_overview_has_the_current_plan(company: Company) -> None:
     account = read_spending_overview(actor=company.people[Role.BILLING].actor, first=None, now=NOW)
 
     assert account is not None
@@ -72,7 +72,7 @@ def test_the_plan_in_force_is_told(company: Company) -> None:
     assert (account.num_seats, account.month, account.plan.changes_on) == (5, START, None)
 
 
-def test_without_a_plan_there_is_nothing(cast: Cast) -> None:
+def test_a_tenant_without_a_plan_has_no_overview(cast: Cast) -> None:
     assert (
         read_spending_overview(
             actor=make_company("none", ACME).administrator.actor, first=None, now=NOW
@@ -81,27 +81,27 @@ def test_without_a_plan_there_is_nothing(cast: Cast) -> None:
     )
 
 
-def test_a_neighbour_and_a_developer_see_none_of_it(company: Company) -> None:
-    used(company, times=1)
-    neighbour = make_company("neighbour", ACME)
-    make_customer(neighbour)
+def test_another_tenant_and_a_developer_do_not_see_the_spending(company: Company) -> None:
+    add_usage(company, times=1)
+    other_company = make_company("neighbour", ACME)
+    make_customer(other_company)
 
-    account = read_spending_overview(actor=neighbour.administrator.actor, first=START, now=NOW)
+    account = read_spending_overview(actor=other_company.administrator.actor, first=START, now=NOW)
 
     assert account is not None
     assert [each for each in account.days if each.line != "seats"] == []
     developer = company.developer.actor
-    for look in (
+    for read in (
         lambda: read_spending_overview(actor=developer, first=None, now=NOW),
         lambda: list_nearest_limit(actor=developer, limit=5, price=None, now=NOW),
         lambda: find_profile(actor=developer),
     ):
         with pytest.raises(Forbidden):
-            look()
+            read()
 
 
-def test_credit_that_an_invoice_used_is_gone(company: Company) -> None:
-    used(company, times=1)
+def test_credit_used_by_an_invoice_is_spent(company: Company) -> None:
+    add_usage(company, times=1)
     grant_credit(actor=company.platform, amount_micros=5_000_000, reason="An outage.", now=NOW)
     after = datetime(2026, 11, 1, 7, tzinfo=UTC)
 
@@ -113,7 +113,7 @@ def test_credit_that_an_invoice_used_is_gone(company: Company) -> None:
 
 @pytest.mark.parametrize("account", list(LedgerAccountCode))
 def test_the_ledger_is_filtered_by_an_account(company: Company, account: LedgerAccountCode) -> None:
-    used(company, times=1)
+    add_usage(company, times=1)
     grant_credit(actor=company.platform, amount_micros=5_000_000, reason="An outage.", now=NOW)
     issue_due(company.tenant_id, now=datetime(2026, 11, 1, 7, tzinfo=UTC))
 
@@ -131,7 +131,7 @@ def test_the_ledger_is_filtered_by_an_account(company: Company, account: LedgerA
 
 
 def test_the_ledger_is_filtered_by_days(company: Company) -> None:
-    used(company, times=1)
+    add_usage(company, times=1)
 
     page = page_of_ledger(
         actor=company.administrator.actor,
@@ -144,7 +144,7 @@ def test_the_ledger_is_filtered_by_days(company: Company) -> None:
     assert days == [(3, "seats"), (3, "usage"), (4, "seats")]
 
 
-def test_the_budget_that_is_nearest_to_its_limit_comes_first(company: Company) -> None:
+def test_budgets_are_sorted_by_the_share_spent(company: Company) -> None:
     team = make_team(company, "Platform")
     make_budget(company, limit_micros=10**12)
     make_budget(company, limit_micros=1_000, holder=BudgetTarget(BudgetScope.TEAM, UUID(team)))

@@ -30,14 +30,14 @@ def _something_is_sealed() -> None:
     seal_for(company.tenant_id, "user:ada", place=place, data=b"text", now=timezone.now())
 
 
-def test_with_the_root_key_nothing_is_wrong() -> None:
+def test_the_checks_pass_with_the_root_key() -> None:
     require_root_keys()
 
     assert check_root_keys(databases=["default"]) == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_with_another_root_key_a_process_refuses(
+def test_a_process_does_not_start_with_another_root_key(
     services: Services, tmp_path: Path, command: list[str]
 ) -> None:
     file = tmp_path / "root"
@@ -52,7 +52,7 @@ def test_with_another_root_key_a_process_refuses(
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("name", ["file:/no/such/file", "vault:x"])
-def test_without_the_root_key_a_process_refuses(
+def test_a_process_does_not_start_without_the_root_key(
     services: Services, command: list[str], name: str
 ) -> None:
     done = start(command, services, CARET_ROOT_KEYS=name)

@@ -34,7 +34,7 @@ NOW = datetime(2026, 10, 20, 12, tzinfo=UTC)
 TODAY = NOW - timedelta(hours=3)
 OCTOBER = date(2026, 10, 1)
 METERS = tuple(event_name(line) for line in LINES)
-USED = {"prompt_tokens": 1_900, "cached_tokens": 1_880, "generated_tokens": 12}
+USED_TOKENS = {"prompt_tokens": 1_900, "cached_tokens": 1_880, "generated_tokens": 12}
 LOST = Fault(status=None, is_done_before=True)  # Stripe has it, but the response is lost
 HOUR = timedelta(hours=1)
 
@@ -61,7 +61,7 @@ def company(stripe: HttpStripe) -> Company:
 
 
 def spend(company: Company, at: datetime = TODAY) -> None:
-    use(company, company.developer, at, **USED)
+    use(company, company.developer, at, **USED_TOKENS)
     rate_tenant(company.tenant_id, now=NOW)
 
 
@@ -72,29 +72,29 @@ def sums(server: StripeServer) -> dict[str, int]:
     return found
 
 
-def uneven(stripe: HttpStripe, company: Company) -> list[Comparison]:
+def find_differences(stripe: HttpStripe, company: Company) -> list[Comparison]:
     found = reconcile(stripe, company.tenant_id, month=OCTOBER)
     assert len(found) == len(METERS)
     return [each for each in found if not each.is_equal]
 
 
-ALL = {
+ALL_SUMS = {
     "caret_fast_prompt_tokens": 20,
     "caret_fast_cached_prompt_tokens": 1_880,
     "caret_fast_generated_tokens": 12,
 }
 
 
-def test_what_is_booked_is_reported(
+def test_posted_usage_is_reported(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
     assert send_due(stripe, company.tenant_id, now=NOW) == 3
 
-    assert sums(server) == ALL
-    assert uneven(stripe, company) == []
+    assert sums(server) == ALL_SUMS
+    assert find_differences(stripe, company) == []
 
 
-def test_what_was_sent_is_not_sent_again(
+def test_sent_events_are_not_sent_again(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
     send_due(stripe, company.tenant_id, now=NOW)
@@ -112,7 +112,7 @@ def test_what_was_sent_is_not_sent_again(
         *(Fault(500, is_done_before=True), LOST),
     ],
 )
-def test_whatever_fails_it_is_counted_once(
+def test_usage_is_counted_once_despite_failures(
     company: Company, stripe: HttpStripe, server: StripeServer, fault: Fault
 ) -> None:
     server.faults = [fault] * 4
@@ -121,11 +121,11 @@ def test_whatever_fails_it_is_counted_once(
     send_due(stripe, company.tenant_id, now=NOW + HOUR)
     send_due(stripe, company.tenant_id, now=NOW + 2 * HOUR)
 
-    assert sums(server) == ALL
-    assert uneven(stripe, company) == []
+    assert sums(server) == ALL_SUMS
+    assert find_differences(stripe, company) == []
 
 
-def test_a_server_that_is_away_is_asked_again_for_as_long_as_it_takes(
+def test_an_unreachable_server_is_retried_until_it_responds(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
     nobody = HttpStripe("http://127.0.0.1:9", SECRET)
@@ -134,10 +134,10 @@ def test_a_server_that_is_away_is_asked_again_for_as_long_as_it_takes(
 
     server.now = NOW + 50 * HOUR
     assert send_due(stripe, company.tenant_id, now=server.now) == 3
-    assert sums(server) == ALL
+    assert sums(server) == ALL_SUMS
 
 
-def test_what_may_have_arrived_is_not_sent_when_its_identifier_is_forgotten(
+def test_an_event_that_may_have_arrived_is_not_resent_after_24_hours(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
     server.faults = [LOST] * 3
@@ -146,33 +146,33 @@ def test_what_may_have_arrived_is_not_sent_when_its_identifier_is_forgotten(
 
     send_due(stripe, company.tenant_id, now=server.now)
 
-    assert sums(server) == ALL  # sent again it would count twice: the 24 hours are over
-    assert {each.stuck for each in uneven(stripe, company)} == {1}
+    assert sums(server) == ALL_SUMS  # sent again it would count twice: the 24 hours are over
+    assert {each.stuck for each in find_differences(stripe, company)} == {1}
 
 
-def test_what_is_missing_there_is_said(
+def test_usage_missing_at_stripe_is_reported(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
     send_due(stripe, company.tenant_id, now=NOW)
     lost = server.events.pop()
 
-    (found,) = uneven(stripe, company)
+    (found,) = find_differences(stripe, company)
 
     assert (found.event_name, found.booked - found.stripe_quantity) == (lost.event_name, lost.value)
 
 
-def test_what_is_too_much_there_is_said(
+def test_duplicate_usage_at_stripe_is_reported(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
     send_due(stripe, company.tenant_id, now=NOW)
     server.events.append(server.events[0])
 
-    (found,) = uneven(stripe, company)
+    (found,) = find_differences(stripe, company)
 
     assert found.stripe_quantity == 2 * found.booked
 
 
-def test_what_is_rejected_is_shown_and_left(
+def test_a_rejected_event_is_shown_and_not_retried(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
     server.meters = METERS[1:]  # the first one does not exist
@@ -187,7 +187,7 @@ def test_what_is_rejected_is_shown_and_left(
     )
 
 
-def test_a_wrong_key_is_said_without_being_repeated(server: StripeServer) -> None:
+def test_an_error_about_a_wrong_key_does_not_contain_the_key(server: StripeServer) -> None:
     wrong = HttpStripe(server.url, "sk_wrong_secret")
 
     with pytest.raises(StripeRejected) as refused:
@@ -204,7 +204,7 @@ def test_a_wrong_key_is_said_without_being_repeated(server: StripeServer) -> Non
         (LOST, StripeOutcomeUnknown),
     ],
 )
-def test_failures_say_whether_it_may_have_arrived(
+def test_errors_tell_whether_an_event_may_have_arrived(
     stripe: HttpStripe, server: StripeServer, fault: Fault, kind: type[Exception]
 ) -> None:
     server.faults = [fault]
@@ -213,7 +213,9 @@ def test_failures_say_whether_it_may_have_arrived(
         stripe.send_event(MeterEvent("i", METERS[0], "cus_0000", 1, NOW))
 
 
-def test_a_customer_is_made_once_whatever_fails(stripe: HttpStripe, server: StripeServer) -> None:
+def test_a_customer_is_created_once_despite_failures(
+    stripe: HttpStripe, server: StripeServer
+) -> None:
     company = make_company("stripe", {})
     make_customer(company)
     server.faults = [LOST]
@@ -227,7 +229,7 @@ def test_a_customer_is_made_once_whatever_fails(stripe: HttpStripe, server: Stri
     assert len(server.customers) == 1
 
 
-def test_what_was_booked_before_the_customer_was_made_is_reported(
+def test_usage_posted_before_the_customer_existed_is_reported(
     stripe: HttpStripe, server: StripeServer
 ) -> None:
     company = make_company("stripe", ACME)
@@ -237,10 +239,10 @@ def test_what_was_booked_before_the_customer_was_made_is_reported(
     ensure_customer(stripe, company.tenant_id, now=NOW)
     send_due(stripe, company.tenant_id, now=NOW)
 
-    assert sums(server) == ALL
+    assert sums(server) == ALL_SUMS
 
 
-def test_a_late_record_is_told_with_a_time_that_stripe_takes(
+def test_a_late_record_is_reported_with_a_time_that_stripe_accepts(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
     send_due(stripe, company.tenant_id, now=NOW)
@@ -250,47 +252,49 @@ def test_a_late_record_is_told_with_a_time_that_stripe_takes(
     spend(company, datetime(2026, 10, 1, tzinfo=UTC))
 
     assert send_due(stripe, company.tenant_id, now=NOW) == 3
-    assert uneven(stripe, company) == []
+    assert find_differences(stripe, company) == []
 
 
-def test_two_workers_at_once_send_each_once(
+def test_concurrent_workers_send_each_event_once(
     company: Company, stripe: HttpStripe, server: StripeServer
 ) -> None:
     calls = server.num_calls
 
-    def works() -> None:
+    def send() -> None:
         try:
             send_due(stripe, company.tenant_id, now=NOW)
         finally:
             connection.close()
 
-    workers = [Thread(target=works) for _ in range(4)]
+    workers = [Thread(target=send) for _ in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
 
     assert server.num_calls == calls + 3
-    assert sums(server) == ALL
+    assert sums(server) == ALL_SUMS
 
 
-def test_the_neighbours_tokens_are_the_neighbours(
+def test_each_tenants_usage_is_reported_separately(
     company: Company, stripe: HttpStripe, server: StripeServer, cast: Cast
 ) -> None:
-    neighbour = make_company("stripe", ACME)
-    make_customer(neighbour)
-    ensure_customer(stripe, neighbour.tenant_id, now=NOW)
-    spend(neighbour)
-    for each in (company, neighbour):
+    other_company = make_company("stripe", ACME)
+    make_customer(other_company)
+    ensure_customer(stripe, other_company.tenant_id, now=NOW)
+    spend(other_company)
+    for each in (company, other_company):
         send_due(stripe, each.tenant_id, now=NOW)
 
-    assert uneven(stripe, company) == uneven(stripe, neighbour) == []
+    assert find_differences(stripe, company) == find_differences(stripe, other_company) == []
     with tenant_scope(cast.globex.tenant_id):
         assert not StripeEvent.objects.exists()
         assert not StripeCustomer.objects.exists()
 
 
-def test_one_tenants_failure_is_no_others(server: StripeServer, stripe: HttpStripe) -> None:
+def test_one_tenants_failure_does_not_affect_another(
+    server: StripeServer, stripe: HttpStripe
+) -> None:
     companies = [make_company("stripe", ACME) for _ in range(2)]
     for each in companies:
         make_customer(each)
@@ -302,7 +306,7 @@ def test_one_tenants_failure_is_no_others(server: StripeServer, stripe: HttpStri
 
     report_all(stripe, now=NOW)
 
-    assert uneven(stripe, companies[1]) == []
+    assert find_differences(stripe, companies[1]) == []
 
 
 class _FaultyFor(HttpStripe):
@@ -318,7 +322,7 @@ class _FaultyFor(HttpStripe):
         return super().create_customer(key=key, name=name, tenant_id=tenant_id)
 
 
-def test_a_fault_of_ours_with_one_tenant_stops_no_other_and_is_logged_once(
+def test_an_unexpected_error_of_one_tenant_is_logged_and_stops_no_other(
     server: StripeServer, stripe: HttpStripe
 ) -> None:
     first, second = [make_company("stripe", ACME) for _ in range(2)]
@@ -329,14 +333,14 @@ def test_a_fault_of_ours_with_one_tenant_stops_no_other_and_is_logged_once(
     with structlog.testing.capture_logs() as logs:
         report_all(_FaultyFor(server, first.tenant_id), now=NOW)
 
-    assert uneven(stripe, second) == []
+    assert find_differences(stripe, second) == []
     about_it = [log for log in logs if log.get("tenant_id") == first.tenant_id]
     assert [(log["event"], log["error"]) for log in about_it] == [
         ("stripe.not_reported", "ZeroDivisionError")
     ]
 
 
-def test_waits_grow_to_an_hour() -> None:
+def test_retry_delays_grow_to_an_hour() -> None:
     assert [backoff_after(n) for n in (1, 2, 30)] == [
         timedelta(minutes=1),
         timedelta(minutes=2),
@@ -344,7 +348,7 @@ def test_waits_grow_to_an_hour() -> None:
     ]
 
 
-def test_the_report_fails_when_something_differs(
+def test_the_reconciliation_fails_if_anything_differs(
     company: Company, server: StripeServer, settings: LazySettings, stripe: HttpStripe
 ) -> None:
     settings.STRIPE_KEY, settings.STRIPE_URL = SECRET, server.url
@@ -359,7 +363,9 @@ def test_the_report_fails_when_something_differs(
 
 
 @pytest.mark.parametrize("key", [None, SECRET])
-def test_the_report_says_what_it_lacks(settings: LazySettings, key: str | None) -> None:
+def test_the_reconciliation_reports_missing_configuration(
+    settings: LazySettings, key: str | None
+) -> None:
     settings.STRIPE_KEY = key
 
     with pytest.raises(CommandError, match="CARET_STRIPE_KEY" if key is None else "no tenant"):

@@ -26,11 +26,11 @@ def company() -> Company:
     return make_company("initech", {Role.OWNER: "olga"})
 
 
-def make(company: Company, name: str = "Platform") -> TeamView:
+def make_team(company: Company, name: str = "Platform") -> TeamView:
     return create_team(actor=company.platform, name=name, now=timezone.now())
 
 
-def put(company: Company, team: TeamView, person: Person) -> TeamView:
+def put_in_team(company: Company, team: TeamView, person: Person) -> TeamView:
     return add_team_member(
         actor=company.platform, team_id=team.id, user_id=person.user_id, now=timezone.now()
     )
@@ -43,24 +43,24 @@ def members_of(company: Company, team: TeamView) -> set[str]:
 
 def test_a_member_may_be_in_several_teams(company: Company) -> None:
     ada = make_colleague(company)
-    teams = [make(company, "One"), make(company, "Two")]
+    teams = [make_team(company, "One"), make_team(company, "Two")]
 
-    counts = [put(company, team, ada).num_members for team in teams]
+    counts = [put_in_team(company, team, ada).num_members for team in teams]
 
     assert counts == [1, 1]
     assert all(members_of(company, team) == {ada.user_id} for team in teams)
 
 
-def test_putting_him_in_twice_is_putting_him_in_once(company: Company) -> None:
-    ada, team = make_colleague(company), make(company)
-    put(company, team, ada)
+def test_adding_a_member_twice_has_no_effect(company: Company) -> None:
+    ada, team = make_colleague(company), make_team(company)
+    put_in_team(company, team, ada)
 
-    assert put(company, team, ada).num_members == 1
+    assert put_in_team(company, team, ada).num_members == 1
 
 
-def test_who_is_taken_out_stays_a_member_of_the_tenant(company: Company) -> None:
-    ada, team = make_colleague(company), make(company)
-    put(company, team, ada)
+def test_leaving_a_team_does_not_end_the_membership(company: Company) -> None:
+    ada, team = make_colleague(company), make_team(company)
+    put_in_team(company, team, ada)
 
     left = remove_team_member(
         actor=company.platform, team_id=team.id, user_id=ada.user_id, now=timezone.now()
@@ -71,35 +71,35 @@ def test_who_is_taken_out_stays_a_member_of_the_tenant(company: Company) -> None
     assert ada.user_id in {row.user_id for row in everybody.rows}
 
 
-def test_who_leaves_the_tenant_leaves_its_teams_for_good(company: Company) -> None:
-    ada, team = make_colleague(company), make(company)
-    put(company, team, ada)
+def test_leaving_the_tenant_ends_team_memberships(company: Company) -> None:
+    ada, team = make_colleague(company), make_team(company)
+    put_in_team(company, team, ada)
 
     remove_member(actor=company.platform, user_id=ada.user_id, reason="", now=timezone.now())
 
     assert find_team(actor=company.platform, team_id=team.id).num_members == 0
     with pytest.raises(NotFound):
-        put(company, team, ada)
+        put_in_team(company, team, ada)
 
 
-def test_a_name_is_one_teams_whatever_its_case(company: Company) -> None:
-    make(company, "Platform")
-    other = make(company, "Other")
+def test_a_team_name_is_unique_regardless_of_case(company: Company) -> None:
+    make_team(company, "Platform")
+    other = make_team(company, "Other")
 
     with pytest.raises(Conflict):
-        make(company, "platform")
+        make_team(company, "platform")
     with pytest.raises(Conflict):
         rename_team(actor=company.platform, team_id=other.id, name="PLATFORM", now=timezone.now())
 
 
-def test_two_companies_may_name_their_teams_alike(company: Company, cast: Cast) -> None:
-    make(company, "Shared name")
+def test_two_tenants_can_have_teams_of_the_same_name(company: Company, cast: Cast) -> None:
+    make_team(company, "Shared name")
 
-    assert make(cast.globex, "Shared name").name == "Shared name"
+    assert make_team(cast.globex, "Shared name").name == "Shared name"
 
 
-def test_a_team_is_renamed(company: Company) -> None:
-    team = make(company)
+def test_a_team_can_be_renamed(company: Company) -> None:
+    team = make_team(company)
 
     renamed = rename_team(
         actor=company.platform, team_id=team.id, name=" Tools ", now=timezone.now()
@@ -108,9 +108,9 @@ def test_a_team_is_renamed(company: Company) -> None:
     assert renamed.name == "Tools"
 
 
-def test_a_deleted_team_is_gone_with_its_rows(company: Company) -> None:
-    ada, team = make_colleague(company), make(company)
-    put(company, team, ada)
+def test_deleting_a_team_deletes_its_memberships(company: Company) -> None:
+    ada, team = make_colleague(company), make_team(company)
+    put_in_team(company, team, ada)
 
     delete_team(actor=company.platform, team_id=team.id, now=timezone.now())
 
@@ -122,18 +122,18 @@ def test_a_deleted_team_is_gone_with_its_rows(company: Company) -> None:
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\0b", "x" * 121])
 def test_a_malformed_name_is_refused(company: Company, name: str) -> None:
     with pytest.raises(InvalidValue) as caught:
-        make(company, name)
+        make_team(company, name)
 
     assert caught.value.field == "name"
 
 
-def test_a_neighbours_member_cannot_be_put_in(company: Company, cast: Cast) -> None:
+def test_another_tenants_member_cannot_join_a_team(company: Company, cast: Cast) -> None:
     with pytest.raises(NotFound):
-        put(company, make(company), cast.globex.developer)
+        put_in_team(company, make_team(company), cast.globex.developer)
 
 
-def test_the_neighbour_finds_no_team_of_ours(company: Company, cast: Cast) -> None:
-    team, bob = make(company), cast.globex.administrator
+def test_another_tenants_team_is_not_found(company: Company, cast: Cast) -> None:
+    team, bob = make_team(company), cast.globex.administrator
 
     for attempt in (
         lambda: find_team(actor=bob.actor, team_id=team.id),
@@ -152,7 +152,7 @@ def test_the_neighbour_finds_no_team_of_ours(company: Company, cast: Cast) -> No
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
-def test_who_may_not_write_teams_makes_none(company: Company, role: Role) -> None:
+def test_creating_teams_requires_permission(company: Company, role: Role) -> None:
     person = make_colleague(company, role)
 
     with pytest.raises(Forbidden):

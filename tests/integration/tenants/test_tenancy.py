@@ -22,7 +22,7 @@ from tests.fixtures.companies import GLOBEX, Cast, make_company, make_key
 
 
 @pytest.fixture(scope="module")
-def neighbours(cast: Cast, django_db_blocker: Any) -> Iterator[Cast]:
+def tenants_with_keys(cast: Cast, django_db_blocker: Any) -> Iterator[Cast]:
     """Give each tenant a key, so that there is something to see."""
     with django_db_blocker.unblock():
         make_key(cast.acme, cast.acme.developer)
@@ -30,68 +30,70 @@ def neighbours(cast: Cast, django_db_blocker: Any) -> Iterator[Cast]:
         yield cast
 
 
-def test_a_query_sees_the_rows_of_its_own_tenant_only(neighbours: Cast) -> None:
-    with tenant_scope(neighbours.acme.tenant_id):
+def test_a_query_sees_only_its_tenants_rows(tenants_with_keys: Cast) -> None:
+    with tenant_scope(tenants_with_keys.acme.tenant_id):
         seen = {str(key.tenant_id) for key in ApiKey.objects.all()}
 
-    assert seen == {neighbours.acme.tenant_id}
+    assert seen == {tenants_with_keys.acme.tenant_id}
 
 
-def test_the_neighbour_sees_none_of_them(neighbours: Cast) -> None:
-    with tenant_scope(neighbours.globex.tenant_id):
-        found = ApiKey.objects.filter(tenant_id=neighbours.acme.tenant_id).count()
+def test_another_tenant_sees_none_of_the_rows(tenants_with_keys: Cast) -> None:
+    with tenant_scope(tenants_with_keys.globex.tenant_id):
+        found = ApiKey.objects.filter(tenant_id=tenants_with_keys.acme.tenant_id).count()
 
     assert found == 0
 
 
 @pytest.mark.parametrize("model", [ApiKey, AuditEntry, PolicyVersion, UsageRecord])
-def test_a_query_without_a_tenant_is_an_error(neighbours: Cast, model: Any) -> None:
+def test_a_query_without_a_tenant_is_an_error(tenants_with_keys: Cast, model: Any) -> None:
     with pytest.raises(DatabaseError), transaction.atomic():
         list(model.objects.all()[:1])
 
 
-def test_after_a_tenants_transaction_its_connection_sees_nothing(neighbours: Cast) -> None:
-    with tenant_scope(neighbours.acme.tenant_id):
+def test_the_scope_ends_with_the_transaction(tenants_with_keys: Cast) -> None:
+    with tenant_scope(tenants_with_keys.acme.tenant_id):
         assert ApiKey.objects.exists()
 
     with pytest.raises(DatabaseError), transaction.atomic():
         ApiKey.objects.exists()
 
 
-def test_memberships_without_a_scope_are_none_at_all(neighbours: Cast) -> None:
+def test_no_memberships_are_visible_without_a_scope(tenants_with_keys: Cast) -> None:
     assert list(Membership.objects.all()) == []
 
 
-def test_injected_sql_sees_no_neighbours_rows(neighbours: Cast) -> None:
-    with tenant_scope(neighbours.globex.tenant_id), connection.cursor() as cursor:
+def test_injected_sql_sees_no_rows_of_another_tenant(tenants_with_keys: Cast) -> None:
+    with tenant_scope(tenants_with_keys.globex.tenant_id), connection.cursor() as cursor:
         cursor.execute("SELECT DISTINCT tenant_id FROM tenants_apikey WHERE false OR 1 = 1")
         seen = cursor.fetchall()
 
-    assert seen == [(uuid.UUID(neighbours.globex.tenant_id),)]
+    assert seen == [(uuid.UUID(tenants_with_keys.globex.tenant_id),)]
 
 
-def test_a_neighbours_row_cannot_be_updated(neighbours: Cast) -> None:
-    with tenant_scope(neighbours.globex.tenant_id):
-        touched = ApiKey.objects.filter(tenant_id=neighbours.acme.tenant_id).update(name="mine")
+def test_another_tenants_row_cannot_be_updated(tenants_with_keys: Cast) -> None:
+    with tenant_scope(tenants_with_keys.globex.tenant_id):
+        touched = ApiKey.objects.filter(tenant_id=tenants_with_keys.acme.tenant_id).update(
+            name="mine"
+        )
 
     assert touched == 0
 
 
-def test_a_row_cannot_be_given_to_a_neighbour(neighbours: Cast) -> None:
+def test_a_row_cannot_be_moved_to_another_tenant(tenants_with_keys: Cast) -> None:
     with (
         pytest.raises(ProgrammingError, match="row-level security"),
-        tenant_scope(neighbours.globex.tenant_id),
+        tenant_scope(tenants_with_keys.globex.tenant_id),
     ):
-        ApiKey.objects.all().update(tenant_id=neighbours.acme.tenant_id)
+        ApiKey.objects.all().update(tenant_id=tenants_with_keys.acme.tenant_id)
 
 
-def test_a_row_cannot_be_written_for_a_neighbour(neighbours: Cast) -> None:
+def test_a_row_cannot_be_inserted_for_another_tenant(tenants_with_keys: Cast) -> None:
     with (
         pytest.raises(ProgrammingError, match="row-level security"),
-        tenant_scope(neighbours.globex.tenant_id),
+        tenant_scope(tenants_with_keys.globex.tenant_id),
     ):
         PolicyVersion.objects.create(
-            tenant_id=neighbours.acme.tenant_id,
+            tenant_id=tenants_with_keys.acme.tenant_id,
             version=99,
             document={},
             reason="",
@@ -115,26 +117,30 @@ def test_a_row_cannot_be_written_for_a_neighbour(neighbours: Cast) -> None:
         "COPY tenants_apikey FROM STDIN",
     ],
 )
-def test_the_application_role_may_not(neighbours: Cast, statement: str) -> None:
+def test_privileged_statements_are_denied_to_the_application_role(
+    tenants_with_keys: Cast, statement: str
+) -> None:
     with pytest.raises(DatabaseError):
-        _execute(neighbours, statement)
+        _execute(tenants_with_keys, statement)
 
 
-def test_switching_row_security_off_is_refused(neighbours: Cast) -> None:
+def test_row_security_cannot_be_switched_off(tenants_with_keys: Cast) -> None:
     with pytest.raises(DatabaseError, match="row-level security"):
-        _execute(neighbours, "SET LOCAL row_security = off", "SELECT * FROM tenants_apikey")
+        _execute(tenants_with_keys, "SET LOCAL row_security = off", "SELECT * FROM tenants_apikey")
 
 
 @pytest.mark.parametrize("column", ["owner_id", "created_by_id", "issued_by_id"])
-def test_a_key_names_no_member_of_a_neighbours(neighbours: Cast, column: str) -> None:
-    gus = neighbours.globex.developer.user_id
+def test_a_key_cannot_reference_another_tenants_member(
+    tenants_with_keys: Cast, column: str
+) -> None:
+    gus = tenants_with_keys.globex.developer.user_id
     refused = pytest.raises(IntegrityError, match=f"{column}_member")
 
-    with refused, tenant_scope(neighbours.acme.tenant_id):
+    with refused, tenant_scope(tenants_with_keys.acme.tenant_id):
         ApiKey.objects.update(**{column: gus})
 
 
-def test_two_tenants_may_have_keys_of_the_same_lookup_id() -> None:
+def test_two_tenants_can_have_keys_with_the_same_lookup_id() -> None:
     one, other = make_company("initech", GLOBEX), make_company("initrode", GLOBEX)
     taken = make_key(one, one.developer).key.lookup_id
     make_key(other, other.developer)
@@ -145,36 +151,36 @@ def test_two_tenants_may_have_keys_of_the_same_lookup_id() -> None:
     assert renamed == 1
 
 
-def test_a_tenant_inside_another_is_refused(neighbours: Cast) -> None:
+def test_a_scope_of_another_tenant_cannot_be_nested(tenants_with_keys: Cast) -> None:
     with (
-        tenant_scope(neighbours.acme.tenant_id),
+        tenant_scope(tenants_with_keys.acme.tenant_id),
         pytest.raises(ScopeConflict),
-        tenant_scope(neighbours.globex.tenant_id),
+        tenant_scope(tenants_with_keys.globex.tenant_id),
     ):
         pass
 
 
-def test_a_tenant_inside_itself_goes_on(neighbours: Cast) -> None:
-    with tenant_scope(neighbours.acme.tenant_id):
-        with tenant_scope(neighbours.acme.tenant_id):
+def test_a_nested_scope_of_the_same_tenant_keeps_the_outer_one(tenants_with_keys: Cast) -> None:
+    with tenant_scope(tenants_with_keys.acme.tenant_id):
+        with tenant_scope(tenants_with_keys.acme.tenant_id):
             pass
         still_seen = ApiKey.objects.exists()
 
     assert still_seen
 
 
-def test_inside_a_transaction_the_scope_ends_with_its_block(neighbours: Cast) -> None:
+def test_inside_a_transaction_the_scope_ends_with_its_block(tenants_with_keys: Cast) -> None:
     with transaction.atomic():
-        with tenant_scope(neighbours.acme.tenant_id):
+        with tenant_scope(tenants_with_keys.acme.tenant_id):
             assert ApiKey.objects.exists()
 
         with pytest.raises(DatabaseError), transaction.atomic():
             ApiKey.objects.exists()
 
 
-def test_a_scope_that_failed_leaves_the_outer_one_as_it_was(neighbours: Cast) -> None:
-    with tenant_scope(neighbours.acme.tenant_id):
-        with pytest.raises(ZeroDivisionError), tenant_scope(neighbours.acme.tenant_id):
+def test_a_failed_nested_scope_keeps_the_outer_one(tenants_with_keys: Cast) -> None:
+    with tenant_scope(tenants_with_keys.acme.tenant_id):
+        with pytest.raises(ZeroDivisionError), tenant_scope(tenants_with_keys.acme.tenant_id):
             raise ZeroDivisionError
         still_seen = ApiKey.objects.exists()
 
@@ -182,24 +188,24 @@ def test_a_scope_that_failed_leaves_the_outer_one_as_it_was(neighbours: Cast) ->
     assert current_tenant() is None
 
 
-def test_what_runs_on_commit_starts_without_the_scope(neighbours: Cast) -> None:
+def test_an_on_commit_callback_runs_without_the_scope(tenants_with_keys: Cast) -> None:
     seen = []
 
-    with tenant_scope(neighbours.acme.tenant_id):
+    with tenant_scope(tenants_with_keys.acme.tenant_id):
         transaction.on_commit(lambda: seen.append(current_tenant()))
 
     assert seen == [None]
 
 
-def test_a_copied_context_sets_the_scope_on_its_own_connection(neighbours: Cast) -> None:
+def test_a_copied_context_sets_the_scope_on_its_own_connection(tenants_with_keys: Cast) -> None:
     counts: list[int] = []
 
     def count() -> None:
-        with tenant_scope(neighbours.acme.tenant_id):
+        with tenant_scope(tenants_with_keys.acme.tenant_id):
             counts.append(ApiKey.objects.count())
         connection.close()
 
-    with tenant_scope(neighbours.acme.tenant_id):
+    with tenant_scope(tenants_with_keys.acme.tenant_id):
         thread = Thread(target=copy_context().run, args=[count])
         thread.start()
         thread.join()
@@ -207,8 +213,8 @@ def test_a_copied_context_sets_the_scope_on_its_own_connection(neighbours: Cast)
     assert counts[0] > 0
 
 
-def test_a_user_finds_his_own_memberships_before_a_tenant_is_chosen(neighbours: Cast) -> None:
-    alice = neighbours.acme.administrator
+def test_a_user_scope_shows_only_the_users_memberships(tenants_with_keys: Cast) -> None:
+    alice = tenants_with_keys.acme.administrator
 
     with user_scope(alice.user_id):
         found = [str(row.user_id) for row in Membership.objects.all()]
@@ -216,33 +222,33 @@ def test_a_user_finds_his_own_memberships_before_a_tenant_is_chosen(neighbours: 
     assert found == [alice.user_id]
 
 
-def test_a_user_without_memberships_finds_none(neighbours: Cast) -> None:
+def test_a_user_without_memberships_finds_none(tenants_with_keys: Cast) -> None:
     with user_scope(UserId(str(uuid.uuid4()))):
         found = list(Membership.objects.all())
 
     assert found == []
 
 
-def test_a_user_cannot_make_himself_a_member(neighbours: Cast) -> None:
-    bob = neighbours.globex.administrator
+def test_a_user_cannot_add_themselves_to_a_tenant(tenants_with_keys: Cast) -> None:
+    bob = tenants_with_keys.globex.administrator
 
     with pytest.raises(ProgrammingError, match="row-level security"), user_scope(bob.user_id):
         Membership.objects.create(
-            tenant_id=neighbours.acme.tenant_id,
+            tenant_id=tenants_with_keys.acme.tenant_id,
             user_id=bob.user_id,
             role="owner",
             created_at=timezone.now(),
         )
 
 
-def test_a_user_cannot_raise_his_own_role(neighbours: Cast) -> None:
-    with user_scope(neighbours.acme.developer.user_id):
+def test_a_user_cannot_change_their_own_role(tenants_with_keys: Cast) -> None:
+    with user_scope(tenants_with_keys.acme.developer.user_id):
         touched = Membership.objects.update(role="owner")
 
     assert touched == 0
 
 
-def _execute(neighbours: Cast, *statements: str) -> None:
-    with tenant_scope(neighbours.acme.tenant_id), connection.cursor() as cursor:
+def _execute(tenants_with_keys: Cast, *statements: str) -> None:
+    with tenant_scope(tenants_with_keys.acme.tenant_id), connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)

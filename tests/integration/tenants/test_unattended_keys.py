@@ -47,11 +47,11 @@ def alice(company: Company) -> Person:
 
 
 def service_key(actor: Actor, name: str = "CI") -> CreatedKey:
-    wish = KeyRequest(KeyKind.SERVICE, None, name, None, scopes=KEYS)
-    return create_key(actor=actor, new=wish, now=timezone.now())
+    request = KeyRequest(KeyKind.SERVICE, None, name, None, scopes=KEYS)
+    return create_key(actor=actor, new=request, now=timezone.now())
 
 
-def unattended(actor: Actor) -> list[LookupId]:
+def list_unowned(actor: Actor) -> list[LookupId]:
     page = list_unowned_keys(actor=actor, limit=10, cursor=None, now=timezone.now())
     return [key.lookup_id for key in page.rows]
 
@@ -68,7 +68,9 @@ def demote(actor: Actor, person: Person) -> list[LookupId]:
     return [key.lookup_id for key in changed.unowned_keys.keys]
 
 
-def test_a_key_says_who_made_it_and_who_was_shown_its_text(alice: Person, owner: Person) -> None:
+def test_a_key_records_its_creator_and_the_user_shown_its_secret(
+    alice: Person, owner: Person
+) -> None:
     made = service_key(alice.actor)
     rotation = KeyRotation(overlap=timedelta(0))
 
@@ -81,26 +83,30 @@ def test_a_key_says_who_made_it_and_who_was_shown_its_text(alice: Person, owner:
     assert rotated.key.issued_by_email == owner.email
 
 
-def test_the_removal_of_who_made_keys_says_which_go_on(alice: Person, owner: Person) -> None:
-    hers, others = service_key(alice.actor).key, service_key(owner.actor).key
+def test_removing_a_keys_creator_lists_the_keys_that_stay_active(
+    alice: Person, owner: Person
+) -> None:
+    alices_key, owners_key = service_key(alice.actor).key, service_key(owner.actor).key
 
-    assert unattended(owner.actor) == []
-    assert remove(owner.actor, alice) == [hers.lookup_id]
+    assert list_unowned(owner.actor) == []
+    assert remove(owner.actor, alice) == [alices_key.lookup_id]
 
-    assert unattended(owner.actor) == [hers.lookup_id]
-    found = find_key(actor=owner.actor, lookup_id=others.lookup_id, now=timezone.now())
+    assert list_unowned(owner.actor) == [alices_key.lookup_id]
+    found = find_key(actor=owner.actor, lookup_id=owners_key.lookup_id, now=timezone.now())
     assert found.issued_by_email == owner.email
 
 
-def test_so_does_taking_the_right_away(alice: Person, owner: Person) -> None:
+def test_demoting_a_keys_creator_lists_the_keys_that_stay_active(
+    alice: Person, owner: Person
+) -> None:
     made = service_key(alice.actor).key
 
     assert demote(owner.actor, alice) == [made.lookup_id]
 
-    assert unattended(owner.actor) == [made.lookup_id]
+    assert list_unowned(owner.actor) == [made.lookup_id]
 
 
-def test_what_a_key_of_hers_has_made_is_hers(alice: Person, owner: Person) -> None:
+def test_keys_created_by_a_users_key_belong_to_that_user(alice: Person, owner: Person) -> None:
     first = service_key(alice.actor)
     bearer = authenticate_key(text=first.text, address=None, now=timezone.now())
     second = service_key(bearer, "made by a key")
@@ -109,7 +115,7 @@ def test_what_a_key_of_hers_has_made_is_hers(alice: Person, owner: Person) -> No
     assert remove(owner.actor, alice) == [second.key.lookup_id, first.key.lookup_id]
 
 
-def test_a_new_text_or_an_end_settles_it(alice: Person, owner: Person) -> None:
+def test_rotating_or_revoking_a_key_ends_its_unowned_state(alice: Person, owner: Person) -> None:
     rotated, revoked = service_key(alice.actor).key, service_key(alice.actor).key
     remove(owner.actor, alice)
 
@@ -121,22 +127,22 @@ def test_a_new_text_or_an_end_settles_it(alice: Person, owner: Person) -> None:
     )
     revoke_key(actor=owner.actor, lookup_id=revoked.lookup_id, reason="", now=timezone.now())
 
-    assert unattended(owner.actor) == []
+    assert list_unowned(owner.actor) == []
 
 
-def test_ones_own_key_is_no_matter_of_who_may_make_keys(alice: Person, owner: Person) -> None:
-    wish = KeyRequest(KeyKind.DEVELOPER, alice.user_id, "Laptop", None)
-    create_key(actor=alice.actor, new=wish, now=timezone.now())
+def test_developer_keys_are_never_unowned(alice: Person, owner: Person) -> None:
+    request = KeyRequest(KeyKind.DEVELOPER, alice.user_id, "Laptop", None)
+    create_key(actor=alice.actor, new=request, now=timezone.now())
 
     assert demote(owner.actor, alice) == []
     assert remove(owner.actor, alice) == []
 
 
-def test_who_may_make_keys_again_answers_for_them_again(alice: Person, owner: Person) -> None:
+def test_restoring_the_creators_role_ends_the_unowned_state(alice: Person, owner: Person) -> None:
     made = service_key(alice.actor).key
 
     demote(owner.actor, alice)
-    assert unattended(owner.actor) == [made.lookup_id]
+    assert list_unowned(owner.actor) == [made.lookup_id]
     change_role(
         actor=owner.actor,
         user_id=alice.user_id,
@@ -145,18 +151,18 @@ def test_who_may_make_keys_again_answers_for_them_again(alice: Person, owner: Pe
         now=timezone.now(),
     )
 
-    assert unattended(owner.actor) == []
+    assert list_unowned(owner.actor) == []
 
 
-def test_the_neighbour_sees_nothing_of_it(alice: Person, owner: Person, cast: Cast) -> None:
+def test_another_tenant_sees_no_unowned_keys(alice: Person, owner: Person, cast: Cast) -> None:
     service_key(alice.actor)
     remove(owner.actor, alice)
 
-    assert unattended(cast.globex.administrator.actor) == []
+    assert list_unowned(cast.globex.administrator.actor) == []
 
 
-def test_a_developer_sees_none_of_the_tenants(alice: Person, owner: Person) -> None:
+def test_a_developer_sees_no_unowned_keys_of_the_tenant(alice: Person, owner: Person) -> None:
     service_key(alice.actor)
     remove(owner.actor, alice)
 
-    assert unattended(Actor(owner.actor.tenant_id, owner.user_id, Role.DEVELOPER, None, "")) == []
+    assert list_unowned(Actor(owner.actor.tenant_id, owner.user_id, Role.DEVELOPER, None, "")) == []

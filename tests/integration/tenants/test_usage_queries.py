@@ -52,7 +52,7 @@ def add(
         )
 
 
-def test_a_tenant_without_usage_has_honest_figures(company: Company) -> None:
+def test_a_tenant_without_usage_has_zero_counts_and_no_percentiles(company: Company) -> None:
     found = recent_usage(actor=company.administrator.actor, now=NOW)
 
     assert found.requests == 0
@@ -61,7 +61,7 @@ def test_a_tenant_without_usage_has_honest_figures(company: Company) -> None:
     assert found.hourly_requests == [0] * 24
 
 
-def test_requests_are_counted_by_how_they_ended(company: Company) -> None:
+def test_requests_are_counted_by_finish_reason(company: Company) -> None:
     for finish in (
         FinishReason.STOP,
         FinishReason.LENGTH,
@@ -76,7 +76,7 @@ def test_requests_are_counted_by_how_they_ended(company: Company) -> None:
     assert (found.prompt_tokens, found.cached_tokens, found.generated_tokens) == (400, 100, 16)
 
 
-def test_percentiles_are_of_completed_requests(company: Company) -> None:
+def test_percentiles_cover_only_completed_requests(company: Company) -> None:
     for first_token_ms in (10.0, 20.0, 30.0):
         add(company, first_token_ms=first_token_ms)
     add(company, finish=FinishReason.CANCELLED, first_token_ms=9_000.0)
@@ -87,7 +87,7 @@ def test_percentiles_are_of_completed_requests(company: Company) -> None:
     assert found.first_token_p99_ms == pytest.approx(29.8)
 
 
-def test_the_last_day_ends_24_hours_ago(company: Company) -> None:
+def test_recent_usage_covers_the_last_24_hours(company: Company) -> None:
     add(company, ago=timedelta(hours=24, seconds=1))
     add(company, ago=timedelta(hours=23, minutes=59))
 
@@ -119,15 +119,17 @@ def test_accepted_suggestions_are_counted(company: Company) -> None:
     assert recent_usage(actor=company.administrator.actor, now=NOW).accepted == 1
 
 
-def test_the_neighbour_counts_none_of_it(company: Company) -> None:
-    neighbour = make_company("hooli", GLOBEX)
+def test_another_tenants_usage_is_not_counted(company: Company) -> None:
+    other_company = make_company("hooli", GLOBEX)
     add(company)
 
-    assert recent_usage(actor=neighbour.administrator.actor, now=NOW).requests == 0
-    assert usage_by_day(actor=neighbour.administrator.actor, num_days=1, now=NOW)[0].requests == 0
+    assert recent_usage(actor=other_company.administrator.actor, now=NOW).requests == 0
+    assert (
+        usage_by_day(actor=other_company.administrator.actor, num_days=1, now=NOW)[0].requests == 0
+    )
 
 
-def test_a_developer_counts_his_own(company: Company) -> None:
+def test_a_developer_sees_only_their_own_usage(company: Company) -> None:
     add(company, user_id=company.developer.user_id)
     add(company, user_id=company.administrator.user_id)
 
@@ -135,7 +137,7 @@ def test_a_developer_counts_his_own(company: Company) -> None:
     assert usage_by_day(actor=company.developer.actor, num_days=1, now=NOW)[0].requests == 1
 
 
-def test_days_without_usage_are_there_too(company: Company) -> None:
+def test_days_without_usage_are_included(company: Company) -> None:
     add(company, ago=timedelta(days=2))
 
     days = usage_by_day(actor=company.administrator.actor, num_days=4, now=NOW)
@@ -143,7 +145,7 @@ def test_days_without_usage_are_there_too(company: Company) -> None:
     assert [(day.day.day, day.requests) for day in days] == [(17, 0), (18, 1), (19, 0), (20, 0)]
 
 
-def test_who_is_nobody_counts_nothing(company: Company) -> None:
+def test_a_developer_without_a_user_id_sees_no_usage(company: Company) -> None:
     nobody = Actor(company.tenant_id, None, Role.DEVELOPER, address=None, request_id="")
     add(company)
 
@@ -151,7 +153,7 @@ def test_who_is_nobody_counts_nothing(company: Company) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.AUDITOR, Role.BILLING])
-def test_auditors_and_billing_count_everything(company: Company, role: Role) -> None:
+def test_auditors_and_billing_see_all_usage(company: Company, role: Role) -> None:
     somebody = Actor(company.tenant_id, None, role, address=None, request_id="")
     add(company, user_id=company.developer.user_id)
 

@@ -24,7 +24,7 @@ from tests.stack.worker import ROOT
 
 PATIENCE_S = 90.0
 _STREAM = "planted-usage"
-Told = dict[tuple[str, frozenset[tuple[str, str]]], float]
+MetricValues = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def connection(services: Services) -> Iterator[redis.Redis]:
         connection.delete(KEY)
 
 
-def _told(families: list[Metric]) -> Told:
+def _read_values(families: list[Metric]) -> MetricValues:
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in families
@@ -43,11 +43,11 @@ def _told(families: list[Metric]) -> Told:
     }
 
 
-def _of(told: Told, name: str, **labels: str) -> float | None:
-    return told.get((name, frozenset(labels.items())))
+def _value(values: MetricValues, name: str, **labels: str) -> float | None:
+    return values.get((name, frozenset(labels.items())))
 
 
-def test_tasks_are_counted_by_how_they_ended_and_how_long_they_took(
+def test_tasks_are_counted_by_result_and_duration(
     connection: redis.Redis,
 ) -> None:
     counts = TaskCounts(connection)
@@ -56,53 +56,53 @@ def test_tasks_are_counted_by_how_they_ended_and_how_long_they_took(
     counts.on_finished("bill", took_s=10_000.0, has_failed=True, now_s=300.0)
     counts.on_finished("purge", took_s=1.0, has_failed=True, now_s=300.0)
 
-    told = _told(list(WorkerMetricsCollector(connection, queues=[]).collect()))
+    values = _read_values(list(WorkerMetricsCollector(connection, queues=[]).collect()))
 
-    assert _of(told, "caret_celery_tasks_total", task="bill", result="succeeded") == 2
-    assert _of(told, "caret_celery_tasks_total", task="bill", result="failed") == 1
-    assert _of(told, "caret_celery_task_last_success_timestamp_seconds", task="bill") == 200.0
+    assert _value(values, "caret_celery_tasks_total", task="bill", result="succeeded") == 2
+    assert _value(values, "caret_celery_tasks_total", task="bill", result="failed") == 1
+    assert _value(values, "caret_celery_task_last_success_timestamp_seconds", task="bill") == 200.0
     # A purge that never succeeded has no such time, not even zero.
-    assert _of(told, "caret_celery_task_last_success_timestamp_seconds", task="purge") is None
+    assert _value(values, "caret_celery_task_last_success_timestamp_seconds", task="purge") is None
     buckets = [
-        _of(told, "caret_celery_task_duration_seconds_bucket", task="bill", le=le)
+        _value(values, "caret_celery_task_duration_seconds_bucket", task="bill", le=le)
         for le in (*map(str, BOUNDS_S), "+Inf")
     ]
     assert buckets == [0, 1, 1, 1, 2, 2, 2, 2, 3]
     assert all(cast(float, one) <= cast(float, two) for one, two in pairwise(buckets))
-    assert _of(told, "caret_celery_task_duration_seconds_sum", task="bill") == 10_003.02
+    assert _value(values, "caret_celery_task_duration_seconds_sum", task="bill") == 10_003.02
 
 
-def test_usage_that_waits_has_the_age_of_its_oldest_entry(
+def test_pending_usage_reports_the_age_of_its_oldest_entry(
     connection: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A test cannot add an old entry to a stream that others have written to.
     monkeypatch.setattr("tenants.base.worker_metrics.USAGE_STREAM", _STREAM)
     watch = WorkerMetricsCollector(connection, queues=[])
-    before = _told(list(watch.collect()))
+    before = _read_values(list(watch.collect()))
     seconds, _ = connection.time()
     for age_s in (500, 20):
         connection.xadd(_STREAM, {USAGE_FIELD: b"x"}, id=f"{(seconds - age_s) * 1000}-0")
     try:
-        waiting = _told(list(watch.collect()))
+        waiting = _read_values(list(watch.collect()))
     finally:
         connection.delete(_STREAM)
 
-    assert _of(before, "caret_usage_stream_oldest_seconds") == 0
-    assert _of(waiting, "caret_usage_stream_length") == 2
-    assert 500 <= cast(float, _of(waiting, "caret_usage_stream_oldest_seconds")) < 510
+    assert _value(before, "caret_usage_stream_oldest_seconds") == 0
+    assert _value(waiting, "caret_usage_stream_length") == 2
+    assert 500 <= cast(float, _value(waiting, "caret_usage_stream_oldest_seconds")) < 510
 
 
-def test_what_no_worker_has_taken_is_counted_by_queue(connection: redis.Redis) -> None:
+def test_pending_tasks_are_counted_by_queue(connection: redis.Redis) -> None:
     connection.rpush("planted-queue", b"one", b"two")
     try:
-        told = _told(
+        values = _read_values(
             list(WorkerMetricsCollector(connection, queues=["planted-queue", "other"]).collect())
         )
     finally:
         connection.delete("planted-queue")
 
-    assert _of(told, "caret_celery_queue_length", queue="planted-queue") == 2
-    assert _of(told, "caret_celery_queue_length", queue="other") == 0
+    assert _value(values, "caret_celery_queue_length", queue="planted-queue") == 2
+    assert _value(values, "caret_celery_queue_length", queue="other") == 0
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def _celery(services: Services, folder: Path, *arguments: str, **settings: str) 
             process.wait(timeout=20)
 
 
-def test_beat_tells_what_a_worker_has_done(
+def test_beat_exports_metrics_of_the_workers_tasks(
     services: Services, connection: redis.Redis, tmp_path: Path
 ) -> None:
     port = free_port()
@@ -133,18 +133,21 @@ def test_beat_tells_what_a_worker_has_done(
         _celery(services, tmp_path, "worker", "--concurrency", "1"),
         _celery(services, tmp_path, *beat, CARET_CONTROL_PLANE_METRICS_PORT=str(port)) as log,
     ):
-        told = _asked_until_ingested(f"http://127.0.0.1:{port}/metrics")
+        values = _wait_for_ingestion(f"http://127.0.0.1:{port}/metrics")
 
-    assert told is not None, log.read_text()
+    assert values is not None, log.read_text()
     assert (
-        cast(float, _of(told, "caret_celery_task_duration_seconds_count", task="ingest_usage")) >= 1
+        cast(float, _value(values, "caret_celery_task_duration_seconds_count", task="ingest_usage"))
+        >= 1
     )
-    moment_s = _of(told, "caret_celery_task_last_success_timestamp_seconds", task="ingest_usage")
+    moment_s = _value(
+        values, "caret_celery_task_last_success_timestamp_seconds", task="ingest_usage"
+    )
     assert abs(cast(float, moment_s) - time.time()) < PATIENCE_S
-    assert _of(told, "caret_celery_queue_length", queue="ingest") is not None
+    assert _value(values, "caret_celery_queue_length", queue="ingest") is not None
 
 
-def _asked_until_ingested(url: str) -> Told | None:
+def _wait_for_ingestion(url: str) -> MetricValues | None:
     deadline_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline_s:
         try:
@@ -152,8 +155,8 @@ def _asked_until_ingested(url: str) -> Told | None:
         except requests.ConnectionError:
             time.sleep(0.5)
             continue
-        told = _told(list(text_string_to_metric_families(text)))
-        if _of(told, "caret_celery_tasks_total", task="ingest_usage", result="succeeded"):
-            return told
+        values = _read_values(list(text_string_to_metric_families(text)))
+        if _value(values, "caret_celery_tasks_total", task="ingest_usage", result="succeeded"):
+            return values
         time.sleep(0.5)
     return None

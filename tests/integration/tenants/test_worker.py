@@ -13,7 +13,7 @@ from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, encode_records
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
 from tenants.models import Outcome
-from tests.fakes.exports import ask_for, made
+from tests.fakes.exports import build_of, start_export
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.tenants.test_ingest import outcome
 from tests.stack.services import Services
@@ -37,15 +37,15 @@ def test_a_record_is_ingested_within_seconds(worker: Path) -> None:
 def test_an_export_is_built_within_seconds(worker: Path) -> None:
     company = make_company("initech", ACME)
 
-    build_id = ask_for(company)
+    build_id = start_export(company)
 
     deadline = time.monotonic() + 30
-    while made(company, build_id).state != "finished" and time.monotonic() < deadline:
+    while build_of(company, build_id).state != "finished" and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert made(company, build_id).state == "finished", worker.read_text()
+    assert build_of(company, build_id).state == "finished", worker.read_text()
 
 
-def test_every_task_has_a_declared_queue_and_a_time() -> None:
+def test_every_task_has_a_queue_and_a_schedule() -> None:
     ours = {name for name in current_app.tasks if name.startswith(tenants.tasks.__name__)}
     conf = caret.celery.app.conf
 
@@ -56,7 +56,7 @@ def test_every_task_has_a_declared_queue_and_a_time() -> None:
     assert {entry["task"] for entry in conf.beat_schedule.values()} == ours
 
 
-def test_every_declared_task_ends_before_redis_gives_it_to_another_worker() -> None:
+def test_every_tasks_time_limit_is_below_the_redelivery_timeout() -> None:
     conf = caret.celery.app.conf
     redelivered_after_s = 3600  # kombu's visibility timeout
 

@@ -8,15 +8,15 @@ class Receiver:
     """A tenant's server, which stores the webhooks that it receives."""
 
     def __init__(self) -> None:
-        self.got: list[tuple[dict[str, str], bytes]] = []
-        self.answers: list[int] = []  # responses; 204 once they are used up
+        self.received: list[tuple[dict[str, str], bytes]] = []
+        self.statuses: list[int] = []  # responses; 204 once they are used up
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
-                receiver.got.append((dict(self.headers), body))
-                self.send_response(receiver.answers.pop(0) if receiver.answers else 204)
+                receiver.received.append((dict(self.headers), body))
+                self.send_response(receiver.statuses.pop(0) if receiver.statuses else 204)
                 self.send_header("location", "http://127.0.0.1/elsewhere")
                 self.end_headers()
 

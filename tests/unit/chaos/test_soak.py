@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.chaos.resource_usage import Held
+from tests.chaos.resource_usage import ProcessResources
 from tests.chaos.soak import Sample, trend
 
 
@@ -13,7 +13,7 @@ def _samples(*, mb_each: float = 0.0, descriptors_each: float = 0.0) -> list[Sam
     return [
         Sample(
             at_s=1_000.0 + number,
-            held=Held(
+            held=ProcessResources(
                 memory_mb=100.0 + number * mb_each + number % 2,
                 descriptors=50 + round(number * descriptors_each) + number % 2,
                 sockets=0,

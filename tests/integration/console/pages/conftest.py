@@ -17,8 +17,8 @@ def sign_in_now(sign_in: SignIn) -> SignIn:
     """Return a function that signs a user in with a recent step-up."""
 
     def signed_in(person: Person) -> Client:
-        from tests.integration.console.pages.step_up import confirmed
+        from tests.integration.console.pages.step_up import with_recent_step_up
 
-        return confirmed(sign_in(person), person)
+        return with_recent_step_up(sign_in(person), person)
 
     return signed_in

@@ -8,12 +8,12 @@ from tests.fixtures.companies import Person
 from tests.integration.console.pages.forms import fields_of, posted
 
 
-def layer_path(person: Person) -> str:
+def override_path(person: Person) -> str:
     return f"/policies/overrides/user/{person.user_id}"
 
 
-def say(client: Client, person: Person, **changed: Any) -> Any:
-    path = layer_path(person)
+def save_override(client: Client, person: Person, **changed: Any) -> Any:
+    path = override_path(person)
     fields = fields_of(client.get(path).content.decode())
     draft = fields_of(posted(client, path, **(fields | changed)).content.decode())
     return posted(client, f"{path}/review", **(draft | {"reason": "Contractor"}))

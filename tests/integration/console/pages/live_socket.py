@@ -41,7 +41,7 @@ class Socket:
         event: dict[str, Any] = await self._end.receive_output(timeout=30)
         return event
 
-    async def is_let_in(self) -> bool:
+    async def is_accepted(self) -> bool:
         await self._end.send_input({"type": "websocket.connect"})
         return bool((await self.next())["type"] == "websocket.accept")
 
@@ -59,7 +59,7 @@ async def socket(
     await opened.leave()
 
 
-async def first(opened: Socket) -> dict[str, str]:
-    assert await opened.is_let_in()
-    said: dict[str, str] = json.loads((await opened.next())["text"])
-    return said
+async def read_first_message(opened: Socket) -> dict[str, str]:
+    assert await opened.is_accepted()
+    message: dict[str, str] = json.loads((await opened.next())["text"])
+    return message

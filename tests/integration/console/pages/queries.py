@@ -16,9 +16,9 @@ _FRAMES: Final = ("SELECT set_config", "SAVEPOINT", "RELEASE SAVEPOINT", "BEGIN"
 def few_queries(at_most: int = MAX_QUERIES) -> Iterator[None]:
     with CaptureQueriesContext(connection) as caught:
         yield
-    asked = questions(caught)
-    assert len(asked) <= at_most, "\n".join(asked)
+    queries = table_queries(caught)
+    assert len(queries) <= at_most, "\n".join(queries)
 
 
-def questions(caught: CaptureQueriesContext) -> list[str]:
+def table_queries(caught: CaptureQueriesContext) -> list[str]:
     return [query["sql"] for query in caught if not query["sql"].startswith(_FRAMES)]

@@ -8,7 +8,7 @@ from tests.fakes.console_client import Client
 from tests.fixtures.companies import Person
 
 
-def confirmed(client: Client, person: Person) -> Client:
+def with_recent_step_up(client: Client, person: Person) -> Client:
     request = HttpRequest()
     request.session = client.session
     user = User.objects.get(id=person.user_id)

@@ -53,7 +53,7 @@ def form_token(client: Client) -> str:
     return found[1]
 
 
-def test_a_stranger_is_sent_to_the_sign_in() -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in() -> None:
     assert Client().get("/sign-in-settings")["Location"] == "/sign-in?next=/sign-in-settings"
 
 
@@ -67,7 +67,7 @@ def test_a_stranger_is_sent_to_the_sign_in() -> None:
         (Role.DEVELOPER, 403),
     ],
 )
-def test_only_an_owner_is_shown_what_changes_it(
+def test_only_an_owner_sees_and_opens_the_provider_forms(
     cast: Cast, sign_in_now: SignIn, role: Role, status: int
 ) -> None:
     client = sign_in_now(cast.acme.people[role])
@@ -90,32 +90,34 @@ def test_only_an_owner_is_shown_what_changes_it(
         *("provider/openid", "provider/saml", "provider/remove", "second-factor/required"),
     ],
 )
-def test_an_administrator_changes_nothing(company: Company, sign_in_now: SignIn, path: str) -> None:
+def test_an_administrator_cannot_change_sign_in_settings(
+    company: Company, sign_in_now: SignIn, path: str
+) -> None:
     answer = sign_in_now(company.administrator).post(f"/sign-in-settings/{path}", GOOD)
 
     assert answer.status_code == 403
     assert rules(company) == SignInRules(is_mfa_required=False, provider=None)
 
 
-def test_a_domain_is_claimed_shown_with_its_record_and_given_up(
-    company: Company, client: Client
-) -> None:
+def test_an_owner_claims_and_releases_a_domain(company: Company, client: Client) -> None:
     name = f"{company.slug}.example"
     client.post("/sign-in-settings/domains", {"domain": name.upper()})
     [claimed] = list_domains(actor=company.platform)
 
     page = client.get("/sign-in-settings").content.decode()
-    asked = client.get(f"/sign-in-settings/domains/{claimed.id}/release").content.decode()
+    confirmation = client.get(f"/sign-in-settings/domains/{claimed.id}/release").content.decode()
     client.post(f"/sign-in-settings/domains/{claimed.id}/release")
 
     assert claimed.name == name
     assert claimed.txt_record in page
-    assert f"Release {name}?" in asked
+    assert f"Release {name}?" in confirmation
     assert domains(company) == []
 
 
 @pytest.mark.parametrize("name", ["", "no domain", "x" * 300])
-def test_what_is_no_domain_is_shown_again(company: Company, client: Client, name: str) -> None:
+def test_an_invalid_domain_gets_an_error_message(
+    company: Company, client: Client, name: str
+) -> None:
     answer = client.post("/sign-in-settings/domains", {"domain": name})
 
     assert answer.status_code == 400
@@ -123,7 +125,7 @@ def test_what_is_no_domain_is_shown_again(company: Company, client: Client, name
     assert domains(company) == []
 
 
-def test_a_neighbours_domain_and_token_are_not_found(
+def test_another_tenants_domain_and_token_are_not_found(
     company: Company, cast: Cast, sign_in_now: SignIn
 ) -> None:
     now = timezone.now()
@@ -138,14 +140,14 @@ def test_a_neighbours_domain_and_token_are_not_found(
     assert token_names(company) == ["Okta"]
 
 
-def test_a_second_factor_is_required(company: Company, client: Client) -> None:
+def test_an_owner_makes_the_second_factor_required(company: Company, client: Client) -> None:
     answer = client.post("/sign-in-settings/second-factor/required")
 
     assert answer["Location"] == "/sign-in-settings"
     assert rules(company).is_mfa_required
 
 
-def test_a_provider_is_set_shown_without_its_secret_and_dropped(
+def test_a_provider_is_configured_shown_without_its_secret_and_removed(
     company: Company, client: Client
 ) -> None:
     before = client.get("/sign-in-settings/provider/openid").content.decode()
@@ -172,7 +174,7 @@ def test_a_provider_is_set_shown_without_its_secret_and_dropped(
         ("saml", {}, ""),
     ],
 )
-def test_a_wrong_provider_is_shown_again(
+def test_an_invalid_provider_configuration_gets_an_error_message(
     company: Company, client: Client, path: str, changes: dict[str, str], kept: str
 ) -> None:
     answer = client.post(f"/sign-in-settings/provider/{path}", GOOD | changes)
@@ -184,9 +186,7 @@ def test_a_wrong_provider_is_shown_again(
     assert rules(company).provider is None
 
 
-def test_changing_who_signs_in_wants_to_know_who_is_there(
-    company: Company, sign_in: SignIn
-) -> None:
+def test_changing_the_provider_requires_a_step_up(company: Company, sign_in: SignIn) -> None:
     new = OidcProviderConfig("https://login.example.com", "caret", "s3cret")
     set_provider(actor=company.platform, new=new, now=timezone.now())
     client = sign_in(company.people[Role.OWNER])
@@ -214,7 +214,7 @@ def test_a_scim_token_is_shown_once_and_revoked(company: Company, client: Client
     assert token_names(company) == []
 
 
-def test_a_bad_name_of_a_token_is_shown_again(company: Company, client: Client) -> None:
+def test_a_token_with_an_invalid_name_is_not_created(company: Company, client: Client) -> None:
     form = {"token_name": "a\x07b", "form_token": form_token(client)}
 
     answer = client.post("/sign-in-settings/scim", form)
@@ -223,7 +223,7 @@ def test_a_bad_name_of_a_token_is_shown_again(company: Company, client: Client) 
     assert token_names(company) == []
 
 
-def test_the_page_makes_few_queries(company: Company, client: Client) -> None:
+def test_the_page_runs_few_queries(company: Company, client: Client) -> None:
     for number in range(3):
         claim_domain(actor=company.platform, name=f"d{number}.example", now=timezone.now())
 

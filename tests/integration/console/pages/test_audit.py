@@ -52,7 +52,7 @@ def targets(page: str) -> list[str]:
 
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize("path", ["/audit", "/audit/verify"])
-def test_who_may_read_the_trail_sees_it(
+def test_only_roles_that_read_the_audit_log_open_its_pages(
     company: Company, sign_in: SignIn, role: Role, path: str
 ) -> None:
     client = sign_in(company.people[role])
@@ -61,7 +61,9 @@ def test_who_may_read_the_trail_sees_it(
     assert ('href="/audit"' in client.get("/").content.decode()) == (role in READERS)
 
 
-def test_an_entry_shows_before_and_after_and_why(company: Company, audrey: Client) -> None:
+def test_an_entry_shows_both_values_the_reason_and_the_actor(
+    company: Company, audrey: Client
+) -> None:
     change(company)
 
     page = shown(audrey, action="door.painted")
@@ -73,14 +75,14 @@ def test_an_entry_shows_before_and_after_and_why(company: Company, audrey: Clien
     assert company.administrator.email in page
 
 
-def test_that_somebody_looked_is_the_newest_entry(company: Company, audrey: Client) -> None:
+def test_reading_the_log_adds_an_entry(company: Company, audrey: Client) -> None:
     shown(audrey)
 
     assert "audit.read" in shown(audrey)
 
 
 @pytest.mark.parametrize(
-    ("asked", "is_there"),
+    ("filters", "is_there"),
     [
         ({"target": "door:7"}, True),
         ({"target": "door:8"}, False),
@@ -90,15 +92,15 @@ def test_that_somebody_looked_is_the_newest_entry(company: Company, audrey: Clie
         ({"last": "2020-01-01"}, False),
     ],
 )
-def test_the_filters_leave_what_is_asked_for(
-    company: Company, audrey: Client, asked: dict[str, str], is_there: bool
+def test_the_list_shows_only_entries_that_match_the_filters(
+    company: Company, audrey: Client, filters: dict[str, str], is_there: bool
 ) -> None:
     change(company, 7)
 
-    assert (targets(shown(audrey, action="door.painted", **asked)) == ["door:7"]) == is_there
+    assert (targets(shown(audrey, action="door.painted", **filters)) == ["door:7"]) == is_there
 
 
-def test_an_address_stands_for_its_owner(company: Company, audrey: Client) -> None:
+def test_entries_are_found_by_the_actors_email_address(company: Company, audrey: Client) -> None:
     change(company, 7)
 
     assert targets(shown(audrey, actor=company.administrator.email))
@@ -106,7 +108,7 @@ def test_an_address_stands_for_its_owner(company: Company, audrey: Client) -> No
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "filters",
     [
         {"actor": "what?"},
         {"first": "yesterday"},
@@ -118,16 +120,18 @@ def test_an_address_stands_for_its_owner(company: Company, audrey: Client) -> No
         {"target": "\0"},
     ],
 )
-def test_what_cannot_be_asked_is_said_and_kept(audrey: Client, asked: dict[str, str]) -> None:
-    answer = audrey.get("/audit", asked)
+def test_an_invalid_filter_is_rejected_and_stays_in_its_field(
+    audrey: Client, filters: dict[str, str]
+) -> None:
+    answer = audrey.get("/audit", filters)
 
     assert answer.status_code == 400
-    field, text = next(iter(asked.items()))
+    field, text = next(iter(filters.items()))
     if field in ("actor", "first"):
         assert f'value="{text}"' in answer.content.decode()
 
 
-def test_older_entries_are_a_link_away(company: Company, audrey: Client) -> None:
+def test_a_link_leads_to_older_entries(company: Company, audrey: Client) -> None:
     for number in range(53):
         change(company, number)
 
@@ -140,30 +144,30 @@ def test_older_entries_are_a_link_away(company: Company, audrey: Client) -> None
     assert "Newest" in rest
 
 
-def test_htmx_is_answered_with_the_list_alone(company: Company, audrey: Client) -> None:
+def test_an_htmx_request_gets_only_the_list(company: Company, audrey: Client) -> None:
     answer = audrey.get("/audit", headers={"HX-Request": "true"}).content.decode()
 
     assert "<html" not in answer
     assert 'class="entries"' in answer
 
 
-def test_the_list_takes_few_queries(company: Company, audrey: Client) -> None:
+def test_the_list_runs_few_queries(company: Company, audrey: Client) -> None:
     change(company)
 
     with few_queries():
         shown(audrey)
 
 
-def test_the_neighbour_sees_none_of_it(company: Company, sign_in: SignIn) -> None:
+def test_another_tenant_does_not_see_the_entries(company: Company, sign_in: SignIn) -> None:
     change(company, 7)
-    neighbour = make_company("hooli", GLOBEX)
+    other_company = make_company("hooli", GLOBEX)
 
-    page = shown(sign_in(neighbour.administrator), target="door:7")
+    page = shown(sign_in(other_company.administrator), target="door:7")
 
     assert not targets(page)
 
 
-def test_a_check_that_stopped_goes_on_when_asked(
+def test_a_verification_that_stopped_continues_on_request(
     company: Company, audrey: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain_check, "MAX_ENTRIES", 4)
@@ -178,11 +182,13 @@ def test_a_check_that_stopped_goes_on_when_asked(
 
 
 @pytest.mark.parametrize("after", ["-1", "x", "9" * 5_000, "10000000000000000000000"])
-def test_a_check_from_nowhere_makes_no_sense(audrey: Client, after: str) -> None:
+def test_a_verification_from_an_invalid_position_is_rejected(audrey: Client, after: str) -> None:
     assert audrey.post("/audit/verify", {"after": after}).status_code == 400
 
 
-def test_a_second_check_at_once_is_told_to_wait(company: Company, audrey: Client) -> None:
+def test_a_second_verification_at_the_same_time_gets_a_conflict(
+    company: Company, audrey: Client
+) -> None:
     with redis_lock(connect(), f"audit-check:{company.tenant_id}"):
         answer = audrey.post("/audit/verify")
 
@@ -190,13 +196,13 @@ def test_a_second_check_at_once_is_told_to_wait(company: Company, audrey: Client
     assert "A verification is already running" in answer.content.decode()
 
 
-def test_the_chain_is_checked_when_asked(company: Company, audrey: Client) -> None:
-    asked = audrey.get("/audit/verify").content.decode()
+def test_the_chain_is_verified_on_request(company: Company, audrey: Client) -> None:
+    filters = audrey.get("/audit/verify").content.decode()
     with tenant_scope(company.tenant_id):
         last = find_head(tenant_id=company.tenant_id).sequence
 
     page = audrey.post("/audit/verify").content.decode()
 
-    assert "Verified: no entry was changed" not in asked
+    assert "Verified: no entry was changed" not in filters
     assert "Verified: no entry was changed" in page
     assert f"{last + 1} entries (1 to {last + 1})" in page

@@ -35,7 +35,9 @@ def bill(company: Company, sign_in: SignIn) -> Client:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_who_may_read_bills_sees_the_pages(company: Company, sign_in: SignIn, role: Role) -> None:
+def test_every_role_but_developer_opens_the_billing_pages(
+    company: Company, sign_in: SignIn, role: Role
+) -> None:
     client = sign_in(company.people[role])
 
     statuses = {client.get(path).status_code for path in PATHS}
@@ -47,11 +49,13 @@ def test_who_may_read_bills_sees_the_pages(company: Company, sign_in: SignIn, ro
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_nobody_is_led_to_the_sign_in(path: str) -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(path)["Location"].startswith("/sign-in")
 
 
-def test_this_month_is_what_was_used(company: Company, bill: Client) -> None:
+def test_the_page_shows_usage_costs_and_credit_of_this_month(
+    company: Company, bill: Client
+) -> None:
     now = timezone.now()
     use(company, company.developer, now - timedelta(minutes=1), generated_tokens=2_000_000)
     rate_tenant(company.tenant_id, now=now)
@@ -65,7 +69,7 @@ def test_this_month_is_what_was_used(company: Company, bill: Client) -> None:
     assert "€19.00 per month" in page
 
 
-def test_without_a_plan_the_page_says_so(sign_in: SignIn) -> None:
+def test_the_page_states_that_a_tenant_has_no_plan(sign_in: SignIn) -> None:
     company = make_company("hooli", ACME)
 
     page = sign_in(company.people[Role.AUDITOR]).get("/billing").content.decode()
@@ -74,7 +78,9 @@ def test_without_a_plan_the_page_says_so(sign_in: SignIn) -> None:
 
 
 @pytest.mark.parametrize("span", ["30", "90", "year", "ever"])
-def test_what_was_spent_is_shown_of_a_span(company: Company, bill: Client, span: str) -> None:
+def test_the_spending_chart_covers_the_chosen_span(
+    company: Company, bill: Client, span: str
+) -> None:
     rate_tenant(company.tenant_id, now=timezone.now())
 
     answer = bill.get("/billing", {"span": span}, headers={"HX-Request": "true"})
@@ -84,7 +90,7 @@ def test_what_was_spent_is_shown_of_a_span(company: Company, bill: Client, span:
     assert part.count("<title>") == {"90": 90, "year": 12}.get(span, 30)
 
 
-def test_money_is_written_as_its_reader_writes_it(company: Company, bill: Client) -> None:
+def test_amounts_follow_the_readers_number_format(company: Company, bill: Client) -> None:
     grant_credit(
         actor=company.platform, amount_micros=1_234 * MICROS, reason="-", now=timezone.now()
     )
@@ -93,7 +99,7 @@ def test_money_is_written_as_its_reader_writes_it(company: Company, bill: Client
     assert "1.234,00" in bill.get("/billing").content.decode()
 
 
-def test_the_ledger_shows_both_sides(company: Company, bill: Client) -> None:
+def test_the_ledger_shows_both_sides_of_a_transaction(company: Company, bill: Client) -> None:
     grant_credit(actor=company.platform, amount_micros=7 * MICROS, reason="-", now=timezone.now())
 
     page = bill.get("/billing/ledger", {"account": "credits"}).content.decode()
@@ -106,7 +112,9 @@ def test_the_ledger_shows_both_sides(company: Company, bill: Client) -> None:
 @pytest.mark.parametrize(
     "query", [{"account": "cash"}, {"first": "x"}, {"cursor": "zzz"}, {"last": "9999-12-31"}]
 )
-def test_what_cannot_be_asked_of_the_ledger_is_said(bill: Client, query: dict[str, str]) -> None:
+def test_an_invalid_ledger_filter_is_rejected_with_a_message(
+    bill: Client, query: dict[str, str]
+) -> None:
     answer = bill.get("/billing/ledger", query)
 
     assert answer.status_code == 400
@@ -114,11 +122,11 @@ def test_what_cannot_be_asked_of_the_ledger_is_said(bill: Client, query: dict[st
 
 
 @pytest.mark.parametrize("day", ["1970-01-02", "2199-12-30"])
-def test_the_first_and_the_last_day_can_be_asked_for(bill: Client, day: str) -> None:
+def test_the_ledger_accepts_the_earliest_and_the_latest_day(bill: Client, day: str) -> None:
     assert bill.get("/billing/ledger", {"first": day, "last": day}).status_code == 200
 
 
-def test_the_ledger_comes_page_by_page(company: Company, bill: Client) -> None:
+def test_the_ledger_is_paginated(company: Company, bill: Client) -> None:
     rate_tenant(company.tenant_id, now=datetime(2026, 11, 30, tzinfo=UTC))
 
     first = bill.get("/billing/ledger", {"account": "revenue.seats"}).content.decode()
@@ -127,7 +135,7 @@ def test_the_ledger_comes_page_by_page(company: Company, bill: Client) -> None:
     assert "account=revenue.seats&amp;cursor=" in first
 
 
-def test_an_invoice_and_its_files_are_the_same(company: Company, bill: Client) -> None:
+def test_an_invoices_page_and_files_show_the_same_document(company: Company, bill: Client) -> None:
     number = make_invoice(company)
     document = find_invoice(actor=company.administrator.actor, number=number)
 
@@ -142,9 +150,9 @@ def test_an_invoice_and_its_files_are_the_same(company: Company, bill: Client) -
     assert document.document.head.number in bill.get("/billing/invoices").content.decode()
 
 
-@pytest.mark.parametrize("what", ["", "/pdf", "/json"])
-def test_an_invoice_that_the_ledger_gives_no_more_is_told(
-    services: Services, company: Company, bill: Client, what: str
+@pytest.mark.parametrize("suffix", ["", "/pdf", "/json"])
+def test_an_invoice_that_the_ledger_does_not_reproduce_is_a_conflict(
+    services: Services, company: Company, bill: Client, suffix: str
 ) -> None:
     number = make_invoice(company)
     # As the owner of the tables could.
@@ -156,24 +164,26 @@ def test_an_invoice_that_the_ledger_gives_no_more_is_told(
         )
         owner.execute("ALTER TABLE tenants_invoice FORCE ROW LEVEL SECURITY")
 
-    answer = bill.get(f"/billing/invoices/{number}{what}")
-    by_api = bill.get(f"/api/v1/invoices/{number}{what.replace('/json', '')}")
+    answer = bill.get(f"/billing/invoices/{number}{suffix}")
+    by_api = bill.get(f"/api/v1/invoices/{number}{suffix.replace('/json', '')}")
 
     assert answer.status_code == 409
     assert "The ledger does not reproduce document" in answer.content.decode()
     assert (by_api.status_code, by_api.json()["code"]) == (409, "invoice_not_reproducible")
 
 
-@pytest.mark.parametrize("what", ["", "/pdf", "/json"])
-def test_a_neighbours_invoice_is_not_there(company: Company, sign_in: SignIn, what: str) -> None:
+@pytest.mark.parametrize("suffix", ["", "/pdf", "/json"])
+def test_another_tenants_invoice_is_not_found(
+    company: Company, sign_in: SignIn, suffix: str
+) -> None:
     number = make_invoice(company)
     bob = sign_in(make_company("hooli", GLOBEX).administrator)
 
-    for asked in (number, 4711, 10**12):
-        assert bob.get(f"/billing/invoices/{asked}{what}").status_code == 404
+    for invoice_number in (number, 4711, 10**12):
+        assert bob.get(f"/billing/invoices/{invoice_number}{suffix}").status_code == 404
 
 
-def test_the_pages_take_few_queries(company: Company, bill: Client) -> None:
+def test_the_pages_run_few_queries(company: Company, bill: Client) -> None:
     number = make_invoice(company)
     make_budget(company)
 

@@ -11,12 +11,12 @@ from tenants.billing.invoices.queries import find_profile
 from tenants.security.audit.queries import AuditFilter, list_entries
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.step_up import confirmed
+from tests.integration.console.pages.step_up import with_recent_step_up
 
 PATH = "/billing/profile/edit"
 WRITERS = {Role.OWNER, Role.ADMINISTRATOR, Role.BILLING}
-HELD = InvoiceParty("Initech", ("1 Main Street", "2nd floor"), "DE1", "bills@initech.example")
-WANTED = {
+CURRENT = InvoiceParty("Initech", ("1 Main Street", "2nd floor"), "DE1", "bills@initech.example")
+CHANGED = {
     "name": "Initrode",
     "address": "2 Side Street\n\n  12345 Town ",
     "tax_id": "DE123456789",
@@ -28,7 +28,7 @@ WANTED = {
 def company() -> Company:
     company = make_company("initech", ACME)
     tax = InvoiceTax("VAT", 1_900)
-    set_profile(actor=company.platform, customer=HELD, tax=tax, now=timezone.now())
+    set_profile(actor=company.platform, customer=CURRENT, tax=tax, now=timezone.now())
     return company
 
 
@@ -39,7 +39,7 @@ def bill(company: Company, sign_in: SignIn) -> Client:
 
 def browser(company: Company, role: Role, sign_in: SignIn) -> Client:
     person = company.people[role]
-    return confirmed(sign_in(person), person)
+    return with_recent_step_up(sign_in(person), person)
 
 
 def customer_of(company: Company) -> InvoiceParty:
@@ -54,7 +54,7 @@ def actions_of(company: Company) -> list[str]:
     return [entry.action for entry in found.rows]
 
 
-def test_the_form_holds_what_is_in_force(bill: Client) -> None:
+def test_the_form_shows_the_current_profile(bill: Client) -> None:
     page = bill.get(PATH).content.decode()
 
     assert 'value="Initech"' in page
@@ -63,10 +63,10 @@ def test_the_form_holds_what_is_in_force(bill: Client) -> None:
     assert 'value="bills@initech.example"' in page
 
 
-def test_what_is_written_stands_on_the_next_invoice_and_the_tax_stays(
+def test_saving_the_profile_replaces_the_customer_and_keeps_the_tax(
     company: Company, bill: Client
 ) -> None:
-    answer = bill.post(PATH, WANTED, follow=True)
+    answer = bill.post(PATH, CHANGED, follow=True)
 
     found = find_profile(actor=company.people[Role.OWNER].actor)
     lines = ("2 Side Street", "12345 Town")
@@ -78,17 +78,15 @@ def test_what_is_written_stands_on_the_next_invoice_and_the_tax_stays(
 def test_the_first_profile_is_made_without_a_tax(sign_in: SignIn) -> None:
     company = make_company("hooli", ACME)
 
-    browser(company, Role.OWNER, sign_in).post(PATH, WANTED)
+    browser(company, Role.OWNER, sign_in).post(PATH, CHANGED)
 
     found = find_profile(actor=company.people[Role.OWNER].actor)
     assert (found.customer.name, found.tax) == ("Initrode", InvoiceTax("", 0))
 
 
-def test_a_change_is_an_entry_of_the_audit_trail_and_the_same_again_is_none(
-    company: Company, bill: Client
-) -> None:
-    bill.post(PATH, WANTED)
-    bill.post(PATH, WANTED)
+def test_only_an_actual_change_adds_an_audit_entry(company: Company, bill: Client) -> None:
+    bill.post(PATH, CHANGED)
+    bill.post(PATH, CHANGED)
 
     assert actions_of(company).count("billing.customer_changed") == 1
 
@@ -105,25 +103,25 @@ def test_a_change_is_an_entry_of_the_audit_trail_and_the_same_again_is_none(
         ("address", "x" * 121),
     ],
 )
-def test_what_no_invoice_can_hold_is_said_at_its_field(
+def test_a_value_that_an_invoice_cannot_hold_gets_an_error_at_its_field(
     company: Company, bill: Client, field: str, value: str
 ) -> None:
-    answer = bill.post(PATH, {**WANTED, field: value})
+    answer = bill.post(PATH, {**CHANGED, field: value})
 
     assert answer.status_code == 400
     assert f'id="id_{field}_error"' in answer.content.decode()
-    assert customer_of(company) == HELD
+    assert customer_of(company) == CURRENT
 
 
-def test_who_has_not_just_said_who_he_is_does_so_first(company: Company, sign_in: SignIn) -> None:
-    answer = sign_in(company.people[Role.BILLING]).post(PATH, WANTED)
+def test_saving_the_profile_requires_a_step_up(company: Company, sign_in: SignIn) -> None:
+    answer = sign_in(company.people[Role.BILLING]).post(PATH, CHANGED)
 
     assert answer["Location"].startswith("/account/confirm")
-    assert customer_of(company) == HELD
+    assert customer_of(company) == CURRENT
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_who_may_not_is_neither_led_there_nor_let(
+def test_roles_that_may_not_edit_the_profile_get_neither_link_nor_form(
     company: Company, sign_in: SignIn, role: Role
 ) -> None:
     client = browser(company, role, sign_in)
@@ -131,13 +129,13 @@ def test_who_may_not_is_neither_led_there_nor_let(
     statuses = {client.get(PATH).status_code, client.post(PATH, {}).status_code}
 
     assert statuses == ({200, 400} if role in WRITERS else {403})
-    is_led = f'href="{PATH}"' in client.get("/billing/profile").content.decode()
-    assert is_led == (role in WRITERS)
+    is_linked = f'href="{PATH}"' in client.get("/billing/profile").content.decode()
+    assert is_linked == (role in WRITERS)
 
 
-def test_the_neighbour_changes_its_own(company: Company, sign_in: SignIn) -> None:
-    neighbour = make_company("globex", GLOBEX)
+def test_another_tenant_changes_only_its_own_profile(company: Company, sign_in: SignIn) -> None:
+    other_company = make_company("globex", GLOBEX)
 
-    browser(neighbour, Role.ADMINISTRATOR, sign_in).post(PATH, WANTED)
+    browser(other_company, Role.ADMINISTRATOR, sign_in).post(PATH, CHANGED)
 
-    assert customer_of(company) == HELD
+    assert customer_of(company) == CURRENT

@@ -24,7 +24,7 @@ from tests.integration.console.pages.queries import few_queries
 
 WRITERS = {Role.OWNER, Role.ADMINISTRATOR, Role.BILLING}
 READERS = WRITERS | {Role.AUDITOR}
-ASKED = {"scope": "tenant", "limit": "1,250.50", "is_hard": "on", "webhook_url": ""}
+NEW_BUDGET = {"scope": "tenant", "limit": "1,250.50", "is_hard": "on", "webhook_url": ""}
 HOOK = "https://hooks.example/alerts"
 
 
@@ -44,8 +44,8 @@ def budgets(company: Company) -> list[BudgetView]:
 
 
 def change(client: Client, budget: BudgetView, **fields: str) -> Any:
-    asked = {"limit": "20", "is_hard": "on", "webhook_url": "", "version": str(budget.version)}
-    return client.post(f"/budgets/{budget.id}/edit", asked | fields)
+    form = {"limit": "20", "is_hard": "on", "webhook_url": "", "version": str(budget.version)}
+    return client.post(f"/budgets/{budget.id}/edit", form | fields)
 
 
 def wrong(page: str) -> list[str]:
@@ -53,7 +53,7 @@ def wrong(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_auditors_see_budgets_and_who_pays_writes_them(
+def test_auditors_only_read_budgets_and_billing_roles_write_them(
     company: Company, sign_in_now: SignIn, role: Role
 ) -> None:
     budget = make_budget(company, webhook_url=HOOK)
@@ -70,12 +70,12 @@ def test_auditors_see_budgets_and_who_pays_writes_them(
     assert (f"{own}/edit" in page) == (role in WRITERS)
 
 
-def test_nobody_is_led_to_the_sign_in() -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in() -> None:
     assert Client().get("/budgets")["Location"].startswith("/sign-in")
 
 
-def test_a_budget_of_the_tenant_is_made(company: Company, bill: Client) -> None:
-    page = bill.post("/budgets/new", ASKED, follow=True).content.decode()
+def test_a_budget_for_the_tenant_is_created(company: Company, bill: Client) -> None:
+    page = bill.post("/budgets/new", NEW_BUDGET, follow=True).content.decode()
 
     (made,) = budgets(company)
     assert (made.limit_micros, made.is_hard, made.scope) == (1_250_500_000, True, "tenant")
@@ -83,10 +83,12 @@ def test_a_budget_of_the_tenant_is_made(company: Company, bill: Client) -> None:
     assert "€1,250.50" in page
 
 
-def test_a_limit_is_written_as_its_reader_writes_it(company: Company, bill: Client) -> None:
+def test_a_limit_uses_the_number_format_of_the_users_language(
+    company: Company, bill: Client
+) -> None:
     bill.cookies["caret-language"] = "de"
 
-    bill.post("/budgets/new", ASKED | {"limit": "1.250,50"})
+    bill.post("/budgets/new", NEW_BUDGET | {"limit": "1.250,50"})
 
     (made,) = budgets(company)
     assert made.limit_micros == 1_250_500_000
@@ -103,23 +105,23 @@ def test_a_limit_is_written_as_its_reader_writes_it(company: Company, bill: Clie
         *(("en", limit) for limit in ("0,375", "1,5", "1,2345", "1250,50", "1,250,5")),
     ],
 )
-def test_what_is_no_group_of_thousands_is_refused(
+def test_a_limit_with_ambiguous_separators_is_refused(
     company: Company, bill: Client, language: str, limit: str
 ) -> None:
     bill.cookies["caret-language"] = language
 
-    answer = bill.post("/budgets/new", ASKED | {"limit": limit})
+    answer = bill.post("/budgets/new", NEW_BUDGET | {"limit": limit})
 
     assert answer.status_code == 400
     assert answer.context["form"].has_error("limit")
     assert budgets(company) == []
 
 
-def test_a_team_and_a_person_have_budgets(company: Company, bill: Client) -> None:
+def test_teams_and_users_can_have_budgets(company: Company, bill: Client) -> None:
     team = make_team(company, "Platform")
 
-    bill.post("/budgets/new", ASKED | {"scope": "team", "team": team, "person": "ignored"})
-    bill.post("/budgets/new", ASKED | {"scope": "user", "person": company.developer.email})
+    bill.post("/budgets/new", NEW_BUDGET | {"scope": "team", "team": team, "person": "ignored"})
+    bill.post("/budgets/new", NEW_BUDGET | {"scope": "user", "person": company.developer.email})
 
     found = {(each.scope, str(each.holder_id)) for each in budgets(company)}
     assert found == {("team", team), ("user", company.developer.user_id)}
@@ -143,10 +145,10 @@ def test_a_team_and_a_person_have_budgets(company: Company, bill: Client) -> Non
         ({"scope": "user", "person": "nobody@nowhere.example"}, "person"),
     ],
 )
-def test_what_is_wrong_is_said_beside_its_field(
+def test_an_invalid_value_gets_an_error_at_its_field(
     company: Company, bill: Client, fields: dict[str, str], field: str
 ) -> None:
-    answer = bill.post("/budgets/new", ASKED | {"webhook_url": HOOK} | fields)
+    answer = bill.post("/budgets/new", NEW_BUDGET | {"webhook_url": HOOK} | fields)
 
     page = answer.content.decode()
     assert answer.status_code == 400
@@ -155,22 +157,24 @@ def test_what_is_wrong_is_said_beside_its_field(
     assert budgets(company) == []
 
 
-def test_a_neighbours_people_and_teams_are_nobody(company: Company, bill: Client) -> None:
+def test_users_and_teams_of_another_tenant_cannot_get_a_budget(
+    company: Company, bill: Client
+) -> None:
     hooli = make_company("hooli", GLOBEX)
     team = make_team(hooli)
 
-    theirs = bill.post("/budgets/new", ASKED | {"scope": "team", "team": team})
-    bob = bill.post("/budgets/new", ASKED | {"scope": "user", "person": hooli.developer.email})
+    theirs = bill.post("/budgets/new", NEW_BUDGET | {"scope": "team", "team": team})
+    bob = bill.post("/budgets/new", NEW_BUDGET | {"scope": "user", "person": hooli.developer.email})
 
     assert (theirs.status_code, bob.status_code) == (400, 400)
     assert "This member does not exist." in bob.content.decode()
     assert budgets(company) == []
 
 
-def test_there_is_one_budget_for_each(company: Company, bill: Client) -> None:
+def test_a_second_budget_for_the_same_target_is_refused(company: Company, bill: Client) -> None:
     make_budget(company)
 
-    answer = bill.post("/budgets/new", ASKED)
+    answer = bill.post("/budgets/new", NEW_BUDGET)
 
     assert answer.status_code == 400
     assert "This budget already exists." in answer.content.decode()
@@ -186,7 +190,7 @@ def test_a_budget_is_changed(company: Company, bill: Client) -> None:
     assert changed.webhook_url == HOOK
 
 
-def test_of_two_changes_the_second_is_told_and_keeps_what_it_wrote(
+def test_a_concurrent_change_is_refused_and_its_input_stays_in_the_form(
     company: Company, bill: Client
 ) -> None:
     budget = make_budget(company)
@@ -207,7 +211,7 @@ def test_of_two_changes_the_second_is_told_and_keeps_what_it_wrote(
     assert budgets(company)[0].limit_micros == 5_000_000
 
 
-def test_deleting_asks_who_is_there(company: Company, sign_in: SignIn) -> None:
+def test_deleting_a_budget_requires_a_step_up(company: Company, sign_in: SignIn) -> None:
     budget = make_budget(company)
 
     answer = sign_in(company.people[Role.BILLING]).post(
@@ -218,16 +222,18 @@ def test_deleting_asks_who_is_there(company: Company, sign_in: SignIn) -> None:
     assert len(budgets(company)) == 1
 
 
-def test_deleting_asks_first_and_then_says_so(company: Company, bill: Client) -> None:
+def test_deleting_a_budget_asks_for_confirmation_and_reports_success(
+    company: Company, bill: Client
+) -> None:
     budget = make_budget(company)
     path = f"/budgets/{budget.id}/delete"
 
-    asked = bill.get(path).content.decode()
+    confirmation = bill.get(path).content.decode()
     stale = bill.post(path, {"version": "7"}, follow=True).content.decode()
     kept = len(budgets(company))
     done = bill.post(path, {"version": "1"}, follow=True).content.decode()
 
-    assert "Delete budget: All users?" in asked
+    assert "Delete budget: All users?" in confirmation
     assert "The current version is 1" in stale
     assert kept == 1
     assert "Budget deleted" in done
@@ -235,7 +241,7 @@ def test_deleting_asks_first_and_then_says_so(company: Company, bill: Client) ->
 
 
 @pytest.mark.parametrize("version", ["9" * 5_000, "-1", "1.5", "\u00b2", "", "\0"])
-def test_a_version_that_none_has_deletes_nothing(
+def test_a_budget_is_not_deleted_with_an_invalid_version(
     company: Company, bill: Client, version: str
 ) -> None:
     budget = make_budget(company)
@@ -246,9 +252,7 @@ def test_a_version_that_none_has_deletes_nothing(
     assert len(budgets(company)) == 1
 
 
-def test_a_webhooks_secret_is_shown_to_who_asks_and_that_is_noted(
-    company: Company, bill: Client
-) -> None:
+def test_showing_a_webhooks_secret_is_audited(company: Company, bill: Client) -> None:
     budget = make_budget(company, webhook_url=HOOK)
     before = bill.get(f"/budgets/{budget.id}").content.decode()
 
@@ -256,17 +260,17 @@ def test_a_webhooks_secret_is_shown_to_who_asks_and_that_is_noted(
 
     assert "whsec_" not in before
     assert re.search(r"whsec_[\w+/=]+", shown) is not None
-    noted = list_entries(
+    entries = list_entries(
         actor=company.people[Role.AUDITOR].actor,
         asked=AuditFilter(action="budget.webhook_secret_read", target=f"budget:{budget.id}"),
         limit=5,
         cursor=None,
         now=timezone.now(),
     )
-    assert [str(entry.actor_id) for entry in noted.rows] == [company.people[Role.BILLING].user_id]
+    assert [str(entry.actor_id) for entry in entries.rows] == [company.people[Role.BILLING].user_id]
 
 
-def test_who_is_told_is_shown(company: Company, bill: Client) -> None:
+def test_the_page_shows_the_recipients_of_alerts(company: Company, bill: Client) -> None:
     holder = BudgetTarget(BudgetScope.USER, UUID(company.developer.user_id))
     budget = make_budget(company, limit_micros=1_000, holder=holder, is_hard=False)
     now = timezone.now()
@@ -282,7 +286,9 @@ def test_who_is_told_is_shown(company: Company, bill: Client) -> None:
     assert "Exceeded" in page
 
 
-def test_what_is_left_may_be_too_little_for_a_completion(company: Company, bill: Client) -> None:
+def test_the_page_states_that_the_rest_is_too_small_for_a_completion(
+    company: Company, bill: Client
+) -> None:
     budget = make_budget(company, limit_micros=6_500)
     now = timezone.now()
     use(company, company.developer, now - timedelta(minutes=1), generated_tokens=10_000)
@@ -294,19 +300,21 @@ def test_what_is_left_may_be_too_little_for_a_completion(company: Company, bill:
     assert "The rest is too small for a completion" in page
 
 
-@pytest.mark.parametrize("what", ["", "/edit", "/secret", "/delete"])
-def test_a_neighbours_budget_is_not_there(company: Company, sign_in_now: SignIn, what: str) -> None:
+@pytest.mark.parametrize("action", ["", "/edit", "/secret", "/delete"])
+def test_another_tenants_budget_is_not_found(
+    company: Company, sign_in_now: SignIn, action: str
+) -> None:
     budget = make_budget(company)
     bob = sign_in_now(make_company("hooli", GLOBEX).administrator)
     fields = {"limit": "1", "version": "1"}
 
     for budget_id in (budget.id, uuid.uuid4()):
-        ask = bob.post if what else bob.get
-        assert ask(f"/budgets/{budget_id}{what}", fields).status_code == 404
+        ask = bob.post if action else bob.get
+        assert ask(f"/budgets/{budget_id}{action}", fields).status_code == 404
     assert [each.version for each in budgets(company)] == [1]
 
 
-def test_the_pages_take_few_queries(company: Company, bill: Client) -> None:
+def test_the_pages_run_few_queries(company: Company, bill: Client) -> None:
     team = make_team(company)
     make_budget(company, holder=BudgetTarget(BudgetScope.TEAM, UUID(team)))
     budget = make_budget(company)
@@ -321,11 +329,13 @@ def test_the_pages_take_few_queries(company: Company, bill: Client) -> None:
             bill.get(path)
 
 
-def test_a_cursor_that_is_none_leads_to_the_first_page(bill: Client) -> None:
+def test_an_invalid_cursor_redirects_to_the_first_page(bill: Client) -> None:
     assert bill.get("/budgets", {"cursor": "zzz"})["Location"] == "/budgets"
 
 
-def test_a_small_budget_is_told_with_the_digits_it_has(company: Company, bill: Client) -> None:
+def test_a_small_budget_is_shown_with_all_its_decimal_digits(
+    company: Company, bill: Client
+) -> None:
     make_budget(company, limit_micros=10_500)
 
     page = bill.get("/budgets").content.decode()

@@ -36,12 +36,14 @@ def send(client: Client, step: str, text: str = TEXT, **fields: str) -> Any:
 
 
 @pytest.mark.parametrize("path", [PAGE, DENIALS])
-def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(path)["Location"].startswith("/sign-in")
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_who_may_read_policies_sees_the_rules(cast: Cast, sign_in: SignIn, role: Role) -> None:
+def test_access_to_the_rules_follows_the_policy_permissions(
+    cast: Cast, sign_in: SignIn, role: Role
+) -> None:
     client = sign_in(cast.acme.people[role])
 
     with few_queries():
@@ -57,7 +59,9 @@ def test_who_may_read_policies_sees_the_rules(cast: Cast, sign_in: SignIn, role:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_who_may_read_usage_sees_what_was_refused(cast: Cast, sign_in: SignIn, role: Role) -> None:
+def test_only_roles_that_read_usage_see_blocked_requests(
+    cast: Cast, sign_in: SignIn, role: Role
+) -> None:
     client = sign_in(cast.acme.people[role])
 
     with few_queries():
@@ -69,7 +73,7 @@ def test_who_may_read_usage_sees_what_was_refused(cast: Cast, sign_in: SignIn, r
     assert answer.status_code == (200 if may else 403)
 
 
-def test_text_that_is_not_saved_is_tried(company: Company, alice: Client) -> None:
+def test_a_draft_can_be_tested_without_saving_it(company: Company, alice: Client) -> None:
     answer = send(alice, "test", repository="payments", path="keys/prod.txt")
 
     page = unescape(answer.content.decode())
@@ -78,7 +82,7 @@ def test_text_that_is_not_saved_is_tried(company: Company, alice: Client) -> Non
     assert find_policy(tenant_id=company.tenant_id).version == 1
 
 
-def test_a_path_that_no_rule_names_is_not_excluded(alice: Client) -> None:
+def test_a_path_that_matches_no_rule_is_not_excluded(alice: Client) -> None:
     page = send(alice, "test", repository="shop", path="keys/prod.txt").content.decode()
 
     assert "Not excluded by the tenant" in page
@@ -90,7 +94,9 @@ def test_the_tester_ignores_case_as_gateways_do(alice: Client) -> None:
     assert '"payments": "keys/**"' in unescape(page)
 
 
-def test_what_is_in_force_is_tried_by_who_only_reads(cast: Cast, sign_in: SignIn) -> None:
+def test_a_user_without_write_permission_tests_the_current_rules(
+    cast: Cast, sign_in: SignIn
+) -> None:
     client = sign_in(cast.acme.developer)
 
     part = client.get(PAGE, {"path": "deploy/.env"}, headers={"HX-Request": "true"})
@@ -101,19 +107,21 @@ def test_what_is_in_force_is_tried_by_who_only_reads(cast: Cast, sign_in: SignIn
 
 @pytest.mark.parametrize("step", ["test", "review"])
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('"*":\n  - *.pem', "Line 2: put patterns that start with * in quotes"),
         ("x" * 70_000, "at most"),
         ("a: [" + ",".join(f"f{n}" for n in range(201)) + "]", "Enter at most 200 repositories"),
     ],
 )
-def test_what_is_wrong_is_told_and_kept(alice: Client, step: str, text: str, said: str) -> None:
+def test_invalid_rules_get_an_error_and_stay_in_the_form(
+    alice: Client, step: str, text: str, message: str
+) -> None:
     answer = send(alice, step, text, path="kept/path")
 
     page = unescape(answer.content.decode())
     assert answer.status_code == 400
-    assert said in page
+    assert message in page
     assert text in page
     assert "kept/path" in page
 
@@ -134,7 +142,7 @@ def test_a_change_is_reviewed_and_saved(company: Company, alice: Client) -> None
     )
 
 
-def test_a_draft_comes_back_from_its_review(alice: Client) -> None:
+def test_a_draft_can_be_edited_after_its_review(alice: Client) -> None:
     draft = fields_of(send(alice, "review").content.decode())
 
     page = alice.post(PAGE, draft | {"step": "edit"}).content.decode()
@@ -143,7 +151,9 @@ def test_a_draft_comes_back_from_its_review(alice: Client) -> None:
     assert fields_of(page)["replaces"] == "1"
 
 
-def test_another_change_meanwhile_is_kept(company: Company, alice: Client) -> None:
+def test_a_concurrent_change_is_reported_and_not_overwritten(
+    company: Company, alice: Client
+) -> None:
     first = fields_of(send(alice, "review", '"*": ["a"]').content.decode())
     alice.post("/policies/review", first | {"step": "save", "reason": "r"})
 
@@ -157,7 +167,7 @@ def test_another_change_meanwhile_is_kept(company: Company, alice: Client) -> No
     assert find_policy(tenant_id=company.tenant_id).policy.content_exclusion == {"*": ("a",)}
 
 
-def test_refusals_are_counted_by_reason(company: Company, alice: Client) -> None:
+def test_blocked_requests_are_counted_by_reason(company: Company, alice: Client) -> None:
     for _ in range(3):
         make_completion(
             company, company.developer, finish="error", error_code="path_excluded", mode="chat"
@@ -173,7 +183,7 @@ def test_refusals_are_counted_by_reason(company: Company, alice: Client) -> None
     assert breakable(company.developer.email) in page
 
 
-def test_one_who_sees_his_own_usage_sees_his_own_refusals(
+def test_a_developer_sees_only_their_own_blocked_requests(
     company: Company, sign_in: SignIn
 ) -> None:
     for person in (company.administrator, company.developer):
@@ -188,11 +198,13 @@ def test_one_who_sees_his_own_usage_sees_his_own_refusals(
     assert file.splitlines()[-1] == "only your own"
 
 
-def test_the_neighbours_refusals_are_not_shown(cast: Cast, company: Company, alice: Client) -> None:
+def test_another_tenants_blocked_requests_are_not_shown(
+    cast: Cast, company: Company, alice: Client
+) -> None:
     make_completion(cast.globex, cast.globex.developer, finish="error", error_code="path_excluded")
 
     assert "No blocked requests" in alice.get(DENIALS).content.decode()
 
 
-def test_a_span_that_is_not_offered_is_told(alice: Client) -> None:
+def test_a_period_that_is_not_offered_is_rejected(alice: Client) -> None:
     assert alice.get(DENIALS, {"days": "9999"}).status_code == 400

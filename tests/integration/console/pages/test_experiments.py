@@ -18,7 +18,7 @@ def company() -> Company:
     return make_company("initech", ACME)
 
 
-def tried(company: Company, *, num: int) -> None:
+def record_experiment(company: Company, *, num: int) -> None:
     for variant, accepted in (("window/control", 1), ("window/wide", 2)):
         for person in colleagues(company, num):
             use(company, person, num=2, accepted=accepted, variant=variant)
@@ -26,7 +26,7 @@ def tried(company: Company, *, num: int) -> None:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_who_may_see_quality_sees_experiments(
+def test_every_role_but_billing_sees_experiments(
     company: Company, sign_in: SignIn, role: Role
 ) -> None:
     client = sign_in(company.people[role])
@@ -36,14 +36,12 @@ def test_who_may_see_quality_sees_experiments(
     assert ('href="/experiments"' in client.get("/usage").content.decode()) == is_open
 
 
-def test_a_stranger_is_sent_to_the_sign_in() -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in() -> None:
     assert Client().get("/experiments")["Location"] == "/sign-in?next=/experiments"
 
 
-def test_variants_stand_side_by_side_with_their_intervals(
-    company: Company, sign_in: SignIn
-) -> None:
-    tried(company, num=5)
+def test_variants_are_compared_with_confidence_intervals(company: Company, sign_in: SignIn) -> None:
+    record_experiment(company, num=5)
 
     client = sign_in(company.administrator)
 
@@ -57,16 +55,16 @@ def test_variants_stand_side_by_side_with_their_intervals(
     assert "better" not in page
 
 
-def test_a_variant_of_few_people_is_not_shown(company: Company, sign_in: SignIn) -> None:
-    tried(company, num=4)
+def test_a_variant_with_few_users_is_hidden(company: Company, sign_in: SignIn) -> None:
+    record_experiment(company, num=4)
 
     page = sign_in(company.administrator).get("/experiments").content.decode()
 
     assert page.count("hidden to protect small groups") == 2
 
 
-def test_a_file_has_what_the_page_shows(company: Company, sign_in: SignIn) -> None:
-    tried(company, num=5)
+def test_the_csv_file_has_the_figures_of_the_page(company: Company, sign_in: SignIn) -> None:
+    record_experiment(company, num=5)
 
     answer = sign_in(company.administrator).get("/experiments", {"format": "csv"})
 
@@ -79,8 +77,8 @@ def test_a_file_has_what_the_page_shows(company: Company, sign_in: SignIn) -> No
     assert wide["acceptance_difference"] == "0.5"
 
 
-def test_a_neighbour_sees_none_of_it(company: Company, sign_in: SignIn) -> None:
-    tried(company, num=5)
+def test_another_tenant_does_not_see_the_experiments(company: Company, sign_in: SignIn) -> None:
+    record_experiment(company, num=5)
     client = sign_in(make_company("globex", GLOBEX).administrator)
 
     assert "No experiments for these requests" in client.get("/experiments").content.decode()

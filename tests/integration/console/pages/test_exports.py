@@ -13,12 +13,17 @@ from tenants.base.permissions import Role
 from tenants.base.signing_keys import signing_keys
 from tenants.compliance.exports.jobs.queries import BuildView, list_builds
 from tenants.compliance.exports.verification import verify_export
-from tests.fakes.exports import ask_for, build_all, end_all, file_of, made
+from tests.fakes.exports import build_all, build_of, end_all_exports, file_of, start_export
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
-ASKED = {"definition": "members", "format": "csv", "first": "2026-10-01", "last": "2026-10-31"}
+EXPORT_FORM = {
+    "definition": "members",
+    "format": "csv",
+    "first": "2026-10-01",
+    "last": "2026-10-31",
+}
 EXPORTERS = set(Role) - {Role.DEVELOPER}
 
 
@@ -26,7 +31,7 @@ EXPORTERS = set(Role) - {Role.DEVELOPER}
 def company() -> Any:
     company = make_company("initech", ACME)
     yield company
-    end_all(company)
+    end_all_exports(company)
 
 
 @pytest.fixture
@@ -45,7 +50,7 @@ def wrong(page: str) -> list[str]:
 
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize("path", ["/exports", "/exports/new"])
-def test_who_may_export_sees_the_pages(
+def test_every_role_but_developer_opens_the_export_pages(
     company: Company, sign_in: SignIn, role: Role, path: str
 ) -> None:
     answer = sign_in(company.people[role]).get(path)
@@ -53,20 +58,22 @@ def test_who_may_export_sees_the_pages(
     assert answer.status_code == (200 if role in EXPORTERS else 403)
 
 
-def test_a_role_is_offered_what_it_may_read(company: Company, sign_in: SignIn) -> None:
+def test_the_form_offers_only_exports_that_the_role_may_read(
+    company: Company, sign_in: SignIn
+) -> None:
     page = sign_in(company.people[Role.BILLING]).get("/exports/new").content.decode()
 
     assert 'value="invoices"' in page
     assert 'value="audit"' not in page
 
 
-def test_an_export_is_asked_for_watched_fetched_and_verified(
+def test_an_export_is_requested_built_downloaded_and_verified(
     company: Company, audrey: Client
 ) -> None:
-    audrey.post("/exports/new", ASKED)
-    (asked,) = builds(company)
-    assert asked.since.isoformat() == "2026-10-01T00:00:00+00:00"
-    assert asked.until.isoformat() == "2026-11-01T00:00:00+00:00"
+    audrey.post("/exports/new", EXPORT_FORM)
+    (export,) = builds(company)
+    assert export.since.isoformat() == "2026-10-01T00:00:00+00:00"
+    assert export.until.isoformat() == "2026-11-01T00:00:00+00:00"
     waiting = audrey.get("/exports").content.decode()
     assert "Waiting" in waiting
     assert 'hx-trigger="every 2s"' in waiting
@@ -76,28 +83,28 @@ def test_an_export_is_asked_for_watched_fetched_and_verified(
     page = audrey.get("/exports").content.decode()
     assert "Ready" in page
     assert "every 2s" not in page
-    link = audrey.post(f"/exports/{asked.id}/fetch")["Location"]
+    link = audrey.post(f"/exports/{export.id}/fetch")["Location"]
     answer = Client().get(link)
     data = b"".join(answer.streaming_content)  # type: ignore[attr-defined]  # it streams
-    proof = audrey.get(f"/exports/{asked.id}/proof").content
+    proof = audrey.get(f"/exports/{export.id}/proof").content
     verify_export(io.BytesIO(data), proof, signing_keys().public_keys())
 
 
-def test_days_are_utcs_wherever_one_is(company: Company, audrey: Client) -> None:
+def test_days_are_utc_days_in_every_time_zone(company: Company, audrey: Client) -> None:
     audrey.cookies["caret-zone"] = "Asia/Kolkata"
 
-    audrey.post("/exports/new", ASKED)
+    audrey.post("/exports/new", EXPORT_FORM)
 
-    (asked,) = builds(company)
-    assert asked.since.isoformat() == "2026-10-01T00:00:00+00:00"
+    (export,) = builds(company)
+    assert export.since.isoformat() == "2026-10-01T00:00:00+00:00"
     assert "1 Oct 2026" in audrey.get("/exports").content.decode()
 
 
-def test_a_pack_needs_no_format(company: Company, audrey: Client) -> None:
-    audrey.post("/exports/new", {**ASKED, "definition": "evidence_pack", "format": ""})
+def test_an_evidence_pack_needs_no_format(company: Company, audrey: Client) -> None:
+    audrey.post("/exports/new", {**EXPORT_FORM, "definition": "evidence_pack", "format": ""})
 
-    (asked,) = builds(company)
-    assert (asked.definition, asked.media) == ("evidence_pack", "zip")
+    (export,) = builds(company)
+    assert (export.definition, export.media) == ("evidence_pack", "zip")
 
 
 @pytest.mark.parametrize(
@@ -110,145 +117,151 @@ def test_a_pack_needs_no_format(company: Company, audrey: Client) -> None:
         ({"first": ""}, "first"),
     ],
 )
-def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_asked_for(
+def test_an_invalid_value_gets_an_error_at_its_field_and_requests_nothing(
     company: Company, audrey: Client, changes: dict[str, str], field: str
 ) -> None:
-    answer = audrey.post("/exports/new", ASKED | changes)
+    answer = audrey.post("/exports/new", EXPORT_FORM | changes)
 
     assert answer.status_code == 400
     assert wrong(answer.content.decode()) == [field]
     assert builds(company) == []
 
 
-def test_an_unknown_format_is_said(company: Company, audrey: Client) -> None:
-    answer = audrey.post("/exports/new", ASKED | {"format": "pdf"})
+def test_an_unknown_format_is_rejected(company: Company, audrey: Client) -> None:
+    answer = audrey.post("/exports/new", EXPORT_FORM | {"format": "pdf"})
 
     assert answer.status_code == 400
     assert builds(company) == []
 
 
-def test_one_too_many_is_said(company: Company, audrey: Client) -> None:
+def test_an_export_beyond_the_limit_is_refused_with_a_message(
+    company: Company, audrey: Client
+) -> None:
     for _ in range(10):
-        audrey.post("/exports/new", ASKED)
+        audrey.post("/exports/new", EXPORT_FORM)
 
-    answer = audrey.post("/exports/new", ASKED)
+    answer = audrey.post("/exports/new", EXPORT_FORM)
 
     assert answer.status_code == 400
     assert "You already have 10 exports in progress" in answer.content.decode()
 
 
-def test_an_export_is_cancelled(company: Company, audrey: Client) -> None:
-    audrey.post("/exports/new", ASKED)
-    (asked,) = builds(company)
+def test_an_export_can_be_cancelled_once(company: Company, audrey: Client) -> None:
+    audrey.post("/exports/new", EXPORT_FORM)
+    (export,) = builds(company)
 
-    page = audrey.post(f"/exports/{asked.id}/cancel", follow=True).content.decode()
+    page = audrey.post(f"/exports/{export.id}/cancel", follow=True).content.decode()
 
     assert "Export cancelled." in page
     assert builds(company)[0].state == "cancelled"
-    again = audrey.post(f"/exports/{asked.id}/cancel", follow=True).content.decode()
+    again = audrey.post(f"/exports/{export.id}/cancel", follow=True).content.decode()
     assert "The export is already cancelled." in again
 
 
-@pytest.mark.parametrize("what", ["fetch", "proof"])
-def test_there_is_no_file_before_it_is_finished(
-    company: Company, audrey: Client, what: str
+@pytest.mark.parametrize("suffix", ["fetch", "proof"])
+def test_an_unfinished_export_has_neither_file_nor_proof(
+    company: Company, audrey: Client, suffix: str
 ) -> None:
-    audrey.post("/exports/new", ASKED)
-    (asked,) = builds(company)
+    audrey.post("/exports/new", EXPORT_FORM)
+    (export,) = builds(company)
 
-    ask = audrey.get if what == "proof" else audrey.post
-    answer = ask(f"/exports/{asked.id}/{what}")
+    ask = audrey.get if suffix == "proof" else audrey.post
+    answer = ask(f"/exports/{export.id}/{suffix}")
 
-    assert answer["Location"] == f"/exports/{asked.id}"
+    assert answer["Location"] == f"/exports/{export.id}"
 
 
-@pytest.mark.parametrize("what", ["", "/proof", "/fetch", "/cancel"])
-def test_a_neighbours_export_is_not_there(
-    company: Company, audrey: Client, sign_in: SignIn, what: str
+@pytest.mark.parametrize("suffix", ["", "/proof", "/fetch", "/cancel"])
+def test_another_tenants_export_is_not_found(
+    company: Company, audrey: Client, sign_in: SignIn, suffix: str
 ) -> None:
-    audrey.post("/exports/new", ASKED)
-    (asked,) = builds(company)
+    audrey.post("/exports/new", EXPORT_FORM)
+    (export,) = builds(company)
     bob = sign_in(make_company("hooli", GLOBEX).administrator)
 
-    for export_id in (asked.id, uuid.uuid4()):
-        ask = bob.get if what in ("", "/proof") else bob.post
-        assert ask(f"/exports/{export_id}{what}").status_code == 404
+    for export_id in (export.id, uuid.uuid4()):
+        ask = bob.get if suffix in ("", "/proof") else bob.post
+        assert ask(f"/exports/{export_id}{suffix}").status_code == 404
     assert builds(company)[0].state == "queued"
 
 
-def test_what_a_role_may_not_read_is_not_there(
+def test_a_role_does_not_see_exports_of_data_that_it_may_not_read(
     company: Company, audrey: Client, sign_in: SignIn
 ) -> None:
-    audrey.post("/exports/new", ASKED | {"definition": "audit"})
-    (asked,) = builds(company)
+    audrey.post("/exports/new", EXPORT_FORM | {"definition": "audit"})
+    (export,) = builds(company)
 
     bill = sign_in(company.people[Role.BILLING])
 
-    assert bill.get(f"/exports/{asked.id}").status_code == 404
-    assert str(asked.id) not in bill.get("/exports").content.decode()
+    assert bill.get(f"/exports/{export.id}").status_code == 404
+    assert str(export.id) not in bill.get("/exports").content.decode()
 
 
-def test_the_list_takes_few_queries(company: Company, audrey: Client) -> None:
+def test_the_list_runs_few_queries(company: Company, audrey: Client) -> None:
     for _ in range(5):
-        audrey.post("/exports/new", ASKED)
+        audrey.post("/exports/new", EXPORT_FORM)
 
     with few_queries():
         audrey.get("/exports")
 
 
-def test_a_cursor_that_is_none_is_said(audrey: Client) -> None:
+def test_an_invalid_cursor_is_rejected(audrey: Client) -> None:
     assert audrey.get("/exports", {"cursor": "zzz"}).status_code == 400
 
 
-def signed(company: Company, definition: str) -> tuple[SimpleUploadedFile, SimpleUploadedFile]:
+def signed_export(
+    company: Company, definition: str
+) -> tuple[SimpleUploadedFile, SimpleUploadedFile]:
     """Return an export's file and its proof, as a browser sends them."""
     auditor = company.people[Role.AUDITOR].actor
     pack = definition == "evidence_pack"
-    build_id = ask_for(company, definition, "zip" if pack else "csv", actor=auditor)
+    build_id = start_export(company, definition, "zip" if pack else "csv", actor=auditor)
     build_all(company)
-    build = made(company, build_id)
+    build = build_of(company, build_id)
     proof = SimpleUploadedFile("proof.json", (build.proof or "").encode())
     return SimpleUploadedFile(build.name, file_of(company, build_id)), proof
 
 
-def verified(client: Client, **files: SimpleUploadedFile) -> str:
+def verify_upload(client: Client, **files: SimpleUploadedFile) -> str:
     return client.post("/exports/verify", files).content.decode()
 
 
 def test_an_export_and_its_proof_are_verified(company: Company, audrey: Client) -> None:
-    file, proof = signed(company, "members")
+    file, proof = signed_export(company, "members")
 
-    page = verified(audrey, file=file, proof=proof)
+    page = verify_upload(audrey, file=file, proof=proof)
 
     assert "Export: the signature is valid." in page
     assert str(company.tenant_id) in page
 
 
-def test_what_was_changed_is_said(company: Company, audrey: Client) -> None:
-    _, proof = signed(company, "members")
+def test_a_changed_file_fails_verification_with_a_reason(company: Company, audrey: Client) -> None:
+    _, proof = signed_export(company, "members")
 
-    page = verified(audrey, file=SimpleUploadedFile("members.csv", b"nobody"), proof=proof)
+    page = verify_upload(audrey, file=SimpleUploadedFile("members.csv", b"nobody"), proof=proof)
 
     assert "verification failed" in page
     assert "the data: it has 6 bytes" in page
 
 
 @pytest.mark.parametrize("has_proof", [True, False])
-def test_a_pack_is_verified_with_all_that_is_in_it(
+def test_an_evidence_pack_is_verified_with_and_without_a_separate_proof(
     company: Company, audrey: Client, has_proof: bool
 ) -> None:
-    file, proof = signed(company, "evidence_pack")
+    file, proof = signed_export(company, "evidence_pack")
 
-    page = verified(audrey, file=file, **({"proof": proof} if has_proof else {}))
+    page = verify_upload(audrey, file=file, **({"proof": proof} if has_proof else {}))
 
     assert "the signature is valid." in page
 
 
-def test_a_file_without_its_proof_is_asked_for_it(audrey: Client) -> None:
-    page = verified(audrey, file=SimpleUploadedFile("members.csv", b"id"))
+def test_verifying_a_file_requires_its_proof(audrey: Client) -> None:
+    page = verify_upload(audrey, file=SimpleUploadedFile("members.csv", b"id"))
 
     assert wrong(page) == ["proof"]
 
 
-def test_who_may_not_export_verifies_nothing(company: Company, sign_in: SignIn) -> None:
+def test_roles_that_may_not_export_cannot_open_the_verification(
+    company: Company, sign_in: SignIn
+) -> None:
     assert sign_in(company.developer).get("/exports/verify").status_code == 403

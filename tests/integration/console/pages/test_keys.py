@@ -16,7 +16,7 @@ from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_k
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
 
-OWN = "/keys/new", "/keys/policy", "/keys/Ab3dE6gH/rotate", "/keys/Ab3dE6gH/revoke"
+CHANGE_PATHS = "/keys/new", "/keys/policy", "/keys/Ab3dE6gH/rotate", "/keys/Ab3dE6gH/revoke"
 HTMX = {"HX-Request": "true"}
 
 
@@ -31,8 +31,8 @@ def client(company: Company, sign_in_now: SignIn) -> Client:
     return sign_in_now(company.administrator)
 
 
-def listed(client: Client, **asked: str) -> str:
-    return client.get("/keys", asked).content.decode()
+def listed(client: Client, **query: str) -> str:
+    return client.get("/keys", query).content.decode()
 
 
 def keys_of(company: Company) -> list[ApiKey]:
@@ -40,8 +40,8 @@ def keys_of(company: Company) -> list[ApiKey]:
         return list(ApiKey.objects.filter(tenant_id=company.tenant_id).order_by("created_at"))
 
 
-@pytest.mark.parametrize("path", ["/keys", "/keys/Ab3dE6gH", *OWN])
-def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+@pytest.mark.parametrize("path", ["/keys", "/keys/Ab3dE6gH", *CHANGE_PATHS])
+def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(path)["Location"] == f"/sign-in?next={path}"
 
 
@@ -55,7 +55,7 @@ def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
         (Role.DEVELOPER, 200, False),
     ],
 )
-def test_each_role_is_shown_what_it_may_do(
+def test_each_role_sees_only_the_actions_that_it_may_take(
     cast: Cast, sign_in: SignIn, role: Role, status: int, creates: bool
 ) -> None:
     make_key(cast.acme, cast.acme.people[role])
@@ -68,8 +68,8 @@ def test_each_role_is_shown_what_it_may_do(
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR, Role.DEVELOPER])
-@pytest.mark.parametrize("path", OWN)
-def test_a_role_that_may_not_change_keys_gets_no_form(
+@pytest.mark.parametrize("path", CHANGE_PATHS)
+def test_roles_that_may_not_change_keys_are_refused_the_forms(
     cast: Cast, sign_in_now: SignIn, role: Role, path: str
 ) -> None:
     client = sign_in_now(cast.acme.people[role])
@@ -78,7 +78,7 @@ def test_a_role_that_may_not_change_keys_gets_no_form(
     assert client.post(path).status_code == 403
 
 
-def test_a_developer_sees_his_own_keys_only(company: Company, sign_in: SignIn) -> None:
+def test_a_developer_sees_only_their_own_keys(company: Company, sign_in: SignIn) -> None:
     own = make_key(company, company.developer).key.lookup_id
     other = make_key(company, company.administrator).key.lookup_id
     client = sign_in(company.developer)
@@ -92,7 +92,7 @@ def test_a_developer_sees_his_own_keys_only(company: Company, sign_in: SignIn) -
 
 
 @pytest.mark.parametrize("path", ["", "/rotate", "/revoke"])
-def test_a_neighbours_key_is_not_found(
+def test_another_tenants_key_is_not_found(
     company: Company, cast: Cast, sign_in_now: SignIn, path: str
 ) -> None:
     lookup_id = make_key(company, company.developer).key.lookup_id
@@ -106,7 +106,9 @@ def test_a_neighbours_key_is_not_found(
     assert lookup_id not in listed(client)
 
 
-def test_a_neighbour_revokes_nothing(company: Company, cast: Cast, sign_in_now: SignIn) -> None:
+def test_another_tenant_cannot_revoke_a_key(
+    company: Company, cast: Cast, sign_in_now: SignIn
+) -> None:
     lookup_id = make_key(company, company.developer).key.lookup_id
 
     answer = sign_in_now(cast.globex.administrator).post(f"/keys/{lookup_id}/revoke")
@@ -115,15 +117,13 @@ def test_a_neighbour_revokes_nothing(company: Company, cast: Cast, sign_in_now: 
     assert keys_of(company)[0].revoked_at is None
 
 
-def test_lists_are_narrowed_sorted_and_paged_by_their_address(
-    company: Company, client: Client
-) -> None:
+def test_the_list_is_filtered_and_sorted_by_its_query(company: Company, client: Client) -> None:
     make_key(company, company.developer, name="Anvil")
     make_key(company, company.developer, name="Bellows")
     create_playground_key(actor=company.developer.actor, now=timezone.now())
 
-    def names(**asked: str) -> list[str]:
-        return re.findall(r'class="name"[^>]*>([^<]+)<', listed(client, **asked))
+    def names(**query: str) -> list[str]:
+        return re.findall(r'class="name"[^>]*>([^<]+)<', listed(client, **query))
 
     assert names() == ["Bellows", "Anvil"]
     assert names(sort="name") == ["Anvil", "Bellows"]
@@ -137,7 +137,7 @@ def test_lists_are_narrowed_sorted_and_paged_by_their_address(
     assert names(look="leaked") == []
 
 
-def test_a_page_of_many_leads_to_the_next_one(company: Company, client: Client) -> None:
+def test_a_full_page_links_to_the_next_page(company: Company, client: Client) -> None:
     for number in range(26):
         make_key(company, company.developer, name=f"Key {number:02}")
 
@@ -152,16 +152,18 @@ def test_a_page_of_many_leads_to_the_next_one(company: Company, client: Client) 
     assert "Key 24" not in second
 
 
-def test_a_bad_cursor_leads_nowhere(client: Client) -> None:
+def test_an_invalid_cursor_is_not_found(client: Client) -> None:
     assert client.get("/keys", {"cursor": "x"}).status_code == 404
 
 
-def test_the_list_is_a_page_and_a_part_of_one(client: Client) -> None:
+def test_htmx_gets_the_list_without_the_page_around_it(client: Client) -> None:
     assert "<html" not in client.get("/keys", headers=HTMX).content.decode()
     assert "<html" in listed(client)
 
 
-def test_the_file_has_what_the_page_shows_and_no_formulas(company: Company, client: Client) -> None:
+def test_the_csv_file_obeys_the_filter_and_escapes_formulas(
+    company: Company, client: Client
+) -> None:
     make_key(company, company.developer, name="=1+1")
     make_key(company, company.developer, name="Bellows")
 
@@ -173,12 +175,12 @@ def test_the_file_has_what_the_page_shows_and_no_formulas(company: Company, clie
     assert ",'=1+1," in lines[1]
 
 
-def test_without_keys_the_page_says_so(client: Client) -> None:
+def test_the_page_states_that_there_are_no_keys(client: Client) -> None:
     assert "No keys yet" in listed(client)
     assert "No keys found" in listed(client, q="x")
 
 
-def test_a_list_makes_few_queries(company: Company, client: Client) -> None:
+def test_the_list_runs_few_queries(company: Company, client: Client) -> None:
     for number in range(20):
         make_key(company, company.developer, name=f"Key {number}")
 
@@ -188,13 +190,15 @@ def test_a_list_makes_few_queries(company: Company, client: Client) -> None:
     assert "Key 7" in page
 
 
-def test_revoking_asks_first_then_revokes_with_the_reason(company: Company, client: Client) -> None:
+def test_revoking_asks_for_confirmation_and_records_the_reason(
+    company: Company, client: Client
+) -> None:
     lookup_id = make_key(company, company.developer).key.lookup_id
 
-    asked = client.get(f"/keys/{lookup_id}/revoke").content.decode()
+    confirmation = client.get(f"/keys/{lookup_id}/revoke").content.decode()
     done = client.post(f"/keys/{lookup_id}/revoke", {"reason": "lost"}, follow=True)
 
-    assert "Revoke Laptop?" in asked
+    assert "Revoke Laptop?" in confirmation
     assert "Laptop revoked" in done.content.decode()
     found = find_key(actor=company.administrator.actor, lookup_id=lookup_id, now=timezone.now())
     assert found.state is KeyState.REVOKED
@@ -203,7 +207,7 @@ def test_revoking_asks_first_then_revokes_with_the_reason(company: Company, clie
     assert (entry.reason, entry.address) == ("lost", "127.0.0.1")
 
 
-def test_revoking_wants_to_know_who_is_there(company: Company, sign_in: SignIn) -> None:
+def test_revoking_a_key_requires_a_step_up(company: Company, sign_in: SignIn) -> None:
     lookup_id = make_key(company, company.developer).key.lookup_id
 
     answer = sign_in(company.administrator).post(f"/keys/{lookup_id}/revoke")
@@ -212,7 +216,9 @@ def test_revoking_wants_to_know_who_is_there(company: Company, sign_in: SignIn) 
     assert keys_of(company)[0].revoked_at is None
 
 
-def test_a_keys_page_says_what_is_to_be_done(company: Company, client: Client) -> None:
+def test_a_keys_page_warns_about_a_leak_and_a_known_secret(
+    company: Company, client: Client
+) -> None:
     lookup_id = make_key(company, company.administrator).key.lookup_id
     with tenant_scope(company.tenant_id):
         ApiKey.objects.update(
@@ -226,7 +232,7 @@ def test_a_keys_page_says_what_is_to_be_done(company: Company, client: Client) -
     assert "Leaked" in page
 
 
-def test_rules_for_keys_are_a_new_version_of_the_policy(company: Company, client: Client) -> None:
+def test_saving_the_key_policy_adds_a_policy_version(company: Company, client: Client) -> None:
     version = find_policy(tenant_id=company.tenant_id).version
     form = {"max_key_lifetime_days": "30", "revoke_idle_keys_after_days": "", "version": version}
 

@@ -115,14 +115,14 @@ def owner(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.people[Role.OWNER])
 
 
-def rows_of(client: Client, path: str, **asked: str) -> list[list[str]]:
-    answer = client.get(path, {**asked, "as": "csv"})
+def rows_of(client: Client, path: str, **query: str) -> list[list[str]]:
+    answer = client.get(path, {**query, "as": "csv"})
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     return list(csv.reader(io.StringIO(answer.content.decode())))
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_a_file_has_the_rows_of_its_page(owner: Client, path: str) -> None:
+def test_a_csv_file_has_the_rows_of_its_page(owner: Client, path: str) -> None:
     page = owner.get(path).content.decode()
 
     header, *rows = rows_of(owner, path)
@@ -133,7 +133,7 @@ def test_a_file_has_the_rows_of_its_page(owner: Client, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_the_neighbours_file_has_nothing_of_ours(
+def test_another_tenants_file_has_no_rows_of_this_tenant(
     company: Company, sign_in: SignIn, path: str
 ) -> None:
     theirs = make_company("hooli", {Role.OWNER: "gavin"})
@@ -144,7 +144,7 @@ def test_the_neighbours_file_has_nothing_of_ours(
     assert company.developer.user_id not in text
 
 
-def test_a_file_goes_on_beyond_the_page(company: Company, owner: Client) -> None:
+def test_a_csv_file_has_the_rows_of_all_pages(company: Company, owner: Client) -> None:
     for _ in range(26):
         make_invitation(company)
 
@@ -155,19 +155,19 @@ def test_a_file_goes_on_beyond_the_page(company: Company, owner: Client) -> None
     assert len(rows) >= 27
 
 
-def test_a_file_that_is_cut_says_so(
+def test_a_truncated_file_ends_with_a_note(
     company: Company, owner: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(csv_response, "MAX_ROWS", MAX_PAGE)
     withdraw(company, num=MAX_PAGE)
 
-    _, *said = rows_of(owner, "/privacy/withdrawals")
+    _, *lines = rows_of(owner, "/privacy/withdrawals")
 
-    assert len(said) == MAX_PAGE + 1
-    assert said[-1][0].startswith(f"Truncated: a file has at most {MAX_PAGE} rows.")
+    assert len(lines) == MAX_PAGE + 1
+    assert lines[-1][0].startswith(f"Truncated: a file has at most {MAX_PAGE} rows.")
 
 
-def test_the_ledgers_file_has_both_sides_and_keeps_to_the_filter(owner: Client) -> None:
+def test_the_ledgers_file_has_both_sides_and_obeys_the_filter(owner: Client) -> None:
     header, *rows = rows_of(owner, "/billing/ledger")
     amounts = [int(row[header.index("amount_micros")]) for row in rows]
     _, *taxed = rows_of(owner, "/billing/ledger", account="credits")
@@ -177,20 +177,20 @@ def test_the_ledgers_file_has_both_sides_and_keeps_to_the_filter(owner: Client) 
     assert len(taxed) < len(rows)
 
 
-def test_nothing_in_a_file_is_computed(owner: Client) -> None:
+def test_a_csv_file_escapes_formulas(owner: Client) -> None:
     header, *rows = rows_of(owner, "/policies/versions")
 
     assert "'-1" in [row[header.index("reason")] for row in rows]
 
 
-def test_what_was_refused_is_sorted_as_asked(company: Company, owner: Client) -> None:
+def test_blocked_requests_are_sorted_by_the_chosen_column(company: Company, owner: Client) -> None:
     for mode in ("chat", "chat", "docstring"):
         make_completion(
             company, company.developer, finish="error", error_code="feature_disabled", mode=mode
         )
 
-    def shown(**asked: str) -> list[list[str]]:
-        return rows_of(owner, "/content-exclusion/denials", **asked)[1:]
+    def shown(**query: str) -> list[list[str]]:
+        return rows_of(owner, "/content-exclusion/denials", **query)[1:]
 
     numbers = [int(row[3]) for row in shown(sort="num")]
     assert numbers == sorted(numbers)
@@ -208,7 +208,7 @@ def test_what_was_refused_is_sorted_as_asked(company: Company, owner: Client) ->
         ("/teams", {"q": "x" * 1_000}, "q: "),
     ],
 )
-def test_a_question_that_is_none_makes_no_file(
+def test_an_invalid_filter_makes_no_file(
     owner: Client, path: str, asked: dict[str, str], wrong: str
 ) -> None:
     answer = owner.get(path, {**asked, "as": "csv"})

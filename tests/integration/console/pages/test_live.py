@@ -22,7 +22,13 @@ from tenants.security.authorization.actor import Actor
 from tenants.usage.requests.last_minute import read_last_minute
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.live_socket import OWN, Socket, first, session_of, socket
+from tests.integration.console.pages.live_socket import (
+    OWN,
+    Socket,
+    read_first_message,
+    session_of,
+    socket,
+)
 from tests.integration.console.pages.usage_rows import colleagues, use
 
 
@@ -31,27 +37,27 @@ def company() -> Company:
     return make_company("initech", ACME)
 
 
-async def is_refused(opened: Socket) -> bool:
-    return not await opened.is_let_in()
+async def is_rejected(opened: Socket) -> bool:
+    return not await opened.is_accepted()
 
 
-def test_who_sees_all_is_told_of_all(company: Company, sign_in: SignIn) -> None:
+def test_an_administrator_gets_the_figures_of_the_tenant(company: Company, sign_in: SignIn) -> None:
     use(company, company.developer, num=2, accepted=1)
     use(company, company.administrator)
     session = session_of(sign_in(company.administrator))
 
-    async def told() -> dict[str, str]:
+    async def receive() -> dict[str, str]:
         async with socket(session) as opened:
-            return await first(opened)
+            return await read_first_message(opened)
 
-    said = asyncio.run(told())
+    figures = asyncio.run(receive())
 
-    assert (said["requests"], said["p99"]) == ("3", "40 ms")
+    assert (figures["requests"], figures["p99"]) == ("3", "40 ms")
 
 
-@pytest.mark.parametrize(("num", "told"), [(4, "–"), (5, "5")])
-def test_what_few_people_have_accepted_is_not_told(
-    company: Company, sign_in: SignIn, num: int, told: str
+@pytest.mark.parametrize(("num", "expected"), [(4, "–"), (5, "5")])
+def test_acceptances_of_few_users_are_hidden(
+    company: Company, sign_in: SignIn, num: int, expected: str
 ) -> None:
     for person in colleagues(company, num):
         use(company, person, accepted=1)
@@ -59,43 +65,43 @@ def test_what_few_people_have_accepted_is_not_told(
 
     async def listen() -> dict[str, str]:
         async with socket(session) as opened:
-            return await first(opened)
+            return await read_first_message(opened)
 
-    assert asyncio.run(listen())["accepted"] == told
+    assert asyncio.run(listen())["accepted"] == expected
 
 
-def test_what_one_has_accepted_is_told_to_oneself(company: Company, sign_in: SignIn) -> None:
+def test_a_developer_gets_their_own_acceptances(company: Company, sign_in: SignIn) -> None:
     use(company, company.developer, accepted=1)
     session = session_of(sign_in(company.developer))
 
-    async def told() -> dict[str, str]:
+    async def receive() -> dict[str, str]:
         async with socket(session) as opened:
-            return await first(opened)
+            return await read_first_message(opened)
 
-    assert asyncio.run(told())["accepted"] == "1"
+    assert asyncio.run(receive())["accepted"] == "1"
 
 
-def test_a_developer_is_told_of_his_own(company: Company, sign_in: SignIn) -> None:
+def test_a_developer_gets_only_their_own_figures(company: Company, sign_in: SignIn) -> None:
     use(company, company.developer, num=2)
     use(company, company.administrator)
     session = session_of(sign_in(company.developer))
 
-    async def told() -> dict[str, str]:
+    async def receive() -> dict[str, str]:
         async with socket(session) as opened:
-            return await first(opened)
+            return await read_first_message(opened)
 
-    assert asyncio.run(told())["requests"] == "2"
+    assert asyncio.run(receive())["requests"] == "2"
 
 
-def test_the_neighbour_is_told_nothing_of_it(company: Company, sign_in: SignIn) -> None:
+def test_another_tenant_does_not_get_the_figures(company: Company, sign_in: SignIn) -> None:
     use(company, company.developer, num=2)
     session = session_of(sign_in(make_company("globex", GLOBEX).administrator))
 
-    async def told() -> dict[str, str]:
+    async def receive() -> dict[str, str]:
         async with socket(session) as opened:
-            return await first(opened)
+            return await read_first_message(opened)
 
-    assert asyncio.run(told())["requests"] == "0"
+    assert asyncio.run(receive())["requests"] == "0"
 
 
 @pytest.mark.parametrize(
@@ -109,35 +115,35 @@ def test_the_neighbour_is_told_nothing_of_it(company: Company, sign_in: SignIn) 
         (OWN, "/livelier"),
     ],
 )
-def test_a_page_of_somebody_else_opens_no_socket(
+def test_a_socket_from_another_origin_or_path_is_refused(
     company: Company, sign_in: SignIn, origin: bytes | None, path: str
 ) -> None:
     session = session_of(sign_in(company.administrator))
 
     async def refused() -> bool:
         async with socket(session, origin=origin, path=path) as opened:
-            return await is_refused(opened)
+            return await is_rejected(opened)
 
     assert asyncio.run(refused())
 
 
 @pytest.mark.parametrize("session", ["", "x", "a" * 32])
-def test_nobody_opens_a_socket_without_a_session(session: str) -> None:
+def test_a_socket_without_a_session_is_refused(session: str) -> None:
     async def refused() -> bool:
         async with socket(session) as opened:
-            return await is_refused(opened)
+            return await is_rejected(opened)
 
     assert asyncio.run(refused())
 
 
-def counting() -> tuple[LiveBroadcaster[int], list[Actor]]:
-    asked: list[Actor] = []
+def counting_broadcaster() -> tuple[LiveBroadcaster[int], list[Actor]]:
+    read_for: list[Actor] = []
 
     async def read(actor: Actor) -> int:
-        asked.append(actor)
-        return len(asked)
+        read_for.append(actor)
+        return len(read_for)
 
-    return LiveBroadcaster(read, sleep=_never), asked
+    return LiveBroadcaster(read, sleep=_never), read_for
 
 
 async def _briefly(_seconds: float) -> None:
@@ -148,8 +154,8 @@ async def _never(_seconds: float) -> None:
     await asyncio.Event().wait()
 
 
-def test_what_two_look_at_is_read_once(company: Company) -> None:
-    board, asked = counting()
+def test_two_viewers_of_the_same_figures_share_one_reading(company: Company) -> None:
+    board, read_for = counting_broadcaster()
 
     async def look() -> tuple[int, int]:
         with (
@@ -159,11 +165,11 @@ def test_what_two_look_at_is_read_once(company: Company) -> None:
             return await anext(one), await anext(other)
 
     assert asyncio.run(look()) == (1, 1)
-    assert len(asked) == 1
+    assert len(read_for) == 1
 
 
-def test_ones_own_is_read_apart(company: Company) -> None:
-    board, asked = counting()
+def test_a_developers_own_figures_are_read_separately(company: Company) -> None:
+    board, read_for = counting_broadcaster()
 
     async def look() -> None:
         with (
@@ -175,16 +181,16 @@ def test_ones_own_is_read_apart(company: Company) -> None:
 
     asyncio.run(look())
 
-    assert len(asked) == 2
+    assert len(read_for) == 2
 
 
 @pytest.mark.parametrize(
     ("num_people", "max_of_each"), [(1, MAX_OF_PERSON), (5, MAX_OF_TENANT // 5)]
 )
-def test_sockets_are_bounded_and_given_back(
+def test_sockets_are_limited_and_released(
     company: Company, num_people: int, max_of_each: int
 ) -> None:
-    board, _ = counting()
+    board, _ = counting_broadcaster()
     actors = [person.actor for person in company.people.values()][:num_people]
 
     async def look() -> None:
@@ -201,8 +207,8 @@ def test_sockets_are_bounded_and_given_back(
     asyncio.run(look())
 
 
-def test_one_persons_tabs_leave_places_to_colleagues(company: Company) -> None:
-    board, _ = counting()
+def test_one_users_tabs_leave_sockets_for_colleagues(company: Company) -> None:
+    board, _ = counting_broadcaster()
 
     async def look() -> int:
         for _ in range(MAX_OF_PERSON):
@@ -214,7 +220,7 @@ def test_one_persons_tabs_leave_places_to_colleagues(company: Company) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), ZeroDivisionError(), DatabaseError()])
-def test_what_cannot_be_read_once_is_read_again(company: Company, error: Exception) -> None:
+def test_a_failed_reading_is_repeated(company: Company, error: Exception) -> None:
     results: Iterator[int | Exception] = chain([error, error], repeat(7))
 
     async def read(_actor: Actor) -> int:
@@ -234,7 +240,7 @@ def test_what_cannot_be_read_once_is_read_again(company: Company, error: Excepti
     assert [line["event"] for line in lines] == ["live.not_read"] * 2
 
 
-def test_a_slow_reading_holds_up_nobody_else(
+def test_a_slow_reading_delays_no_other_tenant(
     company: Company, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = make_company("globex", GLOBEX)
@@ -249,12 +255,12 @@ def test_a_slow_reading_holds_up_nobody_else(
     held_up = session_of(sign_in(company.administrator))
     session = session_of(sign_in(other.administrator))
 
-    async def told() -> dict[str, str]:
+    async def receive() -> dict[str, str]:
         async with socket(held_up) as waiting, socket(session) as opened:
-            assert await waiting.is_let_in()
+            assert await waiting.is_accepted()
             try:
-                return await first(opened)
+                return await read_first_message(opened)
             finally:
                 goes_on.set()
 
-    assert asyncio.run(told())["requests"] == "0"
+    assert asyncio.run(receive())["requests"] == "0"

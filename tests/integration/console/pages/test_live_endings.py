@@ -21,7 +21,7 @@ from tenants.identity.members.tenant_status import set_status
 from tenants.models import User
 from tests.fixtures.companies import ACME, Company, Person, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.live_socket import first, session_of, socket
+from tests.integration.console.pages.live_socket import read_first_message, session_of, socket
 from tests.integration.sign_in.browser import new_browser
 
 
@@ -39,7 +39,7 @@ def _switch_off(_session: str, person: Person) -> None:
 
 
 @pytest.mark.parametrize("ends", [_sign_out, _switch_off])
-def test_a_socket_ends_with_its_session(
+def test_a_socket_closes_when_its_session_ends(
     company: Company,
     sign_in: SignIn,
     monkeypatch: pytest.MonkeyPatch,
@@ -59,15 +59,15 @@ def test_a_socket_ends_with_its_session(
 async def ending(session: str, change: Callable[[], object]) -> tuple[dict[str, Any], float]:
     """Return a socket's last message, and the seconds from the change to it."""
     async with socket(session) as opened:
-        await first(opened)
+        await read_first_message(opened)
         # After the second message, the socket's initial checks are over.
         await opened.next()
         await sync_to_async(change)()
         changed_at = monotonic()
         async with asyncio.timeout(30):
-            while (said := await opened.next())["type"] == "websocket.send":
+            while (event := await opened.next())["type"] == "websocket.send":
                 pass
-        return said, monotonic() - changed_at
+        return event, monotonic() - changed_at
 
 
 def _sign_out_by_the_page(company: Company, client: Client) -> None:
@@ -120,7 +120,7 @@ def _change_the_provider(company: Company, _client: Client) -> None:
         _change_the_provider,
     ],
 )
-def test_a_socket_ends_within_a_second_of_what_ends_it(
+def test_a_socket_closes_within_a_second_of_a_change_that_ends_it(
     company: Company, change: Callable[[Company, Client], None]
 ) -> None:
     browser = new_browser(company.administrator)
@@ -133,13 +133,13 @@ def test_a_socket_ends_within_a_second_of_what_ends_it(
     assert after_s < 1.0
 
 
-def test_a_colleagues_sign_out_ends_nobody_elses_socket(company: Company, sign_in: SignIn) -> None:
+def test_signing_out_closes_no_socket_of_another_user(company: Company, sign_in: SignIn) -> None:
     client, other = sign_in(company.administrator), sign_in(company.developer)
 
-    async def told() -> list[str]:
+    async def receive_types() -> list[str]:
         async with socket(session_of(other)) as opened:
-            await first(opened)
+            await read_first_message(opened)
             await sync_to_async(client.post)("/sign-out")
             return [(await opened.next())["type"] for _ in range(2)]
 
-    assert asyncio.run(told()) == ["websocket.send"] * 2
+    assert asyncio.run(receive_types()) == ["websocket.send"] * 2

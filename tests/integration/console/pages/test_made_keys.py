@@ -32,11 +32,11 @@ def client(company: Company, sign_in_now: SignIn) -> Client:
     return sign_in_now(company.administrator)
 
 
-def listed(client: Client, **asked: str) -> str:
-    return client.get("/keys", asked).content.decode()
+def listed(client: Client, **query: str) -> str:
+    return client.get("/keys", query).content.decode()
 
 
-def filled(client: Client, company: Company, path: str = "/keys/new", **changes: Any) -> Any:
+def filled_form(client: Client, company: Company, path: str = "/keys/new", **changes: Any) -> Any:
     found = re.search(rb'name="form_token" value="([^"]+)"', client.get(path).content)
     assert found is not None
     form = {
@@ -75,7 +75,7 @@ def bound_lifetime(company: Company, days: int) -> None:
 
 
 def test_a_new_key_is_shown_once_and_works(company: Company, client: Client) -> None:
-    page = client.post("/keys/new", filled(client, company))
+    page = client.post("/keys/new", filled_form(client, company))
 
     key = key_in(page)
     assert holds(tenant_id=company.tenant_id, key=key, now=timezone.now())
@@ -86,7 +86,7 @@ def test_a_new_key_is_shown_once_and_works(company: Company, client: Client) -> 
 
 
 def test_a_service_key_has_no_owner_and_the_chosen_scopes(company: Company, client: Client) -> None:
-    form = filled(
+    form = filled_form(
         *(client, company),
         kind="svc",
         modes=[],
@@ -106,19 +106,19 @@ def test_a_service_key_has_no_owner_and_the_chosen_scopes(company: Company, clie
     assert "config.yaml" not in page.content.decode()
 
 
-def test_a_day_ends_where_the_reader_is(company: Company, client: Client) -> None:
+def test_a_key_expires_at_midnight_of_the_users_time_zone(company: Company, client: Client) -> None:
     client.cookies["caret-zone"] = "Asia/Kolkata"
     day = (timezone.now() + timedelta(days=5)).date()
 
-    client.post("/keys/new", filled(client, company, lifetime="day", day=day.isoformat()))
+    client.post("/keys/new", filled_form(client, company, lifetime="day", day=day.isoformat()))
 
     expires_at = keys_of(company)[0].expires_at
     assert expires_at is not None
     assert expires_at.strftime("%Y-%m-%d %H:%M") == f"{day} 18:30"
 
 
-def test_sending_the_form_again_makes_no_second_key(company: Company, client: Client) -> None:
-    form = filled(client, company)
+def test_submitting_the_form_again_creates_no_second_key(company: Company, client: Client) -> None:
+    form = filled_form(client, company)
     client.post("/keys/new", form)
 
     again = client.post("/keys/new", form, follow=True)
@@ -147,10 +147,10 @@ def test_sending_the_form_again_makes_no_second_key(company: Company, client: Cl
         ({"networks": "192.0.2.7/24"}, "networks"),
     ],
 )
-def test_a_wrong_form_is_shown_again_with_what_is_wrong(
+def test_an_invalid_form_is_shown_again_with_an_error_at_the_field(
     company: Company, client: Client, changes: dict[str, Any], field: str
 ) -> None:
-    page = client.post("/keys/new", filled(client, company, **changes))
+    page = client.post("/keys/new", filled_form(client, company, **changes))
 
     text = page.content.decode()
     assert page.status_code == 400
@@ -161,24 +161,28 @@ def test_a_wrong_form_is_shown_again_with_what_is_wrong(
     assert keys_of(company) == []
 
 
-def test_a_neighbour_cannot_be_made_the_owner(company: Company, cast: Cast, client: Client) -> None:
-    page = client.post("/keys/new", filled(client, company, owner=cast.acme.developer.email))
+def test_a_member_of_another_tenant_cannot_own_a_key(
+    company: Company, cast: Cast, client: Client
+) -> None:
+    page = client.post("/keys/new", filled_form(client, company, owner=cast.acme.developer.email))
 
     assert page.status_code == 400
 
 
-def test_the_policy_bounds_the_lifetimes_to_choose_from(company: Company, client: Client) -> None:
+def test_the_form_offers_only_lifetimes_that_the_policy_allows(
+    company: Company, client: Client
+) -> None:
     bound_lifetime(company, 45)
 
     page = client.get("/keys/new").content.decode()
-    refused = client.post("/keys/new", filled(client, company, lifetime="90"))
+    refused = client.post("/keys/new", filled_form(client, company, lifetime="90"))
 
     assert re.findall(r'<option value="(\w+)"', page) == ["1", "7", "30", "45", "day"]
     assert refused.status_code == 400
 
 
-def test_what_people_write_is_escaped(company: Company, client: Client) -> None:
-    client.post("/keys/new", filled(client, company, name="<script>alert(1)</script>"))
+def test_a_keys_name_is_escaped(company: Company, client: Client) -> None:
+    client.post("/keys/new", filled_form(client, company, name="<script>alert(1)</script>"))
 
     page = listed(client)
 
@@ -186,7 +190,7 @@ def test_what_people_write_is_escaped(company: Company, client: Client) -> None:
     assert "&lt;script&gt;" in page
 
 
-def test_a_rotated_key_gets_a_new_text_and_the_old_one_ends_as_asked(
+def test_rotation_creates_a_new_secret_and_expires_the_old_one_after_the_overlap(
     company: Company, client: Client
 ) -> None:
     made = make_key(company, company.developer)
@@ -194,7 +198,7 @@ def test_a_rotated_key_gets_a_new_text_and_the_old_one_ends_as_asked(
     assert old is not None
     path = f"/keys/{old.lookup_id}/rotate"
 
-    page = client.post(path, filled(client, company, path, lifetime="keep", overlap="1"))
+    page = client.post(path, filled_form(client, company, path, lifetime="keep", overlap="1"))
 
     now = timezone.now()
     assert key_in(page).text != made.text
@@ -205,7 +209,7 @@ def test_a_rotated_key_gets_a_new_text_and_the_old_one_ends_as_asked(
 
 
 @pytest.mark.parametrize("changes", [{"overlap": "9"}, {"lifetime": "never"}, {"reason": "x\0"}])
-def test_a_wrong_rotation_changes_nothing(
+def test_an_invalid_rotation_changes_nothing(
     company: Company, client: Client, changes: dict[str, str]
 ) -> None:
     old = parse_key(make_key(company, company.developer).text)
@@ -213,13 +217,13 @@ def test_a_wrong_rotation_changes_nothing(
     path = f"/keys/{old.lookup_id}/rotate"
     form = {"lifetime": "keep", "overlap": "0"} | changes
 
-    page = client.post(path, filled(client, company, path, **form))
+    page = client.post(path, filled_form(client, company, path, **form))
 
     assert page.status_code == 400
     assert holds(tenant_id=company.tenant_id, key=old, now=timezone.now())
 
 
-def test_a_revoked_key_is_not_rotated(company: Company, client: Client) -> None:
+def test_a_revoked_key_cannot_be_rotated(company: Company, client: Client) -> None:
     lookup_id = make_key(company, company.developer).key.lookup_id
     client.post(f"/keys/{lookup_id}/revoke")
 

@@ -32,7 +32,7 @@ def client(company: Company, sign_in_now: SignIn) -> Client:
 
 
 def role_of(company: Company, role: Role) -> Role:
-    """Return the current role of the member of the cast who began with this role."""
+    """Return the current role of the member of the cast who was created with this role."""
     person = company.people[role]
     return find_member(actor=company.platform, user_id=person.user_id).role
 
@@ -48,7 +48,7 @@ def invite(client: Client, **form: str) -> str:
 
 
 @pytest.mark.parametrize("path", ["", "/invite", "/invitations", f"/{NOBODY}", f"/{NOBODY}/role"])
-def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(f"/members{path}")["Location"] == f"/sign-in?next=/members{path}"
 
 
@@ -62,7 +62,7 @@ def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
         (Role.DEVELOPER, 403, False),
     ],
 )
-def test_each_role_is_shown_what_it_may_do(
+def test_each_role_sees_only_the_actions_that_it_may_take(
     cast: Cast, sign_in_now: SignIn, role: Role, status: int, invites: bool
 ) -> None:
     client = sign_in_now(cast.acme.people[role])
@@ -78,7 +78,7 @@ def test_each_role_is_shown_what_it_may_do(
 
 
 @pytest.mark.parametrize("path", ["", "/role", "/remove"])
-def test_a_neighbours_member_is_not_found(cast: Cast, sign_in_now: SignIn, path: str) -> None:
+def test_another_tenants_member_is_not_found(cast: Cast, sign_in_now: SignIn, path: str) -> None:
     client = sign_in_now(cast.globex.administrator)
 
     theirs = client.get(f"/members/{cast.acme.developer.user_id}{path}")
@@ -88,9 +88,9 @@ def test_a_neighbours_member_is_not_found(cast: Cast, sign_in_now: SignIn, path:
     assert theirs.content == nobodys.content
 
 
-def test_members_are_found_and_sorted_by_their_address(company: Company, client: Client) -> None:
-    def names(**asked: str) -> list[str]:
-        page = client.get("/members", asked).content.decode()
+def test_the_list_is_filtered_and_sorted_by_its_query(company: Company, client: Client) -> None:
+    def names(**query: str) -> list[str]:
+        page = client.get("/members", query).content.decode()
         return re.findall(r'class="name"[^>]*>([^<]+)<', page)
 
     with few_queries():
@@ -103,16 +103,14 @@ def test_members_are_found_and_sorted_by_their_address(company: Company, client:
     assert client.get("/members", {"cursor": "x"}).status_code == 404
 
 
-def test_the_file_has_what_the_page_shows(company: Company, client: Client) -> None:
+def test_the_csv_file_obeys_the_filter(company: Company, client: Client) -> None:
     lines = client.get("/members", {"as": "csv", "q": "ada@"}).content.decode().splitlines()
 
     assert len(lines) == 2
     assert lines[1].startswith(f"{company.developer.email},Ada,developer,")
 
 
-def test_a_members_page_makes_few_queries_and_shows_his_keys(
-    company: Company, client: Client
-) -> None:
+def test_a_members_page_shows_their_keys_with_few_queries(company: Company, client: Client) -> None:
     made = make_key(company, company.developer)
 
     with few_queries():
@@ -122,9 +120,7 @@ def test_a_members_page_makes_few_queries_and_shows_his_keys(
     assert "Does not allow content capture" in page
 
 
-def test_who_is_invited_gets_a_mail_and_stands_in_the_list(
-    company: Company, client: Client
-) -> None:
+def test_an_invitation_is_mailed_and_listed(company: Company, client: Client) -> None:
     page = invite(client)
 
     assert "Invitation sent to eve@guest.example." in page
@@ -135,7 +131,7 @@ def test_who_is_invited_gets_a_mail_and_stands_in_the_list(
 @pytest.mark.parametrize(
     "changes", [{"email": "no address"}, {"role": "emperor"}, {"role": "owner"}, {"email": ""}]
 )
-def test_a_wrong_invitation_is_shown_again(
+def test_an_invalid_invitation_is_shown_again_with_an_error(
     company: Company, client: Client, changes: dict[str, str]
 ) -> None:
     page = invite(client, **changes)
@@ -146,12 +142,12 @@ def test_a_wrong_invitation_is_shown_again(
     assert states(company) == []
 
 
-def test_a_member_is_not_invited_again(company: Company, client: Client) -> None:
+def test_a_member_cannot_be_invited_again(company: Company, client: Client) -> None:
     assert "is already a member" in invite(client, email=company.developer.email)
 
 
 @override_settings(MAX_INVITATIONS_A_DAY=2)
-def test_the_form_says_how_many_invitations_are_left(company: Company, client: Client) -> None:
+def test_the_form_shows_how_many_invitations_are_left(company: Company, client: Client) -> None:
     untouched = client.get("/members/invite").content.decode()
     invite(client)
     one_left = client.get("/members/invite").content.decode()
@@ -179,7 +175,7 @@ def test_an_invitation_beyond_the_limit_is_refused_with_the_time_to_wait(
     assert len(states(company)) == 1
 
 
-def test_sending_again_and_again_is_refused(company: Company, client: Client) -> None:
+def test_an_address_gets_at_most_three_invitations_a_day(company: Company, client: Client) -> None:
     sent_before = len(mail.outbox)
     invite(client)
     for _ in range(5):
@@ -191,7 +187,7 @@ def test_sending_again_and_again_is_refused(company: Company, client: Client) ->
     assert len(mail.outbox) - sent_before == 3
 
 
-def test_an_invitation_is_sent_again_and_taken_back(company: Company, client: Client) -> None:
+def test_an_invitation_is_sent_again_and_revoked(company: Company, client: Client) -> None:
     invite(client)
     page = client.get("/members/invitations").content.decode()
     sends = re.findall(r'action="([^"]+/send)"', page)
@@ -206,7 +202,7 @@ def test_an_invitation_is_sent_again_and_taken_back(company: Company, client: Cl
     assert [state for _, state in states(company)] == [InvitationState.REVOKED] * 2
 
 
-def test_only_an_owner_touches_an_owners_invitation(
+def test_only_an_owner_changes_an_owners_invitation(
     company: Company, sign_in_now: SignIn, client: Client
 ) -> None:
     owner = sign_in_now(company.people[Role.OWNER])
@@ -220,20 +216,20 @@ def test_only_an_owner_touches_an_owners_invitation(
     assert client.post(f"{path}/revoke").status_code == 403
 
 
-def test_a_neighbours_invitation_is_not_found(
+def test_another_tenants_invitation_is_not_found(
     company: Company, cast: Cast, sign_in_now: SignIn, client: Client
 ) -> None:
     invite(client)
     page = client.get("/members/invitations").content.decode()
     path = re.findall(r'action="([^"]+)/revoke"', page)[0]
-    neighbour = sign_in_now(cast.globex.administrator)
+    other_tenant = sign_in_now(cast.globex.administrator)
 
-    assert neighbour.post(f"{path}/send").status_code == 404
-    assert neighbour.post(f"{path}/revoke").status_code == 404
+    assert other_tenant.post(f"{path}/send").status_code == 404
+    assert other_tenant.post(f"{path}/revoke").status_code == 404
     assert states(company) == [("eve@guest.example", InvitationState.OPEN)]
 
 
-def test_a_role_is_changed_and_changed_back_by_the_toast(company: Company, client: Client) -> None:
+def test_the_toast_undoes_a_change_of_role(company: Company, client: Client) -> None:
     path = f"/members/{company.developer.user_id}/role"
 
     page = client.post(path, {"role": "auditor", "reason": "Audit"}, follow=True).content.decode()
@@ -246,7 +242,7 @@ def test_a_role_is_changed_and_changed_back_by_the_toast(company: Company, clien
 
 
 @pytest.mark.parametrize("role", ["owner", "emperor", ""])
-def test_a_role_that_one_may_not_give_is_refused(
+def test_an_administrator_cannot_assign_a_role_above_their_own(
     company: Company, client: Client, role: str
 ) -> None:
     page = client.post(f"/members/{company.developer.user_id}/role", {"role": role})
@@ -255,7 +251,9 @@ def test_a_role_that_one_may_not_give_is_refused(
     assert role_of(company, Role.DEVELOPER) is Role.DEVELOPER
 
 
-def test_an_administrator_touches_no_owner(company: Company, client: Client) -> None:
+def test_an_administrator_cannot_change_or_remove_an_owner(
+    company: Company, client: Client
+) -> None:
     path = f"/members/{company.people[Role.OWNER].user_id}"
 
     assert f'href="{path}/role"' not in client.get(path).content.decode()
@@ -263,7 +261,7 @@ def test_an_administrator_touches_no_owner(company: Company, client: Client) -> 
     assert client.post(f"{path}/remove").status_code == 403
 
 
-def test_the_last_owner_stays(company: Company, sign_in_now: SignIn) -> None:
+def test_the_last_owner_cannot_be_demoted_or_removed(company: Company, sign_in_now: SignIn) -> None:
     owner = sign_in_now(company.people[Role.OWNER])
     path = f"/members/{company.people[Role.OWNER].user_id}"
 
@@ -272,14 +270,14 @@ def test_the_last_owner_stays(company: Company, sign_in_now: SignIn) -> None:
     assert role_of(company, Role.OWNER) is Role.OWNER
 
 
-def test_who_is_removed_is_out_and_his_keys_are_revoked(company: Company, client: Client) -> None:
+def test_removing_a_member_revokes_their_keys(company: Company, client: Client) -> None:
     made = make_key(company, company.developer)
     path = f"/members/{company.developer.user_id}/remove"
 
-    asked = client.get(path).content.decode()
+    confirmation = client.get(path).content.decode()
     done = client.post(path, {"reason": "Left"}, follow=True).content.decode()
 
-    assert "Remove Ada?" in asked
+    assert "Remove Ada?" in confirmation
     assert "Ada is no longer a member" in done
     with pytest.raises(NotFound):
         role_of(company, Role.DEVELOPER)
@@ -287,14 +285,14 @@ def test_who_is_removed_is_out_and_his_keys_are_revoked(company: Company, client
     assert found.state is KeyState.REVOKED
 
 
-def test_removing_wants_to_know_who_is_there(company: Company, sign_in: SignIn) -> None:
+def test_removing_a_member_requires_a_step_up(company: Company, sign_in: SignIn) -> None:
     path = f"/members/{company.developer.user_id}/remove"
 
     assert sign_in(company.administrator).post(path)["Location"].startswith("/account/confirm")
     assert role_of(company, Role.DEVELOPER) is Role.DEVELOPER
 
 
-def test_without_invitations_the_page_says_so(sign_in: SignIn) -> None:
+def test_the_page_states_that_there_are_no_invitations(sign_in: SignIn) -> None:
     company = make_company("hooli", GLOBEX)
 
     page = sign_in(company.administrator).get("/members/invitations").content.decode()

@@ -50,9 +50,7 @@ def shown(client: Client, **query: str) -> str:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_each_role_sees_the_figures_that_are_for_it_in_their_order(
-    used: Company, sign_in: SignIn, role: Role
-) -> None:
+def test_each_role_sees_its_figures_in_order(used: Company, sign_in: SignIn, role: Role) -> None:
     page = shown(sign_in(used.people[role]))
 
     expected = [*FIGURES, "Engine load"]
@@ -62,7 +60,7 @@ def test_each_role_sees_the_figures_that_are_for_it_in_their_order(
     assert ("Your own requests" in page) == (role is Role.DEVELOPER)
 
 
-def test_the_figures_are_those_of_the_records(used: Company, sign_in: SignIn) -> None:
+def test_the_figures_are_computed_from_the_usage_records(used: Company, sign_in: SignIn) -> None:
     page = shown(sign_in(used.administrator))
 
     assert value_of(page, "First token p99, inline") == "40 ms"
@@ -72,7 +70,7 @@ def test_the_figures_are_those_of_the_records(used: Company, sign_in: SignIn) ->
     assert "met" in page
 
 
-def test_a_missed_target_is_said(company: Company, sign_in: SignIn) -> None:
+def test_a_missed_target_is_marked(company: Company, sign_in: SignIn) -> None:
     use(company, company.developer, first_token_ms=150.0)
     count(company)
 
@@ -82,13 +80,13 @@ def test_a_missed_target_is_said(company: Company, sign_in: SignIn) -> None:
     assert "missed" in page
 
 
-def test_a_developer_sees_his_own_only(used: Company, sign_in: SignIn) -> None:
+def test_a_developer_sees_only_their_own_figures(used: Company, sign_in: SignIn) -> None:
     page = shown(sign_in(used.developer))
 
     assert value_of(page, "Cancellation rate") == "25.0%"
 
 
-def test_a_neighbour_sees_nothing_of_it(used: Company, sign_in: SignIn) -> None:
+def test_another_tenant_does_not_see_the_figures(used: Company, sign_in: SignIn) -> None:
     other = make_company("globex", GLOBEX)
 
     page = shown(sign_in(other.administrator))
@@ -98,7 +96,7 @@ def test_a_neighbour_sees_nothing_of_it(used: Company, sign_in: SignIn) -> None:
     assert figures(page) == []
 
 
-def test_a_filter_that_would_tell_of_few_people_tells_nothing(
+def test_a_filter_that_would_reveal_few_users_hides_the_figures(
     used: Company, sign_in: SignIn
 ) -> None:
     client = sign_in(used.administrator)
@@ -110,30 +108,30 @@ def test_a_filter_that_would_tell_of_few_people_tells_nothing(
     assert figures(of_one) == figures(of_the_rest) == []
 
 
-def test_ones_own_part_is_shown_to_oneself(used: Company, sign_in: SignIn) -> None:
+def test_a_developer_sees_their_own_figures_for_any_filter(used: Company, sign_in: SignIn) -> None:
     page = shown(sign_in(used.developer), language="cobol")
 
     assert value_of(page, "Cancellation rate") == "0.0%"
     assert '<option value="cobol" selected>' in page
 
 
-def test_a_team_that_is_no_ones_is_empty(used: Company, sign_in: SignIn) -> None:
+def test_an_unknown_team_has_no_figures(used: Company, sign_in: SignIn) -> None:
     page = shown(sign_in(used.administrator), team="00000000-0000-0000-0000-000000000000")
 
     assert figures(page) == []
 
 
-@pytest.mark.parametrize("asked", ["24h", "7d", "30d", "90d", "custom"])
-def test_each_range_has_few_queries(used: Company, sign_in: SignIn, asked: str) -> None:
+@pytest.mark.parametrize("period", ["24h", "7d", "30d", "90d", "custom"])
+def test_each_period_needs_few_queries(used: Company, sign_in: SignIn, period: str) -> None:
     client = sign_in(used.administrator)
 
     with few_queries():
-        page = shown(client, range=asked, editor="zed")
+        page = shown(client, range=period, editor="zed")
 
     assert value_of(page, "Prefix-cache hits") == "80.0%"
 
 
-def test_a_team_has_few_queries(company: Company, sign_in: SignIn) -> None:
+def test_filtering_by_team_needs_few_queries(company: Company, sign_in: SignIn) -> None:
     team_id = make_team(company)
     for person in colleagues(company, 5):
         use(company, person)
@@ -163,7 +161,7 @@ def test_a_team_has_few_queries(company: Company, sign_in: SignIn) -> None:
         ({"range": "custom", "start": "0001-01-01"}, "0001-01-01"),
     ],
 )
-def test_days_that_are_none_stay_as_they_were_typed(
+def test_invalid_dates_get_an_error_and_stay_in_the_form(
     company: Company, sign_in: SignIn, query: dict[str, str], typed: str
 ) -> None:
     answer = sign_in(company.administrator).get("/", query)
@@ -175,33 +173,33 @@ def test_days_that_are_none_stay_as_they_were_typed(
 
 
 @pytest.mark.parametrize("query", [{"range": "always"}, {"team": "x"}, {"language": "x" * 200}])
-def test_an_address_that_nobody_links_to_is_refused(
+def test_an_invalid_query_is_rejected(
     company: Company, sign_in: SignIn, query: dict[str, str]
 ) -> None:
     assert sign_in(company.administrator).get("/", query).status_code == 400
 
 
-def test_what_is_asked_about_is_escaped(company: Company, sign_in: SignIn) -> None:
+def test_the_filter_is_escaped(company: Company, sign_in: SignIn) -> None:
     page = shown(sign_in(company.administrator), language='"><script>')
 
     assert "<script>" not in page
 
 
-def test_the_filters_fetch_a_part_of_the_page(used: Company, sign_in: SignIn) -> None:
+def test_an_htmx_request_gets_only_the_figures(used: Company, sign_in: SignIn) -> None:
     page = sign_in(used.administrator).get("/", headers=PART).content.decode()
 
     assert "<html" not in page
     assert figures(page) == [*FIGURES, "Engine load"]
 
 
-def test_the_last_minute_stands_there_without_scripts(used: Company, sign_in: SignIn) -> None:
+def test_the_last_minutes_figures_need_no_script(used: Company, sign_in: SignIn) -> None:
     page = shown(sign_in(used.administrator))
 
     assert '<dd data-live-value="requests">14</dd>' in page
     assert '<dd data-live-value="accepted">6</dd>' in page
 
 
-def test_billing_is_not_told_what_was_accepted(used: Company, sign_in: SignIn) -> None:
+def test_billing_does_not_see_live_acceptances(used: Company, sign_in: SignIn) -> None:
     page = shown(sign_in(used.people[Role.BILLING]))
 
     assert 'data-live-value="accepted"' not in page

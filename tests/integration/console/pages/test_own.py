@@ -23,7 +23,7 @@ YES = {"agrees": "on", "wording": ["content-capture-1", "training-1"]}
 
 
 @pytest.fixture
-def willing() -> Company:
+def consenting_company() -> Company:
     company = make_company("acme", ACME)
     content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     set_policy(
@@ -36,8 +36,8 @@ def willing() -> Company:
 
 
 @pytest.fixture
-def ada(willing: Company, sign_in: SignIn) -> Client:
-    return sign_in(willing.developer)
+def ada(consenting_company: Company, sign_in: SignIn) -> Client:
+    return sign_in(consenting_company.developer)
 
 
 def given(company: Company) -> UserConsent:
@@ -45,12 +45,12 @@ def given(company: Company) -> UserConsent:
 
 
 @pytest.mark.parametrize("path", [PAGE, f"{PAGE}/consent/content_capture/withdraw"])
-def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(path)["Location"].startswith("/sign-in")
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_everybody_has_the_page_and_finds_what_is_his(
+def test_every_role_opens_the_page_with_the_sections_that_apply_to_it(
     cast: Cast, sign_in: SignIn, role: Role
 ) -> None:
     client = sign_in(cast.acme.people[role])
@@ -66,27 +66,27 @@ def test_everybody_has_the_page_and_finds_what_is_his(
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
-def test_who_is_asked_nothing_agrees_to_nothing(cast: Cast, sign_in: SignIn, role: Role) -> None:
+def test_roles_that_cannot_consent_are_refused(cast: Cast, sign_in: SignIn, role: Role) -> None:
     client = sign_in(cast.acme.people[role])
 
     assert client.post(f"{PAGE}/consent/content_capture", YES).status_code == 403
     assert client.post(f"{PAGE}/consent/content_capture/withdraw").status_code == 403
 
 
-def test_one_agrees_to_each_for_itself_and_a_receipt_is_shown(
-    willing: Company, ada: Client
+def test_a_user_consents_to_each_kind_separately_and_sees_receipts(
+    consenting_company: Company, ada: Client
 ) -> None:
     shown = ada.get(PAGE).content.decode()
     ada.post(f"{PAGE}/consent/content_capture", YES)
-    first = given(willing)
+    first = given(consenting_company)
     ada.post(f"{PAGE}/consent/training", YES)
 
     page = ada.get(PAGE).content.decode()
     assert "the text around the cursor" in shown
     assert first == UserConsent(content_capture=True, training=False)
-    assert given(willing) == UserConsent(content_capture=True, training=True)
+    assert given(consenting_company) == UserConsent(content_capture=True, training=True)
     assert page.count('data-label="Decision"') == 2
-    with tenant_scope(willing.tenant_id):
+    with tenant_scope(consenting_company.tenant_id):
         assert AuditEntry.objects.filter(action="consent.changed").count() == 2
 
 
@@ -98,16 +98,18 @@ def test_one_agrees_to_each_for_itself_and_a_receipt_is_shown(
         {"agrees": "on", "wording": ["content-capture-0"]},
     ],
 )
-def test_without_a_tick_or_the_wording_nothing_is_agreed_to(
-    willing: Company, ada: Client, fields: dict[str, object]
+def test_consent_requires_the_tick_and_the_current_wording(
+    consenting_company: Company, ada: Client, fields: dict[str, object]
 ) -> None:
     answer = ada.post(f"{PAGE}/consent/content_capture", fields, follow=True)
 
     assert "toast-error" in answer.content.decode()
-    assert given(willing) == NO_CONSENT
+    assert given(consenting_company) == NO_CONSENT
 
 
-def test_what_the_tenant_does_not_allow_is_told(cast: Cast, sign_in: SignIn) -> None:
+def test_consent_that_the_tenant_does_not_allow_is_refused_with_a_message(
+    cast: Cast, sign_in: SignIn
+) -> None:
     client = sign_in(cast.acme.developer)
 
     answer = client.post(f"{PAGE}/consent/content_capture", YES, follow=True)
@@ -116,22 +118,26 @@ def test_what_the_tenant_does_not_allow_is_told(cast: Cast, sign_in: SignIn) -> 
     assert given(cast.acme) == NO_CONSENT
 
 
-def test_training_is_withdrawn_alone_and_telemetry_with_it(willing: Company, ada: Client) -> None:
+def test_withdrawing_telemetry_withdraws_training_but_not_vice_versa(
+    consenting_company: Company, ada: Client
+) -> None:
     for kind in ("content_capture", "training"):
         ada.post(f"{PAGE}/consent/{kind}", YES)
 
-    asked = ada.get(f"{PAGE}/consent/training/withdraw").content.decode()
+    confirmation = ada.get(f"{PAGE}/consent/training/withdraw").content.decode()
     ada.post(f"{PAGE}/consent/training/withdraw")
-    without_training = given(willing)
+    without_training = given(consenting_company)
     ada.post(f"{PAGE}/consent/training", YES)
     ada.post(f"{PAGE}/consent/content_capture/withdraw")
 
-    assert "not part of any training data set" in asked
+    assert "not part of any training data set" in confirmation
     assert without_training == UserConsent(content_capture=True, training=False)
-    assert given(willing) == NO_CONSENT
+    assert given(consenting_company) == NO_CONSENT
 
 
-def test_withdrawing_what_was_never_given_leaves_no_receipt(willing: Company, ada: Client) -> None:
+def test_withdrawing_consent_that_was_never_given_leaves_no_receipt(
+    consenting_company: Company, ada: Client
+) -> None:
     assert (
         "Nothing to withdraw"
         in ada.get(f"{PAGE}/consent/content_capture/withdraw").content.decode()
@@ -139,28 +145,32 @@ def test_withdrawing_what_was_never_given_leaves_no_receipt(willing: Company, ad
 
     ada.post(f"{PAGE}/consent/content_capture/withdraw")
 
-    with tenant_scope(willing.tenant_id):
-        assert not ConsentReceipt.objects.filter(user_id=willing.developer.user_id).exists()
+    with tenant_scope(consenting_company.tenant_id):
+        assert not ConsentReceipt.objects.filter(
+            user_id=consenting_company.developer.user_id
+        ).exists()
 
 
-def test_an_administrators_page_shows_his_own_receipts_alone(
-    willing: Company, ada: Client, sign_in: SignIn
+def test_an_administrator_sees_only_their_own_receipts(
+    consenting_company: Company, ada: Client, sign_in: SignIn
 ) -> None:
     ada.post(f"{PAGE}/consent/content_capture", YES)
 
-    page = sign_in(willing.administrator).get(PAGE).content.decode()
+    page = sign_in(consenting_company.administrator).get(PAGE).content.decode()
 
     assert "You have not consented to anything" in page
 
 
 @pytest.mark.parametrize("kind", ["x", "content-capture-1"])
-def test_there_is_no_other_kind(ada: Client, kind: str) -> None:
+def test_an_unknown_kind_of_consent_is_not_found(ada: Client, kind: str) -> None:
     assert ada.post(f"{PAGE}/consent/{kind}", YES).status_code == 404
     assert ada.get(f"{PAGE}/consent/{kind}/withdraw").status_code == 404
 
 
 @pytest.mark.parametrize("role", [Role.DEVELOPER, Role.AUDITOR, Role.BILLING])
-def test_all_that_is_held_comes_as_a_file(cast: Cast, sign_in: SignIn, role: Role) -> None:
+def test_a_user_downloads_their_personal_data_as_an_archive(
+    cast: Cast, sign_in: SignIn, role: Role
+) -> None:
     person = cast.acme.people[role]
 
     answer = sign_in(person).post(f"{PAGE}/bundle")

@@ -21,8 +21,8 @@ from tests.fixtures.companies import Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 
 PAGE, START, END = "/playground", "/playground/start", "/playground/end"
-MAY = [Role.OWNER, Role.ADMINISTRATOR, Role.DEVELOPER]
-MAY_NOT = [Role.BILLING, Role.AUDITOR]
+ALLOWED_ROLES = [Role.OWNER, Role.ADMINISTRATOR, Role.DEVELOPER]
+REFUSED_ROLES = [Role.BILLING, Role.AUDITOR]
 MAX_QUERIES = 12
 
 
@@ -50,25 +50,27 @@ def num_keys(company: Company) -> int:
 
 
 @pytest.mark.parametrize("path", [PAGE])
-def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(path)["Location"] == f"/sign-in?next={path}"
 
 
 @pytest.mark.parametrize("path", [START, END])
-def test_a_stranger_starts_and_ends_nothing(path: str) -> None:
+def test_anonymous_visitors_can_neither_start_nor_end_a_session(path: str) -> None:
     assert Client().post(path)["Location"] == f"/sign-in?next={path}"
 
 
-@pytest.mark.parametrize("role", MAY)
-def test_who_may_try_sees_it(cast: Cast, sign_in: SignIn, role: Role) -> None:
+@pytest.mark.parametrize("role", ALLOWED_ROLES)
+def test_roles_with_completions_see_the_playground(cast: Cast, sign_in: SignIn, role: Role) -> None:
     client = sign_in(cast.acme.people[role])
 
     assert client.get(PAGE).status_code == 200
     assert f'href="{PAGE}"' in client.get("/").content.decode()
 
 
-@pytest.mark.parametrize("role", MAY_NOT)
-def test_who_may_not_is_refused_and_not_led_there(cast: Cast, sign_in: SignIn, role: Role) -> None:
+@pytest.mark.parametrize("role", REFUSED_ROLES)
+def test_roles_without_completions_get_neither_link_nor_page(
+    cast: Cast, sign_in: SignIn, role: Role
+) -> None:
     client = sign_in(cast.acme.people[role])
 
     assert client.get(PAGE).status_code == 403
@@ -82,7 +84,7 @@ def test_other_methods_are_refused(cast: Cast, sign_in: SignIn, path: str, metho
     assert getattr(sign_in(cast.acme.developer), method)(path).status_code == 405
 
 
-def test_the_page_may_reach_the_gateway_and_the_console_only(
+def test_the_page_may_connect_only_to_the_gateway_and_the_console(
     cast: Cast, sign_in: SignIn, settings: Settings
 ) -> None:
     settings.GATEWAY_URL = "https://caret.example.com/gateway"
@@ -95,7 +97,7 @@ def test_the_page_may_reach_the_gateway_and_the_console_only(
     assert 'data-stream-url="wss://caret.example.com/gateway/v1/stream"' in answer.content.decode()
 
 
-def test_the_styles_nonce_is_of_one_answer(cast: Cast, sign_in: SignIn) -> None:
+def test_each_response_has_its_own_style_nonce(cast: Cast, sign_in: SignIn) -> None:
     client = sign_in(cast.acme.developer)
     answers = [client.get(PAGE) for _ in range(2)]
 
@@ -108,14 +110,14 @@ def test_the_styles_nonce_is_of_one_answer(cast: Cast, sign_in: SignIn) -> None:
     assert f'data-nonce="{nonces[1][0]}"' in answers[1].content.decode()
 
 
-def test_other_pages_reach_the_console_only(cast: Cast, sign_in: SignIn) -> None:
+def test_other_pages_may_connect_only_to_the_console(cast: Cast, sign_in: SignIn) -> None:
     policy = sign_in(cast.acme.developer).get("/")["Content-Security-Policy"]
 
     assert "connect-src 'self';" in policy
     assert "nonce" not in policy
 
 
-def test_the_page_has_no_key_and_few_queries(company: Company, sign_in: SignIn) -> None:
+def test_the_page_contains_no_key_and_runs_few_queries(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.developer)
     started(client)
 
@@ -126,7 +128,7 @@ def test_the_page_has_no_key_and_few_queries(company: Company, sign_in: SignIn) 
     assert len(queries) <= MAX_QUERIES
 
 
-def test_without_scripts_the_page_says_what_to_do(cast: Cast, sign_in: SignIn) -> None:
+def test_the_page_explains_an_alternative_without_scripts(cast: Cast, sign_in: SignIn) -> None:
     page = sign_in(cast.acme.developer).get(PAGE).content.decode()
     without = page.partition("<noscript>")[2].partition("</noscript>")[0]
 
@@ -135,7 +137,7 @@ def test_without_scripts_the_page_says_what_to_do(cast: Cast, sign_in: SignIn) -
     assert '"def mean(values):\\n    return "' in without.replace("&quot;", '"')
 
 
-def test_start_gives_a_key_that_is_good_for_an_hour(company: Company, sign_in: SignIn) -> None:
+def test_starting_creates_a_key_that_expires_in_an_hour(company: Company, sign_in: SignIn) -> None:
     answer = sign_in(company.developer).post(START)
 
     found = answer.json()
@@ -146,7 +148,7 @@ def test_start_gives_a_key_that_is_good_for_an_hour(company: Company, sign_in: S
     assert answer["Cache-Control"] == "no-store"
 
 
-def test_a_second_start_ends_the_first_key(company: Company, sign_in: SignIn) -> None:
+def test_starting_again_revokes_the_previous_key(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.developer)
 
     first, second = started(client), started(client)
@@ -156,7 +158,7 @@ def test_a_second_start_ends_the_first_key(company: Company, sign_in: SignIn) ->
     assert num_keys(company) == 1
 
 
-def test_leaving_ends_the_key(company: Company, sign_in: SignIn) -> None:
+def test_ending_revokes_the_key(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.developer)
     found = started(client)
 
@@ -166,7 +168,9 @@ def test_leaving_ends_the_key(company: Company, sign_in: SignIn) -> None:
     assert not is_good(company, found["key"])
 
 
-def test_leaving_an_older_page_leaves_the_newer_ones_key(company: Company, sign_in: SignIn) -> None:
+def test_ending_an_older_page_does_not_revoke_a_newer_key(
+    company: Company, sign_in: SignIn
+) -> None:
     client = sign_in(company.developer)
     older, newer = started(client), started(client)
 
@@ -175,7 +179,7 @@ def test_leaving_an_older_page_leaves_the_newer_ones_key(company: Company, sign_
     assert is_good(company, newer["key"])
 
 
-def test_a_neighbour_ends_nothing_of_ours(company: Company, cast: Cast, sign_in: SignIn) -> None:
+def test_another_tenant_cannot_end_the_key(company: Company, cast: Cast, sign_in: SignIn) -> None:
     found = started(sign_in(company.developer))
 
     answer = sign_in(cast.globex.developer).post(END, {"issued_at": found["issued_at"]})
@@ -187,9 +191,7 @@ def test_a_neighbour_ends_nothing_of_ours(company: Company, cast: Cast, sign_in:
 @pytest.mark.parametrize(
     "issued_at", ["", "yesterday", "2026-01-01", "2026-13-01T00:00:00Z", "2026-01-01T00:00:00"]
 )
-def test_an_end_of_no_moment_is_malformed(
-    company: Company, sign_in: SignIn, issued_at: str
-) -> None:
+def test_ending_requires_a_valid_time(company: Company, sign_in: SignIn, issued_at: str) -> None:
     client = sign_in(company.developer)
     found = started(client)
 
@@ -198,7 +200,9 @@ def test_an_end_of_no_moment_is_malformed(
 
 
 @pytest.mark.parametrize("path", [START, END])
-def test_a_form_from_elsewhere_is_refused(company: Company, sign_in: SignIn, path: str) -> None:
+def test_a_request_without_a_csrf_token_is_refused(
+    company: Company, sign_in: SignIn, path: str
+) -> None:
     signed_in = sign_in(company.developer)
     client = Client(enforce_csrf_checks=True)
     client.cookies = signed_in.cookies
@@ -207,7 +211,7 @@ def test_a_form_from_elsewhere_is_refused(company: Company, sign_in: SignIn, pat
     assert num_keys(company) == 0
 
 
-def test_starts_are_few_a_minute_for_each_person(company: Company, sign_in: SignIn) -> None:
+def test_each_user_has_a_limit_of_starts_a_minute(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.developer)
     for _ in range(MAX_STARTS):
         last = started(client)
@@ -220,7 +224,9 @@ def test_starts_are_few_a_minute_for_each_person(company: Company, sign_in: Sign
     assert sign_in(company.administrator).post(START).status_code == 200
 
 
-def test_what_is_refused_is_said(company: Company, sign_in: SignIn) -> None:
+def test_starting_beyond_the_key_limit_is_refused_with_a_message(
+    company: Company, sign_in: SignIn
+) -> None:
     fill_with_keys(company, MAX_KEYS)
 
     answer = sign_in(company.developer).post(START)

@@ -49,7 +49,7 @@ def reviewed(client: Client, **changed: Any) -> Any:
     return posted(client, "/policies/edit", **(fields | changed))
 
 
-def say_with_api(company: Company, **fields: object) -> int:
+def set_policy_fields(company: Company, **fields: object) -> int:
     return set_policy(
         actor=company.platform,
         document=write_policy(held(company)) | fields,
@@ -59,7 +59,7 @@ def say_with_api(company: Company, **fields: object) -> int:
 
 
 @pytest.mark.parametrize("path", [*PAGES, *WRITTEN, "/policies/overrides"])
-def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     answer = Client().get(path)
 
     assert (answer.status_code, answer["Location"][:8]) == (302, "/sign-in")
@@ -67,7 +67,7 @@ def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
 
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize("path", PAGES)
-def test_who_may_read_policies_sees_them(
+def test_only_roles_that_read_policies_open_the_pages(
     cast: Cast, sign_in: SignIn, role: Role, path: str
 ) -> None:
     client = sign_in(cast.acme.people[role])
@@ -80,7 +80,7 @@ def test_who_may_read_policies_sees_them(
 
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize("path", WRITTEN)
-def test_who_may_not_write_them_is_refused(
+def test_only_roles_that_write_policies_open_the_forms(
     cast: Cast, sign_in: SignIn, role: Role, path: str
 ) -> None:
     client = sign_in(cast.acme.people[role])
@@ -95,7 +95,9 @@ def test_who_may_not_write_them_is_refused(
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_what_is_said_of_others_is_for_few(cast: Cast, sign_in: SignIn, role: Role) -> None:
+def test_only_roles_that_read_overrides_see_the_overrides(
+    cast: Cast, sign_in: SignIn, role: Role
+) -> None:
     answer = sign_in(cast.acme.people[role]).get("/policies/overrides")
 
     assert answer.status_code == (
@@ -103,15 +105,15 @@ def test_what_is_said_of_others_is_for_few(cast: Cast, sign_in: SignIn, role: Ro
     )
 
 
-def test_who_only_reads_is_offered_no_change(cast: Cast, sign_in: SignIn) -> None:
+def test_a_user_without_write_permission_gets_no_edit_link(cast: Cast, sign_in: SignIn) -> None:
     page = sign_in(cast.acme.people[Role.AUDITOR]).get("/policies").content.decode()
 
     assert "/policies/edit" not in page
     assert "**/.env" in page
 
 
-def test_the_form_as_it_is_shown_changes_nothing(company: Company, alice: Client) -> None:
-    say_with_api(
+def test_submitting_the_unchanged_form_changes_nothing(company: Company, alice: Client) -> None:
+    set_policy_fields(
         company,
         models=["m1"],
         regions=[],
@@ -130,7 +132,7 @@ def test_the_form_as_it_is_shown_changes_nothing(company: Company, alice: Client
     assert "No changes" in answer.content.decode()
 
 
-def test_a_review_says_what_changes_for_whom_and_saves_nothing(
+def test_a_review_lists_changes_and_affected_users_and_saves_nothing(
     company: Company, alice: Client
 ) -> None:
     answer = reviewed(alice, features=["inline", "fim"], models_which="only", models="m1\nm2")
@@ -143,7 +145,7 @@ def test_a_review_says_what_changes_for_whom_and_saves_nothing(
     assert find_policy(tenant_id=company.tenant_id).version == 1
 
 
-def test_a_review_makes_few_queries(alice: Client) -> None:
+def test_a_review_runs_few_queries(alice: Client) -> None:
     fields = fields_of(alice.get("/policies/edit").content.decode())
 
     with few_queries():
@@ -170,7 +172,7 @@ def test_a_reviewed_change_is_saved_with_its_reason(company: Company, alice: Cli
     assert (entry.action, entry.reason) == ("policy.changed", "Licences")
 
 
-def test_the_policy_may_require_that_requests_name_their_file(
+def test_the_policy_can_require_a_file_path_with_each_request(
     company: Company, alice: Client
 ) -> None:
     draft = fields_of(reviewed(alice, requires_path="on").content.decode())
@@ -181,7 +183,7 @@ def test_the_policy_may_require_that_requests_name_their_file(
     assert "Require a file path with each request" in (alice.get("/policies/edit").content.decode())
 
 
-def test_without_a_reason_nothing_is_saved_and_the_draft_is_kept(
+def test_saving_without_a_reason_is_refused_and_keeps_the_draft(
     company: Company, alice: Client
 ) -> None:
     draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
@@ -208,7 +210,7 @@ def test_without_a_reason_nothing_is_saved_and_the_draft_is_kept(
         ("models", "m\n" * 5 + "x" * 201),
     ],
 )
-def test_bad_values_are_told_beside_their_field_and_kept(
+def test_an_invalid_value_gets_an_error_at_its_field_and_keeps_the_input(
     company: Company, alice: Client, field: str, value: str
 ) -> None:
     answer = reviewed(
@@ -223,7 +225,7 @@ def test_bad_values_are_told_beside_their_field_and_kept(
     assert find_policy(tenant_id=company.tenant_id).version == 1
 
 
-def test_a_draft_is_edited_on_after_its_review(alice: Client) -> None:
+def test_a_draft_can_be_edited_after_its_review(alice: Client) -> None:
     draft = fields_of(reviewed(alice, retrieval="shop").content.decode())
 
     page = posted(alice, "/policies/edit", **(draft | {"step": "edit"})).content.decode()
@@ -231,17 +233,17 @@ def test_a_draft_is_edited_on_after_its_review(alice: Client) -> None:
     assert fields_of(page)["retrieval"] == "shop"
 
 
-def test_the_second_of_two_sees_both_and_puts_his_on_top(company: Company, alice: Client) -> None:
+def test_a_concurrent_change_is_shown_and_can_be_merged(company: Company, alice: Client) -> None:
     draft = fields_of(reviewed(alice, retrieval="shop").content.decode())
-    say_with_api(company, has_public_code_filter=True)
+    set_policy_fields(company, has_public_code_filter=True)
 
-    told = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "Mine"}))
-    page = told.content.decode()
+    conflict = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "Mine"}))
+    page = conflict.content.decode()
     merged = posted(alice, "/policies/review", **(fields_of(page) | {"step": "merge"}))
     saved = fields_of(merged.content.decode()) | {"step": "save"}
     answer = posted(alice, "/policies/review", **saved)
 
-    assert told.status_code == 409
+    assert conflict.status_code == 409
     assert "somebody else" in page
     assert "shop" in page
     assert merged.status_code == 200
@@ -252,9 +254,9 @@ def test_the_second_of_two_sees_both_and_puts_his_on_top(company: Company, alice
     assert find_policy(tenant_id=company.tenant_id).version == 3
 
 
-def test_what_both_changed_is_named(company: Company, alice: Client) -> None:
+def test_a_setting_that_both_authors_changed_is_named(company: Company, alice: Client) -> None:
     draft = fields_of(reviewed(alice, retrieval="shop").content.decode())
-    say_with_api(company, retrieval=["theirs"])
+    set_policy_fields(company, retrieval=["theirs"])
 
     page = posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
 
@@ -273,11 +275,11 @@ def test_what_both_changed_is_named(company: Company, alice: Client) -> None:
         {"document": json.dumps(write_policy(DEFAULT_POLICY)), "replaces": "1", "origin": "x"},
     ],
 )
-def test_what_no_page_of_ours_has_sent_is_refused(alice: Client, fields: dict[str, str]) -> None:
+def test_a_forged_draft_is_rejected(alice: Client, fields: dict[str, str]) -> None:
     assert alice.post("/policies/review", fields).status_code == 400
 
 
-def test_a_saved_version_is_undone(company: Company, alice: Client) -> None:
+def test_the_current_version_can_be_undone(company: Company, alice: Client) -> None:
     draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
     posted(alice, "/policies/review", **(draft | {"step": "save", "reason": "r"}))
 
@@ -287,7 +289,7 @@ def test_a_saved_version_is_undone(company: Company, alice: Client) -> None:
     assert (found.version, found.policy) == (3, DEFAULT_POLICY)
 
 
-def test_that_a_version_was_undone_is_said_in_the_readers_language(
+def test_the_reason_of_an_undo_is_shown_in_the_readers_language(
     company: Company, alice: Client
 ) -> None:
     draft = fields_of(reviewed(alice, has_public_code_filter="on").content.decode())
@@ -304,19 +306,17 @@ def test_that_a_version_was_undone_is_said_in_the_readers_language(
     assert "Undo of version 2." in in_english
 
 
-def test_a_version_that_is_not_in_force_any_more_is_not_undone(
-    company: Company, alice: Client
-) -> None:
+def test_an_outdated_version_cannot_be_undone(company: Company, alice: Client) -> None:
     for _ in range(2):
-        say_with_api(company, has_public_code_filter=True)
+        set_policy_fields(company, has_public_code_filter=True)
 
     alice.post("/policies/versions/2/undo")
 
     assert find_policy(tenant_id=company.tenant_id).version == 3
 
 
-def test_one_goes_back_to_a_version_by_way_of_a_review(company: Company, alice: Client) -> None:
-    say_with_api(company, features=["inline"])
+def test_an_old_version_is_restored_after_a_review(company: Company, alice: Client) -> None:
+    set_policy_fields(company, features=["inline"])
 
     page = alice.get("/policies/review?from=1").content.decode()
     draft = fields_of(page)
@@ -326,9 +326,9 @@ def test_one_goes_back_to_a_version_by_way_of_a_review(company: Company, alice: 
     assert held(company).features == frozenset(Mode)
 
 
-def test_any_two_versions_are_compared(company: Company, alice: Client) -> None:
-    say_with_api(company, features=["inline"])
-    say_with_api(company, features=["inline", "chat"])
+def test_any_two_versions_can_be_compared(company: Company, alice: Client) -> None:
+    set_policy_fields(company, features=["inline"])
+    set_policy_fields(company, features=["inline", "chat"])
 
     page = alice.get("/policies/versions/3?with=1").content.decode()
 
@@ -347,13 +347,13 @@ def test_any_two_versions_are_compared(company: Company, alice: Client) -> None:
         "/policies/review",
     ],
 )
-def test_a_version_that_never_was_is_not_found(alice: Client, path: str) -> None:
+def test_an_unknown_version_is_not_found(alice: Client, path: str) -> None:
     assert alice.get(path).status_code == 404
 
 
-def test_the_history_comes_in_pages(company: Company, alice: Client) -> None:
+def test_the_version_history_is_paginated(company: Company, alice: Client) -> None:
     for _ in range(27):
-        say_with_api(company, has_public_code_filter=True)
+        set_policy_fields(company, has_public_code_filter=True)
 
     first = alice.get("/policies/versions").content.decode()
     cursor = re.search(r'href="/policies/versions\?cursor=([^"]+)"', first)

@@ -12,7 +12,7 @@ from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of, posted
-from tests.integration.console.pages.layer_forms import layer_path, say
+from tests.integration.console.pages.layer_forms import override_path, save_override
 from tests.integration.console.pages.queries import few_queries
 
 
@@ -26,9 +26,9 @@ def alice(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.administrator)
 
 
-def test_something_is_said_of_a_user_and_lifted(company: Company, alice: Client) -> None:
+def test_an_override_for_a_user_is_saved_and_lifted(company: Company, alice: Client) -> None:
     ada = company.developer
-    answer = say(
+    answer = save_override(
         alice,
         ada,
         features_which="only",
@@ -40,8 +40,8 @@ def test_something_is_said_of_a_user_and_lifted(company: Company, alice: Client)
 
     policy = effective_policy(tenant_id=company.tenant_id, user_id=ada.user_id)
     page = alice.get("/policies/overrides").content.decode()
-    lifted = fields_of(alice.get(f"{layer_path(ada)}/review").content.decode())
-    posted(alice, f"{layer_path(ada)}/review", **(lifted | {"reason": "Hired"}))
+    lifted = fields_of(alice.get(f"{override_path(ada)}/review").content.decode())
+    posted(alice, f"{override_path(ada)}/review", **(lifted | {"reason": "Hired"}))
 
     assert answer["Location"] == "/policies/overrides"
     assert policy.features == frozenset({Mode.INLINE})
@@ -51,7 +51,7 @@ def test_something_is_said_of_a_user_and_lifted(company: Company, alice: Client)
     assert effective_policy(tenant_id=company.tenant_id, user_id=ada.user_id) == DEFAULT_POLICY
 
 
-def test_something_is_said_of_a_team(company: Company, alice: Client) -> None:
+def test_an_override_can_be_created_for_a_team(company: Company, alice: Client) -> None:
     team_id = make_team(company, "Contractors")
 
     chosen = alice.post("/policies/overrides/new", {"team": team_id, "user_email": ""})
@@ -61,24 +61,26 @@ def test_something_is_said_of_a_team(company: Company, alice: Client) -> None:
         assert "Contractors" in alice.get(chosen["Location"]).content.decode()
 
 
-def test_a_user_is_chosen_by_his_address(company: Company, alice: Client) -> None:
+def test_a_user_is_selected_by_email_address(company: Company, alice: Client) -> None:
     ada = company.developer
 
     chosen = alice.post("/policies/overrides/new", {"user_email": ada.email.upper()})
 
-    assert chosen["Location"] == layer_path(ada)
+    assert chosen["Location"] == override_path(ada)
 
 
 @pytest.mark.parametrize("email", ["", "nobody@nowhere.example"])
-def test_nobody_is_chosen_is_told(alice: Client, email: str) -> None:
+def test_an_unknown_user_gets_an_error_message(alice: Client, email: str) -> None:
     answer = alice.post("/policies/overrides/new", {"team": "", "user_email": email})
 
     assert (answer.status_code, answer.content.decode().count('class="wrong"')) == (400, 1)
     assert f'value="{email}"' in answer.content.decode() or not email
 
 
-def test_bad_values_of_a_layer_are_told_with_their_line(company: Company, alice: Client) -> None:
-    path = layer_path(company.developer)
+def test_an_invalid_exclusion_gets_an_error_with_its_line_number(
+    company: Company, alice: Client
+) -> None:
+    path = override_path(company.developer)
     fields = fields_of(alice.get(path).content.decode())
 
     answer = posted(alice, path, **(fields | {"content_exclusion": '"*":\n  - *.pem'}))
@@ -91,23 +93,23 @@ def test_bad_values_of_a_layer_are_told_with_their_line(company: Company, alice:
         assert not PolicyOverrideVersion.objects.exists()
 
 
-def test_the_second_who_speaks_of_a_user_is_told(company: Company, alice: Client) -> None:
-    path = layer_path(company.developer)
+def test_a_concurrent_change_to_an_override_is_a_conflict(company: Company, alice: Client) -> None:
+    path = override_path(company.developer)
     fields = fields_of(alice.get(path).content.decode())
-    say(alice, company.developer, has_public_code_filter="on")
+    save_override(alice, company.developer, has_public_code_filter="on")
 
-    told = posted(alice, path, **(fields | {"is_mfa_required": "on"}))
-    late = fields_of(told.content.decode()) | {"replaces": "0", "reason": "r"}
+    conflict = posted(alice, path, **(fields | {"is_mfa_required": "on"}))
+    late = fields_of(conflict.content.decode()) | {"replaces": "0", "reason": "r"}
     again = posted(alice, f"{path}/review", **late)
 
-    assert (told.status_code, again.status_code) == (409, 409)
-    assert "Contractor" in told.content.decode()
+    assert (conflict.status_code, again.status_code) == (409, 409)
+    assert "Contractor" in conflict.content.decode()
     with tenant_scope(company.tenant_id):
         assert PolicyOverrideVersion.objects.count() == 1
 
 
 @pytest.mark.parametrize("kind", ["user", "team", "x"])
-def test_the_neighbours_are_not_found(
+def test_another_tenants_users_and_teams_are_not_found(
     cast: Cast, company: Company, alice: Client, kind: str
 ) -> None:
     path = f"/policies/overrides/{kind}/{cast.globex.developer.user_id}"

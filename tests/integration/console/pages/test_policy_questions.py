@@ -7,7 +7,7 @@ from django.test import Client
 
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.layer_forms import say
+from tests.integration.console.pages.layer_forms import save_override
 from tests.integration.console.pages.queries import few_queries
 
 
@@ -21,11 +21,11 @@ def alice(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.administrator)
 
 
-def test_an_administrator_sees_what_holds_for_another_and_who_decided(
+def test_an_administrator_sees_another_users_policy_and_its_sources(
     company: Company, alice: Client
 ) -> None:
     ada = company.developer
-    say(alice, ada, features_which="only", features=["inline"])
+    save_override(alice, ada, features_which="only", features=["inline"])
 
     with few_queries():
         page = alice.get("/policies/effective", {"user_email": ada.email}).content.decode()
@@ -33,11 +33,11 @@ def test_an_administrator_sees_what_holds_for_another_and_who_decided(
     assert f"user:{ada.email}" in page
 
 
-def test_a_developer_asks_about_himself_alone(
+def test_a_developer_sees_only_their_own_effective_policy(
     company: Company, alice: Client, sign_in: SignIn
 ) -> None:
     ada = company.developer
-    say(alice, ada, features_which="only", features=["inline"])
+    save_override(alice, ada, features_which="only", features=["inline"])
     client = sign_in(ada)
 
     own = client.get("/policies/effective").content.decode()
@@ -47,18 +47,20 @@ def test_a_developer_asks_about_himself_alone(
     assert others.status_code == 403
 
 
-def test_nobody_is_asked_about_is_told(alice: Client) -> None:
-    asked = {"user_email": "nobody@nowhere.example", "mode": "inline", "path": "x"}
+def test_an_unknown_user_gets_an_error_message(alice: Client) -> None:
+    query = {"user_email": "nobody@nowhere.example", "mode": "inline", "path": "x"}
 
     for path in ("/policies/effective", "/policies/explain"):
-        answer = alice.get(path, asked)
+        answer = alice.get(path, query)
         assert "This user is not a member of the tenant." in answer.content.decode()
 
 
-def test_a_refusal_is_explained_by_rule_layer_and_version(company: Company, alice: Client) -> None:
+def test_an_exclusion_is_explained_by_rule_override_and_version(
+    company: Company, alice: Client
+) -> None:
     ada = company.developer
-    say(alice, ada, content_exclusion="payments: [keys/**]")
-    asked = {
+    save_override(alice, ada, content_exclusion="payments: [keys/**]")
+    query = {
         "user_email": ada.email,
         "mode": "inline",
         "repository": "payments",
@@ -66,7 +68,7 @@ def test_a_refusal_is_explained_by_rule_layer_and_version(company: Company, alic
     }
 
     with few_queries():
-        page = unescape(alice.get("/policies/explain", asked).content.decode())
+        page = unescape(alice.get("/policies/explain", query).content.decode())
 
     assert '"payments": "keys/**"' in page
     assert f"user:{ada.email}" in page
@@ -74,10 +76,10 @@ def test_a_refusal_is_explained_by_rule_layer_and_version(company: Company, alic
     assert 'href="/policies/versions/1"' in page
 
 
-def test_what_nothing_is_against_is_said_to_be_sent(alice: Client) -> None:
-    asked = {"mode": "inline", "repository": "shop", "path": "a.py"}
+def test_a_path_that_no_rule_excludes_is_shown_as_allowed(alice: Client) -> None:
+    query = {"mode": "inline", "repository": "shop", "path": "a.py"}
 
-    part = alice.get("/policies/explain", asked, headers={"HX-Request": "true"})
+    part = alice.get("/policies/explain", query, headers={"HX-Request": "true"})
 
     assert "Allowed for" in part.content.decode()
     assert "<html" not in part.content.decode()

@@ -21,7 +21,7 @@ from tests.fixtures.companies import ACME, Cast, Company, Person, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of
 from tests.integration.console.pages.queries import few_queries
-from tests.integration.console.pages.step_up import confirmed
+from tests.integration.console.pages.step_up import with_recent_step_up
 
 CONSENT = ("/privacy", "/privacy/receipts", "/privacy/withdrawals")
 READ = frozenset({"content-capture-1", "training-1"})
@@ -33,7 +33,7 @@ def company() -> Company:
 
 
 @pytest.fixture
-def willing(company: Company) -> Company:
+def consenting_company(company: Company) -> Company:
     content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     set_policy(
         actor=company.administrator.actor,
@@ -48,7 +48,7 @@ def willing(company: Company) -> Company:
 
 @pytest.fixture
 def alice(company: Company, sign_in: SignIn) -> Client:
-    return confirmed(sign_in(company.administrator), company.administrator)
+    return with_recent_step_up(sign_in(company.administrator), company.administrator)
 
 
 def person_path(person: Person) -> str:
@@ -60,12 +60,14 @@ def erasures(company: Company) -> list[Any]:
 
 
 @pytest.mark.parametrize("path", [*CONSENT, "/privacy/data-subjects", "/privacy/content-capture"])
-def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(path)["Location"].startswith("/sign-in")
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_each_role_sees_what_it_may(cast: Cast, sign_in: SignIn, role: Role) -> None:
+def test_access_to_each_page_follows_the_permissions(
+    cast: Cast, sign_in: SignIn, role: Role
+) -> None:
     client = sign_in(cast.acme.people[role])
     needs = dict.fromkeys(CONSENT, Permission.READ_CONSENT) | {
         "/privacy/members": Permission.READ_CONSENT,
@@ -83,7 +85,9 @@ def test_each_role_sees_what_it_may(cast: Cast, sign_in: SignIn, role: Role) -> 
         )
 
 
-def test_consent_is_counted_and_listed_by_member(willing: Company, alice: Client) -> None:
+def test_consent_is_counted_and_listed_by_member(
+    consenting_company: Company, alice: Client
+) -> None:
     overview = alice.get("/privacy").content.decode()
     members = alice.get("/privacy/members").content.decode()
     receipts = alice.get("/privacy/receipts").content.decode()
@@ -91,11 +95,11 @@ def test_consent_is_counted_and_listed_by_member(willing: Company, alice: Client
     assert "Users can consent" in overview
     assert "I allow Caret to store content of my completions" in overview
     assert members.count("Consented") == 1
-    assert breakable(willing.developer.email) in members
+    assert breakable(consenting_company.developer.email) in members
     assert receipts.count('data-label="Decision"') == 3
 
 
-def test_the_tenants_switch_goes_by_a_review_and_leaves_a_receipt(
+def test_enabling_content_capture_needs_a_review_and_leaves_a_receipt(
     company: Company, alice: Client
 ) -> None:
     fields = fields_of(alice.get("/privacy/content-capture").content.decode())
@@ -113,7 +117,7 @@ def test_the_tenants_switch_goes_by_a_review_and_leaves_a_receipt(
     assert company.administrator.email in page
 
 
-def test_a_draft_of_the_switch_comes_back_from_its_review(alice: Client) -> None:
+def test_a_content_capture_draft_can_be_edited_after_its_review(alice: Client) -> None:
     fields = fields_of(alice.get("/privacy/content-capture").content.decode())
     review = alice.post(
         "/privacy/content-capture", fields | {"content_capture": "on", "retention_days": "9"}
@@ -129,7 +133,7 @@ def test_a_draft_of_the_switch_comes_back_from_its_review(alice: Client) -> None
 @pytest.mark.parametrize(
     "wrong", [{"retention_days": ""}, {"retention_days": "400"}, {"wording": "tenant-0"}]
 )
-def test_a_wrong_switch_is_told_and_saves_nothing(
+def test_an_invalid_content_capture_setting_is_refused(
     company: Company, alice: Client, wrong: dict[str, str]
 ) -> None:
     fields = fields_of(alice.get("/privacy/content-capture").content.decode()) | {
@@ -143,7 +147,7 @@ def test_a_wrong_switch_is_told_and_saves_nothing(
     assert find_policy(tenant_id=company.tenant_id).version == 1
 
 
-def test_a_person_is_found_by_his_address(company: Company, alice: Client) -> None:
+def test_a_user_is_found_by_email_address(company: Company, alice: Client) -> None:
     ada = company.developer
 
     answer = alice.get("/privacy/data-subjects", {"email": ada.email.upper()})
@@ -153,16 +157,14 @@ def test_a_person_is_found_by_his_address(company: Company, alice: Client) -> No
         assert ada.email in alice.get(person_path(ada)).content.decode()
 
 
-def test_nobody_is_found_is_told(cast: Cast, alice: Client) -> None:
+def test_an_unknown_address_gets_an_error_message(cast: Cast, alice: Client) -> None:
     for email in ("nobody@nowhere.example", cast.globex.developer.email):
         answer = alice.get("/privacy/data-subjects", {"email": email})
         assert answer.status_code == 400
         assert email in answer.content.decode()
 
 
-def test_all_that_is_held_about_somebody_comes_with_a_reason(
-    company: Company, alice: Client
-) -> None:
+def test_exporting_a_users_data_requires_a_reason(company: Company, alice: Client) -> None:
     path = f"{person_path(company.developer)}/bundle"
 
     refused = alice.post(path, {"reason": ""})
@@ -173,7 +175,9 @@ def test_all_that_is_held_about_somebody_comes_with_a_reason(
         assert company.developer.email in archive.read("account.ndjson").decode()
 
 
-def test_a_person_is_erased_by_typing_the_address(company: Company, alice: Client) -> None:
+def test_erasing_a_user_requires_their_address_and_a_reason(
+    company: Company, alice: Client
+) -> None:
     path = f"{person_path(company.developer)}/erase"
     typed = company.developer.email
 
@@ -192,8 +196,10 @@ def test_a_person_is_erased_by_typing_the_address(company: Company, alice: Clien
     assert "In progress" in page
 
 
-def test_an_auditor_neither_exports_nor_erases(cast: Cast, sign_in: SignIn) -> None:
-    client = confirmed(sign_in(cast.acme.people[Role.AUDITOR]), cast.acme.people[Role.AUDITOR])
+def test_an_auditor_can_neither_export_nor_erase_a_users_data(cast: Cast, sign_in: SignIn) -> None:
+    client = with_recent_step_up(
+        sign_in(cast.acme.people[Role.AUDITOR]), cast.acme.people[Role.AUDITOR]
+    )
     path = person_path(cast.acme.developer)
 
     assert client.get(path).status_code == 403
@@ -201,7 +207,7 @@ def test_an_auditor_neither_exports_nor_erases(cast: Cast, sign_in: SignIn) -> N
     assert client.get(f"{path}/erase").status_code == 403
 
 
-def test_the_neighbours_are_not_found(cast: Cast, alice: Client) -> None:
+def test_another_tenants_users_are_not_found(cast: Cast, alice: Client) -> None:
     for user_id in (cast.globex.developer.user_id, str(uuid4())):
         path = f"/privacy/data-subjects/{user_id}"
         assert alice.get(path).status_code == 404
@@ -209,7 +215,7 @@ def test_the_neighbours_are_not_found(cast: Cast, alice: Client) -> None:
         assert alice.get(f"{path}/erase").status_code == 404
 
 
-def test_erasing_asks_who_is_there_again(company: Company, sign_in: SignIn) -> None:
+def test_erasing_a_user_requires_a_step_up(company: Company, sign_in: SignIn) -> None:
     ada = company.developer
     fields = {"typed": ada.email, "reason": "Article 17"}
 

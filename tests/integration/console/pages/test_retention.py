@@ -33,7 +33,7 @@ from tenants.privacy.retention.queries import (
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_completion
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.queries import few_queries
-from tests.integration.console.pages.step_up import confirmed
+from tests.integration.console.pages.step_up import with_recent_step_up
 
 PAGES = (
     "/retention",
@@ -52,7 +52,7 @@ def company() -> Company:
 
 @pytest.fixture
 def alice(company: Company, sign_in: SignIn) -> Client:
-    return confirmed(sign_in(company.administrator), company.administrator)
+    return with_recent_step_up(sign_in(company.administrator), company.administrator)
 
 
 def days_of(company: Company, data_class: DataClass = DataClass.USAGE) -> int:
@@ -73,12 +73,14 @@ def hold_of(company: Company, **fields: Any) -> str:
 
 
 @pytest.mark.parametrize("path", [*PAGES, USAGE, "/retention/holds/new"])
-def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(path)["Location"].startswith("/sign-in")
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_who_may_read_retention_sees_the_pages(cast: Cast, sign_in: SignIn, role: Role) -> None:
+def test_only_roles_that_read_retention_open_the_pages(
+    cast: Cast, sign_in: SignIn, role: Role
+) -> None:
     client = sign_in(cast.acme.people[role])
     expected = 200 if role_has_permission(role, Permission.READ_RETENTION) else 403
 
@@ -88,8 +90,8 @@ def test_who_may_read_retention_sees_the_pages(cast: Cast, sign_in: SignIn, role
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_who_may_not_write_is_refused(cast: Cast, sign_in: SignIn, role: Role) -> None:
-    client = confirmed(sign_in(cast.acme.people[role]), cast.acme.people[role])
+def test_only_roles_that_write_open_the_forms(cast: Cast, sign_in: SignIn, role: Role) -> None:
+    client = with_recent_step_up(sign_in(cast.acme.people[role]), cast.acme.people[role])
 
     days, hold = client.get(f"{USAGE}?days=90"), client.get("/retention/holds/new")
 
@@ -101,23 +103,23 @@ def test_who_may_not_write_is_refused(cast: Cast, sign_in: SignIn, role: Role) -
     )
 
 
-def test_the_page_says_what_the_report_says(company: Company) -> None:
+def test_the_page_agrees_with_the_report(company: Company) -> None:
     make_completion(company, company.developer)
     hold_of(company, until=timezone.now() - timedelta(days=300))
     actor, now = company.administrator.actor, timezone.now()
 
     standings = list_standings(actor=actor, now=now)
 
-    for said, full in zip(standings, report(actor=actor, now=now), strict=True):
-        assert (said.data_class, said.rule, said.overdue) == (
+    for standing, full in zip(standings, report(actor=actor, now=now), strict=True):
+        assert (standing.data_class, standing.rule, standing.overdue) == (
             full.data_class,
             full.rule,
             full.overdue,
         )
-        assert said.oldest_at == (None if full.count is None else full.count.oldest_at)
+        assert standing.oldest_at == (None if full.count is None else full.count.oldest_at)
 
 
-def test_a_count_comes_before_saving_and_changes_nothing(company: Company, alice: Client) -> None:
+def test_the_preview_counts_deletions_and_saves_nothing(company: Company, alice: Client) -> None:
     make_completion(company, company.developer)
 
     with few_queries():
@@ -148,7 +150,7 @@ def test_days_are_saved_with_a_reason(company: Company, alice: Client) -> None:
         ({"days": "90", "reason": "kept text", "replaces": "4"}, 409),
     ],
 )
-def test_what_is_wrong_is_told_and_nothing_is_saved(
+def test_an_invalid_retention_setting_is_refused(
     company: Company, alice: Client, fields: dict[str, str], status: int
 ) -> None:
     answer = alice.post(USAGE, fields)
@@ -158,7 +160,7 @@ def test_what_is_wrong_is_told_and_nothing_is_saved(
 
 
 @pytest.mark.parametrize("name", ["sessions", "x", "captured_content"])
-def test_days_that_nobody_sets_have_no_page(alice: Client, name: str) -> None:
+def test_data_classes_without_configurable_days_have_no_page(alice: Client, name: str) -> None:
     assert alice.get(f"/retention/classes/{name}").status_code == 404
 
 
@@ -194,7 +196,7 @@ def test_a_hold_is_placed_listed_and_released(company: Company, alice: Client) -
         {"until": "9999-12-31"},
     ],
 )
-def test_a_hold_that_is_none_is_told_and_kept(
+def test_an_invalid_hold_is_refused_and_keeps_the_input(
     company: Company, alice: Client, wrong: dict[str, str]
 ) -> None:
     fields = {"name": "Kept name", "reason": "Kept reason"} | wrong
@@ -207,7 +209,9 @@ def test_a_hold_that_is_none_is_told_and_kept(
     assert not list_holds(actor=company.administrator.actor, limit=5, cursor=None).rows
 
 
-def test_the_neighbours_people_are_no_members(cast: Cast, company: Company, alice: Client) -> None:
+def test_a_hold_on_another_tenants_user_is_refused(
+    cast: Cast, company: Company, alice: Client
+) -> None:
     fields = {"name": "n", "reason": "r", "user_email": cast.globex.developer.email}
 
     page = alice.post("/retention/holds/new", fields).content.decode()
@@ -215,7 +219,7 @@ def test_the_neighbours_people_are_no_members(cast: Cast, company: Company, alic
     assert "This user is not a member of the tenant." in page
 
 
-def test_a_hold_is_not_released_twice_nor_without_a_reason(company: Company, alice: Client) -> None:
+def test_a_hold_is_released_once_and_only_with_a_reason(company: Company, alice: Client) -> None:
     path = f"/retention/holds/{hold_of(company)}/release"
 
     assert alice.post(path, {"reason": ""}).status_code == 400
@@ -237,7 +241,7 @@ def test_a_certificate_is_shown_verified_and_downloaded(company: Company, alice:
     assert "attachment" in file["Content-Disposition"]
 
 
-def test_a_file_is_verified_on_the_page(company: Company, alice: Client) -> None:
+def test_an_uploaded_certificate_is_verified(company: Company, alice: Client) -> None:
     document = certificate_of(company).document
     good = SimpleUploadedFile("c.json", document.encode())
     bad = SimpleUploadedFile("c.json", document.replace("row", "raw").encode())
@@ -256,7 +260,7 @@ def test_a_file_is_verified_on_the_page(company: Company, alice: Client) -> None
     assert alice.post("/retention/verify", {}).status_code == 400
 
 
-def test_a_file_of_the_size_that_is_promised_fits_in_a_request(alice: Client) -> None:
+def test_a_certificate_of_the_maximum_size_fits_in_a_request(alice: Client) -> None:
     largest = SimpleUploadedFile("c.json", b" " * certificates._MAX_FILE_BYTES)
     larger = SimpleUploadedFile("c.json", b" " * (certificates._MAX_FILE_BYTES + 1))
     body = encode_multipart(BOUNDARY, {"document": largest, "csrfmiddlewaretoken": "c" * 64})
@@ -269,7 +273,9 @@ def test_a_file_of_the_size_that_is_promised_fits_in_a_request(alice: Client) ->
     assert "This file is too large. Verify it offline." in refused.content.decode()
 
 
-def test_days_that_the_policy_says_are_shown_as_its_own(company: Company, alice: Client) -> None:
+def test_days_that_the_policy_sets_are_marked_as_set_by_policy(
+    company: Company, alice: Client
+) -> None:
     content_capture = {"consent_text": TENANT_CONSENT_TEXT, "retention_days": 7, "training": False}
     held = write_policy(get_policy(actor=company.platform).policy)
     set_policy(
@@ -289,7 +295,7 @@ def test_days_that_the_policy_says_are_shown_as_its_own(company: Company, alice:
     assert page.count("Set by policy") == 2
 
 
-def test_the_neighbours_are_not_found(cast: Cast, alice: Client) -> None:
+def test_another_tenants_certificates_and_holds_are_not_found(cast: Cast, alice: Client) -> None:
     found = certificate_of(cast.globex)
     hold_id = hold_of(cast.globex)
 
@@ -303,13 +309,13 @@ def test_the_neighbours_are_not_found(cast: Cast, alice: Client) -> None:
 
 
 @pytest.mark.parametrize("path", [USAGE, "hold"])
-def test_what_destroys_asks_who_is_there_again(
+def test_destructive_actions_require_a_step_up(
     company: Company, sign_in: SignIn, path: str
 ) -> None:
     client = sign_in(company.administrator)
-    asked = f"/retention/holds/{hold_of(company)}/release" if path == "hold" else path
+    target_path = f"/retention/holds/{hold_of(company)}/release" if path == "hold" else path
 
-    answer = client.post(asked, {"days": "90", "replaces": "0", "reason": "r"})
+    answer = client.post(target_path, {"days": "90", "replaces": "0", "reason": "r"})
 
     assert answer["Location"].startswith("/account/confirm?next=")
     assert days_of(company) == 400

@@ -17,19 +17,17 @@ PREFERENCES = "/account/preferences"
 PART = {"HX-Request": "true"}
 
 
-def found(client: Client, asked: str, headers: dict[str, str]) -> str:
-    return client.get("/search", {"q": asked}, headers=headers).content.decode()
+def found(client: Client, query: str, headers: dict[str, str]) -> str:
+    return client.get("/search", {"q": query}, headers=headers).content.decode()
 
 
 @pytest.mark.parametrize("path", [PREFERENCES, "/search", "/account/reauthenticate"])
-def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(path)["Location"] == f"/sign-in?next={path}"
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_the_sidebar_leads_only_to_pages_that_answer(
-    cast: Cast, sign_in: SignIn, role: Role
-) -> None:
+def test_every_link_in_the_sidebar_opens(cast: Cast, sign_in: SignIn, role: Role) -> None:
     client = sign_in(cast.acme.people[role])
     page = client.get("/").content.decode()
 
@@ -39,27 +37,29 @@ def test_the_sidebar_leads_only_to_pages_that_answer(
     assert {link: client.get(link).status_code for link in links} == dict.fromkeys(links, 200)
 
 
-def test_the_sidebar_says_where_one_is(cast: Cast, sign_in: SignIn) -> None:
+def test_the_sidebar_marks_the_current_page(cast: Cast, sign_in: SignIn) -> None:
     page = sign_in(cast.acme.administrator).get("/").content.decode()
 
     assert re.findall(r'href="([^"]+)" aria-current="page"', page) == ["/"]
 
 
-def test_no_two_items_are_one_area() -> None:
+def test_every_navigation_item_has_its_own_area() -> None:
     areas = [item.area for section in SECTIONS for item in section.items]
     areas += [item.area for item in OWN]
 
     assert len(set(areas)) == len(areas)
 
 
-def test_a_page_is_found_by_the_beginning_of_its_words(cast: Cast, sign_in: SignIn) -> None:
+def test_the_search_finds_a_page_by_word_prefixes(cast: Cast, sign_in: SignIn) -> None:
     client = sign_in(cast.acme.developer)
 
     assert "Preferences" in found(client, "time ZO", PART)
     assert "Preferences" not in found(client, "zzz", PART)
 
 
-def test_the_search_is_a_page_and_a_part_of_one(cast: Cast, sign_in: SignIn) -> None:
+def test_htmx_gets_the_search_results_without_the_page_around_them(
+    cast: Cast, sign_in: SignIn
+) -> None:
     client = sign_in(cast.acme.developer)
     whole = client.get("/search")
 
@@ -69,15 +69,15 @@ def test_the_search_is_a_page_and_a_part_of_one(cast: Cast, sign_in: SignIn) -> 
     assert "<html" in found(client, "", PART | {"HX-Boosted": "true"})
 
 
-def test_what_is_asked_for_is_escaped(cast: Cast, sign_in: SignIn) -> None:
+def test_the_search_text_is_escaped(cast: Cast, sign_in: SignIn) -> None:
     assert "<script>" not in found(sign_in(cast.acme.developer), "<script>", PART)
 
 
-def test_preferences_are_kept_and_in_force(cast: Cast, sign_in: SignIn) -> None:
+def test_saved_preferences_take_effect(cast: Cast, sign_in: SignIn) -> None:
     client = sign_in(cast.acme.developer)
-    wanted = {"language": "de", "zone": "Asia/Kolkata", "theme": "dark"}
+    settings = {"language": "de", "zone": "Asia/Kolkata", "theme": "dark"}
 
-    page = client.post(PREFERENCES, wanted, follow=True).content.decode()
+    page = client.post(PREFERENCES, settings, follow=True).content.decode()
 
     assert '<html lang="de" data-theme="dark">' in page
     assert "Asia/Kolkata" in page
@@ -87,12 +87,12 @@ def test_preferences_are_kept_and_in_force(cast: Cast, sign_in: SignIn) -> None:
 @pytest.mark.parametrize(
     ("field", "value"), [("language", "xx"), ("zone", "Mars/Olympus"), ("theme", "pink")]
 )
-def test_unknown_preferences_are_told_beside_their_field(
+def test_an_unknown_preference_gets_an_error_at_its_field(
     cast: Cast, sign_in: SignIn, field: str, value: str
 ) -> None:
-    wanted = {"language": "en", "zone": "UTC", "theme": "", field: value}
+    settings = {"language": "en", "zone": "UTC", "theme": "", field: value}
 
-    answer = sign_in(cast.acme.developer).post(PREFERENCES, wanted)
+    answer = sign_in(cast.acme.developer).post(PREFERENCES, settings)
 
     assert answer.status_code == 400
     assert answer.content.decode().count('class="wrong"') == 1
@@ -100,9 +100,7 @@ def test_unknown_preferences_are_told_beside_their_field(
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "../../etc/passwd", "x" * 4000, "posixrules"])
-def test_cookies_that_somebody_made_up_change_nothing(
-    cast: Cast, sign_in: SignIn, zone: str
-) -> None:
+def test_forged_preference_cookies_are_ignored(cast: Cast, sign_in: SignIn, zone: str) -> None:
     client = sign_in(cast.acme.developer)
     client.cookies.update(SimpleCookie({"caret-zone": zone, "caret-theme": '"><script>'}))
 
@@ -112,7 +110,9 @@ def test_cookies_that_somebody_made_up_change_nothing(
     assert "Times are in UTC" in page
 
 
-def test_signing_in_again_ends_the_session_and_leads_back(cast: Cast, sign_in: SignIn) -> None:
+def test_reauthenticating_ends_the_session_and_returns_to_the_page(
+    cast: Cast, sign_in: SignIn
+) -> None:
     client = sign_in(cast.acme.developer)
 
     answer = client.post("/account/reauthenticate", {"next": PREFERENCES})
@@ -121,7 +121,7 @@ def test_signing_in_again_ends_the_session_and_leads_back(cast: Cast, sign_in: S
     assert client.get("/").status_code == 302
 
 
-def test_nobody_is_led_elsewhere_afterwards(cast: Cast, sign_in: SignIn) -> None:
+def test_reauthenticating_never_redirects_to_another_site(cast: Cast, sign_in: SignIn) -> None:
     client = sign_in(cast.acme.developer)
 
     answer = client.post("/account/reauthenticate", {"next": "https://evil.example/"})

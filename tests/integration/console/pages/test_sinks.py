@@ -55,7 +55,7 @@ def make(client: Client, hook: Hook, **fields: str) -> Any:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_auditors_see_sinks_and_administrators_make_them(
+def test_auditors_read_sinks_and_administrators_create_them(
     company: Company, sign_in: SignIn, role: Role
 ) -> None:
     client = sign_in(company.people[role])
@@ -89,7 +89,7 @@ def test_a_webhooks_secret_is_shown_once(company: Company, alice: Client, hook: 
         ({"from_sequence": "100000"}, "from_sequence"),
     ],
 )
-def test_what_is_wrong_is_said_beside_its_field(
+def test_an_invalid_value_gets_an_error_at_its_field(
     company: Company, alice: Client, hook: Hook, fields: dict[str, str], field: str
 ) -> None:
     answer = make(alice, hook, **fields)
@@ -100,7 +100,7 @@ def test_what_is_wrong_is_said_beside_its_field(
     assert sinks(company) == []
 
 
-def test_a_name_is_one_sinks_only_and_what_was_typed_stays(
+def test_a_duplicate_name_is_refused_and_keeps_the_input(
     company: Company, alice: Client, hook: Hook
 ) -> None:
     make(alice, hook)
@@ -112,7 +112,9 @@ def test_a_name_is_one_sinks_only_and_what_was_typed_stays(
     assert len(sinks(company)) == 1
 
 
-def test_a_test_says_what_came_of_it(company: Company, alice: Client, hook: Hook) -> None:
+def test_a_test_message_reports_success_or_failure(
+    company: Company, alice: Client, hook: Hook
+) -> None:
     secret = re.search(r"whsec_[\w+/=]+", make(alice, hook).content.decode())
     assert secret is not None
     hook.secret = secret[0]
@@ -126,9 +128,7 @@ def test_a_test_says_what_came_of_it(company: Company, alice: Client, hook: Hook
     assert "toast-error" in badly
 
 
-def test_entries_are_pushed_again_from_a_number_on(
-    company: Company, alice: Client, hook: Hook
-) -> None:
+def test_a_replay_starts_from_a_given_entry(company: Company, alice: Client, hook: Hook) -> None:
     make(alice, hook)
     (sink,) = sinks(company)
     with tenant_scope(company.tenant_id):
@@ -142,7 +142,7 @@ def test_entries_are_pushed_again_from_a_number_on(
     assert f'value="{last + 50}"' in refused.content.decode()
 
 
-def test_deleting_asks_who_is_there(
+def test_deleting_a_sink_requires_a_step_up(
     company: Company, sign_in: SignIn, alice: Client, hook: Hook
 ) -> None:
     make(alice, hook)
@@ -163,7 +163,7 @@ def test_deleting_asks_who_is_there(
         ({"signed-in-by-provider-at": 2_000_000_000}, None),
     ],
 )
-def test_who_signed_in_long_ago_confirms_the_way_he_came(
+def test_an_old_sign_in_must_be_confirmed_by_the_same_method(
     company: Company, alice: Client, hook: Hook, remembered: dict[str, Any], way: str | None
 ) -> None:
     make(alice, hook)
@@ -182,34 +182,36 @@ def test_who_signed_in_long_ago_confirms_the_way_he_came(
         assert answer["Location"].startswith(f"/account/{way}?next=")
 
 
-def test_deleting_asks_first_and_then_says_so(company: Company, alice: Client, hook: Hook) -> None:
+def test_deleting_a_sink_asks_for_confirmation_and_reports_success(
+    company: Company, alice: Client, hook: Hook
+) -> None:
     make(alice, hook)
     (sink,) = sinks(company)
     path = f"/audit-sinks/{sink.id}/delete"
 
-    asked = alice.get(path).content.decode()
+    confirmation = alice.get(path).content.decode()
     done = alice.post(path, follow=True).content.decode()
 
-    assert "Delete Splunk?" in asked
+    assert "Delete Splunk?" in confirmation
     assert "Splunk deleted. It gets no more entries." in done
     assert sinks(company) == []
 
 
-@pytest.mark.parametrize("what", ["", "/test", "/replay", "/delete"])
-def test_a_neighbours_sink_is_not_there(
-    company: Company, alice: Client, sign_in_now: SignIn, hook: Hook, what: str
+@pytest.mark.parametrize("action", ["", "/test", "/replay", "/delete"])
+def test_another_tenants_sink_is_not_found(
+    company: Company, alice: Client, sign_in_now: SignIn, hook: Hook, action: str
 ) -> None:
     make(alice, hook)
     (sink,) = sinks(company)
     bob = sign_in_now(make_company("hooli", GLOBEX).administrator)
 
     for sink_id in (sink.id, uuid.uuid4()):
-        ask = bob.post if what else bob.get
-        assert ask(f"/audit-sinks/{sink_id}{what}", {"from_sequence": "1"}).status_code == 404
+        ask = bob.post if action else bob.get
+        assert ask(f"/audit-sinks/{sink_id}{action}", {"from_sequence": "1"}).status_code == 404
     assert len(sinks(company)) == 1
 
 
-def test_the_pages_take_few_queries(company: Company, alice: Client, hook: Hook) -> None:
+def test_the_pages_run_few_queries(company: Company, alice: Client, hook: Hook) -> None:
     make(alice, hook)
     (sink,) = sinks(company)
 

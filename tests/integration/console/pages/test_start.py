@@ -30,8 +30,8 @@ def done(client: Client) -> list[str]:
     return re.findall(r'step-done">.*?class="name">([^<]+?) *<', page, flags=re.DOTALL)
 
 
-def found(client: Client, asked: str) -> list[str]:
-    page = client.get("/search", {"q": asked}, headers=HTMX).content.decode()
+def found(client: Client, query: str) -> list[str]:
+    page = client.get("/search", {"q": query}, headers=HTMX).content.decode()
     return re.findall(r'href="(/(?:keys|members|teams)/[^"]+)"', page)
 
 
@@ -49,11 +49,11 @@ def test_each_role_has_its_steps(cast: Cast, sign_in: SignIn, role: Role, steps:
 
 
 @pytest.mark.parametrize("role", [Role.BILLING, Role.AUDITOR])
-def test_who_completes_nothing_has_none(cast: Cast, sign_in: SignIn, role: Role) -> None:
+def test_roles_without_steps_are_refused_the_page(cast: Cast, sign_in: SignIn, role: Role) -> None:
     assert sign_in(cast.acme.people[role]).get("/onboarding").status_code == 403
 
 
-def test_facts_show_what_is_done(company: Company, sign_in: SignIn) -> None:
+def test_steps_are_marked_as_done_from_stored_facts(company: Company, sign_in: SignIn) -> None:
     client = sign_in(company.developer)
     before = done(client)
     make_key(company, company.developer)
@@ -85,7 +85,9 @@ def test_settings_have_the_gateway_and_the_key() -> None:
         assert editor.code == "zed" or "cpk_live_x" in editor.text
 
 
-def test_the_overview_leads_there_until_it_is_put_away(company: Company, sign_in: SignIn) -> None:
+def test_the_overview_shows_the_card_until_it_is_dismissed(
+    company: Company, sign_in: SignIn
+) -> None:
     client = sign_in(company.developer)
     before = client.get("/").content.decode()
 
@@ -99,7 +101,9 @@ def test_the_overview_leads_there_until_it_is_put_away(company: Company, sign_in
     assert _CARD in after
 
 
-def test_the_search_finds_what_one_may_see(company: Company, sign_in: SignIn) -> None:
+def test_the_search_finds_only_objects_that_the_user_may_see(
+    company: Company, sign_in: SignIn
+) -> None:
     key = make_key(company, company.developer, name="Gustav").key.lookup_id
     team = create_team(actor=company.platform, name="Gusto", now=timezone.now())
     gus = f"/members/{company.developer.user_id}"
@@ -111,7 +115,7 @@ def test_the_search_finds_what_one_may_see(company: Company, sign_in: SignIn) ->
     assert developer == [f"/keys/{key}"]
 
 
-def test_the_search_finds_nothing_of_a_neighbour(company: Company, sign_in: SignIn) -> None:
+def test_the_search_finds_nothing_of_another_tenant(company: Company, sign_in: SignIn) -> None:
     key = make_key(company, company.developer, name="Zyzzyva").key.lookup_id
     client = sign_in(make_company("hooli", ACME).administrator)
 

@@ -22,7 +22,7 @@ from tests.fakes.console_client import Client
 from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of
-from tests.integration.console.pages.step_up import confirmed
+from tests.integration.console.pages.step_up import with_recent_step_up
 
 CONFIRM = "/account/confirm?next="
 
@@ -38,16 +38,16 @@ def client(company: Company, sign_in: SignIn) -> Client:
     return sign_in(company.people[Role.OWNER])
 
 
-def way_on(answer: Any) -> str:
+def return_path(answer: Any) -> str:
     """Return the page to which the user returns after the step-up."""
     location = str(answer["Location"])
     assert location.startswith(CONFIRM)
     return parse_qs(urlsplit(location).query)["next"][0]
 
 
-def carried_on(client: Client, company: Company, answer: Any) -> Any:
-    confirmed(client, company.people[Role.OWNER])
-    page = client.get(way_on(answer)).content.decode()
+def submit_after_step_up(client: Client, company: Company, answer: Any) -> Any:
+    with_recent_step_up(client, company.people[Role.OWNER])
+    page = client.get(return_path(answer)).content.decode()
     action = re.search(r'<form class="stack" method="post" action="([^"]+)"', page)
     assert action is not None
     return client.post(unescape(action[1]), fields_of(page))
@@ -57,17 +57,17 @@ def needs_factor(company: Company) -> bool:
     return get_rules(actor=company.platform).is_mfa_required
 
 
-def test_a_form_is_kept_and_carried_on_with(company: Company, client: Client) -> None:
+def test_a_submitted_form_is_restored_after_the_step_up(company: Company, client: Client) -> None:
     answer = client.post("/sign-in-settings/second-factor/required")
     needed_before = needs_factor(company)
 
-    carried_on(client, company, answer)
+    submit_after_step_up(client, company, answer)
 
     assert (needed_before, needs_factor(company)) == (False, True)
 
 
-def test_nothing_of_what_was_typed_is_lost(company: Company, client: Client) -> None:
-    confirmed(client, company.people[Role.OWNER])
+def test_a_restored_form_keeps_the_typed_text(company: Company, client: Client) -> None:
+    with_recent_step_up(client, company.people[Role.OWNER])
     token = re.search(
         r'name="form_token" value="([^"]+)"', client.get("/sign-in-settings").content.decode()
     )
@@ -78,13 +78,13 @@ def test_nothing_of_what_was_typed_is_lost(company: Company, client: Client) -> 
 
     name = 'Okta "west"  <1>'
     answer = client.post("/sign-in-settings/scim", {"token_name": name, "form_token": token[1]})
-    page = carried_on(client, company, answer)
+    page = submit_after_step_up(client, company, answer)
 
     assert page.status_code == 200
     assert [each.name for each in list_scim_tokens(actor=company.platform)] == [name]
 
 
-def test_many_values_of_a_field_stay_many(company: Company) -> None:
+def test_a_pending_form_keeps_all_values_of_a_field(company: Company) -> None:
     actor = company.platform
     form = PendingForm("/keys/new?a=b", {"modes": ["inference", "chat"], "text": ["a\nb"]})
 
@@ -93,7 +93,7 @@ def test_many_values_of_a_field_stay_many(company: Company) -> None:
     assert find_pending_form(actor, token) == form
 
 
-def test_all_values_of_a_field_are_sent_again(company: Company, client: Client) -> None:
+def test_a_restored_form_submits_all_values_of_a_field(company: Company, client: Client) -> None:
     form = PendingForm("/keys/new", {"modes": ["inference", "chat"]})
     token = store_pending_form(company.people[Role.OWNER].actor, form)
 
@@ -102,7 +102,7 @@ def test_all_values_of_a_field_are_sent_again(company: Company, client: Client) 
     assert re.findall(r'name="modes" value="([^"]+)"', page) == ["inference", "chat"]
 
 
-def test_what_one_person_sends_displaces_nothing_of_anothers(company: Company) -> None:
+def test_a_users_pending_form_does_not_replace_anothers(company: Company) -> None:
     owner, administrator = company.people[Role.OWNER].actor, company.administrator.actor
 
     token = store_pending_form(owner, PendingForm("/sign-in-settings", {}))
@@ -111,9 +111,7 @@ def test_what_one_person_sends_displaces_nothing_of_anothers(company: Company) -
     assert find_pending_form(owner, token) is not None
 
 
-def test_a_kept_form_is_its_senders_at_his_tenant_under_its_token(
-    company: Company, cast: Cast
-) -> None:
+def test_a_pending_form_belongs_to_one_user_tenant_and_token(company: Company, cast: Cast) -> None:
     token = store_pending_form(company.platform, PendingForm("/sign-in-settings", {}))
 
     assert find_pending_form(company.people[Role.DEVELOPER].actor, token) is None
@@ -121,7 +119,7 @@ def test_a_kept_form_is_its_senders_at_his_tenant_under_its_token(
     assert find_pending_form(company.platform, "another") is None
 
 
-def test_the_newest_form_is_kept(company: Company) -> None:
+def test_only_the_newest_pending_form_is_kept(company: Company) -> None:
     first = store_pending_form(company.platform, PendingForm("/sign-in-settings", {}))
     second = store_pending_form(company.platform, PendingForm("/keys", {}))
 
@@ -129,19 +127,19 @@ def test_the_newest_form_is_kept(company: Company) -> None:
     assert find_pending_form(company.platform, second) is not None
 
 
-def test_what_is_too_long_is_not_kept_and_it_is_said(company: Company, client: Client) -> None:
+def test_a_form_that_is_too_long_is_dropped_with_a_message(
+    company: Company, client: Client
+) -> None:
     answer = client.post("/sign-in-settings/second-factor/required", {"text": "x" * 300_000})
 
-    page = client.get(way_on(answer))
+    page = client.get(return_path(answer))
 
     assert page.status_code == 410
     assert "submit the form again" in page.content.decode()
 
 
-def test_a_password_that_was_given_six_minutes_ago_is_asked_for_again(
-    company: Company, client: Client
-) -> None:
-    confirmed(client, company.people[Role.OWNER])
+def test_a_step_up_expires_after_five_minutes(company: Company, client: Client) -> None:
+    with_recent_step_up(client, company.people[Role.OWNER])
     fresh = client.get("/sign-in-settings/provider/openid").status_code
     session = client.session
     for record in (records := session["account_authentication_methods"]):
@@ -151,7 +149,7 @@ def test_a_password_that_was_given_six_minutes_ago_is_asked_for_again(
 
     assert fresh == 200
     assert (
-        way_on(client.get("/sign-in-settings/provider/openid"))
+        return_path(client.get("/sign-in-settings/provider/openid"))
         == "/sign-in-settings/provider/openid"
     )
 
@@ -173,12 +171,14 @@ def reviewed(client: Client, company: Company, **fields: object) -> Any:
 KEPT = {"consent_text": "tenant-1", "retention_days": 30, "training": False}
 
 
-def test_a_policy_that_shrinks_what_is_kept_is_confirmed(company: Company, client: Client) -> None:
+def test_a_policy_that_shortens_retention_requires_a_step_up(
+    company: Company, client: Client
+) -> None:
     version = put_in_force(company, content_capture=KEPT)
 
     answer = reviewed(client, company, content_capture=KEPT | {"retention_days": 7})
     held = get_policy(actor=company.platform).version
-    carried_on(client, company, answer)
+    submit_after_step_up(client, company, answer)
 
     assert held == version
     content_capture = get_policy(actor=company.platform).policy.content_capture
@@ -186,25 +186,27 @@ def test_a_policy_that_shrinks_what_is_kept_is_confirmed(company: Company, clien
     assert content_capture.retention_days == 7
 
 
-def test_a_policy_that_destroys_nothing_is_saved_at_once(company: Company, client: Client) -> None:
+def test_a_policy_that_deletes_nothing_needs_no_step_up(company: Company, client: Client) -> None:
     answer = reviewed(client, company, max_key_lifetime_days=90)
 
     assert answer["Location"] == "/policies"
     assert get_policy(actor=company.platform).policy.max_key_lifetime_days == 90
 
 
-def test_undoing_what_let_content_be_kept_is_confirmed(company: Company, client: Client) -> None:
+def test_undoing_content_capture_requires_a_step_up(company: Company, client: Client) -> None:
     version = put_in_force(company, content_capture=KEPT)
 
     answer = client.post(f"/policies/versions/{version}/undo")
     held = get_policy(actor=company.platform).version
-    carried_on(client, company, answer)
+    submit_after_step_up(client, company, answer)
 
     assert held == version
     assert get_policy(actor=company.platform).policy.content_capture is None
 
 
-def test_undoing_what_destroys_nothing_is_done_at_once(company: Company, client: Client) -> None:
+def test_undoing_a_version_that_deletes_nothing_needs_no_step_up(
+    company: Company, client: Client
+) -> None:
     version = put_in_force(company, max_key_lifetime_days=90)
 
     client.post(f"/policies/versions/{version}/undo")
@@ -212,30 +214,30 @@ def test_undoing_what_destroys_nothing_is_done_at_once(company: Company, client:
     assert get_policy(actor=company.platform).version == version + 1
 
 
-def test_lifting_a_teams_second_factor_is_confirmed(company: Company, client: Client) -> None:
+def test_lifting_a_users_second_factor_requires_a_step_up(company: Company, client: Client) -> None:
     path = f"/policies/overrides/user/{company.developer.user_id}/review"
-    asked = {"document": '{"is_mfa_required": true}', "reason": "x"}
-    client.post(path, asked)
+    post_data = {"document": '{"is_mfa_required": true}', "reason": "x"}
+    client.post(path, post_data)
 
     answer = client.post(path, {"document": "{}", "reason": "x"})
 
-    assert way_on(answer).startswith("/account/resume/")
+    assert return_path(answer).startswith("/account/resume/")
 
 
 @pytest.mark.parametrize("role", [Role.OWNER, Role.ADMINISTRATOR])
-def test_whoever_invites_somebody_powerful_confirms_it(
+def test_inviting_an_owner_or_administrator_requires_a_step_up(
     company: Company, client: Client, role: Role
 ) -> None:
     email = f"new@{company.slug}.example"
 
     answer = client.post("/members/invite", {"email": email, "role": role.value})
     before = invited(company)
-    carried_on(client, company, answer)
+    submit_after_step_up(client, company, answer)
 
     assert (before, invited(company)) == ([], [email])
 
 
-def test_a_developer_is_invited_at_once(company: Company, client: Client) -> None:
+def test_inviting_a_developer_needs_no_step_up(company: Company, client: Client) -> None:
     email = f"new@{company.slug}.example"
 
     client.post("/members/invite", {"email": email, "role": Role.DEVELOPER.value})
@@ -243,10 +245,10 @@ def test_a_developer_is_invited_at_once(company: Company, client: Client) -> Non
     assert invited(company) == [email]
 
 
-def test_an_owners_invitation_is_confirmed_when_it_is_sent_again(
+def test_sending_an_owners_invitation_again_requires_a_step_up(
     company: Company, client: Client
 ) -> None:
-    confirmed(client, company.people[Role.OWNER])
+    with_recent_step_up(client, company.people[Role.OWNER])
     form = {"email": f"new@{company.slug}.example", "role": Role.OWNER.value}
     client.post("/members/invite", form)
     session = client.session
@@ -256,10 +258,10 @@ def test_an_owners_invitation_is_confirmed_when_it_is_sent_again(
 
     answer = client.post(f"/members/invitations/{page.rows[0].id}/send")
 
-    assert way_on(answer).startswith("/account/resume/")
+    assert return_path(answer).startswith("/account/resume/")
 
 
-def test_an_administrator_who_may_not_touch_owners_is_not_asked_who_he_is(
+def test_an_administrator_who_may_not_change_owners_gets_no_step_up(
     company: Company, sign_in: SignIn
 ) -> None:
     client = sign_in(company.people[Role.ADMINISTRATOR])
@@ -276,7 +278,7 @@ def invited(company: Company) -> list[str]:
     return [row.email for row in page.rows]
 
 
-def test_two_tabs_make_a_key_each_and_each_of_them_once(company: Company, client: Client) -> None:
+def test_each_of_two_tabs_creates_one_key(company: Company, client: Client) -> None:
     tokens = []
     for _ in range(2):
         page = client.get("/keys/new").content.decode()
@@ -291,7 +293,7 @@ def test_two_tabs_make_a_key_each_and_each_of_them_once(company: Company, client
     assert [answer.status_code for answer in made] == [200, 200, 302, 302]
 
 
-def test_a_forms_token_is_its_readers_and_its_forms(
+def test_a_form_token_is_refused_for_another_user(
     company: Company, client: Client, sign_in: SignIn
 ) -> None:
     page = client.get("/keys/new").content.decode()

@@ -53,7 +53,7 @@ def people_of(company: Company, team: TeamView) -> list[str]:
 
 
 @pytest.mark.parametrize("path", ["", "/new", f"/{NOBODY}", f"/{NOBODY}/delete"])
-def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(f"/teams{path}")["Location"] == f"/sign-in?next=/teams{path}"
 
 
@@ -67,7 +67,7 @@ def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
         (Role.DEVELOPER, 403, False),
     ],
 )
-def test_each_role_is_shown_what_it_may_do(
+def test_each_role_sees_only_the_actions_that_it_may_take(
     cast: Cast, sign_in_now: SignIn, role: Role, status: int, changes: bool
 ) -> None:
     team = make_team(cast.acme, f"Team of the {role}")
@@ -84,7 +84,7 @@ def test_each_role_is_shown_what_it_may_do(
         assert client.post(f"/teams/{team.id}/add", {"email": "x@y.example"}).status_code == 403
 
 
-def test_billing_people_see_nobodys_name(cast: Cast, sign_in: SignIn) -> None:
+def test_the_billing_role_does_not_see_members_names(cast: Cast, sign_in: SignIn) -> None:
     team = make_team(cast.acme, "Payments")
     ada = cast.acme.developer
     add_team_member(
@@ -99,7 +99,7 @@ def test_billing_people_see_nobodys_name(cast: Cast, sign_in: SignIn) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/rename", "/delete"])
-def test_a_neighbours_team_is_not_found(
+def test_another_tenants_team_is_not_found(
     platform_team: TeamView, cast: Cast, sign_in_now: SignIn, path: str
 ) -> None:
     client = sign_in_now(cast.globex.administrator)
@@ -111,7 +111,7 @@ def test_a_neighbours_team_is_not_found(
     assert theirs.content == nobodys.content
 
 
-def test_a_neighbour_changes_nothing(
+def test_another_tenant_cannot_change_a_team(
     company: Company, platform_team: TeamView, cast: Cast, sign_in_now: SignIn
 ) -> None:
     client = sign_in_now(cast.globex.administrator)
@@ -124,12 +124,12 @@ def test_a_neighbour_changes_nothing(
     assert names(company) == ["Platform"]
 
 
-def test_teams_are_found_and_sorted(company: Company, client: Client) -> None:
+def test_the_list_is_filtered_and_sorted_by_its_query(company: Company, client: Client) -> None:
     make_team(company, "Anvil")
     make_team(company, "bellows")
 
-    def shown(**asked: str) -> list[str]:
-        page = client.get("/teams", asked).content.decode()
+    def shown(**query: str) -> list[str]:
+        page = client.get("/teams", query).content.decode()
         return re.findall(r'class="name"[^>]*>([^<]+)<', page)
 
     with few_queries():
@@ -141,7 +141,7 @@ def test_teams_are_found_and_sorted(company: Company, client: Client) -> None:
     assert [line.split(",")[0] for line in lines] == ["name", "Anvil", "bellows"]
 
 
-def test_a_team_is_made_renamed_and_deleted(company: Company, client: Client) -> None:
+def test_a_team_is_created_renamed_and_deleted(company: Company, client: Client) -> None:
     made = client.post("/teams/new", {"name": "Anvil"}, follow=True)
     path = made.redirect_chain[-1][0]
 
@@ -156,7 +156,7 @@ def test_a_team_is_made_renamed_and_deleted(company: Company, client: Client) ->
 
 
 @pytest.mark.parametrize("name", ["", "platform", "a\x07b", "x" * 121])
-def test_a_bad_name_is_shown_again(
+def test_an_invalid_name_gets_an_error_message(
     company: Company, platform_team: TeamView, client: Client, name: str
 ) -> None:
     other = make_team(company, "Other")
@@ -169,7 +169,7 @@ def test_a_bad_name_is_shown_again(
     assert names(company) == ["Other", "Platform"]
 
 
-def test_members_come_and_go_and_come_back_by_the_toast(
+def test_the_toast_undoes_removing_a_member(
     company: Company, platform_team: TeamView, client: Client
 ) -> None:
     path = f"/teams/{platform_team.id}"
@@ -187,7 +187,7 @@ def test_members_come_and_go_and_come_back_by_the_toast(
 
 
 @pytest.mark.parametrize("email", ["no address", "nobody@nowhere.example", ""])
-def test_who_is_no_member_is_put_in_no_team(
+def test_only_members_of_the_tenant_can_join_a_team(
     company: Company, platform_team: TeamView, client: Client, email: str
 ) -> None:
     answer = client.post(f"/teams/{platform_team.id}/add", {"email": email})
@@ -197,7 +197,7 @@ def test_who_is_no_member_is_put_in_no_team(
     assert people_of(company, platform_team) == []
 
 
-def test_a_neighbour_is_put_in_no_team(
+def test_a_user_of_another_tenant_cannot_join_a_team(
     company: Company, platform_team: TeamView, cast: Cast, client: Client
 ) -> None:
     stranger = cast.acme.developer
@@ -208,7 +208,7 @@ def test_a_neighbour_is_put_in_no_team(
     assert people_of(company, platform_team) == []
 
 
-def test_a_teams_page_makes_few_queries(
+def test_a_teams_page_runs_few_queries(
     company: Company, platform_team: TeamView, client: Client
 ) -> None:
     client.post(f"/teams/{platform_team.id}/add", {"email": company.developer.email})
@@ -219,7 +219,7 @@ def test_a_teams_page_makes_few_queries(
     assert company.developer.email in page
 
 
-def test_deleting_wants_to_know_who_is_there(
+def test_deleting_a_team_requires_a_step_up(
     company: Company, platform_team: TeamView, sign_in: SignIn
 ) -> None:
     answer = sign_in(company.administrator).post(f"/teams/{platform_team.id}/delete")

@@ -27,8 +27,8 @@ from tests.fakes.billing import make_budget, make_old_customer
 from tests.fixtures.companies import Cast, Company
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.layer_forms import say
-from tests.integration.console.pages.step_up import confirmed
+from tests.integration.console.pages.layer_forms import save_override
+from tests.integration.console.pages.step_up import with_recent_step_up
 
 _UNDO: Final = re.compile(r'<form method="post" action="([^"]+)">.*?>Undo</button>')
 
@@ -41,17 +41,17 @@ def company() -> Company:
 @pytest.fixture
 def owner(company: Company, sign_in_now: SignIn) -> Client:
     person = company.people[Role.OWNER]
-    return confirmed(sign_in_now(person), person)
+    return with_recent_step_up(sign_in_now(person), person)
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class UndoCase:
     change: Callable[[str], Any]  # sets another value with its page
     state: Callable[[], object]
     values: tuple[str, str]  # two values to set
 
 
-def a_budget(company: Company, owner: Client) -> Changed:
+def a_budget(company: Company, owner: Client) -> UndoCase:
     made = make_budget(company, webhook_url="https://hooks.example.com/a")
 
     def held() -> Any:
@@ -60,16 +60,16 @@ def a_budget(company: Company, owner: Client) -> Changed:
         return found
 
     def change(limit: str) -> Any:
-        asked = {"limit": limit, "is_hard": "", "webhook_url": "", "version": str(held().version)}
-        return owner.post(f"/budgets/{made.id}/edit", asked, follow=True)
+        form = {"limit": limit, "is_hard": "", "webhook_url": "", "version": str(held().version)}
+        return owner.post(f"/budgets/{made.id}/edit", form, follow=True)
 
     def state() -> object:
         return held().limit_micros, held().is_hard, held().webhook_url
 
-    return Changed(change, state, ("20", "30"))
+    return UndoCase(change, state, ("20", "30"))
 
 
-def a_team(company: Company, owner: Client) -> Changed:
+def a_team(company: Company, owner: Client) -> UndoCase:
     team_id = make_team(company, "Anvil")
 
     def state() -> object:
@@ -78,10 +78,10 @@ def a_team(company: Company, owner: Client) -> Changed:
     def change(name: str) -> Any:
         return owner.post(f"/teams/{team_id}/rename", {"name": name}, follow=True)
 
-    return Changed(change, state, (" Fire & Ice ", "Hammer"))
+    return UndoCase(change, state, (" Fire & Ice ", "Hammer"))
 
 
-def days(company: Company, owner: Client) -> Changed:
+def days(company: Company, owner: Client) -> UndoCase:
     def state() -> object:
         rule = find_rule(actor=company.administrator.actor, data_class=DataClass.USAGE)
         page = owner.get("/retention").content.decode()
@@ -89,29 +89,29 @@ def days(company: Company, owner: Client) -> Changed:
 
     def change(days: str) -> Any:
         rule = find_rule(actor=company.administrator.actor, data_class=DataClass.USAGE)
-        asked = {"days": days, "reason": "r", "replaces": str(rule.version or 0)}
-        return owner.post("/retention/classes/usage_records", asked, follow=True)
+        form = {"days": days, "reason": "r", "replaces": str(rule.version or 0)}
+        return owner.post("/retention/classes/usage_records", form, follow=True)
 
-    return Changed(change, state, ("90", "100"))
+    return UndoCase(change, state, ("90", "100"))
 
 
-def rules(company: Company, owner: Client) -> Changed:
+def rules(company: Company, owner: Client) -> UndoCase:
     ada = company.developer
 
     def state() -> object:
         return effective_policy(tenant_id=company.tenant_id, user_id=UserId(ada.user_id))
 
     def change(per_minute: str) -> Any:
-        say(owner, ada, user_limit_per_minute=per_minute, user_limit_burst="6")
+        save_override(owner, ada, user_limit_per_minute=per_minute, user_limit_burst="6")
         return owner.get("/policies/overrides")
 
     assert state() == find_policy(tenant_id=company.tenant_id).policy
-    return Changed(change, state, ("60", "70"))
+    return UndoCase(change, state, ("60", "70"))
 
 
 @pytest.fixture(params=[a_budget, a_team, days, rules], ids=lambda make: make.__name__)
-def changed(request: pytest.FixtureRequest, company: Company, owner: Client) -> Changed:
-    made: Changed = request.param(company, owner)
+def changed(request: pytest.FixtureRequest, company: Company, owner: Client) -> UndoCase:
+    made: UndoCase = request.param(company, owner)
     return made
 
 
@@ -125,8 +125,8 @@ def num_entries(company: Company) -> int:
         return AuditEntry.objects.count()
 
 
-def test_the_button_puts_back_what_was_and_that_is_in_the_trail(
-    changed: Changed, company: Company, owner: Client
+def test_undo_restores_the_previous_value_and_is_audited(
+    changed: UndoCase, company: Company, owner: Client
 ) -> None:
     before = changed.state()
     undo = undo_of(changed.change(changed.values[0]))
@@ -139,7 +139,7 @@ def test_the_button_puts_back_what_was_and_that_is_in_the_trail(
     assert num_entries(company) == entries + 1
 
 
-def test_the_second_change_is_taken_back_alone(changed: Changed, owner: Client) -> None:
+def test_undo_reverts_only_the_last_change(changed: UndoCase, owner: Client) -> None:
     changed.change(changed.values[0])
     before = changed.state()
     undo = undo_of(changed.change(changed.values[1]))
@@ -149,7 +149,7 @@ def test_the_second_change_is_taken_back_alone(changed: Changed, owner: Client) 
     assert changed.state() == before
 
 
-def test_what_was_changed_since_stays_and_that_is_told(changed: Changed, owner: Client) -> None:
+def test_undo_does_not_overwrite_a_later_change(changed: UndoCase, owner: Client) -> None:
     undo = undo_of(changed.change(changed.values[0]))
     changed.change(changed.values[1])
     meanwhile = changed.state()
@@ -160,14 +160,14 @@ def test_what_was_changed_since_stays_and_that_is_told(changed: Changed, owner: 
     assert "Not undone" in page
 
 
-def test_the_neighbour_and_a_developer_undo_nothing(
-    changed: Changed, company: Company, cast: Cast, sign_in_now: SignIn
+def test_another_tenant_and_a_developer_cannot_undo_a_change(
+    changed: UndoCase, company: Company, cast: Cast, sign_in_now: SignIn
 ) -> None:
     undo = undo_of(changed.change(changed.values[0]))
     after = changed.state()
     theirs = cast.globex.administrator
 
     sign_in_now(company.developer).post(undo)
-    confirmed(sign_in_now(theirs), theirs).post(undo)
+    with_recent_step_up(sign_in_now(theirs), theirs).post(undo)
 
     assert changed.state() == after

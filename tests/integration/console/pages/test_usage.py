@@ -52,7 +52,7 @@ def links_to_requests(page: str) -> list[str]:
 
 @pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize("role", list(Role))
-def test_each_role_opens_what_is_for_it(
+def test_every_role_but_billing_opens_the_quality_report(
     company: Company, sign_in: SignIn, role: Role, path: str
 ) -> None:
     client = sign_in(company.people[role])
@@ -63,13 +63,13 @@ def test_each_role_opens_what_is_for_it(
 
 
 @pytest.mark.parametrize("path", [*PAGES, f"/usage/requests/{uuid.UUID(int=0)}"])
-def test_a_stranger_is_sent_to_the_sign_in(path: str) -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in(path: str) -> None:
     assert Client().get(path)["Location"] == f"/sign-in?next={path}"
 
 
 @pytest.mark.parametrize("by", ["day", "team", "language", "editor", "model", "variant", "x"])
 @pytest.mark.parametrize("path", ["/usage", "/usage/quality"])
-def test_each_group_has_few_queries(alice: Client, path: str, by: str) -> None:
+def test_each_grouping_needs_few_queries(alice: Client, path: str, by: str) -> None:
     with few_queries():
         page = shown(alice, path, by=by, editor="zed")
 
@@ -84,7 +84,7 @@ def test_groups_that_are_too_small_are_listed_without_numbers(alice: Client) -> 
     assert '<span class="name">COBOL</span>' in page
 
 
-def test_a_report_as_a_file_is_what_the_page_shows(alice: Client) -> None:
+def test_the_csv_report_has_the_figures_of_the_page(alice: Client) -> None:
     answer = alice.get("/usage", {"by": "editor", "format": "csv"})
 
     zed, total, *_notes = csv.DictReader(io.StringIO(answer.content.decode()))
@@ -94,7 +94,7 @@ def test_a_report_as_a_file_is_what_the_page_shows(alice: Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["/usage", "/usage/quality", "/cache", "/experiments"])
-def test_a_file_says_what_its_page_says_beside_its_figures(alice: Client, path: str) -> None:
+def test_a_csv_file_ends_with_the_notes_of_its_page(alice: Client, path: str) -> None:
     page = alice.get(path).content.decode()
     lines = alice.get(path, {"format": "csv"}).content.decode().splitlines()
 
@@ -106,7 +106,9 @@ def test_a_file_says_what_its_page_says_beside_its_figures(alice: Client, path: 
     ]
 
 
-def test_a_file_of_hours_or_of_ones_own_has_fewer_notes(company: Company, sign_in: SignIn) -> None:
+def test_hourly_and_own_files_omit_notes_that_do_not_apply(
+    company: Company, sign_in: SignIn
+) -> None:
     hours = sign_in(company.administrator).get("/usage", {"range": "24h", "format": "csv"})
     own = sign_in(company.developer).get("/usage", {"format": "csv"})
 
@@ -115,7 +117,7 @@ def test_a_file_of_hours_or_of_ones_own_has_fewer_notes(company: Company, sign_i
     assert own.content.decode().splitlines()[-2] == "No usage counted yet"
 
 
-def test_a_file_tells_no_more_of_small_groups(alice: Client) -> None:
+def test_a_csv_file_hides_small_groups(alice: Client) -> None:
     answer = alice.get("/usage", {"by": "language", "format": "csv"})
 
     cobol = next(csv.DictReader(io.StringIO(answer.content.decode())))
@@ -123,7 +125,7 @@ def test_a_file_tells_no_more_of_small_groups(alice: Client) -> None:
     assert cobol["suppressed"] == "fewer users than the tenant's minimum"
 
 
-def test_a_cell_that_a_spreadsheet_would_compute_is_text(company: Company, sign_in: SignIn) -> None:
+def test_a_csv_file_escapes_formulas(company: Company, sign_in: SignIn) -> None:
     use(company, company.developer, language="=1+1")
     count(company)
 
@@ -136,7 +138,7 @@ WRONG = {"range": "custom", "start": "2026-02-30"}
 
 
 @pytest.mark.parametrize(
-    ("path", "asked", "field"),
+    ("path", "query", "field"),
     [
         *((path, WRONG, "start") for path in [*PAGES, "/cache", "/experiments"]),
         ("/usage", {"by": "x"}, "by"),
@@ -146,17 +148,17 @@ WRONG = {"range": "custom", "start": "2026-02-30"}
         ("/usage/requests", {"hour": "9999-12-31T23:30:00Z"}, "hour"),
     ],
 )
-def test_a_file_answers_no_other_question(
-    alice: Client, path: str, asked: dict[str, str], field: str
+def test_an_invalid_filter_makes_no_file(
+    alice: Client, path: str, query: dict[str, str], field: str
 ) -> None:
-    answer = alice.get(path, asked | {"format": "csv"})
+    answer = alice.get(path, query | {"format": "csv"})
 
     assert answer.status_code == 400
     assert answer["Content-Type"].startswith("text/plain")
     assert answer.content.decode().startswith(f"{field}: ")
 
 
-def test_the_file_of_requests_has_all_that_the_filters_let_through(
+def test_the_file_of_requests_has_all_requests_that_match_the_filters(
     company: Company, sign_in: SignIn
 ) -> None:
     use(company, company.developer, num=60)
@@ -170,7 +172,7 @@ def test_the_file_of_requests_has_all_that_the_filters_let_through(
     assert len({row["request_id"] for row in rows}) == 60
 
 
-def test_a_file_that_is_cut_says_so(
+def test_a_truncated_file_ends_with_a_note(
     company: Company, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(csv_response, "MAX_PAGE", 10)
@@ -189,7 +191,9 @@ def test_a_file_that_is_cut_says_so(
     assert lines[-1].startswith('"Truncated: a file has at most 10 rows.')
 
 
-def test_a_file_of_a_long_time_says_since_when_it_is(company: Company, sign_in: SignIn) -> None:
+def test_a_file_of_a_long_period_states_that_it_has_only_recent_requests(
+    company: Company, sign_in: SignIn
+) -> None:
     answer = sign_in(company.administrator).get(
         "/usage/requests", {"range": "90d", "format": "csv"}
     )
@@ -197,7 +201,7 @@ def test_a_file_of_a_long_time_says_since_when_it_is(company: Company, sign_in: 
     assert "For longer periods, only the most recent" in answer.content.decode()
 
 
-def test_behind_an_hour_are_the_requests_of_that_hour(alice: Client) -> None:
+def test_an_hour_links_to_the_requests_of_that_hour(alice: Client) -> None:
     page = shown(alice, "/usage", by="day", range="24h")
     (link, *_) = re.findall(r'href="/usage/requests\?([^"]*hour=[^"]*)"', page)
 
@@ -208,7 +212,7 @@ def test_behind_an_hour_are_the_requests_of_that_hour(alice: Client) -> None:
     assert links_to_requests(found)
 
 
-def test_what_was_asked_before_or_after_an_hour_is_not_behind_it(
+def test_the_list_of_an_hour_excludes_requests_of_other_hours(
     company: Company, sign_in: SignIn
 ) -> None:
     hour = minutes_ago(300).replace(minute=0, second=0, microsecond=0)
@@ -220,14 +224,14 @@ def test_what_was_asked_before_or_after_an_hour_is_not_behind_it(
     assert len(links_to_requests(found)) == 1
 
 
-def test_behind_another_hour_is_nothing(alice: Client) -> None:
+def test_an_hour_without_requests_has_an_empty_list(alice: Client) -> None:
     found = shown(alice, "/usage/requests", hour="2026-01-01T10:00:00+00:00")
 
     assert links_to_requests(found) == []
     assert "Only requests from" in found
 
 
-def test_requests_are_listed_without_who_asked(used: Company, alice: Client) -> None:
+def test_the_list_of_requests_names_no_users(used: Company, alice: Client) -> None:
     with few_queries():
         page = shown(alice, "/usage/requests")
 
@@ -247,59 +251,63 @@ def test_requests_are_listed_without_who_asked(used: Company, alice: Client) -> 
         ({"range": "custom", "start": "2020-01-01", "end": "2020-01-02"}, 0),
     ],
 )
-def test_filters_let_through_what_they_say(alice: Client, query: dict[str, str], num: int) -> None:
+def test_filters_select_the_matching_requests(
+    alice: Client, query: dict[str, str], num: int
+) -> None:
     assert len(links_to_requests(shown(alice, "/usage/requests", **query))) == num
 
 
-def listed_in_trail(company: Company) -> list[Any]:
+def audited_lists(company: Company) -> list[Any]:
     with tenant_scope(company.tenant_id):
         found = AuditEntry.objects.filter(action="request.listed").order_by("sequence")
         return [entry.after for entry in found]
 
 
-def test_requests_of_few_people_are_not_looked_at_unseen(used: Company, alice: Client) -> None:
+def test_listing_requests_of_few_users_is_audited(used: Company, alice: Client) -> None:
     page = shown(alice, "/usage/requests", language="cobol")
     shown(alice, "/usage/requests", language="cobol", format="csv")
 
     assert "requests of only a few users" in page
-    of_page, of_file = listed_in_trail(used)
+    of_page, of_file = audited_lists(used)
     assert of_page["language"] == of_file["language"] == "cobol"
 
 
 @pytest.mark.parametrize("query", [{}, {"language": "python"}, {"language": "rust"}])
-def test_lists_of_all_of_many_and_of_none_are_no_look(
+def test_listing_requests_of_many_users_or_none_is_not_audited(
     used: Company, alice: Client, query: dict[str, str]
 ) -> None:
     page = shown(alice, "/usage/requests", **query)
 
     assert "of only a few users" not in page
-    assert listed_in_trail(used) == []
+    assert audited_lists(used) == []
 
 
-def test_the_list_of_a_tenant_of_few_people_is_its_bill(company: Company, sign_in: SignIn) -> None:
+def test_listing_all_requests_of_a_small_tenant_is_not_audited(
+    company: Company, sign_in: SignIn
+) -> None:
     use(company, company.developer)
 
     page = shown(sign_in(company.administrator), "/usage/requests")
 
     assert len(links_to_requests(page)) == 1
-    assert listed_in_trail(company) == []
+    assert audited_lists(company) == []
 
 
-def test_ones_own_requests_are_no_look(used: Company, sign_in: SignIn) -> None:
+def test_listing_ones_own_requests_is_not_audited(used: Company, sign_in: SignIn) -> None:
     page = shown(sign_in(used.developer), "/usage/requests", language="cobol")
 
     assert "of only a few users" not in page
-    assert listed_in_trail(used) == []
+    assert audited_lists(used) == []
 
 
-def test_the_slowest_stands_first_when_asked_for(alice: Client) -> None:
+def test_requests_can_be_sorted_slowest_first(alice: Client) -> None:
     page = shown(alice, "/usage/requests", order="slow")
 
     assert re.findall(r"(\d+) ms", page)[0] == "900"
     assert "over the target" in page
 
 
-def test_pages_of_requests_hold_each_once(company: Company, sign_in: SignIn) -> None:
+def test_two_pages_list_each_request_once(company: Company, sign_in: SignIn) -> None:
     made = {make_completion(company, company.developer) for _ in range(51)}
     client = sign_in(company.developer)
 
@@ -315,15 +323,15 @@ def test_pages_of_requests_hold_each_once(company: Company, sign_in: SignIn) -> 
 @pytest.mark.parametrize(
     "query", [{"cursor": "x"}, {"mode": "x"}, {"order": "x"}, {"ended": "x"}, {"range": "x"}]
 )
-def test_a_question_that_nobody_links_to_is_refused(alice: Client, query: dict[str, str]) -> None:
+def test_an_invalid_query_is_rejected(alice: Client, query: dict[str, str]) -> None:
     assert alice.get("/usage/requests", query).status_code == 400
 
 
-def test_a_developer_finds_his_own_requests_only(used: Company, sign_in: SignIn) -> None:
+def test_a_developer_sees_only_their_own_requests(used: Company, sign_in: SignIn) -> None:
     assert len(links_to_requests(shown(sign_in(used.developer), "/usage/requests"))) == 3
 
 
-def test_the_neighbour_finds_none_of_ours(used: Company, sign_in: SignIn) -> None:
+def test_another_tenant_does_not_see_the_requests(used: Company, sign_in: SignIn) -> None:
     client = sign_in(make_company("globex", GLOBEX).administrator)
     ours = make_completion(used, used.developer)
 
@@ -331,15 +339,13 @@ def test_the_neighbour_finds_none_of_ours(used: Company, sign_in: SignIn) -> Non
     assert client.get(f"/usage/requests/{ours}").status_code == 404
 
 
-def test_a_colleagues_request_is_not_found_by_a_developer(
-    company: Company, sign_in: SignIn
-) -> None:
+def test_a_developer_cannot_open_a_colleagues_request(company: Company, sign_in: SignIn) -> None:
     theirs = make_completion(company, company.administrator)
 
     assert sign_in(company.developer).get(f"/usage/requests/{theirs}").status_code == 404
 
 
-def test_a_request_shows_its_stages_and_what_stands_out(company: Company, sign_in: SignIn) -> None:
+def test_a_request_shows_its_stages_and_its_anomalies(company: Company, sign_in: SignIn) -> None:
     request_id = make_completion(
         company, company.developer, engine_ms=400.0, first_token_ms=403.0, cached_tokens=0
     )
@@ -355,9 +361,7 @@ def test_a_request_shows_its_stages_and_what_stands_out(company: Company, sign_i
     assert "another user&#x27;s request" not in page
 
 
-def test_looking_at_a_colleagues_request_is_in_the_audit_trail(
-    company: Company, sign_in: SignIn
-) -> None:
+def test_opening_a_colleagues_request_is_audited(company: Company, sign_in: SignIn) -> None:
     request_id = make_completion(company, company.developer)
 
     page = shown(sign_in(company.administrator), f"/usage/requests/{request_id}")
@@ -368,11 +372,13 @@ def test_looking_at_a_colleagues_request_is_in_the_audit_trail(
     assert entry.target == f"request:{request_id}"
 
 
-def test_an_hour_stays_when_another_filter_is_chosen(company: Company, sign_in: SignIn) -> None:
+def test_the_hour_filter_is_kept_when_another_filter_changes(
+    company: Company, sign_in: SignIn
+) -> None:
     client = sign_in(company.administrator)
 
-    asked = client.get("/usage/requests", {"hour": "2026-11-20T12:00:00Z"}).content.decode()
-    unasked = client.get("/usage/requests").content.decode()
+    with_hour = client.get("/usage/requests", {"hour": "2026-11-20T12:00:00Z"}).content.decode()
+    without_hour = client.get("/usage/requests").content.decode()
 
-    assert '<input type="hidden" name="hour" value="2026-11-20T12:00:00Z">' in asked
-    assert 'name="hour"' not in unasked
+    assert '<input type="hidden" name="hour" value="2026-11-20T12:00:00Z">' in with_hour
+    assert 'name="hour"' not in without_hour
