@@ -1,4 +1,7 @@
-"""No response of any URL is cached by a browser or a proxy, except files that all users share."""
+"""No response of any URL is cached by a browser or a proxy, except files that all users share.
+
+`test_page_answers` checks the same for each page.
+"""
 
 import re
 from typing import Final
@@ -13,8 +16,8 @@ from tests.browser.sample_data import Scene, Visitor
 
 # Public keys. Static files are served before Django (console.static_files).
 SHARED: Final = {".well-known/caret-signing-keys.json"}
+_PAGES: Final = {page.pattern for page in all_pages()}
 _EXAMPLES: Final = {
-    **{page.pattern: page.path_in for page in all_pages()},
     **ACTIONS,
     **{pattern: path for pattern, path in FILES.items() if path is not None},
 }
@@ -30,7 +33,7 @@ def path_of(scene: Scene, pattern: str) -> str:
     return "/" + _ARGUMENT.sub(lambda found: _MADE_UP.get(found[1] or "", "a"), pattern)
 
 
-@pytest.mark.parametrize("pattern", [each for each in PATTERNS if each not in SHARED])
+@pytest.mark.parametrize("pattern", [each for each in PATTERNS if each not in SHARED | _PAGES])
 def test_a_response_must_not_be_cached(scene: Scene, pattern: str) -> None:
     is_operators = pattern.startswith("operators/")
     session = scene.session(Visitor.OPERATOR_WITH_REASON if is_operators else Visitor.MEMBER)

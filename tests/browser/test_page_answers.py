@@ -65,13 +65,14 @@ def other_tenant(scene: Scene) -> Session:
 
 
 @pytest.mark.parametrize("page", all_pages(), ids=lambda page: page.name)
-def test_a_page_runs_few_queries(scene: Scene, page: Page) -> None:
+def test_a_page_takes_few_queries_and_is_not_stored(scene: Scene, page: Page) -> None:
     client, path = client_with(scene.session(page.visitor)), page.path_in(scene)
 
     with few_queries(page.max_queries):
         answer = client.get(path)
 
     assert answer.status_code == (302 if page.name in REDIRECTED else page.status)
+    assert answer["Cache-Control"] == "no-store"
 
 
 def test_each_page_of_a_member_has_expected_roles() -> None:
@@ -92,6 +93,7 @@ def test_access_to_a_page_follows_the_expected_roles(scene: Scene, page: Page, r
 def test_anonymous_visitors_are_redirected_to_sign_in(scene: Scene, page: Page) -> None:
     answer = client_with(None).get(page.path_in(scene))
 
+    assert answer["Cache-Control"] == "no-store"
     if page.status == 404:
         assert answer.status_code == 404
     else:

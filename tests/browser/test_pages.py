@@ -151,14 +151,29 @@ def test_all_colours_have_contrast(tab: Tab, scheme: Literal["light", "dark"]) -
     assert serious_of_colour(tab) == []
 
 
-@pytest.mark.parametrize(
-    "starts_in_content",
-    [True, pytest.param(False, marks=pytest.mark.deep)],
-    ids=["content", "all"],
-)
+@pytest.mark.deep
+@pytest.mark.parametrize("starts_in_content", [True, False], ids=["content", "all"])
 def test_keyboard_focus_is_visible(tab: Tab, page: Page, *, starts_in_content: bool) -> None:
-    if starts_in_content and page.name not in _ONE_OF_EACH_LAYOUT:
+    if starts_in_content:
         tab.evaluate(_START_IN_CONTENT)
+    _expect_visible_focus(tab)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [page for page in _PAGES if page.name in _ONE_OF_EACH_LAYOUT],
+    ids=lambda page: page.name,
+)
+def test_keyboard_focus_is_visible_in_each_layout(windows: Windows, shown: Page) -> None:
+    tab = windows.tabs.open(windows.scene.session(shown.visitor))
+    tab.goto(shown.path_in(windows.scene))
+
+    assert _expect_visible_focus(tab) > 0
+    windows.expect_no_complaints()
+
+
+def _expect_visible_focus(tab: Tab) -> int:
+    """Return the number of elements that the Tab key reached."""
     unseen, num_stops = [], 0
     for _ in range(_MAX_STOPS):
         tab.keyboard.press("Tab")
@@ -169,7 +184,7 @@ def test_keyboard_focus_is_visible(tab: Tab, page: Page, *, starts_in_content: b
         unseen += [] if stop[1] else [stop[0]]
 
     assert unseen == []
-    assert num_stops > 0 or page.name not in _ONE_OF_EACH_LAYOUT
+    return num_stops
 
 
 def test_a_phone_needs_no_horizontal_scrolling(tab: Tab) -> None:

@@ -14,6 +14,8 @@ from tests.faults.scratch import Scratch, scratch_copy
 from tests.functional.conftest import Place
 from tests.stack.waiting import wait_until
 
+pytestmark = pytest.mark.deep  # two restarts of a console with all its modules
+
 # Seconds on a quiet machine. Other tests may leave little CPU time.
 _RESTART_TIMEOUT_S = 90.0
 _VIEW = """

@@ -92,7 +92,7 @@ def test_the_runbook_index_names_no_removed_alert() -> None:
 
 
 def test_log_alerts_match_events_that_the_code_logs() -> None:
-    rules = (WATCHING / "log-rules.yaml").read_text()
+    rules = (MONITORING / "log-rules.yaml").read_text()
     events = {name for names in re.findall(r'event=~"([^"]+)"', rules) for name in names.split("|")}
     code = "".join(path.read_text() for path in (REPOSITORY / "tenants").rglob("*.py"))
 

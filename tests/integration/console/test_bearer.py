@@ -1,6 +1,7 @@
 """The API with service keys: the endpoints of each scope, and those that no key may use."""
 
 import json
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -32,6 +33,7 @@ FIRST_OF_EACH_METHOD = [
     for number, endpoint in enumerate(ENDPOINTS)
     for methods_before in [{before.method for before in ENDPOINTS[:number]}]
 ]
+FindKey = Callable[[Company, Iterable[KeyScope]], str]
 OFFICE = "192.0.2.0/24"
 
 
@@ -44,6 +46,20 @@ def bearing(text: str, *, address: str = "192.0.2.7") -> Client:
     client = Client(headers={"Authorization": f"Bearer {text}"}, REMOTE_ADDR=address)
     client.handler.enforce_csrf_checks = True
     return client
+
+
+@pytest.fixture(scope="module")
+def key_for() -> FindKey:
+    """Return a function that makes one service key for each company and set of scopes."""
+    keys: dict[tuple[str, frozenset[KeyScope]], str] = {}
+
+    def find_key(company: Company, scopes: Iterable[KeyScope]) -> str:
+        which = company.slug, frozenset(scopes)
+        if which not in keys:
+            keys[which] = make_service_key(company, *which[1]).text
+        return keys[which]
+
+    return find_key
 
 
 def code_of(response: Any) -> tuple[int, str]:
@@ -64,10 +80,12 @@ def extra_scopes(endpoint: Endpoint) -> set[KeyScope]:
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
-def test_a_scope_allows_the_endpoints_of_its_permissions(cast: Cast, endpoint: Endpoint) -> None:
+def test_a_scope_allows_the_endpoints_of_its_permissions(
+    cast: Cast, endpoint: Endpoint, key_for: FindKey
+) -> None:
     for scope in sorted(opening_scopes(endpoint)):
         extra = extra_scopes(endpoint)
-        client = bearing(make_service_key(cast.acme, scope, *extra, KeyScope.INFERENCE).text)
+        client = bearing(key_for(cast.acme, {scope, *extra, KeyScope.INFERENCE}))
 
         # A finished export cannot be cancelled (409).
         status = ask(client, endpoint, cast.acme).status_code
@@ -75,9 +93,11 @@ def test_a_scope_allows_the_endpoints_of_its_permissions(cast: Cast, endpoint: E
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
-def test_all_other_scopes_together_are_refused(cast: Cast, endpoint: Endpoint) -> None:
+def test_all_other_scopes_together_are_refused(
+    cast: Cast, endpoint: Endpoint, key_for: FindKey
+) -> None:
     others = {*PERMISSIONS_OF, KeyScope.INFERENCE} - opening_scopes(endpoint)
-    client = bearing(make_service_key(cast.acme, *others).text)
+    client = bearing(key_for(cast.acme, others))
 
     assert code_of(ask(client, endpoint, cast.acme)) == (403, "forbidden")
 
@@ -85,8 +105,10 @@ def test_all_other_scopes_together_are_refused(cast: Cast, endpoint: Endpoint) -
 # The default suite sends these requests as a signed-in user: test_api_permissions.py.
 @pytest.mark.deep
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
-def test_another_tenants_key_gets_none_of_the_data(cast: Cast, endpoint: Endpoint) -> None:
-    client = bearing(make_service_key(cast.globex, *PERMISSIONS_OF, KeyScope.INFERENCE).text)
+def test_another_tenants_key_gets_none_of_the_data(
+    cast: Cast, endpoint: Endpoint, key_for: FindKey
+) -> None:
+    client = bearing(key_for(cast.globex, {*PERMISSIONS_OF, KeyScope.INFERENCE}))
 
     response = ask(client, endpoint, cast.acme)
 

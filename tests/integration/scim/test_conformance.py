@@ -7,6 +7,7 @@ from tests.fixtures.companies import make_company
 from tests.fixtures.users import make_scim_token
 
 
+@pytest.mark.deep
 def test_the_conformance_suite_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     # Imported here: it takes 2 s, and each worker process of a run imports all test files.
     from scim2_client.engines.wsgi import WSGISCIMClient
