@@ -33,6 +33,7 @@ from tenants.fleet.snapshots import publisher
 from tenants.identity.api_keys import leak_response
 from tenants.identity.api_keys import operations as api_keys
 from tenants.identity.members import sessions
+from tenants.identity.passwords import reset_mail
 from tenants.privacy.content_capture import erasure as telemetry_erasure
 from tenants.privacy.content_capture import ingestion as telemetry_ingest
 from tenants.privacy.idempotency import operations as idempotency
@@ -78,6 +79,11 @@ def rename_late_records() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def forget_expired_sessions() -> None:
     sessions.forget_expired_sessions(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def mail_reset_links() -> None:
+    reset_mail.mail_requested_links(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -42,6 +42,7 @@ app.conf.task_routes = {
     "tenants.tasks.forget_answers": {"queue": "snapshots"},
     "tenants.tasks.forget_expired_sessions": {"queue": "retention"},
     "tenants.tasks.ingest_usage": {"queue": "ingest"},
+    "tenants.tasks.mail_reset_links": {"queue": "snapshots"},
     "tenants.tasks.note_destroyed_keys": {"queue": "retention"},
     "tenants.tasks.purge_due": {"queue": "retention"},
     "tenants.tasks.rename_late_records": {"queue": "retention"},
@@ -88,6 +89,12 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.end_leaked_keys",
         "schedule": 5.0,
         "options": {"expires": 10.0},
+    },
+    # A user waits for the e-mail.
+    "mail-reset-links": {
+        "task": "tenants.tasks.mail_reset_links",
+        "schedule": 1.0,
+        "options": {"expires": 2.0},
     },
     "revoke-idle-keys": {
         "task": "tenants.tasks.revoke_idle_keys",
