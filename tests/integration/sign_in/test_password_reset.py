@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from allauth.usersessions.models import UserSession
 from django.conf import LazySettings
 from django.core import mail
 from django.db import connections
@@ -73,6 +74,7 @@ def test_a_reset_ends_all_sessions_and_starts_none(olga: Person) -> None:
 
     assert answer["Location"] == "/sign-in"
     assert not any(browser.is_in() for browser in others)
+    assert not UserSession.objects.filter(user_id=olga.user_id).exists()
 
 
 def test_a_reset_keeps_the_second_factor(olga: Person) -> None:
