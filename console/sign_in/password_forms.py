@@ -39,5 +39,5 @@ class ForgotPasswordForm(forms.Form):
     email = forms.EmailField(
         label=_("E-mail"),
         max_length=254,
-        widget=forms.EmailInput(attrs={"autocomplete": "username"}),
+        widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True}),
     )

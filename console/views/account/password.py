@@ -5,6 +5,7 @@ from typing import Final
 from allauth.account.internal.flows.password_change import finalize_password_change
 from allauth.usersessions.internal.flows.sessions import end_other_sessions
 from django.contrib import messages
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -44,8 +45,8 @@ def password(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     except InvalidValue as error:
         return _refused(request, member, form, ("password", translate_error(error)))
     except TooManyHashes:
-        error = ("password", gettext(BUSY))
-        return _refused(request, member, form, error, status=503, retry_after_s=_BUSY_S)
+        busy = ("password", gettext(BUSY))
+        return _refused(request, member, form, busy, status=503, retry_after_s=_BUSY_S)
 
 
 def _tried(request: HttpRequest, member: CurrentMember, form: ChangePasswordForm) -> HttpResponse:
@@ -79,6 +80,7 @@ def _change(request: HttpRequest, new: str) -> None:
             address=client_address(request),
             now=timezone.now(),
         )
+        assert isinstance(request.user, AbstractBaseUser)  # signed in
         request.user.refresh_from_db()
         finalize_password_change(request, request.user)
         end_other_sessions(request, request.user)

@@ -129,7 +129,7 @@ def _find_user(email: str) -> User | None:
     if not is_storable(email):
         return None
     known = User.objects.filter(email=email.strip().lower(), is_active=True)
-    return known.order_by("id").first()
+    return known.order_by("id").first()  # type: ignore[no-any-return]  # the manager is untyped
 
 
 def _mail_link(user: User, opening: str) -> bool:
