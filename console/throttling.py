@@ -49,6 +49,7 @@ class Secret(StrEnum):
     STEP_UP_PASSWORD = "step-up"  # noqa: S105
     # Not PASSWORD: at the public sign-in page anybody can type "operator:HANDLE" as an address.
     OPERATOR_PASSWORD = "operator"  # noqa: S105
+    RESET_LINK = "reset-link"  # guesses nothing, but sends an e-mail
     CODE = "code"  # of an authenticator app, or a recovery code
 
 
@@ -59,6 +60,7 @@ MAX_ATTEMPTS: Final = {
     Secret.PASSWORD: 10,
     Secret.STEP_UP_PASSWORD: 10,
     Secret.OPERATOR_PASSWORD: 10,
+    Secret.RESET_LINK: 3,
     Secret.CODE: 5,
 }
 

@@ -32,6 +32,7 @@ from tenants.fleet.snapshots import publisher
 from tenants.identity.api_keys import leak_response
 from tenants.identity.api_keys import operations as api_keys
 from tenants.identity.members import sessions
+from tenants.identity.passwords import reset_mail
 from tenants.privacy.content_capture import erasure as content_erasure
 from tenants.privacy.content_capture import ingestion as content_ingestion
 from tenants.privacy.idempotency import operations as idempotency
@@ -77,6 +78,11 @@ def pseudonymize_late_records() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def delete_expired_sessions() -> None:
     sessions.delete_expired_sessions(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def mail_reset_links() -> None:
+    reset_mail.mail_requested_links(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -146,6 +146,7 @@ SECTIONS: Final = (
 # Items of the account menu.
 OWN: Final = (
     NavigationItem("own", _("Your data"), _EVERYBODY, _("consent privacy export")),
+    NavigationItem("password", _("Password"), _EVERYBODY, _("change forgot credentials")),
     NavigationItem(
         "preferences", _("Preferences"), _EVERYBODY, _("language time zone theme dark light")
     ),

@@ -3,6 +3,8 @@
 The cookie grants no access. It gives the browser its own limit for wrong passwords and codes
 (console.throttling), so that other people's attempts do not lock out the account's owner. Source:
 OWASP, "Slow Down Online Guessing Attacks with Device Cookies".
+
+The cookie contains the version of the account's password, so a new password makes it worthless.
 """
 
 import secrets
@@ -13,17 +15,20 @@ import structlog
 from django.conf import settings
 from django.core import signing
 from django.http import HttpRequest, HttpResponse
-from django.utils.crypto import salted_hmac
+from django.utils.crypto import constant_time_compare, salted_hmac
 from redis import RedisError
 
 from console.sign_in.current_member import client_address
 from console.sign_in.operator_cookies import is_operator_path
 from console.throttling import Secret, SecretAttempt, is_known_network, remember_network
+from tenants.fleet.operators.accounts import operator_password_version
+from tenants.identity.passwords.operations import password_version
 
 logger = structlog.get_logger(__name__)
 
 LIFETIME: Final = timedelta(days=90)
 _PURPOSE: Final = "caret.known-device/1"
+_OPERATOR: Final = "operator:"  # prefix of operators' accounts
 
 
 def attempt_at(request: HttpRequest, secret: Secret, account: str) -> SecretAttempt:
@@ -43,7 +48,7 @@ def remember_place(request: HttpRequest, response: HttpResponse, account: str) -
     is_operator = is_operator_path(request)
     response.set_cookie(
         _cookie_name(request, account),
-        signing.dumps(device, salt=_salt(account)),
+        signing.dumps([device, _password_version(account)], salt=_salt(account)),
         max_age=LIFETIME,
         path=f"/{settings.OPERATORS_PATH}" if is_operator else "/",
         secure=settings.HTTPS,
@@ -57,12 +62,23 @@ def remember_place(request: HttpRequest, response: HttpResponse, account: str) -
 
 
 def _device_of(request: HttpRequest, account: str) -> str | None:
-    """Return the browser's ID for this account; None without a sign-in within LIFETIME."""
+    """Return the browser's ID for this account.
+
+    None without a sign-in within LIFETIME and since the last change of the password.
+    """
     signed = request.COOKIES.get(_cookie_name(request, account), "")
     try:
-        return str(signing.loads(signed, salt=_salt(account), max_age=LIFETIME))
+        device, version = signing.loads(signed, salt=_salt(account), max_age=LIFETIME)
     except (signing.BadSignature, ValueError):
         return None
+    # Queried only with a valid cookie: without one, unknown accounts must take as long as known.
+    return str(device) if constant_time_compare(version, _password_version(account)) else None
+
+
+def _password_version(account: str) -> str:
+    if account.startswith(_OPERATOR):
+        return operator_password_version(handle=account.removeprefix(_OPERATOR))
+    return password_version(email=account)
 
 
 def _cookie_name(request: HttpRequest, account: str) -> str:

@@ -42,6 +42,7 @@ app.conf.task_routes = {
     "tenants.tasks.delete_expired_idempotency_records": {"queue": "snapshots"},
     "tenants.tasks.delete_expired_sessions": {"queue": "retention"},
     "tenants.tasks.ingest_usage": {"queue": "ingest"},
+    "tenants.tasks.mail_reset_links": {"queue": "snapshots"},
     "tenants.tasks.write_missing_tombstones": {"queue": "retention"},
     "tenants.tasks.purge_due": {"queue": "retention"},
     "tenants.tasks.pseudonymize_late_records": {"queue": "retention"},
@@ -89,6 +90,12 @@ app.conf.beat_schedule = {
         "task": "tenants.tasks.process_leak_reports",
         "schedule": 5.0,
         "options": {"expires": 10.0},
+    },
+    # A user waits for the e-mail.
+    "mail-reset-links": {
+        "task": "tenants.tasks.mail_reset_links",
+        "schedule": 1.0,
+        "options": {"expires": 2.0},
     },
     "revoke-idle-keys": {
         "task": "tenants.tasks.revoke_idle_keys",

@@ -25,6 +25,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     },
     "Tenants and operators": {
         "manage_tenant": "suspend, activate or close a tenant",
+        "reset_password": "mail a user a link to set a new password",
         "manage_operator": "manage the operators' accounts",
         "billing": "manage plans, prices, subscriptions, invoices",
         "reconcile_stripe": "compare a month of the ledger with Stripe",

@@ -29,7 +29,8 @@ from tenants.fleet.snapshots.publisher import publish
 from tenants.identity.api_keys.operations import create_key
 from tenants.identity.api_keys.queries import holds
 from tenants.identity.api_keys.validation import KeyRequest
-from tenants.identity.members.operations import add_member, create_tenant, create_user, set_password
+from tenants.identity.members.operations import add_member, create_tenant, create_user
+from tenants.identity.passwords.operations import set_password
 from tenants.security.authorization.actor import Actor, system_actor
 from tenants.security.authorization.directory import find_tenant, find_user, list_members
 

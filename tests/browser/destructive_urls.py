@@ -56,9 +56,12 @@ NEVER_REQUIRE_STEP_UP: Final = frozenset(
         "account/my-data/bundle",
         "account/my-data/consent/<kind>",
         "account/my-data/consent/<kind>/withdraw",
+        "account/password",  # asks for the current password itself
         "account/preferences",
         "account/reauthenticate",
+        "forgot-password",
         "invitation",
+        "reset-password",
         "sign-in",
         "sign-in/passkey",
         "sign-out",

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from uuid import UUID
 
+from django.conf import settings
 from django.utils import timezone
 
 from console.layout.pending_form import PendingForm, store_pending_form
@@ -16,8 +17,10 @@ from tenants.compliance.exports.jobs.queries import list_builds
 from tenants.compliance.exports.rows import Period
 from tenants.identity.domains.operations import claim_domain
 from tenants.identity.invitations.queries import page_of_invitations
+from tenants.identity.passwords.reset_links import ResetLink
 from tenants.identity.scim.tokens import create_scim_token
 from tenants.identity.teams.operations import create_team
+from tenants.models import User
 from tenants.policy.data_classes import DataClass
 from tenants.policy.queries import get_policy
 from tenants.privacy.retention.queries import list_certificates, list_holds
@@ -40,6 +43,12 @@ def invitation(scene: Scene) -> str:
     mailbox = Mailbox()
     send_invitation(scene.company, f"{secrets.token_hex(4)}@guest.example", mailbox=mailbox)
     return f"/invitation/{mailbox.last}"
+
+
+def reset_link(scene: Scene) -> str:
+    """Return the link of an e-mail for a forgotten password."""
+    user = User.objects.get(id=scene.company.developer.user_id)
+    return ResetLink.for_user(user).url.removeprefix(settings.CONSOLE_URL)
 
 
 def key(scene: Scene) -> str:

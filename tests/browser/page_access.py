@@ -18,6 +18,7 @@ _EVERYBODY: Final = only_for(*Role)
 PAGE_STATUSES: Final[Mapping[str, Statuses]] = {
     "account-my-data": _EVERYBODY,
     "account-passkeys-new": _EVERYBODY,
+    "account-password": _EVERYBODY,
     "account-preferences": _EVERYBODY,
     "account-second-factor": _EVERYBODY,
     "account-second-factor-app": _EVERYBODY,

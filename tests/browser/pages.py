@@ -123,6 +123,7 @@ FILES: Final[dict[str, Callable[[Scene], str] | None]] = {
 REDIRECTS: Final = frozenset(
     {
         "invitation/<token>",
+        "reset-password/<uuid:user_id>/<token>",
         "sign-in/passkey",  # a page only together with the form that leads to it
         "sign-in/provider/<provider_id>",
         "sign-in/saml/<uuid:tenant_id>/done",
@@ -135,6 +136,9 @@ _NAMED: Final = (
     Page("sign-in", Visitor.NOBODY),
     Page("sign-in/code", Visitor.GAVE_PASSWORD),
     Page("invitation", Visitor.NOBODY, example_urls.invitation),
+    Page("forgot-password", Visitor.NOBODY),
+    Page("forgot-password/sent", Visitor.NOBODY),
+    Page("reset-password", Visitor.NOBODY, example_urls.reset_link),
     Page("keys/<lookup_id>", path=example_urls.key),
     Page("keys/<lookup_id>/rotate", path=example_urls.below(example_urls.key, "rotate")),
     Page("keys/<lookup_id>/revoke", path=example_urls.below(example_urls.key, "revoke")),

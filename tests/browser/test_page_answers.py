@@ -32,7 +32,7 @@ MEMBERS = [page for page in all_pages() if page.visitor is Visitor.MEMBER]
 
 
 # The link in the mail redirects to the page.
-REDIRECTED: Final = frozenset({"invitation"})
+REDIRECTED: Final = frozenset({"invitation", "reset-password"})
 Example = Callable[[Scene], str]
 
 

@@ -2,12 +2,13 @@
 
 from django.urls import URLPattern, path
 
-from console.views.account import preferences, reauthenticate
+from console.views.account import password, preferences, reauthenticate
 from console.views.search import search
 
 urlpatterns: list[URLPattern] = [
     path("search", search, name="search"),
     path("account/preferences", preferences.preferences, name="preferences"),
+    path("account/password", password.password, name="password"),
     path("account/reauthenticate", reauthenticate.sign_in_again, name="sign-in-again"),
     path("account/resume/<token>", reauthenticate.resume, name="go-on"),
 ]

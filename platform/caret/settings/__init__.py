@@ -139,8 +139,14 @@ AUTH_PASSWORD_VALIDATORS = [
         "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
         "OPTIONS": {"min_length": 12},
     },
-    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "tenants.identity.members.password_validation.LeakedPasswordValidator"},
+    {
+        "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",
+        "OPTIONS": {"user_attributes": ("email", "name")},
+    },
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
+PASSWORD_RESET_TIMEOUT = 3600
 # django-allauth signs users in, behind our own pages, throttling and password checks.
 ACCOUNT_ADAPTER = "console.sign_in.account_adapter.AccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None

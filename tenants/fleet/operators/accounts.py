@@ -122,6 +122,12 @@ def find_operator(*, operator_id: str, fingerprint: str) -> OperatorView | None:
     return view if view and constant_time_compare(view.fingerprint, fingerprint) else None
 
 
+def operator_password_version(*, handle: str) -> str:
+    """Return a digest that changes with the operator's password; "" for an unknown handle."""
+    row = _enabled(handle=handle) if is_storable(handle) else None
+    return "" if row is None else _view(row).fingerprint
+
+
 def _takes_code(row: Operator, code: str, now: datetime) -> bool:
     secret = totp.unsealed(bytes(row.sealed_factor), row.id)
     step = totp.match_time_step(secret, code, now=now, after=row.last_step)

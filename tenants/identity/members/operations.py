@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Final
 
 from django.conf import settings
-from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
@@ -20,7 +19,7 @@ from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission, Role
 from tenants.base.text_validation import validate_text
 from tenants.billing.rating.seats import post_pending_seat_charges
-from tenants.identity.members.access_changes import announce
+from tenants.identity.members.password_validation import set_valid_password
 from tenants.identity.members.scim_sync import sync_scim_active
 from tenants.models import Erasure, Membership, Tenant, User
 from tenants.policy.document import DEFAULT_POLICY
@@ -80,24 +79,13 @@ def create_user(*, email: str, name: str, password: str, now: datetime) -> UserI
         validate_email(email)
     except ValidationError as error:
         raise InvalidValue("email", "This is not a valid e-mail address.") from error
-    _set_password(user, password)
+    set_valid_password(user, password)
     try:
         with transaction.atomic():
             user.save(force_insert=True)
     except IntegrityError as error:
         raise Conflict("A user with this e-mail address already exists.") from error
     return UserId(str(user.id))
-
-
-def set_password(*, user_id: UserId, password: str) -> None:
-    """Set a password. This ends the user's other sessions, which Django binds to the password.
-
-    Raises InvalidValue.
-    """
-    user = User.objects.get(id=user_id)
-    _set_password(user, password)
-    user.save(update_fields=["password"])
-    announce(user_id)
 
 
 def add_member(*, actor: Actor, user_id: UserId, role: Role, now: datetime) -> None:
@@ -142,12 +130,3 @@ def read_region(region: str) -> str:
     if _REGION.fullmatch(region) is None:
         raise InvalidValue("region", "Enter 2 to 32 lower-case letters, digits and hyphens.")
     return region
-
-
-def _set_password(user: User, password: str) -> None:
-    try:
-        validate_password(password, user)
-    except ValidationError as error:
-        said = " ".join(error.messages)
-        raise InvalidValue("password", said) from error
-    user.set_password(password)

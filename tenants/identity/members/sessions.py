@@ -6,7 +6,7 @@ from datetime import datetime
 
 from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import user_scope
@@ -27,6 +27,12 @@ def end_sessions(*, user_id: UserId) -> None:
         session.end()
 
 
+def end_all_sessions(*, user_id: UserId) -> None:
+    """End the sessions of a user in all tenants, because the password was reset."""
+    _end(UserSession.objects.filter(user_id=uuid.UUID(user_id)))
+    announce(user_id)
+
+
 def end_sessions_at(*, domains: Iterable[str], spared: str | None) -> None:
     """End the sessions of all users of the domains, in all tenants. Four queries.
 
@@ -35,11 +41,7 @@ def end_sessions_at(*, domains: Iterable[str], spared: str | None) -> None:
     theirs = Q(pk__in=[])
     for name in domains:
         theirs |= Q(user__email__endswith=f"@{name}")
-    found = UserSession.objects.filter(theirs).exclude(session_key=spared or "")
-    keys = list(found.values_list("session_key", flat=True))
-    Session.objects.filter(session_key__in=keys).delete()
-    UserSession.objects.filter(session_key__in=keys).delete()
-    announce(*keys)
+    _end(UserSession.objects.filter(theirs).exclude(session_key=spared or ""))
 
 
 def delete_expired_sessions(*, now: datetime) -> int:
@@ -51,3 +53,10 @@ def delete_expired_sessions(*, now: datetime) -> int:
     Session.objects.filter(expire_date__lt=now).delete()
     in_force = Session.objects.filter(session_key=OuterRef("session_key"))
     return UserSession.objects.filter(~Exists(in_force)).delete()[0]  # type: ignore[no-any-return]
+
+
+def _end(found: "QuerySet[UserSession]") -> None:
+    keys = list(found.values_list("session_key", flat=True))
+    Session.objects.filter(session_key__in=keys).delete()
+    UserSession.objects.filter(session_key__in=keys).delete()
+    announce(*keys)

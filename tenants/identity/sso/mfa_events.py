@@ -1,30 +1,16 @@
 """Audit entries and e-mails for changes of passkeys, authenticator apps and recovery codes.
 
-Each change is recorded in all tenants of the user, and the user is notified by e-mail. A thief of a
-session would add a passkey first.
+Each change is recorded in all tenants of the user, and the user is notified by e-mail.
 """
 
-import smtplib
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from functools import partial
 from typing import Final
-from uuid import uuid4
-
-import structlog
-from django.conf import settings
-from django.core.mail import send_mail
-from django.db import transaction
 
 from caret.foundation.ids import UserId
-from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.models import User
-from tenants.security.audit.operations import ChangeFields, record_change
-from tenants.security.authorization.actor import Actor
-from tenants.security.authorization.directory import MembershipRow, find_memberships
-
-logger = structlog.get_logger(__name__)
+from tenants.identity.members.account_changes import notify_user, record_account_change
+from tenants.security.audit.operations import ChangeFields
 
 
 class MfaFactor(StrEnum):
@@ -58,55 +44,18 @@ _WORDS: Final = {
         MfaFactor.RECOVERY_CODES, MfaEvent.RENEWED
     ): "New recovery codes were created for your account",
 }
-_TEXT: Final = """{what} in Caret, the code-completion service.
-
-Time: {when:%Y-%m-%d %H:%M} UTC
-IP address: {address}
-
-If this was you, you do not need to do anything. If not, contact your administrator immediately
-and check your sessions at {sessions}
-"""
 
 
 def record_mfa_change(*, user_id: UserId, change: MfaChange, address: str, now: datetime) -> None:
-    """Record a change, as the last step of its transaction, and send the e-mail on commit.
-
-    A failed e-mail is logged, because the change is already made.
-    """
-    request_id = str(uuid4())
-    # In a fixed order, because each tenant's chain stays locked until the commit.
-    for row in sorted(find_memberships(user_id=user_id), key=lambda row: row.tenant_id):
-        _record(_actor(row, user_id, address, request_id), change, now)
-    email = User.objects.values_list("email", flat=True).get(id=user_id)
-    text = _TEXT.format(
-        what=_WORDS[change],
-        when=now,
-        address=address,
-        sessions=f"{settings.CONSOLE_URL}/account/sessions",
-    )
-    transaction.on_commit(partial(_send, user_id, email, _WORDS[change], text))
-
-
-def _record(actor: Actor, change: MfaChange, now: datetime) -> None:
+    """Record a change, as the last step of its transaction, and send the e-mail on commit."""
     facts: ChangeFields = {"factor": change.factor}
     held = None if change.event is MfaEvent.ADDED else facts
     holds = None if change.event is MfaEvent.REMOVED else facts
-    with tenant_scope(actor.tenant_id):
-        record_change(
-            actor=actor,
-            action=f"second_factor.{change.event}",
-            target=f"user:{actor.user_id}",
-            change=(held, holds),
-            now=now,
-        )
-
-
-def _actor(row: MembershipRow, user_id: UserId, address: str, request_id: str) -> Actor:
-    return Actor(row.tenant_id, user_id, row.role, address, request_id)
-
-
-def _send(user_id: UserId, email: str, subject: str, text: str) -> None:
-    try:
-        send_mail(subject, text, None, [email])
-    except (smtplib.SMTPException, OSError) as error:
-        logger.warning("second_factor.not_mailed", user_id=user_id, reason=type(error).__name__)
+    record_account_change(
+        user_id=user_id,
+        action=f"second_factor.{change.event}",
+        change=(held, holds),
+        address=address,
+        now=now,
+    )
+    notify_user(user_id=user_id, what=_WORDS[change], address=address, now=now)

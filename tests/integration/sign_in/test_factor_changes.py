@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
+from tenants.identity.members import account_changes
 from tenants.identity.members.operations import insert_membership
-from tenants.identity.sso import mfa_events
 from tenants.models import AuditEntry
 from tests.fakes.passkey import SoftPasskey
 from tests.fixtures.companies import Cast, Company, Person, make_company
@@ -143,7 +143,7 @@ def test_a_change_that_cannot_be_audited_is_rolled_back(
         raise ZeroDivisionError("planted")
 
     with monkeypatch.context() as failing:
-        failing.setattr(mfa_events, "record_change", broken)
+        failing.setattr(account_changes, "record_change", broken)
         answer = browser.client.post("/account/second-factor/app/remove")
 
     assert answer.status_code == 500
@@ -165,7 +165,7 @@ def test_a_failed_mail_is_logged_without_the_address(
     with structlog.testing.capture_logs() as logs:
         add_passkey(olga)
 
-    assert [log["user_id"] for log in logs if log["event"] == "second_factor.not_mailed"] == [
+    assert [log["user_id"] for log in logs if log["event"] == "account_change.not_mailed"] == [
         olga.user_id
     ]
     assert olga.email not in str(logs)

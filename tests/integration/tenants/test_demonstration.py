@@ -20,7 +20,7 @@ from tenants.billing.budgets.queries import page_of_budgets
 from tenants.billing.plans.queries import read_price_book
 from tenants.demo.tenants import DemoTenant
 from tenants.identity.api_keys.operations import revoke_key
-from tenants.identity.members.operations import set_password
+from tenants.identity.passwords.operations import set_password
 from tenants.security.authorization.actor import system_actor
 from tenants.security.authorization.directory import find_tenant, find_user
 

@@ -15,9 +15,9 @@ from console.live_metrics import consumer as live
 from console.sign_in.session_store import SessionStore
 from tenants.base.permissions import Role
 from tenants.identity.member_lifecycle import change_role, remove_member
-from tenants.identity.members.operations import set_password
 from tenants.identity.members.sessions import end_sessions_at
 from tenants.identity.members.tenant_status import set_status
+from tenants.identity.passwords.operations import set_password
 from tenants.models import User
 from tests.fixtures.companies import ACME, Company, Person, make_company
 from tests.integration.console.conftest import SignIn

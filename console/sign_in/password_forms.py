@@ -1,0 +1,43 @@
+"""Forms that set a new password. tenants.identity.members.password_validation has the rules."""
+
+from django import forms
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
+
+from tenants.identity.members.password_validation import MAX_PASSWORD_CHARS
+
+_SAME = gettext_noop("The new password is your current one. Choose another.")
+
+
+class NewPasswordForm(forms.Form):
+    password = forms.CharField(
+        label=_("New password"),
+        help_text=_("At least 12 characters. A few unrelated words are easy to remember."),
+        max_length=MAX_PASSWORD_CHARS,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password", "minlength": "12"}),
+    )
+
+
+class ChangePasswordForm(NewPasswordForm):
+    current_password = forms.CharField(
+        label=_("Current password"),
+        max_length=MAX_PASSWORD_CHARS,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+    field_order = ("current_password", "password")
+
+    def clean_password(self) -> str:
+        new: str = self.cleaned_data["password"]
+        if new == self.cleaned_data.get("current_password"):
+            raise forms.ValidationError(gettext(_SAME))
+        return new
+
+
+class ForgotPasswordForm(forms.Form):
+    email = forms.EmailField(
+        label=_("E-mail"),
+        max_length=254,
+        widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True}),
+    )

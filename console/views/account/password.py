@@ -1,0 +1,102 @@
+"""The page that changes the user's own password."""
+
+from typing import Final
+
+from allauth.account.internal.flows.password_change import finalize_password_change
+from allauth.usersessions.internal.flows.sessions import end_other_sessions
+from django.contrib import messages
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
+from django.views.decorators.http import require_http_methods
+
+from caret.foundation.ids import UserId
+from console.error_messages import translate_error
+from console.layout.htmx import render_page
+from console.password_hashing import BUSY, TooManyHashes, check_password, hashing_slot
+from console.sign_in.current_member import CurrentMember, client_address, member_required
+from console.sign_in.devices import attempt_at, remember_place
+from console.sign_in.password_forms import ChangePasswordForm
+from console.sign_in.session import password_session_required
+from console.throttling import Secret, count_attempt, forgive_attempt
+from tenants.base.errors import InvalidValue
+from tenants.identity.passwords.operations import change_password
+
+_PAGE: Final = "console/account/password.html"
+_WRONG: Final = gettext_noop("This is not your current password.")
+_BUSY_S: Final = 5
+
+
+@require_http_methods(["GET", "POST"])
+@password_session_required
+@member_required
+def password(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    """Show and process the form. Raises redis.RedisError, which RedisErrorMiddleware handles."""
+    if request.method == "GET":
+        return render_page(request, member, _PAGE, {"form": ChangePasswordForm()})
+    form = ChangePasswordForm(request.POST)
+    if not form.is_valid():
+        return render_page(request, member, _PAGE, {"form": form}, status=400)
+    try:
+        return _tried(request, member, form)
+    except InvalidValue as error:
+        return _refused(request, member, form, ("password", translate_error(error)))
+    except TooManyHashes:
+        busy = ("password", gettext(BUSY))
+        return _refused(request, member, form, busy, status=503, retry_after_s=_BUSY_S)
+
+
+def _tried(request: HttpRequest, member: CurrentMember, form: ChangePasswordForm) -> HttpResponse:
+    """Change the password. Raises InvalidValue, TooManyHashes, redis.RedisError."""
+    attempt = attempt_at(request, Secret.STEP_UP_PASSWORD, member.email)
+    if (throttled := count_attempt(attempt)) is not None:
+        error = ("current_password", throttled.message)
+        return _refused(request, member, form, error, status=429, retry_after_s=throttled.wait_s)
+    current = form.cleaned_data["current_password"]
+    try:
+        is_right = check_password(request, email=member.email, password=current) is not None
+    except TooManyHashes:
+        forgive_attempt(attempt)
+        raise
+    if not is_right:
+        return _refused(request, member, form, ("current_password", gettext(_WRONG)))
+    forgive_attempt(attempt)
+    _change(request, form.cleaned_data["password"])
+    messages.success(request, gettext("Password changed. Your other sessions have ended."))
+    response = redirect("console:password")
+    remember_place(request, response, member.email)
+    return response
+
+
+def _change(request: HttpRequest, new: str) -> None:
+    """Set the password, and end all sessions but this one, which gets a new key."""
+    with hashing_slot(), transaction.atomic():
+        change_password(
+            user_id=UserId(str(request.user.pk)),
+            password=new,
+            address=client_address(request),
+            now=timezone.now(),
+        )
+        assert isinstance(request.user, AbstractBaseUser)  # signed in
+        request.user.refresh_from_db()
+        finalize_password_change(request, request.user)
+        end_other_sessions(request, request.user)
+
+
+def _refused(
+    request: HttpRequest,
+    member: CurrentMember,
+    form: ChangePasswordForm,
+    error: tuple[str, str],
+    *,
+    status: int = 400,
+    retry_after_s: int | None = None,
+) -> HttpResponse:
+    form.add_error(*error)
+    response = render_page(request, member, _PAGE, {"form": form}, status=status)
+    if retry_after_s is not None:
+        response["Retry-After"] = str(retry_after_s)
+    return response

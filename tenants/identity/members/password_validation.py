@@ -1,0 +1,58 @@
+"""Requirements for new passwords, the same wherever a user sets one.
+
+settings.AUTH_PASSWORD_VALIDATORS lists them: length, Django's list of common passwords, and
+similarity to the user's name and address.
+"""
+
+from typing import Any, Final
+
+from django.contrib.auth.password_validation import CommonPasswordValidator, validate_password
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
+
+from tenants.base.errors import InvalidValue
+from tenants.base.text_validation import is_storable
+from tenants.models import User
+
+MAX_PASSWORD_CHARS: Final = 256
+
+
+class LeakedPasswordValidator(CommonPasswordValidator):
+    """Rejects the 20,000 most frequent passwords of data leaks, also with padding.
+
+    Few of them have 12 characters. Users pad them with digits and punctuation, so these are removed
+    at both ends first: `password` also rejects `Password2026!`.
+    """
+
+    def validate(self, password: str, user: Any = None) -> None:
+        super().validate(password, user)
+        if _without_padding(password.lower()) in self.passwords:
+            raise ValidationError(self.get_error_message(), code="password_too_common")
+
+    def get_error_message(self) -> str:
+        return gettext(
+            "This password is easy to guess: it contains little more than a password from a list "
+            "of leaked ones. Choose another."
+        )
+
+
+def set_valid_password(user: User, password: str) -> None:
+    """Set the password of a row that the caller saves. Raises InvalidValue."""
+    if len(password) > MAX_PASSWORD_CHARS:
+        raise InvalidValue(
+            "password", "Use a password of at most {most} characters.", most=MAX_PASSWORD_CHARS
+        )
+    if not is_storable(password):
+        raise InvalidValue("password", "This password contains characters that are not allowed.")
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        said = " ".join(error.messages)
+        raise InvalidValue("password", said) from error
+    user.set_password(password)
+
+
+def _without_padding(text: str) -> str:
+    """Return the text from its first letter to its last."""
+    letters = [place for place, char in enumerate(text) if char.isalpha()]
+    return text[letters[0] : letters[-1] + 1] if letters else ""

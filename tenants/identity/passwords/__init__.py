@@ -1,0 +1,1 @@
+"""Passwords of users: changing them, and resetting forgotten ones."""

@@ -1,0 +1,90 @@
+"""Operations that set a user's password."""
+
+from datetime import datetime
+from typing import Final
+
+from django.db import transaction
+from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext_noop
+
+from caret.foundation.ids import UserId
+from tenants.base.errors import NotFound
+from tenants.base.text_validation import is_storable
+from tenants.identity.members.access_changes import announce
+from tenants.identity.members.account_changes import (
+    RESET_PASSWORD,
+    notify_user,
+    record_account_change,
+)
+from tenants.identity.members.password_validation import set_valid_password
+from tenants.identity.members.sessions import end_all_sessions
+from tenants.identity.passwords.reset_links import ResetLink
+from tenants.identity.sso.queries import provider_for
+from tenants.models import User
+
+_INVALID_LINK: Final = gettext_noop("This link was already used, or it has expired.")
+
+
+def set_password(*, user_id: UserId, password: str) -> None:
+    """Set a password without an audit entry. Django binds sessions to it, so the others end.
+
+    Raises InvalidValue.
+    """
+    user = User.objects.get(id=user_id)
+    set_valid_password(user, password)
+    user.save(update_fields=["password"])
+    announce(user_id)
+
+
+def change_password(*, user_id: UserId, password: str, address: str, now: datetime) -> None:
+    """Set a password that the user chose, having given the current one. Raises InvalidValue."""
+    with transaction.atomic():
+        set_password(user_id=user_id, password=password)
+        _record(user_id, "password.changed", "Your password was changed", address, now)
+
+
+def find_reset_email(link: ResetLink) -> str:
+    """Return the e-mail address of the link's account.
+
+    Raises NotFound if the link is forged, used or expired, or if the account has ended, has another
+    address now, or must use single sign-on.
+    """
+    return _require_valid(link, User.objects.filter(id=link.user_id).order_by("id").first()).email
+
+
+def reset_password(*, link: ResetLink, password: str, address: str, now: datetime) -> None:
+    """Set a new password with a link, once, and end all sessions of the user.
+
+    Raises NotFound as `find_reset_email` does, and InvalidValue.
+    """
+    user_id = UserId(str(link.user_id))
+    with transaction.atomic():
+        # The second of two concurrent uses waits here and finds another password hash.
+        rows = User.objects.select_for_update().filter(id=link.user_id)
+        user = _require_valid(link, rows.order_by("id").first())
+        set_valid_password(user, password)
+        user.save(update_fields=["password"])
+        end_all_sessions(user_id=user_id)
+        _record(user_id, "password.reset", "Your password was reset", address, now)
+
+
+def password_version(*, email: str) -> str:
+    """Return a digest that changes with the account's password; "" for an unknown account."""
+    held = User.objects.filter(email=email.strip().lower()).values_list("password", flat=True)
+    password = held.order_by("id").first() if is_storable(email) else None
+    if password is None:
+        return ""
+    return salted_hmac("caret.password-version/1", password, algorithm="sha256").hexdigest()[:16]
+
+
+def _require_valid(link: ResetLink, user: User | None) -> User:
+    if user is None or not link.is_valid_for(user) or provider_for(user.email) is not None:
+        raise NotFound(_INVALID_LINK)
+    return user
+
+
+def _record(user_id: UserId, action: str, what: str, address: str, now: datetime) -> None:
+    record_account_change(
+        user_id=user_id, action=action, change=(None, None), address=address, now=now
+    )
+    notify_user(user_id=user_id, what=what, address=address, now=now, advice=RESET_PASSWORD)

@@ -1,0 +1,152 @@
+"""E-mails for resetting a password, on request of a user or of an operator.
+
+The console only queues a request. A worker looks up the account and sends the e-mail, so the
+page's answer and its time do not depend on whether the account exists.
+
+    caret:password-reset-requests   list   encrypted addresses, newest first
+"""
+
+import json
+import smtplib
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.core.mail import send_mail
+
+from caret.foundation.crypto.aead import DecryptionFailed, seal, unseal
+from caret.foundation.crypto.key_derivation import derive_key
+from caret.foundation.ids import UserId
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.errors import Conflict, NotFound
+from tenants.base.redis_connection import connect
+from tenants.base.text_validation import is_storable, parse_reason
+from tenants.identity.passwords.reset_links import ResetLink
+from tenants.identity.sso.queries import provider_for
+from tenants.models import User
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import system_actor
+from tenants.security.authorization.directory import find_memberships
+
+logger = structlog.get_logger(__name__)
+
+_QUEUE: Final = "caret:password-reset-requests"
+_MAX_WAITING: Final = 10_000  # without a worker; older requests are dropped
+_MAX_AGE: Final = timedelta(hours=1)
+_MAX_A_TICK: Final = 20  # a mail server that does not respond delays each by seconds
+_PURPOSE: Final = "password-reset-requests/1"
+_BY_USER: Final = (
+    "Somebody, probably you, asked to reset the password of your Caret account {email}."
+)
+_BY_OPERATOR: Final = "An operator of Caret sent you this link to set a new password for {email}."
+_LINK: Final = """{opening}
+
+{url}
+
+The link works once and expires after one hour. A new password signs you out everywhere.
+If you do not want a new password, ignore this e-mail: your current one stays valid.
+"""
+_SINGLE_SIGN_ON: Final = """{opening}
+
+Your organisation requires single sign-on for this address, so there is no password to reset.
+Enter the address at {console}/sign-in and select "Single sign-on".
+If this was not you, you can ignore this e-mail.
+"""
+
+
+def enqueue_reset_request(*, email: str, now: datetime) -> None:
+    """Queue a request for the worker, whether the account exists or not.
+
+    Raises redis.RedisError.
+    """
+    request = json.dumps([email.strip().lower(), now.timestamp()]).encode()
+    pipeline = connect().pipeline()
+    pipeline.lpush(_QUEUE, seal(_key(), request, bound_to=_PURPOSE.encode()))
+    pipeline.ltrim(_QUEUE, 0, _MAX_WAITING - 1)
+    pipeline.expire(_QUEUE, _MAX_AGE)
+    pipeline.execute()
+
+
+def mail_requested_links(*, now: datetime) -> int:
+    """Send the e-mails of queued requests, and return the number of requests.
+
+    Each request is processed at most once: after a crash, the user asks again. Raises
+    redis.RedisError.
+    """
+    for number in range(_MAX_A_TICK):
+        sealed = connect().rpop(_QUEUE)
+        if not isinstance(sealed, bytes):
+            return number
+        _process(sealed, now)
+    return _MAX_A_TICK
+
+
+def mail_operators_link(*, email: str, reason: str, now: datetime) -> None:
+    """Send a link for an operator, and record it in each of the user's tenants.
+
+    Raises NotFound, and Conflict for users of single sign-on or if the mail was not accepted.
+    """
+    reason = parse_reason(reason)
+    user = _find_user(email)
+    if user is None:
+        raise NotFound("There is no active account {email}.", email=email)
+    if provider_for(user.email) is not None:
+        raise Conflict("{email} must use single sign-on and has no password.", email=email)
+    if not _mail_link(user, _BY_OPERATOR):
+        raise Conflict("The mail server did not accept the e-mail.")
+    for row in find_memberships(user_id=UserId(str(user.id))):
+        with tenant_scope(row.tenant_id):
+            record_change(
+                actor=system_actor(row.tenant_id),
+                action="password.reset_link_sent",
+                target=f"user:{user.id}",
+                change=(None, None),
+                reason=reason,
+                now=now,
+            )
+
+
+def _process(sealed: bytes, now: datetime) -> None:
+    try:
+        email, at_s = json.loads(unseal(_key(), sealed, bound_to=_PURPOSE.encode()))
+    except DecryptionFailed:  # from before a change of the root secret
+        logger.warning("password_reset.unreadable_request")
+        return
+    user = _find_user(email)
+    if user is None or now.timestamp() - at_s > _MAX_AGE.total_seconds():
+        return
+    if provider_for(user.email) is not None:
+        opening = _BY_USER.format(email=user.email)
+        text = _SINGLE_SIGN_ON.format(opening=opening, console=settings.CONSOLE_URL)
+        _send(user, "Sign in to Caret with single sign-on", text)
+        return
+    _mail_link(user, _BY_USER)
+
+
+def _find_user(email: str) -> User | None:
+    """Return the active user. One without a password can set the first one."""
+    if not is_storable(email):
+        return None
+    known = User.objects.filter(email=email.strip().lower(), is_active=True)
+    return known.order_by("id").first()  # type: ignore[no-any-return]  # the manager is untyped
+
+
+def _mail_link(user: User, opening: str) -> bool:
+    text = _LINK.format(opening=opening.format(email=user.email), url=ResetLink.for_user(user).url)
+    return _send(user, "Reset your Caret password", text)
+
+
+def _send(user: User, subject: str, text: str) -> bool:
+    """Send the e-mail. Return False if the mail server did not accept it."""
+    try:
+        send_mail(subject, text, None, [user.email])
+    except (smtplib.SMTPException, OSError) as error:
+        reason = type(error).__name__
+        logger.warning("password_reset.not_mailed", user_id=str(user.id), reason=reason)
+        return False
+    return True
+
+
+def _key() -> bytes:
+    return derive_key(settings.ROOT_SECRET, _PURPOSE)

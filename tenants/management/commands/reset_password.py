@@ -1,0 +1,28 @@
+"""`manage.py reset_password EMAIL --reason WHY`: see platform/docs/members-and-sso.md."""
+
+import argparse
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from caret.foundation.management_command import NoSystemChecksCommand
+from tenants.base.errors import DomainError
+from tenants.identity.passwords.reset_mail import mail_operators_link
+
+
+class Command(NoSystemChecksCommand):
+    help = "Mails a user a link to set a new password. It works once, within an hour."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("email", metavar="EMAIL", help="the address of the account")
+        parser.add_argument("--reason", default="", help="for the audit logs of the user's tenants")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            mail_operators_link(
+                email=options["email"], reason=options["reason"], now=timezone.now()
+            )
+        except DomainError as error:
+            raise CommandError(error.message) from error
+        self.stdout.write("Sent a link that works once, within an hour.")

@@ -1,0 +1,92 @@
+"""Steps of the tests about passwords: a user of two companies changes or resets the password."""
+
+import re
+from typing import Any, Final
+
+from django.conf import LazySettings
+from django.core import mail
+from django.utils import timezone
+
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base import redis_connection
+from tenants.base.permissions import Role
+from tenants.identity.members.operations import insert_membership
+from tenants.identity.passwords.reset_mail import mail_requested_links
+from tenants.models import AuditEntry, User
+from tests.fakes.console_client import Client
+from tests.fixtures.companies import PASSWORD, Company, Person, make_company
+from tests.integration.sign_in.browser import Browser, new_browser
+from tests.integration.sign_in.by_provider import fresh_client
+
+NEW: Final = "staple purple giraffe"
+QUEUE: Final = "caret:password-reset-requests"
+_UNUSABLE_LINK: Final = b"This link was already used, or it has expired."
+
+
+def keep_mails_in_memory(settings: LazySettings) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    mail.outbox = []
+    redis_connection.connect().delete(QUEUE)
+
+
+def two_companies() -> list[Company]:
+    """Make two companies: olga is an owner of the first and a developer of the second."""
+    home, other = make_company("initech", {Role.OWNER: "olga"}), make_company("hooli", {})
+    with tenant_scope(other.tenant_id):
+        insert_membership(
+            tenant_id=other.tenant_id,
+            user_id=home.people[Role.OWNER].user_id,
+            role=Role.DEVELOPER,
+            now=timezone.now(),
+        )
+    return [home, other]
+
+
+def entries(company: Company) -> list[AuditEntry]:
+    with tenant_scope(company.tenant_id):
+        found = AuditEntry.objects.filter(action__startswith="password.")
+        return list(found.order_by("sequence"))
+
+
+def signed_in(person: Person) -> Browser:
+    browser = new_browser(person)
+    assert browser.sign_in() == "/"
+    return browser
+
+
+def can_sign_in(person: Person, password: str) -> bool:
+    form = {"email": person.email, "password": password}
+    return fresh_client().post("/sign-in", form).status_code == 302
+
+
+def change(client: Client, new: str = NEW, current: str = PASSWORD) -> Any:
+    form = {"current_password": current, "password": new}
+    return client.post("/account/password", form)
+
+
+def request_link(email: str, client: Client | None = None) -> Any:
+    return (client or fresh_client()).post("/forgot-password", {"email": email})
+
+
+def mailed_link(person: Person) -> str:
+    """Request a link, let the worker send it, and return its path."""
+    assert request_link(person.email).status_code == 302
+    mail_requested_links(now=timezone.now())
+    found = re.search(r"/reset-password/\S+", str(mail.outbox[-1].body))
+    assert found is not None, mail.outbox[-1].body
+    return found[0]
+
+
+def open_link(path: str) -> Client:
+    client = fresh_client()
+    assert client.get(path)["Location"] == "/reset-password"
+    return client
+
+
+def is_unusable(path: str) -> bool:
+    answer = fresh_client().get(path)
+    return answer.status_code == 404 and _UNUSABLE_LINK in answer.content
+
+
+def row_of(person: Person) -> User:
+    return User.objects.get(id=person.user_id)  # type: ignore[no-any-return]  # the manager is untyped

@@ -1,0 +1,148 @@
+"""Changing the password on the account page."""
+
+import pytest
+from django.conf import LazySettings
+from django.core import mail
+
+from console.password_hashing import MAX_CHECKS, hashing_slot
+from console.throttling import MAX_ATTEMPTS, MAX_WAIT_S, Secret
+from tenants.base.permissions import Role
+from tests.fakes.console_client import Client
+from tests.fixtures.companies import PASSWORD, Company, Person
+from tests.integration.sign_in.by_provider import fresh_client
+from tests.integration.sign_in.passwords import (
+    NEW,
+    can_sign_in,
+    change,
+    entries,
+    keep_mails_in_memory,
+    row_of,
+    signed_in,
+    two_companies,
+)
+
+
+@pytest.fixture(autouse=True)
+def _mails_in_memory(settings: LazySettings) -> None:
+    keep_mails_in_memory(settings)
+
+
+@pytest.fixture
+def companies() -> list[Company]:
+    return two_companies()
+
+
+@pytest.fixture
+def olga(companies: list[Company]) -> Person:
+    return companies[0].people[Role.OWNER]
+
+
+def test_a_changed_password_replaces_the_old_one(olga: Person) -> None:
+    browser = signed_in(olga)
+
+    answer = change(browser.client)
+
+    assert answer["Location"] == "/account/password"
+    assert browser.is_in()
+    assert b"Your other sessions have ended." in browser.client.get("/account/password").content
+    assert can_sign_in(olga, NEW)
+    assert not can_sign_in(olga, PASSWORD)
+
+
+def test_a_change_ends_the_other_sessions_and_gives_this_one_a_new_key(olga: Person) -> None:
+    browser, other = signed_in(olga), signed_in(olga)
+    before = browser.client.cookies["caret-session"].value
+
+    change(browser.client)
+
+    after = browser.client.cookies["caret-session"].value
+    assert before != after
+    assert not other.is_in()
+    stolen = fresh_client()
+    stolen.cookies["caret-session"] = before
+    assert stolen.get("/api/v1/tenant").status_code == 401
+    assert browser.client.get("/account/sessions").content.count(b"this session") == 1
+    assert browser.client.get("/account/sessions").content.count(b"<li>") == 1
+
+
+def test_each_of_the_users_tenants_and_the_user_learn_of_a_change(
+    companies: list[Company], olga: Person
+) -> None:
+    change(signed_in(olga).client)
+
+    for company in companies:
+        (entry,) = entries(company)
+        assert (entry.action, str(entry.actor_id)) == ("password.changed", olga.user_id)
+        assert (entry.target, entry.before, entry.after) == (f"user:{olga.user_id}", None, None)
+    (told,) = mail.outbox
+    assert (told.to, told.subject) == ([olga.email], "Your password was changed")
+    assert "/forgot-password" in told.body
+
+
+@pytest.mark.parametrize(
+    ("current", "new", "message"),
+    [
+        ("not the current one", NEW, "This is not your current password."),
+        (PASSWORD, PASSWORD, "The new password is your current one."),
+        (PASSWORD, "short", "at least 12 characters"),
+        (PASSWORD, "Password2026!", "easy to guess"),
+        (PASSWORD, "x\0" * 12, "Null characters are not allowed."),
+        (PASSWORD, "x" * 10_240, "at most 256 characters"),
+        ("\0" * 12, NEW, "Null characters are not allowed."),
+        ("x" * 10_240, NEW, "at most 256 characters"),
+    ],
+)
+def test_a_refused_change_changes_nothing(
+    companies: list[Company], olga: Person, current: str, new: str, message: str
+) -> None:
+    browser, other = signed_in(olga), signed_in(olga)
+    before = row_of(olga).password
+
+    answer = change(browser.client, new, current)
+
+    assert answer.status_code == 400
+    assert message in answer.content.decode()
+    assert row_of(olga).password == before
+    assert other.is_in()
+    assert entries(companies[0]) == []
+    assert mail.outbox == []
+
+
+def test_guesses_at_the_current_password_are_throttled(olga: Person) -> None:
+    client = signed_in(olga).client
+    guesses = [
+        change(client, current="a wrong password").status_code
+        for _ in range(MAX_ATTEMPTS[Secret.STEP_UP_PASSWORD])
+    ]
+
+    answer = change(client)
+
+    assert set(guesses) == {400}
+    assert answer.status_code == 429
+    assert 0 < int(answer["Retry-After"]) <= MAX_WAIT_S
+
+
+def test_a_change_waits_for_a_hashing_slot(olga: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("console.password_hashing.MAX_WAIT_S", 0.01)
+    client = signed_in(olga).client
+    slots = [hashing_slot() for _ in range(MAX_CHECKS)]
+    for slot in slots:
+        slot.__enter__()
+    try:
+        answer = change(client)
+    finally:
+        for slot in slots:
+            slot.__exit__(None, None, None)
+
+    assert answer.status_code == 503
+    assert "Retry-After" in answer
+    assert change(client).status_code == 302
+
+
+def test_a_form_from_another_site_changes_nothing(olga: Person) -> None:
+    client = Client(enforce_csrf_checks=True, REMOTE_ADDR="10.7.7.7")
+    client.cookies = signed_in(olga).client.cookies
+
+    for path in ("/account/password", "/forgot-password", "/reset-password"):
+        answer = client.post(path, {"current_password": PASSWORD, "password": NEW})
+        assert answer.status_code == 403, path

@@ -1,0 +1,231 @@
+"""Setting a new password with a link from an e-mail."""
+
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from allauth.usersessions.models import UserSession
+from django.conf import LazySettings
+from django.core import mail
+from django.db import connections
+from django.utils import timezone
+
+from tenants.base.errors import NotFound
+from tenants.base.permissions import Role
+from tenants.identity.passwords import reset_links
+from tenants.identity.passwords.operations import reset_password
+from tenants.identity.passwords.reset_links import ResetLink
+from tenants.models import User
+from tests.fixtures.companies import PASSWORD, Company, Person, make_company
+from tests.integration.sign_in.by_provider import fresh_client
+from tests.integration.sign_in.passwords import (
+    NEW,
+    can_sign_in,
+    change,
+    entries,
+    is_unusable,
+    keep_mails_in_memory,
+    mailed_link,
+    open_link,
+    row_of,
+    signed_in,
+    two_companies,
+)
+from tests.integration.sign_in.test_throttle import spend_attempts
+
+
+@pytest.fixture(autouse=True)
+def _mails_in_memory(settings: LazySettings) -> None:
+    keep_mails_in_memory(settings)
+
+
+@pytest.fixture
+def companies() -> list[Company]:
+    return two_companies()
+
+
+@pytest.fixture
+def olga(companies: list[Company]) -> Person:
+    return companies[0].people[Role.OWNER]
+
+
+def test_a_link_sets_a_new_password(companies: list[Company], olga: Person) -> None:
+    client = open_link(mailed_link(olga))
+
+    answer = client.post("/reset-password", {"password": NEW})
+
+    assert answer["Location"] == "/sign-in"
+    assert b"Sign in with the new one." in client.get("/sign-in").content
+    assert can_sign_in(olga, NEW)
+    assert not can_sign_in(olga, PASSWORD)
+    for company in companies:
+        (entry,) = entries(company)
+        assert (entry.action, entry.target) == ("password.reset", f"user:{olga.user_id}")
+    assert mail.outbox[-1].subject == "Your password was reset"
+
+
+def test_a_reset_ends_all_sessions_and_starts_none(olga: Person) -> None:
+    others = [signed_in(olga), signed_in(olga)]
+    path = mailed_link(olga)
+    others[0].client.get(path)
+
+    answer = others[0].client.post("/reset-password", {"password": NEW})
+
+    assert answer["Location"] == "/sign-in"
+    assert not any(browser.is_in() for browser in others)
+    assert not UserSession.objects.filter(user_id=olga.user_id).exists()
+
+
+def test_a_reset_keeps_the_second_factor(olga: Person) -> None:
+    browser = signed_in(olga)
+    browser.set_up()
+    open_link(mailed_link(olga)).post("/reset-password", {"password": NEW})
+
+    answer = fresh_client().post("/sign-in", {"email": olga.email, "password": NEW})
+
+    assert answer["Location"] == "/sign-in/code"
+
+
+def test_the_page_shows_the_token_in_no_url(olga: Person) -> None:
+    path = mailed_link(olga)
+
+    page = open_link(path).get("/reset-password")
+
+    assert olga.email.encode() in page.content
+    assert path.rpartition("/")[2].encode() not in page.content
+    assert page["Referrer-Policy"] in ("same-origin", "no-referrer")
+
+
+def test_a_link_works_once(olga: Person) -> None:
+    path = mailed_link(olga)
+    first, second = open_link(path), open_link(path)
+    first.post("/reset-password", {"password": NEW})
+
+    again = second.post("/reset-password", {"password": "another long one"})
+
+    assert again.status_code == 404
+    assert b"This link was already used" in again.content
+    assert is_unusable(path)
+    assert can_sign_in(olga, NEW)
+
+
+def test_of_two_concurrent_uses_one_succeeds(olga: Person) -> None:
+    link = ResetLink.for_user(row_of(olga))
+
+    def use(number: int) -> bool:
+        try:
+            reset_password(
+                link=link, password=f"{NEW} {number}", address="10.0.0.1", now=timezone.now()
+            )
+        except NotFound:
+            return False
+        finally:
+            connections.close_all()
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(use, range(4))) == 1
+
+
+def test_a_link_expires_after_an_hour(olga: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = mailed_link(olga)
+    tokens = reset_links._TOKENS
+    now = tokens._now()
+
+    monkeypatch.setattr(tokens, "_now", lambda: now + timedelta(minutes=59))
+    client = open_link(path)
+    monkeypatch.setattr(tokens, "_now", lambda: now + timedelta(minutes=61))
+
+    assert is_unusable(path)
+    assert client.post("/reset-password", {"password": NEW}).status_code == 404
+    assert not can_sign_in(olga, NEW)
+
+
+def test_a_tampered_link_does_not_work(companies: list[Company], olga: Person) -> None:
+    path = mailed_link(olga)
+    start, _, token = path.rpartition("/")
+    at, _, digest = token.partition("-")
+    other = make_company("globex", {Role.OWNER: "gina"}).people[Role.OWNER]
+    tampered = [
+        f"{start}/{at}-{'0' * len(digest)}",
+        f"{start}/{at[:-1]}{'0' if at[-1] != '0' else '1'}-{digest}",
+        f"{start}/{'z' * 5_000}-{digest}",
+        f"{start}/%00",
+        f"{start}/-",
+        path.replace(olga.user_id, other.user_id),
+        path.replace(olga.user_id, "00000000-0000-0000-0000-000000000000"),
+    ]
+
+    assert [each for each in tampered if not is_unusable(each)] == []
+    assert not is_unusable(path)
+    assert fresh_client().post("/reset-password", {"password": NEW}).status_code == 404
+
+
+def test_a_link_of_a_deleted_user_does_not_work(olga: Person) -> None:
+    path = mailed_link(olga)
+    User.objects.filter(id=olga.user_id).update(is_active=False)
+
+    assert is_unusable(path)
+
+
+def test_a_link_does_not_work_after_the_address_changed(olga: Person) -> None:
+    path = mailed_link(olga)
+    User.objects.filter(id=olga.user_id).update(email=f"{secrets.token_hex(4)}@new.example")
+
+    assert is_unusable(path)
+
+
+def test_a_link_does_not_work_after_a_sign_in(olga: Person) -> None:
+    path = mailed_link(olga)
+    signed_in(olga)
+
+    assert is_unusable(path)
+
+
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        ("short", "at least 12 characters"),
+        ("qwerty123456", "easy to guess"),
+        ("x\0" * 12, "Null characters are not allowed."),
+        ("x" * 10_240, "at most 256 characters"),
+        ("", "This field is required."),
+    ],
+)
+def test_a_refused_password_leaves_the_link_usable(olga: Person, new: str, message: str) -> None:
+    client = open_link(mailed_link(olga))
+
+    answer = client.post("/reset-password", {"password": new})
+
+    assert answer.status_code == 400
+    assert message in answer.content.decode()
+    assert client.post("/reset-password", {"password": NEW}).status_code == 302
+
+
+def test_a_new_password_makes_known_browsers_unknown(olga: Person) -> None:
+    """Otherwise a thief's browser would keep its own limit for guesses."""
+    thief = signed_in(olga)
+    thief.client.post("/sign-out")
+    thief.client.defaults["REMOTE_ADDR"] = "10.200.0.9"
+    (name,) = [name for name in thief.client.cookies if "caret-device-" in name]
+    cookie = thief.client.cookies[name].value
+    open_link(mailed_link(olga)).post("/reset-password", {"password": NEW})
+    spend_attempts(olga.email)
+
+    thief.client.cookies[name] = cookie
+    answer = thief.client.post("/sign-in", {"email": olga.email, "password": NEW})
+
+    assert answer.status_code == 429
+
+
+def test_the_browser_that_changed_the_password_stays_known(olga: Person) -> None:
+    browser = signed_in(olga)
+    change(browser.client)
+    browser.client.post("/sign-out")
+    browser.client.defaults["REMOTE_ADDR"] = "10.200.0.10"
+    spend_attempts(olga.email)
+
+    answer = browser.client.post("/sign-in", {"email": olga.email, "password": NEW})
+
+    assert answer.status_code == 302

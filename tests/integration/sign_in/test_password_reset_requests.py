@@ -1,0 +1,205 @@
+"""Requests for a link by a user or an operator, and the e-mails that answer them."""
+
+import re
+import secrets
+import smtplib
+from datetime import timedelta
+
+import pytest
+from django.conf import LazySettings
+from django.core import mail
+from django.core.mail.backends.locmem import EmailBackend
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from console.throttling import MAX_ATTEMPTS, MAX_WAIT_S, Secret
+from tenants.base import redis_connection
+from tenants.base.permissions import Role
+from tenants.identity.passwords.reset_links import ResetLink
+from tenants.identity.passwords.reset_mail import enqueue_reset_request, mail_requested_links
+from tests.fixtures.companies import Company, Person
+from tests.integration.sign_in.by_provider import fresh_client
+from tests.integration.sign_in.passwords import (
+    NEW,
+    QUEUE,
+    can_sign_in,
+    entries,
+    is_unusable,
+    keep_mails_in_memory,
+    mailed_link,
+    open_link,
+    request_link,
+    row_of,
+    signed_in,
+    two_companies,
+)
+from tests.integration.sign_in.test_throttle import spend_attempts
+
+
+@pytest.fixture(autouse=True)
+def _mails_in_memory(settings: LazySettings) -> None:
+    keep_mails_in_memory(settings)
+
+
+@pytest.fixture
+def companies() -> list[Company]:
+    return two_companies()
+
+
+@pytest.fixture
+def olga(companies: list[Company]) -> Person:
+    return companies[0].people[Role.OWNER]
+
+
+def test_the_answer_does_not_reveal_whether_an_account_exists(olga: Person) -> None:
+    answers, queries = [], []
+    for email in (olga.email, f"{secrets.token_hex(4)}@nobody.example"):
+        with CaptureQueriesContext(connection) as seen:
+            answers.append(request_link(email))
+        queries.append(len(seen))
+
+    assert {answer["Location"] for answer in answers} == {"/forgot-password/sent"}
+    assert {answer.status_code for answer in answers} == {302}
+    assert queries == [0, 0], "a query could take longer for an account that exists"
+    assert mail.outbox == [], "the worker sends it"
+
+
+def test_only_an_account_gets_an_email(olga: Person) -> None:
+    request_link(f"{secrets.token_hex(4)}@nobody.example")
+    request_link(f"  {olga.email.upper()} ")
+
+    assert mail_requested_links(now=timezone.now()) == 2
+    assert [told.to for told in mail.outbox] == [[olga.email]]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_requests_for_one_account_are_throttled(olga: Person, is_known: bool) -> None:
+    email = olga.email if is_known else f"{secrets.token_hex(4)}@nobody.example"
+    limit = MAX_ATTEMPTS[Secret.RESET_LINK]
+
+    answers = [request_link(email) for _ in range(limit + 1)]
+
+    assert [answer.status_code for answer in answers] == [302] * limit + [429]
+    assert 0 < int(answers[-1]["Retry-After"]) <= MAX_WAIT_S
+    assert mail_requested_links(now=timezone.now()) == limit
+
+
+def test_requests_of_others_do_not_keep_a_known_browser_from_resetting(olga: Person) -> None:
+    browser = signed_in(olga)
+    browser.client.post("/sign-out")
+    browser.client.defaults["REMOTE_ADDR"] = "10.200.0.11"
+    spend_attempts(olga.email, Secret.RESET_LINK)
+
+    assert request_link(olga.email, browser.client).status_code == 302
+
+
+def test_one_network_is_throttled_over_all_accounts() -> None:
+    client = fresh_client()
+
+    answers = [
+        request_link(f"{secrets.token_hex(4)}@nobody.example", client).status_code
+        for _ in range(31)
+    ]
+
+    assert answers == [302] * 30 + [429]
+
+
+@pytest.mark.parametrize("email", ["", "olga", "\0@x.example", f"{'x' * 10_240}@x.example"])
+def test_a_malformed_address_is_refused(email: str) -> None:
+    answer = request_link(email)
+
+    assert answer.status_code == 400
+    assert mail_requested_links(now=timezone.now()) == 0
+
+
+def test_users_of_single_sign_on_are_told_to_use_it(owner: Person) -> None:
+    request_link(owner.email)
+    mail_requested_links(now=timezone.now())
+
+    (told,) = mail.outbox
+    assert "Your organisation requires single sign-on" in told.body
+    assert "/reset-password/" not in told.body
+
+
+def test_a_link_does_not_get_round_single_sign_on(owner: Person) -> None:
+    link = ResetLink.for_user(row_of(owner))
+
+    assert is_unusable(f"/reset-password/{link.user_id}/{link.token}")
+
+
+def test_an_account_without_a_password_can_set_one(olga: Person) -> None:
+    user = row_of(olga)
+    user.set_unusable_password()
+    user.save()
+
+    open_link(mailed_link(olga)).post("/reset-password", {"password": NEW})
+
+    assert can_sign_in(olga, NEW)
+
+
+def test_redis_holds_no_address(olga: Person) -> None:
+    request_link(olga.email)
+
+    (held,) = redis_connection.connect().lrange(QUEUE, 0, -1)
+
+    assert olga.email.encode() not in held
+    assert redis_connection.connect().ttl(QUEUE) > 0
+
+
+def test_a_request_that_waited_too_long_is_dropped(olga: Person) -> None:
+    enqueue_reset_request(email=olga.email, now=timezone.now() - timedelta(minutes=61))
+
+    assert mail_requested_links(now=timezone.now()) == 1
+    assert mail.outbox == []
+
+
+def test_a_request_that_cannot_be_read_does_not_stop_the_others(olga: Person) -> None:
+    redis_connection.connect().lpush(QUEUE, b"not ours")
+    request_link(olga.email)
+
+    mail_requested_links(now=timezone.now())
+
+    assert [told.to for told in mail.outbox] == [[olga.email]]
+
+
+class Silent(EmailBackend):
+    def send_messages(self, messages: object) -> int:
+        raise smtplib.SMTPServerDisconnected("planted")
+
+
+def test_a_silent_mail_server_does_not_stop_the_worker(
+    olga: Person, settings: LazySettings
+) -> None:
+    settings.EMAIL_BACKEND = f"{__name__}.Silent"
+    request_link(olga.email)
+
+    assert mail_requested_links(now=timezone.now()) == 1
+
+
+def test_an_operator_mails_a_link(companies: list[Company], olga: Person) -> None:
+    call_command("reset_password", olga.email, reason="Ticket 4711")
+
+    (told,) = mail.outbox
+    assert told.to == [olga.email]
+    assert "An operator" in told.body
+    for company in companies:
+        (entry,) = entries(company)
+        assert (entry.action, entry.reason) == ("password.reset_link_sent", "Ticket 4711")
+        assert entry.target == f"user:{olga.user_id}"
+    found = re.search(r"/reset-password/\S+", str(told.body))
+    assert found is not None
+    assert open_link(found[0]).post("/reset-password", {"password": NEW}).status_code == 302
+
+
+def test_an_operator_is_told_why_no_link_was_sent(
+    olga: Person, owner: Person, settings: LazySettings
+) -> None:
+    with pytest.raises(CommandError, match="no active account"):
+        call_command("reset_password", "nobody@nobody.example")
+    with pytest.raises(CommandError, match="single sign-on"):
+        call_command("reset_password", owner.email)
+    settings.EMAIL_BACKEND = f"{__name__}.Silent"
+    with pytest.raises(CommandError, match="did not accept"):
+        call_command("reset_password", olga.email)
