@@ -51,7 +51,7 @@ class Migration(migrations.Migration):
                     caret.foundation.postgres.row_security.Grants(
                         name="operator_grants",
                         privileges=("SELECT", "INSERT", "UPDATE"),
-                        reason="operators belong to no tenant",
+                        reason="the platform's own people, who belong to no tenant",
                     )
                 ],
             },

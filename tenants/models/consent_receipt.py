@@ -25,7 +25,7 @@ class ConsentReceipt(models.Model):
     is_given = models.BooleanField()
     wording = models.TextField()  # version of the text
     wording_sha256 = models.TextField()  # of the text
-    # The user who decided. None: an operator. A tenant's no also ends the consent of each user.
+    # The user who said it. None: an operator. A tenant's no also ends the consent of each user.
     actor = models.ForeignKey(
         User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
     )

@@ -27,7 +27,7 @@ class Operator(models.Model):
         constraints: ClassVar = [
             Grants(
                 name="operator_grants",
-                reason="operators belong to no tenant",
+                reason="the platform's own people, who belong to no tenant",
                 privileges=("SELECT", "INSERT", "UPDATE"),
             )
         ]

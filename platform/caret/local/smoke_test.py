@@ -35,7 +35,7 @@ def stream_smoke_test(*, environment: Mapping[str, str], say: Callable[[str], No
             check=False,
         )
     except subprocess.TimeoutExpired:
-        say(f"  The completion did not finish within {_TIMEOUT_S:.0f} s.")
+        say(f"  The completion was not finished after {_TIMEOUT_S:.0f} s.")
         return
     if finished.returncode != 0:
         say(f"  The completion failed with status {finished.returncode}.")

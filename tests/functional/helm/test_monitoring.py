@@ -91,19 +91,19 @@ def test_the_runbook_index_names_no_removed_alert() -> None:
     assert set(re.findall(r"`(Caret\w+)`", index)) == {alert for alert, _ in _alerts()}
 
 
+def test_the_dashboard_starts_with_the_five_on_call_charts() -> None:
+    charts = [panel.title for panel in panels() if panel.expressions]
+
+    assert charts[:5] == ON_CALL_FIVE
+
+
 def test_log_alerts_match_events_that_the_code_logs() -> None:
-    rules = (MONITORING / "log-rules.yaml").read_text()
+    rules = (REPOSITORY / "platform/deploy/monitoring/log-rules.yaml").read_text()
     events = {name for names in re.findall(r'event=~"([^"]+)"', rules) for name in names.split("|")}
     code = "".join(path.read_text() for path in (REPOSITORY / "tenants").rglob("*.py"))
 
     assert len(events) > 5
     assert {event for event in events if f'"{event}"' not in code} == set()
-
-
-def test_the_dashboard_starts_with_the_five_on_call_charts() -> None:
-    charts = [panel.title for panel in panels() if panel.expressions]
-
-    assert charts[:5] == ON_CALL_FIVE
 
 
 def _expressions() -> Iterator[str]:
