@@ -80,8 +80,10 @@ async def complete(plane: DataPlane, arrival: IncomingRequest, client: ResponseW
     """
     with record(plane.recorder, arrival) as account:
         async with stream(client, account) as send:
-            request = account.mark_received(receive(arrival))
-            principal = account.mark_authenticated(_authenticate(plane, arrival))
+            request = receive(arrival)
+            account.mark_received(request)
+            principal = _authenticate(plane, arrival)
+            account.mark_authenticated(principal)
             async with admit(plane.admission, principal, request, account) as admitted:
                 account.mark_admitted(admitted)
                 plane.warmer.on_request_admitted(admitted, arrival)
@@ -89,8 +91,10 @@ async def complete(plane: DataPlane, arrival: IncomingRequest, client: ResponseW
                     plane.prompt_writers[admitted.pool],
                     plane.snippets.find(admitted),
                 )
-                prompt = account.mark_assembled(assemble(writer, admitted, snippets))
-                asked = account.mark_routed(route(plane.router, admitted, prompt))
+                prompt = assemble(writer, admitted, snippets)
+                account.mark_assembled(prompt)
+                asked = route(plane.router, admitted, prompt)
+                account.mark_routed(asked)
                 async with (
                     generate(
                         plane.engine, asked, plane.router.replicas, account, writer.tokenizer

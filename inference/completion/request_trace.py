@@ -1,7 +1,7 @@
 """The request trace of one completion: each stage adds to it, and `record` completes it."""
 
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from caret.contracts.usage import FinishReason
 from caret.foundation.clock import Clock
@@ -11,7 +11,7 @@ from inference.completion.segment import Segment
 from inference.errors import CompletionError
 
 
-class _PromptT(Protocol):
+class _Prompt(Protocol):
     @property
     def token_ids(self) -> list[int]: ...
     @property
@@ -22,15 +22,11 @@ class _PromptT(Protocol):
     def segments(self) -> tuple[Segment, ...]: ...
 
 
-class _RequestT(Protocol):
+class _EngineRequest(Protocol):
     @property
     def replica_name(self) -> str: ...
     @property
     def num_in_flight_at_replica(self) -> int: ...
-
-
-Assembled = TypeVar("Assembled", bound=_PromptT)
-Asked = TypeVar("Asked", bound=_RequestT)
 
 
 @dataclass(slots=True)
@@ -70,15 +66,13 @@ class RequestTrace:
     num_sent_newlines: int = 0  # line breaks among them
     is_syntax_checked: bool = False  # the filter used a parser
 
-    def mark_received(self, request: CompletionRequest) -> CompletionRequest:
+    def mark_received(self, request: CompletionRequest) -> None:
         self.request = request
         self.received_s = self.clock.monotonic_s()
-        return request
 
-    def mark_authenticated(self, principal: Principal) -> Principal:
+    def mark_authenticated(self, principal: Principal) -> None:
         self.principal = principal
         self.authenticated_s = self.clock.monotonic_s()
-        return principal
 
     def mark_admitted(self, admitted: AdmittedRequest) -> None:
         self.admitted, self.pool = admitted, admitted.pool
@@ -86,22 +80,20 @@ class RequestTrace:
             self.texts = []
         self.admitted_s = self.clock.monotonic_s()
 
-    def mark_assembled(self, prompt: Assembled) -> Assembled:
+    def mark_assembled(self, prompt: _Prompt) -> None:
         self.prompt_tokens = len(prompt.token_ids)
         self.num_files, self.num_snippets = prompt.num_files, prompt.num_snippets
         self.segments = prompt.segments
         self.assembled_s = self.clock.monotonic_s()
-        return prompt
 
-    def mark_routed(self, asked: Asked) -> Asked:
+    def mark_routed(self, asked: _EngineRequest) -> None:
         self.replica, self.num_in_flight_at_replica = (
             asked.replica_name,
             asked.num_in_flight_at_replica,
         )
         self.routed_s = self.clock.monotonic_s()
-        return asked
 
-    def mark_rerouted(self, asked: _RequestT) -> None:
+    def mark_rerouted(self, asked: _EngineRequest) -> None:
         """Note that the replica failed and another one continues. Times are kept."""
         self.replica, self.num_in_flight_at_replica = (
             asked.replica_name,
