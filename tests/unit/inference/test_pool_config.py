@@ -181,13 +181,7 @@ BAD_FILES = {
         FAST.replace('["http://10.0.0.1:8000/", "https://engine.example.com"]', "[]") + QUALITY,
         "quick has no replicas",
     ),
-    "a block size of zero": (
-        FAST
-        + "block_size = 0\
-    "
-        + QUALITY,
-        "block_size below 1",
-    ),
+    "a block size of zero": (FAST + "block_size = 0\n" + QUALITY, "block_size below 1"),
     "a port that is none": (FAST.replace(":8000", ":many") + QUALITY, "quick has a replica"),
     "a name that leaks": (
         DISCOVER.replace('"tcp://engines:5557"', '"tcp://engines:5557", kv_connector = "Own"')

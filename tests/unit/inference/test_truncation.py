@@ -41,9 +41,7 @@ CASES: Final = {
     "a single line": Case("a = ", "b", "b", is_single_line=True),
     "text after the line": Case(
         "a = ",
-        "b\
-    c = d\
-    ",
+        "b\nc = d\n",
         "b",
         is_single_line=True,
     ),
