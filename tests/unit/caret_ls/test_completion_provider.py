@@ -82,7 +82,7 @@ async def test_a_suggestion_continues_the_selected_entry(desk: Desk) -> None:
 @pytest.mark.parametrize(
     "other",
     [selected("height", typed=1), selected("width", typed=1, behind=1), selected("", typed=1)],
-    ids=["fuzzy match", "text behind the cursor goes", "shorter"],
+    ids=["fuzzy match", "text after the cursor removed", "shorter"],
 )
 async def test_an_entry_that_cannot_be_continued_gets_no_suggestion(
     desk: Desk, other: SelectedCompletion

@@ -7,15 +7,8 @@ from caret_ls.git_repository import GitHead, name_of, read_head, repository_of
 
 
 def git(folder: Path, *arguments: str) -> str:
-    identity = (
-        "-c",
-        "user.name=Ada",
-        "-c",
-        "user.email=ada@example.org",
-        "-c",
-        "commit.gpgsign=false",
-    )
-    command = ("git", "-C", str(folder), *identity, *arguments)
+    config = ("-c", "user.name=A", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
+    command = ("git", "-C", str(folder), *config, *arguments)
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 

@@ -104,7 +104,9 @@ def test_other_text_rejects_the_suggestion_with_its_time(file: ShownFile) -> Non
 
 
 @pytest.mark.parametrize(
-    "edit", [(5, "", 2), (10, "", 1), (3, "yy", 0)], ids=["deleted above", "behind", "put in above"]
+    "edit",
+    [(5, "", 2), (10, "", 1), (3, "yy", 0)],
+    ids=["deleted above", "behind", "inserted above"],
 )
 def test_edits_elsewhere_do_not_reject_the_suggestion(
     file: ShownFile, edit: tuple[int, str, int]

@@ -57,10 +57,10 @@ def test_the_request_names_the_host_and_accepts_no_compression() -> None:
 @pytest.mark.parametrize(
     "head",
     [
-        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", id="of the body"),
-        pytest.param(b"HTTP/1.1 200 OK\r\n\r\n", id="of a body without an end"),
-        pytest.param(b"HTTP/1.1 200 OK\r\nx: ", id="of a header"),
-        pytest.param(b"HT", id="of the status"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", id="body"),
+        pytest.param(b"HTTP/1.1 200 OK\r\n\r\n", id="endless body"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nx: ", id="header"),
+        pytest.param(b"HT", id="status line"),
     ],
 )
 def test_a_response_that_arrives_byte_by_byte_times_out(head: bytes) -> None:

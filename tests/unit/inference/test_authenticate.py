@@ -81,7 +81,7 @@ def test_an_absent_key_is_missing(key_text: str | None) -> None:
 @pytest.mark.parametrize(
     "key_text",
     ["secret", KEY.text[:-1], KEY.text + "\n", " " + KEY.text],
-    ids=["no key", "cut", "and a line's end", "after a space"],
+    ids=["not a key", "cut", "trailing line break", "leading space"],
 )
 def test_a_malformed_key_is_invalid(key_text: str) -> None:
     authority = _authority(make_snapshot(make_credential(KEY)))

@@ -20,7 +20,7 @@ TEMPLATES = {
     "code llama, suffix first": "<s><PRE> <SUF>{suffix} <MID> {prefix}",
     "deepseek": "<｜fim▁begin｜>{prefix}<｜fim▁hole｜>{suffix}<｜fim▁end｜>",
     "codestral": "[SUFFIX]{suffix}[PREFIX]{prefix}",
-    "codestral, begun": "<s>[SUFFIX]{suffix}[PREFIX]{prefix}",
+    "codestral, unfinished": "<s>[SUFFIX]{suffix}[PREFIX]{prefix}",
     "seed-coder": "<[fim-suffix]>{suffix}<[fim-prefix]>{prefix}<[fim-middle]>",
 }
 SPELLINGS = ALL_MARKERS | {marker.lstrip("▁") for marker in ALL_MARKERS}

@@ -104,7 +104,16 @@ def test_every_outcome_is_decoded(event: OutcomeEvent) -> None:
         '{"type":"cancel","id":"1","x":' + "[" * 100_000,
         '{"type":"cancel","id":"1","x":' + "[" * 100_000 + "]" * 100_000 + "}",
     ],
-    ids=["empty", "open", "word", "more", "escaped half", "half", "deep and open", "deep"],
+    ids=[
+        "empty",
+        "open",
+        "word",
+        "more",
+        "escaped surrogate",
+        "half",
+        "deeply nested and unclosed",
+        "deep",
+    ],
 )
 def test_malformed_json_is_rejected(text: str) -> None:
     assert _rejection(text).code == "invalid_json"

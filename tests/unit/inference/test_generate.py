@@ -205,7 +205,7 @@ async def test_a_stopped_completion_with_a_lost_end_is_complete() -> None:
     assert (texts, len(engine.requests)) == (["a", "b"], 1)
 
 
-@pytest.mark.parametrize("others", [(), (TWO,)], ids=["of one", "of two"])
+@pytest.mark.parametrize("others", [(), (TWO,)], ids=["one replica", "two replicas"])
 async def test_a_completion_that_no_replica_can_continue_ends_as_disconnected(
     others: tuple[Replica, ...],
 ) -> None:

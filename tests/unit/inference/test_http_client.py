@@ -204,7 +204,7 @@ async def test_the_number_of_idle_connections_is_limited(monkeypatch: pytest.Mon
 
 
 GARBAGE: dict[str, bytes] = {
-    "no HTTP": b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
+    "not HTTP": b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
     "an endless head": b"HTTP/1.1 200 OK\r\nx: " + b"x" * (2 * MAX_HEAD_BYTES),
     "another protocol": b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n"
     b"connection: upgrade\r\n\r\n",

@@ -151,7 +151,7 @@ BAD_FILES = {
         _with('{ url = "http://10.0.0.9:8000", kv_events = "http://10.0.0.9:5557" }') + QUALITY,
         "KV events at no tcp address",
     ),
-    "events at no port": (
+    "events at an invalid port": (
         _with('{ url = "http://10.0.0.9:8000", kv_events = "tcp://10.0.0.9:many" }') + QUALITY,
         "KV events at no tcp address",
     ),
@@ -162,14 +162,14 @@ BAD_FILES = {
         ),
         "two entries of 10.0.0.1:8000 that differ",
     ),
-    "no toml": ("pools = [", "Invalid value"),
-    "no text": ("\udcff", "utf-8"),
+    "not TOML": ("pools = [", "Invalid value"),
+    "not UTF-8": ("\udcff", "utf-8"),
     "nothing": ("", "pools"),
     "a missing field": (FAST.replace('model = "qwen"\n', ""), "model"),
     "an unknown field": (FAST + 'colour = "red"\n', "colour"),
     "an unknown tier": (FAST.replace('"fast"', '"slow"'), "tier"),
     "a number as text": (FAST.replace("8192", '"8192"'), "max_context_tokens"),
-    "no room": (FAST.replace("8192", "512") + QUALITY, "max_context_tokens"),
+    "a context that is too small": (FAST.replace("8192", "512") + QUALITY, "max_context_tokens"),
     "two pools for a tier": (FAST + FAST.replace("quick", "other"), "two pools for the tier fast"),
     "two pools with one name": (FAST + FAST, "two pools of the name quick"),
     "two pools of a tenant": (
@@ -181,15 +181,9 @@ BAD_FILES = {
         FAST.replace('["http://10.0.0.1:8000/", "https://engine.example.com"]', "[]") + QUALITY,
         "quick has no replicas",
     ),
-    "a block size of zero": (
-        FAST
-        + "block_size = 0\
-    "
-        + QUALITY,
-        "block_size below 1",
-    ),
-    "a port that is none": (FAST.replace(":8000", ":many") + QUALITY, "quick has a replica"),
-    "a name that leaks": (
+    "a block size of zero": (FAST + "block_size = 0\n" + QUALITY, "block_size below 1"),
+    "an invalid port": (FAST.replace(":8000", ":many") + QUALITY, "quick has a replica"),
+    "an unknown connector of replicas found by name": (
         DISCOVER.replace('"tcp://engines:5557"', '"tcp://engines:5557", kv_connector = "Own"')
         + QUALITY,
         "nobody has shown",

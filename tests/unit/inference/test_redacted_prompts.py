@@ -20,7 +20,7 @@ _PROMPTS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "OpenAI, raw": ("/v1/completions", {"prompt": f"{_LINE}x = "}),
     "OpenAI, raw, the last line": ("/v1/completions", {"prompt": _LINE.rstrip()}),
     "OpenAI, a list": ("/v1/completions", {"prompt": [f"{_LINE}x = "]}),
-    "OpenAI, markers of no form": (
+    "OpenAI, unknown markers": (
         "/v1/completions",
         {"prompt": f"<|fim_prefix|>{_LINE}<|fim_suffix|>"},
     ),

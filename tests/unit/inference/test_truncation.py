@@ -41,21 +41,19 @@ CASES: Final = {
     "a single line": Case("a = ", "b", "b", is_single_line=True),
     "text after the line": Case(
         "a = ",
-        "b\
-    c = d\
-    ",
+        "b\nc = d\n",
         "b",
         is_single_line=True,
     ),
-    "white space at its end": Case("a = ", "b  \n", "b", is_single_line=True),
-    "a line that is empty": Case("a = b", "\nc = d\n", "", is_single_line=True),
+    "white space at the end of the line": Case("a = ", "b  \n", "b", is_single_line=True),
+    "an empty line": Case("a = b", "\nc = d\n", "", is_single_line=True),
     "white space only": Case("a = ", "   ", "", is_single_line=True),
     # blocks by indentation
     "lines of the block": Case("def f():\n    ", "a = 1\n    return a\n", "a = 1\n    return a"),
     "a line that leaves the block": Case(
         "def f():\n    ", "return 1\n\n\ndef g():\n    pass\n", "return 1"
     ),
-    "a deeper block within": Case(
+    "a nested block": Case(
         "def f():\n    ",
         "if a:\n        b()\n    return c\nd()\n",
         "if a:\n        b()\n    return c",
@@ -68,7 +66,7 @@ CASES: Final = {
     "the closing brace of a function": Case(
         "function f() {", "\n  return 1;\n}\n\nfunction g() {}\n", "\n  return 1;\n}"
     ),
-    "the brace that the suffix has": Case(
+    "a brace that the suffix contains": Case(
         "function f() {\n  ", "a();\n}\n", "a();", suffix="\n}\n"
     ),
     "a brace of an inner block, though the suffix begins with one": Case(
@@ -106,18 +104,22 @@ CASES: Final = {
         "a = ", "b", "b", suffix="\nb\n", is_single_line=True
     ),
     # the rest of the cursor's line
-    "a bracket that stands there": Case("f(", "a, b)", "a, b", suffix=")\n", is_single_line=True),
-    "a bracket that stands there, and a space": Case(
+    "a bracket that already follows": Case(
+        "f(", "a, b)", "a, b", suffix=")\n", is_single_line=True
+    ),
+    "a bracket that already follows, and a space": Case(
         "f(", "a, b) ", "a, b", suffix=")\n", is_single_line=True
     ),
-    "several brackets that stand there": Case(
+    "several brackets that already follow": Case(
         "f(g[", "a])", "a", suffix="])\n", is_single_line=True
     ),
-    "a bracket of its own": Case("f(", "g(a)", "g(a)", suffix=")\n", is_single_line=True),
-    "a bracket of its own and one that stands there": Case(
+    "a bracket that the text itself opens": Case(
+        "f(", "g(a)", "g(a)", suffix=")\n", is_single_line=True
+    ),
+    "a bracket that the text opens and one that already follows": Case(
         "f(", "g(a))", "g(a)", suffix=")\n", is_single_line=True
     ),
-    "words that stand there": Case(
+    "words that already follow": Case(
         "def f(", "a) -> int:", "a", suffix=") -> int:\n", is_single_line=True
     ),
     "a bracket opened lines before": Case(
@@ -134,11 +136,11 @@ CASES: Final = {
     ),
     "a third line that ends early": Case("", "ab()\nab()\na", "ab()\nab()\na"),
     "a third line at the very end": Case("", "a()\na()\na()", "a()\na()"),
-    "a line that goes round in circles": Case("f(a", ", b_c" * 40, (", b_c" * 40)[:48].rstrip()),
-    "two lines by turns": Case("", "a()\nb()\n" * 4, "a()\nb()\na()\nb()"),
+    "a line that repeats itself": Case("f(a", ", b_c" * 40, (", b_c" * 40)[:48].rstrip()),
+    "two alternating lines": Case("", "a()\nb()\n" * 4, "a()\nb()\na()\nb()"),
     # half a character
-    "a character that could not be spelt": Case("", "a = 'b\ufffdc'\nd", "a = 'b"),
-    "half a character at the end": Case("", "a = 'b\ufffd", "a = 'b"),
+    "a replacement character": Case("", "a = 'b\ufffdc'\nd", "a = 'b"),
+    "an incomplete character at the end": Case("", "a = 'b\ufffd", "a = 'b"),
     # line ends of Windows
     "lines that end with a carriage return": Case(
         "def f():\r\n    ", "a()\r\n    b()\r\nc()\r\n", "a()\r\n    b()"

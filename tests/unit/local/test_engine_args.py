@@ -29,10 +29,10 @@ LEAKS = {
         '{"kv_connector":"OffloadingConnector","kv_connector_module_path":"own"}',
     ),
     "several connectors in one": ("--kv-transfer-config", '{"kv_connector":"MultiConnector"}'),
-    "no connector's name": ("--kv-transfer-config", "{}", "--kv-transfer-config.kv_role", "x"),
+    "no connector name": ("--kv-transfer-config", "{}", "--kv-transfer-config.kv_role", "x"),
     "a file": ("--config", "engine.yaml"),
     "a file with an equals sign": ("--config=engine.yaml",),
-    "no JSON": ("--speculative-config", "suffix"),
+    "not JSON": ("--speculative-config", "suffix"),
 }
 
 
