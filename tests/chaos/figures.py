@@ -46,7 +46,7 @@ class Figures:
     recovery: Recovery
     billed_s: float  # after the recovery
     fault_s: float
-    others_cores: float  # of the machine's cores, meanwhile
+    others_cores: float  # cores that other processes used during the fault
     holds_up_tokens: bool = False  # true of the fault itself
 
     @property

@@ -23,7 +23,7 @@ from tests.chaos.resource_usage import grown, resources_by_process, still_held
 from tests.chaos.scenario import Scenario
 from tests.chaos.usage_rows import settled_balance
 
-_WARM_UP_S: Final = 10.0  # everybody's first request takes longer
+_WARM_UP_S: Final = 10.0  # every client's first request takes longer
 _CALM_S: Final = 5.0
 # all requests must be served for this long before the system counts as recovered
 _STEADY_S: Final = 3.0

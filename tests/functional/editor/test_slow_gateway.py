@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.deep]
 
 _PATIENCE_S: Final = 30.0
 _LATE_S: Final = 3.0
-_THINKS_S: Final = 1.1  # between keys: such a long pause says nothing about typing
+_THINKS_S: Final = 1.1  # between keys: such a long pause does not count as typing
 _PATIENT_S: Final = 0.2  # 75 ms grow to 250 ms with slow responses
 _NUM_KEYS: Final = 5
 

@@ -34,7 +34,7 @@ class Parts:
     site: Site  # a gateway in the east
     proxy: FaultProxy
     here: redis.Redis
-    at_home: redis.Redis
+    home_redis: redis.Redis
     num_tenants: int = 0
     snapshots: dict[str, TenantSnapshot] = field(default_factory=dict)
 
@@ -78,7 +78,7 @@ class Parts:
 
     def delivered_ids(self) -> list[str]:
         """Return the IDs of delivered completions, duplicates included."""
-        entries = cast(Entries, self.home.xrange(USAGE_STREAM))
+        entries = cast(Entries, self.home_redis.xrange(USAGE_STREAM))
         return [
             str(record.request_id)
             for _, fields in entries
@@ -110,9 +110,9 @@ def parts(fake_engine_url: str) -> Iterator[Parts]:
                 with (
                     own_site(region, fake_engine_url) as site,
                     redis.Redis.from_url(region.paths.redis_url.read_text().strip()) as here,
-                    redis.Redis.from_url(url.geturl()) as at_home,
+                    redis.Redis.from_url(url.geturl()) as home_redis,
                 ):
-                    yield Parts(home, site, proxy, here, at_home)
+                    yield Parts(home, site, proxy, here, home_redis)
             finally:
                 relay.stop()
 

@@ -206,7 +206,7 @@ def test_logs_contain_neither_text_nor_names(acme: TenantIndex, services: Servic
         acme.search(f"{plant} total", scope=scope)
         acme.change_policy(retrieval=[])
 
-    files = b"".join(file.read_bytes() for file in services.indexed_paths.logs.glob("*.log"))
+    files = b"".join(file.read_bytes() for file in services.paths.logs.glob("*.log"))
     assert {entry["event"] for entry in logs} >= {"retrieval.served", "retrieval.erased"}
     assert plant not in str(logs)
     assert plant.encode() not in files

@@ -1,4 +1,4 @@
-"""A copy of the database signs nobody in: secrets are stored as hashes, or sealed."""
+"""A copy of the database allows no sign-in: secrets are stored as hashes, or sealed."""
 
 from collections.abc import Iterator
 

@@ -148,7 +148,7 @@ def test_sealing_succeeds_after_waiting_for_two_rotations(
 def test_creating_a_first_key_during_a_rotation_does_not_deadlock(
     acme: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The creator has seen no key, and meets the rotation of a key made meanwhile."""
+    """The creator has seen no key, but another thread has created one, which is now rotated."""
     make = key_creation.create_tenant_key
     is_making, may_make, is_replacing = Event(), Event(), Event()
     maker = Thread(target=lambda: outcomes.append(seal_elsewhere()))
