@@ -73,13 +73,13 @@ def _index_public_code(argv: list[str]) -> int:
 
 
 def _verify_audit(argv: list[str]) -> int:
-    from tenants.security.audit.verify_cli import main
+    from tenants.security.audit.export_verification import main
 
     return main(argv[2:])
 
 
 def _verify_certificate(argv: list[str]) -> int:
-    from tenants.privacy.retention.verify_cli import main
+    from tenants.privacy.retention.verification import main
 
     return main(argv[2:])
 
@@ -91,7 +91,7 @@ def _verify_export(argv: list[str]) -> int:
 
 
 def _verify_bundle(argv: list[str]) -> int:
-    from tenants.compliance.data_subjects.verify_cli import main
+    from tenants.compliance.data_subjects.verification import main
 
     return main(argv[2:])
 

@@ -1,9 +1,11 @@
 """Verifier of audit exports that needs public keys only: no database, settings or network.
 
+`manage.py verify_audit FILE --public-key KEYS` runs it without any other part of Caret.
 It reads line by line and stops at the first wrong line. Statements of the export about itself (the
 header's numbers, the key IDs) are compared and never trusted.
 """
 
+import argparse
 import hashlib
 import json
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from typing import IO, Any, Final
 
 from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
+from tenants.base.verifier_cli import VerifierCli, open_file
 from tenants.security.audit.hash_chain import (
     DEFINITION,
     FORMAT,
@@ -173,3 +176,29 @@ _CHECKS: Final[dict[str, Callable[[_VerificationState, Document], None]]] = {
     "head": _check_head,
     "trailer": _check_trailer,
 }
+
+
+def main(argv: list[str]) -> int:
+    return _CLI.run(argv)
+
+
+def _verify_file(options: argparse.Namespace, keys: PublicKeys) -> str:
+    with open_file(options.file) as export:
+        verified = verify_export(export, keys)
+    header = verified.header
+    period = f"{header['since'] or 'the beginning'} to {header['until'] or 'its making'}"
+    span = f", {header['first_sequence']} to {header['last_sequence']}" if header["rows"] else ""
+    return (
+        f"OK: {header['rows']} entries{span}, of the tenant {header['tenant']}"
+        f" ({header['tenant_id']}), from {period}; made {header['generated_at']}.\n"
+        f"Signed by the key {verified.key_id}; {verified.num_heads} signed heads of it agree.\n"
+    )
+
+
+_CLI: Final = VerifierCli(
+    command="verify_audit",
+    description="Verifies that an export of the audit log is complete and unchanged, or reports"
+    " its first bad entry.",
+    broken_error=VerificationFailed,
+    verify=_verify_file,
+)
