@@ -32,7 +32,7 @@ from tenants.policy.overrides.queries import (
     find_name,
     read_overrides,
 )
-from tenants.policy.queries import find_policy, find_policy_document
+from tenants.policy.queries import PolicyInForce, find_policy, find_policy_document
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MemberRow, list_members
 
@@ -87,16 +87,8 @@ def explain_access_for(
 
     For another member the actor needs READ_LAYERS. Raises Forbidden, InvalidValue.
     """
-    actor.require(Permission.READ_POLICY)
-    with tenant_scope(actor.tenant_id):
-        user_id = actor.user_id if email is None else _member(actor, email).user_id
-        if user_id != actor.user_id:
-            actor.require(Permission.READ_OVERRIDES)
-        held = find_policy(tenant_id=actor.tenant_id)
-        found = (
-            [] if user_id is None else read_overrides(tenant_id=actor.tenant_id).for_user(user_id)
-        )
-    return explain_access(held.policy, named_layers(found), question, held.version)
+    policy, overrides = _read_policy_and_overrides(actor, email)
+    return explain_access(policy.policy, overrides, question, policy.version)
 
 
 def find_effective_policy(*, actor: Actor, email: str | None) -> EffectivePolicy:
@@ -104,16 +96,8 @@ def find_effective_policy(*, actor: Actor, email: str | None) -> EffectivePolicy
 
     For another member the actor needs READ_LAYERS. Raises Forbidden, InvalidValue.
     """
-    actor.require(Permission.READ_POLICY)
-    with tenant_scope(actor.tenant_id):
-        user_id = actor.user_id if email is None else _member(actor, email).user_id
-        if user_id != actor.user_id:
-            actor.require(Permission.READ_OVERRIDES)
-        held = find_policy(tenant_id=actor.tenant_id)
-        found = (
-            [] if user_id is None else read_overrides(tenant_id=actor.tenant_id).for_user(user_id)
-        )
-    return resolve_policy(held.policy, named_layers(found))
+    policy, overrides = _read_policy_and_overrides(actor, email)
+    return resolve_policy(policy.policy, overrides)
 
 
 def named_layers(found: Iterable[OverrideInForce]) -> list[NamedOverride]:
@@ -123,7 +107,23 @@ def named_layers(found: Iterable[OverrideInForce]) -> list[NamedOverride]:
     ]
 
 
-def _member(actor: Actor, email: str) -> MemberRow:
+def _read_policy_and_overrides(
+    actor: Actor, email: str | None
+) -> tuple[PolicyInForce, list[NamedOverride]]:
+    """Read the policy, and the overrides for the actor (None) or for a member."""
+    actor.require(Permission.READ_POLICY)
+    with tenant_scope(actor.tenant_id):
+        user_id = actor.user_id if email is None else _find_member(actor, email).user_id
+        if user_id != actor.user_id:
+            actor.require(Permission.READ_OVERRIDES)
+        policy = find_policy(tenant_id=actor.tenant_id)
+        overrides = (
+            [] if user_id is None else read_overrides(tenant_id=actor.tenant_id).for_user(user_id)
+        )
+    return policy, named_layers(overrides)
+
+
+def _find_member(actor: Actor, email: str) -> MemberRow:
     """Return the member with the address.
 
     Only an actor with READ_LAYERS learns whether another address is a member. Raises Forbidden,

@@ -6,7 +6,6 @@ with EmbeddedPostgres(paths) as postgres:
 
 import signal
 from collections.abc import Mapping
-from typing import Self
 
 from caret.local.child_process import ChildProcess, ChildSpec
 from caret.local.credentials import write_credentials
@@ -14,14 +13,14 @@ from caret.local.paths import EmbeddedPaths
 from caret.local.postgres_account import PostgresUser, choose_account
 from caret.local.postgres_cluster import PostgresCluster, ensure_cluster, postgres_environment
 from caret.local.postgres_roles import accepts_connections, reconcile_roles
-from caret.local.service import await_ready
+from caret.local.service import LaunchedService
 
 # After a crash the server first replays its log; measured 2-5 s under load.
 _READY_TIMEOUT_S = 120.0
 _STOP_GRACE_S = 20.0
 
 
-class EmbeddedPostgres:
+class EmbeddedPostgres(LaunchedService):
     name = "Postgres"
     ready_timeout_s = _READY_TIMEOUT_S
 
@@ -38,20 +37,6 @@ class EmbeddedPostgres:
         self._paths = paths
         self._mark = mark or {}
         self._account = account
-        self._child: ChildProcess | None = None
-
-    def __enter__(self) -> Self:
-        self.launch()
-        await_ready(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.child.stop()
-
-    @property
-    def child(self) -> ChildProcess:
-        assert self._child is not None, "Postgres was not launched"
-        return self._child
 
     def launch(self) -> None:
         """Start the server. Creating a missing data directory takes seconds."""

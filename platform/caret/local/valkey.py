@@ -10,7 +10,6 @@ import platform
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
 
 import redis
 
@@ -18,13 +17,13 @@ from caret.local.child_process import ChildProcess, ChildSpec, dying_with_parent
 from caret.local.credentials import password_of, valkey_socket, write_credentials
 from caret.local.errors import MissingFeature
 from caret.local.paths import EmbeddedPaths
-from caret.local.service import await_ready
+from caret.local.service import LaunchedService
 
 _READY_TIMEOUT_S = 60.0
 _STOP_GRACE_S = 10.0
 
 
-class EmbeddedValkey:
+class EmbeddedValkey(LaunchedService):
     name = "Valkey"
     ready_timeout_s = _READY_TIMEOUT_S
 
@@ -39,20 +38,6 @@ class EmbeddedValkey:
         self._paths = paths
         self._mark = mark or {}
         self._settings = settings or {}
-        self._child: ChildProcess | None = None
-
-    def __enter__(self) -> Self:
-        self.launch()
-        await_ready(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.child.stop()
-
-    @property
-    def child(self) -> ChildProcess:
-        assert self._child is not None, "Valkey was not launched"
-        return self._child
 
     def launch(self) -> None:
         write_credentials(self._paths)

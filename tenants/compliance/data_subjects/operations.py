@@ -18,9 +18,9 @@ from django.db.models import F, Q
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.errors import Conflict, InvalidValue
+from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission, Role
-from tenants.base.text_validation import MAX_REASON_CHARS, parse_reason
+from tenants.base.text_validation import require_reason
 from tenants.compliance.data_subjects.erasure_tombstones import (
     ErasureTombstone,
     note_once_committed,
@@ -57,7 +57,7 @@ def demand_erasure(*, actor: Actor, demand: ErasureRequest, now: datetime) -> uu
     being or was erased, and for a legal hold if `refuses_held` is set.
     """
     actor.require(Permission.ERASE_DATA_SUBJECTS)
-    reason = _reason(demand.reason)
+    reason = require_reason(demand.reason)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         subject = find_subject(tenant_id=actor.tenant_id, user_id=demand.user_id)
@@ -83,7 +83,7 @@ def request_tenant_erasure(
     is not closed, is on hold, or is being or was shredded.
     """
     actor.require_platform()
-    reason = _reason(reason)
+    reason = require_reason(reason)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=actor.tenant_id)
@@ -165,12 +165,3 @@ def _record(actor: Actor, action: str, target: str, reason: str, now: datetime) 
     record_change(
         actor=actor, action=action, target=target, change=(None, None), reason=reason, now=now
     )
-
-
-def _reason(text: str) -> str:
-    reason = parse_reason(text)
-    if not reason:
-        raise InvalidValue(
-            "reason", "Enter a reason of 1 to {most} characters.", most=MAX_REASON_CHARS
-        )
-    return reason

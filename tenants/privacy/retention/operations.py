@@ -8,7 +8,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import MAX_REASON_CHARS, parse_reason, validate_text
+from tenants.base.text_validation import require_reason, validate_text
 from tenants.base.time_bounds import validate_datetime
 from tenants.models import LegalHold, Membership, RetentionRule, Tenant
 from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
@@ -65,7 +65,9 @@ def set_rule(
     """
     actor.require(Permission.WRITE_RETENTION)
     require_days(DATA_CLASSES[data_class], days)
-    return _put_in_force(actor, data_class, days, _reason(reason), replaces=replaces, now=now)
+    return _put_in_force(
+        actor, data_class, days, require_reason(reason), replaces=replaces, now=now
+    )
 
 
 def undo_rule(
@@ -81,7 +83,7 @@ def undo_rule(
         days = previous_days(data_class, version, tenant_id=actor.tenant_id)
     if days is not None:
         require_days(DATA_CLASSES[data_class], days)
-    return _put_in_force(actor, data_class, days, _reason(reason), replaces=version, now=now)
+    return _put_in_force(actor, data_class, days, require_reason(reason), replaces=version, now=now)
 
 
 def _put_in_force(
@@ -132,7 +134,7 @@ def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:
     """
     actor.require(Permission.WRITE_LEGAL_HOLDS)
     name = _name(new.name)
-    reason = _reason(new.reason)
+    reason = require_reason(new.reason)
     validate_datetime("since", new.since)
     validate_datetime("until", new.until)
     if new.since is not None and new.until is not None and new.since >= new.until:
@@ -167,7 +169,7 @@ def release_hold(*, actor: Actor, hold_id: uuid.UUID, reason: str, now: datetime
     Raises Forbidden, InvalidValue, NotFound, and Conflict if it was released before.
     """
     actor.require(Permission.WRITE_LEGAL_HOLDS)
-    reason = _reason(reason)
+    reason = require_reason(reason)
     with tenant_scope(actor.tenant_id):
         _lock(actor.tenant_id)
         rows = LegalHold.objects.filter(tenant_id=actor.tenant_id, id=hold_id)
@@ -199,12 +201,3 @@ def _name(text: str) -> str:
     if not 1 <= len(text.strip()) <= MAX_NAME_CHARS:
         raise InvalidValue("name", "Enter a name of 1 to {most} characters.", most=MAX_NAME_CHARS)
     return text.strip()
-
-
-def _reason(text: str) -> str:
-    reason = parse_reason(text)
-    if not reason:
-        raise InvalidValue(
-            "reason", "Enter a reason of 1 to {most} characters.", most=MAX_REASON_CHARS
-        )
-    return reason
