@@ -26,7 +26,12 @@ os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("caret")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["tenants"])
+app.autodiscover_tasks(
+    [
+        *("tenants.billing", "tenants.compliance", "tenants.fleet", "tenants.identity"),
+        *("tenants.privacy", "tenants.security", "tenants.usage"),
+    ]
+)
 
 app.conf.task_queues = [
     Queue(name)  # type: ignore[no-untyped-call]
@@ -37,32 +42,32 @@ app.conf.task_queues = [
 ]
 app.conf.task_default_queue = "snapshots"
 app.conf.task_routes = {
-    "tenants.tasks.end_leaked_keys": {"queue": "snapshots"},
-    "tenants.tasks.erase_subjects": {"queue": "retention"},
-    "tenants.tasks.forget_answers": {"queue": "snapshots"},
-    "tenants.tasks.forget_expired_sessions": {"queue": "retention"},
-    "tenants.tasks.ingest_usage": {"queue": "ingest"},
-    "tenants.tasks.note_destroyed_keys": {"queue": "retention"},
-    "tenants.tasks.purge_due": {"queue": "retention"},
-    "tenants.tasks.rename_late_records": {"queue": "retention"},
-    "tenants.tasks.republish_snapshots": {"queue": "snapshots"},
-    "tenants.tasks.revoke_idle_keys": {"queue": "snapshots"},
-    "tenants.tasks.serve_retrieval": {"queue": "retrieval"},
-    "tenants.tasks.sweep_retrieval": {"queue": "retrieval"},
-    "tenants.tasks.rate_usage": {"queue": "billing"},
-    "tenants.tasks.sign_audit_heads": {"queue": "audit"},
-    "tenants.tasks.roll_up_usage": {"queue": "metrics"},
-    "tenants.tasks.deliver_budget_alerts": {"queue": "billing"},
-    "tenants.tasks.push_audit": {"queue": "audit"},
-    "tenants.tasks.issue_invoices": {"queue": "billing"},
-    "tenants.tasks.ingest_telemetry": {"queue": "telemetry"},
-    "tenants.tasks.sweep_telemetry": {"queue": "telemetry"},
-    "tenants.tasks.report_to_stripe": {"queue": "billing"},
-    "tenants.tasks.build_exports": {"queue": "exports"},
-    "tenants.tasks.sweep_exports": {"queue": "exports"},
-    "tenants.tasks.write_long_exports": {"queue": "exports"},
-    "tenants.tasks.read_gateways": {"queue": "metrics"},
-    "tenants.tasks.count_pool_days": {"queue": "metrics"},
+    "tenants.billing.tasks.deliver_budget_alerts": {"queue": "billing"},
+    "tenants.billing.tasks.issue_invoices": {"queue": "billing"},
+    "tenants.billing.tasks.rate_usage": {"queue": "billing"},
+    "tenants.billing.tasks.report_to_stripe": {"queue": "billing"},
+    "tenants.compliance.tasks.clean_up_exports": {"queue": "exports"},
+    "tenants.compliance.tasks.deliver_audit_entries": {"queue": "audit"},
+    "tenants.compliance.tasks.pseudonymize_late_records": {"queue": "retention"},
+    "tenants.compliance.tasks.run_due_erasures": {"queue": "retention"},
+    "tenants.compliance.tasks.run_export_jobs": {"queue": "exports"},
+    "tenants.compliance.tasks.run_long_export_jobs": {"queue": "exports"},
+    "tenants.compliance.tasks.write_missing_tombstones": {"queue": "retention"},
+    "tenants.fleet.tasks.count_pool_usage": {"queue": "metrics"},
+    "tenants.fleet.tasks.republish_snapshots": {"queue": "snapshots"},
+    "tenants.fleet.tasks.scrape_gateways": {"queue": "metrics"},
+    "tenants.identity.tasks.delete_expired_sessions": {"queue": "retention"},
+    "tenants.identity.tasks.process_leak_reports": {"queue": "snapshots"},
+    "tenants.identity.tasks.revoke_idle_keys": {"queue": "snapshots"},
+    "tenants.privacy.tasks.clean_up_content": {"queue": "telemetry"},
+    "tenants.privacy.tasks.clean_up_retrieval_index": {"queue": "retrieval"},
+    "tenants.privacy.tasks.delete_expired_idempotency_records": {"queue": "snapshots"},
+    "tenants.privacy.tasks.ingest_content": {"queue": "telemetry"},
+    "tenants.privacy.tasks.purge_due": {"queue": "retention"},
+    "tenants.privacy.tasks.run_retrieval_worker": {"queue": "retrieval"},
+    "tenants.security.tasks.sign_audit_heads": {"queue": "audit"},
+    "tenants.usage.tasks.ingest_usage": {"queue": "ingest"},
+    "tenants.usage.tasks.roll_up_usage": {"queue": "metrics"},
 }
 app.conf.task_create_missing_queues = False
 # Kept in memory: intervals this short need no file, for which two beats could conflict.
@@ -70,140 +75,140 @@ app.conf.beat_scheduler = "caret.foundation.celery_scheduler:ClockJumpSafeSchedu
 app.conf.beat_schedule = {
     # A tick that no worker has run expires: the next tick replaces it.
     "ingest-usage": {
-        "task": "tenants.tasks.ingest_usage",
+        "task": "tenants.usage.tasks.ingest_usage",
         "schedule": 1.0,
         "options": {"expires": 2.0},
     },
     "republish-snapshots": {
-        "task": "tenants.tasks.republish_snapshots",
+        "task": "tenants.fleet.tasks.republish_snapshots",
         "schedule": 5.0,
         "options": {"expires": 10.0},
     },
-    "serve-retrieval": {
-        "task": "tenants.tasks.serve_retrieval",
+    "run-retrieval-worker": {
+        "task": "tenants.privacy.tasks.run_retrieval_worker",
         "schedule": 1.0,
         "options": {"expires": 2.0},
     },
-    "end-leaked-keys": {
-        "task": "tenants.tasks.end_leaked_keys",
+    "process-leak-reports": {
+        "task": "tenants.identity.tasks.process_leak_reports",
         "schedule": 5.0,
         "options": {"expires": 10.0},
     },
     "revoke-idle-keys": {
-        "task": "tenants.tasks.revoke_idle_keys",
+        "task": "tenants.identity.tasks.revoke_idle_keys",
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
-    "ingest-telemetry": {
-        "task": "tenants.tasks.ingest_telemetry",
+    "ingest-content": {
+        "task": "tenants.privacy.tasks.ingest_content",
         "schedule": 2.0,
         "options": {"expires": 4.0},
     },
     # Withdrawn content is unreadable at once; this task deletes its objects.
-    "sweep-telemetry": {
-        "task": "tenants.tasks.sweep_telemetry",
+    "clean-up-content": {
+        "task": "tenants.privacy.tasks.clean_up_content",
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
-    "forget-answers": {
-        "task": "tenants.tasks.forget_answers",
+    "delete-expired-idempotency-records": {
+        "task": "tenants.privacy.tasks.delete_expired_idempotency_records",
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
-    "forget-expired-sessions": {
-        "task": "tenants.tasks.forget_expired_sessions",
+    "delete-expired-sessions": {
+        "task": "tenants.identity.tasks.delete_expired_sessions",
         "schedule": 24 * 3600.0,
         "options": {"expires": 24 * 3600.0},
     },
     # Retention counts days, so hours between ticks suffice; a started purge continues.
     "purge-due": {
-        "task": "tenants.tasks.purge_due",
+        "task": "tenants.privacy.tasks.purge_due",
         "schedule": 6 * 3600.0,
         "options": {"expires": 6 * 3600.0},
     },
     # Keys are destroyed with the request; this task deletes the rows.
-    "erase-subjects": {
-        "task": "tenants.tasks.erase_subjects",
+    "run-due-erasures": {
+        "task": "tenants.compliance.tasks.run_due_erasures",
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
     # Records of erased people: a disconnected gateway delivers its journal when it is back.
-    "rename-late-records": {
-        "task": "tenants.tasks.rename_late_records",
+    "pseudonymize-late-records": {
+        "task": "tenants.compliance.tasks.pseudonymize_late_records",
         "schedule": 6 * 3600.0,
         "options": {"expires": 6 * 3600.0},
     },
     # Keys are recorded when destroyed, erasures when requested; this task records missed ones.
-    "note-destroyed-keys": {
-        "task": "tenants.tasks.note_destroyed_keys",
+    "write-missing-tombstones": {
+        "task": "tenants.compliance.tasks.write_missing_tombstones",
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
-    "sweep-retrieval": {
-        "task": "tenants.tasks.sweep_retrieval",
+    "clean-up-retrieval-index": {
+        "task": "tenants.privacy.tasks.clean_up_retrieval_index",
         "schedule": 900.0,
         "options": {"expires": 900.0},
     },
     "deliver-budget-alerts": {
-        "task": "tenants.tasks.deliver_budget_alerts",
+        "task": "tenants.billing.tasks.deliver_budget_alerts",
         "schedule": 30.0,
         "options": {"expires": 60.0},
     },
     "issue-invoices": {
-        "task": "tenants.tasks.issue_invoices",
+        "task": "tenants.billing.tasks.issue_invoices",
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
     "report-to-stripe": {
-        "task": "tenants.tasks.report_to_stripe",
+        "task": "tenants.billing.tasks.report_to_stripe",
         "schedule": 60.0,
         "options": {"expires": 120.0},
     },
     "rate-usage": {
-        "task": "tenants.tasks.rate_usage",
+        "task": "tenants.billing.tasks.rate_usage",
         "schedule": 15.0,
         "options": {"expires": 30.0},
     },
     # Signs new heads once an hour. It runs more often, because intervals restart with the process.
     "sign-audit-heads": {
-        "task": "tenants.tasks.sign_audit_heads",
+        "task": "tenants.security.tasks.sign_audit_heads",
         "schedule": 300.0,
         "options": {"expires": 300.0},
     },
     # An hour is aggregated again after new records arrive; reports need that once a minute.
     "roll-up-usage": {
-        "task": "tenants.tasks.roll_up_usage",
+        "task": "tenants.usage.tasks.roll_up_usage",
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
-    "build-exports": {
-        "task": "tenants.tasks.build_exports",
+    "run-export-jobs": {
+        "task": "tenants.compliance.tasks.run_export_jobs",
         "schedule": 2.0,
         "options": {"expires": 4.0},
     },
-    "write-long-exports": {
-        "task": "tenants.tasks.write_long_exports",
+    "run-long-export-jobs": {
+        "task": "tenants.compliance.tasks.run_long_export_jobs",
         "schedule": 2.0,
         "options": {"expires": 4.0},
     },
-    "sweep-exports": {
-        "task": "tenants.tasks.sweep_exports",
+    "clean-up-exports": {
+        "task": "tenants.compliance.tasks.clean_up_exports",
         "schedule": 300.0,
         "options": {"expires": 300.0},
     },
-    "read-gateways": {
-        "task": "tenants.tasks.read_gateways",
+    "scrape-gateways": {
+        "task": "tenants.fleet.tasks.scrape_gateways",
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
     # Outcomes arrive up to half an hour late, and records of a disconnected gateway even later.
-    "count-pool-days": {
-        "task": "tenants.tasks.count_pool_days",
+    "count-pool-usage": {
+        "task": "tenants.fleet.tasks.count_pool_usage",
         "schedule": 300.0,
         "options": {"expires": 300.0},
     },
-    "push-audit": {
-        "task": "tenants.tasks.push_audit",
+    "deliver-audit-entries": {
+        "task": "tenants.compliance.tasks.deliver_audit_entries",
         "schedule": 5.0,
         "options": {"expires": 5.0},
     },

@@ -42,7 +42,7 @@ def end_sessions_at(*, domains: Iterable[str], spared: str | None) -> None:
     announce(*keys)
 
 
-def forget_expired_sessions(*, now: datetime) -> int:
+def delete_expired_sessions(*, now: datetime) -> int:
     """Delete expired sessions, and return the number of deleted rows.
 
     Neither Django nor allauth does this on its own. Otherwise the addresses and browsers in

@@ -38,7 +38,7 @@ def test_what_was_kept_by_consent_goes_with_it_and_leaves_a_certificate(
     agree(mine)
     wait_until(lambda: keeps(stack, key, company), timeout_s=_KEPT_S)
     withdraw(mine)
-    run_now("sweep_telemetry")
+    run_now("tenants.privacy.tasks.clean_up_content")
     wait_until(lambda: num_kept(company) == 0, timeout_s=_KEPT_S)
     complete(stack, key)
 

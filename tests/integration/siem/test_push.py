@@ -19,11 +19,11 @@ from tenants.compliance.audit_sinks.delivery_worker import (
     deliver_due,
 )
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink, delete_sink, replay_sink
+from tenants.compliance.tasks import deliver_audit_entries
 from tenants.models import AuditSink
 from tenants.security.audit.hash_chain import hash_document
 from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.operations import seal_for
-from tenants.tasks import push_audit
 from tests.fakes.siem_servers import Hook, Syslog, webhook
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.siem.clock import Clock
@@ -377,7 +377,7 @@ def test_what_cannot_be_reached_is_said(
 def test_the_workers_task_pushes(company: Company, hook: Hook) -> None:
     attach(company, hook)
 
-    push_audit()
+    deliver_audit_entries()
 
     assert len(hook.got) == 7
 
@@ -386,7 +386,7 @@ def test_of_two_runs_at_once_one_does_nothing(company: Company, hook: Hook) -> N
     attach(company, hook)
 
     with redis_lock(connect(), "audit-push") as is_alone:
-        push_audit()
+        deliver_audit_entries()
 
     assert is_alone
     assert hook.num_asked == 0

@@ -12,7 +12,7 @@ from tenants.base.permissions import Role
 from tenants.identity.domains.operations import release_domain
 from tenants.identity.domains.queries import list_domains
 from tenants.identity.members.operations import insert_membership
-from tenants.identity.members.sessions import forget_expired_sessions
+from tenants.identity.members.sessions import delete_expired_sessions
 from tenants.identity.sso.operations import remove_provider
 from tenants.models import User
 from tenants.security.authorization.directory import find_memberships
@@ -273,7 +273,7 @@ def test_what_has_expired_is_forgotten_and_nothing_else(without: Company) -> Non
     now = timezone.now()
     Session.objects.filter(session_key=keys[0]).update(expire_date=now - timedelta(seconds=1))
 
-    forget_expired_sessions(now=now)
+    delete_expired_sessions(now=now)
 
     assert [Session.objects.filter(session_key=key).exists() for key in keys] == [False, True]
     assert [UserSession.objects.filter(session_key=key).exists() for key in keys] == [False, True]

@@ -7,9 +7,9 @@ import pytest
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants import tasks
 from tenants.base.redis_connection import connect
 from tenants.base.redis_lock import redis_lock
+from tenants.compliance import tasks
 from tenants.compliance.exports.jobs import claim
 from tenants.compliance.exports.jobs import run as jobs_run
 from tenants.compliance.exports.jobs.claim import JobClaim, JobLane
@@ -79,12 +79,12 @@ def test_a_small_export_of_another_tenant_is_made_while_a_long_file_is_written(
 
     def write_slowly(of: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) -> ExportFile:
         if row.id == long:
-            tasks.build_exports()
+            tasks.run_export_jobs()
             seen.append(state_of(cast.globex, small))
         return write_file(of, row, members)
 
     monkeypatch.setattr(jobs_run, "write_file", write_slowly)
-    tasks.write_long_exports()
+    tasks.run_long_export_jobs()
 
     assert seen == [JobState.FINISHED]
     assert state_of(company, long) is JobState.FINISHED
@@ -95,7 +95,7 @@ def test_of_long_files_one_is_written_at_a_time(company: Company) -> None:
     read_all(company)
 
     with redis_lock(connect(), "long-exports"):
-        tasks.write_long_exports()
+        tasks.run_long_export_jobs()
 
     assert made(company, build_id).state is JobState.RUNNING
 
