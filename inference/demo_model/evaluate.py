@@ -37,7 +37,7 @@ NUM_SAMPLES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Completer:
+class ModelCompleter:
     model: Any  # transformers publishes no types
     tokenizer: Tokenizer
 
@@ -80,13 +80,13 @@ class Completer:
         return ids
 
 
-def load(weights: Path) -> Completer:
+def load(weights: Path) -> ModelCompleter:
     model = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)
     model.train(False)
-    return Completer(model, Tokenizer.from_file(str(weights / "tokenizer.json")))
+    return ModelCompleter(model, Tokenizer.from_file(str(weights / "tokenizer.json")))
 
 
-def nats_figures(completer: Completer, files: Sequence[SourceFile]) -> dict[str, float]:
+def nats_figures(completer: ModelCompleter, files: Sequence[SourceFile]) -> dict[str, float]:
     nats, num_tokens, num_bytes = 0.0, 0, 0
     for file in files:
         tokens: list[int] = completer.tokenizer.encode(file.text).ids

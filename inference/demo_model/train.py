@@ -34,11 +34,11 @@ from inference.demo_model import checkpoint, token_corpus
 from inference.demo_model.batches import DocumentSource
 from inference.demo_model.checkpoint import CheckpointError, TrainedCheckpoint, TrainingProgress
 from inference.demo_model.corpus import read_corpus, standard_library
-from inference.demo_model.model import ModelShape, Qwen3
+from inference.demo_model.model import ModelDimensions, Qwen3
 from inference.demo_model.optimiser import optimisers
 from inference.demo_model.schedule import TOKENS_PER_STEP, LearningRateSchedule
 from inference.demo_model.token_corpus import CorpusError, TokenCorpus
-from inference.demo_model.validation import Validation, as_tensors
+from inference.demo_model.validation import ValidationSet, as_tensors
 
 CHECKPOINT_EVERY_S = 300.0
 VALIDATE_EVERY_S = 1800.0
@@ -52,7 +52,7 @@ class RunError(ValueError):
     """The options do not fit the state of the run."""
 
 
-class Batches(Dataset[Tensors]):
+class BatchDataset(Dataset[Tensors]):
     """The batch of each step, computed from the seed and the step alone."""
 
     def __init__(
@@ -81,9 +81,9 @@ class TrainingRun:
         self.schedule = _schedule(self.trained.progress)
         corpus = token_corpus.load(options.corpus)
         self.tokenizer = Tokenizer.from_file(str(options.corpus / "tokenizer.json"))
-        self._batches = Batches(corpus, self.tokenizer, self.schedule)
+        self._batches = BatchDataset(corpus, self.tokenizer, self.schedule)
         held_out = read_corpus(standard_library()).held_out
-        self._validation = Validation(held_out, self.tokenizer, self.device)
+        self._validation = ValidationSet(held_out, self.tokenizer, self.device)
         self._loss: Callable[[Tensor, Tensor, Tensor], Tensor] = torch.compile(
             self.trained.model.loss, dynamic=False
         )
@@ -199,7 +199,7 @@ def lock(folder: Path) -> TextIO:
 
 def _new_model(seed: int, device: torch.device) -> TrainedCheckpoint:
     torch.manual_seed(seed)
-    model = Qwen3(ModelShape()).to(device)
+    model = Qwen3(ModelDimensions()).to(device)
     return TrainedCheckpoint(model, optimisers(model), TrainingProgress(seed=seed))
 
 

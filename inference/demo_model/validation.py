@@ -20,7 +20,7 @@ NUM_PLAIN_ROWS = 96
 NUM_ANSWER_ROWS = 48  # for each layout, and for echoes
 
 
-class Validation:
+class ValidationSet:
     """Validation rows. The same files give the same rows, so results of all checkpoints are
     comparable."""
 

@@ -20,7 +20,7 @@ from inference.context.prompt.prompt import Prompt
 from inference.context.redaction.redact import file_type
 from inference.filtering.filter_reason import FilterReason
 from inference.filtering.line_gate import LineChecks, LineGate
-from inference.filtering.public_code_index import PublicCode, PublicCodeMatcher
+from inference.filtering.public_code_index import PublicCodeIndex, PublicCodeMatcher
 from inference.filtering.secret_detection import contains_secret, find_pending_secret
 from inference.filtering.syntax_check import SyntaxChecker, make_parser
 from inference.filtering.truncation import Truncator, build_truncation_context
@@ -70,7 +70,7 @@ def filter(
     prompt: Prompt,
     account: RequestTrace,
     *,
-    public_code: PublicCode | None = None,
+    public_code: PublicCodeIndex | None = None,
 ) -> aclosing[AsyncGenerator[str, None]]:
     """Return the texts to show, none of them empty. Leaving the context stops them.
 
@@ -98,7 +98,7 @@ def _end_of_line(prefix: str) -> str:
 
 
 def _checks(
-    admitted: AdmittedRequest, syntax: SyntaxChecker | None, public_code: PublicCode | None
+    admitted: AdmittedRequest, syntax: SyntaxChecker | None, public_code: PublicCodeIndex | None
 ) -> LineChecks:
     request, policy = admitted.request, admitted.principal.snapshot.policy
     kind = file_type(request.path)

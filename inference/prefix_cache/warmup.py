@@ -67,7 +67,7 @@ def stable_prefix(prompt: Prompt) -> Prompt:
     return replace(prompt, token_ids=prompt.token_ids[: prompt.num_stable_tokens], segments=())
 
 
-class Warmer:
+class WarmupQueue:
     """The queue of warm-ups and their workers. One event loop uses it."""
 
     def __init__(self, clock: Clock) -> None:

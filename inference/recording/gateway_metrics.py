@@ -16,7 +16,7 @@ from inference.pools.health.circuit_breaker import CircuitState
 from inference.pools.health.replica_states import ReplicaStates
 from inference.pools.pool_config import PoolConfig
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
-from inference.prefix_cache.warmup import Warmer
+from inference.prefix_cache.warmup import WarmupQueue
 from inference.recording.fast_counters import FastHistograms
 
 PROBE_EVERY_S: Final = 0.1
@@ -165,14 +165,14 @@ def _one(name: str, documentation: str, value: float) -> Metric:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundMetrics:
-    warmer: Warmer
+    warmup_queue: WarmupQueue
     speculation: SpeculationTracker
 
     def collect(self) -> Iterator[Metric]:
         warm_ups = CounterMetricFamily(
             "caret_warmups", "Warm-ups that have ended, by outcome.", labels=["outcome"]
         )
-        for outcome, count in self.warmer.num_ended.items():
+        for outcome, count in self.warmup_queue.num_ended.items():
             warm_ups.add_metric([outcome], count)
         yield warm_ups
         acceptance = GaugeMetricFamily(

@@ -19,7 +19,7 @@ from inference.pools.health.replica_states import ReplicaStates
 from inference.pools.pool_config import PoolConfig, Replica
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.prefix_cache.cache_index import PrefixCacheIndex
-from inference.prefix_cache.namespace import Namespaces
+from inference.prefix_cache.namespace import CacheNamespaces
 from inference.routing.consistent_hashing import filter_with_capacity, prefer_cached, rank_by_hash
 
 _PRIORITIES: Final = {
@@ -45,7 +45,7 @@ class Router:
         self,
         *,
         pools: PoolConfig,
-        namespaces: Namespaces,
+        namespaces: CacheNamespaces,
         replicas: ReplicaStates,
         index: PrefixCacheIndex,
         speculation: SpeculationTracker,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from textwrap import indent
 
 from caret.foundation.environment import BadSetting
-from caret.local.errors import ExitCode, PartFailed, StartupError
+from caret.local.errors import ExitCode, ServiceFailed, StartupError
 
 
 def run(argv: list[str]) -> int:
@@ -22,7 +22,7 @@ def run(argv: list[str]) -> int:
         return _COMMANDS.get(command, _django)(argv)
     except BadSetting as error:
         return _complain(str(error), ExitCode.BAD_SETTING)
-    except PartFailed as error:
+    except ServiceFailed as error:
         return _complain(f"{error}\n{indent(error.log_tail, '    ')}", error.exit_code)
     except StartupError as error:
         return _complain(str(error), error.exit_code)

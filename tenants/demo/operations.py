@@ -43,7 +43,7 @@ MAX_DAYS: Final = 366
 Say = Callable[[str], None]
 
 
-class AlreadyFilled(Conflict):
+class DemoDataExists(Conflict):
     pass
 
 
@@ -58,13 +58,13 @@ class SeedOptions:
 def seed(wish: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
     """Seed a tenant and return the numbers of generated rows.
 
-    Raises InvalidValue, NotFound, AlreadyFilled, and Conflict for a tenant that is not a
+    Raises InvalidValue, NotFound, DemoDataExists, and Conflict for a tenant that is not a
     demonstration tenant.
     """
     _check(wish)
     tenant_id = require_demonstration(wish.slug)
     if is_marked(tenant_id, FILLED):
-        raise AlreadyFilled("{slug} is filled already.", slug=wish.slug)
+        raise DemoDataExists("{slug} is filled already.", slug=wish.slug)
     if is_marked(tenant_id, BEGUN):
         raise Conflict(
             "The demo tenant {slug} was only partly created. Start again with an empty "

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from caret.contracts.policy import PolicyLimits, RateLimit, Telemetry, Tier
+from caret.contracts.policy import ContentCapturePolicy, PolicyLimits, RateLimit, Tier
 from caret.foundation.ids import UserId
 from tenants.base.permissions import Role
 from tenants.demo.members import DemoCompany
@@ -34,7 +34,11 @@ _CHANGES: Final[tuple[tuple[float, dict[str, Any], str], ...]] = (
     (0.1, {"has_public_code_filter": True}, "Requested by legal until licences are cleared."),
     (
         0.18,
-        {"telemetry": Telemetry(wording=TENANT_CONSENT_TEXT, retention_days=30, training=True)},
+        {
+            "telemetry": ContentCapturePolicy(
+                wording=TENANT_CONSENT_TEXT, retention_days=30, training=True
+            )
+        },
         "The works council agreed to opt-in content capture.",
     ),
     (0.38, {"retrieval": ("web/*", "platform/*")}, "Two teams try retrieval."),

@@ -4,7 +4,14 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from caret.contracts.policy import Isolation, Mode, PolicyLimits, RateLimit, Telemetry, TenantPolicy
+from caret.contracts.policy import (
+    ContentCapturePolicy,
+    Isolation,
+    Mode,
+    PolicyLimits,
+    RateLimit,
+    TenantPolicy,
+)
 from tenants.base.errors import InvalidValue
 from tenants.base.text_validation import is_storable
 from tenants.policy.data_classes import DATA_CLASSES
@@ -140,7 +147,7 @@ def _check_whole(field: str, number: int, at_most: int) -> None:
         )
 
 
-def _check_telemetry(telemetry: Telemetry) -> None:
+def _check_telemetry(telemetry: ContentCapturePolicy) -> None:
     if not 1 <= telemetry.retention_days <= MAX_RETENTION_DAYS:
         raise InvalidValue(
             "telemetry.retention_days",

@@ -64,7 +64,7 @@ class Program:
 def running(home: Home, program: Program, *, cores: Cores) -> Iterator[int]:
     """Run the program and return its process ID.
 
-    Raises PartFailed if it does not start.
+    Raises ServiceFailed if it does not start.
     """
     spec = ChildSpec(
         name=program.name,

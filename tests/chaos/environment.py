@@ -61,7 +61,7 @@ class Placed:
     def await_ready(self) -> None:
         """Wait until the service is ready.
 
-        Raises PartFailed.
+        Raises ServiceFailed.
         """
         with self.host.entered():
             await_ready(self.part)

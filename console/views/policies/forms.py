@@ -12,7 +12,7 @@ from django.forms import BoundField
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from caret.contracts.policy import Telemetry, TenantPolicy, Tier
+from caret.contracts.policy import ContentCapturePolicy, TenantPolicy, Tier
 from console.views.policies.form_fields import (
     burst_field,
     days_field,
@@ -160,7 +160,7 @@ def groups_of(form: PolicyForm) -> Iterator[FieldGroup]:
 
 
 def initial_of(policy: TenantPolicy) -> dict[str, Any]:
-    telemetry = policy.telemetry or Telemetry(TENANT_CONSENT_TEXT, _DEFAULT_DAYS)
+    telemetry = policy.telemetry or ContentCapturePolicy(TENANT_CONSENT_TEXT, _DEFAULT_DAYS)
     limits = policy.limits
     values: dict[str, Any] = {
         **{name: getattr(policy, name) for name in _AS_THEY_ARE},

@@ -9,7 +9,13 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from caret.contracts.policy import Isolation, PolicyLimits, RateLimit, Telemetry, TenantPolicy
+from caret.contracts.policy import (
+    ContentCapturePolicy,
+    Isolation,
+    PolicyLimits,
+    RateLimit,
+    TenantPolicy,
+)
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
 
 
@@ -100,7 +106,7 @@ def _limit_lines(limits: PolicyLimits) -> list[str]:
     return lines or [gettext("No limit")]
 
 
-def _telemetry_lines(telemetry: Telemetry | None) -> list[str]:
+def _telemetry_lines(telemetry: ContentCapturePolicy | None) -> list[str]:
     if telemetry is None:
         return [gettext("Off: nothing is stored")]
     kept = ngettext(

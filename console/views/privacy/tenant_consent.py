@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from caret.contracts.policy import Telemetry, TenantPolicy
+from caret.contracts.policy import ContentCapturePolicy, TenantPolicy
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
@@ -82,12 +82,16 @@ def _policy(cleaned: dict[str, Any], seen: TenantPolicy) -> TenantPolicy:
     telemetry = None
     if cleaned["telemetry"]:
         require_current("telemetry.wording", asked=cleaned["wording"], current=TENANT_CONSENT_TEXT)
-        telemetry = Telemetry(TENANT_CONSENT_TEXT, cleaned["retention_days"], cleaned["training"])
+        telemetry = ContentCapturePolicy(
+            TENANT_CONSENT_TEXT, cleaned["retention_days"], cleaned["training"]
+        )
     return read_policy(write_policy(msgspec.structs.replace(seen, telemetry=telemetry)))
 
 
 def _initial(policy: TenantPolicy) -> dict[str, Any]:
-    default = Telemetry(TENANT_CONSENT_TEXT, DATA_CLASSES[DataClass.CONTENT].default_days)
+    default = ContentCapturePolicy(
+        TENANT_CONSENT_TEXT, DATA_CLASSES[DataClass.CONTENT].default_days
+    )
     telemetry = policy.telemetry or default
     return {
         "telemetry": policy.telemetry is not None,

@@ -78,12 +78,12 @@ EXIT_REFUSED: Final = 1
 EXIT_USAGE: Final = 2
 
 
-class NotReady(Exception):
+class MissingInput(Exception):
     """Input or configuration is missing. The text says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class GatewayTarget:
     gateway_url: str
     api_key: str
 
@@ -93,7 +93,7 @@ def main(argv: list[str]) -> int:
     try:
         cut = cut_at(_read(options.file), line=options.line, column=options.column)
         done = asyncio.run(_complete(_target(options.tenant), options, cut))
-    except (CursorOutOfRange, NotReady) as error:
+    except (CursorOutOfRange, MissingInput) as error:
         return _complain(str(error), EXIT_USAGE)
     except GatewayRefused as error:
         return _complain(f"{error} ({error.code})", EXIT_REFUSED)
@@ -123,34 +123,34 @@ def _read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise NotReady(f"{file} cannot be read: {error.strerror}.") from error
+        raise MissingInput(f"{file} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise NotReady(f"{file} is not UTF-8 text.") from error
+        raise MissingInput(f"{file} is not UTF-8 text.") from error
 
 
-def _target(tenant: str) -> Target:
+def _target(tenant: str) -> GatewayTarget:
     url, key = os.environ.get("CARET_GATEWAY_URL"), os.environ.get("CARET_API_KEY")
     if url and key:
-        return Target(url, key)
+        return GatewayTarget(url, key)
     up = _up_file()
     keys = {each["slug"]: each["api_key"] for each in up["tenants"]}
     if not key and tenant not in keys:
-        raise NotReady(f"There is no tenant {tenant} here; there are {', '.join(keys)}.")
-    return Target(url or up["gateway_url"], key or keys[tenant])
+        raise MissingInput(f"There is no tenant {tenant} here; there are {', '.join(keys)}.")
+    return GatewayTarget(url or up["gateway_url"], key or keys[tenant])
 
 
 def _up_file() -> dict[str, Any]:
     try:
         described: dict[str, Any] = json.loads((home_folder() / "up.json").read_text())
     except (OSError, ValueError) as error:  # missing or incomplete
-        raise NotReady(
+        raise MissingInput(
             "Caret is not running. Start it with `make up`, or set CARET_GATEWAY_URL and "
             "CARET_API_KEY."
         ) from error
     return described
 
 
-async def _complete(target: Target, options: argparse.Namespace, cut: CursorSplit) -> bool:
+async def _complete(target: GatewayTarget, options: argparse.Namespace, cut: CursorSplit) -> bool:
     frame: Frame = {
         "id": "1",
         "mode": options.mode,

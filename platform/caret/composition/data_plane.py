@@ -13,7 +13,7 @@ from caret.composition.background_tasks import Run, run_background_tasks
 from caret.composition.discovery import membership_of
 from caret.composition.metrics import MetricSources, metrics_served
 from caret.foundation.clock import SystemClock
-from caret.foundation.garbage_collection import Collector, install_gc_scheduler
+from caret.foundation.garbage_collection import GcScheduler, install_gc_scheduler
 from caret.foundation.parsing.grammars import load_all
 from inference.config import DataPlaneConfig
 from inference.content_capture.telemetry import ContentCapture
@@ -50,8 +50,8 @@ from inference.pools.vllm.http_client import HttpClient
 from inference.pools.vllm.kv_event_feeds import KvEventFeeds
 from inference.pools.vllm.metrics import VllmMetrics
 from inference.prefix_cache.cache_index import PrefixCacheIndex
-from inference.prefix_cache.namespace import Namespaces
-from inference.prefix_cache.warmup import Warmer
+from inference.prefix_cache.namespace import CacheNamespaces
+from inference.prefix_cache.warmup import WarmupQueue
 from inference.recording.completion_metrics import CompletionMetrics, CountingJournal
 from inference.recording.journal import FileJournal
 from inference.recording.record import CompletionObserver, Recorder
@@ -173,7 +173,7 @@ def _work(
         SnapshotFeed(links.redis, plane.snapshots, is_relayed=config.is_behind_relay).run,
     )
     yield "newest", SupersessionFeed(links.redis, links.claims, plane.admission.supersession).run
-    yield "warm-ups", partial(plane.warmer.run, partial(warm_up, plane))
+    yield "warm-ups", partial(plane.warmup_queue.run, partial(warm_up, plane))
     yield (
         "speculation",
         partial(plane.router.speculation.run, every_s=config.engine_metrics_interval_s),
@@ -181,7 +181,7 @@ def _work(
     yield "health", _prober(plane, links.session).run
     yield "overdue", partial(reroute_overdue, plane.router.replicas)
     yield "forgetting", partial(evict_expired_forever, plane.prompt_writers.values())
-    yield "collector", _collector(plane).run
+    yield "collector", _make_gc_scheduler(plane).run
     yield "kv_events", KvEventFeeds(plane.router.pools, plane.router.index).run
     if plane.content_capture is not None:
         yield "telemetry", plane.content_capture.sender.run
@@ -215,8 +215,8 @@ def _snippets(config: DataPlaneConfig, clock: SystemClock, redis: Redis) -> Snip
     return Retrieval(redis, root_secret=config.root_secret, clock=clock)
 
 
-def _collector(plane: DataPlane) -> Collector:
-    return Collector(plane.clock, is_quiet=lambda: plane.admission.concurrency.num_in_flight == 0)
+def _make_gc_scheduler(plane: DataPlane) -> GcScheduler:
+    return GcScheduler(plane.clock, is_quiet=lambda: plane.admission.concurrency.num_in_flight == 0)
 
 
 def _plane(
@@ -247,7 +247,7 @@ def _plane(
         snippets=_snippets(config, clock, links.redis),
         router=Router(
             pools=pools,
-            namespaces=Namespaces(config.root_secret),
+            namespaces=CacheNamespaces(config.root_secret),
             replicas=ReplicaStates(clock),
             index=PrefixCacheIndex(),
             speculation=speculation,
@@ -262,7 +262,7 @@ def _plane(
         ),
         suggestions=RecentSuggestions(clock=clock, keep=recorder.journal.append),
         late_outcomes=LateOutcomeRecorder(clock=clock, keep=recorder.journal.append),
-        warmer=Warmer(clock),
+        warmup_queue=WarmupQueue(clock),
         body_quota=BodyQuota(),
         public_code=PublicCodeIndexFile(config.public_code_file)
         if config.public_code_file

@@ -49,7 +49,7 @@ async def metrics_served(
         rejected_replicas=lambda: sources.membership.rejected_replicas,
     )
     admission = AdmissionMetrics(plane.admission.load_shedder, plane.admission.quotas)
-    background = BackgroundMetrics(plane.warmer, plane.router.speculation)
+    background = BackgroundMetrics(plane.warmup_queue, plane.router.speculation)
     families = (
         metrics.collect,
         gauges.collect,

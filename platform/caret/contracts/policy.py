@@ -60,7 +60,7 @@ class PolicyLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tokens_per_day: dict[Tier, int] = {}
 
 
-class Telemetry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ContentCapturePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The tenant's permission for content capture, to which each user may consent."""
 
     wording: str  # version of the text that the tenant has agreed to, e.g. "tenant-1"
@@ -88,7 +88,8 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     has_experiments: bool = True  # never with customers' data
     has_secret_filter: bool = True  # withholds completions that look like credentials
     has_public_code_filter: bool = False  # found in the operator's index
-    telemetry: Telemetry | None = None  # None: no content is captured, even with users' consent
+    # None: no content is captured, even with users' consent.
+    telemetry: ContentCapturePolicy | None = None
     # Days for which a key's text may be valid; None: as the creator of the key chooses.
     max_key_lifetime_days: int | None = None
     # Keys unused for this many days are revoked; None: never.

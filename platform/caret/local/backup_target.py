@@ -3,13 +3,13 @@
 from urllib.parse import quote
 
 from caret.foundation.environment import env_optional_secret
-from caret.foundation.postgres.backup import Server
+from caret.foundation.postgres.backup import PostgresServer
 from caret.local.credentials import DATABASE, SUPERUSER, password_of
 from caret.local.paths import EmbeddedPaths
 from caret.local.postgres_cluster import programs_of
 
 
-def backup_server(paths: EmbeddedPaths) -> Server:
+def backup_server(paths: EmbeddedPaths) -> PostgresServer:
     """Return the server to back up.
 
     Raises BadSetting, MissingFeature.
@@ -18,8 +18,8 @@ def backup_server(paths: EmbeddedPaths) -> Server:
         "CARET_BACKUP_DATABASE_URL", default_file=paths.secrets / "backup-database-url"
     )
     if address is not None:
-        return Server(address, programs=None)
+        return PostgresServer(address, programs=None)
     host = quote(str(paths.sockets), safe="")
     password = password_of(paths, SUPERUSER)
     embedded = f"postgresql://{SUPERUSER}:{password}@/{DATABASE}?host={host}"
-    return Server(embedded, programs=programs_of(paths))
+    return PostgresServer(embedded, programs=programs_of(paths))

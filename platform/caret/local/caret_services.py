@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from caret.local.child_process import POLL_S, ChildSpec, dying_with_parent
-from caret.local.errors import PartFailed
+from caret.local.errors import ServiceFailed
 from caret.local.health_checks import answers_ok, worker_answers
 from caret.local.log_rotation import rotate_at_start, tail
 from caret.local.paths import REPOSITORY, EmbeddedPaths
@@ -113,7 +113,7 @@ def run_to_end(
 ) -> str:
     """Run a command to its end and return its standard output.
 
-    Its standard error goes to `log_file`. Raises PartFailed.
+    Its standard error goes to `log_file`. Raises ServiceFailed.
     """
     rotate_at_start(log_file)
     with log_file.open("ab") as log:
@@ -147,7 +147,7 @@ def _await_end(
                 except subprocess.TimeoutExpired:
                     on_wait()
                     if time.monotonic() > deadline_s:
-                        raise PartFailed(
+                        raise ServiceFailed(
                             f"{name} did not end within {_COMMAND_TIMEOUT_S:.0f} s.",
                             log_tail=tail(log_file),
                         ) from None
@@ -155,7 +155,7 @@ def _await_end(
             process.kill()
             raise
     if process.returncode != 0:
-        raise PartFailed(
+        raise ServiceFailed(
             f"{name} failed with status {process.returncode}. Its log: {log_file}",
             log_tail=tail(log_file),
         )

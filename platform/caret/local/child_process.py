@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from caret.local.errors import PartFailed
+from caret.local.errors import ServiceFailed
 from caret.local.log_rotation import rotate_at_start, tail
 
 POLL_S = 0.02
@@ -75,7 +75,7 @@ class ChildProcess:
     ) -> None:
         """Wait until the child is ready.
 
-        Raises PartFailed if the child ends first, or after `timeout_s`.
+        Raises ServiceFailed if the child ends first, or after `timeout_s`.
         """
         deadline_s = time.monotonic() + timeout_s
         while not is_ready():
@@ -116,8 +116,8 @@ class ChildProcess:
         assert self._process is not None
         self._process.send_signal(number)
 
-    def _failure(self, what: str) -> PartFailed:
-        return PartFailed(
+    def _failure(self, what: str) -> ServiceFailed:
+        return ServiceFailed(
             f"{self.spec.name} {what}. Its log: {self.spec.log_file}",
             log_tail=tail(self.spec.log_file),
         )

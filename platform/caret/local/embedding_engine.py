@@ -40,7 +40,7 @@ def embeddings_settings(*, served_name: str, port: int) -> EmbeddingsSettings:
     return EmbeddingsSettings(served_name=served_name, port=port, has_gpu=is_built_for_gpu())
 
 
-def embeddings_part(
+def embeddings_service(
     settings: EmbeddingsSettings, *, paths: EmbeddedPaths, environment: Mapping[str, str]
 ) -> CommandService:
     """Return the service.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from caret.foundation.environment import BadSetting, env_text
 from caret.local.child_process import ChildSpec, dying_with_parent
-from caret.local.engine_args import NOTHING_STATED, StatedArgs, check_arguments
+from caret.local.engine_args import NO_ENGINE_ARGUMENTS, EngineArguments, check_arguments
 from caret.local.health_checks import answers_ok
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.pools_file import ReplicaEntry
@@ -46,7 +46,7 @@ class EngineSettings:
     port: int
     has_gpu: bool
     extra_arguments: tuple[str, ...] = field(default=())  # CARET_ENGINE_ARGS, which override ours
-    stated: StatedArgs = NOTHING_STATED  # parsed from these arguments
+    stated: EngineArguments = NO_ENGINE_ARGUMENTS  # parsed from these arguments
 
     @property
     def url(self) -> str:
@@ -83,7 +83,7 @@ def engine_from_environment(port: int) -> EngineSettings:
     )
 
 
-def engine_part(
+def engine_service(
     settings: EngineSettings, *, paths: EmbeddedPaths, environment: Mapping[str, str]
 ) -> CommandService:
     spec = ChildSpec(

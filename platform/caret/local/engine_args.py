@@ -37,15 +37,15 @@ _METHODS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class StatedArgs:
+class EngineArguments:
     speculation: SpeculationMethod | None = None  # None: no speculative decoding
     max_cached_requests: int | None = None  # None: not given
 
 
-NOTHING_STATED: Final = StatedArgs()
+NO_ENGINE_ARGUMENTS: Final = EngineArguments()
 
 
-def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> StatedArgs:
+def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> EngineArguments:
     """Parse the arguments.
 
     Raises BadSetting for settings that would let a tenant find another tenant's data in a cache.
@@ -68,15 +68,15 @@ def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
     return stated
 
 
-def _speculation(settings: Mapping[str, dict[str, Any]]) -> StatedArgs:
+def _speculation(settings: Mapping[str, dict[str, Any]]) -> EngineArguments:
     names = {_METHOD: "method", _MODEL: "model"}
     short = {part: settings[name][""] for name, part in names.items() if name in settings}
     config = settings.get(_SPECULATION, {}) | short
     if not config:
-        return NOTHING_STATED
+        return NO_ENGINE_ARGUMENTS
     method = config.get("method") or config.get("model")
     cached = config.get("suffix_decoding_max_cached_requests")
-    return StatedArgs(
+    return EngineArguments(
         speculation=_METHODS.get(str(method), SpeculationMethod.DRAFT),
         max_cached_requests=None if cached is None else int(cached),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from caret.local.credentials import SUPERUSER, password_of
-from caret.local.errors import MissingFeature, PartFailed
+from caret.local.errors import MissingFeature, ServiceFailed
 from caret.local.paths import EmbeddedPaths
 from caret.local.postgres_account import PostgresUser
 
@@ -115,7 +115,7 @@ def _run_initdb(
         check=False,
     )
     if made.returncode != 0:
-        raise PartFailed("Postgres could not initialise its data.", log_tail=made.stderr.strip())
+        raise ServiceFailed("Postgres could not initialise its data.", log_tail=made.stderr.strip())
 
 
 def postgres_environment() -> dict[str, str]:

@@ -24,7 +24,7 @@ _LIBRARIES: Final = (
 _MANY_OBJECTS: Final = 100_000
 
 
-class PreloadedPart:
+class PreloadedService:
     """A service whose next process starts to wait as soon as the current one is ready."""
 
     def __init__(self, part: CommandService) -> None:

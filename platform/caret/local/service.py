@@ -29,7 +29,7 @@ class Service(Protocol):
 def await_ready(part: Service, *, on_wait: Callable[[], None] = lambda: None) -> None:
     """Wait until the service is ready.
 
-    Raises PartFailed if it ends or takes too long; then it is stopped.
+    Raises ServiceFailed if it ends or takes too long; then it is stopped.
     """
     try:
         part.child.wait_ready(part.is_ready, timeout_s=part.ready_timeout_s, on_wait=on_wait)

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from caret.local.caret_services import beat_part, web_part, worker_part
-from caret.local.embedding_engine import embeddings_part
-from caret.local.engine import MAX_CONTEXT_TOKENS, engine_part, first_token_targets
+from caret.local.embedding_engine import embeddings_service
+from caret.local.engine import MAX_CONTEXT_TOKENS, engine_service, first_token_targets
 from caret.local.pools_file import render_pools, write_pools
 from caret.local.ports import LOOPBACK, Port
 from caret.local.postgres import EmbeddedPostgres
-from caret.local.preloaded import PreloadedPart
+from caret.local.preloaded import PreloadedService
 from caret.local.process_tag import environment_with
 from caret.local.service import CommandService, Service
 from caret.local.up_settings import UpSettings
@@ -104,18 +104,18 @@ def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Service 
             heals_words=settings.engine.model.has_token_healing,
         ),
     )
-    return engine_part(settings.engine, paths=settings.paths, environment=environment)
+    return engine_service(settings.engine, paths=settings.paths, environment=environment)
 
 
 def _embeddings(settings: UpSettings, *, environment: Mapping[str, str]) -> Service | None:
     if settings.embeddings is None:
         return None
-    return embeddings_part(settings.embeddings, paths=settings.paths, environment=environment)
+    return embeddings_service(settings.embeddings, paths=settings.paths, environment=environment)
 
 
 def _console(settings: UpSettings, environment: Mapping[str, str]) -> Service:
     part = _web("Console", settings.ports.console, settings, environment)
-    return PreloadedPart(part) if settings.has_reload else part
+    return PreloadedService(part) if settings.has_reload else part
 
 
 def _web(

@@ -1,7 +1,7 @@
 """Starts services in order, keeps them running and stops them all.
 
 A service that dies is restarted after a growing pause. One that keeps dying ends the whole
-installation with PartFailed. In `make dev` it waits for a change of its code instead.
+installation with ServiceFailed. In `make dev` it waits for a change of its code instead.
 
 Everything runs in one thread: children ask the kernel to kill them with the thread that started
 them.
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from caret.local.errors import PartFailed
+from caret.local.errors import ServiceFailed
 from caret.local.log_rotation import rotate_while_open, tail
 from caret.local.service import Service, await_ready
 
@@ -90,7 +90,7 @@ class Supervisor:
     def supervise(self, *, until: Callable[[], bool], on_launch: Callable[[], None]) -> None:
         """Supervise until `until` returns True; call `on_launch` after each restart.
 
-        Raises PartFailed if a service dies too often.
+        Raises ServiceFailed if a service dies too often.
         """
         while not until():
             for watched in self._watched:
@@ -139,7 +139,7 @@ class Supervisor:
             return
         delay_s = watched.restarts.next_delay_s(now_s)
         if delay_s is None:
-            raise PartFailed(
+            raise ServiceFailed(
                 f"{part.name} ended {MAX_DEATHS + 1} times within {WINDOW_S:.0f} s (last status"
                 f" {status}); Caret gives up. Its log: {part.child.spec.log_file}",
                 log_tail=tail(part.child.spec.log_file),

@@ -16,7 +16,7 @@ from caret.local.pid_lock import HomeLock, supervisor_pid
 from caret.local.progress import PlainProgress, StepList, progress_for
 from caret.local.signals import ShutdownRequested, raise_on_stop_signals
 from caret.local.smoke_test import stream_smoke_test
-from caret.local.state_file import UpEntry, read_up_file
+from caret.local.state_file import RunningInstallation, read_up_file
 from caret.local.up_settings import UpSettings, settings_from_environment
 
 # A new Postgres takes 40 MB; its write-ahead log and the services' logs grow under load.
@@ -118,7 +118,7 @@ def _write(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def print_summary(entry: UpEntry, *, say: Callable[[str], None]) -> None:
+def print_summary(entry: RunningInstallation, *, say: Callable[[str], None]) -> None:
     tenant = entry["tenants"][0]
     say("")
     say(f"  Console   {entry['console_url']}")

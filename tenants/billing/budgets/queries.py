@@ -14,7 +14,12 @@ from tenants.base.errors import NotFound
 from tenants.base.money import Currency
 from tenants.base.pagination import Page, PagePosition, build_page, fetch_first, read_cursor
 from tenants.base.permissions import Permission
-from tenants.billing.budgets.month_spend import MonthOfTenant, is_exhausted, read_month, read_teams
+from tenants.billing.budgets.month_spend import (
+    TenantMonthSpend,
+    is_exhausted,
+    read_month,
+    read_teams,
+)
 from tenants.billing.budgets.webhook import secret_of
 from tenants.billing.plans.queries import find_currency, read_price_book
 from tenants.models import AlertDelivery, Budget, BudgetAlert, Team, User
@@ -92,7 +97,7 @@ def read_spending(tenant_id: TenantId, *, now: datetime) -> SpendingLimits:
     return SpendingLimits(
         prices=read_price_book(tenant_id).starting(utc_day(now)),
         budgets=tuple(_hard_budget(budget) for budget in hard),
-        budgets_of=_budgets_of(hard, MonthOfTenant({}, read_teams(tenant_id))),
+        budgets_of=_budgets_of(hard, TenantMonthSpend({}, read_teams(tenant_id))),
     )
 
 
@@ -104,7 +109,7 @@ def _hard_budget(budget: Budget) -> HardBudget:
     )
 
 
-def _budgets_of(budgets: Sequence[Budget], month: MonthOfTenant) -> dict[UserId, bytes]:
+def _budgets_of(budgets: Sequence[Budget], month: TenantMonthSpend) -> dict[UserId, bytes]:
     """Return each user's budgets, sorted by user, so that equal rows give equal bytes."""
     places: defaultdict[str, list[int]] = defaultdict(list)
     for place, budget in enumerate(budgets):

@@ -11,7 +11,7 @@ from caret.contracts.pricing import BudgetScope
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import month_of, utc_day
 from tenants.base.permissions import Permission
-from tenants.billing.budgets.month_spend import MonthOfTenant, is_exhausted, read_month
+from tenants.billing.budgets.month_spend import TenantMonthSpend, is_exhausted, read_month
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.models import Budget, Team, User
 from tenants.security.authorization.actor import Actor
@@ -55,7 +55,7 @@ def _named(actor: Actor) -> QuerySet[Budget]:
     return Budget.objects.filter(tenant_id=actor.tenant_id).annotate(holder_name=name)
 
 
-def _standing(row: Budget, month: MonthOfTenant, price: PlanPrice | None) -> BudgetStatus:
+def _standing(row: Budget, month: TenantMonthSpend, price: PlanPrice | None) -> BudgetStatus:
     return BudgetStatus(
         budget_id=row.id,
         scope=BudgetScope(row.scope),

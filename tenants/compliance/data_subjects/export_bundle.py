@@ -94,7 +94,7 @@ def write_bundle(
             )
         subject, head = _record(actor, asked.user_id, reason, now)
         with ZipFile(out, "w", ZIP_DEFLATED) as archive:
-            files = _Files(archive, asked.bounds)
+            files = _BundleFiles(archive, asked.bounds)
             _write_tables(files, subject, (*SOURCES, *OWN_SOURCES) if is_own else SOURCES)
             files.write("captured_content", _kept_content(subject))
             return _seal(files, subject, head, now)
@@ -108,7 +108,7 @@ def own_id(actor: Actor) -> UserId:
     return actor.user_id
 
 
-class _Files:
+class _BundleFiles:
     """Writes files one after the other, and collects their entries for the manifest."""
 
     def __init__(self, archive: ZipFile, bounds: BundleLimits | None) -> None:
@@ -175,7 +175,9 @@ def _record(
         return subject, find_head(tenant_id=actor.tenant_id)
 
 
-def _write_tables(files: _Files, subject: DataSubject, sources: Iterable[InventoryEntry]) -> None:
+def _write_tables(
+    files: _BundleFiles, subject: DataSubject, sources: Iterable[InventoryEntry]
+) -> None:
     """Write all tables in one transaction."""
     with tenant_scope(subject.tenant_id):
         for source in sources:
@@ -221,7 +223,9 @@ def _kept_content(subject: DataSubject) -> Iterator[bytes]:
         yield from data.splitlines()
 
 
-def _seal(files: _Files, subject: DataSubject, head: ChainHead, now: datetime) -> dict[str, Any]:
+def _seal(
+    files: _BundleFiles, subject: DataSubject, head: ChainHead, now: datetime
+) -> dict[str, Any]:
     slug = Tenant.objects.values_list("slug", flat=True).get(id=subject.tenant_id)
     files.write_text("README.txt", _README.format(tenant=slug))
     manifest = signing_keys().sign_document(

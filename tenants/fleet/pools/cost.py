@@ -25,7 +25,7 @@ class CostRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class FleetCost:
     rows: list[CostRow]  # by pool
     total: CostRow
     num_days: int
@@ -39,7 +39,7 @@ def cost_of(
     seconds_a_day: Mapping[str, int],
     hour_cents: float,
     num_days: int,
-) -> Cost:
+) -> FleetCost:
     """Compute the cost of each pool. `seconds_a_day` is for days without measured replica seconds.
 
     A day without requests and measurements is taken as before the installation, and costs nothing.
@@ -59,7 +59,7 @@ def cost_of(
     total = PoolCounts()
     for row in rows:
         total = total.plus(row.counts)
-    return Cost(
+    return FleetCost(
         rows=rows,
         total=_row("", total, sum(seconds.values()), hour_cents),
         num_days=num_days,

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from caret.contracts.policy import Telemetry
+from caret.contracts.policy import ContentCapturePolicy
 from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, USER_WORDINGS, ConsentKind
 
 
@@ -36,7 +36,7 @@ class UserConsent:
 NO_CONSENT: Final = UserConsent(telemetry=False, training=False)
 
 
-def tenant_consent(policy: Telemetry | None) -> UserConsent:
+def tenant_consent(policy: ContentCapturePolicy | None) -> UserConsent:
     """Return the consent that the tenant allows its users to give."""
     if policy is None or policy.wording != TENANT_CONSENT_TEXT:
         return NO_CONSENT

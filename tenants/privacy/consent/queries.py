@@ -53,7 +53,7 @@ class ActiveConsent:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class ConsentReceiptView:
     id: UUID
     user_id: UserId | None  # None: the tenant's own
     user_email: str | None
@@ -91,7 +91,7 @@ def get_consent_of(*, actor: Actor, user_id: UserId) -> UserConsent:
 
 def list_receipts(
     *, actor: Actor, limit: int, cursor: str | None, only_own: bool = False
-) -> Page[Receipt]:
+) -> Page[ConsentReceiptView]:
     """Return a page of receipts, newest first: all of the tenant's, or the actor's own.
 
     Actors without READ_CONSENT get only their own. Raises Forbidden, InvalidValue.
@@ -118,7 +118,7 @@ class ConsentOverview:
     num_members: int
     num_telemetry: int
     num_training: int
-    receipt: Receipt | None  # the tenant's own last one; None: none exists
+    receipt: ConsentReceiptView | None  # the tenant's own last one; None: none exists
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,8 +308,8 @@ def _own(actor: Actor) -> UserId:
     return actor.user_id
 
 
-def _receipt(row: ConsentReceipt, erased: Collection[UUID]) -> Receipt:
-    return Receipt(
+def _receipt(row: ConsentReceipt, erased: Collection[UUID]) -> ConsentReceiptView:
+    return ConsentReceiptView(
         id=row.id,
         user_id=None if row.user_id is None else UserId(str(row.user_id)),
         user_email=None if row.user is None or row.user_id in erased else row.user.email,

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Max
 
-from caret.contracts.policy import Telemetry
+from caret.contracts.policy import ContentCapturePolicy
 from caret.foundation.ids import UserId
 from tenants.models import ConsentReceipt
 from tenants.privacy.consent.consent import ConsentStatement, UserConsent, is_current_yes
@@ -76,7 +76,9 @@ def _is_news(is_given: bool, said: ConsentStatement | None) -> bool:
     return said is not None and said.is_given
 
 
-def answers_of_policy(before: Telemetry | None, after: Telemetry | None) -> list[ReceiptDraft]:
+def answers_of_policy(
+    before: ContentCapturePolicy | None, after: ContentCapturePolicy | None
+) -> list[ReceiptDraft]:
     """Return receipts for what a change of policy newly allows or no longer allows."""
     return [
         ReceiptDraft(None, kind, is_given=is_given)
@@ -86,11 +88,11 @@ def answers_of_policy(before: Telemetry | None, after: Telemetry | None) -> list
     ]
 
 
-def _allows(policy: Telemetry | None, kind: ConsentKind) -> bool:
+def _allows(policy: ContentCapturePolicy | None, kind: ConsentKind) -> bool:
     return policy is not None and (kind is ConsentKind.TELEMETRY or policy.training)
 
 
-def _wording(policy: Telemetry | None) -> str | None:
+def _wording(policy: ContentCapturePolicy | None) -> str | None:
     return None if policy is None else policy.wording
 
 

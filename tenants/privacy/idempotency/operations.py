@@ -7,14 +7,14 @@ stored response are committed in one transaction.
     caller    key      request
     user:1    "a"      POST /keys {...}   performed, and stored
     user:1    "a"      POST /keys {...}   the same response; nothing is performed
-    user:1    "a"      POST /keys {!!!}   KeyReused
+    user:1    "a"      POST /keys {!!!}   IdempotencyKeyReused
     user:2    "a"      POST /keys {...}   performed: each caller has its own keys
 
 A legal hold keeps a response beyond its day, and its key stays in use.
 
 A response may contain a secret that is shown once. It is therefore returned only to a caller with
 the same permissions as then: with another role, or with the old text of a rotated key, the request
-raises KeyReused.
+raises IdempotencyKeyReused.
 """
 
 import hashlib
@@ -74,7 +74,7 @@ class StoredResponse:
     body: bytes
 
 
-class KeyReused(Conflict):
+class IdempotencyKeyReused(Conflict):
     """The idempotency key belongs to another request."""
 
     code = "idempotency_key_reused"
@@ -96,7 +96,7 @@ def find_response(request: IdempotentRequest, *, now: datetime) -> StoredRespons
     """Return the stored response to this request.
 
     None: there is none, and the request is locked until the transaction ends. Must run in the
-    tenant's scope. Raises KeyReused, RequestInProgress, ResponseNotStored.
+    tenant's scope. Raises IdempotencyKeyReused, RequestInProgress, ResponseNotStored.
     """
     if not _is_locked(request):
         raise RequestInProgress("The same request is being done. Ask again in a moment.")
@@ -114,7 +114,7 @@ def find_response(request: IdempotentRequest, *, now: datetime) -> StoredRespons
         _require_room(request, now)
         return None
     if bytes(row.request_digest) != request.digest:
-        raise KeyReused(
+        raise IdempotencyKeyReused(
             "This Idempotency-Key stands for another request, or you may do other things than"
             " then. Take a new one."
         )
@@ -157,12 +157,17 @@ def delete_expired(*, now: datetime, tenant_ids: Sequence[TenantId] | None = Non
 
 
 def _forget(row: IdempotencyRecord) -> None:
-    """Delete an expired response. Raises KeyReused if it is on hold, without revealing the hold."""
+    """Delete an expired response.
+
+    Raises IdempotencyKeyReused if it is on hold, without revealing the hold.
+    """
     tenant_id = TenantId(str(row.tenant_id))
     if not _delete_unheld(
         tenant_id, IdempotencyRecord.objects.filter(tenant_id=tenant_id, id=row.id)
     ):
-        raise KeyReused("This Idempotency-Key stands for an earlier request. Take a new one.")
+        raise IdempotencyKeyReused(
+            "This Idempotency-Key stands for an earlier request. Take a new one."
+        )
 
 
 def _delete_unheld(tenant_id: TenantId, rows: QuerySet[IdempotencyRecord]) -> int:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from caret.contracts.policy import Telemetry
+from caret.contracts.policy import ContentCapturePolicy
 from caret.foundation.ids import TenantId
 from tenants.base.errors import NotFound
 from tenants.models import LegalHold, RetentionRule
@@ -85,7 +85,7 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
     }
 
 
-def _default(data_class: DataClass, telemetry: Telemetry | None) -> EffectiveRule:
+def _default(data_class: DataClass, telemetry: ContentCapturePolicy | None) -> EffectiveRule:
     if data_class in _OF_TELEMETRY and telemetry is not None:
         days = telemetry.retention_days
         return EffectiveRule(days, None, None, "", None, is_from_policy=True, is_default=True)

@@ -38,7 +38,7 @@ BY: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODEL, Group
 
 
 @dataclass(frozen=True, slots=True)
-class Spend:
+class MonthlySpend:
     """The spending of the present month in UTC."""
 
     spent_micros: int
@@ -57,7 +57,7 @@ class Overview:
     quality_before: ReportRow | None
     by: Mapping[GroupBy, list[ReportRow]]
     speeds: LatencyReport | None  # None: suppressed
-    spend: Spend | None  # None: the actor may not see it, or there is no plan
+    spend: MonthlySpend | None  # None: the actor may not see it, or there is no plan
     complete_until: datetime | None
     min_users: int
     choices: Mapping[str, list[str]]  # filter options by column
@@ -68,7 +68,7 @@ class Overview:
 class _OverviewScope:
     min_users: int
     complete_until: datetime | None
-    spend: Spend | None
+    spend: MonthlySpend | None
 
 
 def overview(*, actor: Actor, asked: ReportQuery, now: datetime) -> Overview:
@@ -149,7 +149,7 @@ def _about(actor: Actor, now: datetime) -> _OverviewScope:
     ).get(id=actor.tenant_id)
     found: dict[str, Any] = vars(row)
     sees_spend = actor.has_permission(Permission.READ_BILLING) and found["currency"] is not None
-    spend = Spend(
+    spend = MonthlySpend(
         spent_micros=found["spent"] or 0,
         limit_micros=found["limit"],
         is_hard=bool(found["is_hard"]),

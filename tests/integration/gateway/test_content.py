@@ -16,13 +16,13 @@ from caret.contracts.captured_content import (
     ContentSealer,
     Item,
 )
-from caret.contracts.policy import Telemetry
+from caret.contracts.policy import ContentCapturePolicy
 from caret.contracts.sealed_message import FIELD
 from caret.contracts.snapshot import TenantSnapshot
 from tests.benchmarks.installation import new_tenant, publish, root_secret_of
 from tests.functional.gateway.gateway_stack import Entries, Site, until
 
-ALLOWED = Telemetry(wording="tenant-1", retention_days=30)
+ALLOWED = ContentCapturePolicy(wording="tenant-1", retention_days=30)
 
 
 @dataclass(slots=True)

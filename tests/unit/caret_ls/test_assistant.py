@@ -193,7 +193,7 @@ async def test_taken_back_and_asked_anew_it_is_joined(desk: Desk) -> None:
 
 
 async def test_a_key_waits_for_the_next_one_before_it_asks(desk: Desk) -> None:
-    desk.pace.on_keystroke(desk.clock.now_s)
+    desk.debouncer.on_keystroke(desk.clock.now_s)
     first = desk.asks()
     await asyncio.sleep(0.01)
     desk.type("c")
@@ -207,8 +207,8 @@ async def test_a_key_waits_for_the_next_one_before_it_asks(desk: Desk) -> None:
 
 
 async def test_a_key_pressed_for_it_asks_while_a_fast_typist_is_waited_for(desk: Desk) -> None:
-    desk.pace.min_delay_ms = 60_000
-    desk.pace.on_keystroke(desk.clock.now_s)
+    desk.debouncer.min_delay_ms = 60_000
+    desk.debouncer.on_keystroke(desk.clock.now_s)
     desk.gateway.ready.append(said("c"))
     waiting = desk.asks()
     await asyncio.sleep(0.01)

@@ -14,7 +14,7 @@ from caret.contracts.captured_content import (
     CapturedCompletion,
     CapturedEdit,
 )
-from caret.contracts.policy import Mode, Telemetry, TenantPolicy
+from caret.contracts.policy import ContentCapturePolicy, Mode, TenantPolicy
 from caret.contracts.usage import FinishReason, OutcomeEvent
 from caret.foundation.ids import RequestId
 from inference.completion.incoming_request import ChatMessage
@@ -27,7 +27,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_admitted, make_arrival
 from tests.fakes.tenants import ADA, make_policy, make_principal
 
-ALLOWING = make_policy(telemetry=Telemetry(wording="tenant-1", retention_days=30))
+ALLOWING = make_policy(telemetry=ContentCapturePolicy(wording="tenant-1", retention_days=30))
 EDIT = SuggestionEdit(RequestId("r"), OutcomeEvent.PERSISTED, after_ms=30_000, text="edited()")
 
 

@@ -8,7 +8,7 @@ import pytest
 from caret.local.embedding_engine import (
     EmbeddingsSettings,
     embeddings_command,
-    embeddings_part,
+    embeddings_service,
 )
 from caret.local.paths import EmbeddedPaths
 
@@ -41,7 +41,7 @@ def test_on_a_gpu_it_leaves_the_memory_to_the_other_engine(has_gpu: bool) -> Non
     reason="the embedding model is missing; platform/scripts/setup --dev installs it",
 )
 def test_it_learns_no_secrets_and_yields_to_the_others(tmp_path: Path) -> None:
-    part = embeddings_part(
+    part = embeddings_service(
         SETTINGS,
         paths=EmbeddedPaths(tmp_path),
         environment={"CARET_ROOT_SECRET": "x", "REDIS_URL": "y", "HOME": "/root"},

@@ -9,7 +9,7 @@ from caret.local.engine import (
     LocalModel,
     engine_command,
     engine_from_environment,
-    engine_part,
+    engine_service,
     first_token_targets,
 )
 from caret.local.paths import EmbeddedPaths
@@ -118,7 +118,7 @@ def test_it_is_told_no_secrets_of_the_others(tmp_path: Path) -> None:
     secrets = {name + tail: "secret" for name in names for tail in ("", "_FILE")}
     environment = {**secrets, "CARET_API_KEY": "secret", "PATH": "/bin", "HF_TOKEN": "its own"}
 
-    part = engine_part(settings, paths=EmbeddedPaths(tmp_path), environment=environment)
+    part = engine_service(settings, paths=EmbeddedPaths(tmp_path), environment=environment)
 
     told = part.make_spec().environment
     assert "secret" not in told.values()

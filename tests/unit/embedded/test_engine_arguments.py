@@ -3,7 +3,7 @@
 import pytest
 
 from caret.foundation.environment import BadSetting
-from caret.local.engine_args import NOTHING_STATED, check_arguments
+from caret.local.engine_args import NO_ENGINE_ARGUMENTS, check_arguments
 from inference.pools.cache_isolation import SpeculationMethod
 
 SUFFIX = '{"method":"suffix"}'
@@ -80,4 +80,4 @@ def test_it_says_how_the_engine_speculates(
 
 
 def test_nothing_said_is_nothing_stated() -> None:
-    assert check_arguments((), {}) == NOTHING_STATED
+    assert check_arguments((), {}) == NO_ENGINE_ARGUMENTS

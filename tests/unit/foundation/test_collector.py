@@ -18,8 +18,8 @@ from caret.foundation.garbage_collection import (
     TICK_S,
     YOUNG_PER_MIDDLE,
     CollectionSchedule,
-    Collector,
-    CollectorState,
+    GcScheduler,
+    GcState,
     Generation,
     install_gc_scheduler,
 )
@@ -43,10 +43,8 @@ def _replaced() -> Iterator[None]:
 
 def _moment(
     now_s: float = 0.0, *, young: int = 0, grown: int = 0, is_quiet: bool = False
-) -> CollectorState:
-    return CollectorState(
-        now_s=now_s, num_young=young, num_blocks=BLOCKS + grown, is_quiet=is_quiet
-    )
+) -> GcState:
+    return GcState(now_s=now_s, num_young=young, num_blocks=BLOCKS + grown, is_quiet=is_quiet)
 
 
 class Knot:
@@ -141,7 +139,7 @@ def test_growth_counts_from_the_least_that_was_held(schedule: CollectionSchedule
 
 @pytest.mark.usefixtures("_replaced")
 def test_a_cycle_among_much_that_is_new_goes_with_the_next_tick() -> None:
-    collector = Collector(FakeClock(), is_quiet=lambda: False)
+    collector = GcScheduler(FakeClock(), is_quiet=lambda: False)
     collector.tick()
     knot, kept = _untied_knot(), [[number] for number in range(2 * MIN_YOUNG)]
     assert knot() is not None
@@ -155,7 +153,7 @@ def test_a_cycle_among_much_that_is_new_goes_with_the_next_tick() -> None:
 @pytest.mark.usefixtures("_replaced")
 def test_a_cycle_that_grew_old_goes_in_silence() -> None:
     clock = FakeClock()
-    collector = Collector(clock, is_quiet=lambda: True)
+    collector = GcScheduler(clock, is_quiet=lambda: True)
     knots = [Knot() for _ in range(MIN_GROWN_BLOCKS // 2)]  # each has two blocks or more
     gc.collect(Generation.MIDDLE)
     first = weakref.ref(knots[0])
@@ -172,7 +170,7 @@ def test_a_cycle_that_grew_old_goes_in_silence() -> None:
 
 @pytest.mark.usefixtures("_replaced")
 async def test_it_collects_by_itself_while_the_loop_runs() -> None:
-    collecting = asyncio.create_task(Collector(FakeClock(), is_quiet=lambda: False).run())
+    collecting = asyncio.create_task(GcScheduler(FakeClock(), is_quiet=lambda: False).run())
     knot, kept = _untied_knot(), [[number] for number in range(2 * MIN_YOUNG)]
 
     await until(lambda: knot() is None, timeout_s=50 * TICK_S)

@@ -21,7 +21,7 @@ from inference.prefix_cache.warmup import (
     MAX_TRIES,
     MAX_WAITING,
     REMEMBERED_S,
-    Warmer,
+    WarmupQueue,
 )
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
@@ -56,8 +56,8 @@ class Warming:
 
 
 @asynccontextmanager
-async def _running(warmer: Warmer, warming: Any) -> AsyncIterator[None]:
-    running = asyncio.create_task(warmer.run(warming))
+async def _running(warmup_queue: WarmupQueue, warming: Any) -> AsyncIterator[None]:
+    running = asyncio.create_task(warmup_queue.run(warming))
     try:
         yield
     finally:
@@ -65,60 +65,60 @@ async def _running(warmer: Warmer, warming: Any) -> AsyncIterator[None]:
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def _ended(warmer: Warmer, count: int = 1) -> dict[str, int]:
-    await until(lambda: warmer.num_ended.total() >= count)
-    return dict(warmer.num_ended)
+async def _ended(warmup_queue: WarmupQueue, count: int = 1) -> dict[str, int]:
+    await until(lambda: warmup_queue.num_ended.total() >= count)
+    return dict(warmup_queue.num_ended)
 
 
 async def test_a_file_that_is_opened_is_warmed() -> None:
-    warmer, warming = Warmer(FakeClock()), Warming()
+    warmup_queue, warming = WarmupQueue(FakeClock()), Warming()
 
-    async with _running(warmer, warming):
-        warmer.on_file_opened(ACME, make_arrival(path="a.py"))
-        ended = await _ended(warmer)
+    async with _running(warmup_queue, warming):
+        warmup_queue.on_file_opened(ACME, make_arrival(path="a.py"))
+        ended = await _ended(warmup_queue)
 
     assert ended == {"warmed": 1}
     assert [arrival.draft.path for arrival in warming.arrivals] == ["a.py"]
 
 
 async def test_the_newest_of_a_tenant_displaces_its_oldest() -> None:
-    warmer, warming = Warmer(FakeClock()), Warming()
+    warmup_queue, warming = WarmupQueue(FakeClock()), Warming()
     for number in range(MAX_OF_TENANT + 1):
-        warmer.on_file_opened(ACME, make_arrival(path=f"{number}.py"))
+        warmup_queue.on_file_opened(ACME, make_arrival(path=f"{number}.py"))
 
-    async with _running(warmer, warming):
-        ended = await _ended(warmer, MAX_OF_TENANT + 1)
+    async with _running(warmup_queue, warming):
+        ended = await _ended(warmup_queue, MAX_OF_TENANT + 1)
 
     assert ended == {"evicted": 1, "warmed": MAX_OF_TENANT}
     assert "0.py" not in [arrival.draft.path for arrival in warming.arrivals]
 
 
 def test_one_tenant_leaves_room_for_another() -> None:
-    warmer = Warmer(FakeClock())
+    warmup_queue = WarmupQueue(FakeClock())
     for _ in range(MAX_WAITING):
-        warmer.on_file_opened(ACME, make_arrival())
+        warmup_queue.on_file_opened(ACME, make_arrival())
 
-    warmer.on_file_opened(GLOBEX, make_arrival())
+    warmup_queue.on_file_opened(GLOBEX, make_arrival())
 
-    assert warmer.num_waiting == MAX_OF_TENANT + 1
+    assert warmup_queue.num_waiting == MAX_OF_TENANT + 1
 
 
 def test_what_waits_is_bounded_in_all() -> None:
-    warmer = Warmer(FakeClock())
+    warmup_queue = WarmupQueue(FakeClock())
     for number in range(MAX_WAITING + 3):
-        warmer.on_file_opened(TenantId(str(number)), make_arrival())
+        warmup_queue.on_file_opened(TenantId(str(number)), make_arrival())
 
-    assert warmer.num_waiting == MAX_WAITING
-    assert warmer.num_ended == {"full": 3}
+    assert warmup_queue.num_waiting == MAX_WAITING
+    assert warmup_queue.num_ended == {"full": 3}
 
 
 async def test_few_run_at_once() -> None:
-    warmer, warming = Warmer(FakeClock()), Warming()
+    warmup_queue, warming = WarmupQueue(FakeClock()), Warming()
     warming.hangs = True
 
-    async with _running(warmer, warming):
+    async with _running(warmup_queue, warming):
         for number in range(4):
-            warmer.on_file_opened(TenantId(str(number)), make_arrival())
+            warmup_queue.on_file_opened(TenantId(str(number)), make_arrival())
         await until(lambda: len(warming.arrivals) >= MAX_AT_ONCE)
         await asyncio.sleep(0.01)
 
@@ -126,44 +126,44 @@ async def test_few_run_at_once() -> None:
 
 
 async def test_a_neighbours_wish_goes_before_a_tenants_second() -> None:
-    warmer, warming = Warmer(FakeClock()), Warming()
+    warmup_queue, warming = WarmupQueue(FakeClock()), Warming()
     warming.hangs = True
     for tenant_id, path in ((ACME, "1.py"), (ACME, "2.py"), (GLOBEX, "3.py")):
-        warmer.on_file_opened(tenant_id, make_arrival(path=path))
+        warmup_queue.on_file_opened(tenant_id, make_arrival(path=path))
 
-    async with _running(warmer, warming):
+    async with _running(warmup_queue, warming):
         await until(lambda: len(warming.arrivals) >= MAX_AT_ONCE)
 
     assert [arrival.draft.path for arrival in warming.arrivals] == ["1.py", "3.py"]
 
 
 async def test_alone_a_tenant_has_all_that_run_at_once() -> None:
-    warmer, warming = Warmer(FakeClock()), Warming()
+    warmup_queue, warming = WarmupQueue(FakeClock()), Warming()
     warming.hangs = True
 
-    async with _running(warmer, warming):
+    async with _running(warmup_queue, warming):
         for _ in range(MAX_AT_ONCE):
-            warmer.on_file_opened(ACME, make_arrival())
+            warmup_queue.on_file_opened(ACME, make_arrival())
         await until(lambda: len(warming.arrivals) == MAX_AT_ONCE)
 
 
 async def test_a_second_that_hangs_makes_way_for_a_neighbour() -> None:
-    warmer, warming = Warmer(FakeClock()), Warming()
+    warmup_queue, warming = WarmupQueue(FakeClock()), Warming()
     warming.hangs = True
 
-    async with _running(warmer, warming):
+    async with _running(warmup_queue, warming):
         for path in ("1.py", "2.py"):
-            warmer.on_file_opened(ACME, make_arrival(path=path))
+            warmup_queue.on_file_opened(ACME, make_arrival(path=path))
         await until(lambda: len(warming.arrivals) == MAX_AT_ONCE)
-        warmer.on_file_opened(GLOBEX, make_arrival(path="3.py"))
+        warmup_queue.on_file_opened(GLOBEX, make_arrival(path="3.py"))
         await until(lambda: len(warming.arrivals) > MAX_AT_ONCE)
 
         assert [arrival.draft.path for arrival in warming.arrivals] == ["1.py", "2.py", "3.py"]
-        assert warmer.num_waiting == 1
+        assert warmup_queue.num_waiting == 1
 
 
 async def test_between_two_tries_a_tenants_second_gives_way_and_goes_on_afterwards() -> None:
-    warmer = Warmer(FakeClock())
+    warmup_queue = WarmupQueue(FakeClock())
     busy, paths = asyncio.Event(), list[str]()
 
     async def warm(arrival: IncomingRequest) -> None:
@@ -173,13 +173,13 @@ async def test_between_two_tries_a_tenants_second_gives_way_and_goes_on_afterwar
             if paths.count(arrival.draft.path) == 1:
                 raise CompletionDropped(FinishReason.SHED)
 
-    async with _running(warmer, warm):
+    async with _running(warmup_queue, warm):
         for number in range(MAX_AT_ONCE):
-            warmer.on_file_opened(ACME, make_arrival(path=f"acme{number}.py"))
+            warmup_queue.on_file_opened(ACME, make_arrival(path=f"acme{number}.py"))
         await until(lambda: len(paths) == MAX_AT_ONCE)
-        warmer.on_file_opened(GLOBEX, make_arrival(path="globex.py"))
+        warmup_queue.on_file_opened(GLOBEX, make_arrival(path="globex.py"))
         busy.set()
-        ended = await _ended(warmer, MAX_AT_ONCE + 1)
+        ended = await _ended(warmup_queue, MAX_AT_ONCE + 1)
 
     assert ended == {"warmed": MAX_AT_ONCE + 1}
     assert paths[MAX_AT_ONCE] == "globex.py"
@@ -187,90 +187,94 @@ async def test_between_two_tries_a_tenants_second_gives_way_and_goes_on_afterwar
 
 async def test_what_was_shed_is_tried_again() -> None:
     shed = CompletionDropped(FinishReason.SHED)
-    warmer, warming = Warmer(FakeClock()), Warming(errors=[shed, shed])
+    warmup_queue, warming = WarmupQueue(FakeClock()), Warming(errors=[shed, shed])
 
-    async with _running(warmer, warming):
-        warmer.on_file_opened(ACME, make_arrival())
-        ended = await _ended(warmer)
+    async with _running(warmup_queue, warming):
+        warmup_queue.on_file_opened(ACME, make_arrival())
+        ended = await _ended(warmup_queue)
 
     assert (ended, len(warming.arrivals)) == ({"warmed": 1}, 3)
 
 
 async def test_what_is_shed_each_time_is_let_go() -> None:
-    warmer = Warmer(FakeClock())
+    warmup_queue = WarmupQueue(FakeClock())
     warming = Warming(errors=[CompletionDropped(FinishReason.SHED)] * 99)
 
-    async with _running(warmer, warming):
-        warmer.on_file_opened(ACME, make_arrival())
-        ended = await _ended(warmer)
+    async with _running(warmup_queue, warming):
+        warmup_queue.on_file_opened(ACME, make_arrival())
+        ended = await _ended(warmup_queue)
 
     assert (ended, len(warming.arrivals)) == ({"shed": 1}, MAX_TRIES)
 
 
 async def test_what_failed_is_not_tried_again() -> None:
-    warmer = Warmer(FakeClock())
+    warmup_queue = WarmupQueue(FakeClock())
     warming = Warming(errors=[EngineError("engine_disconnected", "")])
 
-    async with _running(warmer, warming):
-        warmer.on_file_opened(ACME, make_arrival())
-        ended = await _ended(warmer)
+    async with _running(warmup_queue, warming):
+        warmup_queue.on_file_opened(ACME, make_arrival())
+        ended = await _ended(warmup_queue)
 
     assert (ended, len(warming.arrivals)) == ({"engine_disconnected": 1}, 1)
 
 
 async def test_a_defect_ends_nothing_but_its_warm_up() -> None:
-    warmer, warming = Warmer(FakeClock()), Warming(errors=[ValueError("planted")])
+    warmup_queue, warming = WarmupQueue(FakeClock()), Warming(errors=[ValueError("planted")])
 
-    async with _running(warmer, warming):
-        warmer.on_file_opened(ACME, make_arrival())
-        warmer.on_file_opened(ACME, make_arrival())
-        ended = await _ended(warmer, 2)
+    async with _running(warmup_queue, warming):
+        warmup_queue.on_file_opened(ACME, make_arrival())
+        warmup_queue.on_file_opened(ACME, make_arrival())
+        ended = await _ended(warmup_queue, 2)
 
     assert ended == {"defect": 1, "warmed": 1}
 
 
 async def test_what_is_old_is_let_go() -> None:
     clock = FakeClock()
-    warmer, warming = Warmer(clock), Warming()
-    warmer.on_file_opened(ACME, make_arrival(clock=clock))
+    warmup_queue, warming = WarmupQueue(clock), Warming()
+    warmup_queue.on_file_opened(ACME, make_arrival(clock=clock))
     clock.pass_s(MAX_AGE_S + 1)
 
-    async with _running(warmer, warming):
-        ended = await _ended(warmer)
+    async with _running(warmup_queue, warming):
+        ended = await _ended(warmup_queue)
 
     assert (ended, warming.arrivals) == ({"stale": 1}, [])
 
 
 def test_the_first_completion_of_a_repository_is_followed_by_a_warm_up() -> None:
     clock = FakeClock()
-    warmer = Warmer(clock)
+    warmup_queue = WarmupQueue(clock)
 
     for repository in ("shop", "shop", "till", ""):
-        warmer.on_request_admitted(make_admitted(repository=repository), make_arrival(clock=clock))
+        warmup_queue.on_request_admitted(
+            make_admitted(repository=repository), make_arrival(clock=clock)
+        )
 
-    assert warmer.num_waiting == 2
+    assert warmup_queue.num_waiting == 2
 
 
 def test_the_neighbours_repository_of_the_same_name_is_another() -> None:
-    warmer = Warmer(FakeClock())
+    warmup_queue = WarmupQueue(FakeClock())
 
     for tenant_id in (ACME, GLOBEX):
         principal = make_principal(tenant_id=tenant_id)
-        warmer.on_request_admitted(make_admitted(principal, repository="shop"), make_arrival())
+        warmup_queue.on_request_admitted(
+            make_admitted(principal, repository="shop"), make_arrival()
+        )
 
-    assert warmer.num_waiting == 2
+    assert warmup_queue.num_waiting == 2
 
 
 def test_a_repository_that_was_left_for_long_is_new_again() -> None:
     clock = FakeClock()
-    warmer = Warmer(clock)
+    warmup_queue = WarmupQueue(clock)
     admitted = make_admitted(repository="shop")
 
-    warmer.on_request_admitted(admitted, make_arrival(clock=clock))
+    warmup_queue.on_request_admitted(admitted, make_arrival(clock=clock))
     clock.pass_s(REMEMBERED_S + 1)
-    warmer.on_request_admitted(admitted, make_arrival(clock=clock))
+    warmup_queue.on_request_admitted(admitted, make_arrival(clock=clock))
 
-    assert warmer.num_waiting == 2
+    assert warmup_queue.num_waiting == 2
 
 
 def _opened(gateway: FakeGateway, **fields: Any) -> IncomingRequest:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from caret.contracts.policy import Telemetry
+from caret.contracts.policy import ContentCapturePolicy
 from caret.foundation.ids import UserId
 from tenants.privacy.consent import consent_texts
 from tenants.privacy.consent.consent import (
@@ -29,8 +29,8 @@ ADA = UserId("ada")
 YES, BOTH = UserConsent(telemetry=True, training=False), UserConsent(telemetry=True, training=True)
 
 
-def policy(*, training: bool = False, wording: str = TENANT_CONSENT_TEXT) -> Telemetry:
-    return Telemetry(wording=wording, retention_days=30, training=training)
+def policy(*, training: bool = False, wording: str = TENANT_CONSENT_TEXT) -> ContentCapturePolicy:
+    return ContentCapturePolicy(wording=wording, retention_days=30, training=training)
 
 
 def said(
@@ -49,7 +49,7 @@ def said(
     ],
 )
 def test_the_tenant_allows_what_its_policy_says_by_the_wording_in_force(
-    policy: Telemetry | None, expected: UserConsent
+    policy: ContentCapturePolicy | None, expected: UserConsent
 ) -> None:
     assert tenant_consent(policy) == expected
 
@@ -135,7 +135,9 @@ def test_a_choice_is_answered_by_what_is_news(
     ],
 )
 def test_a_policy_is_answered_by_what_is_news(
-    before: Telemetry | None, after: Telemetry | None, expected: list[tuple[ConsentKind, bool]]
+    before: ContentCapturePolicy | None,
+    after: ContentCapturePolicy | None,
+    expected: list[tuple[ConsentKind, bool]],
 ) -> None:
     answers = answers_of_policy(before, after)
 

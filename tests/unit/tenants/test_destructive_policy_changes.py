@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from caret.contracts.policy import Telemetry
+from caret.contracts.policy import ContentCapturePolicy
 from tenants.policy.diff import is_destructive
 from tenants.policy.document import DEFAULT_POLICY
 
-KEPT = Telemetry("tenant-1", retention_days=30, training=True)
+KEPT = ContentCapturePolicy("tenant-1", retention_days=30, training=True)
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,11 @@ from rich.console import Console
 
 from caret.client.api.arguments import body_in, build_parser, collect_arguments, find_operation
 from caret.client.api.export_command import export
-from caret.client.api.http_client import ApiError, ApiRequest, Caller, ServerUnreachable
+from caret.client.api.http_client import ApiClient, ApiError, ApiRequest, ServerUnreachable
 from caret.client.api.openapi_operations import (
     IDEMPOTENCY_KEY,
-    NotDescribed,
     ParameterLocation,
+    UnsupportedApiDocument,
     read_operations,
 )
 from caret.client.api.output import show
@@ -50,7 +50,7 @@ def run(
     """Run a command and return its exit code."""
     try:
         url = _setting(environment, "CARET_CONSOLE_URL") or DEFAULT_URL
-        caller = Caller(url, _setting(environment, "CARET_SERVICE_KEY"), transport=transport)
+        caller = ApiClient(url, _setting(environment, "CARET_SERVICE_KEY"), transport=transport)
     except (OSError, ValueError, httpx.InvalidURL) as error:
         return _complain(str(error), EXIT_USAGE)
     try:
@@ -61,13 +61,13 @@ def run(
         return _complain(f"{error} ({error.code})", EXIT_REFUSED)
     except ServerUnreachable as error:
         return _complain(str(error), EXIT_UNANSWERED)
-    except (NotDescribed, ValueError, OSError) as error:
+    except (UnsupportedApiDocument, ValueError, OSError) as error:
         return _complain(str(error), EXIT_USAGE)
     finally:
         caller.close()
 
 
-def _carry_out(caller: Caller, options: argparse.Namespace) -> int:
+def _carry_out(caller: ApiClient, options: argparse.Namespace) -> int:
     if vars(options).get("is_export"):
         sys.stdout.write(json.dumps(export(caller, options), ensure_ascii=False) + "\n")
         return 0
@@ -76,7 +76,7 @@ def _carry_out(caller: Caller, options: argparse.Namespace) -> int:
     return 0
 
 
-def _answers(caller: Caller, options: argparse.Namespace) -> Iterator[httpx.Response]:
+def _answers(caller: ApiClient, options: argparse.Namespace) -> Iterator[httpx.Response]:
     """Yield one response, or all pages."""
     asked = _asked(options)
     wants_all = bool(vars(options).get("all"))

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any, Final
 
-from caret.client.api.http_client import ApiError, ApiRequest, Caller
+from caret.client.api.http_client import ApiClient, ApiError, ApiRequest
 from caret.client.api.openapi_operations import IDEMPOTENCY_KEY
 
 PATH: Final = "/api/v1/exports"
@@ -50,7 +50,7 @@ def add_export(groups: Any) -> None:
     command.set_defaults(is_export=True)
 
 
-def export(caller: Caller, options: argparse.Namespace) -> dict[str, Any]:
+def export(caller: ApiClient, options: argparse.Namespace) -> dict[str, Any]:
     """Create and download an export; return its files and number of rows.
 
     Raises ServerUnreachable, ApiError, ChecksumMismatch, OSError.
@@ -73,7 +73,7 @@ def _request(options: argparse.Namespace) -> dict[str, str]:
     }
 
 
-def _poll(caller: Caller, found: dict[str, Any], max_wait_s: float) -> dict[str, Any]:
+def _poll(caller: ApiClient, found: dict[str, Any], max_wait_s: float) -> dict[str, Any]:
     waited_s, pause_s = 0.0, _FIRST_PAUSE_S
     while found["state"] in _UNDER_WAY:
         if waited_s >= max_wait_s:
@@ -96,7 +96,7 @@ def _show_progress(found: dict[str, Any]) -> None:
         sys.stderr.write(f"{found['state']}: {found['rows_done']}{of} rows\n")
 
 
-def _fetch(caller: Caller, found: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _fetch(caller: ApiClient, found: dict[str, Any], folder: Path) -> dict[str, Any]:
     proof = caller.request(ApiRequest("GET", f"{PATH}/{found['id']}/proof")).content
     link = caller.request(
         ApiRequest("POST", f"{PATH}/{found['id']}/link", is_repeatable=False)
@@ -114,7 +114,7 @@ def _fetch(caller: Caller, found: dict[str, Any], folder: Path) -> dict[str, Any
     return {"file": str(file), "proof": str(proof_file), "rows": found["rows_done"]}
 
 
-def _require_whole(caller: Caller, path: str, part: Path, said: dict[str, Any]) -> None:
+def _require_whole(caller: ApiClient, path: str, part: Path, said: dict[str, Any]) -> None:
     digest, num_bytes = hashlib.sha256(), 0
     with part.open("wb") as out:
         for piece in caller.download(path):

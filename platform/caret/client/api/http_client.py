@@ -42,7 +42,7 @@ class ApiError(Exception):
         self.code = code
 
 
-class Caller:
+class ApiClient:
     """Calls one server with one key. Must be closed."""
 
     def __init__(

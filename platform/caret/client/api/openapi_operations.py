@@ -57,14 +57,14 @@ class Operation:
         return self.method != "POST" or any(field.name == IDEMPOTENCY_KEY for field in self.fields)
 
 
-class NotDescribed(Exception):
+class UnsupportedApiDocument(Exception):
     """The document does not describe this API."""
 
 
 def read_operations(document: Json) -> list[Operation]:
     """Return the operations, sorted by group and command.
 
-    Raises NotDescribed.
+    Raises UnsupportedApiDocument.
     """
     try:
         found = [
@@ -74,7 +74,7 @@ def read_operations(document: Json) -> list[Operation]:
             if "." in described["operationId"]
         ]
     except (KeyError, TypeError, AttributeError) as error:
-        raise NotDescribed("The server is not a Caret console.") from error
+        raise UnsupportedApiDocument("The server is not a Caret console.") from error
     return sorted(found, key=lambda each: (each.group, each.command))
 
 
