@@ -17,7 +17,7 @@ from inference.completion.incoming_request import IncomingRequest
 from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.completion.response_writer import ResponseWriter
-from inference.content_capture.telemetry import ContentCapture
+from inference.content_capture import ContentCapture
 from inference.context.assemble import assemble
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.sources.snippet_source import SnippetSource

@@ -1,6 +1,6 @@
 """Assembles the data plane and keeps it running while it is open."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,13 +10,13 @@ import aiohttp
 from redis.asyncio import BlockingConnectionPool, Redis
 
 from caret.composition.background_tasks import Run, run_background_tasks
-from caret.composition.discovery import membership_of
 from caret.composition.metrics import MetricSources, metrics_served
 from caret.foundation.clock import SystemClock
+from caret.foundation.environment import BadSetting
 from caret.foundation.garbage_collection import GcScheduler, install_gc_scheduler
 from caret.foundation.parsing.grammars import load_all
 from inference.config import DataPlaneConfig
-from inference.content_capture.telemetry import ContentCapture
+from inference.content_capture import ContentCapture
 from inference.context.prompt.chat_template import load_chat_template
 from inference.context.prompt.prompt_writer import PromptWriter, evict_expired_forever
 from inference.context.prompt.variant_options import validate_variants
@@ -39,14 +39,20 @@ from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.gateway.supersession.feed import ClaimQueue, SupersessionFeed
 from inference.gateway.supersession.registry import SupersessionRegistry
 from inference.pipeline import DataPlane, warm_up
+from inference.pools.discovery.dns_resolver import DnsResolver
 from inference.pools.discovery.fleet_state_feed import AddedReplicaFeed, DrainFeed
+from inference.pools.discovery.kubernetes_api import KubernetesApi, ServiceAccount
+from inference.pools.discovery.kubernetes_resolver import KubernetesResolver
+from inference.pools.discovery.pool_members import PoolMembers
+from inference.pools.discovery.replica_identity import PROBE_TEXT
 from inference.pools.health.health_checker import HealthChecker
 from inference.pools.health.replica_states import ReplicaStates, reroute_overdue
-from inference.pools.pool_config import PoolConfig, read_catalog
+from inference.pools.pool_config import DiscoverySource, Pool, PoolConfig, read_catalog
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.pools.vllm.engine import VllmEngine
 from inference.pools.vllm.health import VllmHealth
 from inference.pools.vllm.http_client import HttpClient
+from inference.pools.vllm.identity import VllmIdentity
 from inference.pools.vllm.kv_event_feeds import KvEventFeeds
 from inference.pools.vllm.metrics import VllmMetrics
 from inference.prefix_cache.cache_index import PrefixCacheIndex
@@ -56,9 +62,8 @@ from inference.recording.completion_metrics import CompletionMetrics, CountingJo
 from inference.recording.journal import FileJournal
 from inference.recording.record import CompletionObserver, Recorder
 from inference.recording.redis_shipper import RedisShipment
-from inference.recording.slow_log import SlowLog
-from inference.recording.slowest_requests import SlowestRequests, SlowestRequestsJournal
-from inference.retrieval.retrieval import Retrieval
+from inference.recording.slowest_requests import SlowestRequests, SlowestRequestsJournal, SlowLog
+from inference.retrieval import Retrieval
 from inference.routing.route import Router
 
 # Long enough for a busy Redis, short enough that shutdown never hangs.
@@ -300,3 +305,46 @@ def _experiments(config: DataPlaneConfig) -> ExperimentSet:
     check_filters(experiments.variants)
     validate_variants(experiments.variants)
     return experiments
+
+
+def membership_of(
+    config: DataPlaneConfig, plane: DataPlane, session: aiohttp.ClientSession
+) -> tuple[PoolMembers, tuple[tuple[str, Run], ...]]:
+    """Return the pool members and the named background tasks that they need.
+
+    Raises BadSetting.
+    """
+    router, load = plane.router, plane.admission.load_shedder
+    watched = _watched(config, router.pools.by_name.values(), session)
+    membership = PoolMembers(
+        router.pools,
+        router.replicas,
+        identities=VllmIdentity(session),
+        resolvers={
+            DiscoverySource.DNS: DnsResolver(config.dns_resolver),
+            DiscoverySource.KUBERNETES: watched,
+        },
+        token_ids={
+            name: tuple(writer.tokenizer.encode(PROBE_TEXT))
+            for name, writer in plane.prompt_writers.items()
+        },
+    )
+    membership.changed.append(lambda pool: load.set_num_replicas(pool.name, len(pool.replicas)))
+    watched.changed.append(membership.request_reconcile)
+    return membership, (("endpoints", watched.run),) if watched.names else ()
+
+
+def _watched(
+    config: DataPlaneConfig, pools: Iterable[Pool], session: aiohttp.ClientSession
+) -> KubernetesResolver:
+    names = {
+        pool.discover.host
+        for pool in pools
+        if pool.discover is not None and pool.source is DiscoverySource.KUBERNETES
+    }
+    if names and not config.kubernetes_url:
+        raise BadSetting(
+            "A pool has the source kubernetes: set CARET_KUBERNETES_API, or run in a pod."
+        )
+    account = ServiceAccount(config.kubernetes_url, config.kubernetes_service_account_dir)
+    return KubernetesResolver(KubernetesApi(session, account), names)

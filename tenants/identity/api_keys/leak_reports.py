@@ -14,7 +14,7 @@ import redis
 from caret.contracts.api_key import KEY_PATTERN, parse_key
 from caret.foundation.ids import LookupId
 from tenants.base.errors import Conflict
-from tenants.identity.api_keys.digest import key_digest
+from tenants.identity.api_keys.key_secrets import key_digest
 from tenants.identity.api_keys.row_writes import PEPPER_VERSION
 
 SIGHTINGS: Final = "caret:keys:leak-reports"

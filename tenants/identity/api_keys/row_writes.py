@@ -9,7 +9,7 @@ from django.db.models import Q
 from caret.contracts.api_key import ParsedKey
 from caret.foundation.ids import UserId
 from tenants.base.errors import Conflict, InvalidValue
-from tenants.identity.api_keys.digest import key_digest
+from tenants.identity.api_keys.key_secrets import key_digest
 from tenants.identity.api_keys.scopes import stored
 from tenants.identity.api_keys.validation import KeyRequest, check_lifetime
 from tenants.models import ApiKey, Membership

@@ -17,7 +17,7 @@ from tenants.security.encryption.envelope import SealContext, seal_at
 from tenants.security.encryption.key_cache import key_cache
 from tenants.security.encryption.key_creation import get_or_create_data_key
 from tenants.security.encryption.key_unwrapping import data_key_of
-from tenants.security.encryption.scopes import scope_and_children
+from tenants.security.encryption.queries import scope_and_children
 
 
 @dataclass(frozen=True, slots=True)

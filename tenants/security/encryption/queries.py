@@ -7,14 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Q
+
 from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import DataKey
-from tenants.security.encryption.envelope import SealContext, data_key_id, opens_canary, unseal_at
+from tenants.security.encryption.envelope import (
+    SealContext,
+    data_key_id,
+    opens_canary,
+    unseal_at,
+)
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.key_unwrapping import data_key_of
-from tenants.security.encryption.scopes import scope_and_children
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +83,11 @@ def _opens(row: DataKey) -> bool:
         return opens_canary(data_key_of(row), bytes(row.witness), row.id)
     except (KeyDestroyed, DecryptionFailed):
         return False
+
+
+def scope_and_children(scope: str) -> Q:
+    """Return the filter for the data keys of a scope and of those below it.
+
+    A scope `a/b` is shredded with its parent `a`, or alone.
+    """
+    return Q(scope=scope) | Q(scope__startswith=f"{scope}/")

@@ -31,8 +31,8 @@ from tenants.compliance.exports.evidence_pack_verification import (
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats.text import write_csv
 from tenants.compliance.exports.jobs.claim import JobClaim
+from tenants.compliance.exports.jobs.parts import file_of, read_back
 from tenants.compliance.exports.jobs.progress import ExportProgress
-from tenants.compliance.exports.jobs.reading import file_of, read_back
 from tenants.compliance.exports.proof import sign_proof
 from tenants.compliance.exports.verification import FORMAT, PROOF_SUFFIX
 from tenants.models import ExportJob

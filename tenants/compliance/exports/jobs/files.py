@@ -11,8 +11,8 @@ from tenants.compliance.exports.formats.text import FORMATS
 from tenants.compliance.exports.jobs import sealed_objects
 from tenants.compliance.exports.jobs.claim import JobClaim
 from tenants.compliance.exports.jobs.evidence_pack import write_pack
+from tenants.compliance.exports.jobs.parts import file_of, read_back
 from tenants.compliance.exports.jobs.progress import ExportProgress
-from tenants.compliance.exports.jobs.reading import file_of, read_back
 from tenants.compliance.exports.proof import ProofStart, ProvenFile, sign_proof
 from tenants.compliance.exports.rows import Period
 from tenants.models import ExportJob, Tenant
