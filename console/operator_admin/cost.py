@@ -17,7 +17,7 @@ from tenants.base.redis_connection import connect
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.cost import CostRow, FleetCost, cost_of
 from tenants.fleet.pools.daily_usage import read_days, read_replica_seconds, replica_seconds_a_day
-from tenants.fleet.pools.installation_status import read_installation
+from tenants.fleet.pools.scraping.installation_status import read_installation
 
 PERIODS: Final = (7, 30, 90)
 _DEFAULT_DAYS: Final = 30

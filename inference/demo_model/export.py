@@ -18,10 +18,11 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from inference.demo_model import checkpoint, tokenizer
-from inference.demo_model.batches import token_id
-from inference.demo_model.checkpoint import CheckpointError
+from inference.demo_model import tokenizer
 from inference.demo_model.model import ModelDimensions
+from inference.demo_model.training import checkpoint
+from inference.demo_model.training.batches import token_id
+from inference.demo_model.training.checkpoint import CheckpointError
 
 INT8_MAX = 127
 WEIGHTS_FOLDER = Path(__file__).parent / "weights"

@@ -11,8 +11,8 @@ from caret.foundation.ids import LookupId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.demo.members import DemoCompany, DemoUser
-from tenants.demo.request_generator import DemoDeveloper
-from tenants.demo.timeline import TimelineEvent
+from tenants.demo.traffic.request_generator import DemoDeveloper
+from tenants.demo.traffic.timeline import TimelineEvent
 from tenants.identity.api_keys.operations import KeyRotation, create_key, revoke_key, rotate_key
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.api_keys.validation import KeyRequest

@@ -27,9 +27,9 @@ from tenants.billing.plans.operations import NewPrice, add_price, subscribe
 from tenants.billing.plans.queries import list_plans
 from tenants.billing.rating.operations import rate_tenant
 from tenants.demo.members import DemoCompany
-from tenants.demo.personas import TEAMS
 from tenants.demo.tenants import PLAN, PRICES, SEAT_MONTH_MICROS
-from tenants.demo.timeline import DemoTimeline, TimelineEvent
+from tenants.demo.traffic.personas import TEAMS
+from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent
 from tenants.models import AlertDelivery, BillingState
 
 _NIGHTLY: Final = timedelta(days=1, minutes=20)

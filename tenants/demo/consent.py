@@ -11,7 +11,7 @@ from caret.contracts.usage import FinishReason, OutcomeEvent
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import RequestId, UserId, new_request_id
 from tenants.demo.members import DemoCompany, DemoUser
-from tenants.demo.timeline import TimelineEvent
+from tenants.demo.traffic.timeline import TimelineEvent
 from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import USER_WORDINGS
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdraw_consent

@@ -8,8 +8,8 @@ from uuid import UUID
 from caret.foundation.ids import TenantId, UserId
 from tenants.base.bearer_tokens import TenantToken
 from tenants.base.permissions import Role
-from tenants.demo.personas import TEAMS, Persona
-from tenants.demo.timeline import DemoTimeline, TimelineEvent
+from tenants.demo.traffic.personas import TEAMS, Persona
+from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent
 from tenants.identity.invitations.operations import (
     InvitationBearer,
     accept_invitation,

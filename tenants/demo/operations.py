@@ -29,10 +29,10 @@ from tenants.demo.demo_marker import (
     require_demonstration,
 )
 from tenants.demo.members import DemoCompany, coming_and_going, found
-from tenants.demo.personas import MAX_PEOPLE, MIN_PEOPLE, make_personas
 from tenants.demo.policies import rules
 from tenants.demo.sign_in import access, settle_sinks
-from tenants.demo.timeline import DemoTimeline, TimelineEvent, midnight, run_events
+from tenants.demo.traffic.personas import MAX_PEOPLE, MIN_PEOPLE, make_personas
+from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent, midnight, run_events
 from tenants.demo.usage import usage
 from tenants.models import AuditEntry, Outcome, TypingReport, UsageRecord
 from tenants.security.audit.signed_heads import sign_head

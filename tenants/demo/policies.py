@@ -11,7 +11,7 @@ from caret.contracts.policy import ContentCapturePolicy, PolicyLimits, RateLimit
 from caret.foundation.ids import UserId
 from tenants.base.permissions import Role
 from tenants.demo.members import DemoCompany
-from tenants.demo.timeline import TimelineEvent
+from tenants.demo.traffic.timeline import TimelineEvent
 from tenants.policy.data_classes import DataClass
 from tenants.policy.document import write_policy
 from tenants.policy.operations import set_policy

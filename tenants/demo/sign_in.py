@@ -19,7 +19,7 @@ from tenants.compliance.audit_sinks.backoff import MAX_WAIT
 from tenants.compliance.audit_sinks.delivery import UNKNOWN
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
 from tenants.demo.members import DemoCompany
-from tenants.demo.timeline import DemoTimeline, TimelineEvent
+from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent
 from tenants.identity.domains.operations import claim_domain, verify_domain
 from tenants.identity.scim.tokens import create_scim_token, revoke_scim_token
 from tenants.identity.sso.operations import (

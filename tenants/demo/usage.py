@@ -10,10 +10,10 @@ from django.db.models import Model
 from caret.contracts.policy import Mode
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.demo.api_keys import DemoKeys
-from tenants.demo.outcome_generator import reactions_to, typed_of
-from tenants.demo.request_generator import DemoDeveloper, request_of
-from tenants.demo.timeline import DemoTimeline, TimelineEvent
-from tenants.demo.traffic_pattern import TrafficCalendar
+from tenants.demo.traffic.outcome_generator import reactions_to, typed_of
+from tenants.demo.traffic.request_generator import DemoDeveloper, request_of
+from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent
+from tenants.demo.traffic.traffic_pattern import TrafficCalendar
 from tenants.models import Outcome, TypingReport, UsageRecord
 from tenants.usage.ingestion.batch_numbers import allocate_batch
 from tenants.usage.ingestion.bulk_insert import insert_new

@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from tenants.base.redis_connection import connect
 from tenants.base.redis_lock import redis_lock
-from tenants.fleet.pools import daily_usage, installation_status, recent_scrapes
+from tenants.fleet.pools import daily_usage
+from tenants.fleet.pools.scraping import installation_status, recent_scrapes
 from tenants.fleet.snapshots import publisher
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from caret.local.engine import DEMO_MODEL
+from caret.local.engines.engine import DEMO_MODEL
+from caret.local.engines.pools_file import render_pools
 from caret.local.paths import REPOSITORY, EmbeddedPaths
-from caret.local.pools_file import render_pools
 from caret.local.ports import LOOPBACK
-from caret.local.process_tag import find_tagged_pids, home_digest, terminate_tagged
+from caret.local.processes.process_tag import find_tagged_pids, home_digest, terminate_tagged
 from caret.local.state_file import RunningInstallation, read_up_file
 from tests.stack.commands import environment_for, manage
 from tests.stack.django_setup import pytest_configure as pytest_configure

@@ -58,8 +58,8 @@ from inference.pools.vllm.metrics import VllmMetrics
 from inference.prefix_cache.cache_index import PrefixCacheIndex
 from inference.prefix_cache.namespace import CacheNamespaces
 from inference.prefix_cache.warmup import WarmupQueue
-from inference.recording.completion_metrics import CompletionMetrics, CountingJournal
 from inference.recording.journal import FileJournal
+from inference.recording.metrics.completion_metrics import CompletionMetrics, CountingJournal
 from inference.recording.record import CompletionObserver, Recorder
 from inference.recording.redis_shipper import RedisShipment
 from inference.recording.slowest_requests import SlowestRequests, SlowestRequestsJournal, SlowLog

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from caret.local.child_process import POLL_S, ChildSpec, dying_with_parent
 from caret.local.errors import ServiceFailed
-from caret.local.health_checks import answers_ok, worker_answers
-from caret.local.log_rotation import rotate_at_start, tail
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.ports import LOOPBACK
-from caret.local.service import CommandService
+from caret.local.processes.child_process import POLL_S, ChildSpec, dying_with_parent
+from caret.local.processes.health_checks import answers_ok, worker_answers
+from caret.local.processes.log_rotation import rotate_at_start, tail
+from caret.local.processes.service import CommandService
 
 _READY_TIMEOUT_S = 120.0
 _COMMAND_TIMEOUT_S = 300.0

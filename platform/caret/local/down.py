@@ -8,8 +8,8 @@ from pathlib import Path
 
 from caret.local.errors import ExitCode, StartupError
 from caret.local.paths import EmbeddedPaths, home_from_environment
-from caret.local.pid_lock import supervisor_pid
-from caret.local.process_tag import home_digest, terminate_tagged
+from caret.local.processes.pid_lock import supervisor_pid
+from caret.local.processes.process_tag import home_digest, terminate_tagged
 
 # More than all services take together; the slowest is Postgres with 20 s.
 _TIMEOUT_S = 60.0

@@ -8,20 +8,20 @@ from types import TracebackType
 from typing import Self
 
 from caret.local.caret_services import manage, run_to_end
-from caret.local.credentials import write_credentials
+from caret.local.databases.credentials import write_credentials
+from caret.local.engines.pools_file import read_pools
 from caret.local.errors import ServiceFailed
 from caret.local.paths import REPOSITORY, EmbeddedPaths
-from caret.local.pools_file import read_pools
 from caret.local.ports import require_free
-from caret.local.process_tag import home_digest, new_tag, terminate_tagged
+from caret.local.processes.process_tag import home_digest, new_tag, terminate_tagged
+from caret.local.processes.reload import changed_files, programs_of
+from caret.local.processes.service import Service
+from caret.local.processes.supervisor import Supervisor
+from caret.local.processes.watchdog import Watchdog
 from caret.local.progress import StartProgress
-from caret.local.reload import changed_files, programs_of
-from caret.local.service import Service
 from caret.local.services import environment_of_children, make_parts
 from caret.local.state_file import RunningInstallation, StatePoolEntry, TenantEntry, write_up_file
-from caret.local.supervisor import Supervisor
 from caret.local.up_settings import UpSettings
-from caret.local.watchdog import Watchdog
 
 _LEFTOVER_GRACE_S = 5.0
 

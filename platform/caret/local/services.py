@@ -5,16 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from caret.local.caret_services import beat_part, web_part, worker_part
-from caret.local.embedding_engine import embeddings_service
-from caret.local.engine import MAX_CONTEXT_TOKENS, engine_service, first_token_targets
-from caret.local.pools_file import render_pools, write_pools
+from caret.local.databases.postgres import EmbeddedPostgres
+from caret.local.databases.valkey import EmbeddedValkey
+from caret.local.engines.embedding_engine import embeddings_service
+from caret.local.engines.engine import MAX_CONTEXT_TOKENS, engine_service, first_token_targets
+from caret.local.engines.pools_file import render_pools, write_pools
 from caret.local.ports import LOOPBACK, Port
-from caret.local.postgres import EmbeddedPostgres
-from caret.local.preloaded import PreloadedService
-from caret.local.process_tag import environment_with
-from caret.local.service import CommandService, Service
+from caret.local.processes.preloaded import PreloadedService
+from caret.local.processes.process_tag import environment_with
+from caret.local.processes.service import CommandService, Service
 from caret.local.up_settings import UpSettings
-from caret.local.valkey import EmbeddedValkey
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from caret.local.daemonize import READY_OPTION, detach_from_terminal, run_detached
-from caret.local.directories import make_folders
 from caret.local.errors import ExitCode, NoDiskSpace, StartupError
 from caret.local.installation import Installation, steps
-from caret.local.paths import EmbeddedPaths
-from caret.local.pid_lock import HomeLock, supervisor_pid
+from caret.local.paths import EmbeddedPaths, make_folders
+from caret.local.processes.daemonize import READY_OPTION, detach_from_terminal, run_detached
+from caret.local.processes.pid_lock import HomeLock, supervisor_pid
+from caret.local.processes.signals import ShutdownRequested, raise_on_stop_signals
 from caret.local.progress import PlainProgress, StepList, progress_for
-from caret.local.signals import ShutdownRequested, raise_on_stop_signals
 from caret.local.smoke_test import stream_smoke_test
 from caret.local.state_file import RunningInstallation, read_up_file
 from caret.local.up_settings import UpSettings, settings_from_environment

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from caret.foundation.environment import BadSetting, env_bool, env_text
-from caret.local.embedding_engine import (
+from caret.local.engines.embedding_engine import (
     DEFAULT_EMBEDDINGS_MODEL,
     EmbeddingsSettings,
     embeddings_settings,
 )
-from caret.local.engine import EngineSettings, engine_from_environment
+from caret.local.engines.engine import EngineSettings, engine_from_environment
 from caret.local.paths import EmbeddedPaths, home_from_environment
 from caret.local.ports import Port, Ports, ports_from_environment
 

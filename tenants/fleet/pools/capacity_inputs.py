@@ -1,8 +1,8 @@
 """Inputs of the capacity planner that gateways have measured. Pure."""
 
-from tenants.fleet.pools.installation_status import InstallationStatus
-from tenants.fleet.pools.metric_samples import MetricSamples
 from tenants.fleet.pools.pool_status import WARM_UP
+from tenants.fleet.pools.scraping.installation_status import InstallationStatus
+from tenants.fleet.pools.scraping.metric_samples import MetricSamples
 
 
 def measured_figures(installation: InstallationStatus, *, pool: str | None) -> dict[str, float]:

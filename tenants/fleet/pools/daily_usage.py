@@ -22,7 +22,7 @@ from django.db import connection
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.fleet.pools.installation_status import InstallationStatus
+from tenants.fleet.pools.scraping.installation_status import InstallationStatus
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.rollups.sql import COUNT_POOLS
 

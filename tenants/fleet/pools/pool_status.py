@@ -10,8 +10,8 @@ from typing import Final
 
 from caret.contracts.latency_targets import FIRST_TOKEN_TARGETS_MS
 from caret.contracts.policy import Mode
-from tenants.fleet.pools.gateway_scraper import Scrape
-from tenants.fleet.pools.metric_samples import MetricSamples, merge_samples, quantile_s
+from tenants.fleet.pools.scraping.gateway_scraper import Scrape
+from tenants.fleet.pools.scraping.metric_samples import MetricSamples, merge_samples, quantile_s
 
 WARM_UP: Final = "warm_up"  # the gateways' label of warm-ups, which no user waits for
 _OPEN: Final = ("open", "half_open")

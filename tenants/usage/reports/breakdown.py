@@ -22,7 +22,7 @@ from tenants.usage.reports.queries import (
     people,
     time_key,
 )
-from tenants.usage.reports.suppression import Suppression, find_suppressed_groups
+from tenants.usage.reports.suppression.small_groups import Suppression, find_suppressed_groups
 
 _COLUMN: Final = {
     GroupBy.DAY: "starts_at",

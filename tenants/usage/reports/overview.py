@@ -27,7 +27,10 @@ from tenants.usage.reports.queries import (
     is_limited_to_own,
     rollups_for,
 )
-from tenants.usage.reports.suppressed_figures import SuppressedOverview, hidden_in_overview
+from tenants.usage.reports.suppression.suppressed_figures import (
+    SuppressedOverview,
+    hidden_in_overview,
+)
 
 _NAMES: Final = (
     *("requests", "completed", "cancelled", "errors", "shed", "suggestions"),

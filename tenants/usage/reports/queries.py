@@ -23,9 +23,9 @@ from tenants.models import Team, TeamMembership, Tenant, UsageDay, UsageHour
 from tenants.models.rollup import SERVICES
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.counters import COUNTER_NAMES, UsageCounters, total
-from tenants.usage.reports.filtered_suppression import NO_TEAM, filter_usage
 from tenants.usage.reports.filters import NO_FILTER, ReportFilter, apply_filter
-from tenants.usage.reports.suppression import Suppression, find_suppressed_groups
+from tenants.usage.reports.suppression.filtered_suppression import NO_TEAM, filter_usage
+from tenants.usage.reports.suppression.small_groups import Suppression, find_suppressed_groups
 from tenants.usage.rollups.operations import complete_until
 
 MAX_DAYS: Final = 366

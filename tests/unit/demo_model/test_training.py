@@ -9,10 +9,10 @@ pytest.importorskip("torch", reason="torch is missing; platform/scripts/setup --
 
 import torch
 
-from inference.demo_model import checkpoint
-from inference.demo_model.checkpoint import TrainingProgress
-from inference.demo_model.schedule import LearningRateSchedule
-from inference.demo_model.train import (
+from inference.demo_model.training import checkpoint
+from inference.demo_model.training.checkpoint import TrainingProgress
+from inference.demo_model.training.schedule import LearningRateSchedule
+from inference.demo_model.training.train import (
     BatchDataset,
     RunError,
     begin_cool_down,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from caret.local.embedding_engine import (
+from caret.local.engines.embedding_engine import (
     EmbeddingsSettings,
     embeddings_command,
     embeddings_service,

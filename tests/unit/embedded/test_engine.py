@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from caret.foundation.environment import BadSetting
-from caret.local.engine import (
+from caret.local.engines.engine import (
     DEMO_MODEL,
     EngineSettings,
     LocalModel,

@@ -3,7 +3,7 @@
 import pytest
 
 from caret.foundation.environment import BadSetting
-from caret.local.engine_args import NO_ENGINE_ARGUMENTS, check_arguments
+from caret.local.engines.engine_args import NO_ENGINE_ARGUMENTS, check_arguments
 from inference.pools.cache_isolation import SpeculationMethod
 
 SUFFIX = '{"method":"suffix"}'

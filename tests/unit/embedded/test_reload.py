@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from caret.local.paths import REPOSITORY
-from caret.local.reload import BEAT, CONSOLE, GATEWAY, WORKER, changed_files, programs_of
+from caret.local.processes.reload import BEAT, CONSOLE, GATEWAY, WORKER, changed_files, programs_of
 
 _TASKS = sorted(path.relative_to(REPOSITORY) for path in REPOSITORY.glob("tenants/*/tasks.py"))
 _ENTRIES = {
@@ -43,7 +43,7 @@ for module in list(sys.modules.values()):
         ("platform/caret/settings/__init__.py", {CONSOLE, WORKER, BEAT}),
         ("console/templates/console/base.html", set()),
         ("console/static/console.css", set()),
-        ("platform/caret/local/supervisor.py", set()),
+        ("platform/caret/local/processes/supervisor.py", set()),
         ("tests/conftest.py", set()),
     ],
 )

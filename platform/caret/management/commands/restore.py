@@ -20,7 +20,7 @@ from caret.foundation.postgres.backup import (
     restore,
     which_database,
 )
-from caret.local.backup_target import backup_server
+from caret.local.databases.backup_target import backup_server
 from tenants.base.tombstones import WrongStore, require_store
 
 _NOT_DESTROYED: Final = (
