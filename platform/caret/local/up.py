@@ -2,19 +2,20 @@
 
 import argparse
 import shutil
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from caret.local.caret_services import manage
 from caret.local.errors import ExitCode, NoDiskSpace, StartupError
 from caret.local.installation import Installation, steps
-from caret.local.paths import EmbeddedPaths, make_folders
+from caret.local.paths import REPOSITORY, EmbeddedPaths, make_folders
 from caret.local.processes.daemonize import READY_OPTION, detach_from_terminal, run_detached
 from caret.local.processes.pid_lock import HomeLock, supervisor_pid
 from caret.local.processes.signals import ShutdownRequested, raise_on_stop_signals
 from caret.local.progress import PlainProgress, StepList, progress_for
-from caret.local.smoke_test import stream_smoke_test
 from caret.local.state_file import RunningInstallation, read_up_file
 from caret.local.up_settings import UpSettings, settings_from_environment
 
@@ -126,4 +127,40 @@ def print_summary(entry: RunningInstallation, *, say: Callable[[str], None]) -> 
     say(f"            API key of {tenant['slug']}: {tenant['api_key']}")
     for pool in entry["pools"]:
         say(f"  Pool      {pool['name']} ({pool['tier']}): {pool['url']}")
+    say("")
+
+
+EXAMPLE = REPOSITORY / "platform" / "examples" / "readings.py"
+# The cursor is after the first occurrence of this text.
+BEFORE_CURSOR = "with open(self.path, "
+_TIMEOUT_S = 60.0
+
+
+def find_spot(text: str, *, before_cursor: str) -> tuple[int, int]:
+    """Return line and column of the cursor, both from 1."""
+    before = text[: text.index(before_cursor) + len(before_cursor)]
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
+
+
+def stream_smoke_test(*, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
+    """Print a completion. A failure is printed and never raised: the installation keeps running."""
+    line, column = find_spot(EXAMPLE.read_text(), before_cursor=BEFORE_CURSOR)
+    name = str(EXAMPLE.relative_to(REPOSITORY))
+    say(f"  A completion of {name}, line {line}, column {column}:")
+    say("")
+    command = manage("complete", name, "--line", str(line), "--column", str(column))
+    try:
+        finished = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            env=dict(environment),
+            cwd=REPOSITORY,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        say(f"  The completion was not finished after {_TIMEOUT_S:.0f} s.")
+        return
+    if finished.returncode != 0:
+        say(f"  The completion failed with status {finished.returncode}.")
     say("")

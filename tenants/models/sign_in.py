@@ -1,4 +1,4 @@
-"""E-mail domains: those that a tenant has claimed, and those that are verified."""
+"""Sign-in to a tenant: its e-mail domains and its identity provider."""
 
 import uuid
 from typing import ClassVar
@@ -46,3 +46,34 @@ class VerifiedDomain(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class SignInProtocol(models.TextChoices):
+    OIDC = "oidc"
+    SAML = "saml"
+
+
+class IdentityProvider(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid.uuid4, editable=False)
+    protocol = models.CharField(
+        max_length=4, choices=SignInProtocol, db_default=SignInProtocol.OIDC
+    )
+    issuer = models.CharField(max_length=500)  # OIDC: https://...; SAML: the entity ID
+    client_id = models.CharField(max_length=200)  # OIDC
+    sealed_secret = models.BinaryField()  # OIDC: see tenants.identity.sso.queries.secret_key
+    sso_url = models.CharField(max_length=500, db_default="")  # SAML
+    certificates = models.TextField(db_default="")  # SAML: DER in base64, one a line
+    created_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "tenants_identity_provider"
+        constraints: ClassVar = [
+            # One per tenant: with two, a user could have two accounts.
+            models.UniqueConstraint(fields=["tenant"], name="identity_provider_tenant"),
+            RowSecurity(name="identity_provider_security"),
+        ]
+
+    def __str__(self) -> str:
+        return self.issuer
