@@ -119,7 +119,7 @@ class SlowLog:
             replica=account.replica,
             first_token_ms=first_ms,
             target_ms=FIRST_TOKEN_TARGETS_MS[request.mode],
-            stages_ms={each.stage: _ms(each.ended_s - each.began_s) for each in times},
+            stages_ms={each.stage: _to_ms(each.ended_s - each.began_s) for each in times},
             num_withheld=self._num_withheld,
         )
         self._num_withheld = 0
@@ -132,5 +132,5 @@ class SlowLog:
         return self._num_lines <= MAX_LINES
 
 
-def _ms(seconds: float) -> float:
+def _to_ms(seconds: float) -> float:
     return round(seconds * 1000, 2)

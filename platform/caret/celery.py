@@ -246,12 +246,12 @@ _began_s: Final[dict[str, float]] = {}  # start times of this process's tasks, b
 
 
 @task_prerun.connect  # type: ignore[untyped-decorator]
-def _begins(task_id: str, **_: Any) -> None:
+def _on_task_started(task_id: str, **_: Any) -> None:
     _began_s[task_id] = time.monotonic()
 
 
 @task_postrun.connect  # type: ignore[untyped-decorator]
-def _ended(task_id: str, task: Task, state: str | None, **_: Any) -> None:
+def _on_task_finished(task_id: str, task: Task, state: str | None, **_: Any) -> None:
     # Imported here: settings are available by now.
     from tenants.base.redis_connection import connect
     from tenants.base.worker_metrics import TaskCounts
@@ -265,7 +265,7 @@ def _ended(task_id: str, task: Task, state: str | None, **_: Any) -> None:
 
 
 @beat_init.connect  # type: ignore[untyped-decorator]
-def _tell(**_: Any) -> None:
+def _serve_worker_metrics(**_: Any) -> None:
     from tenants.base.redis_connection import connect
     from tenants.base.worker_metrics import WorkerMetricsCollector
 

@@ -21,11 +21,11 @@ def run(argv: list[str]) -> int:
     try:
         return _COMMANDS.get(command, _django)(argv)
     except BadSetting as error:
-        return _complain(str(error), ExitCode.BAD_SETTING)
+        return _report_error(str(error), ExitCode.BAD_SETTING)
     except ServiceFailed as error:
-        return _complain(f"{error}\n{indent(error.log_tail, '    ')}", error.exit_code)
+        return _report_error(f"{error}\n{indent(error.log_tail, '    ')}", error.exit_code)
     except StartupError as error:
-        return _complain(str(error), error.exit_code)
+        return _report_error(str(error), error.exit_code)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
 
@@ -138,6 +138,6 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
 }
 
 
-def _complain(sentence: str, code: ExitCode) -> int:
+def _report_error(sentence: str, code: ExitCode) -> int:
     sys.stderr.write(f"caret: {sentence.rstrip()}\n")
     return code

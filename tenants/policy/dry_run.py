@@ -53,8 +53,8 @@ def preview_policy(*, actor: Actor, document: object, now: datetime) -> DryRun:
         before = find_policy_document(tenant_id=actor.tenant_id)
         layers = read_overrides(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
-        beyond = _num_beyond(actor, after, now)
-        idle = _num_idle(actor, after, now)
+        beyond = _count_keys_beyond_lifetime(actor, after, now)
+        idle = _count_idle_keys(actor, after, now)
     affected = (
         AffectedMember(
             each.email, layers.apply(before, each.user_id), layers.apply(after, each.user_id)
@@ -76,7 +76,7 @@ def preview_layer(*, actor: Actor, subject: OverrideSubject, document: object) -
         policy = find_policy_document(tenant_id=actor.tenant_id)
         layers = read_overrides(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
-    affected = (_with_layer(each, policy, layers, (subject, said)) for each in members)
+    affected = (_apply_override(each, policy, layers, (subject, said)) for each in members)
     return DryRun(diff_policies(affected), _sees_members(actor), 0, 0)
 
 
@@ -138,7 +138,7 @@ def _find_member(actor: Actor, email: str) -> MemberRow:
     return found[0]
 
 
-def _with_layer(
+def _apply_override(
     member: MemberRow,
     policy: TenantPolicy,
     layers: PolicyOverrides,
@@ -159,7 +159,7 @@ def _is_about(subject: OverrideSubject, user_id: UserId, layers: PolicyOverrides
     return str(subject.id) == user_id
 
 
-def _num_beyond(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
+def _count_keys_beyond_lifetime(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
     if policy.max_key_lifetime_days is None:
         return 0
     latest = now + timedelta(days=policy.max_key_lifetime_days)
@@ -167,7 +167,7 @@ def _num_beyond(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
     return keys.filter(Q(expires_at=None) | Q(expires_at__gt=latest)).count()
 
 
-def _num_idle(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
+def _count_idle_keys(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
     days = policy.revoke_idle_keys_after_days
     if days is None:
         return 0

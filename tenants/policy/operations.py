@@ -67,7 +67,7 @@ def set_policy(
             actor=actor,
             action="policy.changed",
             target=f"policy:{held.version + 1}",
-            change=(_facts(held.policy), _facts(policy)),
+            change=(_to_change_fields(held.policy), _to_change_fields(policy)),
             reason=reason,
             now=now,
         )
@@ -89,5 +89,5 @@ def insert_version(
     )
 
 
-def _facts(policy: TenantPolicy) -> ChangeFields:
+def _to_change_fields(policy: TenantPolicy) -> ChangeFields:
     return {"policy": write_policy(policy)}

@@ -110,14 +110,14 @@ class AddedReplicaFeed(FleetStateFeed):
         for data in list(held.values())[:MAX_ADDITIONS]:
             try:
                 addition = decode_addition(data)
-                added[addition.pool].append(_replica(addition))
+                added[addition.pool].append(_to_replica(addition))
             # A newer format, or not written by Caret. The other entries are valid.
             except (msgspec.DecodeError, BadSetting, ValueError) as error:
                 log.warning("added_replica.invalid", error=str(error))
         self._membership.add(added)
 
 
-def _replica(addition: ReplicaChange) -> Replica:
+def _to_replica(addition: ReplicaChange) -> Replica:
     """Convert an entry to a replica.
 
     ValueError means an unknown speculation method. Raises BadSetting, ValueError.

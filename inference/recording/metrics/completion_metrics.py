@@ -75,7 +75,7 @@ class CompletionMetrics:
 
     def on_completed(self, account: RequestTrace) -> None:
         request, finish = account.request, account.finish_reason or FinishReason.CANCELLED
-        mode = _mode(request)
+        mode = _read_mode(request)
         trigger = request.trigger if request else NOT_UNDERSTOOD
         self._completions.add(1, mode, trigger, finish, account.error_code)
         if account.filter_reason:
@@ -178,7 +178,7 @@ class _TenantLabels:
         yield self._tokens.to_family()
 
 
-def _mode(request: CompletionRequest | None) -> str:
+def _read_mode(request: CompletionRequest | None) -> str:
     if request is None:
         return NOT_UNDERSTOOD
     return WARM_UP if request.is_warm_up else request.mode

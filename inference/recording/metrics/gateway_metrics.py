@@ -65,19 +65,21 @@ class GatewayMetrics:
     )
 
     def collect(self) -> Iterator[Metric]:
-        yield _one(
+        yield _make_gauge(
             "caret_completions_in_flight", "Completions in flight.", self.seats.num_in_flight
         )
         watchers = self.authority.num_watchers
-        yield _one(
+        yield _make_gauge(
             "caret_connected_clients", "Connections, and HTTP completions in flight.", watchers
         )
         if (age_s := self.authority.age_s) is not None:
-            yield _one("caret_snapshot_age_seconds", "Since the comparison with Redis.", age_s)
+            yield _make_gauge(
+                "caret_snapshot_age_seconds", "Since the comparison with Redis.", age_s
+            )
         segments = self.journal.num_waiting_segments
-        yield _one("caret_journal_segments", "Segments that Redis does not have.", segments)
+        yield _make_gauge("caret_journal_segments", "Segments that Redis does not have.", segments)
         unwritten = self.journal.num_unwritten
-        yield _one(
+        yield _make_gauge(
             "caret_journal_unwritten_records", "Records that the disk could not take.", unwritten
         )
         yield from self._collect_pools()
@@ -159,7 +161,7 @@ class GatewayMetrics:
         yield from (under_way, circuits, rests, late, moved)
 
 
-def _one(name: str, documentation: str, value: float) -> Metric:
+def _make_gauge(name: str, documentation: str, value: float) -> Metric:
     return GaugeMetricFamily(name, documentation, value=value)
 
 

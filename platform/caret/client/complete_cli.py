@@ -89,20 +89,20 @@ class GatewayTarget:
 
 
 def main(argv: list[str]) -> int:
-    options = _parser().parse_args(argv)
+    options = _make_parser().parse_args(argv)
     try:
-        cut = cut_at(_read(options.file), line=options.line, column=options.column)
-        done = asyncio.run(_complete(_target(options.tenant), options, cut))
+        cut = cut_at(_read_file(options.file), line=options.line, column=options.column)
+        done = asyncio.run(_stream_completion(_find_target(options.tenant), options, cut))
     except (CursorOutOfRange, MissingInput) as error:
-        return _complain(str(error), EXIT_USAGE)
+        return _report_error(str(error), EXIT_USAGE)
     except GatewayRefused as error:
-        return _complain(f"{error} ({error.code})", EXIT_REFUSED)
+        return _report_error(f"{error} ({error.code})", EXIT_REFUSED)
     except OSError as error:
-        return _complain(f"The gateway cannot be reached: {error}.", EXIT_REFUSED)
+        return _report_error(f"The gateway cannot be reached: {error}.", EXIT_REFUSED)
     return 0 if done else EXIT_REFUSED
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="manage.py complete",
         description="Request one completion and stream it into the terminal.",
@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _read(file: Path) -> str:
+def _read_file(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
@@ -128,7 +128,7 @@ def _read(file: Path) -> str:
         raise MissingInput(f"{file} is not UTF-8 text.") from error
 
 
-def _target(tenant: str) -> GatewayTarget:
+def _find_target(tenant: str) -> GatewayTarget:
     url, key = os.environ.get("CARET_GATEWAY_URL"), os.environ.get("CARET_API_KEY")
     if url and key:
         return GatewayTarget(url, key)
@@ -150,7 +150,9 @@ def _up_file() -> dict[str, Any]:
     return described
 
 
-async def _complete(target: GatewayTarget, options: argparse.Namespace, cut: CursorSplit) -> bool:
+async def _stream_completion(
+    target: GatewayTarget, options: argparse.Namespace, cut: CursorSplit
+) -> bool:
     frame: Frame = {
         "id": "1",
         "mode": options.mode,
@@ -189,11 +191,11 @@ async def _print_terminal(
             continue
         shown_after = cut.suffix.split("\n")[:3]
         console.print(Text("\n".join(shown_after).rstrip("\n"), style="dim"))
-        console.print(Text(_numbers(answer), style="cyan"))
+        console.print(Text(_format_numbers(answer), style="cyan"))
     return True
 
 
-def _numbers(done: Frame) -> str:
+def _format_numbers(done: Frame) -> str:
     meta = done["meta"]
     first = meta["first_token_ms"]
     cached = meta["cached_tokens"]
@@ -211,6 +213,6 @@ def _numbers(done: Frame) -> str:
     return "\n".join("  ".join(parts) for parts in (times, tokens))  # within 80 columns
 
 
-def _complain(sentence: str, code: int) -> int:
+def _report_error(sentence: str, code: int) -> int:
     sys.stderr.write(f"caret: {sentence}\n")
     return code

@@ -106,7 +106,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         redis_for_leases(config.redis_url, socket_timeout_s=_REDIS_TIMEOUT_S) as leases,
         aiohttp.ClientSession() as session,
         engines,
-        _traces(config) as traces,
+        _open_traces(config) as traces,
     ):
         recorder = Recorder(
             journal=SlowestRequestsJournal(CountingJournal(journal, metrics), slowest),
@@ -115,7 +115,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         )
         load_all()
         links = SharedConnections(redis, leases, engines, session, ClaimQueue())
-        plane = _plane(config, clock, authority, recorder, links)
+        plane = _build_plane(config, clock, authority, recorder, links)
         drains = DrainFeed(redis, plane.router.replicas)
         membership, watches = membership_of(config, plane, session)
         additions = AddedReplicaFeed(redis, membership)
@@ -123,13 +123,13 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         await additions.start()
         await membership.reconcile()  # before any replica is called
         async with (
-            _delivered(journal, RedisShipment(redis)) as shipping,
-            _returned(plane.admission.quotas.leases) as returning,
+            _run_delivery(journal, RedisShipment(redis)) as shipping,
+            _run_leases(plane.admission.quotas.leases) as returning,
             run_background_tasks(
                 (
                     *(("journal", shipping), ("leases", returning), ("drains", drains.run)),
                     *(("membership", membership.run), ("additions", additions.run), *watches),
-                    *_work(config, plane, links),
+                    *_list_background_tasks(config, plane, links),
                 )
             ),
             metrics_served(
@@ -152,7 +152,7 @@ def _make_redis(url: str) -> Redis:
 
 
 @asynccontextmanager
-async def _delivered(journal: FileJournal, shipment: RedisShipment) -> AsyncIterator[Run]:
+async def _run_delivery(journal: FileJournal, shipment: RedisShipment) -> AsyncIterator[Run]:
     """Yield the task that ships the journal; at the end ship the rest of it."""
     try:
         yield partial(journal.run, shipment)
@@ -161,7 +161,7 @@ async def _delivered(journal: FileJournal, shipment: RedisShipment) -> AsyncIter
 
 
 @asynccontextmanager
-async def _returned(leases: Leases) -> AsyncIterator[Run]:
+async def _run_leases(leases: Leases) -> AsyncIterator[Run]:
     """Yield the task that returns unused leases; at the end return all."""
     try:
         yield leases.run
@@ -169,7 +169,7 @@ async def _returned(leases: Leases) -> AsyncIterator[Run]:
         await leases.close()
 
 
-def _work(
+def _list_background_tasks(
     config: DataPlaneConfig, plane: DataPlane, links: SharedConnections
 ) -> Iterator[tuple[str, Run]]:
     """Yield the background tasks by name."""
@@ -183,7 +183,7 @@ def _work(
         "speculation",
         partial(plane.router.speculation.run, every_s=config.engine_metrics_interval_s),
     )
-    yield "health", _prober(plane, links.session).run
+    yield "health", _make_health_checker(plane, links.session).run
     yield "overdue", partial(reroute_overdue, plane.router.replicas)
     yield "forgetting", partial(evict_expired_forever, plane.prompt_writers.values())
     yield "collector", _make_gc_scheduler(plane).run
@@ -195,7 +195,7 @@ def _work(
 
 
 @asynccontextmanager
-async def _traces(config: DataPlaneConfig) -> AsyncIterator[tuple[CompletionObserver, ...]]:
+async def _open_traces(config: DataPlaneConfig) -> AsyncIterator[tuple[CompletionObserver, ...]]:
     if not config.has_trace_export:
         yield ()
         return
@@ -208,13 +208,15 @@ async def _traces(config: DataPlaneConfig) -> AsyncIterator[tuple[CompletionObse
         yield (traces,)
 
 
-def _prober(plane: DataPlane, session: aiohttp.ClientSession) -> HealthChecker:
+def _make_health_checker(plane: DataPlane, session: aiohttp.ClientSession) -> HealthChecker:
     return HealthChecker(
         VllmHealth(session), plane.router.replicas, plane.router.pools.list_replicas
     )
 
 
-def _snippets(config: DataPlaneConfig, clock: SystemClock, redis: Redis) -> SnippetSource:
+def _make_snippet_source(
+    config: DataPlaneConfig, clock: SystemClock, redis: Redis
+) -> SnippetSource:
     if not config.has_retrieval:
         return NullSnippetSource()
     return Retrieval(redis, root_secret=config.root_secret, clock=clock)
@@ -224,7 +226,7 @@ def _make_gc_scheduler(plane: DataPlane) -> GcScheduler:
     return GcScheduler(plane.clock, is_quiet=lambda: plane.admission.concurrency.num_in_flight == 0)
 
 
-def _plane(
+def _build_plane(
     config: DataPlaneConfig,
     clock: SystemClock,
     authority: SnapshotStore,
@@ -237,7 +239,7 @@ def _plane(
     return DataPlane(
         clock=clock,
         snapshots=authority,
-        admission=_admission(config, clock, pools, links),
+        admission=_build_admission(config, clock, pools, links),
         prompt_writers={
             name: PromptWriter(
                 load_tokenizer(pool.tokenizer),
@@ -249,7 +251,7 @@ def _plane(
             )
             for name, pool in pools.by_name.items()
         },
-        snippets=_snippets(config, clock, links.redis),
+        snippets=_make_snippet_source(config, clock, links.redis),
         router=Router(
             pools=pools,
             namespaces=CacheNamespaces(config.root_secret),
@@ -276,7 +278,7 @@ def _plane(
     )
 
 
-def _admission(
+def _build_admission(
     config: DataPlaneConfig, clock: SystemClock, pools: PoolConfig, links: SharedConnections
 ) -> AdmissionController:
     return AdmissionController(
@@ -292,13 +294,13 @@ def _admission(
             targets_ms=config.first_token_targets_ms,
         ),
         get_pool=lambda snapshot, tier: pools.find(snapshot, tier).name,
-        experiments=_experiments(config),
+        experiments=_read_experiments(config),
         get_model=lambda snapshot, tier: pools.find(snapshot, tier).model,
         region=config.region,
     )
 
 
-def _experiments(config: DataPlaneConfig) -> ExperimentSet:
+def _read_experiments(config: DataPlaneConfig) -> ExperimentSet:
     if config.experiments_file is None:
         return ExperimentSet()
     experiments = read_experiments(config.experiments_file)
@@ -315,7 +317,7 @@ def membership_of(
     Raises BadSetting.
     """
     router, load = plane.router, plane.admission.load_shedder
-    watched = _watched(config, router.pools.by_name.values(), session)
+    watched = _make_kubernetes_resolver(config, router.pools.by_name.values(), session)
     membership = PoolMembers(
         router.pools,
         router.replicas,
@@ -334,7 +336,7 @@ def membership_of(
     return membership, (("endpoints", watched.run),) if watched.names else ()
 
 
-def _watched(
+def _make_kubernetes_resolver(
     config: DataPlaneConfig, pools: Iterable[Pool], session: aiohttp.ClientSession
 ) -> KubernetesResolver:
     names = {

@@ -56,7 +56,7 @@ def worker_part(
 ) -> CommandService:
     spec = ChildSpec(
         name="Worker",
-        command=_celery(
+        command=_celery_command(
             *("worker", "--hostname", _WORKER_NAME, "--concurrency", str(concurrency)),
             *("--loglevel", "INFO"),
             # Gossip and the like are for clusters of workers; here they only cause traffic.
@@ -85,7 +85,7 @@ def beat_part(*, paths: EmbeddedPaths, environment: Mapping[str, str]) -> Comman
         pid_file.unlink(missing_ok=True)
         return ChildSpec(
             name="Beat",
-            command=_celery(
+            command=_celery_command(
                 *("beat", "--schedule", str(paths.home / "celerybeat-schedule")),
                 *("--pidfile", str(pid_file), "--loglevel", "INFO"),
             ),
@@ -162,5 +162,5 @@ def _await_end(
     return output
 
 
-def _celery(*arguments: str) -> tuple[str, ...]:
+def _celery_command(*arguments: str) -> tuple[str, ...]:
     return dying_with_parent((sys.executable, "-m", "celery", "-A", "caret.celery", *arguments))

@@ -29,13 +29,13 @@ def main(arguments: list[str]) -> int:
     paths = home_from_environment()
     pid = supervisor_pid(paths)
     if pid is None:
-        _say(_end_leftovers(paths))
+        _print_line(_end_leftovers(paths))
     else:
-        _stop(pid, paths)
+        _stop_supervisor(pid, paths)
     return ExitCode.OK
 
 
-def _stop(pid: int, paths: EmbeddedPaths) -> None:
+def _stop_supervisor(pid: int, paths: EmbeddedPaths) -> None:
     began_s = time.monotonic()
     os.kill(pid, signal.SIGTERM)
     while supervisor_pid(paths) is not None or _is_living(pid):
@@ -44,7 +44,7 @@ def _stop(pid: int, paths: EmbeddedPaths) -> None:
                 f"The supervisor (process {pid}) has not ended after {_TIMEOUT_S:.0f} s."
             )
         time.sleep(_POLL_S)
-    _say(f"Caret has stopped, after {time.monotonic() - began_s:.1f} s.")
+    _print_line(f"Caret has stopped, after {time.monotonic() - began_s:.1f} s.")
 
 
 def _is_living(pid: int) -> bool:
@@ -65,5 +65,5 @@ def _end_leftovers(paths: EmbeddedPaths) -> str:
     return "Caret was not running."
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     sys.stdout.write(text + "\n")

@@ -48,10 +48,10 @@ def make_parts(settings: UpSettings, *, mark: str) -> Services:
     return Services(
         postgres=None if settings.has_own_postgres else EmbeddedPostgres(paths, mark=marked),
         valkey=None if settings.has_own_redis else EmbeddedValkey(paths, mark=marked),
-        engine=_engine(settings, environment=environment),
-        embeddings=_embeddings(settings, environment=environment),
-        gateway=_web("Gateway", settings.ports.gateway, settings, environment),
-        console=_console(settings, environment),
+        engine=_make_engine(settings, environment=environment),
+        embeddings=_make_embedding_engine(settings, environment=environment),
+        gateway=_make_web_service("Gateway", settings.ports.gateway, settings, environment),
+        console=_make_console(settings, environment),
         worker=worker_part(
             paths=paths,
             environment=environment,
@@ -90,7 +90,7 @@ def _origins_of(console: Port) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Service | None:
+def _make_engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Service | None:
     """Return the engine, and write the catalogue of pools for the gateway."""
     if settings.own_pools is not None:
         return None
@@ -107,18 +107,20 @@ def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Service 
     return engine_service(settings.engine, paths=settings.paths, environment=environment)
 
 
-def _embeddings(settings: UpSettings, *, environment: Mapping[str, str]) -> Service | None:
+def _make_embedding_engine(
+    settings: UpSettings, *, environment: Mapping[str, str]
+) -> Service | None:
     if settings.embeddings is None:
         return None
     return embeddings_service(settings.embeddings, paths=settings.paths, environment=environment)
 
 
-def _console(settings: UpSettings, environment: Mapping[str, str]) -> Service:
-    part = _web("Console", settings.ports.console, settings, environment)
+def _make_console(settings: UpSettings, environment: Mapping[str, str]) -> Service:
+    part = _make_web_service("Console", settings.ports.console, settings, environment)
     return PreloadedService(part) if settings.has_reload else part
 
 
-def _web(
+def _make_web_service(
     name: str, port: Port, settings: UpSettings, environment: Mapping[str, str]
 ) -> CommandService:
     return web_part(

@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
 
     Raises StartupError, BadSetting.
     """
-    options = _parse(arguments)
+    options = _parse_options(arguments)
     settings = settings_from_environment()
     if supervisor_pid(settings.paths) is not None:
         return _say_that_it_runs(settings.paths)
@@ -49,22 +49,22 @@ def main(arguments: list[str]) -> int:
     require_room(settings.paths.home)
     if options.detach:
         return run_detached()
-    return _run(settings, ready_descriptor=options.ready_descriptor)
+    return _run_installation(settings, ready_descriptor=options.ready_descriptor)
 
 
-def _parse(arguments: list[str]) -> argparse.Namespace:
+def _parse_options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="manage.py up", description=__doc__)
     parser.add_argument("--detach", action="store_true", help="return when everything is ready")
     parser.add_argument(READY_OPTION, type=int, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
 
-def _run(settings: UpSettings, *, ready_descriptor: int | None) -> int:
+def _run_installation(settings: UpSettings, *, ready_descriptor: int | None) -> int:
     progress = progress_for(StepList(steps(settings)))
     with raise_on_stop_signals(), HomeLock(settings.paths):
         try:
             with Installation(settings, progress=progress) as installation:
-                _start(installation, settings=settings)
+                _start_services(installation, settings=settings)
                 if ready_descriptor is None:
                     installation.progress.print_line("  Ctrl-C stops everything.")
                 else:
@@ -76,7 +76,7 @@ def _run(settings: UpSettings, *, ready_descriptor: int | None) -> int:
     return ExitCode.OK
 
 
-def _start(installation: Installation, *, settings: UpSettings) -> None:
+def _start_services(installation: Installation, *, settings: UpSettings) -> None:
     began_s = time.monotonic()
     say = installation.progress.print_line
     say("")

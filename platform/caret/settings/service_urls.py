@@ -69,7 +69,7 @@ def storage_from(setting: str, text: str) -> dict[str, Any]:
     (AWS_REGION, AWS_ENDPOINT_URL_S3 ...). Raises BadSetting.
     """
     if not text.startswith("s3://"):
-        return _folder(setting, text)
+        return _storage_in_folder(setting, text)
     bucket, _, prefix = text.removeprefix("s3://").partition("/")
     if not bucket:
         raise BadSetting(f"{setting} names no bucket; write s3://BUCKET/PREFIX.")
@@ -79,7 +79,7 @@ def storage_from(setting: str, text: str) -> dict[str, Any]:
     }
 
 
-def _folder(setting: str, text: str) -> dict[str, Any]:
+def _storage_in_folder(setting: str, text: str) -> dict[str, Any]:
     if not Path(text).is_absolute():
         raise BadSetting(
             f"{setting} is {text!r}; write the absolute path of a folder or s3://BUCKET/PREFIX."

@@ -55,10 +55,10 @@ def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[Meter
         ours = {row["event_name"]: row for row in rows}
     theirs = stripe.read_totals(customer_id=customer.customer_id, since=since, until=until)
     names = sorted(event_name(line) for line in LINES)
-    return [_compare(name, ours.get(name, {}), theirs.get(name, 0)) for name in names]
+    return [_compare_meter(name, ours.get(name, {}), theirs.get(name, 0)) for name in names]
 
 
-def _compare(name: str, ours: Mapping[str, Any], at_stripe: int) -> MeterComparison:
+def _compare_meter(name: str, ours: Mapping[str, Any], at_stripe: int) -> MeterComparison:
     return MeterComparison(
         event_name=name,
         booked=int(ours.get("booked", 0)),

@@ -26,7 +26,7 @@ def reactions_to(
         return
     stood_ms = int(900 * exp(random.gauss(0, 0.8)))
     shown_at = row.occurred_at + timedelta(milliseconds=row.total_ms)
-    yield _outcome(row, _EVENTS.SHOWN, shown_at, random, chars=row.num_chars or 0, after_ms=0)
+    yield _make_outcome(row, _EVENTS.SHOWN, shown_at, random, chars=row.num_chars or 0, after_ms=0)
     ended_at = shown_at + timedelta(milliseconds=stood_ms)
     if random.random() > _chance_to_be_taken(row, coder, season):
         event, chars = _EVENTS.REJECTED, row.num_chars or 0
@@ -34,9 +34,9 @@ def reactions_to(
         event, chars = _EVENTS.PARTIALLY_ACCEPTED, max(1, int((row.num_chars or 0) * 0.4))
     else:
         event, chars = _EVENTS.ACCEPTED, row.num_chars or 0
-    yield _outcome(row, event, ended_at, random, chars=chars, after_ms=stood_ms)
+    yield _make_outcome(row, event, ended_at, random, chars=chars, after_ms=stood_ms)
     if event is not _EVENTS.REJECTED and random.random() < _LOOKED_AT:
-        yield from _looks(row, ended_at, chars, random)
+        yield from _make_persistence_checks(row, ended_at, chars, random)
 
 
 def typed_of(
@@ -71,14 +71,14 @@ def _chance_to_be_taken(row: UsageRecord, coder: DemoDeveloper, season: TrafficL
     return chance * (0.75 if (row.num_lines or 0) > 3 else 1.0)
 
 
-def _looks(
+def _make_persistence_checks(
     row: UsageRecord, accepted_at: datetime, chars: int, random: Random
 ) -> Iterator[Outcome]:
     """Yield checks of the accepted text, which changes less and less."""
     share = random.betavariate(0.35, 2.6)
     for span_s in SPANS_S:
         share = min(1.0, share + random.betavariate(0.3, 9.0))
-        look = _outcome(
+        look = _make_outcome(
             row,
             _EVENTS.PERSISTED,
             accepted_at + timedelta(seconds=span_s),
@@ -90,7 +90,7 @@ def _looks(
         yield look
 
 
-def _outcome(
+def _make_outcome(
     row: UsageRecord,
     event: OutcomeEvent,
     at: datetime,

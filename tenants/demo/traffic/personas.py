@@ -41,20 +41,20 @@ class Persona:
 def make_personas(num: int, *, domain: str, random: Random) -> list[Persona]:
     """Return users: an owner first, then some with the other roles, then developers."""
     names = [f"{first} {last}" for first in _FIRST for last in _LAST]
-    roles = _roles(num)
+    roles = _assign_roles(num)
     return [
         Persona(
             name=name,
             email=f"{name.lower().replace(' ', '.')}@{domain}",
             role=next(roles),
             team=TEAMS[number % len(TEAMS)],
-            arrives=_arrives(number, num),
+            arrives=_choose_arrival(number, num),
         )
         for number, name in enumerate(random.sample(names, num))
     ]
 
 
-def _roles(num: int) -> Iterator[Role]:
+def _assign_roles(num: int) -> Iterator[Role]:
     yield from _FEW
     if num >= _MANY:
         yield from _MORE
@@ -62,7 +62,7 @@ def _roles(num: int) -> Iterator[Role]:
         yield Role.DEVELOPER
 
 
-def _arrives(number: int, num: int) -> float:
+def _choose_arrival(number: int, num: int) -> float:
     num_founding = max(int(num * _FOUNDING_SHARE), MIN_PEOPLE - 1)
     if number < num_founding:
         return 0.0

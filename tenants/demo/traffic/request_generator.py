@@ -86,24 +86,28 @@ def request_of(
     coder: DemoDeveloper, at: datetime, season: TrafficLevel, random: Random
 ) -> UsageRecord:
     (kind,) = random.choices(KINDS, _KIND_WEIGHTS)
-    finish = _finish(coder, season, random)
-    row = _asked(coder, kind, at, random)
+    finish = _choose_finish_reason(coder, season, random)
+    row = _make_request(coder, kind, at, random)
     row.finish = finish
     if finish is FinishReason.ERROR:
         row.error_code = random.choice(_ERRORS)
     if finish not in _UNSERVED:
-        _serve(row, kind, season, random)
+        _fill_timings(row, kind, season, random)
     return row
 
 
-def _finish(coder: DemoDeveloper, season: TrafficLevel, random: Random) -> FinishReason:
+def _choose_finish_reason(
+    coder: DemoDeveloper, season: TrafficLevel, random: Random
+) -> FinishReason:
     if coder.is_cut_off:
         return FinishReason.BUDGET
     (finish,) = random.choices(_ENDINGS, _OVERLOADED if season.is_bad else _USUAL)
     return finish
 
 
-def _asked(coder: DemoDeveloper, kind: RequestProfile, at: datetime, random: Random) -> UsageRecord:
+def _make_request(
+    coder: DemoDeveloper, kind: RequestProfile, at: datetime, random: Random
+) -> UsageRecord:
     is_automatic = kind.mode is Mode.INLINE and random.random() < 0.9
     return UsageRecord(
         tenant_id=UUID(coder.tenant_id),
@@ -136,7 +140,9 @@ def _asked(coder: DemoDeveloper, kind: RequestProfile, at: datetime, random: Ran
     )
 
 
-def _serve(row: UsageRecord, kind: RequestProfile, season: TrafficLevel, random: Random) -> None:
+def _fill_timings(
+    row: UsageRecord, kind: RequestProfile, season: TrafficLevel, random: Random
+) -> None:
     """Add the engine's part to a row, as far as the request got."""
     row.pool = kind.tier.value
     row.replica = random.choice(_REPLICAS[kind.tier])
@@ -144,17 +150,17 @@ def _serve(row: UsageRecord, kind: RequestProfile, season: TrafficLevel, random:
     row.variant = VARIANTS[row.key_id.int % len(VARIANTS)]
     row.num_files, row.num_snippets = random.randint(0, 6), random.choice((0, 0, 0, 2, 3))
     row.num_in_flight_at_replica = random.randint(0, 9) * (4 if season.is_bad else 1)
-    row.prompt_tokens = _around(kind.prompt_tokens, 0.35, random)
+    row.prompt_tokens = _draw_log_normal(kind.prompt_tokens, 0.35, random)
     row.assemble_ms = round(1.0 + row.prompt_tokens / 900 * random.uniform(0.7, 1.3), 2)
     row.routed_ms = round(row.assemble_ms + random.uniform(0.1, 0.5), 2)
     row.total_ms = row.routed_ms
     if _was_left_early(row, random):
         return
     share = min(0.995, max(0.0, random.gauss(season.hit_rate, 0.12)))
-    _generate(row, kind, random, slowness=season.slowness * (1.5 - 0.6 * share))
+    _fill_generation(row, kind, random, slowness=season.slowness * (1.5 - 0.6 * share))
     if row.finish in (FinishReason.STOP, FinishReason.LENGTH, FinishReason.FILTERED):
         row.cached_tokens = int(row.prompt_tokens * share)
-        _end(row, kind, random)
+        _fill_ending(row, kind, random)
 
 
 def _was_left_early(row: UsageRecord, random: Random) -> bool:
@@ -167,14 +173,16 @@ def _was_left_early(row: UsageRecord, random: Random) -> bool:
     return is_left
 
 
-def _generate(row: UsageRecord, kind: RequestProfile, random: Random, *, slowness: float) -> None:
+def _fill_generation(
+    row: UsageRecord, kind: RequestProfile, random: Random, *, slowness: float
+) -> None:
     row.engine_ms = round(kind.first_token_ms * slowness * exp(random.gauss(0, 0.28)), 2)
     row.first_token_ms = round(row.engine_ms + (row.routed_ms or 0.0) + _GATEWAY_MS, 2)
-    row.generated_tokens = max(1, _around(kind.generated_tokens, 0.6, random))
+    row.generated_tokens = max(1, _draw_log_normal(kind.generated_tokens, 0.6, random))
     row.total_ms = round(row.first_token_ms + kind.token_ms * slowness * row.generated_tokens, 2)
 
 
-def _end(row: UsageRecord, kind: RequestProfile, random: Random) -> None:
+def _fill_ending(row: UsageRecord, kind: RequestProfile, random: Random) -> None:
     row.is_parsed = kind.mode is not Mode.CHAT
     if row.finish == FinishReason.FILTERED:
         row.filter_reason = random.choice(_WITHHELD)
@@ -184,7 +192,7 @@ def _end(row: UsageRecord, kind: RequestProfile, random: Random) -> None:
     row.num_lines = 1 + row.num_chars // 42 if kind.mode is not Mode.INLINE else 1
 
 
-def _around(median: float, spread: float, random: Random) -> int:
+def _draw_log_normal(median: float, spread: float, random: Random) -> int:
     """Return a log-normal value."""
     return int(median * exp(random.gauss(0, spread)))
 

@@ -60,7 +60,7 @@ class TrafficCalendar:
     def draw_moments(self, day: datetime, pace: float, random: Random) -> list[datetime]:
         """Return the times of a user's requests on a day. `pace` is the number on a working day."""
         is_weekend = day.weekday() >= _SATURDAY
-        num = _about(pace * (_AT_WEEKENDS if is_weekend else 1.0), random)
+        num = _draw_count(pace * (_AT_WEEKENDS if is_weekend else 1.0), random)
         hours = random.choices(range(len(_HOURS)), weights=_HOURS, k=num)
         found = (
             day + timedelta(hours=self.opens_at + hour, seconds=round(random.uniform(0, 3_599), 3))
@@ -69,5 +69,5 @@ class TrafficCalendar:
         return sorted(moment for moment in found if moment <= self.now)
 
 
-def _about(mean: float, random: Random) -> int:
+def _draw_count(mean: float, random: Random) -> int:
     return max(0, round(random.gauss(mean, mean * 0.3)))

@@ -52,7 +52,7 @@ def cost_of(
         for pool, more in replica_seconds.get(day, seconds_a_day).items():
             seconds[pool] = seconds.get(pool, 0) + more
     rows = [
-        _row(pool, counts.get(pool, PoolCounts()), seconds.get(pool, 0), hour_cents)
+        _to_row(pool, counts.get(pool, PoolCounts()), seconds.get(pool, 0), hour_cents)
         # "": rejected or shed before a pool was chosen, so no replica worked on it.
         for pool in sorted((counts.keys() | seconds.keys()) - {""})
     ]
@@ -61,12 +61,12 @@ def cost_of(
         total = total.plus(row.counts)
     return FleetCost(
         rows=rows,
-        total=_row("", total, sum(seconds.values()), hour_cents),
+        total=_to_row("", total, sum(seconds.values()), hour_cents),
         num_days=num_days,
         num_measured=len(replica_seconds),
     )
 
 
-def _row(pool: str, counts: PoolCounts, seconds: float, hour_cents: float) -> CostRow:
+def _to_row(pool: str, counts: PoolCounts, seconds: float, hour_cents: float) -> CostRow:
     hours = seconds / _SECONDS_PER_HOUR
     return CostRow(pool, counts, hours, hours * hour_cents)

@@ -76,7 +76,7 @@ def record_mfa_change(*, user_id: UserId, change: MfaChange, address: str, now: 
     request_id = str(uuid4())
     # In a fixed order, because each tenant's chain stays locked until the commit.
     for row in sorted(find_memberships(user_id=user_id), key=lambda row: row.tenant_id):
-        _record(_actor(row, user_id, address, request_id), change, now)
+        _record_change(_build_actor(row, user_id, address, request_id), change, now)
     email = User.objects.values_list("email", flat=True).get(id=user_id)
     text = _TEXT.format(
         what=_WORDS[change],
@@ -84,10 +84,10 @@ def record_mfa_change(*, user_id: UserId, change: MfaChange, address: str, now: 
         address=address,
         sessions=f"{settings.CONSOLE_URL}/account/sessions",
     )
-    transaction.on_commit(partial(_send, user_id, email, _WORDS[change], text))
+    transaction.on_commit(partial(_send_mail, user_id, email, _WORDS[change], text))
 
 
-def _record(actor: Actor, change: MfaChange, now: datetime) -> None:
+def _record_change(actor: Actor, change: MfaChange, now: datetime) -> None:
     facts: ChangeFields = {"factor": change.factor}
     held = None if change.event is MfaEvent.ADDED else facts
     holds = None if change.event is MfaEvent.REMOVED else facts
@@ -101,11 +101,11 @@ def _record(actor: Actor, change: MfaChange, now: datetime) -> None:
         )
 
 
-def _actor(row: MembershipRow, user_id: UserId, address: str, request_id: str) -> Actor:
+def _build_actor(row: MembershipRow, user_id: UserId, address: str, request_id: str) -> Actor:
     return Actor(row.tenant_id, user_id, row.role, address, request_id)
 
 
-def _send(user_id: UserId, email: str, subject: str, text: str) -> None:
+def _send_mail(user_id: UserId, email: str, subject: str, text: str) -> None:
     try:
         send_mail(subject, text, None, [email])
     except (smtplib.SMTPException, OSError) as error:

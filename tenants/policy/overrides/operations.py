@@ -51,12 +51,12 @@ def set_override(
         if replaces not in (None, held.version):
             raise VersionConflict(held=held.version, replaced=replaces)
         _require_room(actor, subject, layer)
-        _insert(actor, held, layer, reason, now)
+        _insert_version(actor, held, layer, reason, now)
         record_change(
             actor=actor,
             action="policy_override.changed",
             target=f"{subject.kind}:{subject.id}",
-            change=(_facts(held.layer), _facts(layer)),
+            change=(_to_change_fields(held.layer), _to_change_fields(layer)),
             reason=reason,
             now=now,
         )
@@ -83,7 +83,7 @@ def _num_globs(layer: PolicyOverride) -> int:
     return sum(map(len, layer.content_exclusion.values()))
 
 
-def _insert(
+def _insert_version(
     actor: Actor, held: OverrideInForce, layer: PolicyOverride, reason: str, now: datetime
 ) -> None:
     PolicyOverrideVersion.objects.create(
@@ -99,5 +99,5 @@ def _insert(
     )
 
 
-def _facts(layer: PolicyOverride) -> ChangeFields:
+def _to_change_fields(layer: PolicyOverride) -> ChangeFields:
     return {"layer": write_layer(layer)}

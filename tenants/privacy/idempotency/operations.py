@@ -108,7 +108,7 @@ def find_response(request: IdempotentRequest, *, now: datetime) -> StoredRespons
         .first()
     )
     if row is not None and row.created_at <= now - KEPT_FOR:
-        _forget(row)
+        _delete_record(row)
         row = None
     if row is None:
         _require_room(request, now)
@@ -118,7 +118,9 @@ def find_response(request: IdempotentRequest, *, now: datetime) -> StoredRespons
             "This Idempotency-Key stands for another request, or you may do other things than"
             " then. Take a new one."
         )
-    body = unseal(_sealing_key(), bytes(row.sealed_body), bound_to=_place(request, row.id))
+    body = unseal(
+        _sealing_key(), bytes(row.sealed_body), bound_to=_build_associated_data(request, row.id)
+    )
     return StoredResponse(row.status, body)
 
 
@@ -139,7 +141,9 @@ def store_response(request: IdempotentRequest, answer: StoredResponse, *, now: d
         key_digest=request.key_digest,
         request_digest=request.digest,
         status=answer.status,
-        sealed_body=seal(_sealing_key(), answer.body, bound_to=_place(request, row_id)),
+        sealed_body=seal(
+            _sealing_key(), answer.body, bound_to=_build_associated_data(request, row_id)
+        ),
         created_at=now,
     )
 
@@ -156,7 +160,7 @@ def delete_expired(*, now: datetime, tenant_ids: Sequence[TenantId] | None = Non
     return num_deleted
 
 
-def _forget(row: IdempotencyRecord) -> None:
+def _delete_record(row: IdempotencyRecord) -> None:
     """Delete an expired response.
 
     Raises IdempotencyKeyReused if it is on hold, without revealing the hold.
@@ -209,5 +213,5 @@ def _sealing_key() -> bytes:
     return derive_key(settings.ROOT_SECRET, "kept-answer/1")
 
 
-def _place(request: IdempotentRequest, row_id: uuid.UUID) -> bytes:
+def _build_associated_data(request: IdempotentRequest, row_id: uuid.UUID) -> bytes:
     return f"kept_answer/body|{request.tenant_id}|{row_id}".encode()

@@ -97,7 +97,7 @@ def _put_in_force(
 ) -> EffectiveRule:
     """Put days in force; None: the default."""
     with tenant_scope(actor.tenant_id):
-        _lock(actor.tenant_id)
+        _lock_tenant(actor.tenant_id)
         held = rule_of(data_class, tenant_id=actor.tenant_id)
         version = held.version or 0
         if replaces not in (None, version):
@@ -133,14 +133,14 @@ def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:
     Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.WRITE_LEGAL_HOLDS)
-    name = _name(new.name)
+    name = _validate_name(new.name)
     reason = require_reason(new.reason)
     validate_datetime("since", new.since)
     validate_datetime("until", new.until)
     if new.since is not None and new.until is not None and new.since >= new.until:
         raise InvalidValue("until", "The end must be after the start.")
     with tenant_scope(actor.tenant_id):
-        _lock(actor.tenant_id)
+        _lock_tenant(actor.tenant_id)
         if new.user_id is not None and not _is_known(actor.tenant_id, new.user_id):
             raise InvalidValue("user_id", "This user is not a member of the tenant.")
         row = LegalHold.objects.create(
@@ -171,7 +171,7 @@ def release_hold(*, actor: Actor, hold_id: uuid.UUID, reason: str, now: datetime
     actor.require(Permission.WRITE_LEGAL_HOLDS)
     reason = require_reason(reason)
     with tenant_scope(actor.tenant_id):
-        _lock(actor.tenant_id)
+        _lock_tenant(actor.tenant_id)
         rows = LegalHold.objects.filter(tenant_id=actor.tenant_id, id=hold_id)
         if not rows.exists():
             raise NotFound("This legal hold does not exist.")
@@ -187,7 +187,7 @@ def release_hold(*, actor: Actor, hold_id: uuid.UUID, reason: str, now: datetime
         )
 
 
-def _lock(tenant_id: TenantId) -> None:
+def _lock_tenant(tenant_id: TenantId) -> None:
     """Lock the tenant's row, so that a hold takes effect between two batches of a purge."""
     Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
 
@@ -196,7 +196,7 @@ def _is_known(tenant_id: TenantId, user_id: uuid.UUID) -> bool:
     return Membership.objects.filter(tenant_id=tenant_id, user_id=user_id).exists()
 
 
-def _name(text: str) -> str:
+def _validate_name(text: str) -> str:
     validate_text("name", text)
     if not 1 <= len(text.strip()) <= MAX_NAME_CHARS:
         raise InvalidValue("name", "Enter a name of 1 to {most} characters.", most=MAX_NAME_CHARS)

@@ -62,7 +62,7 @@ def verify_export(export: IO[bytes], keys: PublicKeys) -> VerifiedExport:
     """Verify an export from its first line to its last. Raises VerificationFailed."""
     digest = hashlib.sha256()
     line = export.readline(_MAX_LINE_BYTES)
-    header = _check_header(_parse(line, "line 1, the header"), keys)
+    header = _check_header(_parse_line(line, "line 1, the header"), keys)
     reading = _VerificationState(
         keys, header, header["first_sequence"] - 1, header["previous_hash"], digest.hexdigest()
     )
@@ -72,16 +72,16 @@ def verify_export(export: IO[bytes], keys: PublicKeys) -> VerifiedExport:
         reading.line += 1
         line = export.readline(_MAX_LINE_BYTES)
         if not line:
-            raise VerificationFailed(_truncated(reading))
+            raise VerificationFailed(_describe_truncation(reading))
         expected = f"line {reading.line}, where entry {reading.sequence + 1} or the end should be"
-        document = _parse(line, expected)
+        document = _parse_line(line, expected)
         _CHECKS.get(str(document.get("kind")), _check_nothing)(reading, document)
     if export.read(1):
         raise VerificationFailed(f"line {reading.line + 1}: there is something after the end")
     return VerifiedExport(header, reading.num_heads, header["key_id"])
 
 
-def _parse(line: bytes, where: str) -> Document:
+def _parse_line(line: bytes, where: str) -> Document:
     """Parse a line of canonical JSON. Any other spelling of the same JSON fails."""
     try:
         document = json.loads(line)
@@ -146,7 +146,7 @@ def _check_trailer(reading: _VerificationState, trailer: Document) -> None:
     header = reading.header
     where = f"line {reading.line}, the trailer"
     if reading.sequence != header["last_sequence"]:
-        raise VerificationFailed(f"{where}: {_truncated(reading)}")
+        raise VerificationFailed(f"{where}: {_describe_truncation(reading)}")
     if trailer.get("sha256") != reading.digest or trailer.get("rows") != header["rows"]:
         raise VerificationFailed(
             f"{where}: it was made for another content; lines were changed or removed"
@@ -164,7 +164,7 @@ def _check_nothing(reading: _VerificationState, _document: Document) -> None:
     )
 
 
-def _truncated(reading: _VerificationState) -> str:
+def _describe_truncation(reading: _VerificationState) -> str:
     last = reading.header["last_sequence"]
     if reading.sequence == last:
         return f"the export ends after line {reading.line - 1}, without its trailer"

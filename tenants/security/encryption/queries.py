@@ -64,21 +64,21 @@ def find_destruction_proofs(
     with tenant_scope(tenant_id):
         keys = DataKey.objects.filter(tenant_id=tenant_id).order_by("created_at", "id")
         rows = keys if scope is None else keys.filter(scope_and_children(scope))
-        return [_evidence(row) for row in rows]
+        return [_to_destruction_proof(row) for row in rows]
 
 
-def _evidence(row: DataKey) -> KeyDestructionProof:
+def _to_destruction_proof(row: DataKey) -> KeyDestructionProof:
     return KeyDestructionProof(
         key_id=row.id,
         scope=row.scope,
         fingerprint=bytes(row.fingerprint).hex(),
         created_at=row.created_at,
         destroyed_at=row.destroyed_at,
-        opens=_opens(row),
+        opens=_can_open(row),
     )
 
 
-def _opens(row: DataKey) -> bool:
+def _can_open(row: DataKey) -> bool:
     try:
         return opens_canary(data_key_of(row), bytes(row.witness), row.id)
     except (KeyDestroyed, DecryptionFailed):

@@ -13,9 +13,9 @@ from tenants.compliance.audit_sinks import delivery_worker
 from tenants.compliance.audit_sinks.delivery_worker import (
     MAX_MESSAGES,
     DeliveryResult,
-    _claim,
     _claim_due,
-    _note,
+    _claim_sink,
+    _store_result,
     deliver_due,
 )
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink, delete_sink, replay_sink
@@ -111,7 +111,7 @@ def test_what_another_worker_has_delivered_meanwhile_is_no_visit(
         sink = AuditSink.objects.get()
         AuditSink.objects.update(delivered_sequence=7)
 
-        assert _claim(company.tenant_id, sink, clock()) is None
+        assert _claim_sink(company.tenant_id, sink, clock()) is None
         assert AuditSink.objects.get().claimed_until is None
 
 
@@ -202,8 +202,8 @@ def test_of_two_workers_one_gets_a_sink(company: Company, hook: Hook, clock: Clo
     attach(company, hook)
     with tenant_scope(company.tenant_id):
         sink = AuditSink.objects.get()
-        first = _claim(company.tenant_id, sink, clock())
-        second = _claim(company.tenant_id, sink, clock())
+        first = _claim_sink(company.tenant_id, sink, clock())
+        second = _claim_sink(company.tenant_id, sink, clock())
 
     assert first is not None
     assert second is None
@@ -228,7 +228,7 @@ def test_a_replay_during_a_visit_is_not_forgotten(
     (visit,) = _claim_due(company.tenant_id, clock())
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
-    _note(visit, DeliveryResult(7, "", timedelta()), clock())
+    _store_result(visit, DeliveryResult(7, "", timedelta()), clock())
 
     assert state(company).delivered_sequence == 0
 
@@ -252,7 +252,7 @@ def test_a_replay_during_a_visit_that_fails_saves_no_wait(
     (visit,) = _claim_due(company.tenant_id, clock())
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
-    _note(
+    _store_result(
         visit, DeliveryResult(None, "The receiver did not respond in time.", timedelta()), clock()
     )
 

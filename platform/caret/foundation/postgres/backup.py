@@ -38,7 +38,7 @@ def dump_data(server: PostgresServer, to: Path) -> None:
     Raises DumpFailed.
     """
     left_out = [f"--exclude-table-data={name}" for name in (KEY_TABLES, *_NOT_KEPT)]
-    _dump(server, to, left_out)
+    _run_dump(server, to, left_out)
 
 
 def dump_keys(server: PostgresServer, to: Path) -> None:
@@ -47,7 +47,7 @@ def dump_keys(server: PostgresServer, to: Path) -> None:
     Run it after the data dump, so that it contains all the keys that the data needs.
     Raises DumpFailed.
     """
-    _dump(server, to, ["--data-only", f"--table={KEY_TABLES}"])
+    _run_dump(server, to, ["--data-only", f"--table={KEY_TABLES}"])
 
 
 def restore(server: PostgresServer, file: Path) -> None:
@@ -55,7 +55,7 @@ def restore(server: PostgresServer, file: Path) -> None:
 
     Raises DumpFailed.
     """
-    _run(server, "pg_restore", ["--single-transaction", "--exit-on-error", str(file)])
+    _run_program(server, "pg_restore", ["--single-transaction", "--exit-on-error", str(file)])
 
 
 def is_empty(server: PostgresServer) -> bool:
@@ -74,17 +74,17 @@ def which_database(server: PostgresServer) -> object:
         return connection.execute(WHICH_DATABASE).fetchone()
 
 
-def _dump(server: PostgresServer, to: Path, arguments: list[str]) -> None:
+def _run_dump(server: PostgresServer, to: Path, arguments: list[str]) -> None:
     # Created first with access for its owner only: pg_dump would use the umask.
     os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
-        _run(server, "pg_dump", ["--format=custom", f"--file={to}", *arguments])
+        _run_program(server, "pg_dump", ["--format=custom", f"--file={to}", *arguments])
     except BaseException:
         to.unlink()  # half a backup looks like a whole one
         raise
 
 
-def _run(server: PostgresServer, program: str, arguments: list[str]) -> None:
+def _run_program(server: PostgresServer, program: str, arguments: list[str]) -> None:
     parts = {name: str(value) for name, value in conninfo_to_dict(server.address).items()}
     password = parts.pop("password", "")
     name = program if server.programs is None else str(server.programs / program)

@@ -76,7 +76,7 @@ def choose_account() -> PostgresUser:
     if os.getuid() != 0:
         return PostgresUser.PLAIN
     for account in (PostgresUser.NAMESPACE, PostgresUser.CAPABILITY):
-        if _works(account):
+        if _is_usable(account):
             return account
     raise MissingFeature(
         "Postgres refuses to run as root, and this machine allows neither user namespaces (unshare)"
@@ -84,7 +84,7 @@ def choose_account() -> PostgresUser:
     )
 
 
-def _works(account: PostgresUser) -> bool:
+def _is_usable(account: PostgresUser) -> bool:
     command = (*_PREFIXES[account], "true")
     if shutil.which(command[0]) is None:
         return False

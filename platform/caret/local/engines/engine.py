@@ -75,7 +75,7 @@ def engine_from_environment(port: int) -> EngineSettings:
     """
     arguments = tuple(shlex.split(env_text("CARET_ENGINE_ARGS", "")))
     return EngineSettings(
-        model=_model(env_text("CARET_MODEL", str(DEMO_MODEL))),
+        model=_read_model(env_text("CARET_MODEL", str(DEMO_MODEL))),
         port=port,
         has_gpu=is_built_for_gpu(),
         extra_arguments=arguments,
@@ -184,7 +184,7 @@ def _cpu_environment() -> dict[str, str]:
     return ours
 
 
-def _model(path: str) -> LocalModel:
+def _read_model(path: str) -> LocalModel:
     if path == str(DEMO_MODEL):
         # Its prefixes and middles were tokenized separately (see its model card).
         return LocalModel(path=path, served_name="demo", has_token_healing=False)

@@ -51,24 +51,24 @@ def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
     Raises BadSetting for settings that would let a tenant find another tenant's data in a cache.
     """
     try:
-        settings = _read(arguments)
+        settings = _parse_settings(arguments)
     except ValueError as error:
         raise BadSetting("CARET_ENGINE_ARGS: an engine setting is not valid JSON.") from error
     if _FILE in settings:
         raise BadSetting("CARET_ENGINE_ARGS: write the arguments themselves instead of --config.")
-    stated = _speculation(settings)
+    stated = _read_speculation(settings)
     try:
         require_isolated_cache(
             speculation=stated.speculation,
             max_cached_requests=stated.max_cached_requests,
-            kv_connector=_connector(settings, environment),
+            kv_connector=_read_connector(settings, environment),
         )
     except BadSetting as error:
         raise BadSetting(f"CARET_ENGINE_ARGS: {error}") from error
     return stated
 
 
-def _speculation(settings: Mapping[str, dict[str, Any]]) -> EngineArguments:
+def _read_speculation(settings: Mapping[str, dict[str, Any]]) -> EngineArguments:
     names = {_METHOD: "method", _MODEL: "model"}
     short = {part: settings[name][""] for name, part in names.items() if name in settings}
     config = settings.get(_SPECULATION, {}) | short
@@ -82,7 +82,7 @@ def _speculation(settings: Mapping[str, dict[str, Any]]) -> EngineArguments:
     )
 
 
-def _connector(
+def _read_connector(
     settings: Mapping[str, dict[str, Any]], environment: Mapping[str, str]
 ) -> str | None:
     if _CONNECTOR in settings:
@@ -95,13 +95,13 @@ def _connector(
     return None
 
 
-def _read(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _parse_settings(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the relevant settings as their parts; a setting without parts has the part "".
 
     Raises ValueError.
     """
     settings: dict[str, dict[str, Any]] = defaultdict(dict)
-    for name, part, value in _pairs(arguments):
+    for name, part, value in _iterate_options(arguments):
         if part:
             settings[name][part] = value
         elif name in (_SPECULATION, _CONNECTOR):
@@ -111,18 +111,18 @@ def _read(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
     return settings
 
 
-def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+def _iterate_options(arguments: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """Yield the name, the part or "", and the value of each relevant argument."""
     for number, argument in enumerate(arguments):
         written, equals, value = argument.partition("=")
         head, _, part = written.partition(".")
-        name = _known(head.replace("_", "-"))
+        name = _find_option(head.replace("_", "-"))
         if name is not None:
             following = arguments[number + 1] if number + 1 < len(arguments) else ""
             yield name, part, value if equals else following
 
 
-def _known(head: str) -> str | None:
+def _find_option(head: str) -> str | None:
     if head == "-sc":
         return _SPECULATION
     return next(

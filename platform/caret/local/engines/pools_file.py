@@ -69,7 +69,7 @@ def read_pools(file: Path) -> list[LocalPool]:
             LocalPool(
                 name=entry["name"],
                 tier=entry["tier"],
-                replicas=tuple(_url(replica) for replica in entry.get("replicas", ())),
+                replicas=tuple(_read_url(replica) for replica in entry.get("replicas", ())),
             )
             for entry in entries
         ]
@@ -77,19 +77,19 @@ def read_pools(file: Path) -> list[LocalPool]:
         raise BadSetting(f"CARET_POOLS_FILE: {file} is not a pool catalogue: {error}.") from error
 
 
-def _url(replica: str | dict[str, str]) -> str:
+def _read_url(replica: str | dict[str, str]) -> str:
     return replica if isinstance(replica, str) else replica["url"]
 
 
 def _render_pool(values: Mapping[str, Value]) -> str:
-    lines = [f"{name} = {_toml(value)}" for name, value in values.items()]
+    lines = [f"{name} = {_to_toml(value)}" for name, value in values.items()]
     return "\n".join(["[[pools]]", *lines, ""])
 
 
-def _toml(value: Value) -> str:
+def _to_toml(value: Value) -> str:
     """Return a value in TOML: JSON, except for one character and without surrogate pairs."""
     if isinstance(value, list):
-        return f"[{', '.join(_toml(each) for each in value)}]"
+        return f"[{', '.join(_to_toml(each) for each in value)}]"
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{name} = {_toml(each)}' for name, each in value.items())} }}"
+        return f"{{ {', '.join(f'{name} = {_to_toml(each)}' for name, each in value.items())} }}"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

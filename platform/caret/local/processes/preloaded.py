@@ -53,12 +53,12 @@ class PreloadedService:
     def _waiting_child(self) -> ChildProcess:
         if self._next is not None and self._next.is_alive:
             return self._next
-        child = ChildProcess(_waiting(self._part.make_spec()))
+        child = ChildProcess(_make_waiting_spec(self._part.make_spec()))
         child.start()
         return child
 
 
-def _waiting(spec: ChildSpec) -> ChildSpec:
+def _make_waiting_spec(spec: ChildSpec) -> ChildSpec:
     command = (sys.executable, "-m", "caret.local.processes.preloaded", spec.name.lower())
     return replace(spec, command=dying_with_parent(command), is_waiting_for_input=True)
 

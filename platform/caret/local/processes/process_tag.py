@@ -34,7 +34,7 @@ def environment_with(mark: str) -> dict[str, str]:
 def find_tagged_pids(prefix: str) -> list[int]:
     """Return PIDs of other live processes whose tag begins with `prefix`, without zombies."""
     wanted = f"{VARIABLE}={prefix}".encode()
-    return [pid for pid in _all_pids() if pid != os.getpid() and _carries(pid, wanted)]
+    return [pid for pid in _all_pids() if pid != os.getpid() and _has_tag(pid, wanted)]
 
 
 def terminate_tagged(prefix: str, *, grace_s: float) -> int:
@@ -68,7 +68,7 @@ def _all_pids() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 
 
-def _carries(pid: int, wanted: bytes) -> bool:
+def _has_tag(pid: int, wanted: bytes) -> bool:
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:

@@ -34,12 +34,12 @@ def encode_part(rows: Sequence[Row]) -> bytes:
 
 
 def decode_part(data: bytes, columns: tuple[ExportColumn, ...]) -> list[Row]:
-    rows: list[Row] = _decoder(columns).decode(zlib.decompress(data))
+    rows: list[Row] = _make_decoder(columns).decode(zlib.decompress(data))
     return rows
 
 
 @cache
-def _decoder(columns: tuple[ExportColumn, ...]) -> msgspec.msgpack.Decoder[Any]:
+def _make_decoder(columns: tuple[ExportColumn, ...]) -> msgspec.msgpack.Decoder[Any]:
     types = tuple(_TYPES[column.kind] for column in columns)
     # Known only at run time, so it cannot be an annotation.
     return msgspec.msgpack.Decoder(GenericAlias(list, (GenericAlias(tuple, types),)))

@@ -42,7 +42,7 @@ def gateway_addresses() -> list[str]:
 
 def scrape_gateways() -> list[Scrape]:
     """Scrape all gateways in the order of the setting. Takes little longer than BOUNDS at most."""
-    return query_all(_reading)
+    return query_all(_scrape_gateway)
 
 
 def query_all(ask: Callable[[str], T]) -> list[T]:
@@ -62,7 +62,7 @@ def fetch(address: str, path: str) -> bytes:
     return answer.body
 
 
-def _reading(address: str) -> Scrape:
+def _scrape_gateway(address: str) -> Scrape:
     try:
         return Scrape(address, parse(fetch(address, "/metrics").decode("utf-8", "replace")), "")
     except RequestFailed as error:

@@ -47,7 +47,7 @@ class RecentScrapes:
 def keep(connection: redis.Redis, readings: Iterable[Scrape], *, now_s: float) -> None:
     """Store a scrape. Raises redis.RedisError."""
     told = {
-        reading.gateway: _counters(reading.samples)
+        reading.gateway: _select_counters(reading.samples)
         for reading in readings
         if reading.samples is not None
     }
@@ -61,28 +61,28 @@ def keep(connection: redis.Redis, readings: Iterable[Scrape], *, now_s: float) -
 def lately(connection: redis.Redis, readings: Iterable[Scrape], *, now_s: float) -> RecentScrapes:
     """Return the counts since the oldest stored scrape. If Redis is down, there is no window."""
     answering = [reading for reading in readings if reading.samples is not None]
-    kept = _oldest(connection)
+    kept = _read_oldest(connection)
     if kept is None or not 0 < now_s - kept.at_s <= KEEP_S:
-        return RecentScrapes(merge_samples(_told(answering)), None)
-    grown = [found for each in answering if (found := _since(kept, each)) is not None]
+        return RecentScrapes(merge_samples(_collect_samples(answering)), None)
+    grown = [found for each in answering if (found := _compute_increase(kept, each)) is not None]
     return RecentScrapes(merge_samples(grown), now_s - kept.at_s)
 
 
-def _told(answering: Iterable[Scrape]) -> list[MetricSamples]:
+def _collect_samples(answering: Iterable[Scrape]) -> list[MetricSamples]:
     return [each.samples for each in answering if each.samples is not None]
 
 
-def _since(kept: _StoredScrape, reading: Scrape) -> MetricSamples | None:
+def _compute_increase(kept: _StoredScrape, reading: Scrape) -> MetricSamples | None:
     """Return a gateway's increase; None: it ran before but was not scraped, so it is unknown."""
     assert reading.samples is not None
     before = kept.gateways.get(reading.gateway)
     if before is not None:
-        return counter_increase(_samples(before), reading.samples)
+        return counter_increase(_to_samples(before), reading.samples)
     started_s = reading.samples.started_s
     return reading.samples if started_s is not None and started_s >= kept.at_s else None
 
 
-def _oldest(connection: redis.Redis) -> _StoredScrape | None:
+def _read_oldest(connection: redis.Redis) -> _StoredScrape | None:
     try:
         data = cast(Any, connection.lindex(KEY, -1))
     except redis.RedisError:
@@ -93,7 +93,7 @@ def _oldest(connection: redis.Redis) -> _StoredScrape | None:
         return None
 
 
-def _counters(samples: MetricSamples) -> list[tuple[str, Labels, float]]:
+def _select_counters(samples: MetricSamples) -> list[tuple[str, Labels, float]]:
     return [
         (name, labels, value)
         for name, held in samples.series.items()
@@ -102,7 +102,7 @@ def _counters(samples: MetricSamples) -> list[tuple[str, Labels, float]]:
     ]
 
 
-def _samples(kept: Iterable[tuple[str, Labels, float]]) -> MetricSamples:
+def _to_samples(kept: Iterable[tuple[str, Labels, float]]) -> MetricSamples:
     series: dict[str, dict[Labels, float]] = {}
     for name, labels, value in kept:
         if not math.isfinite(value):
