@@ -17,12 +17,12 @@ from inference.completion.incoming_request import IncomingRequest
 from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.completion.response_writer import ResponseWriter
-from inference.content_capture.content_capture import ContentCapture
+from inference.content_capture import ContentCapture
 from inference.context.assemble import assemble
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.sources.snippet_source import SnippetSource
 from inference.filtering.filter import filter
-from inference.filtering.public_code_index import PublicCode
+from inference.filtering.public_code_index import PublicCodeIndex
 from inference.gateway.admit import AdmissionController, admit
 from inference.gateway.authenticate import authenticate
 from inference.gateway.protocol.late_outcomes import LateOutcomeRecorder
@@ -33,7 +33,7 @@ from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.gateway.stream import stream
 from inference.pools.engine import Engine
 from inference.pools.generate import generate
-from inference.prefix_cache.warmup import Warmer, stable_prefix
+from inference.prefix_cache.warmup import WarmupQueue, stable_prefix
 from inference.recording.record import Recorder, record
 from inference.routing.route import Router, route
 
@@ -52,9 +52,9 @@ class DataPlane:
     recorder: Recorder
     suggestions: RecentSuggestions
     late_outcomes: LateOutcomeRecorder
-    warmer: Warmer
+    warmup_queue: WarmupQueue
     body_quota: BodyQuota
-    public_code: PublicCode | None = None  # None: no index is configured
+    public_code: PublicCodeIndex | None = None  # None: no index is configured
     content_capture: ContentCapture | None = None  # None: content capture is disabled
 
 
@@ -86,7 +86,7 @@ async def complete(plane: DataPlane, arrival: IncomingRequest, client: ResponseW
             account.mark_authenticated(principal)
             async with admit(plane.admission, principal, request, account) as admitted:
                 account.mark_admitted(admitted)
-                plane.warmer.on_request_admitted(admitted, arrival)
+                plane.warmup_queue.on_request_admitted(admitted, arrival)
                 writer, snippets = (
                     plane.prompt_writers[admitted.pool],
                     plane.snippets.find(admitted),

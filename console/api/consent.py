@@ -15,7 +15,12 @@ from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import USER_WORDINGS, ConsentKind, get_consent_text
-from tenants.privacy.consent.queries import OwnConsent, Receipt, get_own_consent, list_receipts
+from tenants.privacy.consent.queries import (
+    ConsentReceiptView,
+    OwnConsent,
+    get_own_consent,
+    list_receipts,
+)
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdraw_consent
 
 router = Router(tags=["consent"])
@@ -105,7 +110,7 @@ def delete(request: AuthenticatedRequest) -> OwnConsentAnswer:
     summary="List consent receipts: the tenant's, or only your own.",
     openapi_extra=documents_permissions(Permission.READ_CONSENT, Permission.MANAGE_OWN_CONSENT),
 )
-def receipts(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Receipt]:
+def receipts(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[ConsentReceiptView]:
     return list_receipts(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 

@@ -18,7 +18,7 @@ from console.operator_admin.number_format import written
 from console.operator_admin.site import operator_required, page
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.capacity_inputs import measured_figures
-from tenants.fleet.pools.installation_status import read_installation
+from tenants.fleet.pools.scraping.installation_status import read_installation
 
 # Enough for a smooth curve; ten times as many take a tenth of a second.
 _CURVE_STEPS: Final = 240

@@ -15,9 +15,9 @@ from console.layout.csv_response import csv_response
 from console.operator_admin.site import operator_required, page
 from tenants.base.redis_connection import connect
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.pools.cost import Cost, CostRow, cost_of
+from tenants.fleet.pools.cost import CostRow, FleetCost, cost_of
 from tenants.fleet.pools.daily_usage import read_days, read_replica_seconds, replica_seconds_a_day
-from tenants.fleet.pools.installation_status import read_installation
+from tenants.fleet.pools.scraping.installation_status import read_installation
 
 PERIODS: Final = (7, 30, 90)
 _DEFAULT_DAYS: Final = 30
@@ -76,7 +76,7 @@ def _shown(row: CostRow) -> ShownRow:
     return ShownRow(row, row.cost_cents / 100, None if cents is None else cents / 100)
 
 
-def _costs(price: float) -> dict[int, Cost]:
+def _costs(price: float) -> dict[int, FleetCost]:
     """Return the costs by number of days. Raises redis.RedisError."""
     store, now = connect(), timezone.now()
     seconds_a_day = replica_seconds_a_day(read_installation(now=now))
@@ -92,7 +92,7 @@ def _costs(price: float) -> dict[int, Cost]:
     }
 
 
-def _period(num_days: int, found: Cost, price: float, chosen: int) -> CostPeriod:
+def _period(num_days: int, found: FleetCost, price: float, chosen: int) -> CostPeriod:
     total = _shown(found.total)
     return CostPeriod(num_days, _url(num_days, price), num_days == chosen, total.per_1000)
 
@@ -119,7 +119,7 @@ def _price(text: str) -> tuple[float, str]:
     return price, ""
 
 
-def _file(found: Cost) -> HttpResponse:
+def _file(found: FleetCost) -> HttpResponse:
     lines = []
     for row in (*found.rows, found.total):
         shown, counts = _shown(row), row.counts
@@ -134,7 +134,7 @@ def _file(found: Cost) -> HttpResponse:
     return csv_response(f"cost-{found.num_days}-days", _COLUMNS, lines, notes=[_how_counted(found)])
 
 
-def _how_counted(found: Cost) -> str:
+def _how_counted(found: FleetCost) -> str:
     said = gettext(
         "Replica hours are sampled every minute; samples exist for %(n)s of %(days)s "
         "days. On other days with requests, the replicas that are up now are assumed to "

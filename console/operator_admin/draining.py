@@ -31,8 +31,8 @@ from tenants.fleet.pools.draining import (
     read_drains,
     set_drain,
 )
-from tenants.fleet.pools.gateway_scraper import scrape_gateways
-from tenants.fleet.pools.installation_status import replicas_by_pool
+from tenants.fleet.pools.scraping.gateway_scraper import scrape_gateways
+from tenants.fleet.pools.scraping.installation_status import replicas_by_pool
 
 _BAD: Final = 400
 _CONFLICT: Final = 409

@@ -12,7 +12,7 @@ from tenants.base.errors import DomainError
 from tenants.base.redis_connection import connect
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.draining import DrainState, read_drains
-from tenants.fleet.pools.installation_status import (
+from tenants.fleet.pools.scraping.installation_status import (
     InstallationStatus,
     key_figures,
     read_installation,

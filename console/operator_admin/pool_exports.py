@@ -10,8 +10,8 @@ from console.operator_admin.change_log import ChangeLogEntry
 from console.operator_admin.number_format import why_refused
 from console.operator_admin.overview import of_installation
 from tenants.compliance.exports.rows import Value
-from tenants.fleet.pools.installation_status import InstallationStatus
 from tenants.fleet.pools.pool_status import RejectedReplica, ReplicaStatus
+from tenants.fleet.pools.scraping.installation_status import InstallationStatus
 
 
 def file_of(

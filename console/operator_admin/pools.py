@@ -17,8 +17,8 @@ from tenants.base.errors import DomainError
 from tenants.base.redis_connection import connect
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.added_replicas import AddedReplicaRecord, AddedReplicas, read_additions
-from tenants.fleet.pools.installation_status import read_installation
 from tenants.fleet.pools.pool_status import PoolStatus
+from tenants.fleet.pools.scraping.installation_status import read_installation
 
 _DONE: Final = {
     "drained": gettext_lazy(

@@ -33,8 +33,8 @@ from tenants.fleet.pools.added_replicas import (
     remove_replica,
 )
 from tenants.fleet.pools.draining import LastReplicaOfPool, read_drains
-from tenants.fleet.pools.gateway_scraper import scrape_gateways
-from tenants.fleet.pools.installation_status import allowed_hosts_by_pool, replicas_by_pool
+from tenants.fleet.pools.scraping.gateway_scraper import scrape_gateways
+from tenants.fleet.pools.scraping.installation_status import allowed_hosts_by_pool, replicas_by_pool
 
 _BAD: Final = 400
 _CONFLICT: Final = 409

@@ -16,7 +16,7 @@ from console.layout.csv_response import csv_response
 from console.layout.pagination import wants_csv
 from console.operator_admin.site import operator_required, page
 from tenants.fleet.operators.accounts import OperatorView
-from tenants.fleet.pools.slow_requests import SlowRequest, list_slow_requests
+from tenants.fleet.pools.scraping.slow_requests import SlowRequest, list_slow_requests
 from tenants.usage.requests.finding import Finding
 from tenants.usage.requests.latency_explanation import LatencyStage
 

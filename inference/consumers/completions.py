@@ -95,7 +95,7 @@ class CompletionConsumer(HttpConsumer):
         """Warm up in the background, and answer at once with no text. Raises BadRequest."""
         receive(arrival)
         if not arrival.draft.is_raw:  # a raw prompt has no text whose stable part is known
-            self._plane.warmer.on_file_opened(self._principal.snapshot.tenant_id, arrival)
+            self._plane.warmup_queue.on_file_opened(self._principal.snapshot.tenant_id, arrival)
         await client.write_done(RequestTrace(arrival=arrival, clock=self._plane.clock))
 
     def encode_error(self, error: CompletionError) -> bytes:

@@ -93,7 +93,7 @@ _KINDS: Final = {
 }
 
 
-class InfillShape:
+class InfillResponseEncoder:
     def __init__(self, arrival: IncomingRequest, *, model: str, fields: Sequence[str]) -> None:
         self._model = model
         self._fields = fields
@@ -169,7 +169,7 @@ def understand(body: bytes) -> ParsedRequest:
         is_warm_up=limit == 0,
     )
     shape = partial(
-        InfillShape, model=parsed.model or "", fields=tuple(parsed.response_fields or ())
+        InfillResponseEncoder, model=parsed.model or "", fields=tuple(parsed.response_fields or ())
     )
     framing = SSE_WITHOUT_DONE if parsed.stream else None
     return ParsedRequest(

@@ -69,7 +69,7 @@ class FimError(msgspec.Struct, frozen=True):
     code: str | None = None
 
 
-class FimShape:
+class FimResponseEncoder:
     def __init__(self, arrival: IncomingRequest, *, model: str) -> None:
         self._id = f"cmpl-{arrival.request_id}"
         self._created = arrival.occurred_at_ms // 1000
@@ -112,7 +112,7 @@ def understand(body: bytes) -> ParsedRequest:
             stop=normalize_stops(parsed.stop),
         ),
         client=make_response_writer(
-            partial(FimShape, model=parsed.model or ""), SSE if parsed.stream else None
+            partial(FimResponseEncoder, model=parsed.model or ""), SSE if parsed.stream else None
         ),
     )
 

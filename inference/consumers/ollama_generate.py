@@ -63,7 +63,7 @@ class OllamaError(msgspec.Struct, frozen=True):
     error: str
 
 
-class OllamaShape:
+class OllamaResponseEncoder:
     def __init__(self, arrival: IncomingRequest, *, model: str) -> None:
         moment = datetime.fromtimestamp(arrival.occurred_at_ms / 1000, UTC)
         self._created_at = moment.isoformat().replace("+00:00", "Z")
@@ -116,7 +116,7 @@ def understand(body: bytes) -> ParsedRequest:
         protocol="ollama",
         draft=replace(draft, is_warm_up=is_warm_up, trigger=trigger),
         client=make_response_writer(
-            partial(OllamaShape, model=parsed.model or ""),
+            partial(OllamaResponseEncoder, model=parsed.model or ""),
             None if parsed.stream is False else NDJSON,
         ),
     )

@@ -87,7 +87,7 @@ class ChatChunk(msgspec.Struct, frozen=True):
     caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # with the last choice
 
 
-class ChatShape:
+class ChatResponseEncoder:
     def __init__(self, arrival: IncomingRequest, *, model: str, wants_usage: bool) -> None:
         self._id = f"chatcmpl-{arrival.request_id}"
         self._created = arrival.occurred_at_ms // 1000
@@ -140,7 +140,9 @@ def understand(body: bytes) -> ParsedRequest:
         trigger=Trigger.MANUAL,
     )
     options = parsed.stream_options or StreamOptions()
-    shape = partial(ChatShape, model=parsed.model or "", wants_usage=bool(options.include_usage))
+    shape = partial(
+        ChatResponseEncoder, model=parsed.model or "", wants_usage=bool(options.include_usage)
+    )
     client = make_response_writer(shape, SSE if parsed.stream else None)
     return ParsedRequest(protocol="chat", draft=draft, client=client)
 

@@ -64,7 +64,7 @@ class Completion(msgspec.Struct, frozen=True):
     caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason is exact
 
 
-class CompletionShape:
+class CompletionResponseEncoder:
     def __init__(self, arrival: IncomingRequest, *, model: str, wants_usage: bool) -> None:
         self._id = f"cmpl-{arrival.request_id}"
         self._created = arrival.occurred_at_ms // 1000
@@ -104,7 +104,7 @@ def understand(body: bytes) -> ParsedRequest:
     check_choices(parsed.n)
     options = parsed.stream_options or StreamOptions()
     shape = partial(
-        CompletionShape, model=parsed.model or "", wants_usage=bool(options.include_usage)
+        CompletionResponseEncoder, model=parsed.model or "", wants_usage=bool(options.include_usage)
     )
     return ParsedRequest(
         protocol="openai",

@@ -51,7 +51,7 @@ class TabbyCompletion(msgspec.Struct, frozen=True):
     choices: list[TabbyChoice]
 
 
-class TabbyShape:
+class TabbyResponseEncoder:
     def __init__(self, arrival: IncomingRequest) -> None:
         self._id = f"{ID_PREFIX}{arrival.request_id}"
 
@@ -85,7 +85,7 @@ def understand(body: bytes) -> ParsedRequest:
 
 
 def _client(http: HttpExchange, arrival: IncomingRequest) -> ResponseWriter:
-    return FullResponseWriter(http, TabbyShape(arrival), is_judged=True)
+    return FullResponseWriter(http, TabbyResponseEncoder(arrival), is_judged=True)
 
 
 def _repository(git_url: str) -> str:

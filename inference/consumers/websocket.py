@@ -61,7 +61,7 @@ class WebSocketConsumer(DataPlaneConsumer):
         backend = ConnectionBackend(
             serve=partial(serve, self._plane),
             append_record=self._plane.recorder.journal.append,
-            warm_up=self._plane.warmer.on_file_opened,
+            warm_up=self._plane.warmup_queue.on_file_opened,
             on_edited=partial(self._on_edited, key_text),
             find_principal=partial(self._find_principal, key_text),
             record_late_outcome=self._plane.late_outcomes.record,

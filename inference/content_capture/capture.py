@@ -44,7 +44,7 @@ def capture_completion(account: RequestTrace) -> CapturedCompletion | None:
         path=clean(request.path),
         prefix=clean(request.prefix[-MAX_PREFIX_CHARS:]),
         suffix=clean(request.suffix[:MAX_SUFFIX_CHARS]),
-        chat=_chat(request.messages),
+        chat=_to_chat_turns(request.messages),
     )
 
 
@@ -63,7 +63,7 @@ def capture_edit(principal: Principal, told: SuggestionEdit, *, now_ms: int) -> 
     )
 
 
-def _chat(messages: tuple[ChatMessage, ...]) -> tuple[ChatTurn, ...]:
+def _to_chat_turns(messages: tuple[ChatMessage, ...]) -> tuple[ChatTurn, ...]:
     """Return the last messages that fit, as whole messages."""
     turns, room = list[ChatTurn](), MAX_CHAT_CHARS
     for message in reversed(messages):

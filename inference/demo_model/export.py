@@ -18,10 +18,11 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from inference.demo_model import checkpoint, tokenizer
-from inference.demo_model.batches import token_id
-from inference.demo_model.checkpoint import CheckpointError
-from inference.demo_model.model import ModelShape
+from inference.demo_model import tokenizer
+from inference.demo_model.model import ModelDimensions
+from inference.demo_model.training import checkpoint
+from inference.demo_model.training.batches import token_id
+from inference.demo_model.training.checkpoint import CheckpointError
 
 INT8_MAX = 127
 WEIGHTS_FOLDER = Path(__file__).parent / "weights"
@@ -38,18 +39,18 @@ def export(run: Path, corpus: Path, target: Path, *, is_quantised: bool) -> None
         weights = as_stored(content["model"], is_quantised=is_quantised)
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         trained.save(str(folder / "tokenizer.json"))
-        config = model_config(ModelShape(), trained)
+        config = model_config(ModelDimensions(), trained)
         if is_quantised:
             config["quantization_config"] = quantization_config()
         _write_json(folder / "config.json", config)
-        _write_json(folder / "tokenizer_config.json", tokenizer_config(ModelShape()))
+        _write_json(folder / "tokenizer_config.json", tokenizer_config(ModelDimensions()))
         _write_json(folder / "generation_config.json", generation_config(trained))
         for path in folder.iterdir():
             path.chmod(0o644)
             path.replace(target / path.name)
 
 
-def model_config(shape: ModelShape, trained: Tokenizer) -> dict[str, Any]:
+def model_config(shape: ModelDimensions, trained: Tokenizer) -> dict[str, Any]:
     return {
         "architectures": ["Qwen3ForCausalLM"],
         "model_type": "qwen3",
@@ -73,7 +74,7 @@ def model_config(shape: ModelShape, trained: Tokenizer) -> dict[str, Any]:
     }
 
 
-def tokenizer_config(shape: ModelShape) -> dict[str, Any]:
+def tokenizer_config(shape: ModelDimensions) -> dict[str, Any]:
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "eos_token": tokenizer.END_OF_TEXT,

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 
 @dataclass(frozen=True, slots=True)
-class ModelShape:
+class ModelDimensions:
     vocabulary_tokens: int = 4096
     hidden: int = 384
     num_layers: int = 8
@@ -22,7 +22,7 @@ class ModelShape:
 
 
 class Attention(nn.Module):
-    def __init__(self, shape: ModelShape) -> None:
+    def __init__(self, shape: ModelDimensions) -> None:
         super().__init__()
         self.shape = shape
         queries, keys = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
@@ -51,7 +51,7 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    def __init__(self, shape: ModelShape) -> None:
+    def __init__(self, shape: ModelDimensions) -> None:
         super().__init__()
         self.gate_proj = nn.Linear(shape.hidden, shape.feed_forward, bias=False)
         self.up_proj = nn.Linear(shape.hidden, shape.feed_forward, bias=False)
@@ -63,7 +63,7 @@ class FeedForward(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    def __init__(self, shape: ModelShape) -> None:
+    def __init__(self, shape: ModelDimensions) -> None:
         super().__init__()
         self.input_layernorm = nn.RMSNorm(shape.hidden, shape.norm_epsilon)
         self.self_attn = Attention(shape)
@@ -80,7 +80,7 @@ class Qwen3(nn.Module):
     """The decoder. Its parameters have the names of the exported file, without the leading
     `model.`."""
 
-    def __init__(self, shape: ModelShape) -> None:
+    def __init__(self, shape: ModelDimensions) -> None:
         super().__init__()
         self.shape = shape
         self.embed_tokens = nn.Embedding(shape.vocabulary_tokens, shape.hidden)
@@ -116,7 +116,7 @@ class Qwen3(nn.Module):
                 nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
 
 
-def rotations(shape: ModelShape, num_tokens: int) -> tuple[Tensor, Tensor]:
+def rotations(shape: ModelDimensions, num_tokens: int) -> tuple[Tensor, Tensor]:
     """Return cosine and sine of the rotary angles, each (tokens, head_dim)."""
     exponents = torch.arange(0, shape.head_dim, 2) / shape.head_dim
     angles = torch.outer(torch.arange(num_tokens), shape.rope_theta**-exponents)

@@ -35,7 +35,7 @@ EXIT_USAGE: Final = 2
 
 
 def main(argv: list[str]) -> int:
-    options = _parser().parse_args(argv)
+    options = _make_parser().parse_args(argv)
     if not options.folder.is_dir():
         sys.stderr.write(f"caret: {options.folder} is not a folder.\n")
         return EXIT_USAGE
@@ -47,7 +47,7 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="manage.py index_public_code",
         description="Build an index of public code. Completions are compared with it for "
@@ -78,12 +78,12 @@ def write_index(folder: Path, to: Path, *, run_hashes: int = RUN_HASHES) -> tupl
             runs[-1].seek(0)
         merged = heapq.merge(*map(_read_run, runs))
         with unfinished.open("wb") as file:
-            num_hashes = _write(file, (hashed for hashed, _ in groupby(merged)))
+            num_hashes = _write_index(file, (hashed for hashed, _ in groupby(merged)))
     unfinished.replace(to)
     return num_files, num_hashes
 
 
-def _write(file: BinaryIO, hashes: Iterator[int]) -> int:
+def _write_index(file: BinaryIO, hashes: Iterator[int]) -> int:
     file.write(bytes(HEADER.size))
     num_hashes = 0
     while part := array("Q", islice(hashes, _READ_HASHES)):

@@ -20,7 +20,7 @@ from inference.context.prompt.prompt import Prompt
 from inference.context.redaction.redact import file_type
 from inference.filtering.filter_reason import FilterReason
 from inference.filtering.line_gate import LineChecks, LineGate
-from inference.filtering.public_code_index import PublicCode, PublicCodeMatcher
+from inference.filtering.public_code_index import PublicCodeIndex, PublicCodeMatcher
 from inference.filtering.secret_detection import contains_secret, find_pending_secret
 from inference.filtering.syntax_check import SyntaxChecker, make_parser
 from inference.filtering.truncation import Truncator, build_truncation_context
@@ -72,7 +72,7 @@ def filter(
     prompt: Prompt,
     account: RequestTrace,
     *,
-    public_code: PublicCode | None = None,
+    public_code: PublicCodeIndex | None = None,
 ) -> aclosing[AsyncGenerator[str, None]]:
     """Return the texts to show, none of them empty. Leaving the context stops them.
 
@@ -84,23 +84,25 @@ def filter(
     """
     request = admitted.request
     if request.is_raw or request.messages:
-        checks = _checks(admitted, None, public_code)
-        return aclosing(_verbatim(chunks, checks, request, account))
+        checks = _make_line_checks(admitted, None, public_code)
+        return aclosing(_forward_verbatim(chunks, checks, request, account))
     around = build_truncation_context(request, is_single_line=prompt.is_single_line)
-    syntax = _syntax(request, admitted.variant)
+    syntax = _make_syntax_checker(request, admitted.variant)
     account.is_syntax_checked = syntax is not None
     cutter = Truncator(around, syntax.can_continue if syntax is not None else None)
-    checks = _checks(admitted, syntax, public_code)
+    checks = _make_line_checks(admitted, syntax, public_code)
     gate = LineGate(checks, line_before=_end_of_line(request.prefix))
-    return aclosing(_filtered(chunks, TokenHealer(prompt.healed_prefix), cutter, gate, account))
+    return aclosing(
+        _forward_filtered(chunks, TokenHealer(prompt.healed_prefix), cutter, gate, account)
+    )
 
 
 def _end_of_line(prefix: str) -> str:
     return line_before(prefix)[-_LINE_BEFORE_CHARS:]
 
 
-def _checks(
-    admitted: AdmittedRequest, syntax: SyntaxChecker | None, public_code: PublicCode | None
+def _make_line_checks(
+    admitted: AdmittedRequest, syntax: SyntaxChecker | None, public_code: PublicCodeIndex | None
 ) -> LineChecks:
     request, policy = admitted.request, admitted.principal.snapshot.policy
     kind = file_type(request.path)
@@ -122,7 +124,7 @@ def _checks(
     )
 
 
-def _syntax(request: CompletionRequest, variant: Variant) -> SyntaxChecker | None:
+def _make_syntax_checker(request: CompletionRequest, variant: Variant) -> SyntaxChecker | None:
     grammar = grammar_of(request.language, request.path)
     if grammar is None or variant.filter == "plain":
         return None
@@ -137,7 +139,7 @@ def _warn_without_index(tenant_id: TenantId) -> None:
     log.warning("filter.no_public_code_index", tenant_id=tenant_id)
 
 
-async def _verbatim(
+async def _forward_verbatim(
     chunks: AsyncIterator[EngineChunk],
     checks: LineChecks,
     request: CompletionRequest,
@@ -154,10 +156,10 @@ async def _verbatim(
     if shown := gate.finish():
         yield shown
     account.filter_reason = _reason(gate.reason, stop, is_withheld=gate.is_withheld)
-    account.finish(FinishReason.FILTERED if gate.is_withheld else _finish(stop))
+    account.finish(FinishReason.FILTERED if gate.is_withheld else _to_finish_reason(stop))
 
 
-async def _filtered(
+async def _forward_filtered(
     chunks: AsyncIterator[EngineChunk],
     healer: TokenHealer,
     cutter: Truncator,
@@ -184,10 +186,10 @@ async def _filtered(
     )
     is_withheld = is_blank or gate.is_withheld
     account.filter_reason = _reason(reason, stop, is_withheld=is_withheld)
-    account.finish(FinishReason.FILTERED if is_withheld else _finish(stop))
+    account.finish(FinishReason.FILTERED if is_withheld else _to_finish_reason(stop))
 
 
-def _finish(stop: EngineStop | None) -> FinishReason:
+def _to_finish_reason(stop: EngineStop | None) -> FinishReason:
     """Return the finish reason. Text that broke off counts as too long."""
     return FinishReason.STOP if stop is EngineStop.STOP or stop is None else FinishReason.LENGTH
 

@@ -83,8 +83,8 @@ def closing_candidates(grammar: Grammar, text: str) -> Sequence[str]:
 
     `text` starts at the beginning of a line of code. No candidate is empty.
     """
-    closers = _closers(grammar, text)
-    finish = closers + _block(grammar, text)
+    closers = _find_closers(grammar, text)
+    finish = closers + _find_block(grammar, text)
     wanting = " x" if text.rstrip().endswith(_WANTS_MORE) else ""
     tails = _TAILS.get(grammar, ())
     texts = [finish, *(closers + tail for tail in tails)]
@@ -98,18 +98,18 @@ def is_inside_literal(grammar: Grammar, text: str) -> bool:
 
     There, indentation has no meaning. `text` starts at the beginning of a line of code.
     """
-    _, quote = _scan(grammar, text)
+    _, quote = _scan_text(grammar, text)
     return quote in _long_quotes(grammar) or _is_in_here_document(grammar, text)
 
 
-def _closers(grammar: Grammar, text: str) -> str:
+def _find_closers(grammar: Grammar, text: str) -> str:
     """Close brackets, long strings and comments, the innermost first."""
-    stack, quote = _scan(grammar, text)
+    stack, quote = _scan_text(grammar, text)
     end = "" if quote not in _long_quotes(grammar) else "*/" if quote == "/*" else quote
     return _with_partners(grammar, text, end + "".join(reversed(stack)))
 
 
-def _scan(grammar: Grammar, text: str) -> tuple[list[str], str]:
+def _scan_text(grammar: Grammar, text: str) -> tuple[list[str], str]:
     """Return the closing brackets for all open ones, innermost last, and the open quote or ""."""
     stack: list[str] = []
     quote = ""
@@ -169,7 +169,7 @@ def _end_of_line(text: str, position: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _block(grammar: Grammar, text: str) -> str:
+def _find_block(grammar: Grammar, text: str) -> str:
     """Return the body and end of a block opened by words, tags or indentation."""
     if grammar is Grammar.PYTHON:
         return _python_body(text)
@@ -177,7 +177,9 @@ def _block(grammar: Grammar, text: str) -> str:
         return _ruby_ends(text)
     if grammar is Grammar.BASH:
         return _shell_ends(text)
-    return _tags(text) if grammar in (Grammar.HTML, Grammar.TSX, Grammar.JAVASCRIPT) else ""
+    return (
+        _find_open_tags(text) if grammar in (Grammar.HTML, Grammar.TSX, Grammar.JAVASCRIPT) else ""
+    )
 
 
 def _python_body(text: str) -> str:
@@ -219,7 +221,7 @@ def _shell_end(text: str, word: str) -> str:
     return f"\n{begin if begins else ''}\n{':' if begin else ''}\n{end}"
 
 
-def _tags(text: str) -> str:
+def _find_open_tags(text: str) -> str:
     stack: list[str] = []
     for closes, name, rest in _TAG.findall(text):
         if closes:

@@ -25,7 +25,7 @@ MIN_OWN_CHARS: Final = 50
 _MAX_CONTEXT_CHARS: Final = 1_000  # of the prefix, before normalization
 
 
-class PublicCode(Protocol):
+class PublicCodeIndex(Protocol):
     def contains(self, hashed: int) -> bool: ...
 
 
@@ -59,7 +59,7 @@ class PublicCodeIndexFile:
 class PublicCodeMatcher:
     """Searches for one completion that continues `prefix`."""
 
-    def __init__(self, public_code: PublicCode, *, prefix: str) -> None:
+    def __init__(self, public_code: PublicCodeIndex, *, prefix: str) -> None:
         self._public_code = public_code
         self._rolling = RollingHash()
         context = normalise(prefix[-_MAX_CONTEXT_CHARS:])

@@ -46,7 +46,7 @@ def find_pending_secret(line: str, kind: FileType) -> int | None:
     """Return the index in a growing line at which a secret begins or may begin."""
     named = _NAMED.search(line) if may_contain_keyword(line) else None
     places = [named.end()] if named is not None else []
-    tokens = list(_tokens(line))
+    tokens = list(_find_tokens(line))
     if tokens and contains_secret(line, kind):
         places.append(tokens[0][0])
     elif tokens and tokens[-1][1] == len(line):
@@ -54,7 +54,7 @@ def find_pending_secret(line: str, kind: FileType) -> int | None:
     return min(places, default=None)
 
 
-def _tokens(line: str) -> Iterator[tuple[int, int]]:
+def _find_tokens(line: str) -> Iterator[tuple[int, int]]:
     for found in _PLACE.finditer(line):
         if found[0].startswith(_NOT_OF_RUNS) or _DIGIT.search(found[0]):
             yield found.span()

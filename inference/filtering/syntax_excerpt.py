@@ -56,19 +56,20 @@ def excerpt(prefix: str, suffix: str, size: int) -> Excerpt:
         del lines[0]  # an incomplete line
     elif len(lines) > 1 and _num_closed(lines[0]) > 0:
         del lines[0]  # also incomplete: the text begins inside a construct
-    indent = _indent(lines[-1]) if lines[-1].strip() else len(lines[-1])
+    indent = _measure_indent(lines[-1]) if lines[-1].strip() else len(lines[-1])
     after = head.split("\n")
     if len(head) < len(suffix) and len(after) > 1:
         del after[-1]
     return Excerpt(
-        "\n".join(_above(lines, num_before)), "\n".join(_below(after, num_after, indent))
+        "\n".join(_select_above(lines, num_before)),
+        "\n".join(_select_below(after, num_after, indent)),
     )
 
 
-def _above(lines: list[str], num_kept: int) -> list[str]:
+def _select_above(lines: list[str], num_kept: int) -> list[str]:
     """Return the last `num_kept` lines, and the lines above that open their blocks."""
     start = _whole_from(lines, num_kept)
-    indent = next((_indent(line) for line in lines[start:] if line.strip()), 0)
+    indent = next((_measure_indent(line) for line in lines[start:] if line.strip()), 0)
     kept = lines[start:][::-1]
     begins_at = _begins_at(kept[-1])
     position = top = start  # the kept lines begin at `top`
@@ -78,7 +79,7 @@ def _above(lines: list[str], num_kept: int) -> list[str]:
         # Most lines are indented more, or blank: only this much of them is read.
         if not line[: indent if begins_at is None else max(indent, begins_at + 1)].strip():
             continue
-        here = _indent(line)
+        here = _measure_indent(line)
         if here >= indent and here != begins_at:
             continue
         indent = here
@@ -133,7 +134,7 @@ def _num_quotes(text: str) -> int:
 
 def _begins_at(below: str) -> int | None:
     """Return the indentation of the construct that the line `below` continues; None: none."""
-    return _indent(below) if _GOES_ON.match(below.lstrip()) else None
+    return _measure_indent(below) if _GOES_ON.match(below.lstrip()) else None
 
 
 def _end_of_head(lines: list[str], position: int) -> int:
@@ -168,27 +169,31 @@ def _opening(lines: list[str], position: int) -> int:
 
     That is an `if` for an `else`. If there is none, it is the line itself.
     """
-    indent, found = _indent(lines[position]), position
+    indent, found = _measure_indent(lines[position]), position
     while _GOES_ON.match(lines[found].lstrip()):
         above = found - 1
-        while above >= 0 and (not lines[above].strip() or _indent(lines[above]) > indent):
+        while above >= 0 and (not lines[above].strip() or _measure_indent(lines[above]) > indent):
             above -= 1
-        if above < 0 or _indent(lines[above]) < indent or position - above > _MAX_JOINED_LINES:
+        if (
+            above < 0
+            or _measure_indent(lines[above]) < indent
+            or position - above > _MAX_JOINED_LINES
+        ):
             return found
         found = above
     return found
 
 
-def _below(lines: list[str], num_kept: int, indent: int) -> list[str]:
+def _select_below(lines: list[str], num_kept: int, indent: int) -> list[str]:
     """Return the rest of the cursor's line, `num_kept` more, and lines that close blocks."""
     end = _whole_to(lines, num_kept)
     kept = lines[:end]
-    last = next((_indent(line) for line in kept[:0:-1] if line.strip()), indent)
+    last = next((_measure_indent(line) for line in kept[:0:-1] if line.strip()), indent)
     depth = 0  # brackets opened by lines that are left out
     for line in lines[end:]:
         if not line[: last + 1].strip():
             continue  # indented more, or blank
-        here = _indent(line)
+        here = _measure_indent(line)
         is_theirs = depth > 0
         depth = max(0, depth - _num_closed(line))
         is_closing = _CLOSES.match(line, here) is not None and not is_theirs
@@ -201,5 +206,5 @@ def _below(lines: list[str], num_kept: int, indent: int) -> list[str]:
     return kept
 
 
-def _indent(line: str) -> int:
+def _measure_indent(line: str) -> int:
     return len(line) - len(line.lstrip())

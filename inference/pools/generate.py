@@ -55,7 +55,7 @@ async def generate(
     try:
         async with (
             asyncio.timeout(MAX_COMPLETION_S),
-            aclosing(_chunks(engine, asked, replicas, account, tokens)) as chunks,
+            aclosing(_stream_chunks(engine, asked, replicas, account, tokens)) as chunks,
         ):
             yield chunks
     except TimeoutError:
@@ -68,7 +68,7 @@ def _find_overdue(account: RequestTrace) -> CompletionError:
     return EngineError("deadline_exceeded", "The completion took too long.", http_status=504)
 
 
-async def _chunks(
+async def _stream_chunks(
     engine: Engine,
     asked: EngineRequest,
     replicas: ReplicaStates,
@@ -82,10 +82,10 @@ async def _chunks(
     while stop is None:
         request = attempts.pop(0).resume_after(said)
         try:
-            with _attempt(request, replicas, account) as attempt:
+            with _track_attempt(request, replicas, account) as attempt:
                 async with engine.complete(request) as chunks:
                     async for chunk in chunks:
-                        _hear(chunk, request, attempt, account, num_said=len(said))
+                        _on_chunk(chunk, request, attempt, account, num_said=len(said))
                         texts.append(chunk.text)
                         stop = chunk.stop or stop
                         yield chunk
@@ -104,8 +104,8 @@ async def _chunks(
             # Encode the text again instead of using the engine's count: the engine held back text
             # that could begin a stop string, and that is generated again.
             said = tokens.encode("".join(texts))
-            stop = _stop(num_left=asked.max_tokens - len(said), has_next=bool(attempts))
-            _log(error, request, account, stop)
+            stop = _to_engine_stop(num_left=asked.max_tokens - len(said), has_next=bool(attempts))
+            _log_failure(error, request, account, stop)
         if stop is None:
             account.mark_rerouted(attempts[0])
     yield EngineChunk("", account.generated_tokens, stop)
@@ -121,14 +121,14 @@ def _of_prompt(cached_tokens: int | None, request: EngineRequest, num_said: int)
     return min(cached_tokens, len(request.token_ids) - num_said)
 
 
-def _stop(*, num_left: int, has_next: bool) -> EngineStop | None:
+def _to_engine_stop(*, num_left: int, has_next: bool) -> EngineStop | None:
     """Return how a lost attempt ends; None: another replica continues."""
     if num_left <= 0:
         return EngineStop.LENGTH  # complete except for the end
     return None if has_next else EngineStop.DISCONNECTED
 
 
-def _log(
+def _log_failure(
     error: EngineError, lost: EngineRequest, account: RequestTrace, stop: EngineStop | None
 ) -> None:
     if account.generated_tokens:
@@ -142,7 +142,7 @@ def _log(
 
 
 @contextmanager
-def _attempt(
+def _track_attempt(
     request: EngineRequest, replicas: ReplicaStates, account: RequestTrace
 ) -> Iterator[ReplicaAttempt]:
     with replicas.attempt(
@@ -161,7 +161,7 @@ def _attempt(
             account.mark_engine_closed()
 
 
-def _hear(
+def _on_chunk(
     chunk: EngineChunk,
     request: EngineRequest,
     attempt: ReplicaAttempt,

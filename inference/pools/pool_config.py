@@ -192,7 +192,7 @@ def read_catalog(path: Path) -> PoolConfig:
     """Read the operator's file. Messages name the file and the entry. Raises BadSetting."""
     parsed = read_toml(path, _PoolsFile, setting="CARET_POOLS_FILE")
     _check_shares(parsed.pools, path)
-    pools = [_pool(entry, path) for entry in parsed.pools]
+    pools = [_build_pool(entry, path) for entry in parsed.pools]
     _check_replicas(pools, path)
     return PoolConfig(pools)
 
@@ -202,14 +202,16 @@ def _check_shares(entries: tuple[PoolEntry, ...], path: Path) -> None:
 
     Each tenant has at most one dedicated pool per tier. Raises BadSetting.
     """
-    if twice := _twice(entry.name for entry in entries):
+    if twice := _find_duplicate(entry.name for entry in entries):
         raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools of the name {twice}.")
     shared = [entry.tier for entry in entries if not entry.tenants]
-    if twice := _twice(shared):
+    if twice := _find_duplicate(shared):
         raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools for the tier {twice}.")
     if missing := set(Tier) - set(shared):
         raise BadSetting(f"CARET_POOLS_FILE: {path}: no pool for the tier {min(missing)}.")
-    if twice := _twice(f"{slug} ({entry.tier})" for entry in entries for slug in entry.tenants):
+    if twice := _find_duplicate(
+        f"{slug} ({entry.tier})" for entry in entries for slug in entry.tenants
+    ):
         raise BadSetting(f"CARET_POOLS_FILE: {path}: two pools of the tenant {twice}.")
 
 
@@ -223,7 +225,7 @@ def _check_replicas(pools: list[Pool], path: Path) -> None:
             )
 
 
-def _twice(names: Iterable[str]) -> str | None:
+def _find_duplicate(names: Iterable[str]) -> str | None:
     """Return the first name that occurs twice."""
     seen: set[str] = set()
     for name in names:
@@ -233,7 +235,7 @@ def _twice(names: Iterable[str]) -> str | None:
     return None
 
 
-def _pool(entry: PoolEntry, path: Path) -> Pool:
+def _build_pool(entry: PoolEntry, path: Path) -> Pool:
     if not entry.replicas and entry.discover is None:
         raise BadSetting(f"CARET_POOLS_FILE: {path}: the pool {entry.name} has no replicas.")
     if entry.source is DiscoverySource.KUBERNETES and entry.discover is None:

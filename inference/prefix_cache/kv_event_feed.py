@@ -44,7 +44,7 @@ class KvEventFeed:
         """Follow the events until cancelled."""
         self._held.reset()
         self._sequence = BatchSequence()
-        with _socket(zmq.SUB, self._publication.events) as subscription:
+        with _open_socket(zmq.SUB, self._publication.events) as subscription:
             subscription.setsockopt(zmq.SUBSCRIBE, b"")
             await self._catch_up()
             while True:
@@ -75,9 +75,9 @@ class KvEventFeed:
             return
         try:
             async with asyncio.timeout(_MAX_REPLAY_S):
-                with _socket(zmq.DEALER, self._publication.replay) as socket:
+                with _open_socket(zmq.DEALER, self._publication.replay) as socket:
                     await socket.send_multipart([b"", self._sequence.expected.to_bytes(8, "big")])
-                    async for number, payload in _replayed(socket):
+                    async for number, payload in _receive_replay(socket):
                         self._apply(number, payload)
                         await asyncio.sleep(0)
         except TimeoutError:
@@ -100,7 +100,7 @@ class KvEventFeed:
         self._held.reset()
 
 
-async def _replayed(socket: zmq.asyncio.Socket) -> AsyncIterator[tuple[int, bytes]]:
+async def _receive_replay(socket: zmq.asyncio.Socket) -> AsyncIterator[tuple[int, bytes]]:
     """Yield the replayed batches. vLLM sends them in order, and then a batch without a number."""
     while True:
         _, _, number, payload = await socket.recv_multipart()
@@ -110,7 +110,7 @@ async def _replayed(socket: zmq.asyncio.Socket) -> AsyncIterator[tuple[int, byte
 
 
 @contextmanager
-def _socket(kind: int, address: str) -> Iterator[zmq.asyncio.Socket]:
+def _open_socket(kind: int, address: str) -> Iterator[zmq.asyncio.Socket]:
     socket = zmq.asyncio.Context.instance().socket(kind)
     socket.setsockopt(zmq.LINGER, 0)
     socket.setsockopt(zmq.RCVHWM, _MAX_QUEUED)

@@ -17,7 +17,7 @@ from inference.completion.request import Principal
 _MAX_HELD: Final = 10_000  # of about 300 bytes each: every keystroke needs a salt
 
 
-class Namespaces:
+class CacheNamespaces:
     """The salts of all namespaces, derived from the root secret."""
 
     def __init__(self, root_secret: bytes) -> None:

@@ -67,7 +67,7 @@ def stable_prefix(prompt: Prompt) -> Prompt:
     return replace(prompt, token_ids=prompt.token_ids[: prompt.num_stable_tokens], segments=())
 
 
-class Warmer:
+class WarmupQueue:
     """The queue of warm-ups and their workers. One event loop uses it."""
 
     def __init__(self, clock: Clock) -> None:
@@ -143,7 +143,7 @@ class Warmer:
             if self._clock.monotonic_s() - wish.arrival.received_s > MAX_AGE_S:
                 return "stale"
             wish.num_tries += 1
-            ending = await _try(wish, warm)
+            ending = await _try_warm_up(wish, warm)
             if ending not in ("shed", "preempted") or wish.num_tries >= MAX_TRIES:
                 return ending
             if not self._is_blocking_tenant(wish):
@@ -175,7 +175,7 @@ class Warmer:
         return now_s - last_s > REMEMBERED_S
 
 
-async def _try(wish: _WarmupRequest, warm: Warm) -> str:
+async def _try_warm_up(wish: _WarmupRequest, warm: Warm) -> str:
     """Run one attempt, and return its result.
 
     It is a task of its own, so that a request that needs the replica can cancel it alone.

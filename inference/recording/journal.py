@@ -172,12 +172,12 @@ class FileJournal:
             each for each in self._shipped if each.receipt.server == backlog.server
         )
         while self._shipped and self._shipped[0].is_ingested(backlog):
-            await _delete(self._shipped.popleft().path)
+            await _delete_file(self._shipped.popleft().path)
 
     async def _track_shipped(self, shipped: _ShippedPosition) -> None:
         self._shipped.append(shipped)
         if len(self._shipped) > MAX_SHIPPED:
-            await _delete(self._shipped.popleft().path)
+            await _delete_file(self._shipped.popleft().path)
 
     async def _send_or_retain(self, data: bytes, shipment: JournalShipper) -> None:
         try:
@@ -225,13 +225,13 @@ async def ship_segment(path: Path, shipment: JournalShipper) -> ShipmentReceipt 
         for start in range(0, len(frames), FRAMES_PER_BATCH)
     ]
     if not receipts:
-        await _delete(path)
+        await _delete_file(path)
         return None
     # The first server's ID: if it ended in between, the first frames may be lost.
     return ShipmentReceipt(receipts[0].server, receipts[-1].entry)
 
 
-async def _delete(path: Path) -> None:
+async def _delete_file(path: Path) -> None:
     await asyncio.to_thread(path.unlink, missing_ok=True)
 
 

@@ -58,7 +58,7 @@ class SpanRecorder:
             return
         recorded_s = account.clock.monotonic_s()
         wall = _WallClock(account)
-        whole = _context(parent.trace_id if parent else request_id)
+        whole = _make_span_context(parent.trace_id if parent else request_id)
         for each in compute_stage_timings(account, recorded_s=recorded_s):
             self._processor.on_end(self._make_stage_span(each, whole, wall))
         self._processor.on_end(
@@ -67,9 +67,9 @@ class SpanRecorder:
                 context=whole,
                 parent=parent,
                 resource=self._resource,
-                attributes=_attributes(account),
+                attributes=_collect_attributes(account),
                 kind=SpanKind.SERVER,
-                status=_status(account),
+                status=_to_status(account),
                 start_time=wall.to_unix_ns(account.arrival.received_s),
                 end_time=wall.to_unix_ns(recorded_s),
                 instrumentation_scope=_SCOPE,
@@ -81,7 +81,7 @@ class SpanRecorder:
     ) -> ReadableSpan:
         return ReadableSpan(
             each.stage,
-            context=_context(whole.trace_id),
+            context=_make_span_context(whole.trace_id),
             parent=whole,
             resource=self._resource,
             attributes={} if each.is_whole else {"caret.ended_here": True},
@@ -121,12 +121,12 @@ def parse_trace_parent(header: str | None) -> SpanContext | None:
     return context if context.is_valid else None
 
 
-def _context(trace_id: int) -> SpanContext:
+def _make_span_context(trace_id: int) -> SpanContext:
     span_id = random.getrandbits(64) or 1  # 0 is not a valid ID
     return SpanContext(trace_id, span_id, is_remote=False, trace_flags=_SAMPLED)
 
 
-def _attributes(account: RequestTrace) -> Attributes:
+def _collect_attributes(account: RequestTrace) -> Attributes:
     attributes: Attributes = {
         "caret.request_id": account.arrival.request_id,
         "caret.protocol": account.arrival.protocol,
@@ -149,7 +149,7 @@ def _attributes(account: RequestTrace) -> Attributes:
     return {name: value for name, value in attributes.items() if value != ""}
 
 
-def _status(account: RequestTrace) -> Status:
+def _to_status(account: RequestTrace) -> Status:
     if account.finish_reason is not FinishReason.ERROR:
         return _OK
     return Status(StatusCode.ERROR, account.error_code)

@@ -36,18 +36,20 @@ async def open_otlp_exporter(
     logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
     processor = BatchSpanProcessor(OTLPSpanExporter())
     try:
-        yield SpanRecorder(_sampler(share), _resource(), processor, trusts_clients=trusts_clients)
+        yield SpanRecorder(
+            _make_sampler(share), _make_resource(), processor, trusts_clients=trusts_clients
+        )
     finally:
         await _shut_down(processor)
 
 
-def _sampler(share: float | None) -> Sampler:
+def _make_sampler(share: float | None) -> Sampler:
     if share is None:
         return TracerProvider(shutdown_on_exit=False).sampler
     return ParentBased(root=TraceIdRatioBased(share))
 
 
-def _resource() -> Resource:
+def _make_resource() -> Resource:
     named = Resource.create()
     name = str(named.attributes.get(SERVICE_NAME, ""))
     if name and not name.startswith("unknown_service"):

@@ -60,10 +60,10 @@ def record(recorder: Recorder, arrival: IncomingRequest) -> Iterator[RequestTrac
                     _record_of(account, account.principal, account.request, model=model)
                 )
         finally:
-            _tell(recorder, account)
+            _notify_observers(recorder, account)
 
 
-def _tell(recorder: Recorder, account: RequestTrace) -> None:
+def _notify_observers(recorder: Recorder, account: RequestTrace) -> None:
     """Notify the listeners first: they hold the request trace, and its text, until then."""
     for observer in (*recorder.followers, *recorder.observers):
         observer.on_completed(account)

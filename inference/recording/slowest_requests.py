@@ -8,13 +8,16 @@ from heapq import heappush, heappushpop
 from itertools import count
 from typing import Final
 
+import structlog
 from msgspec.structs import replace
 
 from caret.contracts.latency_targets import FIRST_TOKEN_TARGETS_MS
 from caret.contracts.usage import CompletionRecord, UsageRecord, encode_records
 from caret.foundation.clock import Clock
 from caret.foundation.ids import KeyId
+from inference.completion.request_trace import RequestTrace
 from inference.recording.record import Journal
+from inference.recording.stage_timings import compute_stage_timings
 
 KEPT_S: Final = 3_600
 MAX_RECORDS: Final = 50
@@ -81,3 +84,53 @@ class SlowestRequestsJournal:
 def _anonymize(record: CompletionRecord) -> CompletionRecord:
     """Remove the user and the key: operators need neither to explain a slow request."""
     return replace(record, user_id=None, key_id=KeyId(""))
+
+
+# Under overload all completions are slow: a few log lines are enough, metrics count them.
+MAX_LINES: Final = 10
+PER_S: Final = 10.0
+log = structlog.get_logger(__name__)
+
+
+class SlowLog:
+    """A CompletionObserver that logs slow completions."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since_s = clock.monotonic_s()
+        self._num_lines = 0
+        self._num_withheld = 0  # since the last line
+
+    def on_completed(self, account: RequestTrace) -> None:
+        request, first_ms = account.request, account.first_token_ms
+        if request is None or request.is_warm_up or first_ms is None:
+            return
+        if first_ms <= FIRST_TOKEN_TARGETS_MS[request.mode]:
+            return
+        if not self._has_room():
+            self._num_withheld += 1
+            return
+        times = compute_stage_timings(account, recorded_s=self._clock.monotonic_s())
+        log.info(
+            "completion.slow",
+            request_id=account.arrival.request_id,
+            mode=request.mode.value,
+            pool=account.pool,
+            replica=account.replica,
+            first_token_ms=first_ms,
+            target_ms=FIRST_TOKEN_TARGETS_MS[request.mode],
+            stages_ms={each.stage: _to_ms(each.ended_s - each.began_s) for each in times},
+            num_withheld=self._num_withheld,
+        )
+        self._num_withheld = 0
+
+    def _has_room(self) -> bool:
+        now_s = self._clock.monotonic_s()
+        if now_s - self._since_s >= PER_S:
+            self._since_s, self._num_lines = now_s, 0
+        self._num_lines += 1
+        return self._num_lines <= MAX_LINES
+
+
+def _to_ms(seconds: float) -> float:
+    return round(seconds * 1000, 2)

@@ -34,7 +34,7 @@ def compute_stage_timings(account: RequestTrace, *, recorded_s: float) -> list[S
     closed_s = account.closed_s if account.closed_s is not None else recorded_s
     began_s = account.arrival.received_s
     found: list[StageTiming] = []
-    for stage, mark_s in zip(STAGES, _marks(account), strict=False):
+    for stage, mark_s in zip(STAGES, _list_marks(account), strict=False):
         if mark_s is None:
             found.append(StageTiming(stage, began_s, closed_s, False))
             break
@@ -46,7 +46,7 @@ def compute_stage_timings(account: RequestTrace, *, recorded_s: float) -> list[S
     return found
 
 
-def _marks(account: RequestTrace) -> tuple[float | None, ...]:
+def _list_marks(account: RequestTrace) -> tuple[float | None, ...]:
     """Return the times at which the stages up to `filter` ended."""
     return (
         account.received_s,

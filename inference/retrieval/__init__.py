@@ -5,5 +5,23 @@ send_queue.py            bounded queue of files and queries
 background_snippets.py   implements the port: reads the cache, fills the queue
 redis_client.py          sends the queue to Redis and receives results
 redaction.py             removes secrets before text leaves the gateway
-retrieval.py             composes these parts
+Retrieval                composes these parts
 """
+
+from redis.asyncio import Redis
+
+from caret.contracts.retrieval import Sealer
+from caret.foundation.clock import Clock
+from inference.retrieval.background_snippets import BackgroundSnippets
+from inference.retrieval.redis_client import RetrievalClient
+from inference.retrieval.send_queue import SendQueue
+from inference.retrieval.snippet_cache import SnippetCache
+
+
+class Retrieval(BackgroundSnippets):
+    def __init__(self, redis: Redis, *, root_secret: bytes, clock: Clock) -> None:
+        memory, outbox = SnippetCache(clock), SendQueue(clock)
+        super().__init__(memory, outbox)
+        self.client = RetrievalClient(
+            redis, Sealer(root_secret), memory=memory, outbox=outbox, clock=clock
+        )

@@ -27,15 +27,15 @@ class BackgroundSnippets:
             policy, repository=request.repository
         ):
             return ()
-        place = _place(admitted, request.path)
+        place = _build_file_key(admitted, request.path)
         if self._outbox.is_due(place, is_query=True):
-            self._enqueue(admitted, place, _question(request), is_query=True)
+            self._enqueue(admitted, place, _build_query(request), is_query=True)
         self._send_files(admitted, place)
         return self._memory.find(place, policy)
 
     def _send_files(self, admitted: AdmittedRequest, current: FileKey) -> None:
-        for path, text in _texts(admitted.request):
-            place = _place(admitted, path)
+        for path, text in _iterate_texts(admitted.request):
+            place = _build_file_key(admitted, path)
             # Checked first: joining the two parts of the current file takes longer.
             if self._outbox.is_due(place, is_query=False):
                 self._enqueue(admitted, place, "".join(text), is_query=False)
@@ -60,7 +60,7 @@ def _is_about_a_file(request: CompletionRequest) -> bool:
     return bool(request.path) and not request.is_raw and not request.messages
 
 
-def _texts(request: CompletionRequest) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _iterate_texts(request: CompletionRequest) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the path and text (in parts) of files for the index, the current file first."""
     if len(request.prefix) + len(request.suffix) <= MAX_FILE_CHARS:
         yield request.path, (request.prefix, request.suffix)
@@ -69,10 +69,10 @@ def _texts(request: CompletionRequest) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield file.path, (file.text,)
 
 
-def _question(request: CompletionRequest) -> str:
+def _build_query(request: CompletionRequest) -> str:
     after = request.suffix[:_SUFFIX_CHARS]
     return request.prefix[len(after) - MAX_QUESTION_CHARS :] + after
 
 
-def _place(admitted: AdmittedRequest, path: str) -> FileKey:
+def _build_file_key(admitted: AdmittedRequest, path: str) -> FileKey:
     return FileKey(admitted.principal.namespace, admitted.request.repository, path)

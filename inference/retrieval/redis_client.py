@@ -102,7 +102,9 @@ class RetrievalClient:
 
     async def _send_message(self, errand: OutgoingMessage) -> None:
         path, text = errand.key.path, await redact_in_slices(errand.key.path, errand.text)
-        file = FileUpload(scope=_clean_scope(errand.scope), path=_clean(path), text=_clean(text))
+        file = FileUpload(
+            scope=_clean_scope(errand.scope), path=_clean_text(path), text=_clean_text(text)
+        )
         await self._append_to_stream(FILES, errand.tenant_id, file, at_most=MAX_FILES_QUEUED)
 
     async def _send_query(self, errand: OutgoingMessage) -> None:
@@ -110,8 +112,8 @@ class RetrievalClient:
             question_id=secrets.token_hex(8),
             gateway=self._gateway,
             scope=_clean_scope(errand.scope),
-            path=_clean(errand.key.path),
-            text=_clean(await redact_in_slices(errand.key.path, errand.text)),
+            path=_clean_text(errand.key.path),
+            text=_clean_text(await redact_in_slices(errand.key.path, errand.text)),
         )
         await self._append_to_stream(
             QUESTIONS, errand.tenant_id, question, at_most=MAX_QUESTIONS_QUEUED
@@ -188,10 +190,10 @@ class RetrievalClient:
         self._sent.remove_scope(scope)
 
 
-def _clean(text: str) -> str:
+def _clean_text(text: str) -> str:
     """Replace lone surrogates, which are valid in JSON but not in UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _clean_scope(scope: RetrievalScope) -> RetrievalScope:
-    return RetrievalScope(holder=scope.holder, repository=_clean(scope.repository))
+    return RetrievalScope(holder=scope.holder, repository=_clean_text(scope.repository))

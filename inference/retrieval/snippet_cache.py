@@ -61,7 +61,7 @@ class SnippetCache:
             self._entries.remove(place)
             return ()
         if entry.policy is not policy:
-            entry.policy, entry.allowed = policy, _allowed(place, entry.snippets, policy)
+            entry.policy, entry.allowed = policy, _select_allowed(place, entry.snippets, policy)
         return entry.allowed
 
     def store(self, place: FileKey, snippets: tuple[Snippet, ...]) -> None:
@@ -74,7 +74,7 @@ class SnippetCache:
             self._entries.remove(place)
 
 
-def _allowed(
+def _select_allowed(
     place: FileKey, snippets: tuple[Snippet, ...], policy: TenantPolicy
 ) -> tuple[Snippet, ...]:
     repository = place.repository

@@ -40,15 +40,15 @@ class TenantLru(Generic[Key, Value]):
             yield from notes.items()
 
     def get(self, key: Key) -> Value | None:
-        notes = self._of_tenant.get(_tenant(key))
+        notes = self._of_tenant.get(_tenant_of(key))
         return None if notes is None else notes.get(key)
 
     def touch(self, key: Key) -> None:
         """Mark an existing key as the most recently used of its tenant."""
-        self._of_tenant[_tenant(key)].move_to_end(key)
+        self._of_tenant[_tenant_of(key)].move_to_end(key)
 
     def set(self, key: Key, value: Value) -> None:
-        notes = self._of_tenant.setdefault(_tenant(key), OrderedDict())
+        notes = self._of_tenant.setdefault(_tenant_of(key), OrderedDict())
         self._num_items += key not in notes
         notes[key] = value
         notes.move_to_end(key)
@@ -61,7 +61,7 @@ class TenantLru(Generic[Key, Value]):
 
     def remove(self, key: Key) -> None:
         """Remove an existing key."""
-        tenant, scope = _tenant(key), key.scope
+        tenant, scope = _tenant_of(key), key.scope
         del self._of_tenant[tenant][key]
         self._num_items -= 1
         if not self._of_tenant[tenant]:
@@ -80,5 +80,5 @@ class TenantLru(Generic[Key, Value]):
         self._of_scope.clear()
 
 
-def _tenant(key: TenantScoped) -> str:
+def _tenant_of(key: TenantScoped) -> str:
     return key.scope[0].partition("|")[0]

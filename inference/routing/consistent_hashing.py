@@ -25,7 +25,7 @@ CLEARLY_MORE: Final = 128
 
 def rank_by_hash(key: str, replicas: Sequence[Replica]) -> list[Replica]:
     """Return all replicas, best first. Takes about a microsecond per replica."""
-    return sorted(replicas, key=lambda replica: _score(key, replica), reverse=True)
+    return sorted(replicas, key=lambda replica: _compute_score(key, replica), reverse=True)
 
 
 def filter_with_capacity(
@@ -52,6 +52,6 @@ def prefer_cached(preferred: Sequence[Replica], cached: Mapping[str, int]) -> tu
     return (best, *(replica for replica in preferred if replica is not best))
 
 
-def _score(key: str, replica: Replica) -> bytes:
+def _compute_score(key: str, replica: Replica) -> bytes:
     text = f"{key}|{replica.url}".encode("utf-8", "replace")
     return hashlib.blake2b(text, digest_size=16).digest()

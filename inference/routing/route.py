@@ -19,7 +19,7 @@ from inference.pools.health.replica_states import ReplicaStates
 from inference.pools.pool_config import PoolConfig, Replica
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.prefix_cache.cache_index import PrefixCacheIndex
-from inference.prefix_cache.namespace import Namespaces
+from inference.prefix_cache.namespace import CacheNamespaces
 from inference.routing.consistent_hashing import filter_with_capacity, prefer_cached, rank_by_hash
 
 _PRIORITIES: Final = {
@@ -45,7 +45,7 @@ class Router:
         self,
         *,
         pools: PoolConfig,
-        namespaces: Namespaces,
+        namespaces: CacheNamespaces,
         replicas: ReplicaStates,
         index: PrefixCacheIndex,
         speculation: SpeculationTracker,
@@ -68,7 +68,7 @@ def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRe
     """
     request, pool = admitted.request, router.pools.by_name[admitted.pool]
     salt = router.namespaces.derive_salt(admitted.principal)
-    replica, *others = _choose(router, admitted, prompt, salt=salt)
+    replica, *others = _choose_replicas(router, admitted, prompt, salt=salt)
     num_under_way = router.replicas.num_in_flight(replica)
     if request.is_warm_up and num_under_way:
         raise CompletionDropped(FinishReason.SHED)
@@ -88,7 +88,7 @@ def route(router: Router, admitted: AdmittedRequest, prompt: Prompt) -> EngineRe
     )
 
 
-def _choose(
+def _choose_replicas(
     router: Router, admitted: AdmittedRequest, prompt: Prompt, *, salt: CacheSalt
 ) -> tuple[Replica, ...]:
     """Return the replica to use first, and those to use if it fails. Raises CompletionDropped."""
@@ -96,13 +96,13 @@ def _choose(
     staying = [replica for replica in every if not router.replicas.is_drained(replica)]
     if not staying:
         raise CompletionDropped(FinishReason.SHED)
-    ranked = rank_by_hash(_key(salt, admitted.request, prompt), staying)
+    ranked = rank_by_hash(_build_key(salt, admitted.request, prompt), staying)
     well = [replica for replica in ranked if router.replicas.is_available(replica)] or ranked
     quick = [replica for replica in well if not router.replicas.is_ejected(replica)] or well
     roomy = filter_with_capacity(
         _drop_unprofitable_speculation(router, admitted, quick), router.replicas.num_in_flight
     )
-    in_turn = dict.fromkeys((*_corrected(router, roomy, salt, prompt), *well))
+    in_turn = dict.fromkeys((*_prefer_cached_replicas(router, roomy, salt, prompt), *well))
     return tuple(in_turn)[: 1 + _MAX_RETRIES]
 
 
@@ -115,7 +115,7 @@ def _drop_unprofitable_speculation(
     return [replica for replica in well if replica.speculation is None] or well
 
 
-def _corrected(
+def _prefer_cached_replicas(
     router: Router, preferred: tuple[Replica, ...], salt: CacheSalt, prompt: Prompt
 ) -> tuple[Replica, ...]:
     urls = [replica.url for replica in preferred if replica.kv_events is not None]
@@ -124,7 +124,7 @@ def _corrected(
     return prefer_cached(preferred, router.index.count_cached_tokens(urls, salt, prompt.token_ids))
 
 
-def _key(salt: CacheSalt, request: CompletionRequest, prompt: Prompt) -> str:
+def _build_key(salt: CacheSalt, request: CompletionRequest, prompt: Prompt) -> str:
     """Return a key that requests with a common prefix share.
 
     These are the requests for one file, or without a path, those whose prompts begin alike.

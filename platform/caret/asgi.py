@@ -36,7 +36,7 @@ LIMITS: Final = ConcurrencyLimits(
 )
 
 
-def _guarded(application: Application) -> Application:
+def _add_guards(application: Application) -> Application:
     limited = ConcurrencyLimitMiddleware(application, LIMITS)
     bounded = BodyLimitMiddleware(limited, max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
     return HealthCheckMiddleware(StaticFiles(CredentialNotes(bounded), _static_files), is_ready)
@@ -52,7 +52,7 @@ def _static_files() -> Files:
 django.setup(set_prefix=False)
 
 
-def _handler() -> Application:
+def _make_handler() -> Application:
     # Imported here: it needs Django to be set up.
     from console.asgi_handler import Handler
 
@@ -66,7 +66,7 @@ def _live_numbers() -> Application:
     return application
 
 
-_pages: Final = _guarded(_handler())
+_pages: Final = _add_guards(_make_handler())
 _live: Final = _live_numbers()
 
 

@@ -1,7 +1,7 @@
 """The worker's Celery application: `celery -A caret.celery worker --beat`.
 
-The table below routes every task to a queue. The worker refuses to start with a database role that
-bypasses row-level security, or without the root keys.
+The table below routes every task to a queue. The worker does not start with a database role that
+row-level security does not bind, nor without the root keys.
 """
 
 import logging
@@ -26,7 +26,12 @@ os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("caret")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["tenants"])
+app.autodiscover_tasks(
+    [
+        *("tenants.billing", "tenants.compliance", "tenants.fleet", "tenants.identity"),
+        *("tenants.privacy", "tenants.security", "tenants.usage"),
+    ]
+)
 
 app.conf.task_queues = [
     Queue(name)  # type: ignore[no-untyped-call]
@@ -37,181 +42,180 @@ app.conf.task_queues = [
 ]
 app.conf.task_default_queue = "snapshots"
 app.conf.task_routes = {
-    "tenants.tasks.process_leak_reports": {"queue": "snapshots"},
-    "tenants.tasks.run_due_erasures": {"queue": "retention"},
-    "tenants.tasks.delete_expired_idempotency_records": {"queue": "snapshots"},
-    "tenants.tasks.delete_expired_sessions": {"queue": "retention"},
-    "tenants.tasks.ingest_usage": {"queue": "ingest"},
-    "tenants.tasks.mail_reset_links": {"queue": "snapshots"},
-    "tenants.tasks.write_missing_tombstones": {"queue": "retention"},
-    "tenants.tasks.purge_due": {"queue": "retention"},
-    "tenants.tasks.pseudonymize_late_records": {"queue": "retention"},
-    "tenants.tasks.republish_snapshots": {"queue": "snapshots"},
-    "tenants.tasks.revoke_idle_keys": {"queue": "snapshots"},
-    "tenants.tasks.run_retrieval_worker": {"queue": "retrieval"},
-    "tenants.tasks.clean_up_retrieval_index": {"queue": "retrieval"},
-    "tenants.tasks.rate_usage": {"queue": "billing"},
-    "tenants.tasks.sign_audit_heads": {"queue": "audit"},
-    "tenants.tasks.roll_up_usage": {"queue": "metrics"},
-    "tenants.tasks.deliver_budget_alerts": {"queue": "billing"},
-    "tenants.tasks.deliver_audit_entries": {"queue": "audit"},
-    "tenants.tasks.issue_invoices": {"queue": "billing"},
-    "tenants.tasks.ingest_content": {"queue": "content"},
-    "tenants.tasks.clean_up_content": {"queue": "content"},
-    "tenants.tasks.report_to_stripe": {"queue": "billing"},
-    "tenants.tasks.run_export_jobs": {"queue": "exports"},
-    "tenants.tasks.clean_up_exports": {"queue": "exports"},
-    "tenants.tasks.run_long_export_jobs": {"queue": "exports"},
-    "tenants.tasks.scrape_gateways": {"queue": "metrics"},
-    "tenants.tasks.count_pool_usage": {"queue": "metrics"},
+    "tenants.billing.tasks.deliver_budget_alerts": {"queue": "billing"},
+    "tenants.billing.tasks.issue_invoices": {"queue": "billing"},
+    "tenants.billing.tasks.rate_usage": {"queue": "billing"},
+    "tenants.billing.tasks.report_to_stripe": {"queue": "billing"},
+    "tenants.compliance.tasks.clean_up_exports": {"queue": "exports"},
+    "tenants.compliance.tasks.deliver_audit_entries": {"queue": "audit"},
+    "tenants.compliance.tasks.pseudonymize_late_records": {"queue": "retention"},
+    "tenants.compliance.tasks.run_due_erasures": {"queue": "retention"},
+    "tenants.compliance.tasks.run_export_jobs": {"queue": "exports"},
+    "tenants.compliance.tasks.run_long_export_jobs": {"queue": "exports"},
+    "tenants.compliance.tasks.write_missing_tombstones": {"queue": "retention"},
+    "tenants.fleet.tasks.count_pool_usage": {"queue": "metrics"},
+    "tenants.fleet.tasks.republish_snapshots": {"queue": "snapshots"},
+    "tenants.fleet.tasks.scrape_gateways": {"queue": "metrics"},
+    "tenants.identity.tasks.delete_expired_sessions": {"queue": "retention"},
+    "tenants.identity.tasks.mail_reset_links": {"queue": "snapshots"},
+    "tenants.identity.tasks.process_leak_reports": {"queue": "snapshots"},
+    "tenants.identity.tasks.revoke_idle_keys": {"queue": "snapshots"},
+    "tenants.privacy.tasks.clean_up_content": {"queue": "content"},
+    "tenants.privacy.tasks.clean_up_retrieval_index": {"queue": "retrieval"},
+    "tenants.privacy.tasks.delete_expired_idempotency_records": {"queue": "snapshots"},
+    "tenants.privacy.tasks.ingest_content": {"queue": "content"},
+    "tenants.privacy.tasks.purge_due": {"queue": "retention"},
+    "tenants.privacy.tasks.run_retrieval_worker": {"queue": "retrieval"},
+    "tenants.security.tasks.sign_audit_heads": {"queue": "audit"},
+    "tenants.usage.tasks.ingest_usage": {"queue": "ingest"},
+    "tenants.usage.tasks.roll_up_usage": {"queue": "metrics"},
 }
 app.conf.task_create_missing_queues = False
-# The schedule is kept in memory: intervals this short need no file, and two beats could conflict
-# over one.
+# Kept in memory: intervals this short need no file, for which two beats could conflict.
 app.conf.beat_scheduler = "caret.foundation.celery_scheduler:ClockJumpSafeScheduler"
 app.conf.beat_schedule = {
     # A tick that no worker has run expires: the next tick replaces it.
     "ingest-usage": {
-        "task": "tenants.tasks.ingest_usage",
+        "task": "tenants.usage.tasks.ingest_usage",
         "schedule": 1.0,
         "options": {"expires": 2.0},
     },
     "republish-snapshots": {
-        "task": "tenants.tasks.republish_snapshots",
+        "task": "tenants.fleet.tasks.republish_snapshots",
         "schedule": 5.0,
         "options": {"expires": 10.0},
     },
     "run-retrieval-worker": {
-        "task": "tenants.tasks.run_retrieval_worker",
+        "task": "tenants.privacy.tasks.run_retrieval_worker",
         "schedule": 1.0,
         "options": {"expires": 2.0},
     },
     "process-leak-reports": {
-        "task": "tenants.tasks.process_leak_reports",
+        "task": "tenants.identity.tasks.process_leak_reports",
         "schedule": 5.0,
         "options": {"expires": 10.0},
     },
     # A user waits for the e-mail.
     "mail-reset-links": {
-        "task": "tenants.tasks.mail_reset_links",
+        "task": "tenants.identity.tasks.mail_reset_links",
         "schedule": 1.0,
         "options": {"expires": 2.0},
     },
     "revoke-idle-keys": {
-        "task": "tenants.tasks.revoke_idle_keys",
+        "task": "tenants.identity.tasks.revoke_idle_keys",
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
     "ingest-content": {
-        "task": "tenants.tasks.ingest_content",
+        "task": "tenants.privacy.tasks.ingest_content",
         "schedule": 2.0,
         "options": {"expires": 4.0},
     },
     # Withdrawn content is unreadable at once; this task deletes its objects.
     "clean-up-content": {
-        "task": "tenants.tasks.clean_up_content",
+        "task": "tenants.privacy.tasks.clean_up_content",
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
     "delete-expired-idempotency-records": {
-        "task": "tenants.tasks.delete_expired_idempotency_records",
+        "task": "tenants.privacy.tasks.delete_expired_idempotency_records",
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
     "delete-expired-sessions": {
-        "task": "tenants.tasks.delete_expired_sessions",
+        "task": "tenants.identity.tasks.delete_expired_sessions",
         "schedule": 24 * 3600.0,
         "options": {"expires": 24 * 3600.0},
     },
     # Retention counts days, so hours between ticks suffice; a started purge continues.
     "purge-due": {
-        "task": "tenants.tasks.purge_due",
+        "task": "tenants.privacy.tasks.purge_due",
         "schedule": 6 * 3600.0,
         "options": {"expires": 6 * 3600.0},
     },
     # Keys are destroyed with the request; this task deletes the rows.
     "run-due-erasures": {
-        "task": "tenants.tasks.run_due_erasures",
+        "task": "tenants.compliance.tasks.run_due_erasures",
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
     # Records of erased people: a disconnected gateway delivers its journal when it is back.
     "pseudonymize-late-records": {
-        "task": "tenants.tasks.pseudonymize_late_records",
+        "task": "tenants.compliance.tasks.pseudonymize_late_records",
         "schedule": 6 * 3600.0,
         "options": {"expires": 6 * 3600.0},
     },
     # Keys are recorded when destroyed, erasures when requested; this task records missed ones.
     "write-missing-tombstones": {
-        "task": "tenants.tasks.write_missing_tombstones",
+        "task": "tenants.compliance.tasks.write_missing_tombstones",
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
     "clean-up-retrieval-index": {
-        "task": "tenants.tasks.clean_up_retrieval_index",
+        "task": "tenants.privacy.tasks.clean_up_retrieval_index",
         "schedule": 900.0,
         "options": {"expires": 900.0},
     },
     "deliver-budget-alerts": {
-        "task": "tenants.tasks.deliver_budget_alerts",
+        "task": "tenants.billing.tasks.deliver_budget_alerts",
         "schedule": 30.0,
         "options": {"expires": 60.0},
     },
     "issue-invoices": {
-        "task": "tenants.tasks.issue_invoices",
+        "task": "tenants.billing.tasks.issue_invoices",
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
     "report-to-stripe": {
-        "task": "tenants.tasks.report_to_stripe",
+        "task": "tenants.billing.tasks.report_to_stripe",
         "schedule": 60.0,
         "options": {"expires": 120.0},
     },
     "rate-usage": {
-        "task": "tenants.tasks.rate_usage",
+        "task": "tenants.billing.tasks.rate_usage",
         "schedule": 15.0,
         "options": {"expires": 30.0},
     },
     # Signs new heads once an hour. It runs more often, because intervals restart with the process.
     "sign-audit-heads": {
-        "task": "tenants.tasks.sign_audit_heads",
+        "task": "tenants.security.tasks.sign_audit_heads",
         "schedule": 300.0,
         "options": {"expires": 300.0},
     },
     # An hour is aggregated again after new records arrive; reports need that once a minute.
     "roll-up-usage": {
-        "task": "tenants.tasks.roll_up_usage",
+        "task": "tenants.usage.tasks.roll_up_usage",
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
     "run-export-jobs": {
-        "task": "tenants.tasks.run_export_jobs",
+        "task": "tenants.compliance.tasks.run_export_jobs",
         "schedule": 2.0,
         "options": {"expires": 4.0},
     },
     "run-long-export-jobs": {
-        "task": "tenants.tasks.run_long_export_jobs",
+        "task": "tenants.compliance.tasks.run_long_export_jobs",
         "schedule": 2.0,
         "options": {"expires": 4.0},
     },
     "clean-up-exports": {
-        "task": "tenants.tasks.clean_up_exports",
+        "task": "tenants.compliance.tasks.clean_up_exports",
         "schedule": 300.0,
         "options": {"expires": 300.0},
     },
     "scrape-gateways": {
-        "task": "tenants.tasks.scrape_gateways",
+        "task": "tenants.fleet.tasks.scrape_gateways",
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
     # Outcomes arrive up to half an hour late, and records of a disconnected gateway even later.
     "count-pool-usage": {
-        "task": "tenants.tasks.count_pool_usage",
+        "task": "tenants.fleet.tasks.count_pool_usage",
         "schedule": 300.0,
         "options": {"expires": 300.0},
     },
     "deliver-audit-entries": {
-        "task": "tenants.tasks.deliver_audit_entries",
+        "task": "tenants.compliance.tasks.deliver_audit_entries",
         "schedule": 5.0,
         "options": {"expires": 5.0},
     },
@@ -249,12 +253,12 @@ _began_s: Final[dict[str, float]] = {}  # start times of this process's tasks, b
 
 
 @task_prerun.connect  # type: ignore[untyped-decorator]
-def _begins(task_id: str, **_: Any) -> None:
+def _on_task_started(task_id: str, **_: Any) -> None:
     _began_s[task_id] = time.monotonic()
 
 
 @task_postrun.connect  # type: ignore[untyped-decorator]
-def _ended(task_id: str, task: Task, state: str | None, **_: Any) -> None:
+def _on_task_finished(task_id: str, task: Task, state: str | None, **_: Any) -> None:
     # Imported here: settings are available by now.
     from tenants.base.redis_connection import connect
     from tenants.base.worker_metrics import TaskCounts
@@ -268,12 +272,12 @@ def _ended(task_id: str, task: Task, state: str | None, **_: Any) -> None:
 
 
 @beat_init.connect  # type: ignore[untyped-decorator]
-def _tell(**_: Any) -> None:
+def _serve_worker_metrics(**_: Any) -> None:
     from tenants.base.redis_connection import connect
     from tenants.base.worker_metrics import WorkerMetricsCollector
 
     registry = CollectorRegistry()
     watch = WorkerMetricsCollector(connect(), queues=[queue.name for queue in app.conf.task_queues])
-    # The collector describes no metrics, so Redis need not be available at start.
+    # No description: Redis need not be available at start.
     registry.register(watch)
     serve_metrics(registry)

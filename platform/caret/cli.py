@@ -8,7 +8,7 @@ from collections.abc import Callable
 from textwrap import indent
 
 from caret.foundation.environment import BadSetting
-from caret.local.errors import ExitCode, PartFailed, StartupError
+from caret.local.errors import ExitCode, ServiceFailed, StartupError
 
 
 def run(argv: list[str]) -> int:
@@ -21,11 +21,11 @@ def run(argv: list[str]) -> int:
     try:
         return _COMMANDS.get(command, _django)(argv)
     except BadSetting as error:
-        return _complain(str(error), ExitCode.BAD_SETTING)
-    except PartFailed as error:
-        return _complain(f"{error}\n{indent(error.log_tail, '    ')}", error.exit_code)
+        return _report_error(str(error), ExitCode.BAD_SETTING)
+    except ServiceFailed as error:
+        return _report_error(f"{error}\n{indent(error.log_tail, '    ')}", error.exit_code)
     except StartupError as error:
-        return _complain(str(error), error.exit_code)
+        return _report_error(str(error), error.exit_code)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
 
@@ -73,13 +73,13 @@ def _index_public_code(argv: list[str]) -> int:
 
 
 def _verify_audit(argv: list[str]) -> int:
-    from tenants.security.audit.verify_cli import main
+    from tenants.security.audit.export_verification import main
 
     return main(argv[2:])
 
 
 def _verify_certificate(argv: list[str]) -> int:
-    from tenants.privacy.retention.verify_cli import main
+    from tenants.privacy.retention.verification import main
 
     return main(argv[2:])
 
@@ -91,7 +91,7 @@ def _verify_export(argv: list[str]) -> int:
 
 
 def _verify_bundle(argv: list[str]) -> int:
-    from tenants.compliance.data_subjects.verify_cli import main
+    from tenants.compliance.data_subjects.verification import main
 
     return main(argv[2:])
 
@@ -138,6 +138,6 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
 }
 
 
-def _complain(sentence: str, code: ExitCode) -> int:
+def _report_error(sentence: str, code: ExitCode) -> int:
     sys.stderr.write(f"caret: {sentence.rstrip()}\n")
     return code

@@ -16,10 +16,10 @@ async def is_ready() -> bool:
     The check runs on its own thread and closes the connection of that thread. The connections of
     requests stay open.
     """
-    return await sync_to_async(_ask, thread_sensitive=False)()
+    return await sync_to_async(_query_database, thread_sensitive=False)()
 
 
-def _ask() -> bool:
+def _query_database() -> bool:
     try:
         with connections["default"].cursor() as cursor:
             cursor.execute("SELECT 1")

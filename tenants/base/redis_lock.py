@@ -30,7 +30,7 @@ logger = structlog.get_logger(__name__)
 def redis_lock(connection: redis.Redis, name: str, *, hold_s: float = HOLD_S) -> Iterator[bool]:
     """Yield whether this process holds the lock. Raises redis.RedisError."""
     key, word = f"caret:lock:{name}", secrets.token_hex(8)
-    if not connection.set(key, word, nx=True, px=_ms(hold_s)):
+    if not connection.set(key, word, nx=True, px=_to_ms(hold_s)):
         yield False
         return
     over = Event()
@@ -47,10 +47,10 @@ def redis_lock(connection: redis.Redis, name: str, *, hold_s: float = HOLD_S) ->
 def _hold_on(connection: redis.Redis, key: str, word: str, hold_s: float, over: Event) -> None:
     while not over.wait(hold_s / _HOLDS_ON_PER_HOLD):
         try:
-            connection.eval(_HOLD_ON, 1, key, word, _ms(hold_s))
+            connection.eval(_HOLD_ON, 1, key, word, _to_ms(hold_s))
         except redis.RedisError as error:
             logger.warning("redis_lock.not_renewed", key=key, error=type(error).__name__)
 
 
-def _ms(seconds: float) -> int:
+def _to_ms(seconds: float) -> int:
     return int(seconds * 1_000)

@@ -8,9 +8,9 @@ from caret.foundation.crypto.signing import SigningKeys
 
 
 def signing_keys() -> SigningKeys:
-    return _derive(settings.ROOT_SECRET, settings.SIGNING_KEY_VERSION)
+    return _derive_signing_keys(settings.ROOT_SECRET, settings.SIGNING_KEY_VERSION)
 
 
 @cache
-def _derive(root_secret: bytes, version: int) -> SigningKeys:
+def _derive_signing_keys(root_secret: bytes, version: int) -> SigningKeys:
     return SigningKeys(root_secret, version=version)

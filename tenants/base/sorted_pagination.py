@@ -43,34 +43,34 @@ def fetch_sorted_page(
     rows = found.annotate(place=order.by)
     step = "lt" if order.is_descending else "gt"
     if cursor:
-        place, row_id = _read(cursor, order)
+        place, row_id = _decode_cursor(cursor, order)
         beyond = Q(**{f"place__{step}": place})
         rows = rows.filter(beyond | Q(**{"place": place, f"id__{step}": row_id}))
     sign = "-" if order.is_descending else ""
     listed = list(rows.order_by(f"{sign}place", f"{sign}id")[: limit + 1])
     shown = listed[:limit]
-    return Page(shown, _written(shown[-1]) if len(listed) > limit else None)
+    return Page(shown, _encode_cursor(shown[-1]) if len(listed) > limit else None)
 
 
-def _written(row: Any) -> str:
+def _encode_cursor(row: Any) -> str:
     place = row.place.isoformat() if isinstance(row.place, datetime) else row.place
     return urlsafe_b64encode(json.dumps([place, str(row.id)]).encode()).decode()
 
 
-def _read(cursor: str, order: SortOrder) -> tuple[str | datetime, UUID]:
+def _decode_cursor(cursor: str, order: SortOrder) -> tuple[str | datetime, UUID]:
     """Parse a cursor into the sort key and the id of the last row. Raises InvalidValue."""
     try:
         place, row_id = json.loads(urlsafe_b64decode(cursor[:MAX_CURSOR_CHARS].encode("ascii")))
         if not isinstance(place, str) or not is_storable(place):
             raise ValueError
-        return (_moment(place) if order.is_time else place), UUID(row_id)
+        return (_parse_time(place) if order.is_time else place), UUID(row_id)
     except (ValueError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
         raise InvalidValue(
             "cursor", "The cursor is invalid. Use a cursor from a previous page."
         ) from error
 
 
-def _moment(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     """Parse a time that has an offset. Raises ValueError."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:

@@ -29,3 +29,13 @@ def parse_reason(text: str) -> str:
             "reason", "Enter a reason of at most {most} characters.", most=MAX_REASON_CHARS
         )
     return text.strip()
+
+
+def require_reason(text: str) -> str:
+    """Return the reason, which must not be empty. Raises InvalidValue."""
+    reason = parse_reason(text)
+    if not reason:
+        raise InvalidValue(
+            "reason", "Enter a reason of 1 to {most} characters.", most=MAX_REASON_CHARS
+        )
+    return reason

@@ -46,7 +46,7 @@ def write(tenant_id: TenantId, names: Iterable[str]) -> int:
 
     Raises what the storage raises.
     """
-    store, num_noted = _storage(), 0
+    store, num_noted = _get_storage(), 0
     for name in names:
         path = f"{tenant_id}/{name}"
         if not store.exists(path):
@@ -62,7 +62,7 @@ def list_names(tenant_id: TenantId) -> list[str]:
     the storage raises.
     """
     try:
-        _, names = _storage().listdir(str(tenant_id))
+        _, names = _get_storage().listdir(str(tenant_id))
     except FileNotFoundError:
         return []
     return sorted(names)
@@ -73,8 +73,8 @@ def initialize_store() -> None:
 
     Raises what the storage raises.
     """
-    if not _storage().exists(_README):
-        _storage().save(_README, ContentFile(_TEXT))
+    if not _get_storage().exists(_README):
+        _get_storage().save(_README, ContentFile(_TEXT))
 
 
 def require_store() -> None:
@@ -83,7 +83,7 @@ def require_store() -> None:
     Raises WrongStore, and what the storage raises.
     """
     try:
-        folders, files = _storage().listdir("")
+        folders, files = _get_storage().listdir("")
     except FileNotFoundError:
         folders, files = [], []
     if not folders and not files:
@@ -93,5 +93,5 @@ def require_store() -> None:
         )
 
 
-def _storage() -> Storage:
+def _get_storage() -> Storage:
     return storages[STORAGE]

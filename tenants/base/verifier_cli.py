@@ -1,42 +1,64 @@
-"""Parts that the command-line verifiers share: exit codes and trusted public keys.
+"""The command line of the offline verifiers: `manage.py COMMAND FILE --public-key KEYS`.
 
 The caller always names the keys. Keys that come with a file cannot be trusted more than the file
 itself.
 """
 
 import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
 from caret.foundation.crypto.signing import BadPublicKeys, PublicKeys, read_public_keys
 
 OK, BROKEN, UNUSABLE = 0, 1, 2
-EXIT_CODES: Final = "Exit codes: 0 sound, 1 broken, 2 unreadable."
+_EXIT_CODES: Final = "Exit codes: 0 sound, 1 broken, 2 unreadable."
 
 
 class UnreadableInput(Exception):
     """An input file cannot be read. The text says which one and why."""
 
 
-def add_public_key(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--public-key",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="output of `manage.py show_signing_keys`, obtained from the installation and not"
-        " with the file to verify",
-    )
+@dataclass(frozen=True, slots=True)
+class VerifierCli:
+    command: str
+    description: str
+    broken_error: type[Exception]  # `verify` raises it if the file is not sound
+    # Takes the options (`file` is the path) and the keys; returns the report about a sound file.
+    verify: Callable[[argparse.Namespace, PublicKeys], str]
+    add_arguments: Callable[[argparse.ArgumentParser], object] = lambda _parser: None
 
+    def run(self, argv: list[str]) -> int:
+        """Verify the file, print the report and return the exit code."""
+        options = self._make_parser().parse_args(argv)
+        try:
+            report = self.verify(options, _read_keys(options.public_key))
+        except UnreadableInput as error:
+            sys.stderr.write(f"{self.command}: {error}\n")
+            return UNUSABLE
+        except self.broken_error as error:
+            sys.stdout.write(f"BROKEN: {error}.\n")
+            return BROKEN
+        sys.stdout.write(report)
+        return OK
 
-def read_keys(path: Path) -> PublicKeys:
-    """Read a file of public keys. Raises UnreadableInput."""
-    try:
-        return read_public_keys(path.read_bytes())
-    except OSError as error:
-        raise UnreadableInput(f"the public keys cannot be read: {error.strerror}: {path}") from None
-    except BadPublicKeys as error:
-        raise UnreadableInput(f"{path}: {error}") from None
+    def _make_parser(self) -> argparse.ArgumentParser:
+        parser = argparse.ArgumentParser(
+            prog=f"manage.py {self.command}", description=f"{self.description} {_EXIT_CODES}"
+        )
+        parser.add_argument("file", type=Path, metavar="FILE")
+        self.add_arguments(parser)
+        parser.add_argument(
+            "--public-key",
+            type=Path,
+            required=True,
+            metavar="FILE",
+            help="output of `manage.py show_signing_keys`, obtained from the installation and not"
+            " with the file to verify",
+        )
+        return parser
 
 
 def open_file(path: Path) -> IO[bytes]:
@@ -45,3 +67,13 @@ def open_file(path: Path) -> IO[bytes]:
         return path.open("rb")
     except OSError as error:
         raise UnreadableInput(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _read_keys(path: Path) -> PublicKeys:
+    """Read a file of public keys. Raises UnreadableInput."""
+    try:
+        return read_public_keys(path.read_bytes())
+    except OSError as error:
+        raise UnreadableInput(f"the public keys cannot be read: {error.strerror}: {path}") from None
+    except BadPublicKeys as error:
+        raise UnreadableInput(f"{path}: {error}") from None

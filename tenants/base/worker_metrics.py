@@ -107,14 +107,14 @@ def _of_tasks(counted: dict[str, float]) -> Iterator[Metric]:
         for result in (_SUCCEEDED, _FAILED):
             ended.add_metric([task, result], counted.get(f"{result}|{task}", 0.0))
         took.add_metric(
-            [task], _buckets(counted, task), sum_value=counted.get(f"{_SECONDS}|{task}", 0.0)
+            [task], _read_buckets(counted, task), sum_value=counted.get(f"{_SECONDS}|{task}", 0.0)
         )
         if (moment_s := counted.get(f"{_LAST}|{task}")) is not None:
             last.add_metric([task], moment_s)
     yield from (ended, took, last)
 
 
-def _buckets(counted: dict[str, float], task: str) -> list[tuple[str, float]]:
+def _read_buckets(counted: dict[str, float], task: str) -> list[tuple[str, float]]:
     """Return cumulative buckets, as Prometheus expects them."""
     total, buckets = 0.0, []
     for bound in (*map(str, BOUNDS_S), _INFINITE):

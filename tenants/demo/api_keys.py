@@ -11,8 +11,8 @@ from caret.foundation.ids import LookupId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
 from tenants.demo.members import DemoCompany, DemoUser
-from tenants.demo.request_generator import DemoDeveloper
-from tenants.demo.timeline import TimelineEvent
+from tenants.demo.traffic.request_generator import DemoDeveloper
+from tenants.demo.traffic.timeline import TimelineEvent
 from tenants.identity.api_keys.operations import KeyRotation, create_key, revoke_key, rotate_key
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.api_keys.validation import KeyRequest
@@ -63,9 +63,9 @@ def keys(keyring: DemoKeys) -> list[TimelineEvent]:
     administrator = company.member_with_role(Role.ADMINISTRATOR)
     coding = [each for each in company.people if each.character.role not in _NOT_CODING]
     return [
-        *(TimelineEvent(_arrival(company, each), _gets_key(keyring, each)) for each in coding),
+        *(TimelineEvent(_find_arrival(company, each), _gets_key(keyring, each)) for each in coding),
         *_of_services(keyring, administrator),
-        *_ended(company, administrator),
+        *_plan_revocations(company, administrator),
         TimelineEvent(company.leaves_at, lambda _: keyring.coders.pop(company.leaver.user_id)),
         # The user who is erased today has had no key for a while.
         TimelineEvent(
@@ -78,7 +78,7 @@ def keys(keyring: DemoKeys) -> list[TimelineEvent]:
 _NOT_CODING: Final = (Role.BILLING, Role.AUDITOR)
 
 
-def _arrival(company: DemoCompany, person: DemoUser) -> datetime:
+def _find_arrival(company: DemoCompany, person: DemoUser) -> datetime:
     return company.stage.moment_at(person.character.arrives) + _AFTER_ARRIVAL
 
 
@@ -124,7 +124,7 @@ def _of_services(keyring: DemoKeys, actor: Actor) -> list[TimelineEvent]:
     return [makes(*use) for use in uses]
 
 
-def _ended(company: DemoCompany, actor: Actor) -> list[TimelineEvent]:
+def _plan_revocations(company: DemoCompany, actor: Actor) -> list[TimelineEvent]:
     """Return a rotated key, a revoked one, a leaked one, an expired one and an unused one."""
     stage, owner = company.stage, company.developers[0].user_id
 

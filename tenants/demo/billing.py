@@ -27,9 +27,9 @@ from tenants.billing.plans.operations import NewPrice, add_price, subscribe
 from tenants.billing.plans.queries import list_plans
 from tenants.billing.rating.operations import rate_tenant
 from tenants.demo.members import DemoCompany
-from tenants.demo.personas import TEAMS
 from tenants.demo.tenants import PLAN, PRICES, SEAT_MONTH_MICROS
-from tenants.demo.timeline import DemoTimeline, TimelineEvent
+from tenants.demo.traffic.personas import TEAMS
+from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent
 from tenants.models import AlertDelivery, BillingState
 
 _NIGHTLY: Final = timedelta(days=1, minutes=20)
@@ -51,17 +51,19 @@ def price_from_the_beginning(stage: DemoTimeline) -> None:
 def billing(company: DemoCompany) -> list[TimelineEvent]:
     stage = company.stage
     return [
-        TimelineEvent(stage.begins_at + timedelta(hours=8), lambda now: _subscribe(stage, now)),
-        *_budgets(company),
-        *_nights(stage),
-        *_invoices(stage),
-        TimelineEvent(stage.moment_at(0.62, hour=12), lambda now: _credit(stage, now)),
-        TimelineEvent(stage.now - timedelta(days=3), lambda now: _correct(stage, now)),
-        TimelineEvent(stage.now, lambda _: _told(stage)),
+        TimelineEvent(
+            stage.begins_at + timedelta(hours=8), lambda now: _subscribe_tenant(stage, now)
+        ),
+        *_plan_budgets(company),
+        *_plan_nights(stage),
+        *_plan_invoices(stage),
+        TimelineEvent(stage.moment_at(0.62, hour=12), lambda now: _grant_credit(stage, now)),
+        TimelineEvent(stage.now - timedelta(days=3), lambda now: _correct_invoice(stage, now)),
+        TimelineEvent(stage.now, lambda _: _mark_alerts_delivered(stage)),
     ]
 
 
-def _subscribe(stage: DemoTimeline, now: datetime) -> None:
+def _subscribe_tenant(stage: DemoTimeline, now: datetime) -> None:
     """Subscribe the tenant. Seats of later days that are already posted stay posted."""
     subscribe(
         actor=stage.platform,
@@ -85,13 +87,13 @@ def _subscribe(stage: DemoTimeline, now: datetime) -> None:
     )
 
 
-def _budgets(company: DemoCompany) -> list[TimelineEvent]:
+def _plan_budgets(company: DemoCompany) -> list[TimelineEvent]:
     stage, spender = company.stage, company.spender
     actor, num = company.member_with_role(Role.BILLING), len(company.people)
     team = company.teams[spender.character.team]
 
     def creates(scope: BudgetScope, holder: UUID, months: str, *, is_hard: bool) -> TimelineEvent:
-        terms = BudgetTerms(_limit(Decimal(months)), is_hard=is_hard)
+        terms = BudgetTerms(_compute_limit(Decimal(months)), is_hard=is_hard)
         return TimelineEvent(
             stage.moment_at(0.15, hour=13),
             lambda now: create_budget(
@@ -102,19 +104,19 @@ def _budgets(company: DemoCompany) -> list[TimelineEvent]:
     return [
         TimelineEvent(
             stage.moment_at(0.12, hour=13),
-            _narrows(company, _limit(Decimal(num) * Decimal("0.75"))),
+            _make_budget_cut(company, _compute_limit(Decimal(num) * Decimal("0.75"))),
         ),
         creates(BudgetScope.TEAM, team, str(num / len(TEAMS) * 0.75), is_hard=False),
         creates(BudgetScope.USER, UUID(spender.user_id), "1.05", is_hard=True),
     ]
 
 
-def _limit(months_of_one: Decimal) -> int:
+def _compute_limit(months_of_one: Decimal) -> int:
     """Return a limit in whole cents."""
     return int(months_of_one * _MONTH_OF_ONE * 100 + 1) * (MICROS // 100)
 
 
-def _narrows(company: DemoCompany, limit_micros: int) -> Callable[[datetime], None]:
+def _make_budget_cut(company: DemoCompany, limit_micros: int) -> Callable[[datetime], None]:
     """Return an event that lowers the budget that was created with the tenant."""
 
     def narrow(now: datetime) -> None:
@@ -130,7 +132,7 @@ def _narrows(company: DemoCompany, limit_micros: int) -> Callable[[datetime], No
     return narrow
 
 
-def _nights(stage: DemoTimeline) -> list[TimelineEvent]:
+def _plan_nights(stage: DemoTimeline) -> list[TimelineEvent]:
     nights = (
         stage.begins_at + timedelta(days=number) + _NIGHTLY for number in range(stage.num_days)
     )
@@ -138,7 +140,7 @@ def _nights(stage: DemoTimeline) -> list[TimelineEvent]:
     return [TimelineEvent(at, lambda now: rate_tenant(stage.tenant_id, now=now)) for at in moments]
 
 
-def _invoices(stage: DemoTimeline) -> list[TimelineEvent]:
+def _plan_invoices(stage: DemoTimeline) -> list[TimelineEvent]:
     month, found = next_month(utc_day(stage.begins_at)), []
     while begins_at(month) <= stage.now:
         at = begins_at(month) + GRACE + _MOMENT
@@ -147,7 +149,7 @@ def _invoices(stage: DemoTimeline) -> list[TimelineEvent]:
     return found
 
 
-def _credit(stage: DemoTimeline, now: datetime) -> None:
+def _grant_credit(stage: DemoTimeline, now: datetime) -> None:
     grant_credit(
         actor=stage.platform,
         amount_micros=25 * MICROS,
@@ -156,7 +158,7 @@ def _credit(stage: DemoTimeline, now: datetime) -> None:
     )
 
 
-def _correct(stage: DemoTimeline, now: datetime) -> None:
+def _correct_invoice(stage: DemoTimeline, now: datetime) -> None:
     """Credit a seat, or half of the amount due, of the first invoice, if it exists."""
     with tenant_scope(stage.tenant_id):
         state = BillingState.objects.get(tenant_id=stage.tenant_id)
@@ -174,7 +176,7 @@ def _correct(stage: DemoTimeline, now: datetime) -> None:
         )
 
 
-def _told(stage: DemoTimeline) -> None:
+def _mark_alerts_delivered(stage: DemoTimeline) -> None:
     """Mark budget alerts as delivered: nobody receives alerts of generated spending."""
     with tenant_scope(stage.tenant_id):
         waiting = AlertDelivery.objects.filter(tenant_id=stage.tenant_id, delivered_at=None)

@@ -57,7 +57,7 @@ def _build_all(company: DemoCompany, at: datetime) -> None:
         company.member_with_role(r) for r in (Role.AUDITOR, Role.OWNER, Role.BILLING)
     )
     period = Period(at - _MONTH, at)
-    _fail(company, auditor, ExportRequest("usage_days", "xlsx", period), at)
+    _fail_export(company, auditor, ExportRequest("usage_days", "xlsx", period), at)
     dropped = request_export(actor=auditor, wish=ExportRequest("members", "csv", period), now=at)
     cancel_export(actor=auditor, build_id=dropped.id, now=at + timedelta(minutes=1))
     for number, (actor, wish) in enumerate(
@@ -69,25 +69,25 @@ def _build_all(company: DemoCompany, at: datetime) -> None:
     ):
         asked_at = at + timedelta(minutes=20 * number + 20)
         request_export(actor=actor, wish=wish, now=asked_at)
-        _build(company, asked_at + timedelta(minutes=1))
+        _build_export(company, asked_at + timedelta(minutes=1))
 
 
-def _fail(company: DemoCompany, actor: Actor, wish: ExportRequest, at: datetime) -> None:
+def _fail_export(company: DemoCompany, actor: Actor, wish: ExportRequest, at: datetime) -> None:
     """Let an export fail after all attempts, as if its workers were killed."""
     tenant_id = company.stage.tenant_id
     with tenant_scope(tenant_id):
         request_export(actor=actor, wish=wish, now=at)
         for number in range(MAX_ATTEMPTS):
-            claim_next(tenant_id, _clock(at + 2 * number * CLAIM_FOR))
-    _build(company, at + 2 * MAX_ATTEMPTS * CLAIM_FOR)
+            claim_next(tenant_id, _make_clock(at + 2 * number * CLAIM_FOR))
+    _build_export(company, at + 2 * MAX_ATTEMPTS * CLAIM_FOR)
 
 
-def _build(company: DemoCompany, at: datetime) -> None:
+def _build_export(company: DemoCompany, at: datetime) -> None:
     for _ in range(_MAX_VISITS):
-        worked = [visit(company.stage.tenant_id, _clock(at), lane) for lane in JobLane]
+        worked = [visit(company.stage.tenant_id, _make_clock(at), lane) for lane in JobLane]
         if not any(worked):
             return
 
 
-def _clock(at: datetime) -> Clock:
+def _make_clock(at: datetime) -> Clock:
     return lambda: at

@@ -11,7 +11,7 @@ from caret.contracts.usage import FinishReason, OutcomeEvent
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import RequestId, UserId, new_request_id
 from tenants.demo.members import DemoCompany, DemoUser
-from tenants.demo.timeline import TimelineEvent
+from tenants.demo.traffic.timeline import TimelineEvent
 from tenants.privacy.consent.consent import UserConsent
 from tenants.privacy.consent.consent_texts import USER_WORDINGS
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent, withdraw_consent
@@ -29,16 +29,18 @@ _NUM_KEPT: Final = 4  # objects for each
 def consents(company: DemoCompany) -> list[TimelineEvent]:
     """Return the events of consent, after the policy allows it."""
     stage = company.stage
-    willing = _willing(company)
+    willing = _choose_willing_users(company)
     return [
         *(
             TimelineEvent(
-                stage.moment_at(0.62 + 0.02 * (number % 8), hour=14), _agreeing(company, person)
+                stage.moment_at(0.62 + 0.02 * (number % 8), hour=14), _make_consent(company, person)
             )
             for number, person in enumerate(willing)
         ),
         *(
-            TimelineEvent(stage.moment_at(0.86, hour=14), partial(_withdraw, company, person))
+            TimelineEvent(
+                stage.moment_at(0.86, hour=14), partial(_withdraw_consent, company, person)
+            )
             for person in willing[_STAYING::2]
         ),
     ]
@@ -46,28 +48,28 @@ def consents(company: DemoCompany) -> list[TimelineEvent]:
 
 def keep_some(company: DemoCompany, at: datetime) -> None:
     """Store content of two users who consent. One of them withdraws, and that content is erased."""
-    first, second = _willing(company)[:_KEPT_OF]
+    first, second = _choose_willing_users(company)[:_KEPT_OF]
     for person in (first, second):
         for number in range(_NUM_KEPT):
-            items = _items(person.user_id, at + timedelta(minutes=number))
+            items = _make_items(person.user_id, at + timedelta(minutes=number))
             store_content(
                 tenant_id=company.stage.tenant_id,
                 user_id=person.user_id,
                 items=items,
                 now=at + timedelta(minutes=number + 1),
             )
-    _withdraw(company, second, at + timedelta(hours=1))
+    _withdraw_consent(company, second, at + timedelta(hours=1))
     erase_requested(tenant_id=company.stage.tenant_id, now=at + timedelta(hours=1, minutes=1))
 
 
-def _willing(company: DemoCompany) -> list[DemoUser]:
+def _choose_willing_users(company: DemoCompany) -> list[DemoUser]:
     """Return at least two users who are members by then and stay."""
     staying = [each for each in company.people if each not in (company.leaver, company.erased)]
     found = [each for each in staying if each in company.developers]
     return [*found[:_KEPT_OF], *found[_KEPT_OF::_AGREEING]]
 
 
-def _agreeing(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:
+def _make_consent(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:
     consent = UserConsent(content_capture=True, training=len(person.character.name) % 2 == 0)
 
     def agree(now: datetime) -> None:
@@ -80,11 +82,11 @@ def _agreeing(company: DemoCompany, person: DemoUser) -> Callable[[datetime], No
     return agree
 
 
-def _withdraw(company: DemoCompany, person: DemoUser, now: datetime) -> None:
+def _withdraw_consent(company: DemoCompany, person: DemoUser, now: datetime) -> None:
     withdraw_consent(actor=person.as_actor(company.stage.tenant_id), now=now)
 
 
-def _items(user_id: UserId, at: datetime) -> list[Item]:
+def _make_items(user_id: UserId, at: datetime) -> list[Item]:
     """Return a completion of generated code, and its outcome."""
     request_id: RequestId = new_request_id(now_ms=to_unix_ms(at))
     asked = CapturedCompletion(

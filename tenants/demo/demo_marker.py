@@ -7,7 +7,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, NotFound
 from tenants.demo.tenants import NAMES
-from tenants.demo.timeline import DemoTimeline
+from tenants.demo.traffic.timeline import DemoTimeline
 from tenants.models import AuditEntry, Tenant
 from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.directory import find_tenant, list_members

@@ -8,8 +8,8 @@ from uuid import UUID
 from caret.foundation.ids import TenantId, UserId
 from tenants.base.bearer_tokens import TenantToken
 from tenants.base.permissions import Role
-from tenants.demo.personas import TEAMS, Persona
-from tenants.demo.timeline import DemoTimeline, TimelineEvent
+from tenants.demo.traffic.personas import TEAMS, Persona
+from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent
 from tenants.identity.invitations.operations import (
     InvitationBearer,
     accept_invitation,
@@ -80,7 +80,9 @@ def found(stage: DemoTimeline, characters: list[Persona]) -> DemoCompany:
     """Create accounts, an owner, members invited by the owner, and teams, in the week before."""
     people = [
         DemoUser(
-            _account(character, stage.moment_before(5)), character, _ADDRESS.format(10 + number)
+            _create_account(character, stage.moment_before(5)),
+            character,
+            _ADDRESS.format(10 + number),
         )
         for number, character in enumerate(characters)
     ]
@@ -105,14 +107,14 @@ def coming_and_going(company: DemoCompany) -> list[TimelineEvent]:
     """Return the events of members who join, change role or leave, and of failed invitations."""
     stage, owner = company.stage, company.member_with_role(Role.OWNER)
     joining = [
-        TimelineEvent(stage.moment_at(person.character.arrives), _joining(company, person))
+        TimelineEvent(stage.moment_at(person.character.arrives), _make_joining(company, person))
         for person in company.people
         if person.character.arrives
     ]
     promoted, leaver = company.developers[0], company.leaver
     return [
         *joining,
-        *_invitations(company),
+        *_plan_invitations(company),
         TimelineEvent(
             stage.moment_at(0.45, hour=11),
             lambda now: change_role(
@@ -132,7 +134,7 @@ def coming_and_going(company: DemoCompany) -> list[TimelineEvent]:
     ]
 
 
-def _account(character: Persona, now: datetime) -> UserId:
+def _create_account(character: Persona, now: datetime) -> UserId:
     """Create an account without a usable password, or reuse that of an earlier attempt."""
     user, _ = User.objects.get_or_create(
         email=character.email,
@@ -167,7 +169,7 @@ def _let_in(company: DemoCompany, person: DemoUser, now: datetime) -> None:
     assert stage.tenant_id == mailed[0].tenant_id
 
 
-def _joining(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:
+def _make_joining(company: DemoCompany, person: DemoUser) -> Callable[[datetime], None]:
     def join(now: datetime) -> None:
         add_member(
             actor=company.member_with_role(Role.OWNER),
@@ -189,13 +191,13 @@ def _put_into_team(company: DemoCompany, person: DemoUser, now: datetime) -> Non
     )
 
 
-def _invitations(company: DemoCompany) -> list[TimelineEvent]:
+def _plan_invitations(company: DemoCompany) -> list[TimelineEvent]:
     """Return an expired invitation, a revoked one and two open ones."""
     stage, owner, slug = company.stage, company.member_with_role(Role.OWNER), company.stage.slug
 
     def invites(name: str, role: Role = Role.DEVELOPER) -> Callable[[datetime], InvitationView]:
         return lambda now: create_invitation(
-            actor=owner, email=f"{name}@{slug}.example", role=role, mailer=_unread, now=now
+            actor=owner, email=f"{name}@{slug}.example", role=role, mailer=_discard_mail, now=now
         )
 
     def takes_back(now: datetime) -> None:
@@ -210,6 +212,6 @@ def _invitations(company: DemoCompany) -> list[TimelineEvent]:
     ]
 
 
-def _unread(_: str, __: TenantToken) -> bool:
+def _discard_mail(_: str, __: TenantToken) -> bool:
     """Pretend to send an e-mail: nothing is sent to generated users."""
     return True

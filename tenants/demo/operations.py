@@ -29,10 +29,10 @@ from tenants.demo.demo_marker import (
     require_demonstration,
 )
 from tenants.demo.members import DemoCompany, coming_and_going, found
-from tenants.demo.personas import MAX_PEOPLE, MIN_PEOPLE, make_personas
 from tenants.demo.policies import rules
 from tenants.demo.sign_in import access, settle_sinks
-from tenants.demo.timeline import DemoTimeline, TimelineEvent, midnight, run_events
+from tenants.demo.traffic.personas import MAX_PEOPLE, MIN_PEOPLE, make_personas
+from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent, midnight, run_events
 from tenants.demo.usage import usage
 from tenants.models import AuditEntry, Outcome, TypingReport, UsageRecord
 from tenants.security.audit.signed_heads import sign_head
@@ -43,7 +43,7 @@ MAX_DAYS: Final = 366
 Say = Callable[[str], None]
 
 
-class AlreadyFilled(Conflict):
+class DemoDataExists(Conflict):
     pass
 
 
@@ -58,13 +58,13 @@ class SeedOptions:
 def seed(wish: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
     """Seed a tenant and return the numbers of generated rows.
 
-    Raises InvalidValue, NotFound, AlreadyFilled, and Conflict for a tenant that is not a
+    Raises InvalidValue, NotFound, DemoDataExists, and Conflict for a tenant that is not a
     demonstration tenant.
     """
-    _check(wish)
+    _check_options(wish)
     tenant_id = require_demonstration(wish.slug)
     if is_marked(tenant_id, FILLED):
-        raise AlreadyFilled("{slug} is filled already.", slug=wish.slug)
+        raise DemoDataExists("{slug} is filled already.", slug=wish.slug)
     if is_marked(tenant_id, BEGUN):
         raise Conflict(
             "The demo tenant {slug} was only partly created. Start again with an empty "
@@ -82,7 +82,7 @@ def seed(wish: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
     company = found(stage, cast)
     say(f"{wish.num_days} days of work")
     with tenant_scope(tenant_id):
-        run_events(_quarter(company), until=now)
+        run_events(_plan_quarter(company), until=now)
     say("Hours and days are counted")
     roll_up(tenant_id=tenant_id, arrived_until=now)
     say("Erasures and exports")
@@ -90,10 +90,10 @@ def seed(wish: SeedOptions, *, now: datetime, say: Say) -> dict[str, int]:
     erase_somebody(company, now - timedelta(hours=10))
     purge_what_is_old(company, now - timedelta(hours=8))
     build_exports(company, now - timedelta(hours=6))
-    return _finish(stage)
+    return _finish_tenant(stage)
 
 
-def _quarter(company: DemoCompany) -> list[TimelineEvent]:
+def _plan_quarter(company: DemoCompany) -> list[TimelineEvent]:
     keyring = DemoKeys(company)
     # Usage comes first among events of the same time, because billing depends on it.
     return [
@@ -104,19 +104,19 @@ def _quarter(company: DemoCompany) -> list[TimelineEvent]:
         *consents(company),
         *access(company),
         *billing(company),
-        *_signatures(company.stage),
+        *_plan_signatures(company.stage),
     ]
 
 
-def _finish(stage: DemoTimeline) -> dict[str, int]:
-    made = _made(stage)
+def _finish_tenant(stage: DemoTimeline) -> dict[str, int]:
+    made = _count_rows(stage)
     mark_filled(stage, made)
     sign_head(tenant_id=stage.tenant_id, keys=signing_keys(), now=stage.now)
     settle_sinks(stage)
     return made
 
 
-def _signatures(stage: DemoTimeline) -> list[TimelineEvent]:
+def _plan_signatures(stage: DemoTimeline) -> list[TimelineEvent]:
     """Return the events that sign the audit chain each evening."""
     evenings = (
         stage.begins_at + timedelta(days=number, hours=23, minutes=59)
@@ -130,7 +130,7 @@ def _signatures(stage: DemoTimeline) -> list[TimelineEvent]:
     ]
 
 
-def _made(stage: DemoTimeline) -> dict[str, int]:
+def _count_rows(stage: DemoTimeline) -> dict[str, int]:
     counted = {
         "requests": UsageRecord,
         "outcomes": Outcome,
@@ -144,7 +144,7 @@ def _made(stage: DemoTimeline) -> dict[str, int]:
         }
 
 
-def _check(wish: SeedOptions) -> None:
+def _check_options(wish: SeedOptions) -> None:
     """Check the options. Raises InvalidValue."""
     if not MIN_DAYS <= wish.num_days <= MAX_DAYS:
         raise InvalidValue("days", "Enter {least} to {most} days.", least=MIN_DAYS, most=MAX_DAYS)

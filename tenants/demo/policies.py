@@ -11,7 +11,7 @@ from caret.contracts.policy import ContentCapturePolicy, PolicyLimits, RateLimit
 from caret.foundation.ids import UserId
 from tenants.base.permissions import Role
 from tenants.demo.members import DemoCompany
-from tenants.demo.timeline import TimelineEvent
+from tenants.demo.traffic.timeline import TimelineEvent
 from tenants.policy.data_classes import DataClass
 from tenants.policy.document import write_policy
 from tenants.policy.operations import set_policy
@@ -58,17 +58,17 @@ _CHANGES: Final[tuple[tuple[float, dict[str, Any], str], ...]] = (
 
 def rules(company: DemoCompany) -> list[TimelineEvent]:
     return [
-        *(_changing(company, *change) for change in _CHANGES),
-        *_layers(company),
-        *_retention(company),
-        *_holds(company),
+        *(_plan_change(company, *change) for change in _CHANGES),
+        *_plan_overrides(company),
+        *_plan_retention(company),
+        *_plan_holds(company),
         TimelineEvent(
             company.stage.moment_at(0.25, hour=15), lambda now: _small_groups(company, now)
         ),
     ]
 
 
-def _changing(
+def _plan_change(
     company: DemoCompany, share: float, more: dict[str, Any], reason: str
 ) -> TimelineEvent:
     def change(now: datetime) -> None:
@@ -80,12 +80,12 @@ def _changing(
     return TimelineEvent(company.stage.moment_at(share, hour=11), change)
 
 
-def _layers(company: DemoCompany) -> list[TimelineEvent]:
+def _plan_overrides(company: DemoCompany) -> list[TimelineEvent]:
     team = SubjectKind.TEAM, company.teams["Security"]
     user = SubjectKind.USER, UUID(company.spender.user_id)
     return [
-        _saying(company, 0.22, team, {"features": ["inline", "fim", "block", "docstring"]}),
-        _saying(
+        _plan_override(company, 0.22, team, {"features": ["inline", "fim", "block", "docstring"]}),
+        _plan_override(
             company,
             0.5,
             team,
@@ -95,11 +95,11 @@ def _layers(company: DemoCompany) -> list[TimelineEvent]:
                 "max_key_lifetime_days": 180,
             },
         ),
-        _saying(company, 0.4, user, {"user_limit": {"per_minute": 120, "burst": 30}}),
+        _plan_override(company, 0.4, user, {"user_limit": {"per_minute": 120, "burst": 30}}),
     ]
 
 
-def _saying(
+def _plan_override(
     company: DemoCompany, share: float, about: tuple[SubjectKind, UUID], document: dict[str, Any]
 ) -> TimelineEvent:
     def say(now: datetime) -> None:
@@ -114,7 +114,7 @@ def _saying(
     return TimelineEvent(company.stage.moment_at(share, hour=12), say)
 
 
-def _retention(company: DemoCompany) -> list[TimelineEvent]:
+def _plan_retention(company: DemoCompany) -> list[TimelineEvent]:
     def setting(data_class: DataClass, days: int, reason: str) -> Callable[[datetime], object]:
         return lambda now: set_rule(
             actor=company.member_with_role(Role.ADMINISTRATOR),
@@ -141,7 +141,7 @@ def _retention(company: DemoCompany) -> list[TimelineEvent]:
     ]
 
 
-def _holds(company: DemoCompany) -> list[TimelineEvent]:
+def _plan_holds(company: DemoCompany) -> list[TimelineEvent]:
     """Return events of a hold in force, for a user and a period, and of a released one."""
     stage = company.stage
 

@@ -19,7 +19,7 @@ from tenants.compliance.audit_sinks.backoff import MAX_WAIT
 from tenants.compliance.audit_sinks.delivery import UNKNOWN
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
 from tenants.demo.members import DemoCompany
-from tenants.demo.timeline import DemoTimeline, TimelineEvent
+from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent
 from tenants.identity.domains.operations import claim_domain, verify_domain
 from tenants.identity.scim.tokens import create_scim_token, revoke_scim_token
 from tenants.identity.sso.operations import (
@@ -46,7 +46,7 @@ _NUM_FAILURES: Final = 41
 def access(company: DemoCompany) -> list[TimelineEvent]:
     stage = company.stage
     return [
-        TimelineEvent(stage.moment_at(0.05, hour=9), lambda now: _claim(company, now)),
+        TimelineEvent(stage.moment_at(0.05, hour=9), lambda now: _claim_domain(company, now)),
         TimelineEvent(stage.moment_at(0.06, hour=10), lambda now: _set_provider(company, now)),
         TimelineEvent(stage.moment_at(0.08, hour=9), lambda now: _make_tokens(company, now)),
         TimelineEvent(stage.moment_at(0.12, hour=9), lambda now: _make_sinks(company, now)),
@@ -74,7 +74,7 @@ def settle_sinks(stage: DemoTimeline) -> None:
         )
 
 
-def _claim(company: DemoCompany, now: datetime) -> None:
+def _claim_domain(company: DemoCompany, now: datetime) -> None:
     """Claim a domain that is verified, and one that waits for its record."""
     owner, slug = company.member_with_role(Role.OWNER), company.stage.slug
     verified = claim_domain(actor=owner, name=f"people.{slug}.example", now=now)
@@ -90,20 +90,20 @@ def _claim(company: DemoCompany, now: datetime) -> None:
 def _set_provider(company: DemoCompany, now: datetime) -> None:
     owner, host = company.member_with_role(Role.OWNER), f"login.{company.stage.slug}.example"
     if company.stage.slug in _BY_SAML:
-        metadata = _METADATA.format(host=host, certificate=_certificate(host, now))
+        metadata = _METADATA.format(host=host, certificate=_make_certificate(host, now))
         set_saml_provider(
-            actor=owner, described=SamlProviderConfig(metadata, None, _fetch), now=now
+            actor=owner, described=SamlProviderConfig(metadata, None, _fetch_nothing), now=now
         )
     else:
         new = OidcProviderConfig(f"https://{host}/", "caret", "of a demonstration")
         set_provider(actor=owner, new=new, now=now)
 
 
-def _fetch(_: str) -> str:
+def _fetch_nothing(_: str) -> str:
     raise NotFound("Demo tenants do not load metadata from the network.")
 
 
-def _certificate(host: str, now: datetime) -> str:
+def _make_certificate(host: str, now: datetime) -> str:
     """Return a certificate whose key is discarded, so that nobody can sign in with it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])

@@ -126,7 +126,7 @@ def _ensure_member(
     """Return the member's password: the known one if it still works, else a new one."""
     user_id = find_user(email=email)
     if user_id is not None and password and authenticate(username=email, password=password):
-        _join(actor, user_id, role, now)
+        _add_member(actor, user_id, role, now)
         return password
     password = secrets.token_urlsafe(12)
     if user_id is None:
@@ -135,11 +135,11 @@ def _ensure_member(
         )
     else:
         set_password(user_id=user_id, password=password)
-    _join(actor, user_id, role, now)
+    _add_member(actor, user_id, role, now)
     return password
 
 
-def _join(actor: Actor, user_id: UserId, role: Role, now: datetime) -> None:
+def _add_member(actor: Actor, user_id: UserId, role: Role, now: datetime) -> None:
     if user_id not in {member.user_id for member in list_members(tenant_id=actor.tenant_id)}:
         add_member(actor=actor, user_id=user_id, role=role, now=now)
 

@@ -10,10 +10,10 @@ from django.db.models import Model
 from caret.contracts.policy import Mode
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.demo.api_keys import DemoKeys
-from tenants.demo.outcome_generator import reactions_to, typed_of
-from tenants.demo.request_generator import DemoDeveloper, request_of
-from tenants.demo.timeline import DemoTimeline, TimelineEvent
-from tenants.demo.traffic_pattern import TrafficCalendar
+from tenants.demo.traffic.outcome_generator import reactions_to, typed_of
+from tenants.demo.traffic.request_generator import DemoDeveloper, request_of
+from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent
+from tenants.demo.traffic.traffic_pattern import TrafficCalendar
 from tenants.models import Outcome, TypingReport, UsageRecord
 from tenants.usage.ingestion.batch_numbers import allocate_batch
 from tenants.usage.ingestion.bulk_insert import insert_new
@@ -36,7 +36,7 @@ def usage(keyring: DemoKeys, *, cut_off: str) -> list[TimelineEvent]:
 
     def reports(day: datetime) -> TimelineEvent:
         at = min(day + day_ends, stage.now)
-        return TimelineEvent(at, lambda _: _report(keyring, calendar, day, cut_off))
+        return TimelineEvent(at, lambda _: _report_typing(keyring, calendar, day, cut_off))
 
     return [reports(day) for day in calendar.list_days()]
 
@@ -45,13 +45,15 @@ def calendar_of(stage: DemoTimeline) -> TrafficCalendar:
     return TrafficCalendar(stage.begins_at, stage.now, _OPENS_AT.get(stage.slug, _OPENS))
 
 
-def _report(keyring: DemoKeys, calendar: TrafficCalendar, day: datetime, cut_off: str) -> None:
+def _report_typing(
+    keyring: DemoKeys, calendar: TrafficCalendar, day: datetime, cut_off: str
+) -> None:
     is_late = day.day >= _CUT_OFF_FROM
     rows: list[Row] = []
     for user_id, coder in keyring.coders.items():
         asking = replace(coder, is_cut_off=is_late and user_id == cut_off)
         rows += day_of(asking, day, calendar, keyring.company.stage)
-    _keep(keyring.company.stage, [row for row in rows if row.occurred_at <= calendar.now])
+    _store_rows(keyring.company.stage, [row for row in rows if row.occurred_at <= calendar.now])
 
 
 def day_of(
@@ -70,7 +72,7 @@ def day_of(
     return [*requests, *outcomes, *typed_of(coder, inline, calendar.level_at(day), random)]
 
 
-def _keep(stage: DemoTimeline, rows: Sequence[Row]) -> None:
+def _store_rows(stage: DemoTimeline, rows: Sequence[Row]) -> None:
     with tenant_scope(stage.tenant_id):
         asked = [row for row in rows if isinstance(row, UsageRecord)]
         if not asked:
@@ -78,9 +80,9 @@ def _keep(stage: DemoTimeline, rows: Sequence[Row]) -> None:
         batch = allocate_batch(stage.tenant_id)
         for row in asked:
             row.batch = batch
-        _insert(UsageRecord, asked)
-        _insert(Outcome, [row for row in rows if isinstance(row, Outcome)])
-        _insert(TypingReport, [row for row in rows if isinstance(row, TypingReport)])
+        _insert_rows(UsageRecord, asked)
+        _insert_rows(Outcome, [row for row in rows if isinstance(row, Outcome)])
+        _insert_rows(TypingReport, [row for row in rows if isinstance(row, TypingReport)])
         # The hours of completions suffice, because outcomes belong to those.
         mark_dirty(
             stage.tenant_id, dirty_hours_for(row for row in rows if not isinstance(row, Outcome))
@@ -88,7 +90,7 @@ def _keep(stage: DemoTimeline, rows: Sequence[Row]) -> None:
         record_key_use({(row.key_id, row.occurred_at) for row in asked})
 
 
-def _insert(model: type[Model], rows: Iterable[Model]) -> None:
+def _insert_rows(model: type[Model], rows: Iterable[Model]) -> None:
     left = list(rows)
     while left:
         insert_new(model, left[:_AT_ONCE])

@@ -40,12 +40,12 @@ def change_role(
     actor.require(Permission.WRITE_MEMBERS)
     reason = parse_reason(reason)
     with tenant_scope(actor.tenant_id):
-        held = _hold(actor, user_id, wanted=role)
+        held = _lock_membership(actor, user_id, wanted=role)
         if held is not role:
             Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id).update(role=role)
             # The member may have lost the permission to invite.
             revoke_invitations_by(actor=actor, user_id=user_id, now=now)
-            _record(actor, "member.role_changed", user_id, (held, role), reason, now)
+            _record_change(actor, "member.role_changed", user_id, (held, role), reason, now)
         member = find_member(actor=actor, user_id=user_id)
         return MembershipChange(member, find_keys_shown_to(actor=actor, user_id=user_id, now=now))
 
@@ -63,10 +63,10 @@ def remove_member(*, actor: Actor, user_id: UserId, reason: str, now: datetime) 
     actor.require_open()
     reason = parse_reason(reason)
     with tenant_scope(actor.tenant_id):
-        held = _hold(actor, user_id, wanted=None)
+        held = _lock_membership(actor, user_id, wanted=None)
         end_membership(actor=actor, user_id=user_id, now=now)
         unowned_keys = find_keys_shown_to(actor=actor, user_id=user_id, now=now)
-        _record(actor, "member.removed", user_id, (held, None), reason, now)
+        _record_change(actor, "member.removed", user_id, (held, None), reason, now)
     return unowned_keys
 
 
@@ -83,7 +83,7 @@ def end_membership(*, actor: Actor, user_id: UserId, now: datetime) -> None:
     revoke_keys_of(actor=actor, owner_id=user_id, reason="The owner's membership ended.", now=now)
 
 
-def _hold(actor: Actor, user_id: UserId, *, wanted: Role | None) -> Role:
+def _lock_membership(actor: Actor, user_id: UserId, *, wanted: Role | None) -> Role:
     """Lock the tenant and return the member's role; `wanted` None: the member is to leave.
 
     Raises Forbidden, NotFound, Conflict.
@@ -108,7 +108,7 @@ def require_another_owner(actor: Actor, user_id: UserId) -> None:
         raise Conflict("This is the last owner. Make another member an owner first.")
 
 
-def _record(
+def _record_change(
     actor: Actor,
     action: str,
     user_id: UserId,
@@ -116,7 +116,7 @@ def _record(
     reason: str,
     now: datetime,
 ) -> None:
-    before, after = (_facts(role) for role in roles)
+    before, after = (_to_change_fields(role) for role in roles)
     record_change(
         actor=actor,
         action=action,
@@ -127,5 +127,5 @@ def _record(
     )
 
 
-def _facts(role: Role | None) -> ChangeFields | None:
+def _to_change_fields(role: Role | None) -> ChangeFields | None:
     return None if role is None else {"role": role.value}

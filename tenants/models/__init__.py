@@ -6,26 +6,23 @@ Postgres checks them without row security. Django cannot declare those; migratio
 """
 
 from tenants.models.api_key import ApiKey
-from tenants.models.audit_entry import AuditEntry
-from tenants.models.audit_head import AuditHead, SignedAuditHead
-from tenants.models.audit_sink import AuditSink
+from tenants.models.audit import AuditEntry, AuditHead, AuditSink, SignedAuditHead
 from tenants.models.budget import AlertDelivery, Budget, BudgetAlert, MonthSpend
-from tenants.models.captured_content import ContentErasure, ContentObject
-from tenants.models.consent_receipt import ConsentReceipt
-from tenants.models.domain import Domain, VerifiedDomain
+from tenants.models.content_capture import ConsentReceipt, ContentErasure, ContentObject
 from tenants.models.encryption_key import DataKey, RootKeyUse, TenantKey
 from tenants.models.erasure import Erasure
 from tenants.models.export_job import ExportJob, ExportObject
 from tenants.models.idempotency_record import IdempotencyRecord
-from tenants.models.identity_provider import IdentityProvider, SignInProtocol
-from tenants.models.invitation import Invitation
-from tenants.models.invoice import BillingProfile, Invoice
-from tenants.models.ledger import LedgerAccount, LedgerEntry, LedgerTransaction
-from tenants.models.membership import Membership
-from tenants.models.operator import Operator
+from tenants.models.ledger import (
+    BillingProfile,
+    Invoice,
+    LedgerAccount,
+    LedgerEntry,
+    LedgerTransaction,
+)
+from tenants.models.membership import Invitation, Membership, Team, TeamMembership
 from tenants.models.plan import Plan, PriceVersion
-from tenants.models.policy_override import PolicyOverrideVersion
-from tenants.models.policy_version import PolicyVersion
+from tenants.models.policy import PolicyOverrideVersion, PolicyVersion
 from tenants.models.retention import (
     DeletionCertificate,
     LegalHold,
@@ -42,12 +39,12 @@ from tenants.models.rollup import (
     UsageHour,
 )
 from tenants.models.scim import ScimGroup, ScimGroupMember, ScimToken, ScimUser
+from tenants.models.sign_in import Domain, IdentityProvider, SignInProtocol, VerifiedDomain
 from tenants.models.stripe_meter_event import StripeCustomer, StripeEvent
 from tenants.models.subscription import BillingState, Subscription, UsageBatchCounter
-from tenants.models.team import Team, TeamMembership
 from tenants.models.tenant import Tenant
 from tenants.models.usage import Outcome, TypingReport, UsageRecord
-from tenants.models.user import User
+from tenants.models.user import Operator, User
 
 __all__ = [
     "AlertDelivery",

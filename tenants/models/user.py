@@ -1,4 +1,4 @@
-"""Users who sign in. Their memberships define what they may do."""
+"""Users who sign in, and operators of the platform. Memberships define what users may do."""
 
 import uuid
 from typing import Any, ClassVar
@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models.functions import Lower
 
 from caret.foundation.postgres.row_security import Grants
+from tenants.base.operator_roles import OperatorRole
 
 
 class UserManager(BaseUserManager["User"]):
@@ -41,3 +42,30 @@ class User(AbstractBaseUser):
 
     def __str__(self) -> str:
         return self.email
+
+
+class Operator(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    # Audit logs name the operator by it forever.
+    handle = models.CharField(max_length=20, unique=True)
+    name = models.CharField(max_length=120)
+    role = models.CharField(max_length=12, choices=[(r.value, r.name) for r in OperatorRole])
+    password = models.CharField(max_length=128)  # hashed
+    # Secret of the one-time codes: tenants.fleet.operators.totp.
+    sealed_factor = models.BinaryField()
+    # Of the last accepted code, because each is valid once.
+    last_step = models.BigIntegerField(default=0)
+    created_at = models.DateTimeField()
+    disabled_at = models.DateTimeField(null=True)  # None: enabled
+
+    class Meta:
+        constraints: ClassVar = [
+            Grants(
+                name="operator_grants",
+                reason="the platform's own people, who belong to no tenant",
+                privileges=("SELECT", "INSERT", "UPDATE"),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.handle

@@ -53,7 +53,7 @@ def read_exclusions(text: str) -> dict[str, tuple[str, ...]]:
 
 def write_exclusions(exclusion: dict[str, tuple[str, ...]]) -> str:
     """Format content exclusions: "*" first, then the repositories by name."""
-    return "\n".join(_lines(exclusion))
+    return "\n".join(_write_lines(exclusion))
 
 
 def _read_line(reading: _ParseState, number: int, line: str) -> None:
@@ -63,7 +63,7 @@ def _read_line(reading: _ParseState, number: int, line: str) -> None:
                 FIELD, 'Line {number}: start with a repository, such as "*":.', number=number
             )
         glob = found["quoted"] or found["bare"].rstrip()
-        reading.found[reading.repository].append(_unquoted(number, glob))
+        reading.found[reading.repository].append(_unquote_text(number, glob))
         return
     found = None if line[:1].isspace() else _REPOSITORY.fullmatch(line)
     if found is None:
@@ -73,16 +73,16 @@ def _read_line(reading: _ParseState, number: int, line: str) -> None:
             "a pattern.",
             number=number,
         )
-    name = _unquoted(number, found["name"].rstrip())
+    name = _unquote_text(number, found["name"].rstrip())
     if name in reading.found:
         raise InvalidValue(
             FIELD, 'Line {number}: "{name}" is already defined above.', number=number, name=name
         )
     reading.repository = name
-    reading.found[name] = list(_listed(number, found["rest"]))
+    reading.found[name] = list(_parse_list(number, found["rest"]))
 
 
-def _listed(number: int, rest: str) -> Iterator[str]:
+def _parse_list(number: int, rest: str) -> Iterator[str]:
     """Yield the patterns on the repository's own line."""
     if _NOTHING.fullmatch(rest):
         return
@@ -100,11 +100,11 @@ def _listed(number: int, rest: str) -> Iterator[str]:
             raise InvalidValue(
                 FIELD, "Line {number}: separate the patterns in a list with commas.", number=number
             )
-        yield _unquoted(number, part["glob"].rstrip())
+        yield _unquote_text(number, part["glob"].rstrip())
         left = left[part.end() :].strip()
 
 
-def _unquoted(number: int, text: str) -> str:
+def _unquote_text(number: int, text: str) -> str:
     if text.startswith('"'):
         text = _ESCAPE.sub(r"\1", text[1:-1])
     elif text.startswith("'"):
@@ -121,12 +121,12 @@ def _unquoted(number: int, text: str) -> str:
     return text
 
 
-def _lines(exclusion: dict[str, tuple[str, ...]]) -> Iterator[str]:
+def _write_lines(exclusion: dict[str, tuple[str, ...]]) -> Iterator[str]:
     for name in sorted(exclusion, key=lambda each: (each != "*", each)):
-        yield f"{_quoted(name)}:"
+        yield f"{_quote_text(name)}:"
         for glob in exclusion[name]:
-            yield f"  - {_quoted(glob)}"
+            yield f"  - {_quote_text(glob)}"
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

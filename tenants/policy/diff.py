@@ -41,8 +41,12 @@ def diff_policies(members: Iterable[AffectedMember]) -> PolicyDiff:
         fields=dict(sorted(fields.items())),
         features_lost=dict(sorted(lost.items())),
         features_gained=dict(sorted(gained.items())),
-        globs_added=sorted({g for m in changed for g in _globs(m.after) - _globs(m.before)}),
-        globs_removed=sorted({g for m in changed for g in _globs(m.before) - _globs(m.after)}),
+        globs_added=sorted(
+            {g for m in changed for g in _collect_globs(m.after) - _collect_globs(m.before)}
+        ),
+        globs_removed=sorted(
+            {g for m in changed for g in _collect_globs(m.before) - _collect_globs(m.after)}
+        ),
     )
 
 
@@ -52,7 +56,7 @@ def _changed_fields(member: AffectedMember) -> list[str]:
     return [name for name in names if getattr(before, name) != getattr(after, name)]
 
 
-def _globs(policy: TenantPolicy) -> set[tuple[str, str]]:
+def _collect_globs(policy: TenantPolicy) -> set[tuple[str, str]]:
     of = policy.content_exclusion
     return {(repository, glob) for repository, globs in of.items() for glob in globs}
 

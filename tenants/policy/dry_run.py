@@ -32,7 +32,7 @@ from tenants.policy.overrides.queries import (
     find_name,
     read_overrides,
 )
-from tenants.policy.queries import find_policy, find_policy_document
+from tenants.policy.queries import PolicyInForce, find_policy, find_policy_document
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MemberRow, list_members
 
@@ -53,8 +53,8 @@ def preview_policy(*, actor: Actor, document: object, now: datetime) -> DryRun:
         before = find_policy_document(tenant_id=actor.tenant_id)
         layers = read_overrides(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
-        beyond = _num_beyond(actor, after, now)
-        idle = _num_idle(actor, after, now)
+        beyond = _count_keys_beyond_lifetime(actor, after, now)
+        idle = _count_idle_keys(actor, after, now)
     affected = (
         AffectedMember(
             each.email, layers.apply(before, each.user_id), layers.apply(after, each.user_id)
@@ -76,7 +76,7 @@ def preview_layer(*, actor: Actor, subject: OverrideSubject, document: object) -
         policy = find_policy_document(tenant_id=actor.tenant_id)
         layers = read_overrides(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
-    affected = (_with_layer(each, policy, layers, (subject, said)) for each in members)
+    affected = (_apply_override(each, policy, layers, (subject, said)) for each in members)
     return DryRun(diff_policies(affected), _sees_members(actor), 0, 0)
 
 
@@ -87,16 +87,8 @@ def explain_access_for(
 
     For another member the actor needs READ_LAYERS. Raises Forbidden, InvalidValue.
     """
-    actor.require(Permission.READ_POLICY)
-    with tenant_scope(actor.tenant_id):
-        user_id = actor.user_id if email is None else _member(actor, email).user_id
-        if user_id != actor.user_id:
-            actor.require(Permission.READ_OVERRIDES)
-        held = find_policy(tenant_id=actor.tenant_id)
-        found = (
-            [] if user_id is None else read_overrides(tenant_id=actor.tenant_id).for_user(user_id)
-        )
-    return explain_access(held.policy, named_layers(found), question, held.version)
+    policy, overrides = _read_policy_and_overrides(actor, email)
+    return explain_access(policy.policy, overrides, question, policy.version)
 
 
 def find_effective_policy(*, actor: Actor, email: str | None) -> EffectivePolicy:
@@ -104,16 +96,8 @@ def find_effective_policy(*, actor: Actor, email: str | None) -> EffectivePolicy
 
     For another member the actor needs READ_LAYERS. Raises Forbidden, InvalidValue.
     """
-    actor.require(Permission.READ_POLICY)
-    with tenant_scope(actor.tenant_id):
-        user_id = actor.user_id if email is None else _member(actor, email).user_id
-        if user_id != actor.user_id:
-            actor.require(Permission.READ_OVERRIDES)
-        held = find_policy(tenant_id=actor.tenant_id)
-        found = (
-            [] if user_id is None else read_overrides(tenant_id=actor.tenant_id).for_user(user_id)
-        )
-    return resolve_policy(held.policy, named_layers(found))
+    policy, overrides = _read_policy_and_overrides(actor, email)
+    return resolve_policy(policy.policy, overrides)
 
 
 def named_layers(found: Iterable[OverrideInForce]) -> list[NamedOverride]:
@@ -123,7 +107,23 @@ def named_layers(found: Iterable[OverrideInForce]) -> list[NamedOverride]:
     ]
 
 
-def _member(actor: Actor, email: str) -> MemberRow:
+def _read_policy_and_overrides(
+    actor: Actor, email: str | None
+) -> tuple[PolicyInForce, list[NamedOverride]]:
+    """Read the policy, and the overrides for the actor (None) or for a member."""
+    actor.require(Permission.READ_POLICY)
+    with tenant_scope(actor.tenant_id):
+        user_id = actor.user_id if email is None else _find_member(actor, email).user_id
+        if user_id != actor.user_id:
+            actor.require(Permission.READ_OVERRIDES)
+        policy = find_policy(tenant_id=actor.tenant_id)
+        overrides = (
+            [] if user_id is None else read_overrides(tenant_id=actor.tenant_id).for_user(user_id)
+        )
+    return policy, named_layers(overrides)
+
+
+def _find_member(actor: Actor, email: str) -> MemberRow:
     """Return the member with the address.
 
     Only an actor with READ_LAYERS learns whether another address is a member. Raises Forbidden,
@@ -138,7 +138,7 @@ def _member(actor: Actor, email: str) -> MemberRow:
     return found[0]
 
 
-def _with_layer(
+def _apply_override(
     member: MemberRow,
     policy: TenantPolicy,
     layers: PolicyOverrides,
@@ -159,7 +159,7 @@ def _is_about(subject: OverrideSubject, user_id: UserId, layers: PolicyOverrides
     return str(subject.id) == user_id
 
 
-def _num_beyond(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
+def _count_keys_beyond_lifetime(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
     if policy.max_key_lifetime_days is None:
         return 0
     latest = now + timedelta(days=policy.max_key_lifetime_days)
@@ -167,7 +167,7 @@ def _num_beyond(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
     return keys.filter(Q(expires_at=None) | Q(expires_at__gt=latest)).count()
 
 
-def _num_idle(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
+def _count_idle_keys(actor: Actor, policy: TenantPolicy, now: datetime) -> int:
     days = policy.revoke_idle_keys_after_days
     if days is None:
         return 0

@@ -23,18 +23,22 @@ def resolve_policy(policy: TenantPolicy, layers: list[NamedOverride]) -> Effecti
         for name in policy.__struct_fields__
         if getattr(policy, name) != getattr(narrowed, name)
     ]
-    decided_by = {name: _deciding(name, policy, layers) for name in changed}
+    decided_by = {name: _find_deciding(name, policy, layers) for name in changed}
     return EffectivePolicy(narrowed, decided_by, layers)
 
 
-def _deciding(name: str, policy: TenantPolicy, layers: list[NamedOverride]) -> list[NamedOverride]:
+def _find_deciding(
+    name: str, policy: TenantPolicy, layers: list[NamedOverride]
+) -> list[NamedOverride]:
     """Return the overrides that decide a field's value.
 
     These are the overrides without which the value would differ. If several set the same value, all
     overrides that change the field are returned.
     """
     value = getattr(apply_overrides(policy, (each.layer for each in layers)), name)
-    needed = [each for each in layers if getattr(_without(policy, layers, each), name) != value]
+    needed = [
+        each for each in layers if getattr(_apply_without(policy, layers, each), name) != value
+    ]
     return needed or [
         each
         for each in layers
@@ -42,7 +46,7 @@ def _deciding(name: str, policy: TenantPolicy, layers: list[NamedOverride]) -> l
     ]
 
 
-def _without(
+def _apply_without(
     policy: TenantPolicy, layers: list[NamedOverride], left_out: NamedOverride
 ) -> TenantPolicy:
     return apply_overrides(policy, (each.layer for each in layers if each is not left_out))

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from caret.contracts.policy import TenantPolicy
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.errors import InvalidValue, VersionConflict
+from tenants.base.errors import VersionConflict
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import MAX_REASON_CHARS, parse_reason
+from tenants.base.text_validation import require_reason
 from tenants.models import PolicyVersion
 from tenants.policy.document import read_policy, write_policy
 from tenants.policy.queries import PolicyInForce, find_policy
@@ -72,7 +72,7 @@ def set_policy(
             actor=actor,
             action="policy.changed",
             target=f"policy:{held.version + 1}",
-            change=(_facts(held.policy), _facts(policy)),
+            change=(_to_change_fields(held.policy), _to_change_fields(policy)),
             reason=reason,
             now=now,
         )
@@ -94,15 +94,5 @@ def insert_version(
     )
 
 
-def require_reason(text: str) -> str:
-    """Return the reason, which must not be empty. Raises InvalidValue."""
-    reason = parse_reason(text)
-    if not reason:
-        raise InvalidValue(
-            "reason", "Enter a reason of 1 to {most} characters.", most=MAX_REASON_CHARS
-        )
-    return reason
-
-
-def _facts(policy: TenantPolicy) -> ChangeFields:
+def _to_change_fields(policy: TenantPolicy) -> ChangeFields:
     return {"policy": write_policy(policy)}

@@ -52,7 +52,7 @@ def find_version(*, actor: Actor, version: int) -> PolicyInForce:
         )
         if row is None:
             raise NotFound(_NO_VERSION)
-        return _version(row, find_erased_users(actor.tenant_id, [row.author_id]))
+        return _to_policy_in_force(row, find_erased_users(actor.tenant_id, [row.author_id]))
 
 
 def find_policy(*, tenant_id: TenantId) -> PolicyInForce:
@@ -66,7 +66,7 @@ def find_policy(*, tenant_id: TenantId) -> PolicyInForce:
         )
         if row is None:
             raise NotFound("The tenant has no policy.")
-        return _version(row, find_erased_users(tenant_id, [row.author_id]))
+        return _to_policy_in_force(row, find_erased_users(tenant_id, [row.author_id]))
 
 
 def find_policy_document(*, tenant_id: TenantId) -> TenantPolicy:
@@ -95,16 +95,16 @@ def page_of_versions(*, actor: Actor, limit: int, cursor: str | None) -> Page[Po
             rows = rows.filter(version__lt=after.id.int % _MAX_VERSION)
         found = list(rows.order_by("-version")[: limit + 1])
         erased = find_erased_users(actor.tenant_id, [row.author_id for row in found])
-    page = build_page(found, limit=limit, place=_place)
-    return map_page(page, lambda row: _version(row, erased))
+    page = build_page(found, limit=limit, place=_to_position)
+    return map_page(page, lambda row: _to_policy_in_force(row, erased))
 
 
-def _place(row: PolicyVersion) -> PagePosition:
+def _to_position(row: PolicyVersion) -> PagePosition:
     """Return a version's position, which is its unique number."""
     return PagePosition(row.created_at, UUID(int=row.version))
 
 
-def _version(row: PolicyVersion, erased: frozenset[UUID]) -> PolicyInForce:
+def _to_policy_in_force(row: PolicyVersion, erased: frozenset[UUID]) -> PolicyInForce:
     return PolicyInForce(
         version=row.version,
         policy=read_policy(row.document),

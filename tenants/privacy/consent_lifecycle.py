@@ -55,8 +55,8 @@ def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnCon
 
     Raises Forbidden, InvalidValue, and Conflict for consent that the tenant does not allow.
     """
-    user_id = _person(actor)
-    _check(choice)
+    user_id = _require_user(actor)
+    _check_choice(choice)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(
             tenant_id=actor.tenant_id
@@ -68,7 +68,7 @@ def set_consent(*, actor: Actor, choice: ConsentChoice, now: datetime) -> OwnCon
         if answers := answers_of_choice(user_id, said, choice.consent):
             write_receipts(answers, actor=actor, now=now)
             _erase_what_ended(actor, answers, now)
-            _record(actor, user_id, change=(consent_of(said), choice.consent), now=now)
+            _record_change(actor, user_id, change=(consent_of(said), choice.consent), now=now)
         return get_own_consent(actor=actor)
 
 
@@ -120,7 +120,7 @@ def _erase_what_ended(actor: Actor, answers: list[ReceiptDraft], now: datetime) 
             )
 
 
-def _person(actor: Actor) -> UserId:
+def _require_user(actor: Actor) -> UserId:
     actor.require(Permission.MANAGE_OWN_CONSENT)
     if actor.kind is not ActorKind.USER or actor.user_id is None:
         raise Forbidden(
@@ -129,7 +129,7 @@ def _person(actor: Actor) -> UserId:
     return actor.user_id
 
 
-def _check(choice: ConsentChoice) -> None:
+def _check_choice(choice: ConsentChoice) -> None:
     if choice.consent.training and not choice.consent.content_capture:
         raise InvalidValue(
             "training", "Training uses only captured content. Consent to content capture, too."
@@ -139,7 +139,7 @@ def _check(choice: ConsentChoice) -> None:
             require_current("consent_texts", asked="", current=current)
 
 
-def _record(
+def _record_change(
     actor: Actor, user_id: UserId, *, change: tuple[UserConsent, UserConsent], now: datetime
 ) -> None:
     before, after = change
@@ -147,10 +147,10 @@ def _record(
         actor=actor,
         action="consent.changed",
         target=f"user:{user_id}",
-        change=(_facts(before), _facts(after)),
+        change=(_to_change_fields(before), _to_change_fields(after)),
         now=now,
     )
 
 
-def _facts(consent: UserConsent) -> ChangeFields:
+def _to_change_fields(consent: UserConsent) -> ChangeFields:
     return {"content_capture": consent.content_capture, "training": consent.training}

@@ -21,7 +21,7 @@ from typing import Final
 from caret.contracts.policy import Mode
 from caret.foundation.clock import SystemClock
 from caret.foundation.garbage_collection import install_gc_scheduler
-from caret.local.engine import DEMO_MODEL
+from caret.local.engines.engine import DEMO_MODEL
 from inference.completion.incoming_request import ContextFile
 from inference.completion.request import AdmittedRequest, CompletionRequest, Principal
 from inference.completion.variant import NO_VARIANT

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from caret.local.errors import PartFailed
+from caret.local.errors import ServiceFailed
 from caret.local.paths import REPOSITORY
 from tests.benchmarks.installation import Home
 from tests.benchmarks.processes import Cores, Program, running
@@ -58,7 +58,7 @@ def rival_running(rival: Rival, home: Home, *, engine_url: str, cores: Cores) ->
     context = running(home, program, cores=cores)
     try:
         pid = context.__enter__()
-    except PartFailed as error:
+    except ServiceFailed as error:
         raise NotMeasured(str(error)) from error
     try:
         yield Running(url, version, pid)

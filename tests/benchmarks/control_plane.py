@@ -11,10 +11,10 @@ import django
 import psycopg
 
 from caret.local.caret_services import beat_part, manage, run_to_end, worker_part
-from caret.local.postgres import EmbeddedPostgres
-from caret.local.process_tag import environment_with
-from caret.local.service import Service, await_ready
-from caret.local.valkey import EmbeddedValkey
+from caret.local.databases.postgres import EmbeddedPostgres
+from caret.local.databases.valkey import EmbeddedValkey
+from caret.local.processes.process_tag import environment_with
+from caret.local.processes.service import Service, await_ready
 from tests.benchmarks.installation import Home, own_home, started
 from tests.benchmarks.results import say
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from caret.contracts.policy import Mode
 from inference.demo_model.corpus import SourceFile, read_corpus, standard_library
-from inference.demo_model.probes import choose_probes
+from inference.demo_model.evaluation.probes import choose_probes
 
 _MAX_BLOCKS_PER_FILE: Final = 12
 _MAX_BLOCK_LINES: Final = 8

@@ -105,7 +105,7 @@ def all_cores() -> Cores:
 def fleet_of(home: Home, num_gateways: int, num_engines: int, *, kind: Engines) -> Iterator[Fleet]:
     """Start the engines, Redis and the gateways.
 
-    Raises PartFailed if a part does not start.
+    Raises ServiceFailed if a part does not start.
     """
     cores = all_cores()
     with ExitStack() as stack:

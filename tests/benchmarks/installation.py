@@ -30,14 +30,14 @@ from caret.contracts.snapshot import (
 from caret.foundation.crypto.key_derivation import derive_key, parse_root_secret
 from caret.foundation.ids import KeyId, TenantId, UserId
 from caret.local.caret_services import web_part
-from caret.local.credentials import write_credentials
-from caret.local.engine import MAX_CONTEXT_TOKENS, engine_from_environment, engine_part
+from caret.local.databases.credentials import write_credentials
+from caret.local.databases.valkey import EmbeddedValkey
+from caret.local.engines.engine import MAX_CONTEXT_TOKENS, engine_from_environment, engine_service
+from caret.local.engines.pools_file import ReplicaEntry, render_pools, write_pools
 from caret.local.paths import EmbeddedPaths
-from caret.local.pools_file import ReplicaEntry, render_pools, write_pools
-from caret.local.process_tag import environment_with, new_tag
-from caret.local.service import CommandService, Service, await_ready
-from caret.local.valkey import EmbeddedValkey
-from caret.local.watchdog import Watchdog
+from caret.local.processes.process_tag import environment_with, new_tag
+from caret.local.processes.service import CommandService, Service, await_ready
+from caret.local.processes.watchdog import Watchdog
 from inference.pools.pool_config import read_catalog
 from tests.benchmarks.results import say
 from tests.stack.ports import free_port
@@ -116,7 +116,7 @@ def own_home() -> Iterator[Home]:
 @contextmanager
 def own_engine(home: Home) -> Iterator[str]:
     settings = engine_from_environment(free_port())
-    part = engine_part(settings, paths=home.paths, environment=home.environment)
+    part = engine_service(settings, paths=home.paths, environment=home.environment)
     with started(part):
         yield settings.url
 

@@ -15,10 +15,10 @@ from caret.contracts.policy import Isolation, Mode, PolicyLimits, RateLimit, Ten
 from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
 from caret.foundation.ids import TenantId
 from caret.local.caret_services import manage
-from caret.local.engine import MAX_CONTEXT_TOKENS, engine_from_environment
-from caret.local.pools_file import render_pools, write_pools
-from caret.local.process_tag import environment_with
-from caret.local.valkey import EmbeddedValkey
+from caret.local.databases.valkey import EmbeddedValkey
+from caret.local.engines.engine import MAX_CONTEXT_TOKENS, engine_from_environment
+from caret.local.engines.pools_file import render_pools, write_pools
+from caret.local.processes.process_tag import environment_with
 from tests.benchmarks.installation import (
     UNSHED,
     Home,

@@ -14,9 +14,9 @@ from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
 from caret.foundation.clock import SystemClock
 from inference.completion.request_trace import RequestTrace
-from inference.recording.completion_metrics import CompletionMetrics
+from inference.recording.metrics.completion_metrics import CompletionMetrics
 from inference.recording.otel_spans import SpanRecorder
-from inference.recording.slow_log import SlowLog
+from inference.recording.slowest_requests import SlowLog
 from tests.benchmarks.results import Report
 from tests.fakes.request_traces import make_ended
 

@@ -25,9 +25,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from caret.local.pools_file import ReplicaEntry
-from caret.local.process_tag import environment_with
-from caret.local.valkey import EmbeddedValkey
+from caret.local.databases.valkey import EmbeddedValkey
+from caret.local.engines.pools_file import ReplicaEntry
+from caret.local.processes.process_tag import environment_with
 from tests.benchmarks.installation import (
     SLUGS,
     Home,

@@ -35,7 +35,7 @@ import aiohttp
 from caret.client.websocket_client import CompletionStream, open_stream
 from caret.contracts.policy import Mode
 from caret.foundation.clock import SystemClock
-from caret.local.engine import MAX_CONTEXT_TOKENS, LocalModel, engine_from_environment
+from caret.local.engines.engine import MAX_CONTEXT_TOKENS, LocalModel, engine_from_environment
 from inference.completion.request import AdmittedRequest, CompletionRequest, Principal
 from inference.completion.variant import NO_VARIANT
 from inference.context.assemble import assemble

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from caret.local.child_process import ChildSpec, dying_with_parent
-from caret.local.health_checks import answers_ok
 from caret.local.paths import REPOSITORY
-from caret.local.service import CommandService
+from caret.local.processes.child_process import ChildSpec, dying_with_parent
+from caret.local.processes.health_checks import answers_ok
+from caret.local.processes.service import CommandService
 from tests.benchmarks.installation import Home, started
 from tests.benchmarks.results import Report, say
 
@@ -64,7 +64,7 @@ class Program:
 def running(home: Home, program: Program, *, cores: Cores) -> Iterator[int]:
     """Run the program and return its process ID.
 
-    Raises PartFailed if it does not start.
+    Raises ServiceFailed if it does not start.
     """
     spec = ChildSpec(
         name=program.name,

@@ -35,7 +35,7 @@ from inference.context.prompt.prompt import Prompt
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.demo_model.corpus import standard_library
-from inference.demo_model.probes import parses
+from inference.demo_model.evaluation.probes import parses
 from inference.filtering.build_public_code_index import write_index
 from inference.filtering.filter import filter
 from inference.filtering.public_code_index import PublicCodeIndexFile, PublicCodeMatcher

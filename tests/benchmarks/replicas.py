@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from caret.local.engine import engine_from_environment, engine_part
-from caret.local.engine_args import check_arguments
-from caret.local.pools_file import ReplicaEntry
-from caret.local.service import Service, await_ready
+from caret.local.engines.engine import engine_from_environment, engine_service
+from caret.local.engines.engine_args import check_arguments
+from caret.local.engines.pools_file import ReplicaEntry
+from caret.local.processes.service import Service, await_ready
 from tests.benchmarks.installation import own_home
 from tests.benchmarks.results import say
 from tests.stack.ports import free_port
@@ -57,7 +57,7 @@ def _launched(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
         extra_arguments=(*settings.extra_arguments, *publishing, *arguments),
         stated=check_arguments(arguments, {}),
     )
-    part = engine_part(settings, paths=home.paths, environment=home.environment)
+    part = engine_service(settings, paths=home.paths, environment=home.environment)
     part.launch()
     stack.callback(lambda: part.child.stop())  # looked up late: a restart replaces the child
     return OwnReplica(

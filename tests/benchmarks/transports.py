@@ -21,7 +21,7 @@ from inference.pools.engine import EngineRequest
 from inference.pools.pool_config import Pool
 
 # the gateway's own body, not a copy
-from inference.pools.vllm.engine import _body as body_of_gateway
+from inference.pools.vllm.engine import _build_body as body_of_gateway
 from tests.benchmarks.synthetic_code import SUFFIX, Sample
 
 MAX_TOKENS: Final = 1

@@ -13,7 +13,7 @@ from inference.pools.engine import EngineRequest
 from inference.pools.pool_config import Pool, Replica
 
 # the gateway's own body, not a copy
-from inference.pools.vllm.engine import _body as body_of_gateway
+from inference.pools.vllm.engine import _build_body as body_of_gateway
 from tests.benchmarks.competitors import KEY
 from tests.benchmarks.load import Way
 from tests.benchmarks.loaded_gateway import frame_of

@@ -22,13 +22,13 @@ from typing import Final, Protocol
 import django
 
 from caret.local.caret_services import beat_part, manage, run_to_end, web_part, worker_part
-from caret.local.child_process import ChildSpec, dying_with_parent
-from caret.local.engine import MAX_CONTEXT_TOKENS, engine_from_environment
-from caret.local.health_checks import answers_ok
+from caret.local.engines.engine import MAX_CONTEXT_TOKENS, engine_from_environment
+from caret.local.engines.pools_file import render_pools, write_pools
 from caret.local.paths import REPOSITORY, EmbeddedPaths
-from caret.local.pools_file import render_pools, write_pools
-from caret.local.process_tag import environment_with
-from caret.local.service import CommandService, Service, await_ready
+from caret.local.processes.child_process import ChildSpec, dying_with_parent
+from caret.local.processes.health_checks import answers_ok
+from caret.local.processes.process_tag import environment_with
+from caret.local.processes.service import CommandService, Service, await_ready
 from tests.benchmarks.installation import Home, own_home
 from tests.benchmarks.results import say
 from tests.chaos.client_results import Notebook
@@ -61,7 +61,7 @@ class Placed:
     def await_ready(self) -> None:
         """Wait until the service is ready.
 
-        Raises PartFailed.
+        Raises ServiceFailed.
         """
         with self.host.entered():
             await_ready(self.part)

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from caret.local.child_process import dying_with_parent
 from caret.local.paths import REPOSITORY
+from caret.local.processes.child_process import dying_with_parent
 from tests.chaos.clients import Load, Party
 from tests.chaos.companies import new_chaos_company
 from tests.chaos.environment import World

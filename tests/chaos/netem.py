@@ -28,8 +28,8 @@ from typing import Final
 
 import msgspec
 
-from caret.local.child_process import dying_with_parent
 from caret.local.paths import REPOSITORY
+from caret.local.processes.child_process import dying_with_parent
 from tests.chaos.hosts import Host
 
 _TUNSETIFF: Final = 0x4004_54CA  # of linux/if_tun.h, as are the constants below

@@ -18,9 +18,9 @@ from redis.exceptions import RedisError
 
 from caret.contracts.snapshot import HOME_HEARD
 from caret.local.caret_services import manage
-from caret.local.child_process import ChildSpec, dying_with_parent
 from caret.local.paths import REPOSITORY
-from caret.local.service import CommandService
+from caret.local.processes.child_process import ChildSpec, dying_with_parent
+from caret.local.processes.service import CommandService
 from tests.chaos.client_log import Note
 from tests.chaos.companies import new_chaos_company
 from tests.chaos.environment import World

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import psycopg
 
-from caret.local.errors import PartFailed
+from caret.local.errors import ServiceFailed
 from tests.benchmarks.processes import Neighbours
 from tests.benchmarks.results import Report, say
 from tests.chaos.billing_check import NOTHING, Balance
@@ -32,7 +32,7 @@ _BILLING_S: Final = 90.0  # a dead worker's entries are claimed after 30 s
 _REST_S: Final = 40.0  # pings close a connection whose client has disappeared silently
 _LOOK_EVERY_S: Final = 0.2
 _MISTAKES: Final = ("missing", "doubled", "different", "unseen", "broken")
-_BROKEN_OFF: Final = (OSError, TimeoutError, PartFailed, psycopg.Error, CalledProcessError)
+_BROKEN_OFF: Final = (OSError, TimeoutError, ServiceFailed, psycopg.Error, CalledProcessError)
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from typing import Final
 
 import psycopg
 
-from caret.local.credentials import (
+from caret.local.databases.credentials import (
     APP_ROLE,
     DATABASE,
     OWNER_ROLE,
@@ -22,12 +22,12 @@ from caret.local.credentials import (
     password_of,
     write_credentials,
 )
+from caret.local.databases.postgres import EmbeddedPostgres
+from caret.local.databases.postgres_account import choose_account
+from caret.local.databases.postgres_cluster import postgres_environment, programs_of
+from caret.local.databases.postgres_roles import accepts_connections
+from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import EmbeddedPaths
-from caret.local.postgres import EmbeddedPostgres
-from caret.local.postgres_account import choose_account
-from caret.local.postgres_cluster import postgres_environment, programs_of
-from caret.local.postgres_roles import accepts_connections
-from caret.local.valkey import EmbeddedValkey
 from tests.benchmarks.installation import Home
 from tests.chaos.hosts import Host
 

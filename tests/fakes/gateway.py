@@ -15,7 +15,7 @@ from inference.gateway.protocol.recent_suggestions import RecentSuggestions
 from inference.gateway.rate_limits.body_quota import BodyQuota
 from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.pipeline import DataPlane
-from inference.prefix_cache.warmup import Warmer
+from inference.prefix_cache.warmup import WarmupQueue
 from inference.recording.record import Recorder
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
@@ -59,7 +59,7 @@ class FakeGateway:
             recorder=Recorder(journal=self.journal, clock=self.clock),
             suggestions=RecentSuggestions(clock=self.clock, keep=self.journal.append),
             late_outcomes=LateOutcomeRecorder(clock=self.clock, keep=self.journal.append),
-            warmer=Warmer(self.clock),
+            warmup_queue=WarmupQueue(self.clock),
             body_quota=BodyQuota(),
         )
 

@@ -17,7 +17,7 @@ from inference.pools.health.replica_states import ReplicaStates
 from inference.pools.pool_config import Pool, PoolConfig, Replica
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.prefix_cache.cache_index import PrefixCacheIndex
-from inference.prefix_cache.namespace import Namespaces
+from inference.prefix_cache.namespace import CacheNamespaces
 from inference.routing.route import Router
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import make_quotas
@@ -60,7 +60,7 @@ def make_router(
     speculation = speculation or SpeculationTracker(make_pools(*pools), SilentReader(), clock)
     return Router(
         pools=make_pools(*pools),
-        namespaces=Namespaces(ROOT_SECRET),
+        namespaces=CacheNamespaces(ROOT_SECRET),
         replicas=ReplicaStates(clock),
         index=PrefixCacheIndex(),
         speculation=speculation,

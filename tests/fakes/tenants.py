@@ -11,7 +11,7 @@ from caret.contracts.snapshot import SCHEMA, TenantSnapshot, TenantStatus
 from caret.foundation.crypto.key_derivation import derive_key
 from caret.foundation.ids import KeyId, TenantId, UserId
 from inference.completion.request import Principal
-from inference.gateway.snapshots.snapshot_store import SpendingByUser
+from inference.gateway.snapshots.snapshot_store import UserBudgets
 
 ROOT_SECRET: Final = bytes(range(32))
 ACME: Final = TenantId("0199aaaa-0000-7000-8000-000000000001")
@@ -110,5 +110,5 @@ def make_principal(
 
 def _of_user(snapshot: TenantSnapshot, user_id: UserId | None) -> TenantSnapshot:
     """Return the snapshot with the user's budgets, as Authority does."""
-    spending = SpendingByUser(snapshot.spending).for_user(user_id)
+    spending = UserBudgets(snapshot.spending).for_user(user_id)
     return msgspec.structs.replace(snapshot, spending=spending)

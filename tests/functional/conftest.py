@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from caret.local.engine import DEMO_MODEL
+from caret.local.engines.engine import DEMO_MODEL
+from caret.local.engines.pools_file import render_pools
 from caret.local.paths import REPOSITORY, EmbeddedPaths
-from caret.local.pools_file import render_pools
 from caret.local.ports import LOOPBACK
-from caret.local.process_tag import find_tagged_pids, home_digest, terminate_tagged
-from caret.local.state_file import UpEntry, read_up_file
+from caret.local.processes.process_tag import find_tagged_pids, home_digest, terminate_tagged
+from caret.local.state_file import RunningInstallation, read_up_file
 from tests.stack.commands import environment_for, manage
 from tests.stack.django_setup import pytest_configure as pytest_configure
 from tests.stack.ports import free_ports
@@ -30,7 +30,7 @@ class Place:
     environment: dict[str, str]
 
     @property
-    def entry(self) -> UpEntry:
+    def entry(self) -> RunningInstallation:
         entry = read_up_file(self.paths.up_file)
         assert entry is not None, "the installation is not running"
         return entry

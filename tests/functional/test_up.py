@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from caret.local.health_checks import answers_ok
+from caret.local.processes.health_checks import answers_ok
 from tests.functional.conftest import Place, living
 from tests.stack.running import Stack
 from tests.stack.services import Services

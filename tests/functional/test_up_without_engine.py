@@ -14,9 +14,9 @@ from threading import Timer
 
 import pytest
 
-from caret.local.health_checks import answers_ok
 from caret.local.ports import LOOPBACK
-from caret.local.process_tag import environment_with, new_tag
+from caret.local.processes.health_checks import answers_ok
+from caret.local.processes.process_tag import environment_with, new_tag
 from tests.functional.conftest import Place, living
 from tests.stack.commands import UP_TIMEOUT_S
 from tests.stack.waiting import wait_until
@@ -82,7 +82,9 @@ def test_up_cleans_up_after_a_killed_supervisor_and_stops_on_ctrl_c(
 ) -> None:
     place = place_without_engine
     supervisor = place.entry["supervisor_pid"]
-    watchdogs = [pid for pid in _children(supervisor) if "caret.local.watchdog" in _arguments(pid)]
+    watchdogs = [
+        pid for pid in _children(supervisor) if "caret.local.processes.watchdog" in _arguments(pid)
+    ]
     mark = environment_with(new_tag(place.paths.home))
     with subprocess.Popen(["sleep", "600"], env=mark) as leftover:
         for pid in (*watchdogs, supervisor):

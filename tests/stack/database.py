@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 import pytest
 
-from caret.local.credentials import DATABASE, SUPERUSER, password_of
+from caret.local.databases.credentials import DATABASE, SUPERUSER, password_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from caret.local.credentials import write_credentials
+from caret.local.databases.credentials import write_credentials
 from caret.local.paths import EmbeddedPaths
 from tests.stack.seed import SEED_VARIABLE
 

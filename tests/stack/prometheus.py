@@ -13,9 +13,9 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from caret.local.child_process import dying_with_parent
-from caret.local.health_checks import answers_ok
 from caret.local.paths import REPOSITORY
+from caret.local.processes.child_process import dying_with_parent
+from caret.local.processes.health_checks import answers_ok
 from tests.stack.ports import free_port
 from tests.stack.waiting import wait_until
 from tests.stack.watching import MONITORING

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from caret.local.state_file import StatePoolEntry, TenantEntry, UpEntry, read_up_file
+from caret.local.state_file import RunningInstallation, StatePoolEntry, TenantEntry, read_up_file
 from tests.stack.commands import UP_TIMEOUT_S, environment_for, manage
 from tests.stack.ports import free_ports
 from tests.stack.services import Services
@@ -124,7 +124,7 @@ def _tenant(entry: TenantEntry) -> Tenant:
     )
 
 
-def _read(up_file: Path) -> UpEntry:
+def _read(up_file: Path) -> RunningInstallation:
     entry = read_up_file(up_file)
     assert entry is not None, "the supervisor is not running"
     return entry

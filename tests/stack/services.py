@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from caret.local.databases.postgres import EmbeddedPostgres
+from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import EmbeddedPaths
-from caret.local.postgres import EmbeddedPostgres
-from caret.local.process_tag import environment_with, new_tag
-from caret.local.valkey import EmbeddedValkey
-from caret.local.watchdog import Watchdog
+from caret.local.processes.process_tag import environment_with, new_tag
+from caret.local.processes.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker

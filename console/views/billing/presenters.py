@@ -19,7 +19,7 @@ from tenants.base.money import MICROS, Currency
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.billing.pricing import LINES, PricedTokenKind
 from tenants.billing.rating.seats import LINE as SEATS
-from tenants.billing.spending.daily_cost import DayLine
+from tenants.billing.spending.daily_cost import DailyCostLine
 
 _TIERS: Final[dict[Tier, Promise]] = {Tier.FAST: _("Fast tier"), Tier.QUALITY: _("Quality tier")}
 _KINDS: Final[dict[PricedTokenKind, Promise]] = {
@@ -78,7 +78,7 @@ def name_of(line: str) -> str:
     return f"{_TIERS[known.tier]}, {_KINDS[known.kind]}"
 
 
-def used_rows(days: Iterable[DayLine], month: date) -> list[UsedRow]:
+def used_rows(days: Iterable[DailyCostLine], month: date) -> list[UsedRow]:
     """Return the rows of a month: seats first, then tokens by tier and kind."""
     quantities: defaultdict[str, int] = defaultdict(int)
     amounts: defaultdict[str, int] = defaultdict(int)
@@ -93,14 +93,14 @@ def used_rows(days: Iterable[DayLine], month: date) -> list[UsedRow]:
     ]
 
 
-def spent_by_day(days: Iterable[DayLine], first: date, last: date) -> list[SpendRow]:
+def spent_by_day(days: Iterable[DailyCostLine], first: date, last: date) -> list[SpendRow]:
     """Return a row for each day from `first` to `last`, also for days without spending."""
     sums = _sums((each.day, each) for each in days)
     num_days = (last - first).days + 1
     return [_spent(first + number * ONE_DAY, sums) for number in range(num_days)]
 
 
-def spent_by_month(days: Iterable[DayLine], first: date, last: date) -> list[SpendRow]:
+def spent_by_month(days: Iterable[DailyCostLine], first: date, last: date) -> list[SpendRow]:
     sums, months = _sums((month_of(each.day), each) for each in days), [month_of(first)]
     while months[-1] < month_of(last):
         months.append(next_month(months[-1]))
@@ -110,7 +110,7 @@ def spent_by_month(days: Iterable[DayLine], first: date, last: date) -> list[Spe
 _Sums = dict[tuple[date, str], int]
 
 
-def _sums(dated: Iterable[tuple[date, DayLine]]) -> _Sums:
+def _sums(dated: Iterable[tuple[date, DailyCostLine]]) -> _Sums:
     """Return the sums by start date and by tier or seats."""
     sums: defaultdict[tuple[date, str], int] = defaultdict(int)
     for begins_on, each in dated:

@@ -33,7 +33,12 @@ from tenants.privacy.consent.consent_texts import (
     ConsentText,
     get_consent_text,
 )
-from tenants.privacy.consent.queries import OwnConsent, Receipt, get_own_consent, list_receipts
+from tenants.privacy.consent.queries import (
+    ConsentReceiptView,
+    OwnConsent,
+    get_own_consent,
+    list_receipts,
+)
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 
 _RECEIPTS: Final = 10
@@ -60,7 +65,7 @@ class ConsentQuestion:
 def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     actor = member.actor
 
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[Receipt]:
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[ConsentReceiptView]:
         return list_receipts(actor=actor, limit=limit, cursor=cursor, only_own=True)
 
     if wants_csv(request):

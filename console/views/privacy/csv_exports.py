@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from console.layout.csv_response import CsvRows, csv_response, notes_of
 from tenants.compliance.data_subjects.queries import ErasureView
 from tenants.privacy.consent.consent import NO_CONSENT
-from tenants.privacy.consent.queries import ContentErasureView, Receipt, consents_of
+from tenants.privacy.consent.queries import ConsentReceiptView, ContentErasureView, consents_of
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MemberRow
 
@@ -25,7 +25,7 @@ def members_file(actor: Actor, found: CsvRows[MemberRow]) -> HttpResponse:
     )
 
 
-def receipts_file(found: CsvRows[Receipt]) -> HttpResponse:
+def receipts_file(found: CsvRows[ConsentReceiptView]) -> HttpResponse:
     header = (
         *("user", "kind", "decision", "consent_text", "consent_text_sha256"),
         *("changed_by", "created_at"),

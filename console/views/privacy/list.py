@@ -31,8 +31,8 @@ from tenants.privacy.consent.consent_texts import (
     get_consent_text,
 )
 from tenants.privacy.consent.queries import (
+    ConsentReceiptView,
     ContentErasureView,
-    Receipt,
     consents_of,
     get_consent_overview,
     list_content_erasures,
@@ -101,7 +101,7 @@ def members(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 @permission_required(Permission.READ_CONSENT)
 def receipts(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[Receipt]:
+    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[ConsentReceiptView]:
         return list_receipts(actor=member.actor, limit=limit, cursor=cursor)
 
     if wants_csv(request):

@@ -38,7 +38,7 @@ from tenants.usage.reports.queries import (
     ReportRow,
     report,
 )
-from tenants.usage.reports.suppression import Suppression
+from tenants.usage.reports.suppression.small_groups import Suppression
 
 _PAGE: Final = "console/usage/report.html"
 _PART: Final = "console/usage/_report.html"

@@ -24,7 +24,7 @@ _SHARES: Final = {Trigger.PREFETCH: 0.5, Trigger.AUTOMATIC: 0.9, Trigger.MANUAL:
 _RESERVE: Final = 0.1
 
 
-class FairShares:
+class FairShareLimiter:
     """The requests in flight in one pool, by tenant."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from inference.completion.request import CompletionRequest
 from inference.completion.request_trace import RequestTrace
 from inference.errors import CompletionDropped, EngineError
 from inference.gateway.load_shedding.adaptive_limit import CubicLimit
-from inference.gateway.load_shedding.fair_share import FairShares
+from inference.gateway.load_shedding.fair_share import FairShareLimiter
 from inference.gateway.load_shedding.rolling_quantiles import RollingQuantiles
 
 _FLOOR_PER_REPLICA: Final = 2
@@ -74,7 +74,7 @@ class PoolLoadShedder:
         self.limit = CubicLimit(floor=_FLOOR_PER_REPLICA * num_replicas)
         self.times: Final = {mode: RollingQuantiles() for mode in Mode}
         self._targets_s = targets_s
-        self._shares = FairShares()
+        self._shares = FairShareLimiter()
         self._waiting: dict[RequestId, _AwaitingFirstToken] = {}
         self._looked_s = float("-inf")
         # The number of first tokens in each of the latest time slots, by slot number.

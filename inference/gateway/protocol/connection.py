@@ -47,7 +47,7 @@ from inference.gateway.protocol.outcome_reports import (
 )
 from inference.gateway.protocol.policy_answer import answer_policy_query
 from inference.gateway.protocol.state_machine import CompletionEvent, CompletionState, advance
-from inference.gateway.protocol.typing_reports import TypingPace
+from inference.gateway.protocol.typing_reports import TypingReportLimiter
 from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
 from inference.gateway.supersession.registry import is_superseding
 
@@ -129,7 +129,7 @@ class Connection:
         self._under_way: dict[str, StreamedCompletion] = {}
         self._ended: OrderedDict[str, StreamedCompletion] = OrderedDict()
         self._accepted: OrderedDict[str, StreamedCompletion] = OrderedDict()
-        self._pace = TypingPace(backend.clock)
+        self._typing_limiter = TypingReportLimiter(backend.clock)
 
     async def on_frame(self, text: str | None) -> None:
         """Answer an invalid frame (None: binary) with an error frame. Raises ClientDisconnected."""
@@ -301,7 +301,7 @@ class Connection:
             )
 
     def _on_typing(self, frame: TypingFrame) -> None:
-        for language, chars in self._pace.accept(frame.chars).items():
+        for language, chars in self._typing_limiter.accept(frame.chars).items():
             self._backend.append_record(
                 TypingRecord(
                     typed_id=new_request_id(),

@@ -13,7 +13,7 @@ MAX_CHARS: Final = 100_000  # in one language: an hour and a half of fast typing
 MIN_PAUSE_S: Final = 10.0
 
 
-class TypingPace:
+class TypingReportLimiter:
     """Limits how often one connection may report typing."""
 
     def __init__(self, clock: Clock) -> None:

@@ -9,8 +9,6 @@ from typing import Any, Final, cast
 import msgspec
 import structlog
 from redis.asyncio import Redis
-from redis.asyncio.client import PubSub
-from redis.exceptions import RedisError
 
 from caret.contracts.snapshot import (
     CHANGED,
@@ -22,6 +20,7 @@ from caret.contracts.snapshot import (
 )
 from caret.foundation.ids import TenantId
 from inference.gateway.snapshots.snapshot_store import SnapshotStore
+from inference.redis_subscription import RedisSubscription
 
 POLL_S: Final = 0.25  # a missed message delays a revocation by this much
 log = structlog.get_logger(__name__)
@@ -37,20 +36,14 @@ class SnapshotFeed:
 
     async def run(self) -> None:
         """Follow Redis until cancelled. Survives outages of Redis."""
-        while True:
-            try:
-                async with self._redis.pubsub(ignore_subscribe_messages=True) as pubsub:
-                    await pubsub.subscribe(CHANGED)
-                    await self._follow(pubsub)
-            except (RedisError, OSError, TimeoutError) as error:
-                log.warning("snapshots.unreachable", error=type(error).__name__)
-                self._seen_changes = None
-                await asyncio.sleep(POLL_S)
+        subscription = RedisSubscription(self._redis, CHANGED, poll_s=POLL_S, retry_s=POLL_S)
+        await subscription.follow(
+            lambda _message: self.sync(), on_unreachable=self._on_redis_unreachable
+        )
 
-    async def _follow(self, pubsub: PubSub) -> None:
-        while True:
-            await self.sync()
-            await pubsub.get_message(timeout=POLL_S)
+    def _on_redis_unreachable(self, error: Exception) -> None:
+        log.warning("snapshots.unreachable", error=type(error).__name__)
+        self._seen_changes = None
 
     async def sync(self) -> None:
         """Read newer snapshots from Redis once. Raises RedisError."""

@@ -162,7 +162,7 @@ class _EffectiveSnapshots:
     def __init__(self, snapshot: TenantSnapshot) -> None:
         self.tenant_id = snapshot.tenant_id
         self._snapshot = snapshot
-        self._spending = SpendingByUser(snapshot.spending)
+        self._spending = UserBudgets(snapshot.spending)
         self._policies: dict[tuple[int, ...], TenantPolicy] = {(): snapshot.policy}
         self._made: dict[tuple[tuple[int, ...], int], TenantSnapshot] = {}
 
@@ -190,7 +190,7 @@ def _in_force(snapshot: TenantSnapshot) -> set[KeyId]:
     return {each.key_id for each in snapshot.credentials if each.revoked_at_ms is None}
 
 
-class SpendingByUser:
+class UserBudgets:
     def __init__(self, spending: SpendingLimits) -> None:
         self._spending: Final = spending
         self._of_user: Final = _as_older_ones_say(spending) or spending.budgets_of

@@ -13,10 +13,10 @@ from typing import Any, Final, cast
 import msgspec
 import structlog
 from redis.asyncio import Redis
-from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 
 from inference.gateway.supersession.registry import RequestClaim, SupersessionRegistry
+from inference.redis_subscription import RedisSubscription
 
 CHANNEL: Final = "caret:supersession"
 MAX_QUEUED: Final = 1_000
@@ -70,7 +70,7 @@ class SupersessionFeed:
         """Send and receive claims until cancelled. Survives outages of Redis."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._publish_claims())
-            tasks.create_task(self._listen())
+            tasks.create_task(self._receive_claims())
 
     async def _publish_claims(self) -> None:
         while True:
@@ -80,28 +80,18 @@ class SupersessionFeed:
             try:
                 num_listeners = await cast(Any, self._redis.publish(CHANNEL, message))
             except (RedisError, OSError, TimeoutError):
-                num_listeners = 0  # `_listen` logs it
+                num_listeners = 0  # `_receive_claims` logs it
             if num_listeners <= 1:
                 await asyncio.sleep(_QUIET_S)
                 self._queue.drain()
 
-    async def _listen(self) -> None:
-        while True:
-            try:
-                async with self._redis.pubsub(ignore_subscribe_messages=True) as pubsub:
-                    await pubsub.subscribe(CHANNEL)
-                    await self._follow(pubsub)
-            except (RedisError, OSError, TimeoutError) as error:
-                log.warning("supersession.redis_unreachable", error=type(error).__name__)
-                await asyncio.sleep(_RETRY_S)
+    async def _receive_claims(self) -> None:
+        subscription = RedisSubscription(self._redis, CHANNEL, poll_s=_POLL_S, retry_s=_RETRY_S)
+        await subscription.follow(self._on_message, on_unreachable=_log_unreachable)
 
-    async def _follow(self, pubsub: PubSub) -> None:
-        while True:
-            message = await pubsub.get_message(timeout=_POLL_S)
-            if message is not None:
-                self._on_message(message["data"])
-
-    def _on_message(self, data: bytes) -> None:
+    async def _on_message(self, data: bytes | None) -> None:
+        if data is None:
+            return
         try:
             heard = _decode(data)
         except msgspec.MsgspecError as error:  # another version, during a rolling update
@@ -110,3 +100,7 @@ class SupersessionFeed:
         if heard.gateway != self._gateway:
             for claim in heard.claims:
                 self._newest.on_remote_claim(claim)
+
+
+def _log_unreachable(error: Exception) -> None:
+    log.warning("supersession.redis_unreachable", error=type(error).__name__)

@@ -18,7 +18,7 @@ class DnsResolver:
     async def resolve(self, name: str) -> frozenset[str]:
         """Return the addresses, at least one. Raises ResolutionFailed."""
         try:
-            resolver = self._resolver = self._resolver or _resolver(self._server)
+            resolver = self._resolver = self._resolver or _make_resolver(self._server)
             four, six = await asyncio.gather(
                 *(
                     resolver.resolve(name, kind, raise_on_no_answer=False, search=True)
@@ -35,7 +35,7 @@ class DnsResolver:
         return found
 
 
-def _resolver(server: tuple[str, int] | None) -> dns.asyncresolver.Resolver:
+def _make_resolver(server: tuple[str, int] | None) -> dns.asyncresolver.Resolver:
     resolver = dns.asyncresolver.Resolver(configure=server is None)
     if server is not None:
         address, resolver.port = server

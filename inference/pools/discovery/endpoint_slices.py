@@ -57,7 +57,7 @@ def ready_addresses(slices: Iterable[EndpointSlice]) -> frozenset[str]:
     found: dict[str, str] = {}  # by pod
     every = tuple(slices)
     for family in _FAMILIES:
-        for endpoint in _endpoints(each for each in every if each.address_type == family):
+        for endpoint in _list_endpoints(each for each in every if each.address_type == family):
             if endpoint.conditions.ready is not False and endpoint.addresses:
                 address = endpoint.addresses[0]
                 pod = endpoint.target_ref.uid if endpoint.target_ref else ""
@@ -65,5 +65,5 @@ def ready_addresses(slices: Iterable[EndpointSlice]) -> frozenset[str]:
     return frozenset(found.values())
 
 
-def _endpoints(slices: Iterable[EndpointSlice]) -> Iterable[_Endpoint]:
+def _list_endpoints(slices: Iterable[EndpointSlice]) -> Iterable[_Endpoint]:
     return (endpoint for each in slices for endpoint in each.endpoints or ())

@@ -3,7 +3,6 @@
 Pub/sub announces changes at once. A polled counter covers messages that were missed.
 """
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from typing import Any, ClassVar, Final, cast
@@ -11,7 +10,6 @@ from typing import Any, ClassVar, Final, cast
 import msgspec
 import structlog
 from redis.asyncio import Redis
-from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 
 from caret.contracts.added_replicas import (
@@ -27,10 +25,9 @@ from inference.pools.cache_isolation import SpeculationMethod
 from inference.pools.discovery.pool_members import PoolMembers
 from inference.pools.health.replica_states import ReplicaStates
 from inference.pools.pool_config import Replica, ReplicaEntry, replica_of
+from inference.redis_subscription import RedisSubscription
 
 MAX_ADDITIONS: Final = 1_000
-
-
 POLL_S: Final = 0.5
 log = structlog.get_logger(__name__)
 
@@ -61,14 +58,10 @@ class FleetStateFeed(ABC):
 
     async def run(self) -> None:
         """Follow the state until cancelled. Survives outages of Redis."""
-        while True:
-            try:
-                async with self._redis.pubsub(ignore_subscribe_messages=True) as pubsub:
-                    await pubsub.subscribe(self.channel)
-                    await self._follow(pubsub)
-            except (RedisError, OSError, TimeoutError) as error:
-                self._log_unreachable(error)
-                await asyncio.sleep(POLL_S)
+        subscription = RedisSubscription(self._redis, self.channel, poll_s=POLL_S, retry_s=POLL_S)
+        await subscription.follow(
+            lambda _message: self.sync(), on_unreachable=self._log_unreachable
+        )
 
     async def sync(self) -> None:
         """Read Redis once, if the version changed. Raises RedisError."""
@@ -83,11 +76,6 @@ class FleetStateFeed(ABC):
         # The state is read after the version, so a newer change is read again next time.
         await self.apply_state()
         self._seen = version
-
-    async def _follow(self, pubsub: PubSub) -> None:
-        while True:
-            await self.sync()
-            await pubsub.get_message(timeout=POLL_S)
 
     def _log_unreachable(self, error: Exception) -> None:
         log.warning("fleet_state.redis_unreachable", by=self.name, error=type(error).__name__)
@@ -122,14 +110,14 @@ class AddedReplicaFeed(FleetStateFeed):
         for data in list(held.values())[:MAX_ADDITIONS]:
             try:
                 addition = decode_addition(data)
-                added[addition.pool].append(_replica(addition))
+                added[addition.pool].append(_to_replica(addition))
             # A newer format, or not written by Caret. The other entries are valid.
             except (msgspec.DecodeError, BadSetting, ValueError) as error:
                 log.warning("added_replica.invalid", error=str(error))
         self._membership.add(added)
 
 
-def _replica(addition: ReplicaChange) -> Replica:
+def _to_replica(addition: ReplicaChange) -> Replica:
     """Convert an entry to a replica.
 
     ValueError means an unknown speculation method. Raises BadSetting, ValueError.

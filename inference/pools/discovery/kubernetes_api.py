@@ -104,7 +104,7 @@ class KubernetesApi:
             while line := await response.content.readline():
                 change = _decode_change(line)
                 if change.type == "ERROR":
-                    raise _failed(_decode_status(change.object).code)
+                    raise _to_error(_decode_status(change.object).code)
                 yield change
 
     @asynccontextmanager
@@ -125,14 +125,14 @@ class KubernetesApi:
                 ),
             ) as response:
                 if response.status != HTTPStatus.OK:
-                    raise _failed(response.status)
+                    raise _to_error(response.status)
                 yield response
         # ValueError: a line without an end, or invalid JSON.
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise ApiUnavailable(type(error).__name__) from error
 
 
-def _failed(status: int) -> Exception:
+def _to_error(status: int) -> Exception:
     return (
         ResourceVersionExpired()
         if status == HTTPStatus.GONE

@@ -87,16 +87,18 @@ class AcceptanceRates:
         groups = self._groups()
         if self._num_windows < len(groups) + _MIN_WINDOWS_BEYOND:
             return {}
-        inverse = _inverse([[self._joint(row, column) for column in groups] for row in groups])
+        inverse = _invert_matrix(
+            [[self._joint(row, column) for column in groups] for row in groups]
+        )
         if inverse is None:
             return {}
-        drafted = _times(inverse, [_sum(self._drafted, group) for group in groups])
-        accepted = _times(inverse, [_sum(self._accepted, group) for group in groups])
+        drafted = _multiply(inverse, [_sum_group(self._drafted, group) for group in groups])
+        accepted = _multiply(inverse, [_sum_group(self._accepted, group) for group in groups])
         excess = [a - MIN_ACCEPTANCE * d for a, d in zip(accepted, drafted, strict=True)]
         variance = self._variance(groups, excess)
         return {
             group[0]: AcceptanceEstimate(
-                acceptance=_ratio(accepted[n], drafted[n]),
+                acceptance=_divide_or_none(accepted[n], drafted[n]),
                 is_low=excess[n] + _STANDARD_ERRORS * math.sqrt(variance * inverse[n][n]) < 0,
                 num_tokens=self._num_tokens[group[0]],
             )
@@ -118,27 +120,28 @@ class AcceptanceRates:
     def _variance(self, groups: Sequence[Sequence[Kind]], excess: Sequence[float]) -> float:
         """Return the variance of the noise: the residual of the regression."""
         explained = sum(
-            (_sum(self._accepted, group) - MIN_ACCEPTANCE * _sum(self._drafted, group)) * value
+            (_sum_group(self._accepted, group) - MIN_ACCEPTANCE * _sum_group(self._drafted, group))
+            * value
             for group, value in zip(groups, excess, strict=True)
         )
         return max(0.0, self._excess_squares - explained) / (self._num_windows - len(groups))
 
 
-def _sum(sums: Mapping[Kind, float], group: Sequence[Kind]) -> float:
+def _sum_group(sums: Mapping[Kind, float], group: Sequence[Kind]) -> float:
     return sum(sums[kind] for kind in group)
 
 
-def _ratio(accepted: float, drafted: float) -> float | None:
+def _divide_or_none(accepted: float, drafted: float) -> float | None:
     if drafted <= _SINGULAR:
         return None
     return min(1.0, max(0.0, accepted / drafted))
 
 
-def _times(matrix: Matrix, vector: Sequence[float]) -> list[float]:
+def _multiply(matrix: Matrix, vector: Sequence[float]) -> list[float]:
     return [sum(a * b for a, b in zip(row, vector, strict=True)) for row in matrix]
 
 
-def _inverse(matrix: Matrix) -> Matrix | None:
+def _invert_matrix(matrix: Matrix) -> Matrix | None:
     """Invert by Gauss-Jordan elimination. None: some kinds cannot be separated."""
     size = len(matrix)
     rows = [[*row, *(float(n == m) for m in range(size))] for n, row in enumerate(matrix)]

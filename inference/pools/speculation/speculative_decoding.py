@@ -84,13 +84,13 @@ class SpeculationTracker:
     @property
     def estimates(self) -> dict[tuple[str, str], AcceptanceEstimate]:
         """The estimates by pool and language."""
-        return {_names(kind): estimate for kind, estimate in self._estimates.items()}
+        return {_split_kind(kind): estimate for kind, estimate in self._estimates.items()}
 
     def is_profitable(self, pool: str, language: str) -> bool:
         """Return whether speculating replicas may be used. True while nothing is known."""
         if not self._estimates:
             return True
-        estimate = self._estimates.get(_kind(pool, language))
+        estimate = self._estimates.get(_to_kind(pool, language))
         return estimate is None or not estimate.is_low
 
     def on_started(self, account: RequestTrace) -> None:
@@ -108,7 +108,7 @@ class SpeculationTracker:
         watched = self._watched.get(account.replica)
         more = account.generated_tokens - followed.counted
         if watched is not None and account.request is not None and more:
-            watched.generated[_kind(account.pool, account.request.language)] += more
+            watched.generated[_to_kind(account.pool, account.request.language)] += more
             followed.counted = account.generated_tokens
 
     async def run(self, *, every_s: float) -> None:
@@ -119,7 +119,7 @@ class SpeculationTracker:
 
     def _sync_watched(self) -> None:
         """Adopt changes of the pools' replicas. Estimates are kept."""
-        speculating = _speculating(self._pools)
+        speculating = _find_speculating_replicas(self._pools)
         self._watched = {
             replica.name: self._watched.get(replica.name)
             or _WatchedReplica(replica, self._groups.setdefault(names, AcceptanceRates()))
@@ -170,7 +170,7 @@ def _close_window(watched: _WatchedReplica, now: _Counters) -> None:
         watched.acceptances.add(AcceptanceWindow(generated, passed.drafted, passed.accepted))
 
 
-def _speculating(pools: PoolConfig) -> dict[Replica, tuple[str, ...]]:
+def _find_speculating_replicas(pools: PoolConfig) -> dict[Replica, tuple[str, ...]]:
     """Return each speculating replica with the names of its pools."""
     mixed = [
         pool
@@ -185,10 +185,10 @@ def _speculating(pools: PoolConfig) -> dict[Replica, tuple[str, ...]]:
     }
 
 
-def _kind(pool: str, language: str) -> Kind:
+def _to_kind(pool: str, language: str) -> Kind:
     return Kind(f"{pool}\0{language}")
 
 
-def _names(kind: Kind) -> tuple[str, str]:
+def _split_kind(kind: Kind) -> tuple[str, str]:
     pool, _, language = kind.partition("\0")
     return pool, language

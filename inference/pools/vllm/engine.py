@@ -69,14 +69,14 @@ class VllmEngine:
     async def _send_request(self, request: EngineRequest) -> HttpResponse:
         url = f"{request.replica.url}/v1/completions"
         try:
-            return await self._client.post(url, _encode(_body(request)))
+            return await self._client.post(url, _encode(_build_body(request)))
         except (ConnectionFailed, TimeoutError, OSError) as error:
             raise EngineError(
                 "engine_unavailable", "No engine is available.", http_status=503
             ) from error
 
 
-def _body(request: EngineRequest) -> dict[str, object]:
+def _build_body(request: EngineRequest) -> dict[str, object]:
     return {
         "model": request.pool.model,
         "prompt": request.token_ids,
@@ -108,25 +108,25 @@ class _ChunkStream:
     async def __anext__(self) -> EngineChunk:
         reader = self._reader
         while reader.failure is None and not reader.is_done:
-            if not (lines := await _lines(self._answer)):
+            if not (lines := await _split_lines(self._answer)):
                 break
             if (chunk := reader.read(lines)) is not None:
                 return chunk
         if reader.failure is not None:
             raise reader.failure
         if reader.stop is None:
-            raise _lost()
+            raise _make_lost_error()
         self._answer.is_enough = True
         raise StopAsyncIteration
 
 
-async def _lines(answer: HttpResponse) -> list[bytes]:
+async def _split_lines(answer: HttpResponse) -> list[bytes]:
     try:
         return await answer.read_lines()
     except MalformedResponse:
-        raise _garbled() from None
+        raise _make_garbled_error() from None
     except ConnectionFailed as error:
-        raise _lost() from error
+        raise _make_lost_error() from error
 
 
 class _StreamReader:
@@ -153,7 +153,7 @@ class _StreamReader:
                 event = _event(line)
                 choice = event.choices[0] if event.choices else _NO_CHOICE
                 if choice.finish_reason is not None:
-                    self.stop = _stop(choice.finish_reason)
+                    self.stop = _to_engine_stop(choice.finish_reason)
                 usage = event.usage or usage
                 texts.append(choice.text)
         except EngineError as failure:
@@ -165,14 +165,14 @@ class _StreamReader:
 
     def _count(self, usage: _Usage) -> int | None:
         """Store the generated tokens, and return the cached ones if reported."""
-        self._generated_tokens = _clamped(usage.completion_tokens, self._max_generated_tokens)
+        self._generated_tokens = _clamp_count(usage.completion_tokens, self._max_generated_tokens)
         details = usage.prompt_tokens_details
         if details is None or details.cached_tokens is None:
             return None
-        return _clamped(details.cached_tokens, self._max_cached_tokens)
+        return _clamp_count(details.cached_tokens, self._max_cached_tokens)
 
 
-def _clamped(count: int, max_count: int) -> int:
+def _clamp_count(count: int, max_count: int) -> int:
     return min(max(count, 0), max_count)
 
 
@@ -181,16 +181,16 @@ def _event(line: bytes) -> _StreamEvent:
     try:
         event = _decode_event(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        raise _garbled() from None
+        raise _make_garbled_error() from None
     if event.error is not None:
         raise _rejected_replicas(_status_in(event.error))
     return event
 
 
-def _stop(reason: str) -> EngineStop:
+def _to_engine_stop(reason: str) -> EngineStop:
     """Convert the reason. Raises EngineError."""
     if reason == "abort":  # the engine is shutting down
-        raise _lost()
+        raise _make_lost_error()
     return EngineStop.LENGTH if reason == "length" else EngineStop.STOP
 
 
@@ -210,9 +210,9 @@ def _rejected_replicas(status: int | None) -> EngineError:
     return EngineError("engine_refused", "The engine rejected the request.")
 
 
-def _garbled() -> EngineError:
+def _make_garbled_error() -> EngineError:
     return EngineError("engine_invalid_response", "The engine's response is invalid.")
 
 
-def _lost() -> EngineError:
+def _make_lost_error() -> EngineError:
     return EngineError("engine_disconnected", "The engine ended in mid-stream.")

@@ -93,7 +93,7 @@ class HttpClient:
 
         Raises ConnectionFailed, OSError, TimeoutError.
         """
-        request = b"%b%d\r\n\r\n%b" % (_address(url).head, len(body), body)
+        request = b"%b%d\r\n\r\n%b" % (_parse_address(url).head, len(body), body)
         connection = await self._request(url, request)
         return HttpResponse(
             connection, await connection.read_status(), partial(self._store_idle, url)
@@ -104,17 +104,17 @@ class HttpClient:
         kept = self._take_idle(url)
         if kept is not None:
             try:
-                return await _ask(kept, request)
+                return await _send_on_connection(kept, request)
             except ConnectionLost:
                 if kept.has_response_started:
                     raise
                 # The server closed it just as it was reused: try once more on a new one.
-        return await _ask(await self._connect(_address(url)), request)
+        return await _send_on_connection(await self._connect(_parse_address(url)), request)
 
     async def _connect(self, address: _Address) -> HttpConnection:
         """Open a connection. The event loop sets TCP_NODELAY, so writes are sent at once."""
         make = partial(HttpConnection, max_stall_s=self._max_stall_s, on_closed=self._open.discard)
-        trusting = _trusting() if address.is_encrypted else None
+        trusting = _make_ssl_context() if address.is_encrypted else None
         async with asyncio.timeout(CONNECT_S):
             _, connection = await asyncio.get_running_loop().create_connection(
                 make, address.host, address.port, ssl=trusting
@@ -153,7 +153,7 @@ class HttpClient:
         self._sweeping = loop.call_later(_SWEEP_S, self._close_expired) if has_kept else None
 
 
-async def _ask(connection: HttpConnection, request: bytes) -> HttpConnection:
+async def _send_on_connection(connection: HttpConnection, request: bytes) -> HttpConnection:
     connection.send_request(request)
     try:
         await connection.read_status()
@@ -164,7 +164,7 @@ async def _ask(connection: HttpConnection, request: bytes) -> HttpConnection:
 
 
 @lru_cache(maxsize=1_024)
-def _address(url: str) -> _Address:
+def _parse_address(url: str) -> _Address:
     parts = urlsplit(url)
     is_encrypted = parts.scheme == "https"
     head = (
@@ -176,5 +176,5 @@ def _address(url: str) -> _Address:
 
 
 @cache
-def _trusting() -> ssl.SSLContext:
+def _make_ssl_context() -> ssl.SSLContext:
     return ssl.create_default_context()

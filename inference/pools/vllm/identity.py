@@ -37,9 +37,11 @@ class VllmIdentity:
 
     async def fetch_identity(self, replica: Replica, model: str) -> ReplicaIdentity:
         """Fetch the identity. The caller sets the timeout. Raises Unreachable."""
-        models = _read(await self._fetch("GET", f"{replica.url}/v1/models"), _ModelsResponse)
+        models = _decode_or_none(
+            await self._fetch("GET", f"{replica.url}/v1/models"), _ModelsResponse
+        )
         question = {"model": model, "prompt": PROBE_TEXT, "add_special_tokens": False}
-        tokenized = _read(
+        tokenized = _decode_or_none(
             await self._fetch("POST", f"{replica.url}/tokenize", json=question), _TokenizeResponse
         )
         page = (await self._fetch("GET", f"{replica.url}/metrics")).decode("utf-8", "replace")
@@ -73,7 +75,7 @@ async def _on_first_token(exchange: Awaitable[T]) -> T:
         raise Unreachable from error
 
 
-def _read(body: bytes, kind: type[T]) -> T | None:
+def _decode_or_none(body: bytes, kind: type[T]) -> T | None:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeError):

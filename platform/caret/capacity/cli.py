@@ -42,10 +42,10 @@ def main(argv: list[str]) -> int:
 
     Raises InvalidInput.
     """
-    options = _parser().parse_args(argv)
-    plan = compute_plan(_figures(options))
+    options = _make_parser().parse_args(argv)
+    plan = compute_plan(_read_inputs(options))
     if options.svg is not None:
-        _write(options.svg, draw(plan))
+        _write_drawing(options.svg, draw(plan))
     if options.json:
         sys.stdout.write(json.dumps(asdict(plan)) + "\n")
     else:
@@ -53,7 +53,7 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="manage.py capacity",
         description="Estimate the GPUs that a load needs, the latency of first tokens, and the"
@@ -74,7 +74,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tokens-per-day", type=float, help="generated tokens; sets the load")
     for name, meaning in _OPTIONS.items():
         parser.add_argument(
-            _option(name), dest=name, type=_kind(name), metavar="N", help=_help(name, meaning)
+            _to_option(name),
+            dest=name,
+            type=_find_type(name),
+            metavar="N",
+            help=_write_help(name, meaning),
         )
     parser.add_argument(
         "--queue", type=Queue, choices=list(Queue), help="one per GPU (pinned), or one for all"
@@ -84,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _figures(options: argparse.Namespace) -> CapacityInputs:
+def _read_inputs(options: argparse.Namespace) -> CapacityInputs:
     if not 0 < options.during <= MAX_DURING_S:  # rejects NaN, too
         raise InvalidInput(f"--during must be more than 0 and at most {MAX_DURING_S:.0f} seconds.")
     found: dict[str, Any] = from_file(options.figures) if options.figures else {}
@@ -117,22 +121,22 @@ def _with_whole_gpus(found: dict[str, Any]) -> dict[str, Any]:
     return found | {"num_gpus": int(num_gpus)}
 
 
-def _write(path: Path, drawing: str) -> None:
+def _write_drawing(path: Path, drawing: str) -> None:
     try:
         path.write_text(drawing)
     except OSError as error:
         raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def _option(name: str) -> str:
+def _to_option(name: str) -> str:
     return "--gpus" if name == "num_gpus" else f"--{name.replace('_', '-')}"
 
 
-def _kind(name: str) -> type[float] | type[int]:
+def _find_type(name: str) -> type[float] | type[int]:
     return int if name == "num_gpus" else float
 
 
-def _help(name: str, meaning: str) -> str:
+def _write_help(name: str, meaning: str) -> str:
     default = _DEFAULTS[name]
     if not isinstance(default, float | int):
         return meaning

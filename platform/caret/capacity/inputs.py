@@ -56,20 +56,24 @@ class CapacityInputs:
         Raises InvalidInput.
         """
         for name in _POSITIVE:
-            _require(name, getattr(self, name) > 0, "more than 0", self)
+            _require_valid(name, getattr(self, name) > 0, "more than 0", self)
         for name in _NOT_NEGATIVE:
-            _require(name, getattr(self, name) >= 0, "0 or more", self)
+            _require_valid(name, getattr(self, name) >= 0, "0 or more", self)
         for name in (*_POSITIVE, *_NOT_NEGATIVE, "utilisation", "acceptance", "burst"):
             value = getattr(self, name)
             is_told = value == 0 or MIN_FIGURE <= value <= MAX_FIGURE
-            _require(name, is_told, f"from {MIN_FIGURE:g} to {MAX_FIGURE:g}", self)
+            _require_valid(name, is_told, f"from {MIN_FIGURE:g} to {MAX_FIGURE:g}", self)
         for name in ("hit_rate", "acceptance"):
-            _require(name, 0 <= getattr(self, name) <= 1, "from 0 to 1", self)
-        _require("utilisation", 0 < self.utilisation < 1, "more than 0 and less than 1", self)
-        _require("burst", self.burst >= 1, "1 or more", self)
-        _require("warm_tokens", self.warm_tokens <= self.context_tokens, "in the context", self)
+            _require_valid(name, 0 <= getattr(self, name) <= 1, "from 0 to 1", self)
+        _require_valid("utilisation", 0 < self.utilisation < 1, "more than 0 and less than 1", self)
+        _require_valid("burst", self.burst >= 1, "1 or more", self)
+        _require_valid(
+            "warm_tokens", self.warm_tokens <= self.context_tokens, "in the context", self
+        )
         if self.num_gpus is not None:
-            _require("num_gpus", 1 <= self.num_gpus <= MAX_GPUS, f"from 1 to {MAX_GPUS:,}", self)
+            _require_valid(
+                "num_gpus", 1 <= self.num_gpus <= MAX_GPUS, f"from 1 to {MAX_GPUS:,}", self
+            )
 
     @property
     def output_tokens_per_s(self) -> float:
@@ -94,7 +98,7 @@ def requests_per_s(*, tokens_per_day: float, output_tokens: float) -> float:
     return tokens_per_day / SECONDS_PER_DAY / output_tokens
 
 
-def _require(name: str, is_right: bool, what: str, figures: CapacityInputs) -> None:
+def _require_valid(name: str, is_right: bool, what: str, figures: CapacityInputs) -> None:
     value = getattr(figures, name)
     if not is_right or not math.isfinite(value):  # NaN is never valid; infinity would often pass
         raise InvalidInput(f"{name} is {value:g}; it must be {what}.")

@@ -29,10 +29,12 @@ def from_file(path: Path) -> MeasuredInputs:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read: {type(error).__name__}.") from error
-    objects = _objects(text, path)
+    objects = _parse_objects(text, path)
     found: MeasuredInputs = {}
     for each in objects:
-        found |= _numbers(each, path) if "figure" not in each else _named(each, path)
+        found |= (
+            _read_inputs(each, path) if "figure" not in each else _read_named_inputs(each, path)
+        )
     return found | _cold_prefill(objects)
 
 
@@ -73,9 +75,9 @@ def read_metrics(urls: Iterable[str], *, during_s: float) -> MeasuredInputs:
     Raises InvalidInput.
     """
     urls = list(urls)
-    before = totals(_fetch(url) for url in urls)
+    before = totals(_fetch_text(url) for url in urls)
     time.sleep(during_s)
-    return from_metrics(before, totals(_fetch(url) for url in urls), seconds=during_s)
+    return from_metrics(before, totals(_fetch_text(url) for url in urls), seconds=during_s)
 
 
 def totals(texts: Iterable[str]) -> Totals:
@@ -97,7 +99,7 @@ def totals(texts: Iterable[str]) -> Totals:
     return summed
 
 
-def _fetch(url: str) -> str:
+def _fetch_text(url: str) -> str:
     if not url.startswith(("http://", "https://")):
         raise InvalidInput(f"{url} is not an HTTP URL.")
     try:
@@ -108,7 +110,7 @@ def _fetch(url: str) -> str:
     return text
 
 
-def _objects(text: str, path: Path) -> list[Mapping[str, Any]]:
+def _parse_objects(text: str, path: Path) -> list[Mapping[str, Any]]:
     try:
         try:
             parsed = [json.loads(text)]
@@ -121,21 +123,21 @@ def _objects(text: str, path: Path) -> list[Mapping[str, Any]]:
     return parsed
 
 
-def _numbers(each: Mapping[str, Any], path: Path) -> MeasuredInputs:
+def _read_inputs(each: Mapping[str, Any], path: Path) -> MeasuredInputs:
     if unknown := set(each) - set(NUMBERS):
         raise InvalidInput(
-            f"{path}: {min(unknown)} is not a figure; the figures are {_list(NUMBERS)}."
+            f"{path}: {min(unknown)} is not a figure; the figures are {_join_names(NUMBERS)}."
         )
-    return {name: _number(name, value, path) for name, value in each.items()}
+    return {name: _read_number(name, value, path) for name, value in each.items()}
 
 
-def _named(line: Mapping[str, Any], path: Path) -> MeasuredInputs:
+def _read_named_inputs(line: Mapping[str, Any], path: Path) -> MeasuredInputs:
     """Return the figure of a benchmark's line, if it has one of our names."""
     name = line["figure"]
-    return {name: _number(name, line.get("value"), path)} if name in NUMBERS else {}
+    return {name: _read_number(name, line.get("value"), path)} if name in NUMBERS else {}
 
 
-def _number(name: str, value: object, path: Path) -> float:
+def _read_number(name: str, value: object, path: Path) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput(f"{path}: {name} is not a number.")
     return value
@@ -164,5 +166,5 @@ def _cold_prefill(lines: Iterable[Mapping[str, Any]]) -> MeasuredInputs:
     return {"prefill_tokens_per_s": 1 / s_per_token, "overhead_ms": overhead_ms}
 
 
-def _list(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ", ".join(names)

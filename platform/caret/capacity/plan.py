@@ -66,7 +66,7 @@ def compute_plan(figures: CapacityInputs) -> CapacityPlan:
     if busy >= num_gpus:
         raise InvalidInput(
             f"{figures.requests_per_s:,.6g} requests/s are more than {num_gpus:,} GPUs can do:"
-            f" {_stable(busy):,} would be busy all the time, {needed:,} are needed at a"
+            f" {_count_stable_gpus(busy):,} would be busy all the time, {needed:,} are needed at a"
             f" utilisation of {figures.utilisation:.0%}."
         )
     return CapacityPlan(
@@ -74,8 +74,8 @@ def compute_plan(figures: CapacityInputs) -> CapacityPlan:
         num_gpus=num_gpus,
         cold_ms=cold_first_token_ms(figures),
         warm_ms=warm_ms(figures),
-        sustained=_load(figures, figures.requests_per_s, num_gpus),
-        burst=_load(figures, figures.requests_per_s * figures.burst, num_gpus),
+        sustained=_compute_load(figures, figures.requests_per_s, num_gpus),
+        burst=_compute_load(figures, figures.requests_per_s * figures.burst, num_gpus),
         hit_rates=tuple(
             at_hit_rate(figures, rate, num_gpus)
             for rate in sorted({*TABLE_HIT_RATES, figures.hit_rate})
@@ -91,7 +91,7 @@ def compute_plan(figures: CapacityInputs) -> CapacityPlan:
     )
 
 
-def _load(figures: CapacityInputs, requests_per_s: float, num_gpus: int) -> CapacityLoad:
+def _compute_load(figures: CapacityInputs, requests_per_s: float, num_gpus: int) -> CapacityLoad:
     busy = busy_gpus(figures, hit_rate=figures.hit_rate, requests_per_s=requests_per_s)
     found = _first_token(figures, figures.hit_rate, requests_per_s, num_gpus)
     decode_s = figures.output_tokens / figures.stream_tokens_per_s
@@ -114,7 +114,7 @@ def at_hit_rate(figures: CapacityInputs, hit_rate: float, num_gpus: int) -> HitR
         hit_rate=hit_rate,
         sustained=_first_token(figures, hit_rate, sustained_per_s, num_gpus),
         burst=_first_token(figures, hit_rate, burst_per_s, num_gpus),
-        min_gpus=_stable(busy),
+        min_gpus=_count_stable_gpus(busy),
         gpus=gpus_at_utilisation(busy, figures.utilisation),
     )
 
@@ -130,7 +130,7 @@ def _first_token(
         return None
 
 
-def _stable(busy: float) -> int:
+def _count_stable_gpus(busy: float) -> int:
     """Return the smallest number of GPUs that are not all busy all the time."""
     return int(busy) + 1
 

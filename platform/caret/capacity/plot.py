@@ -91,7 +91,7 @@ def drawing(
     plan: CapacityPlan, *, style: str = "", steps: int = _CURVE_STEPS, words: PlotLabels = _ENGLISH
 ) -> Drawing:
     """Draw the plot; without `style` for a page that styles the classes itself."""
-    figures, curve = plan.figures, _curve(plan, steps)
+    figures, curve = plan.figures, _compute_curve(plan, steps)
     lost = [at.hit_rate for at in curve if at.sustained is None]
     told = [(at.hit_rate, at.sustained) for at in curve if at.sustained is not None]
     # Far beyond the target, exact values do not matter.
@@ -100,11 +100,11 @@ def drawing(
     scale = _Scale(_low_rate(lost), [*values_ms, figures.target_ms])
     parts = [
         *([svg.element("style", style)] if style else []),
-        *_titles(plan, words),
-        *_overload(lost, scale, words),
-        *_axes(scale, words),
-        *_marks(plan, scale),
-        *_curves(told, scale, most_ms, scale.y(figures.target_ms)),
+        *_draw_titles(plan, words),
+        *_draw_overload(lost, scale, words),
+        *_draw_axes(scale, words),
+        *_draw_marks(plan, scale),
+        *_draw_curves(told, scale, most_ms, scale.y(figures.target_ms)),
     ]
     picture = svg.element(
         "svg",
@@ -117,7 +117,7 @@ def drawing(
     return Drawing(picture, _LEFT, _WIDTH - _RIGHT, scale.low_rate, tuple(curve))
 
 
-def _curve(plan: CapacityPlan, steps: int) -> list[HitRateRow]:
+def _compute_curve(plan: CapacityPlan, steps: int) -> list[HitRateRow]:
     """Compute rows up to the hit rate at which all requests are warm; the model ends there."""
     figures = plan.figures
     all_warm = 1 - figures.warm_tokens / figures.context_tokens
@@ -130,7 +130,7 @@ def _low_rate(lost: Sequence[float]) -> float:
     return min(0.9, math.floor(max(lost) * 20 - 1) / 20) if lost and max(lost) > 0.1 else 0.0
 
 
-def _titles(plan: CapacityPlan, words: PlotLabels) -> list[str]:
+def _draw_titles(plan: CapacityPlan, words: PlotLabels) -> list[str]:
     figures = plan.figures
     load = words.load % {
         "requests_per_s": f"{figures.requests_per_s:,.4g}",
@@ -144,7 +144,7 @@ def _titles(plan: CapacityPlan, words: PlotLabels) -> list[str]:
     ]
 
 
-def _axes(scale: _Scale, words: PlotLabels) -> list[str]:
+def _draw_axes(scale: _Scale, words: PlotLabels) -> list[str]:
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
     parts = []
     step = 10 if scale.low_rate < 0.5 else 5 if scale.low_rate < 0.8 else 2
@@ -163,7 +163,7 @@ def _axes(scale: _Scale, words: PlotLabels) -> list[str]:
     return parts
 
 
-def _overload(lost: Sequence[float], scale: _Scale, words: PlotLabels) -> list[str]:
+def _draw_overload(lost: Sequence[float], scale: _Scale, words: PlotLabels) -> list[str]:
     """Mark the lowest hit rates, if the fleet cannot serve the load there."""
     if not lost:
         return []
@@ -175,7 +175,7 @@ def _overload(lost: Sequence[float], scale: _Scale, words: PlotLabels) -> list[s
     return parts
 
 
-def _marks(plan: CapacityPlan, scale: _Scale) -> list[str]:
+def _draw_marks(plan: CapacityPlan, scale: _Scale) -> list[str]:
     """Mark the target and the given hit rate."""
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     x, y = scale.x(plan.figures.hit_rate), scale.y(plan.figures.target_ms)
@@ -190,7 +190,7 @@ def _marks(plan: CapacityPlan, scale: _Scale) -> list[str]:
     return parts
 
 
-def _curves(
+def _draw_curves(
     told: Sequence[tuple[float, FirstTokenLatency]], scale: _Scale, most_ms: float, target_y: float
 ) -> list[str]:
     parts: list[str] = []

@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape, quoteattr
 def element(name: str, content: str = "", /, **attributes: object) -> str:
     """Write an element. Underscores in attribute names become hyphens, except a final one."""
     written = "".join(
-        f" {key.rstrip('_').replace('_', '-')}={quoteattr(_text(value))}"
+        f" {key.rstrip('_').replace('_', '-')}={quoteattr(_format_value(value))}"
         for key, value in attributes.items()
     )
     return f"<{name}{written}>{content}</{name}>" if content else f"<{name}{written}/>"
@@ -21,9 +21,9 @@ def line(x1: float, y1: float, x2: float, y2: float, **attributes: object) -> st
 
 
 def polyline(points: list[tuple[float, float]], **attributes: object) -> str:
-    joined = " ".join(f"{_text(x)},{_text(y)}" for x, y in points)
+    joined = " ".join(f"{_format_value(x)},{_format_value(y)}" for x, y in points)
     return element("polyline", points=joined, **attributes)
 
 
-def _text(value: object) -> str:
+def _format_value(value: object) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

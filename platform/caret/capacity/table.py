@@ -15,10 +15,18 @@ _TITLE: Final[dict[str, Any]] = {"title_justify": "left", "title_style": "bold"}
 
 
 def show(plan: CapacityPlan, console: Console) -> None:
-    console.print(Group(_from(plan.figures), "", _loads(plan), _hit_rates(plan), _sentences(plan)))
+    console.print(
+        Group(
+            _build_input_table(plan.figures),
+            "",
+            _build_load_table(plan),
+            _hit_rates(plan),
+            _write_summary(plan),
+        )
+    )
 
 
-def _from(figures: CapacityInputs) -> Table:
+def _build_input_table(figures: CapacityInputs) -> Table:
     table = Table(title="Computed from", box=None, show_header=False, **_TITLE)
     for _ in range(2):
         table.add_column(style="dim")
@@ -42,15 +50,15 @@ def _from(figures: CapacityInputs) -> Table:
     return table
 
 
-def _loads(plan: CapacityPlan) -> Table:
-    table = _table("Required capacity")
+def _build_load_table(plan: CapacityPlan) -> Table:
+    table = _make_table("Required capacity")
     table.add_column("")
     for name in ("sustained", "peak"):
         table.add_column(name, justify="right")
     loads = (plan.sustained, plan.burst)
     table.add_row("requests/s", *(f"{load.requests_per_s:,.5g}" for load in loads))
     table.add_row(
-        f"requests in flight, {_gpus(plan.num_gpus)}", *(_in_flight(load) for load in loads)
+        f"requests in flight, {_format_gpus(plan.num_gpus)}", *(_in_flight(load) for load in loads)
     )
     table.add_row("GPUs busy all the time", *(f"{load.busy_gpus:,.1f}" for load in loads))
     utilisation = f"GPUs at a utilisation of {plan.figures.utilisation:.0%}"
@@ -61,43 +69,45 @@ def _loads(plan: CapacityPlan) -> Table:
 
 
 def _hit_rates(plan: CapacityPlan) -> Table:
-    table = _table(f"First token over the hit rate, {_gpus(plan.num_gpus)} (ms)")
+    table = _make_table(f"First token over the hit rate, {_format_gpus(plan.num_gpus)} (ms)")
     table.add_column("cached", justify="right")
     for name in ("p50", "p95", "p99", "peak p99", "GPUs needed"):
         table.add_column(name, justify="right")
     for at in plan.hit_rates:
         style = "bold" if at.hit_rate == plan.figures.hit_rate else ""
-        table.add_row(*_row(at, plan.figures.target_ms), style=style)
+        table.add_row(*_build_row(at, plan.figures.target_ms), style=style)
     return table
 
 
-def _row(at: HitRateRow, target_ms: float) -> list[Text]:
+def _build_row(at: HitRateRow, target_ms: float) -> list[Text]:
     cells = [Text(f"{at.hit_rate * 100:.4g}%")]
     if at.sustained is None:
         cells += [Text("overloaded", style="red"), Text(""), Text("")]
     else:
         found = at.sustained
-        cells += [_ms(value, target_ms) for value in (found.p50_ms, found.p95_ms, found.p99_ms)]
-    cells.append(_peak(at.burst, target_ms))
+        cells += [
+            _format_ms(value, target_ms) for value in (found.p50_ms, found.p95_ms, found.p99_ms)
+        ]
+    cells.append(_format_peak(at.burst, target_ms))
     cells.append(Text(f"{at.gpus:,}"))
     return cells
 
 
-def _peak(found: FirstTokenLatency | None, target_ms: float) -> Text:
-    return _ms(found.p99_ms, target_ms) if found else Text("overloaded", style="red")
+def _format_peak(found: FirstTokenLatency | None, target_ms: float) -> Text:
+    return _format_ms(found.p99_ms, target_ms) if found else Text("overloaded", style="red")
 
 
-def _ms(value_ms: float, target_ms: float) -> Text:
+def _format_ms(value_ms: float, target_ms: float) -> Text:
     digits = f"{value_ms:,.1f}" if value_ms < 100 else f"{value_ms:,.0f}"
     return Text(digits, style="green" if value_ms <= target_ms else "yellow")
 
 
-def _sentences(plan: CapacityPlan) -> Text:
+def _write_summary(plan: CapacityPlan) -> Text:
     figures = plan.figures
     lines = [
         f"A prompt takes {plan.cold_ms:,.1f} ms to prefill cold and {plan.warm_ms:,.1f} ms warm.",
-        _cliff(plan),
-        f"{_gpus(plan.num_gpus)} cost ${plan.dollars_per_hour:,.2f} an hour"
+        _describe_cliff(plan),
+        f"{_format_gpus(plan.num_gpus)} cost ${plan.dollars_per_hour:,.2f} an hour"
         + (
             ", and nothing is accepted."
             if plan.dollars_per_1000_accepted is None
@@ -114,10 +124,12 @@ _QUEUES = {
 }
 
 
-def _cliff(plan: CapacityPlan) -> str:
+def _describe_cliff(plan: CapacityPlan) -> str:
     target = f"{plan.figures.target_ms:g} ms"
     if plan.min_hit_rate is None:
-        return f"At no hit rate does the p99 stay within {target} with {_gpus(plan.num_gpus)}."
+        return (
+            f"At no hit rate does the p99 stay within {target} with {_format_gpus(plan.num_gpus)}."
+        )
     return f"The cliff: below {plan.min_hit_rate:.1%} cached the p99 passes {target}."
 
 
@@ -129,9 +141,9 @@ def _for_target(load: CapacityLoad) -> str:
     return "no number" if load.gpus_for_target is None else f"{load.gpus_for_target:,}"
 
 
-def _gpus(number: int) -> str:
+def _format_gpus(number: int) -> str:
     return "1 GPU" if number == 1 else f"{number:,} GPUs"
 
 
-def _table(title: str) -> Table:
+def _make_table(title: str) -> Table:
     return Table(title=title, box=box.SIMPLE_HEAD, **_TITLE)

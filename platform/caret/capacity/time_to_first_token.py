@@ -38,7 +38,7 @@ def estimate_first_token(
     decoding = requests_per_s * figures.output_tokens / figures.decode_tokens_per_s / num_gpus
     if decoding >= 1:
         raise QueueUnstable
-    service = _prefill(figures, hit_rate, tokens_per_s=_left(figures, decoding))
+    service = _compute_prefill(figures, hit_rate, tokens_per_s=_left(figures, decoding))
     if figures.queue is Queue.PINNED:
         wait = compute_wait(requests_per_s / num_gpus, service, num_servers=1)
     else:
@@ -55,7 +55,9 @@ def _left(figures: CapacityInputs, decoding: float) -> float:
     return figures.prefill_tokens_per_s * (1 - decoding)
 
 
-def _prefill(figures: CapacityInputs, hit_rate: float, *, tokens_per_s: float) -> ServiceTime:
+def _compute_prefill(
+    figures: CapacityInputs, hit_rate: float, *, tokens_per_s: float
+) -> ServiceTime:
     """Return the prefill times of warm and cold requests.
 
     If the hit rate is higher than with all requests warm, warm requests prefill less than

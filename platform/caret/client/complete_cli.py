@@ -78,31 +78,31 @@ EXIT_REFUSED: Final = 1
 EXIT_USAGE: Final = 2
 
 
-class NotReady(Exception):
+class MissingInput(Exception):
     """Input or configuration is missing. The text says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class GatewayTarget:
     gateway_url: str
     api_key: str
 
 
 def main(argv: list[str]) -> int:
-    options = _parser().parse_args(argv)
+    options = _make_parser().parse_args(argv)
     try:
-        cut = cut_at(_read(options.file), line=options.line, column=options.column)
-        done = asyncio.run(_complete(_target(options.tenant), options, cut))
-    except (CursorOutOfRange, NotReady) as error:
-        return _complain(str(error), EXIT_USAGE)
+        cut = cut_at(_read_file(options.file), line=options.line, column=options.column)
+        done = asyncio.run(_stream_completion(_find_target(options.tenant), options, cut))
+    except (CursorOutOfRange, MissingInput) as error:
+        return _report_error(str(error), EXIT_USAGE)
     except GatewayRefused as error:
-        return _complain(f"{error} ({error.code})", EXIT_REFUSED)
+        return _report_error(f"{error} ({error.code})", EXIT_REFUSED)
     except OSError as error:
-        return _complain(f"The gateway cannot be reached: {error}.", EXIT_REFUSED)
+        return _report_error(f"The gateway cannot be reached: {error}.", EXIT_REFUSED)
     return 0 if done else EXIT_REFUSED
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="manage.py complete",
         description="Request one completion and stream it into the terminal.",
@@ -119,38 +119,40 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _read(file: Path) -> str:
+def _read_file(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise NotReady(f"{file} cannot be read: {error.strerror}.") from error
+        raise MissingInput(f"{file} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise NotReady(f"{file} is not UTF-8 text.") from error
+        raise MissingInput(f"{file} is not UTF-8 text.") from error
 
 
-def _target(tenant: str) -> Target:
+def _find_target(tenant: str) -> GatewayTarget:
     url, key = os.environ.get("CARET_GATEWAY_URL"), os.environ.get("CARET_API_KEY")
     if url and key:
-        return Target(url, key)
+        return GatewayTarget(url, key)
     up = _up_file()
     keys = {each["slug"]: each["api_key"] for each in up["tenants"]}
     if not key and tenant not in keys:
-        raise NotReady(f"There is no tenant {tenant} here; there are {', '.join(keys)}.")
-    return Target(url or up["gateway_url"], key or keys[tenant])
+        raise MissingInput(f"There is no tenant {tenant} here; there are {', '.join(keys)}.")
+    return GatewayTarget(url or up["gateway_url"], key or keys[tenant])
 
 
 def _up_file() -> dict[str, Any]:
     try:
         described: dict[str, Any] = json.loads((home_folder() / "up.json").read_text())
     except (OSError, ValueError) as error:  # missing or incomplete
-        raise NotReady(
+        raise MissingInput(
             "Caret is not running. Start it with `make up`, or set CARET_GATEWAY_URL and "
             "CARET_API_KEY."
         ) from error
     return described
 
 
-async def _complete(target: Target, options: argparse.Namespace, cut: CursorSplit) -> bool:
+async def _stream_completion(
+    target: GatewayTarget, options: argparse.Namespace, cut: CursorSplit
+) -> bool:
     frame: Frame = {
         "id": "1",
         "mode": options.mode,
@@ -189,11 +191,11 @@ async def _print_terminal(
             continue
         shown_after = cut.suffix.split("\n")[:3]
         console.print(Text("\n".join(shown_after).rstrip("\n"), style="dim"))
-        console.print(Text(_numbers(answer), style="cyan"))
+        console.print(Text(_format_numbers(answer), style="cyan"))
     return True
 
 
-def _numbers(done: Frame) -> str:
+def _format_numbers(done: Frame) -> str:
     meta = done["meta"]
     first = meta["first_token_ms"]
     cached = meta["cached_tokens"]
@@ -211,6 +213,6 @@ def _numbers(done: Frame) -> str:
     return "\n".join("  ".join(parts) for parts in (times, tokens))  # within 80 columns
 
 
-def _complain(sentence: str, code: int) -> int:
+def _report_error(sentence: str, code: int) -> int:
     sys.stderr.write(f"caret: {sentence}\n")
     return code

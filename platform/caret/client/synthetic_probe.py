@@ -71,11 +71,11 @@ def main(_argv: list[str]) -> int:
     configure_logging("probe")
     probe = SyntheticProbe()
     start_http_server(port, addr=host, registry=probe.registry)
-    asyncio.run(_run(probe, url, key, every_s))
+    asyncio.run(_run_probe(probe, url, key, every_s))
     return 0
 
 
-async def _run(probe: SyntheticProbe, url: str, key: str, every_s: float) -> None:
+async def _run_probe(probe: SyntheticProbe, url: str, key: str, every_s: float) -> None:
     number = 0
     while True:
         began_s = time.monotonic()
@@ -91,7 +91,7 @@ async def run_probe(url: str, key: str, *, number: int) -> ProbeResult:
     """
     try:
         async with asyncio.timeout(MAX_WAIT_S), open_stream(url, key) as stream:
-            return await _type(stream, number)
+            return await _type_file(stream, number)
     except GatewayRefused as error:
         return ProbeResult("refused", error.code, None)
     except TimeoutError:
@@ -100,7 +100,7 @@ async def run_probe(url: str, key: str, *, number: int) -> ProbeResult:
         return ProbeResult("unreachable", "", None)
 
 
-async def _type(stream: CompletionStream, number: int) -> ProbeResult:
+async def _type_file(stream: CompletionStream, number: int) -> ProbeResult:
     path = f"probe/{number}.py"
     for turn, typed in enumerate(_TYPED):
         if turn:
@@ -108,10 +108,12 @@ async def _type(stream: CompletionStream, number: int) -> ProbeResult:
         last = {"type": "complete", "id": f"{number}-{turn}", "mode": "inline", "path": path}
         last |= {"language": "python", "prefix": f"# {number}\n{_HEAD}{typed}", "suffix": "\n"}
         await stream.send(last)
-    return await _answer(stream, str(last["id"]), typed_s=time.monotonic())
+    return await _await_answer(stream, str(last["id"]), typed_s=time.monotonic())
 
 
-async def _answer(stream: CompletionStream, identifier: str, *, typed_s: float) -> ProbeResult:
+async def _await_answer(
+    stream: CompletionStream, identifier: str, *, typed_s: float
+) -> ProbeResult:
     first_s: float | None = None
     while True:
         frame: dict[str, Any] = await stream.receive()

@@ -33,7 +33,7 @@ class CompletionStream:
         try:
             await self._socket.send(json.dumps(frame))
         except ConnectionClosed as error:
-            raise _ended(error) from error
+            raise _to_refusal(error) from error
 
     async def receive(self) -> Frame:
         """Return the next frame.
@@ -43,7 +43,7 @@ class CompletionStream:
         try:
             frame: Frame = json.loads(await self._socket.recv())
         except ConnectionClosed as error:
-            raise _ended(error) from error
+            raise _to_refusal(error) from error
         return frame
 
     async def complete(self, frame: Frame) -> AsyncIterator[Frame]:
@@ -82,16 +82,16 @@ async def open_stream(gateway_url: str, api_key: str) -> AsyncIterator[Completio
         ) as socket:
             yield CompletionStream(socket)
     except InvalidStatus as error:
-        raise _refusal(bytes(error.response.body or b"")) from error
+        raise _read_refusal(bytes(error.response.body or b"")) from error
     except (InvalidHandshake, InvalidURI) as error:
         raise GatewayRefused("no_gateway", f"There is no gateway at {gateway_url}.") from error
 
 
-def _ended(error: ConnectionClosed) -> GatewayRefused:
+def _to_refusal(error: ConnectionClosed) -> GatewayRefused:
     return GatewayRefused("connection_closed", f"The connection ended: {error}.")
 
 
-def _refusal(body: bytes) -> GatewayRefused:
+def _read_refusal(body: bytes) -> GatewayRefused:
     try:
         frame = json.loads(body)
         return GatewayRefused(frame["code"], frame["message"])

@@ -36,7 +36,7 @@ def data_plane_config() -> DataPlaneConfig:
         redis_url=env_secret("REDIS_URL", default_file=home / "secrets" / "redis-url"),
         is_behind_relay=env_bool("CARET_BEHIND_RELAY", False),
         pools_file=Path(env_text("CARET_POOLS_FILE", str(home / "pools.toml"))),
-        dns_resolver=_resolver(),
+        dns_resolver=_read_dns_resolver(),
         kubernetes_url=env_text("CARET_KUBERNETES_API", _kubernetes_url()).rstrip("/"),
         kubernetes_service_account_dir=Path(
             env_text("CARET_KUBERNETES_SERVICE_ACCOUNT_DIR", KUBERNETES_ACCOUNT)
@@ -77,7 +77,7 @@ def _kubernetes_url() -> str:
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
 
-def _resolver() -> tuple[str, int] | None:
+def _read_dns_resolver() -> tuple[str, int] | None:
     text = env_text("CARET_DNS_RESOLVER", "")
     if not text:
         return None

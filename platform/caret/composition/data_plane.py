@@ -1,6 +1,6 @@
 """Assembles the data plane and keeps it running while it is open."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,13 +10,13 @@ import aiohttp
 from redis.asyncio import BlockingConnectionPool, Redis
 
 from caret.composition.background_tasks import Run, run_background_tasks
-from caret.composition.discovery import membership_of
 from caret.composition.metrics import MetricSources, metrics_served
 from caret.foundation.clock import SystemClock
-from caret.foundation.garbage_collection import Collector, install_gc_scheduler
+from caret.foundation.environment import BadSetting
+from caret.foundation.garbage_collection import GcScheduler, install_gc_scheduler
 from caret.foundation.parsing.grammars import load_all
 from inference.config import DataPlaneConfig
-from inference.content_capture.content_capture import ContentCapture
+from inference.content_capture import ContentCapture
 from inference.context.prompt.chat_template import load_chat_template
 from inference.context.prompt.prompt_writer import PromptWriter, evict_expired_forever
 from inference.context.prompt.variant_options import validate_variants
@@ -39,26 +39,31 @@ from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.gateway.supersession.feed import ClaimQueue, SupersessionFeed
 from inference.gateway.supersession.registry import SupersessionRegistry
 from inference.pipeline import DataPlane, warm_up
+from inference.pools.discovery.dns_resolver import DnsResolver
 from inference.pools.discovery.fleet_state_feed import AddedReplicaFeed, DrainFeed
+from inference.pools.discovery.kubernetes_api import KubernetesApi, ServiceAccount
+from inference.pools.discovery.kubernetes_resolver import KubernetesResolver
+from inference.pools.discovery.pool_members import PoolMembers
+from inference.pools.discovery.replica_identity import PROBE_TEXT
 from inference.pools.health.health_checker import HealthChecker
 from inference.pools.health.replica_states import ReplicaStates, reroute_overdue
-from inference.pools.pool_config import PoolConfig, read_catalog
+from inference.pools.pool_config import DiscoverySource, Pool, PoolConfig, read_catalog
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.pools.vllm.engine import VllmEngine
 from inference.pools.vllm.health import VllmHealth
 from inference.pools.vllm.http_client import HttpClient
+from inference.pools.vllm.identity import VllmIdentity
 from inference.pools.vllm.kv_event_feeds import KvEventFeeds
 from inference.pools.vllm.metrics import VllmMetrics
 from inference.prefix_cache.cache_index import PrefixCacheIndex
-from inference.prefix_cache.namespace import Namespaces
-from inference.prefix_cache.warmup import Warmer
-from inference.recording.completion_metrics import CompletionMetrics, CountingJournal
+from inference.prefix_cache.namespace import CacheNamespaces
+from inference.prefix_cache.warmup import WarmupQueue
 from inference.recording.journal import FileJournal
+from inference.recording.metrics.completion_metrics import CompletionMetrics, CountingJournal
 from inference.recording.record import CompletionObserver, Recorder
 from inference.recording.redis_shipper import RedisShipment
-from inference.recording.slow_log import SlowLog
-from inference.recording.slowest_requests import SlowestRequests, SlowestRequestsJournal
-from inference.retrieval.retrieval import Retrieval
+from inference.recording.slowest_requests import SlowestRequests, SlowestRequestsJournal, SlowLog
+from inference.retrieval import Retrieval
 from inference.routing.route import Router
 
 # Long enough for a busy Redis, short enough that shutdown never hangs.
@@ -101,7 +106,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         redis_for_leases(config.redis_url, socket_timeout_s=_REDIS_TIMEOUT_S) as leases,
         aiohttp.ClientSession() as session,
         engines,
-        _traces(config) as traces,
+        _open_traces(config) as traces,
     ):
         recorder = Recorder(
             journal=SlowestRequestsJournal(CountingJournal(journal, metrics), slowest),
@@ -110,7 +115,7 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         )
         load_all()
         links = SharedConnections(redis, leases, engines, session, ClaimQueue())
-        plane = _plane(config, clock, authority, recorder, links)
+        plane = _build_plane(config, clock, authority, recorder, links)
         drains = DrainFeed(redis, plane.router.replicas)
         membership, watches = membership_of(config, plane, session)
         additions = AddedReplicaFeed(redis, membership)
@@ -118,13 +123,13 @@ async def open_data_plane(config: DataPlaneConfig) -> AsyncIterator[DataPlane]:
         await additions.start()
         await membership.reconcile()  # before any replica is called
         async with (
-            _delivered(journal, RedisShipment(redis)) as shipping,
-            _returned(plane.admission.quotas.leases) as returning,
+            _run_delivery(journal, RedisShipment(redis)) as shipping,
+            _run_leases(plane.admission.quotas.leases) as returning,
             run_background_tasks(
                 (
                     *(("journal", shipping), ("leases", returning), ("drains", drains.run)),
                     *(("membership", membership.run), ("additions", additions.run), *watches),
-                    *_work(config, plane, links),
+                    *_list_background_tasks(config, plane, links),
                 )
             ),
             metrics_served(
@@ -147,7 +152,7 @@ def _make_redis(url: str) -> Redis:
 
 
 @asynccontextmanager
-async def _delivered(journal: FileJournal, shipment: RedisShipment) -> AsyncIterator[Run]:
+async def _run_delivery(journal: FileJournal, shipment: RedisShipment) -> AsyncIterator[Run]:
     """Yield the task that ships the journal; at the end ship the rest of it."""
     try:
         yield partial(journal.run, shipment)
@@ -156,7 +161,7 @@ async def _delivered(journal: FileJournal, shipment: RedisShipment) -> AsyncIter
 
 
 @asynccontextmanager
-async def _returned(leases: Leases) -> AsyncIterator[Run]:
+async def _run_leases(leases: Leases) -> AsyncIterator[Run]:
     """Yield the task that returns unused leases; at the end return all."""
     try:
         yield leases.run
@@ -164,7 +169,7 @@ async def _returned(leases: Leases) -> AsyncIterator[Run]:
         await leases.close()
 
 
-def _work(
+def _list_background_tasks(
     config: DataPlaneConfig, plane: DataPlane, links: SharedConnections
 ) -> Iterator[tuple[str, Run]]:
     """Yield the background tasks by name."""
@@ -173,15 +178,15 @@ def _work(
         SnapshotFeed(links.redis, plane.snapshots, is_relayed=config.is_behind_relay).run,
     )
     yield "newest", SupersessionFeed(links.redis, links.claims, plane.admission.supersession).run
-    yield "warm-ups", partial(plane.warmer.run, partial(warm_up, plane))
+    yield "warm-ups", partial(plane.warmup_queue.run, partial(warm_up, plane))
     yield (
         "speculation",
         partial(plane.router.speculation.run, every_s=config.engine_metrics_interval_s),
     )
-    yield "health", _prober(plane, links.session).run
+    yield "health", _make_health_checker(plane, links.session).run
     yield "overdue", partial(reroute_overdue, plane.router.replicas)
     yield "forgetting", partial(evict_expired_forever, plane.prompt_writers.values())
-    yield "collector", _collector(plane).run
+    yield "collector", _make_gc_scheduler(plane).run
     yield "kv_events", KvEventFeeds(plane.router.pools, plane.router.index).run
     if plane.content_capture is not None:
         yield "content_capture", plane.content_capture.sender.run
@@ -190,7 +195,7 @@ def _work(
 
 
 @asynccontextmanager
-async def _traces(config: DataPlaneConfig) -> AsyncIterator[tuple[CompletionObserver, ...]]:
+async def _open_traces(config: DataPlaneConfig) -> AsyncIterator[tuple[CompletionObserver, ...]]:
     if not config.has_trace_export:
         yield ()
         return
@@ -203,23 +208,25 @@ async def _traces(config: DataPlaneConfig) -> AsyncIterator[tuple[CompletionObse
         yield (traces,)
 
 
-def _prober(plane: DataPlane, session: aiohttp.ClientSession) -> HealthChecker:
+def _make_health_checker(plane: DataPlane, session: aiohttp.ClientSession) -> HealthChecker:
     return HealthChecker(
         VllmHealth(session), plane.router.replicas, plane.router.pools.list_replicas
     )
 
 
-def _snippets(config: DataPlaneConfig, clock: SystemClock, redis: Redis) -> SnippetSource:
+def _make_snippet_source(
+    config: DataPlaneConfig, clock: SystemClock, redis: Redis
+) -> SnippetSource:
     if not config.has_retrieval:
         return NullSnippetSource()
     return Retrieval(redis, root_secret=config.root_secret, clock=clock)
 
 
-def _collector(plane: DataPlane) -> Collector:
-    return Collector(plane.clock, is_quiet=lambda: plane.admission.concurrency.num_in_flight == 0)
+def _make_gc_scheduler(plane: DataPlane) -> GcScheduler:
+    return GcScheduler(plane.clock, is_quiet=lambda: plane.admission.concurrency.num_in_flight == 0)
 
 
-def _plane(
+def _build_plane(
     config: DataPlaneConfig,
     clock: SystemClock,
     authority: SnapshotStore,
@@ -232,7 +239,7 @@ def _plane(
     return DataPlane(
         clock=clock,
         snapshots=authority,
-        admission=_admission(config, clock, pools, links),
+        admission=_build_admission(config, clock, pools, links),
         prompt_writers={
             name: PromptWriter(
                 load_tokenizer(pool.tokenizer),
@@ -244,10 +251,10 @@ def _plane(
             )
             for name, pool in pools.by_name.items()
         },
-        snippets=_snippets(config, clock, links.redis),
+        snippets=_make_snippet_source(config, clock, links.redis),
         router=Router(
             pools=pools,
-            namespaces=Namespaces(config.root_secret),
+            namespaces=CacheNamespaces(config.root_secret),
             replicas=ReplicaStates(clock),
             index=PrefixCacheIndex(),
             speculation=speculation,
@@ -262,7 +269,7 @@ def _plane(
         ),
         suggestions=RecentSuggestions(clock=clock, keep=recorder.journal.append),
         late_outcomes=LateOutcomeRecorder(clock=clock, keep=recorder.journal.append),
-        warmer=Warmer(clock),
+        warmup_queue=WarmupQueue(clock),
         body_quota=BodyQuota(),
         public_code=PublicCodeIndexFile(config.public_code_file)
         if config.public_code_file
@@ -271,7 +278,7 @@ def _plane(
     )
 
 
-def _admission(
+def _build_admission(
     config: DataPlaneConfig, clock: SystemClock, pools: PoolConfig, links: SharedConnections
 ) -> AdmissionController:
     return AdmissionController(
@@ -287,16 +294,59 @@ def _admission(
             targets_ms=config.first_token_targets_ms,
         ),
         get_pool=lambda snapshot, tier: pools.find(snapshot, tier).name,
-        experiments=_experiments(config),
+        experiments=_read_experiments(config),
         get_model=lambda snapshot, tier: pools.find(snapshot, tier).model,
         region=config.region,
     )
 
 
-def _experiments(config: DataPlaneConfig) -> ExperimentSet:
+def _read_experiments(config: DataPlaneConfig) -> ExperimentSet:
     if config.experiments_file is None:
         return ExperimentSet()
     experiments = read_experiments(config.experiments_file)
     check_filters(experiments.variants)
     validate_variants(experiments.variants)
     return experiments
+
+
+def membership_of(
+    config: DataPlaneConfig, plane: DataPlane, session: aiohttp.ClientSession
+) -> tuple[PoolMembers, tuple[tuple[str, Run], ...]]:
+    """Return the pool members and the named background tasks that they need.
+
+    Raises BadSetting.
+    """
+    router, load = plane.router, plane.admission.load_shedder
+    watched = _make_kubernetes_resolver(config, router.pools.by_name.values(), session)
+    membership = PoolMembers(
+        router.pools,
+        router.replicas,
+        identities=VllmIdentity(session),
+        resolvers={
+            DiscoverySource.DNS: DnsResolver(config.dns_resolver),
+            DiscoverySource.KUBERNETES: watched,
+        },
+        token_ids={
+            name: tuple(writer.tokenizer.encode(PROBE_TEXT))
+            for name, writer in plane.prompt_writers.items()
+        },
+    )
+    membership.changed.append(lambda pool: load.set_num_replicas(pool.name, len(pool.replicas)))
+    watched.changed.append(membership.request_reconcile)
+    return membership, (("endpoints", watched.run),) if watched.names else ()
+
+
+def _make_kubernetes_resolver(
+    config: DataPlaneConfig, pools: Iterable[Pool], session: aiohttp.ClientSession
+) -> KubernetesResolver:
+    names = {
+        pool.discover.host
+        for pool in pools
+        if pool.discover is not None and pool.source is DiscoverySource.KUBERNETES
+    }
+    if names and not config.kubernetes_url:
+        raise BadSetting(
+            "A pool has the source kubernetes: set CARET_KUBERNETES_API, or run in a pod."
+        )
+    account = ServiceAccount(config.kubernetes_url, config.kubernetes_service_account_dir)
+    return KubernetesResolver(KubernetesApi(session, account), names)

@@ -13,12 +13,16 @@ from inference.config import DataPlaneConfig
 from inference.pipeline import DataPlane
 from inference.pools.discovery.pool_members import PoolMembers
 from inference.pools.vllm.metrics import VllmMetrics
-from inference.recording.admission_metrics import AdmissionMetrics
-from inference.recording.completion_metrics import CompletionMetrics
-from inference.recording.engine_metrics import EngineMetricsPoller
-from inference.recording.gateway_metrics import BackgroundMetrics, EventLoopLagProbe, GatewayMetrics
 from inference.recording.journal import FileJournal
-from inference.recording.metrics_server import metrics_page
+from inference.recording.metrics.admission_metrics import AdmissionMetrics
+from inference.recording.metrics.completion_metrics import CompletionMetrics
+from inference.recording.metrics.engine_metrics import EngineMetricsPoller
+from inference.recording.metrics.gateway_metrics import (
+    BackgroundMetrics,
+    EventLoopLagProbe,
+    GatewayMetrics,
+)
+from inference.recording.metrics.metrics_server import metrics_page
 from inference.recording.slowest_requests import SlowestRequests
 
 
@@ -49,7 +53,7 @@ async def metrics_served(
         rejected_replicas=lambda: sources.membership.rejected_replicas,
     )
     admission = AdmissionMetrics(plane.admission.load_shedder, plane.admission.quotas)
-    background = BackgroundMetrics(plane.warmer, plane.router.speculation)
+    background = BackgroundMetrics(plane.warmup_queue, plane.router.speculation)
     families = (
         metrics.collect,
         gauges.collect,

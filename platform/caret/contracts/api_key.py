@@ -81,30 +81,30 @@ def generate_key(kind: KeyKind, *, lookup_id: LookupId | None = None) -> ParsedK
         lookup_id = LookupId("".join(secrets.choice(_ALPHABET) for _ in range(_LOOKUP_CHARS)))
     secret = _base62(secrets.randbits(256), width=_SECRET_CHARS)
     body = f"cpk_{kind}_{lookup_id}{secret}"
-    return ParsedKey(text=body + _checksum(body), lookup_id=lookup_id)
+    return ParsedKey(text=body + _compute_checksum(body), lookup_id=lookup_id)
 
 
 def parse_key(text: str) -> ParsedKey | None:
     """Parse a key; return None if it is malformed or its checksum is wrong."""
     match = KEY_PATTERN.fullmatch(text)
-    if match is None or _checksum(text[:-_CHECKSUM_CHARS]) != match[4]:
+    if match is None or _compute_checksum(text[:-_CHECKSUM_CHARS]) != match[4]:
         return None
     return ParsedKey(text=text, lookup_id=LookupId(match[2]))
 
 
 def digest_key(pepper: bytes, key: ParsedKey) -> bytes:
-    keyed = _keyed(pepper).copy()
+    keyed = _make_hmac(pepper).copy()
     keyed.update(key.text.encode())
     return keyed.digest()
 
 
 @lru_cache(maxsize=8)
-def _keyed(pepper: bytes) -> hmac.HMAC:
+def _make_hmac(pepper: bytes) -> hmac.HMAC:
     """Return a keyed HMAC to copy: looking up SHA-256 takes longer than computing it."""
     return hmac.new(pepper, digestmod=hashlib.sha256)
 
 
-def _checksum(body: str) -> str:
+def _compute_checksum(body: str) -> str:
     return _base62(zlib.crc32(body.encode()), width=_CHECKSUM_CHARS)
 
 

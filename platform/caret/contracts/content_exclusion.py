@@ -34,23 +34,23 @@ def is_excluded(policy: TenantPolicy, *, repository: str, path: str) -> bool:
     names = exclusion_names(exclusion, repository)
     if not names:
         return False
-    spellings = _spellings(_doubled_path(path))
+    spellings = _list_spellings(_doubled_path(path))
     text = _searched(spellings[0])
     return any(
         literal in text and any(map(matches, spellings))
         for name in names
-        for literal, matches in _compiled(exclusion[name])
+        for literal, matches in _compile_globs(exclusion[name])
     )
 
 
 def matching_globs(exclusion: _Exclusion, *, repository: str, path: str) -> list[tuple[str, str]]:
     """Return the repository name ("*" for all) and the glob of each rule that excludes the path."""
-    spellings = _spellings(_doubled_path(path))
+    spellings = _list_spellings(_doubled_path(path))
     return [
         (name, glob)
         for name in exclusion_names(exclusion, repository)
         for glob in exclusion[name]
-        for _, matches in _compiled((glob,))
+        for _, matches in _compile_globs((glob,))
         if any(map(matches, spellings))
     ]
 
@@ -71,13 +71,13 @@ def is_indexing_allowed(policy: TenantPolicy, *, repository: str) -> bool:
 
 @lru_cache(maxsize=1_024)
 def _names_for(names: tuple[str, ...], repository: str) -> tuple[str, ...]:
-    wanted = _folded(repository)
-    named = (name for name in names if name != "*" and _folded(name) == wanted)
+    wanted = _fold_case(repository)
+    named = (name for name in names if name != "*" and _fold_case(name) == wanted)
     return ("*", *named) if "*" in names else tuple(named)
 
 
 @lru_cache(maxsize=1_024)
-def _compiled(globs: tuple[str, ...]) -> tuple[tuple[str, _Match], ...]:
+def _compile_globs(globs: tuple[str, ...]) -> tuple[tuple[str, _Match], ...]:
     """Return each glob's required literal text and its matcher.
 
     Cached for each policy and repository, because every file of every request is checked. Most
@@ -87,18 +87,18 @@ def _compiled(globs: tuple[str, ...]) -> tuple[tuple[str, _Match], ...]:
 
 
 def _compiled_one(glob: str) -> tuple[str, _Match]:
-    expression = "|".join(map(translate, _spellings(glob)))
+    expression = "|".join(map(translate, _list_spellings(glob)))
     return _literal(glob), re.compile(expression, re.IGNORECASE).match
 
 
-def _spellings(text: str) -> tuple[str, ...]:
+def _list_spellings(text: str) -> tuple[str, ...]:
     """Return the text unchanged and case-folded: `ß` is matched by `?` and by `ss`."""
     if text.isascii():
         return (text,)
-    return tuple(dict.fromkeys((normalize("NFC", text), _folded(text))))
+    return tuple(dict.fromkeys((normalize("NFC", text), _fold_case(text))))
 
 
-def _folded(text: str) -> str:
+def _fold_case(text: str) -> str:
     return normalize("NFC", normalize("NFD", text).casefold())
 
 

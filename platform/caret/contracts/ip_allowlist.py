@@ -48,7 +48,7 @@ def is_allowed(networks: tuple[str, ...], address: str | None) -> bool:
     if not networks:
         return True
     found = parse_address(address)
-    return found is not None and any(found in network for network in _parsed(networks))
+    return found is not None and any(found in network for network in _parse_networks(networks))
 
 
 def contains_all(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
@@ -56,7 +56,8 @@ def contains_all(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
     if not wide:
         return True
     return bool(narrow) and all(
-        any(_is_subnet(inner, outer) for outer in _parsed(wide)) for inner in _parsed(narrow)
+        any(_is_subnet(inner, outer) for outer in _parse_networks(wide))
+        for inner in _parse_networks(narrow)
     )
 
 
@@ -69,6 +70,6 @@ def _is_subnet(inner: Network, outer: Network) -> bool:
 
 
 @lru_cache(maxsize=8_192)
-def _parsed(networks: tuple[str, ...]) -> tuple[Network, ...]:
+def _parse_networks(networks: tuple[str, ...]) -> tuple[Network, ...]:
     """Parse the networks of a key, cached because each request needs them."""
     return tuple(map(parse_network, networks))

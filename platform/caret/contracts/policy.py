@@ -88,9 +88,8 @@ class TenantPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     has_experiments: bool = True  # requests may take part in the operator's experiments
     has_secret_filter: bool = True  # withholds completions that look like credentials
     has_public_code_filter: bool = False  # found in the operator's index
-    content_capture: ContentCapturePolicy | None = (
-        None  # None: no content is captured, even with users' consent
-    )
+    # None: no content is captured, even with users' consent.
+    content_capture: ContentCapturePolicy | None = None
     # Days for which a key's text may be valid; None: as the creator of the key chooses.
     max_key_lifetime_days: int | None = None
     # Keys unused for this many days are revoked; None: never.

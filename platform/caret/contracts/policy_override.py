@@ -23,11 +23,13 @@ def apply_override(policy: TenantPolicy, layer: PolicyOverride) -> TenantPolicy:
         _with_features(policy, layer.features),
         models=_intersect(policy.models, layer.models),
         regions=_intersect(policy.regions, layer.regions),
-        content_exclusion=_both(policy.content_exclusion, layer.content_exclusion),
+        content_exclusion=_merge_globs(policy.content_exclusion, layer.content_exclusion),
         has_secret_filter=policy.has_secret_filter or layer.has_secret_filter,
         has_public_code_filter=policy.has_public_code_filter or layer.has_public_code_filter,
-        limits=_lower(policy.limits, layer),
-        max_key_lifetime_days=_least(policy.max_key_lifetime_days, layer.max_key_lifetime_days),
+        limits=_lower_limits(policy.limits, layer),
+        max_key_lifetime_days=_choose_lower(
+            policy.max_key_lifetime_days, layer.max_key_lifetime_days
+        ),
         is_mfa_required=policy.is_mfa_required or layer.is_mfa_required,
     )
 
@@ -66,22 +68,22 @@ def _intersect(
     return one & other
 
 
-def _both(
+def _merge_globs(
     one: dict[str, tuple[str, ...]], other: dict[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
     merged = {name: tuple(sorted({*one.get(name, ()), *globs})) for name, globs in other.items()}
     return one | {name: globs for name, globs in merged.items() if other[name]}
 
 
-def _lower(limits: PolicyLimits, layer: PolicyOverride) -> PolicyLimits:
+def _lower_limits(limits: PolicyLimits, layer: PolicyOverride) -> PolicyLimits:
     return msgspec.structs.replace(
         limits,
-        user=_slower(limits.user, layer.user_limit),
-        key=_slower(limits.key, layer.key_limit),
+        user=_choose_lower_rate(limits.user, layer.user_limit),
+        key=_choose_lower_rate(limits.key, layer.key_limit),
     )
 
 
-def _slower(one: RateLimit | None, other: RateLimit | None) -> RateLimit | None:
+def _choose_lower_rate(one: RateLimit | None, other: RateLimit | None) -> RateLimit | None:
     """Return the stricter of two rate limits; None means no limit."""
     if one is None or other is None:
         return other if one is None else one
@@ -90,6 +92,6 @@ def _slower(one: RateLimit | None, other: RateLimit | None) -> RateLimit | None:
     )
 
 
-def _least(one: int | None, other: int | None) -> int | None:
+def _choose_lower(one: int | None, other: int | None) -> int | None:
     """Return the smaller number; None means no limit."""
     return min((each for each in (one, other) if each is not None), default=None)

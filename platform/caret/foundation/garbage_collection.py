@@ -50,7 +50,7 @@ class Generation(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class CollectorState:
+class GcState:
     """The inputs of the decision."""
 
     now_s: float  # monotonic
@@ -69,7 +69,7 @@ class CollectionSchedule:
         self._quiet_since_s: float | None = None
         self._quiet_enough_s = QUIET_S
 
-    def find_due(self, moment: CollectorState) -> Generation | None:
+    def find_due(self, moment: GcState) -> Generation | None:
         self._least_blocks = min(self._least_blocks, moment.num_blocks)
         if self._is_full_due(moment):
             return Generation.FULL
@@ -89,7 +89,7 @@ class CollectionSchedule:
         self._quiet_since_s = None
         self._quiet_enough_s = max(QUIET_S, _QUIET_PER_COST * cost_s)
 
-    def _is_full_due(self, moment: CollectorState) -> bool:
+    def _is_full_due(self, moment: GcState) -> bool:
         grown = moment.num_blocks - self._least_blocks
         if not moment.is_quiet or moment.num_young >= MIN_YOUNG:
             self._quiet_since_s = None
@@ -100,7 +100,7 @@ class CollectionSchedule:
         return grown >= MAX_GROWN_BLOCKS
 
 
-class Collector:
+class GcScheduler:
     """Collects garbage for the main event loop of a process."""
 
     def __init__(self, clock: Clock, is_quiet: Callable[[], bool]) -> None:
@@ -121,7 +121,7 @@ class Collector:
         now_s = self._clock.monotonic_s()
         if now_s >= self._counts_s:
             self._count(now_s)
-        moment = CollectorState(
+        moment = GcState(
             now_s=now_s,
             num_young=gc.get_count()[0],
             num_blocks=self._num_blocks,
@@ -140,7 +140,7 @@ class Collector:
         self._num_blocks = sys.getallocatedblocks()
         self._counts_s = now_s + COUNT_EVERY_S
 
-    def _record_full(self, moment: CollectorState, num_found: int) -> None:
+    def _record_full(self, moment: GcState, num_found: int) -> None:
         now_s = self._clock.monotonic_s()
         cost_s = now_s - moment.now_s
         self._count(now_s)

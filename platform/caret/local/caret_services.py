@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from caret.local.child_process import POLL_S, ChildSpec, dying_with_parent
-from caret.local.errors import PartFailed
-from caret.local.health_checks import answers_ok, worker_answers
-from caret.local.log_rotation import rotate_at_start, tail
+from caret.local.errors import ServiceFailed
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.ports import LOOPBACK
-from caret.local.service import CommandService
+from caret.local.processes.child_process import POLL_S, ChildSpec, dying_with_parent
+from caret.local.processes.health_checks import answers_ok, worker_answers
+from caret.local.processes.log_rotation import rotate_at_start, tail
+from caret.local.processes.service import CommandService
 
 _READY_TIMEOUT_S = 120.0
 _COMMAND_TIMEOUT_S = 300.0
@@ -56,7 +56,7 @@ def worker_part(
 ) -> CommandService:
     spec = ChildSpec(
         name="Worker",
-        command=_celery(
+        command=_celery_command(
             *("worker", "--hostname", _WORKER_NAME, "--concurrency", str(concurrency)),
             *("--loglevel", "INFO"),
             # Gossip and the like are for clusters of workers; here they only cause traffic.
@@ -85,7 +85,7 @@ def beat_part(*, paths: EmbeddedPaths, environment: Mapping[str, str]) -> Comman
         pid_file.unlink(missing_ok=True)
         return ChildSpec(
             name="Beat",
-            command=_celery(
+            command=_celery_command(
                 *("beat", "--schedule", str(paths.home / "celerybeat-schedule")),
                 *("--pidfile", str(pid_file), "--loglevel", "INFO"),
             ),
@@ -113,7 +113,7 @@ def run_to_end(
 ) -> str:
     """Run a command to its end and return its standard output.
 
-    Its standard error goes to `log_file`. Raises PartFailed.
+    Its standard error goes to `log_file`. Raises ServiceFailed.
     """
     rotate_at_start(log_file)
     with log_file.open("ab") as log:
@@ -147,7 +147,7 @@ def _await_end(
                 except subprocess.TimeoutExpired:
                     on_wait()
                     if time.monotonic() > deadline_s:
-                        raise PartFailed(
+                        raise ServiceFailed(
                             f"{name} did not end within {_COMMAND_TIMEOUT_S:.0f} s.",
                             log_tail=tail(log_file),
                         ) from None
@@ -155,12 +155,12 @@ def _await_end(
             process.kill()
             raise
     if process.returncode != 0:
-        raise PartFailed(
+        raise ServiceFailed(
             f"{name} failed with status {process.returncode}. Its log: {log_file}",
             log_tail=tail(log_file),
         )
     return output
 
 
-def _celery(*arguments: str) -> tuple[str, ...]:
+def _celery_command(*arguments: str) -> tuple[str, ...]:
     return dying_with_parent((sys.executable, "-m", "celery", "-A", "caret.celery", *arguments))

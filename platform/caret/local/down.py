@@ -8,8 +8,8 @@ from pathlib import Path
 
 from caret.local.errors import ExitCode, StartupError
 from caret.local.paths import EmbeddedPaths, home_from_environment
-from caret.local.pid_lock import supervisor_pid
-from caret.local.process_tag import home_digest, terminate_tagged
+from caret.local.processes.pid_lock import supervisor_pid
+from caret.local.processes.process_tag import home_digest, terminate_tagged
 
 # More than all services take together; the slowest is Postgres with 20 s.
 _TIMEOUT_S = 60.0
@@ -29,13 +29,13 @@ def main(arguments: list[str]) -> int:
     paths = home_from_environment()
     pid = supervisor_pid(paths)
     if pid is None:
-        _say(_end_leftovers(paths))
+        _print_line(_end_leftovers(paths))
     else:
-        _stop(pid, paths)
+        _stop_supervisor(pid, paths)
     return ExitCode.OK
 
 
-def _stop(pid: int, paths: EmbeddedPaths) -> None:
+def _stop_supervisor(pid: int, paths: EmbeddedPaths) -> None:
     began_s = time.monotonic()
     os.kill(pid, signal.SIGTERM)
     while supervisor_pid(paths) is not None or _is_living(pid):
@@ -45,7 +45,7 @@ def _stop(pid: int, paths: EmbeddedPaths) -> None:
                 " end the process."
             )
         time.sleep(_POLL_S)
-    _say(f"Caret has stopped, after {time.monotonic() - began_s:.1f} s.")
+    _print_line(f"Caret has stopped, after {time.monotonic() - began_s:.1f} s.")
 
 
 def _is_living(pid: int) -> bool:
@@ -66,5 +66,5 @@ def _end_leftovers(paths: EmbeddedPaths) -> str:
     return "Caret was not running."
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     sys.stdout.write(text + "\n")

@@ -4,7 +4,7 @@
   + PortInUse        3
   + NoDiskSpace      4
   + MissingFeature   5  (a processor feature, or a system program)
-  + PartFailed       7  (names the service; has the last lines of its log)
+  + ServiceFailed       7  (names the service; has the last lines of its log)
   + HomeInUse        8  (another supervisor uses this CARET_HOME)
 
 A malformed setting is `caret.foundation.environment.BadSetting`, exit code 2. Code 6 is for a
@@ -42,7 +42,7 @@ class MissingFeature(StartupError):
     exit_code = ExitCode.MISSING_FEATURE
 
 
-class PartFailed(StartupError):
+class ServiceFailed(StartupError):
     """A service failed. `log_tail` is the end of its log; empty if it wrote nothing."""
 
     exit_code = ExitCode.PART_FAILED

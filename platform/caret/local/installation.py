@@ -8,20 +8,20 @@ from types import TracebackType
 from typing import Self
 
 from caret.local.caret_services import manage, run_to_end
-from caret.local.credentials import write_credentials
-from caret.local.errors import PartFailed
+from caret.local.databases.credentials import write_credentials
+from caret.local.engines.pools_file import read_pools
+from caret.local.errors import ServiceFailed
 from caret.local.paths import REPOSITORY, EmbeddedPaths
-from caret.local.pools_file import read_pools
 from caret.local.ports import require_free
-from caret.local.process_tag import home_digest, new_tag, terminate_tagged
+from caret.local.processes.process_tag import home_digest, new_tag, terminate_tagged
+from caret.local.processes.reload import changed_files, programs_of
+from caret.local.processes.service import Service
+from caret.local.processes.supervisor import Supervisor
+from caret.local.processes.watchdog import Watchdog
 from caret.local.progress import StartProgress
-from caret.local.reload import changed_files, programs_of
-from caret.local.service import Service
 from caret.local.services import environment_of_children, make_parts
-from caret.local.state_file import StatePoolEntry, TenantEntry, UpEntry, write_up_file
-from caret.local.supervisor import Supervisor
+from caret.local.state_file import RunningInstallation, StatePoolEntry, TenantEntry, write_up_file
 from caret.local.up_settings import UpSettings
-from caret.local.watchdog import Watchdog
 
 _LEFTOVER_GRACE_S = 5.0
 
@@ -71,7 +71,7 @@ class Installation:
     def start(self) -> None:
         """Start all services and wait until they are ready.
 
-        Raises PartFailed.
+        Raises ServiceFailed.
         """
         for part in self._parts.engines:
             self._supervisor.launch(part)
@@ -90,7 +90,7 @@ class Installation:
     def supervise(self) -> None:
         """Keep all services running until a signal raises ShutdownRequested.
 
-        Raises PartFailed if a service keeps failing.
+        Raises ServiceFailed if a service keeps failing.
         """
         changes = changed_files(REPOSITORY) if self._settings.has_reload else repeat(())
 
@@ -101,7 +101,7 @@ class Installation:
 
         self._supervisor.supervise(until=look, on_launch=self._write_up_file)
 
-    def describe(self) -> UpEntry:
+    def describe(self) -> RunningInstallation:
         ports = self._settings.ports
         return {
             "console_url": ports.console.url,
@@ -214,7 +214,7 @@ def ensure_demo_tenants(
 ) -> list[TenantEntry]:
     """Return the demonstration tenants; the same ones at each start.
 
-    Raises PartFailed.
+    Raises ServiceFailed.
     """
     log_file = paths.logs / "demo-tenants.log"
     output = run_to_end(
@@ -228,7 +228,7 @@ def ensure_demo_tenants(
         tenants: list[TenantEntry] = json.loads(output)
     except json.JSONDecodeError as error:
         # Never include the output itself: it contains passwords.
-        raise PartFailed(
+        raise ServiceFailed(
             f"`manage.py create_demo_tenants` did not print JSON. Its log: {log_file}"
         ) from error
     return tenants

@@ -2,12 +2,14 @@
 
 import hashlib
 import os
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from caret.foundation.home_dir import REPOSITORY as REPOSITORY
 from caret.foundation.home_dir import home_folder
+from caret.local.errors import StartupError
 
 
 def home_from_environment() -> "EmbeddedPaths":
@@ -59,3 +61,21 @@ class EmbeddedPaths:
         """Directory of the Unix sockets, in TMPDIR because their paths are limited to 107 bytes."""
         digest = hashlib.sha256(str(self.home.resolve()).encode()).hexdigest()[:12]
         return Path(tempfile.gettempdir()) / f"caret-{os.getuid()}-{digest}"
+
+
+def make_folders(paths: EmbeddedPaths) -> None:
+    for folder in (paths.home, paths.secrets, paths.logs, paths.journal):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+    _make_socket_folder(paths.sockets)
+
+
+def _make_socket_folder(folder: Path) -> None:
+    """Create the socket directory; reject one that another user created in the shared TMPDIR."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise StartupError(
+            f"{folder} is not a folder of yours; remove it, or set TMPDIR to another folder."
+        )
+    folder.chmod(0o700)

@@ -44,20 +44,20 @@ class Ports:
 
 def ports_from_environment() -> Ports:
     return Ports(
-        console=_port(
+        console=_read_port(
             "CARET_CONSOLE_PORT",
             8400,
             "the console",
             host=env_text("CARET_CONSOLE_HOST", LOOPBACK),
         ),
-        gateway=_port(
+        gateway=_read_port(
             "CARET_GATEWAY_PORT",
             8401,
             "the gateway",
             host=env_text("CARET_GATEWAY_HOST", LOOPBACK),
         ),
-        engine=_port("CARET_ENGINE_PORT", 8402, "the engine"),
-        embeddings=_port("CARET_EMBEDDINGS_PORT", 8404, "the embedding engine"),
+        engine=_read_port("CARET_ENGINE_PORT", 8402, "the engine"),
+        embeddings=_read_port("CARET_EMBEDDINGS_PORT", 8404, "the embedding engine"),
     )
 
 
@@ -103,6 +103,6 @@ def _is_free_for(port: Port) -> bool:
         ) from error
 
 
-def _port(setting: str, default: int, purpose: str, *, host: str = LOOPBACK) -> Port:
+def _read_port(setting: str, default: int, purpose: str, *, host: str = LOOPBACK) -> Port:
     number = env_int(setting, default, low=1, high=65535)
     return Port(number=number, setting=setting, purpose=purpose, host=host)

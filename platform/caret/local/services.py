@@ -5,16 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from caret.local.caret_services import beat_part, web_part, worker_part
-from caret.local.embedding_engine import embeddings_part
-from caret.local.engine import MAX_CONTEXT_TOKENS, engine_part, first_token_targets
-from caret.local.pools_file import render_pools, write_pools
+from caret.local.databases.postgres import EmbeddedPostgres
+from caret.local.databases.valkey import EmbeddedValkey
+from caret.local.engines.embedding_engine import embeddings_service
+from caret.local.engines.engine import MAX_CONTEXT_TOKENS, engine_service, first_token_targets
+from caret.local.engines.pools_file import render_pools, write_pools
 from caret.local.ports import LOOPBACK, Port
-from caret.local.postgres import EmbeddedPostgres
-from caret.local.preloaded import PreloadedPart
-from caret.local.process_tag import environment_with
-from caret.local.service import CommandService, Service
+from caret.local.processes.preloaded import PreloadedService
+from caret.local.processes.process_tag import environment_with
+from caret.local.processes.service import CommandService, Service
 from caret.local.up_settings import UpSettings
-from caret.local.valkey import EmbeddedValkey
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ def make_parts(settings: UpSettings, *, mark: str) -> Services:
     return Services(
         postgres=None if settings.has_own_postgres else EmbeddedPostgres(paths, mark=marked),
         valkey=None if settings.has_own_redis else EmbeddedValkey(paths, mark=marked),
-        engine=_engine(settings, environment=environment),
-        embeddings=_embeddings(settings, environment=environment),
-        gateway=_web("Gateway", settings.ports.gateway, settings, environment),
-        console=_console(settings, environment),
+        engine=_make_engine(settings, environment=environment),
+        embeddings=_make_embedding_engine(settings, environment=environment),
+        gateway=_make_web_service("Gateway", settings.ports.gateway, settings, environment),
+        console=_make_console(settings, environment),
         worker=worker_part(
             paths=paths,
             environment=environment,
@@ -90,7 +90,7 @@ def _origins_of(console: Port) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Service | None:
+def _make_engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Service | None:
     """Return the engine, and write the catalogue of pools for the gateway."""
     if settings.own_pools is not None:
         return None
@@ -104,21 +104,23 @@ def _engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Service 
             heals_words=settings.engine.model.has_token_healing,
         ),
     )
-    return engine_part(settings.engine, paths=settings.paths, environment=environment)
+    return engine_service(settings.engine, paths=settings.paths, environment=environment)
 
 
-def _embeddings(settings: UpSettings, *, environment: Mapping[str, str]) -> Service | None:
+def _make_embedding_engine(
+    settings: UpSettings, *, environment: Mapping[str, str]
+) -> Service | None:
     if settings.embeddings is None:
         return None
-    return embeddings_part(settings.embeddings, paths=settings.paths, environment=environment)
+    return embeddings_service(settings.embeddings, paths=settings.paths, environment=environment)
 
 
-def _console(settings: UpSettings, environment: Mapping[str, str]) -> Service:
-    part = _web("Console", settings.ports.console, settings, environment)
-    return PreloadedPart(part) if settings.has_reload else part
+def _make_console(settings: UpSettings, environment: Mapping[str, str]) -> Service:
+    part = _make_web_service("Console", settings.ports.console, settings, environment)
+    return PreloadedService(part) if settings.has_reload else part
 
 
-def _web(
+def _make_web_service(
     name: str, port: Port, settings: UpSettings, environment: Mapping[str, str]
 ) -> CommandService:
     return web_part(

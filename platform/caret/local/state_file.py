@@ -22,7 +22,7 @@ class TenantEntry(TypedDict):
     api_key: str
 
 
-class UpEntry(TypedDict):
+class RunningInstallation(TypedDict):
     console_url: str
     gateway_url: str
     pools: list[StatePoolEntry]
@@ -30,7 +30,7 @@ class UpEntry(TypedDict):
     supervisor_pid: int
 
 
-def write_up_file(file: Path, entry: UpEntry) -> None:
+def write_up_file(file: Path, entry: RunningInstallation) -> None:
     """Write the file atomically."""
     draft = file.with_name(file.name + ".new")
     draft.unlink(missing_ok=True)
@@ -41,10 +41,10 @@ def write_up_file(file: Path, entry: UpEntry) -> None:
     draft.replace(file)
 
 
-def read_up_file(file: Path) -> UpEntry | None:
+def read_up_file(file: Path) -> RunningInstallation | None:
     """Read the file; return None if nothing is running."""
     try:
-        entry: UpEntry = json.loads(file.read_text())
+        entry: RunningInstallation = json.loads(file.read_text())
     except FileNotFoundError:
         return None
     return entry

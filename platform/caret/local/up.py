@@ -2,21 +2,21 @@
 
 import argparse
 import shutil
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from caret.local.daemonize import READY_OPTION, detach_from_terminal, run_detached
-from caret.local.directories import make_folders
+from caret.local.caret_services import manage
 from caret.local.errors import ExitCode, NoDiskSpace, StartupError
 from caret.local.installation import Installation, steps
-from caret.local.paths import EmbeddedPaths
-from caret.local.pid_lock import HomeLock, supervisor_pid
+from caret.local.paths import REPOSITORY, EmbeddedPaths, make_folders
+from caret.local.processes.daemonize import READY_OPTION, detach_from_terminal, run_detached
+from caret.local.processes.pid_lock import HomeLock, supervisor_pid
+from caret.local.processes.signals import ShutdownRequested, raise_on_stop_signals
 from caret.local.progress import PlainProgress, StepList, progress_for
-from caret.local.signals import ShutdownRequested, raise_on_stop_signals
-from caret.local.smoke_test import stream_smoke_test
-from caret.local.state_file import UpEntry, read_up_file
+from caret.local.state_file import RunningInstallation, read_up_file
 from caret.local.up_settings import UpSettings, settings_from_environment
 
 # A new Postgres takes 40 MB; its write-ahead log and the services' logs grow under load.
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
 
     Raises StartupError, BadSetting.
     """
-    options = _parse(arguments)
+    options = _parse_options(arguments)
     settings = settings_from_environment()
     if supervisor_pid(settings.paths) is not None:
         return _say_that_it_runs(settings.paths)
@@ -49,22 +49,22 @@ def main(arguments: list[str]) -> int:
     require_room(settings.paths.home)
     if options.detach:
         return run_detached()
-    return _run(settings, ready_descriptor=options.ready_descriptor)
+    return _run_installation(settings, ready_descriptor=options.ready_descriptor)
 
 
-def _parse(arguments: list[str]) -> argparse.Namespace:
+def _parse_options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="manage.py up", description=__doc__)
     parser.add_argument("--detach", action="store_true", help="return when everything is ready")
     parser.add_argument(READY_OPTION, type=int, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
 
-def _run(settings: UpSettings, *, ready_descriptor: int | None) -> int:
+def _run_installation(settings: UpSettings, *, ready_descriptor: int | None) -> int:
     progress = progress_for(StepList(steps(settings)))
     with raise_on_stop_signals(), HomeLock(settings.paths):
         try:
             with Installation(settings, progress=progress) as installation:
-                _start(installation, settings=settings)
+                _start_services(installation, settings=settings)
                 if ready_descriptor is None:
                     installation.progress.print_line("  Ctrl-C stops everything.")
                 else:
@@ -76,7 +76,7 @@ def _run(settings: UpSettings, *, ready_descriptor: int | None) -> int:
     return ExitCode.OK
 
 
-def _start(installation: Installation, *, settings: UpSettings) -> None:
+def _start_services(installation: Installation, *, settings: UpSettings) -> None:
     began_s = time.monotonic()
     say = installation.progress.print_line
     say("")
@@ -118,7 +118,7 @@ def _write(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def print_summary(entry: UpEntry, *, say: Callable[[str], None]) -> None:
+def print_summary(entry: RunningInstallation, *, say: Callable[[str], None]) -> None:
     tenant = entry["tenants"][0]
     say("")
     say(f"  Console   {entry['console_url']}")
@@ -127,4 +127,40 @@ def print_summary(entry: UpEntry, *, say: Callable[[str], None]) -> None:
     say(f"            API key of {tenant['slug']}: {tenant['api_key']}")
     for pool in entry["pools"]:
         say(f"  Pool      {pool['name']} ({pool['tier']}): {pool['url']}")
+    say("")
+
+
+EXAMPLE = REPOSITORY / "platform" / "examples" / "readings.py"
+# The cursor is after the first occurrence of this text.
+BEFORE_CURSOR = "with open(self.path, "
+_TIMEOUT_S = 60.0
+
+
+def find_spot(text: str, *, before_cursor: str) -> tuple[int, int]:
+    """Return line and column of the cursor, both from 1."""
+    before = text[: text.index(before_cursor) + len(before_cursor)]
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
+
+
+def stream_smoke_test(*, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
+    """Print a completion. A failure is printed and never raised: the installation keeps running."""
+    line, column = find_spot(EXAMPLE.read_text(), before_cursor=BEFORE_CURSOR)
+    name = str(EXAMPLE.relative_to(REPOSITORY))
+    say(f"  A completion of {name}, line {line}, column {column}:")
+    say("")
+    command = manage("complete", name, "--line", str(line), "--column", str(column))
+    try:
+        finished = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            env=dict(environment),
+            cwd=REPOSITORY,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        say(f"  The completion was not finished after {_TIMEOUT_S:.0f} s.")
+        return
+    if finished.returncode != 0:
+        say(f"  The completion failed with status {finished.returncode}.")
     say("")

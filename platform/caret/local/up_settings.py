@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from caret.foundation.environment import BadSetting, env_bool, env_text
-from caret.local.embedding_engine import (
+from caret.local.engines.embedding_engine import (
     DEFAULT_EMBEDDINGS_MODEL,
     EmbeddingsSettings,
     embeddings_settings,
 )
-from caret.local.engine import EngineSettings, engine_from_environment
+from caret.local.engines.engine import EngineSettings, engine_from_environment
 from caret.local.paths import EmbeddedPaths, home_from_environment
 from caret.local.ports import Port, Ports, ports_from_environment
 
@@ -60,13 +60,13 @@ def settings_from_environment() -> UpSettings:
         has_own_postgres=has_own_postgres,
         has_own_redis=_is_named("REDIS_URL"),
         own_pools=Path(own_pools).absolute() if own_pools else None,
-        embeddings=_embeddings(ports) if has_retrieval else None,
+        embeddings=_read_embeddings(ports) if has_retrieval else None,
         has_retrieval=has_retrieval,
         has_reload=env_bool("CARET_RELOAD", False),
     )
 
 
-def _embeddings(ports: Ports) -> EmbeddingsSettings | None:
+def _read_embeddings(ports: Ports) -> EmbeddingsSettings | None:
     if os.environ.get("CARET_EMBEDDINGS_URL"):
         return None
     return embeddings_settings(

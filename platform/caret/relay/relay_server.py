@@ -64,30 +64,30 @@ def main() -> int:
     region = env_text("CARET_REGION", "local")
     max_cut_s = env_int("CARET_RELAY_MAX_DISCONNECT_S", 7_200, low=10, high=604_800)
     configure_logging("relay")
-    asyncio.run(_run(home_url, here_url, region=region, max_cut_s=max_cut_s))
+    asyncio.run(_run_relay(home_url, here_url, region=region, max_cut_s=max_cut_s))
     return 0
 
 
-async def _run(home_url: str, here_url: str, *, region: str, max_cut_s: int) -> None:
+async def _run_relay(home_url: str, here_url: str, *, region: str, max_cut_s: int) -> None:
     # Two connections home: a large or stuck snapshot must not delay usage.
     async with (
-        _connected(home_url) as asking,
-        _connected(home_url) as telling,
-        _connected(here_url) as here,
+        _make_redis(home_url) as asking,
+        _make_redis(home_url) as telling,
+        _make_redis(here_url) as here,
     ):
         outward = SnapshotReplicator(asking, here, region=region, max_cut_s=max_cut_s)
         homeward = UsageForwarder(telling, here)
         ways = [
-            asyncio.create_task(_again("snapshots", outward.sync)),
-            asyncio.create_task(_again("usage", homeward.forward)),
+            asyncio.create_task(_repeat_step("snapshots", outward.sync)),
+            asyncio.create_task(_repeat_step("usage", homeward.forward)),
         ]
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, _cancel, ways)
+            asyncio.get_running_loop().add_signal_handler(number, _cancel_tasks, ways)
         with suppress(asyncio.CancelledError):
             await asyncio.gather(*ways)
 
 
-async def _again(way: str, step: Callable[[], Awaitable[int | None]]) -> None:
+async def _repeat_step(way: str, step: Callable[[], Awaitable[int | None]]) -> None:
     """Repeat a step; after an error, retry it with a growing pause.
 
     An error in one direction does not affect the other.
@@ -106,12 +106,12 @@ async def _again(way: str, step: Callable[[], Awaitable[int | None]]) -> None:
             await asyncio.sleep(POLL_S)
 
 
-def _connected(url: str) -> Redis:
+def _make_redis(url: str) -> Redis:
     return Redis.from_url(
         url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S, retry=None
     )
 
 
-def _cancel(tasks: list[asyncio.Task[None]]) -> None:
+def _cancel_tasks(tasks: list[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()

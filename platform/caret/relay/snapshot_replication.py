@@ -57,10 +57,10 @@ class SnapshotReplicator:
         await self._here.set(HOME_HEARD, "1", ex=self._max_cut_s)
 
     async def _copy_newer(self) -> None:
-        held = await _versions(self._here)
+        held = await _read_versions(self._here)
         newer = [
             tenant
-            for tenant, version in (await _versions(self._home)).items()
+            for tenant, version in (await _read_versions(self._home)).items()
             if version > max(held.get(tenant, -1), self._elsewhere.get(tenant, -1))
         ]
         for start in range(0, len(newer), _BATCH):
@@ -86,6 +86,6 @@ class SnapshotReplicator:
         log.info("relay.snapshot", tenant_id=snapshot.tenant_id, version=snapshot.version)
 
 
-async def _versions(redis: Redis) -> dict[bytes, int]:
+async def _read_versions(redis: Redis) -> dict[bytes, int]:
     found = cast("dict[bytes, bytes]", await cast(Any, redis.hgetall(VERSIONS)))
     return {tenant: int(version) for tenant, version in found.items() if version.isdigit()}

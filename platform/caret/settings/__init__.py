@@ -20,8 +20,7 @@ from caret.foundation.environment import (
     env_text,
 )
 from caret.local.paths import home_from_environment
-from caret.settings.object_storage import storage_from
-from caret.settings.service_urls import database_from_url, mail_from_url
+from caret.settings.service_urls import database_from_url, mail_from_url, storage_from
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 EMBEDDED = home_from_environment()

@@ -1,5 +1,8 @@
-"""Converts URLs of databases (libpq's format) and mail servers into Django's settings."""
+"""Converts URLs of databases (libpq's format), mail servers and object storage into Django's
+settings.
+"""
 
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -56,4 +59,36 @@ def database_from_url(url: str) -> dict[str, Any]:
         "PORT": parts.pop("port", ""),
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": parts,
+    }
+
+
+def storage_from(setting: str, text: str) -> dict[str, Any]:
+    """Return the STORAGES entry for an absolute path or `s3://BUCKET/PREFIX`.
+
+    boto3 reads region, credentials and the endpoint of another provider from its own variables
+    (AWS_REGION, AWS_ENDPOINT_URL_S3 ...). Raises BadSetting.
+    """
+    if not text.startswith("s3://"):
+        return _storage_in_folder(setting, text)
+    bucket, _, prefix = text.removeprefix("s3://").partition("/")
+    if not bucket:
+        raise BadSetting(f"{setting} names no bucket; write s3://BUCKET/PREFIX.")
+    return {
+        "BACKEND": "storages.backends.s3.S3Storage",
+        "OPTIONS": {"bucket_name": bucket, "location": prefix.strip("/"), "default_acl": None},
+    }
+
+
+def _storage_in_folder(setting: str, text: str) -> dict[str, Any]:
+    if not Path(text).is_absolute():
+        raise BadSetting(
+            f"{setting} is {text!r}; write the absolute path of a folder or s3://BUCKET/PREFIX."
+        )
+    return {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {
+            "location": text,
+            "file_permissions_mode": 0o600,
+            "directory_permissions_mode": 0o700,
+        },
     }

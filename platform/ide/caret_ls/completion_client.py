@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from caret_ls import frames
 from caret_ls.clock import LoopClock
 from caret_ls.completion_context import CompletionContext
-from caret_ls.debounce import USUAL_ANSWER_MS, TypingRate
+from caret_ls.debounce import USUAL_ANSWER_MS, Debouncer
 from caret_ls.frames import Frame, RequestContext
 from caret_ls.gateway_connection import RequestEnded
 from caret_ls.in_flight_request import CompletionResult, InFlightRequest
@@ -41,7 +41,7 @@ class ResponseHandlers:
     """The components that learn from a response."""
 
     cache: SuggestionCache
-    pace: TypingRate
+    debouncer: Debouncer
     policies: PolicyCache
     board: StatusBoard
     clock: LoopClock
@@ -147,7 +147,7 @@ class CompletionClient:
         """Learn from a cancelled request: its response would have taken at least this long."""
         waited_ms = (self._learns.clock.monotonic_s() - began_s) * 1000
         if not flight.is_prefetch and waited_ms > USUAL_ANSWER_MS:
-            self._learns.pace.on_answer(waited_ms)
+            self._learns.debouncer.on_answer(waited_ms)
 
     def _record_result(self, flight: InFlightRequest, landing: CompletionResult) -> None:
         text = landing.text if landing.finish in _WHOLE and landing.text.strip() else ""
@@ -157,7 +157,7 @@ class CompletionClient:
             )
             self._learns.cache.store(suggestion)
         if landing.finish in (*_WHOLE, "filtered", _TOO_SLOW) and not flight.is_prefetch:
-            self._learns.pace.on_answer(landing.took_ms)
+            self._learns.debouncer.on_answer(landing.took_ms)
         if landing.finish == "unknown_language":
             self._unknown_languages.add(flight.place.language)
         if landing.finish in _POLICY:

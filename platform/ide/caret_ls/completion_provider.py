@@ -11,7 +11,7 @@ from typing import Final
 from caret_ls.clock import LoopClock
 from caret_ls.completion_client import CompletionClient
 from caret_ls.completion_context import CompletionContext
-from caret_ls.debounce import TypingRate
+from caret_ls.debounce import Debouncer
 from caret_ls.in_flight_request import CompletionResult
 from caret_ls.outcome_tracker import OutcomeTracker, ShownSuggestion
 from caret_ls.policy_cache import PolicyCache
@@ -64,7 +64,7 @@ class ProviderState:
 
     files: OpenFiles
     cache: SuggestionCache
-    pace: TypingRate
+    debouncer: Debouncer
     outcomes: OutcomeTracker
     policies: PolicyCache
     board: StatusBoard
@@ -193,7 +193,7 @@ class CompletionProvider:
         return SkipReason.OVER_BUDGET if board.is_over_budget else SkipReason.OVERLOADED
 
     def _pause_s(self, place: CompletionContext) -> float:
-        return self._knows.pace.delay_s(
+        return self._knows.debouncer.delay_s(
             self._knows.clock.monotonic_s(),
             is_invoked=place.is_invoked,
             is_fresh_line=not place.line_before.strip(),

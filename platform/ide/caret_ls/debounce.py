@@ -28,7 +28,7 @@ _MAX_PASSED: Final = 4
 
 
 @dataclass(slots=True)
-class TypingRate:
+class Debouncer:
     """Typing speed and response times in one editor."""
 
     min_delay_ms: float = MIN_WAIT_MS

@@ -19,7 +19,7 @@ from caret_ls.clock import LoopClock
 from caret_ls.completion_client import CompletionClient, ResponseHandlers
 from caret_ls.completion_provider import CompletionProvider, ProviderState
 from caret_ls.content_exclusion import is_excluded
-from caret_ls.debounce import TypingRate
+from caret_ls.debounce import Debouncer
 from caret_ls.file_kind import FileKind
 from caret_ls.frames import Frame, RequestContext
 from caret_ls.gateway_connection import Address, ConnectionState, GatewayConnection
@@ -72,14 +72,14 @@ class Session:
         self._reports = OutcomeQueue(self.link.send, clock)
         self._gateway_url: str | None = None  # None: no gateway yet
         self.outcomes = OutcomeTracker(self._report)
-        self.pace = TypingRate(min_delay_ms=settings.debounce_ms)
+        self.debouncer = Debouncer(min_delay_ms=settings.debounce_ms)
         self.policies = PolicyCache(lambda repository: self.link.send(frames.policy(repository)))
-        learning = ResponseHandlers(self.cache, self.pace, self.policies, self.board, clock)
+        learning = ResponseHandlers(self.cache, self.debouncer, self.policies, self.board, clock)
         self._asking = CompletionClient(
             self.link, learning, around=self._build_context, new_id=_ids()
         )
         knowledge = ProviderState(
-            self.files, self.cache, self.pace, self.outcomes, self.policies, self.board, clock
+            self.files, self.cache, self.debouncer, self.outcomes, self.policies, self.board, clock
         )
         self.assistant = CompletionProvider(knowledge, self._asking, settings)
 
@@ -92,7 +92,7 @@ class Session:
         if settings.enabled != self.settings.enabled:
             self.board.set(is_paused=not settings.enabled)
         self.assistant.settings = settings
-        self.pace.min_delay_ms = settings.debounce_ms
+        self.debouncer.min_delay_ms = settings.debounce_ms
         if address is None:
             self.board.set(is_signed_out=True)
         elif address.url != self._gateway_url:
@@ -141,7 +141,7 @@ class Session:
 
     def accept(self, id: str) -> None:
         self.outcomes.accept(id, self._clock.monotonic_s())
-        self.pace.on_accepted()
+        self.debouncer.on_accepted()
 
     # --- events of the gateway
 
@@ -203,13 +203,13 @@ class Session:
         if not edit.deleted and not edit.inserted:
             return  # text was replaced by the same text
         now_s = self._clock.monotonic_s()
-        self.pace.on_keystroke(now_s)
+        self.debouncer.on_keystroke(now_s)
         self._recency.on_edit(file.uri, at=edit.at, now_s=self._clock.wall_s())
         event = self.outcomes.change(file.uri, edit, now_s)
         if event is EditorOutcomeEvent.REJECTED:
-            self.pace.on_ignored()
+            self.debouncer.on_ignored()
         elif event is not None:
-            self.pace.on_accepted()
+            self.debouncer.on_accepted()
         elif is_typed(edit):
             self._typing.add(file.language)
 

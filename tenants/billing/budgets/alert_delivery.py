@@ -69,7 +69,9 @@ def deliver_all_alerts(*, now: datetime) -> None:
 
 def deliver_due_alerts(tenant_id: TenantId, *, now: datetime) -> int:
     """Deliver the alerts that are due, and return how many arrived."""
-    return sum(_try(tenant_id, delivery, now) for delivery in _claim(tenant_id, now))
+    return sum(
+        _try_delivery(tenant_id, delivery, now) for delivery in _claim_deliveries(tenant_id, now)
+    )
 
 
 def backoff_after(attempts: int) -> timedelta | None:
@@ -80,7 +82,7 @@ def backoff_after(attempts: int) -> timedelta | None:
     return min(_FIRST_WAIT * (1 << doublings), _MAX_WAIT)
 
 
-def _claim(tenant_id: TenantId, now: datetime) -> list[AlertDelivery]:
+def _claim_deliveries(tenant_id: TenantId, now: datetime) -> list[AlertDelivery]:
     with tenant_scope(tenant_id):
         due = list(
             AlertDelivery.objects.select_for_update(skip_locked=True)
@@ -95,35 +97,35 @@ def _claim(tenant_id: TenantId, now: datetime) -> list[AlertDelivery]:
     return due
 
 
-def _try(tenant_id: TenantId, delivery: AlertDelivery, now: datetime) -> bool:
+def _try_delivery(tenant_id: TenantId, delivery: AlertDelivery, now: datetime) -> bool:
     try:
-        message = _message(tenant_id, delivery)
+        message = _build_message(tenant_id, delivery)
         if delivery.channel == WEBHOOK:
             webhook.send(delivery.address, _webhook_body(message), now=now)
         else:
-            _mail(delivery.address, message)
+            _send_mail(delivery.address, message)
     except (OSError, SMTPException, webhook.WebhookDeliveryError) as error:
         # Expected: it is retried, and shown with the budget.
         log.warning("budget.alert_not_delivered", tenant_id=tenant_id, channel=delivery.channel)
-        _settle(delivery, last_error=_reason(error))
+        _update_delivery(delivery, last_error=_describe_error(error))
         return False
-    _settle(delivery, delivered_at=now, next_at=None, last_error="")
+    _update_delivery(delivery, delivered_at=now, next_at=None, last_error="")
     return True
 
 
-def _reason(error: OSError | SMTPException | webhook.WebhookDeliveryError) -> str:
+def _describe_error(error: OSError | SMTPException | webhook.WebhookDeliveryError) -> str:
     """Return our own text: a mail server's message may contain personal data."""
     if isinstance(error, webhook.WebhookDeliveryError):
         return str(error)
     return f"The mail server rejected the message ({type(error).__name__})."
 
 
-def _settle(delivery: AlertDelivery, **fields: object) -> None:
+def _update_delivery(delivery: AlertDelivery, **fields: object) -> None:
     with tenant_scope(TenantId(str(delivery.tenant_id))):
         AlertDelivery.objects.filter(tenant_id=delivery.tenant_id, id=delivery.id).update(**fields)
 
 
-def _message(tenant_id: TenantId, delivery: AlertDelivery) -> _AlertMessage:
+def _build_message(tenant_id: TenantId, delivery: AlertDelivery) -> _AlertMessage:
     with tenant_scope(tenant_id):
         alert = BudgetAlert.objects.get(tenant_id=tenant_id, id=delivery.alert_id)
         budget = Budget.objects.filter(tenant_id=tenant_id, id=alert.budget_id).first()
@@ -132,7 +134,7 @@ def _message(tenant_id: TenantId, delivery: AlertDelivery) -> _AlertMessage:
             delivery_id=str(delivery.id),
             tenant_id=tenant_id,
             budget_id=str(alert.budget_id),
-            whose="a deleted budget" if budget is None else _whose(budget),
+            whose="a deleted budget" if budget is None else _name_holder(budget),
             tenant_name=Tenant.objects.get(id=tenant_id).name,
             percent=alert.percent,
             spent=f"{currency} {write_amount(alert.spent_micros)}",
@@ -142,7 +144,7 @@ def _message(tenant_id: TenantId, delivery: AlertDelivery) -> _AlertMessage:
         )
 
 
-def _whose(budget: Budget) -> str:
+def _name_holder(budget: Budget) -> str:
     if budget.holder_id is None:
         return "the whole tenant"
     if budget.scope == BudgetScope.USER:
@@ -151,7 +153,7 @@ def _whose(budget: Budget) -> str:
     return f"the team {found.values_list('name', flat=True).first() or '(deleted)'}"
 
 
-def _mail(address: str, message: _AlertMessage) -> None:
+def _send_mail(address: str, message: _AlertMessage) -> None:
     """Send an e-mail. Raises OSError, SMTPException."""
     consequence = (
         "At 100%, completions stop until the month ends (UTC) or you raise the limit."

@@ -28,12 +28,12 @@ def create_alerts(
         return 0
     spent = read_month(tenant_id, month)
     return sum(
-        _raise(budget, spent.spent_of_budget(budget), month=month, price=price, now=now)
+        _raise_alerts(budget, spent.spent_of_budget(budget), month=month, price=price, now=now)
         for budget in budgets
     )
 
 
-def _raise(
+def _raise_alerts(
     budget: Budget, spent: int, *, month: date, price: PlanPrice | None, now: datetime
 ) -> int:
     known = BudgetAlert.objects.filter(
@@ -59,12 +59,12 @@ def _raise(
         )
         # If several thresholds are crossed at once, only the highest sends a message.
         if percent == due[-1]:
-            _send(alert, budget, now)
+            _queue_deliveries(alert, budget, now)
     return len(due)
 
 
-def _send(alert: BudgetAlert, budget: Budget, now: datetime) -> None:
-    addresses = [(MAIL, email) for email in _recipients(budget)]
+def _queue_deliveries(alert: BudgetAlert, budget: Budget, now: datetime) -> None:
+    addresses = [(MAIL, email) for email in _find_recipients(budget)]
     if budget.webhook_url:
         addresses.append((WEBHOOK, budget.webhook_url))
     AlertDelivery.objects.bulk_create(
@@ -79,7 +79,7 @@ def _send(alert: BudgetAlert, budget: Budget, now: datetime) -> None:
     )
 
 
-def _recipients(budget: Budget) -> list[str]:
+def _find_recipients(budget: Budget) -> list[str]:
     """Return the addresses of owners and billing members; for a user's budget also the user's."""
     members = Membership.objects.filter(tenant_id=budget.tenant_id, ended_at__isnull=True)
     paying = members.filter(role__in=[Role.OWNER, Role.BILLING])

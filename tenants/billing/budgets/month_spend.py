@@ -69,7 +69,7 @@ def is_exhausted(budget: Budget, spent_micros: int, price: PlanPrice | None) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class MonthOfTenant:
+class TenantMonthSpend:
     """A tenant's spending in a month, and the members of its teams."""
 
     by_holder: Mapping[str, int]
@@ -92,10 +92,10 @@ class MonthOfTenant:
         return self.teams.get(budget.holder_id, frozenset())
 
 
-def read_month(tenant_id: TenantId, month: date) -> MonthOfTenant:
+def read_month(tenant_id: TenantId, month: date) -> TenantMonthSpend:
     """Read a month's spending, inside the tenant's scope. Two queries."""
     rows = MonthSpend.objects.filter(tenant_id=tenant_id, month=month)
-    return MonthOfTenant(dict(rows.values_list("holder", "micros")), read_teams(tenant_id))
+    return TenantMonthSpend(dict(rows.values_list("holder", "micros")), read_teams(tenant_id))
 
 
 def read_teams(tenant_id: TenantId) -> dict[UUID, frozenset[str]]:

@@ -72,7 +72,9 @@ def create_budget(
         except IntegrityError as error:
             raise Conflict("This budget already exists.") from error
         require_budget_limit_per_user(actor.tenant_id)
-        _record(actor, "budget.created", budget_id, (None, _facts(terms, holder)), now)
+        _record_change(
+            actor, "budget.created", budget_id, (None, _to_change_fields(terms, holder)), now
+        )
         return find_budget(actor=actor, budget_id=budget_id, now=now)
 
 
@@ -91,7 +93,7 @@ def change_budget(
             lambda: try_sync_spend_to_redis(actor.tenant_id, now=now), robust=True
         )
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        held = _held(actor, budget_id, version)
+        held = _find_budget(actor, budget_id, version)
         Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).update(
             limit_micros=terms.limit_micros,
             is_hard=terms.is_hard,
@@ -100,8 +102,8 @@ def change_budget(
         )
         require_budget_limit_per_user(actor.tenant_id)
         holder = BudgetTarget(BudgetScope(held.scope), held.holder_id)
-        change = (_facts(_terms(held), holder), _facts(terms, holder))
-        _record(actor, CHANGED, budget_id, change, now)
+        change = (_to_change_fields(_to_terms(held), holder), _to_change_fields(terms, holder))
+        _record_change(actor, CHANGED, budget_id, change, now)
         return find_budget(actor=actor, budget_id=budget_id, now=now)
 
 
@@ -110,13 +112,15 @@ def delete_budget(*, actor: Actor, budget_id: UUID, version: int, now: datetime)
     actor.require(Permission.WRITE_BUDGETS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        held = _held(actor, budget_id, version)
+        held = _find_budget(actor, budget_id, version)
         Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).delete()
-        facts = _facts(_terms(held), BudgetTarget(BudgetScope(held.scope), held.holder_id))
-        _record(actor, "budget.deleted", budget_id, (facts, None), now)
+        facts = _to_change_fields(
+            _to_terms(held), BudgetTarget(BudgetScope(held.scope), held.holder_id)
+        )
+        _record_change(actor, "budget.deleted", budget_id, (facts, None), now)
 
 
-def _held(actor: Actor, budget_id: UUID, version: int) -> Budget:
+def _find_budget(actor: Actor, budget_id: UUID, version: int) -> Budget:
     held = Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id).first()
     if held is None:
         raise NotFound("This budget does not exist.")
@@ -154,11 +158,11 @@ def _check_holder(actor: Actor, holder: BudgetTarget) -> None:
             raise InvalidValue("user_id", "This member does not exist.")
 
 
-def _terms(held: Budget) -> BudgetTerms:
+def _to_terms(held: Budget) -> BudgetTerms:
     return BudgetTerms(held.limit_micros, held.is_hard, held.webhook_url)
 
 
-def _facts(terms: BudgetTerms, holder: BudgetTarget) -> ChangeFields:
+def _to_change_fields(terms: BudgetTerms, holder: BudgetTarget) -> ChangeFields:
     return {
         "scope": holder.scope.value,
         "holder_id": None if holder.id is None else str(holder.id),
@@ -168,7 +172,7 @@ def _facts(terms: BudgetTerms, holder: BudgetTarget) -> ChangeFields:
     }
 
 
-def _record(
+def _record_change(
     actor: Actor,
     action: str,
     budget_id: UUID,

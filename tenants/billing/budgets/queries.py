@@ -14,7 +14,12 @@ from tenants.base.errors import NotFound
 from tenants.base.money import Currency
 from tenants.base.pagination import Page, PagePosition, build_page, fetch_first, read_cursor
 from tenants.base.permissions import Permission
-from tenants.billing.budgets.month_spend import MonthOfTenant, is_exhausted, read_month, read_teams
+from tenants.billing.budgets.month_spend import (
+    TenantMonthSpend,
+    is_exhausted,
+    read_month,
+    read_teams,
+)
 from tenants.billing.budgets.webhook import secret_of
 from tenants.billing.plans.queries import find_currency, read_price_book
 from tenants.models import AlertDelivery, Budget, BudgetAlert, Team, User
@@ -68,7 +73,7 @@ def page_of_budgets(
         found = Budget.objects.filter(tenant_id=actor.tenant_id)
         rows = fetch_first(found, limit=limit, after=read_cursor(cursor))
         page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
-        return Page(_views(actor.tenant_id, page.rows, now), page.next_cursor)
+        return Page(_to_views(actor.tenant_id, page.rows, now), page.next_cursor)
 
 
 def find_budget(*, actor: Actor, budget_id: UUID, now: datetime) -> BudgetView:
@@ -78,7 +83,7 @@ def find_budget(*, actor: Actor, budget_id: UUID, now: datetime) -> BudgetView:
         rows = list(Budget.objects.filter(tenant_id=actor.tenant_id, id=budget_id))
         if not rows:
             raise NotFound("This budget does not exist.")
-        return _views(actor.tenant_id, rows, now)[0]
+        return _to_views(actor.tenant_id, rows, now)[0]
 
 
 def read_spending(tenant_id: TenantId, *, now: datetime) -> SpendingLimits:
@@ -92,7 +97,7 @@ def read_spending(tenant_id: TenantId, *, now: datetime) -> SpendingLimits:
     return SpendingLimits(
         prices=read_price_book(tenant_id).starting(utc_day(now)),
         budgets=tuple(_hard_budget(budget) for budget in hard),
-        budgets_of=_budgets_of(hard, MonthOfTenant({}, read_teams(tenant_id))),
+        budgets_of=_budgets_of(hard, TenantMonthSpend({}, read_teams(tenant_id))),
     )
 
 
@@ -104,7 +109,7 @@ def _hard_budget(budget: Budget) -> HardBudget:
     )
 
 
-def _budgets_of(budgets: Sequence[Budget], month: MonthOfTenant) -> dict[UserId, bytes]:
+def _budgets_of(budgets: Sequence[Budget], month: TenantMonthSpend) -> dict[UserId, bytes]:
     """Return each user's budgets, sorted by user, so that equal rows give equal bytes."""
     places: defaultdict[str, list[int]] = defaultdict(list)
     for place, budget in enumerate(budgets):
@@ -113,11 +118,14 @@ def _budgets_of(budgets: Sequence[Budget], month: MonthOfTenant) -> dict[UserId,
     return {UserId(user): encode_indexes(places[user]) for user in sorted(places)}
 
 
-def _views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[BudgetView]:
+def _to_views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[BudgetView]:
     month = month_of(utc_day(now))
     price = read_price_book(tenant_id).price_on(utc_day(now))
-    spent, names = read_month(tenant_id, month), _names(tenant_id, rows)
-    alerts, currency = _alerts(tenant_id, [row.id for row in rows], month), find_currency(tenant_id)
+    spent, names = read_month(tenant_id, month), _find_holder_names(tenant_id, rows)
+    alerts, currency = (
+        _find_alerts(tenant_id, [row.id for row in rows], month),
+        find_currency(tenant_id),
+    )
     assert currency is not None or not rows, "only tenants with a plan have budgets"
     return [
         BudgetView(
@@ -140,14 +148,14 @@ def _views(tenant_id: TenantId, rows: list[Budget], now: datetime) -> list[Budge
     ]
 
 
-def _names(tenant_id: TenantId, rows: Iterable[Budget]) -> dict[UUID | None, str]:
+def _find_holder_names(tenant_id: TenantId, rows: Iterable[Budget]) -> dict[UUID | None, str]:
     ids = {row.holder_id for row in rows if row.holder_id is not None}
     teams = Team.objects.filter(tenant_id=tenant_id, id__in=ids).values_list("id", "name")
     users = User.objects.filter(id__in=ids).values_list("id", "email")
     return {**dict(teams), **dict(users)}
 
 
-def _alerts(
+def _find_alerts(
     tenant_id: TenantId, budget_ids: list[UUID], month: date
 ) -> dict[UUID, tuple[AlertView, ...]]:
     found = BudgetAlert.objects.filter(tenant_id=tenant_id, budget_id__in=budget_ids, month=month)
@@ -157,14 +165,14 @@ def _alerts(
         tenant_id=tenant_id, alert_id__in=[alert.id for alert in alerts]
     )
     for row in sent.order_by("channel", "address"):
-        deliveries[row.alert_id].append(_delivery(row))
+        deliveries[row.alert_id].append(_to_delivery_view(row))
     views: defaultdict[UUID, tuple[AlertView, ...]] = defaultdict(tuple)
     for alert in alerts:
-        views[alert.budget_id] += (_alert(alert, deliveries[alert.id]),)
+        views[alert.budget_id] += (_to_alert_view(alert, deliveries[alert.id]),)
     return views
 
 
-def _alert(alert: BudgetAlert, deliveries: list[DeliveryView]) -> AlertView:
+def _to_alert_view(alert: BudgetAlert, deliveries: list[DeliveryView]) -> AlertView:
     return AlertView(
         percent=alert.percent,
         spent_micros=alert.spent_micros,
@@ -174,7 +182,7 @@ def _alert(alert: BudgetAlert, deliveries: list[DeliveryView]) -> AlertView:
     )
 
 
-def _delivery(row: AlertDelivery) -> DeliveryView:
+def _to_delivery_view(row: AlertDelivery) -> DeliveryView:
     return DeliveryView(
         channel=row.channel,
         address=row.address,

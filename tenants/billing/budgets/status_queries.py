@@ -11,7 +11,7 @@ from caret.contracts.pricing import BudgetScope
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import month_of, utc_day
 from tenants.base.permissions import Permission
-from tenants.billing.budgets.month_spend import MonthOfTenant, is_exhausted, read_month
+from tenants.billing.budgets.month_spend import TenantMonthSpend, is_exhausted, read_month
 from tenants.billing.plans.price_book import PlanPrice
 from tenants.models import Budget, Team, User
 from tenants.security.authorization.actor import Actor
@@ -41,12 +41,12 @@ def list_nearest_limit(
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
         month = read_month(actor.tenant_id, month_of(utc_day(now)))
-        found = [_standing(row, month, price) for row in _named(actor)]
+        found = [_compute_status(row, month, price) for row in _find_named_budgets(actor)]
     found.sort(key=lambda each: (-each.spent_micros / each.limit_micros, str(each.budget_id)))
     return found[:limit]
 
 
-def _named(actor: Actor) -> QuerySet[Budget]:
+def _find_named_budgets(actor: Actor) -> QuerySet[Budget]:
     teams = Team.objects.filter(tenant_id=actor.tenant_id, id=OuterRef("holder_id"))
     users = User.objects.filter(id=OuterRef("holder_id"))
     name = Coalesce(
@@ -55,11 +55,11 @@ def _named(actor: Actor) -> QuerySet[Budget]:
     return Budget.objects.filter(tenant_id=actor.tenant_id).annotate(holder_name=name)
 
 
-def _standing(row: Budget, month: MonthOfTenant, price: PlanPrice | None) -> BudgetStatus:
+def _compute_status(row: Budget, month: TenantMonthSpend, price: PlanPrice | None) -> BudgetStatus:
     return BudgetStatus(
         budget_id=row.id,
         scope=BudgetScope(row.scope),
-        holder_name=row.holder_name,  # type: ignore[attr-defined]  # annotated by _named
+        holder_name=row.holder_name,  # type: ignore[attr-defined]  # annotated by _find_named_budgets
         limit_micros=row.limit_micros,
         spent_micros=month.spent_of_budget(row),
         is_hard=row.is_hard,

@@ -23,7 +23,7 @@ _MAX_LINES: Final = 8
 def set_profile(*, actor: Actor, customer: InvoiceParty, tax: InvoiceTax, now: datetime) -> None:
     """Set a tenant's customer details and tax. Raises Forbidden, InvalidValue."""
     actor.require_platform()
-    _check(customer)
+    _check_customer(customer)
     if not 0 <= tax.basis_points <= 10_000 or bool(tax.name) != bool(tax.basis_points):
         raise InvalidValue("tax", "Enter a tax name and 1 to 10,000 basis points, or neither.")
     with tenant_scope(actor.tenant_id):
@@ -52,7 +52,7 @@ def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> N
     is written if nothing changes. Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.WRITE_BILLING)
-    _check(customer)
+    _check_customer(customer)
     with tenant_scope(actor.tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         held, tax = read_profile(actor.tenant_id)
@@ -105,7 +105,7 @@ def _differs(held: InvoiceParty, wanted: InvoiceParty, name: str) -> bool:
     return bool(getattr(held, name) != getattr(wanted, name))
 
 
-def _check(customer: InvoiceParty) -> None:
+def _check_customer(customer: InvoiceParty) -> None:
     for field in ("name", "tax_id", "email"):
         _check_text(field, getattr(customer, field))
     for line in customer.address:

@@ -117,7 +117,9 @@ def build_document(
 ) -> InvoiceDocument:
     """Build a document from its header and ledger entries. Raises InvoiceMismatch."""
     month = date.fromisoformat(head.month)
-    lines = build_lines(used) if head.kind is DocumentKind.INVOICE else (_correction(head, sums),)
+    lines = (
+        build_lines(used) if head.kind is DocumentKind.INVOICE else (_build_correction(head, sums),)
+    )
     if sum(line.amount_cents for line in lines) != sums.subtotal_cents:
         raise InvoiceMismatch
     return InvoiceDocument(
@@ -145,7 +147,7 @@ def build_lines(used: Iterable[UsageLine]) -> tuple[InvoiceLine, ...]:
         groups[each.line, month_of(each.day).isoformat(), each.price_micros].append(each)
     order = {code: place for place, code in enumerate((SEATS, *LINES))}
     ordered = sorted(groups.items(), key=lambda group: (order[group[0][0]], *group[0][1:]))
-    return tuple(_line(*key, entries) for key, entries in ordered)
+    return tuple(_build_line(*key, entries) for key, entries in ordered)
 
 
 def compute_tax(net_cents: int, tax: InvoiceTax) -> int:
@@ -160,11 +162,13 @@ def compute_incremental_tax(net_cents: int, *, after: int, tax: InvoiceTax) -> i
     return compute_tax(after + net_cents, tax) - compute_tax(after, tax)
 
 
-def _line(code: str, used_in: str, price_micros: int, entries: list[UsageLine]) -> InvoiceLine:
+def _build_line(
+    code: str, used_in: str, price_micros: int, entries: list[UsageLine]
+) -> InvoiceLine:
     is_seats = code == SEATS
     return InvoiceLine(
         code=code,
-        description="Seats, billed daily" if is_seats else _describe(code),
+        description="Seats, billed daily" if is_seats else _describe_line(code),
         used_in=used_in,
         quantity=sum(entry.quantity for entry in entries),
         unit="seat days" if is_seats else "tokens",
@@ -174,12 +178,12 @@ def _line(code: str, used_in: str, price_micros: int, entries: list[UsageLine]) 
     )
 
 
-def _describe(code: str) -> str:
+def _describe_line(code: str) -> str:
     line = LINES[code]
     return f"{line.tier.value.capitalize()} tier, {_KINDS[line.kind]}"
 
 
-def _correction(head: InvoiceHeader, sums: LedgerTotals) -> InvoiceLine:
+def _build_correction(head: InvoiceHeader, sums: LedgerTotals) -> InvoiceLine:
     return InvoiceLine(
         code="correction",
         description=f"Correction of invoice {head.corrects}: {head.reason}",

@@ -102,7 +102,7 @@ def issue_due(tenant_id: TenantId, *, now: datetime) -> list[str]:
     rate_tenant(tenant_id, now=now, until=newest)
     with tenant_scope(tenant_id):
         state = lock_billing(tenant_id)
-        return [_issue(state, month, now) for month in _months_due(state, newest, now)]
+        return [_issue_invoice(state, month, now) for month in _months_due(state, newest, now)]
 
 
 def issue_credit_note(
@@ -129,7 +129,7 @@ def issue_credit_note(
                 cents=_correctable_cents(invoice),
             )
         month = month_to_book(utc_day(now), open_month=open_month(state), now=now)
-        head = _head(state, DocumentKind.CREDIT_NOTE, month, now)
+        head = _build_header(state, DocumentKind.CREDIT_NOTE, month, now)
         head = msgspec.structs.replace(
             head,
             corrects=invoice.document.head.number,
@@ -139,7 +139,7 @@ def issue_credit_note(
         tax_cents = compute_incremental_tax(net_cents, after=invoice.corrected_cents, tax=head.tax)
         draft = _InvoiceDraft(head, LedgerTotals(-net_cents, 0, -tax_cents), month, number)
         _book_credit_note(state, draft, now)
-        return view_of(_keep(state, draft, (), now), ())
+        return view_of(_insert_invoice(state, draft, (), now), ())
 
 
 def _months_due(state: BillingState, newest: int, now: datetime) -> list[date]:
@@ -160,21 +160,23 @@ def _is_over(state: BillingState, month: date, now: datetime) -> bool:
     return has_seats and now >= begins_at(following) + GRACE
 
 
-def _issue(state: BillingState, month: date, now: datetime) -> str:
+def _issue_invoice(state: BillingState, month: date, now: datetime) -> str:
     tenant_id = TenantId(str(state.tenant_id))
     used = read_used(tenant_id, month)
-    head = _head(state, DocumentKind.INVOICE, month, now)
+    head = _build_header(state, DocumentKind.INVOICE, month, now)
     subtotal = sum(line.amount_cents for line in build_lines(used))
     credit = max(0, min(to_cents(credit_balance(tenant_id)), subtotal))
     sums = LedgerTotals(subtotal, credit, compute_tax(subtotal - credit, head.tax))
     draft = _InvoiceDraft(head, sums, month, None)
     _book_invoice(state, draft, sum(each.amount_micros for each in used), now)
     state.invoiced_month = month
-    _keep(state, draft, used, now)
+    _insert_invoice(state, draft, used, now)
     return head.number
 
 
-def _head(state: BillingState, kind: DocumentKind, month: date, now: datetime) -> InvoiceHeader:
+def _build_header(
+    state: BillingState, kind: DocumentKind, month: date, now: datetime
+) -> InvoiceHeader:
     """Return a header with the next number.
 
     The number belongs to the transaction, so a failure leaves no gap.
@@ -211,7 +213,7 @@ def _book_invoice(
         Posting(LedgerAccountCode.UNBILLED, -used_micros),
         Posting(LedgerAccountCode.ROUNDING, used_micros - sums.subtotal_cents * MICROS_PER_CENT),
     ]
-    _book(state, draft, SourceKind.INVOICE, postings, now)
+    _post_invoice(state, draft, SourceKind.INVOICE, postings, now)
 
 
 def _book_credit_note(state: BillingState, draft: _InvoiceDraft, now: datetime) -> None:
@@ -221,10 +223,10 @@ def _book_credit_note(state: BillingState, draft: _InvoiceDraft, now: datetime) 
         Posting(LedgerAccountCode.CORRECTIONS, -sums.subtotal_cents * MICROS_PER_CENT),
         Posting(LedgerAccountCode.TAX, -sums.tax_cents * MICROS_PER_CENT),
     ]
-    _book(state, draft, SourceKind.CREDIT_NOTE, postings, now)
+    _post_invoice(state, draft, SourceKind.CREDIT_NOTE, postings, now)
 
 
-def _book(
+def _post_invoice(
     state: BillingState,
     draft: _InvoiceDraft,
     kind: SourceKind,
@@ -241,7 +243,7 @@ def _book(
     post_transaction(state, booking, now=now)
 
 
-def _keep(state: BillingState, draft: _InvoiceDraft, used: Any, now: datetime) -> Invoice:
+def _insert_invoice(state: BillingState, draft: _InvoiceDraft, used: Any, now: datetime) -> Invoice:
     document = build_document(draft.head, used, draft.sums)
     state.save(update_fields=["last_number", "invoiced_month"])
     row = Invoice.objects.create(

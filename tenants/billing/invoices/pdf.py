@@ -69,7 +69,7 @@ def render(document: InvoiceDocument) -> bytes:
     )
     footer = _Footer(document)
     pages.addPageTemplates(PageTemplate(id="page", frames=[frame], onPage=footer))
-    pages.build(_story(document))
+    pages.build(_build_story(document))
     return out.getvalue()
 
 
@@ -94,7 +94,7 @@ def _label(text: str, **fields: Any) -> Paragraph:
     return _text(text, colour=_QUIET, fontSize=7.5, leading=11, **fields)
 
 
-def _story(document: InvoiceDocument) -> list[Flowable]:
+def _build_story(document: InvoiceDocument) -> list[Flowable]:
     return [
         _heading(document),
         Spacer(0, 11 * mm),
@@ -120,15 +120,15 @@ def _heading(document: InvoiceDocument) -> Table:
         ),
         _text(head.number, colour=_QUIET, alignment=TA_RIGHT),
     ]
-    return Table([[left, right]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_plain())
+    return Table([[left, right]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_make_plain_style())
 
 
 def _parties(document: InvoiceDocument) -> Table:
     head = document.head
     customer = [_label("Bill to"), *_party(head.customer)]
-    facts: list[tuple[str, str]] = [("Issued", _day(head.issued_on))]
+    facts: list[tuple[str, str]] = [("Issued", _format_day(head.issued_on))]
     if head.kind is DocumentKind.INVOICE:
-        facts += [("Due", _day(head.due_on)), ("Period (UTC)", _month(head.month))]
+        facts += [("Due", _format_day(head.due_on)), ("Period (UTC)", _format_month(head.month))]
     else:
         facts += [("Corrects", head.corrects)]
     facts += [("Currency", head.currency)]
@@ -146,7 +146,7 @@ def _parties(document: InvoiceDocument) -> Table:
             ]
         ),
     )
-    return Table([[customer, table]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_plain())
+    return Table([[customer, table]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_make_plain_style())
 
 
 def _party(party: InvoiceParty) -> list[Paragraph]:
@@ -181,12 +181,12 @@ def _lines(document: InvoiceDocument) -> Table:
 def _row(line: InvoiceLine, document: InvoiceDocument) -> list[Any]:
     description = [_text(line.description)]
     if line.used_in != document.head.month:
-        description.append(_label(f"Used in {_month(line.used_in)}, reported late"))
+        description.append(_label(f"Used in {_format_month(line.used_in)}, reported late"))
     return [
         description,
         _quantity(line),
         _price(line),
-        _text(_cents(line.amount_cents), alignment=TA_RIGHT),
+        _text(_format_cents(line.amount_cents), alignment=TA_RIGHT),
     ]
 
 
@@ -217,13 +217,13 @@ def _totals(document: InvoiceDocument) -> Table:
     if tax.name:
         percent = f"{tax.basis_points / 100:g}%"
         rows.append((f"{tax.name} {percent}", document.tax_cents))
-    cells = [[_text(name), _text(_cents(cents), alignment=TA_RIGHT)] for name, cents in rows]
+    cells = [[_text(name), _text(_format_cents(cents), alignment=TA_RIGHT)] for name, cents in rows]
     name = "Total" if document.total_cents >= 0 else "Total credited"
     strong: dict[str, Any] = {"is_strong": True, "fontSize": 11, "leading": 15}
     cells.append(
         [
             _text(f"{name} ({currency})", **strong),
-            _text(_cents(document.total_cents), alignment=TA_RIGHT, **strong),
+            _text(_format_cents(document.total_cents), alignment=TA_RIGHT, **strong),
         ]
     )
     table = Table(
@@ -240,7 +240,7 @@ def _totals(document: InvoiceDocument) -> Table:
             ]
         ),
     )
-    return Table([["", table]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_plain())
+    return Table([["", table]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_make_plain_style())
 
 
 def _closing(document: InvoiceDocument) -> Sequence[Flowable]:
@@ -249,7 +249,8 @@ def _closing(document: InvoiceDocument) -> Sequence[Flowable]:
         return [_text(f"This amount is credited against invoice {head.corrects}.")]
     if document.total_cents == 0:
         return [_text("No payment is due.")]
-    due = f"Please pay {head.currency} {_cents(document.total_cents)} by {_day(head.due_on)}"
+    amount = f"{head.currency} {_format_cents(document.total_cents)}"
+    due = f"Please pay {amount} by {_format_day(head.due_on)}"
     return [
         _text("Payment", is_strong=True),
         _text(f"{due}, with the reference {head.number}."),
@@ -280,7 +281,7 @@ class _Footer:
         canvas.restoreState()
 
 
-def _plain() -> TableStyle:
+def _make_plain_style() -> TableStyle:
     return TableStyle(
         [
             ("LEFTPADDING", (0, 0), (-1, -1), 0),
@@ -292,16 +293,16 @@ def _plain() -> TableStyle:
     )
 
 
-def _cents(cents: int) -> str:
+def _format_cents(cents: int) -> str:
     return write_amount(cents * MICROS_PER_CENT).replace("-", "\N{MINUS SIGN}")
 
 
-def _day(text: str) -> str:
+def _format_day(text: str) -> str:
     day = date.fromisoformat(text)
     return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
-def _month(text: str) -> str:
+def _format_month(text: str) -> str:
     month = date.fromisoformat(text)
     return f"{_MONTHS[month.month - 1]} {month.year}"
 

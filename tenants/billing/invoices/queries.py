@@ -104,7 +104,7 @@ def page_of_invoices(*, actor: Actor, limit: int, cursor: str | None) -> Page[In
         found = Invoice.objects.filter(tenant_id=actor.tenant_id)
         rows = fetch_first(found, limit=limit, after=read_cursor(cursor))
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
-    return map_page(page, _row)
+    return map_page(page, _to_row)
 
 
 def find_invoice(*, actor: Actor, number: int) -> InvoiceView:
@@ -121,7 +121,7 @@ def find_invoice(*, actor: Actor, number: int) -> InvoiceView:
 def view_of(row: Invoice, used: Sequence[UsageLine]) -> InvoiceView:
     """Rebuild a document, inside the tenant's scope. Raises InvoiceNotReproducible."""
     try:
-        document = build_document(msgspec.convert(row.head, InvoiceHeader), used, _sums(row))
+        document = build_document(msgspec.convert(row.head, InvoiceHeader), used, _read_totals(row))
     except InvoiceMismatch:
         document = None
     if document is None or hashlib.sha256(encode_document(document)).digest() != bytes(row.digest):
@@ -133,7 +133,7 @@ def view_of(row: Invoice, used: Sequence[UsageLine]) -> InvoiceView:
             " installation."
         )
     notes = Invoice.objects.filter(tenant_id=row.tenant_id, corrects=row.number)
-    corrected = sum(-_sums(note).subtotal_cents for note in notes)
+    corrected = sum(-_read_totals(note).subtotal_cents for note in notes)
     return InvoiceView(row.number, DocumentKind(row.kind), document, corrected)
 
 
@@ -159,7 +159,7 @@ def read_used(tenant_id: TenantId, month: date) -> list[UsageLine]:
     ]
 
 
-def _sums(row: Invoice) -> LedgerTotals:
+def _read_totals(row: Invoice) -> LedgerTotals:
     """Return the amounts that were posted with the document."""
     booked = LedgerTransaction.objects.get(
         tenant_id=row.tenant_id, source_kind=row.kind, source_id=str(row.number)
@@ -177,7 +177,7 @@ def sums_of(entries: Iterable[tuple[str, int]]) -> LedgerTotals:
     return LedgerTotals(subtotal_cents=total + credit - tax, credit_cents=credit, tax_cents=tax)
 
 
-def _row(row: Invoice) -> InvoiceRow:
+def _to_row(row: Invoice) -> InvoiceRow:
     head = msgspec.convert(row.head, InvoiceHeader)
     return InvoiceRow(
         number=row.number,

@@ -78,7 +78,7 @@ def page_of_ledger(
     """Return a page of transactions, newest first. Two queries. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_BILLING)
     with tenant_scope(actor.tenant_id):
-        found = _found(actor, asked)
+        found = _filter_transactions(actor, asked)
         rows = fetch_first(found, limit=limit, after=read_cursor(cursor))
         page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
         entries: defaultdict[UUID, list[LedgerEntryView]] = defaultdict(list)
@@ -86,11 +86,11 @@ def page_of_ledger(
             tenant_id=actor.tenant_id, transaction_id__in=[row.id for row in page.rows]
         )
         for entry in of_page.order_by("transaction_id", "position"):
-            entries[entry.transaction_id].append(_entry(entry))
-    return map_page(page, lambda row: _transaction(row, tuple(entries[row.id])))
+            entries[entry.transaction_id].append(_to_entry_view(entry))
+    return map_page(page, lambda row: _to_transaction_view(row, tuple(entries[row.id])))
 
 
-def _found(actor: Actor, asked: LedgerFilter) -> QuerySet[LedgerTransaction]:
+def _filter_transactions(actor: Actor, asked: LedgerFilter) -> QuerySet[LedgerTransaction]:
     found = LedgerTransaction.objects.filter(tenant_id=actor.tenant_id)
     if asked.month is not None:
         found = found.filter(month=asked.month)
@@ -108,7 +108,9 @@ def _found(actor: Actor, asked: LedgerFilter) -> QuerySet[LedgerTransaction]:
     return found
 
 
-def _transaction(row: LedgerTransaction, entries: tuple[LedgerEntryView, ...]) -> TransactionView:
+def _to_transaction_view(
+    row: LedgerTransaction, entries: tuple[LedgerEntryView, ...]
+) -> TransactionView:
     return TransactionView(
         id=row.id,
         source_kind=row.source_kind,
@@ -122,7 +124,7 @@ def _transaction(row: LedgerTransaction, entries: tuple[LedgerEntryView, ...]) -
     )
 
 
-def _entry(entry: LedgerEntry) -> LedgerEntryView:
+def _to_entry_view(entry: LedgerEntry) -> LedgerEntryView:
     return LedgerEntryView(
         account=entry.account,
         amount_micros=entry.amount_micros,

@@ -56,7 +56,7 @@ def add_price(*, plan: str, new: NewPrice, now: datetime) -> None:
     """
     _check_price(new)
     with transaction.atomic():
-        found = _plan(plan)
+        found = _find_plan(plan)
         has_price = PriceVersion.objects.filter(plan_id=found.id).exists()
         if has_price and new.effective_on < utc_day(now) + _EARLIEST:
             raise InvalidValue("effective_on", "A new price can start tomorrow (UTC) or later.")
@@ -91,7 +91,7 @@ def subscribe(*, actor: Actor, plan: str, starts_on: date, now: datetime, reason
     """
     actor.require_operator()
     validate_date("starts_on", starts_on)
-    found = _plan(plan)
+    found = _find_plan(plan)
     with tenant_scope(actor.tenant_id):
         # Locks the tenant: of two concurrent first subscriptions, one is first.
         mark_snapshot_stale(tenant_id=actor.tenant_id)
@@ -143,7 +143,7 @@ def _open_billing(actor: Actor, currency: str, *, is_late: bool) -> None:
         raise InvalidValue("starts_on", "The other plan can start tomorrow (UTC) or later.")
 
 
-def _plan(slug: str) -> Plan:
+def _find_plan(slug: str) -> Plan:
     validate_text("plan", slug)
     found = Plan.objects.filter(slug=slug).order_by("slug").first()
     if found is None:

@@ -35,13 +35,13 @@ class PriceBook:
 
     def price_on(self, day: date) -> PlanPrice | None:
         """Return the price on a day; None: the tenant had no plan, or the plan had no price."""
-        plan = _latest([plan for plan in self.plans if plan.starts_on <= day])
+        plan = _find_latest([plan for plan in self.plans if plan.starts_on <= day])
         if plan is None:
             return None
-        return _latest([price for price in plan.prices if price.effective_on <= day])
+        return _find_latest([price for price in plan.prices if price.effective_on <= day])
 
     def plan_on(self, day: date) -> SubscriptionPrices | None:
-        return _latest([plan for plan in self.plans if plan.starts_on <= day])
+        return _find_latest([plan for plan in self.plans if plan.starts_on <= day])
 
     def next_change_after(self, day: date) -> date | None:
         """Return the next day on which another plan or another price of the plan begins."""
@@ -65,5 +65,5 @@ class PriceBook:
         )
 
 
-def _latest(found: list[_Found]) -> _Found | None:
+def _find_latest(found: list[_Found]) -> _Found | None:
     return found[-1] if found else None

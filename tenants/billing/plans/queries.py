@@ -27,7 +27,7 @@ class PlanView:
 def list_plans() -> list[PlanView]:
     """Return all plans of the platform by name. Two queries."""
     plans = list(Plan.objects.order_by("name", "slug"))
-    prices = _prices(plan.id for plan in plans)
+    prices = _read_prices(plan.id for plan in plans)
     return [
         PlanView(plan.slug, plan.name, Currency(plan.currency), prices[plan.id]) for plan in plans
     ]
@@ -37,7 +37,7 @@ def read_price_book(tenant_id: TenantId) -> PriceBook:
     """Read a tenant's prices, inside the tenant's scope. Two queries."""
     found = Subscription.objects.filter(tenant_id=tenant_id).select_related("plan")
     rows = list(found.order_by("starts_on"))
-    prices = _prices(row.plan_id for row in rows)
+    prices = _read_prices(row.plan_id for row in rows)
     return PriceBook(
         [SubscriptionPrices(row.starts_on, row.plan.name, prices[row.plan_id]) for row in rows]
     )
@@ -50,15 +50,15 @@ def find_currency(tenant_id: TenantId) -> Currency | None:
     return None if code is None else Currency(code)
 
 
-def _prices(plan_ids: Iterable[UUID]) -> dict[UUID, tuple[PlanPrice, ...]]:
+def _read_prices(plan_ids: Iterable[UUID]) -> dict[UUID, tuple[PlanPrice, ...]]:
     found: defaultdict[UUID, list[PlanPrice]] = defaultdict(list)
     rows = PriceVersion.objects.filter(plan_id__in=set(plan_ids)).order_by("effective_on")
     for row in rows:
-        found[row.plan_id].append(_price(row.effective_on, row.seat_month_micros, row.tiers))
+        found[row.plan_id].append(_to_price(row.effective_on, row.seat_month_micros, row.tiers))
     return defaultdict(tuple, {plan_id: tuple(prices) for plan_id, prices in found.items()})
 
 
-def _price(effective_on: date, seat_month_micros: int, tiers: object) -> PlanPrice:
+def _to_price(effective_on: date, seat_month_micros: int, tiers: object) -> PlanPrice:
     return PlanPrice(
         effective_on=effective_on,
         seat_month_micros=seat_month_micros,

@@ -76,7 +76,7 @@ def rate_tokens(
         num_batches = upto - state.rated_batch
         if num_batches <= 0:
             return RatingResult(0, has_more=False)
-        spent = _rate(state, upto, now)
+        spent = _rate_batches(state, upto, now)
         add_spend(tenant_id, spent)
         price = read_price_book(tenant_id).price_on(utc_day(now))
         create_alerts(tenant_id, month_of(utc_day(now)), price=price, now=now)
@@ -85,7 +85,7 @@ def rate_tokens(
     return RatingResult(num_batches, upto < newest, spent)
 
 
-def _rate(state: BillingState, upto: int, now: datetime) -> tuple[SpendEntry, ...]:
+def _rate_batches(state: BillingState, upto: int, now: datetime) -> tuple[SpendEntry, ...]:
     used = _read_usage(state, upto)
     prices = read_price_book(TenantId(str(state.tenant_id)))
     days: defaultdict[date, list[_TokenUsage]] = defaultdict(list)
@@ -99,8 +99,8 @@ def _rate(state: BillingState, upto: int, now: datetime) -> tuple[SpendEntry, ..
         source = TransactionSource(
             SourceKind.USAGE, f"{state.rated_batch + 1}-{upto}:{day.isoformat()}"
         )
-        _book_day(state, source, day, _PricedUsage(price, _sum(of_day)), now)
-        spent.extend(_spent(of_day, price))
+        _book_day(state, source, day, _PricedUsage(price, _sum_by_tier(of_day)), now)
+        spent.extend(_price_spending(of_day, price))
     return tuple(spent)
 
 
@@ -121,10 +121,10 @@ def _read_usage(state: BillingState, upto: int) -> list[_TokenUsage]:
         )
         .order_by("day", "tier", "user_id")
     )
-    return [_used(row) for row in rows]
+    return [_to_token_usage(row) for row in rows]
 
 
-def _used(row: Mapping[str, Any]) -> _TokenUsage:
+def _to_token_usage(row: Mapping[str, Any]) -> _TokenUsage:
     return _TokenUsage(
         day=row["day"],
         user_id=None if row["user_id"] is None else UserId(str(row["user_id"])),
@@ -133,7 +133,7 @@ def _used(row: Mapping[str, Any]) -> _TokenUsage:
     )
 
 
-def _sum(used: list[_TokenUsage]) -> dict[Tier, TokenCounts]:
+def _sum_by_tier(used: list[_TokenUsage]) -> dict[Tier, TokenCounts]:
     return {
         tier: TokenCounts(
             prompt=sum(each.tokens.prompt for each in used if each.tier is tier),
@@ -154,7 +154,7 @@ def _book_day(
     state: BillingState, source: TransactionSource, day: date, priced: _PricedUsage, now: datetime
 ) -> None:
     revenue = [
-        _posting(state, day, line, priced)
+        _build_posting(state, day, line, priced)
         for line in LINES.values()
         if quantity(line, priced.tokens)
     ]
@@ -171,10 +171,12 @@ def _book_day(
         enqueue_meter_events(TenantId(str(state.tenant_id)), transaction_id, now=now)
 
 
-def _posting(state: BillingState, day: date, line: TokenLine, priced: _PricedUsage) -> Posting:
+def _build_posting(
+    state: BillingState, day: date, line: TokenLine, priced: _PricedUsage
+) -> Posting:
     num_tokens = quantity(line, priced.tokens)
     price = unit_price(line, priced.price.tiers)
-    before = _running(state, day, line)
+    before = _read_running_total(state, day, line)
     return Posting(
         account=LedgerAccountCode.TOKENS,
         amount_micros=-price_additional_tokens(num_tokens, after=before, price=price),
@@ -185,12 +187,12 @@ def _posting(state: BillingState, day: date, line: TokenLine, priced: _PricedUsa
     )
 
 
-def _running(state: BillingState, day: date, line: TokenLine) -> int:
+def _read_running_total(state: BillingState, day: date, line: TokenLine) -> int:
     found = LedgerEntry.objects.filter(tenant_id=state.tenant_id, day=day, line=line.code)
     return found.order_by("-running").values_list("running", flat=True).first() or 0
 
 
-def _spent(used: list[_TokenUsage], price: PlanPrice) -> list[SpendEntry]:
+def _price_spending(used: list[_TokenUsage], price: PlanPrice) -> list[SpendEntry]:
     return [
         SpendEntry(each.day, each.user_id, cost_micros(price.tiers[each.tier], each.tokens))
         for each in used

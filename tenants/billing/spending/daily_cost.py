@@ -29,7 +29,7 @@ ORDER BY 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class DayLine:
+class DailyCostLine:
     day: date
     line: str  # seats, fast.prompt ...
     quantity: int  # tokens or seats
@@ -37,7 +37,7 @@ class DayLine:
     amount_micros: int
 
 
-def read_days(tenant_id: TenantId, *, first: date, last: date) -> list[DayLine]:
+def read_days(tenant_id: TenantId, *, first: date, last: date) -> list[DailyCostLine]:
     """Return the lines with usage from `first` to `last`, both inclusive. One query.
 
     Must run inside the tenant's scope.
@@ -46,12 +46,12 @@ def read_days(tenant_id: TenantId, *, first: date, last: date) -> list[DayLine]:
         cursor.execute(_LAST_ENTRIES, [first, last, [SEATS, *LINES], str(tenant_id)])
         rows = cursor.fetchall()
     return [
-        DayLine(day, line, running, price, _cost(day, line, running, price))
+        DailyCostLine(day, line, running, price, _compute_cost(day, line, running, price))
         for day, line, running, price in rows
     ]
 
 
-def _cost(day: date, line: str, quantity: int, price_micros: int) -> int:
+def _compute_cost(day: date, line: str, quantity: int, price_micros: int) -> int:
     if line == SEATS:
         return price_seats(quantity, day=day, month_micros=price_micros)
     return price_tokens(quantity, price_micros)

@@ -10,7 +10,7 @@ from tenants.base.permissions import Permission
 from tenants.billing.ledger.credits import credit_balance
 from tenants.billing.plans.price_book import PlanPrice, PriceBook
 from tenants.billing.plans.queries import find_currency, read_price_book
-from tenants.billing.spending.daily_cost import DayLine, read_days
+from tenants.billing.spending.daily_cost import DailyCostLine, read_days
 from tenants.models import Membership
 from tenants.security.authorization.actor import Actor
 
@@ -33,7 +33,7 @@ class SpendingOverview:
     plan: PlanInForce | None  # None: it begins later
     num_seats: int  # present members
     credit_micros: int
-    days: tuple[DayLine, ...]  # from the requested day, or from the month's first day
+    days: tuple[DailyCostLine, ...]  # from the requested day, or from the month's first day
 
     @property
     def month(self) -> date:

@@ -71,8 +71,8 @@ class HttpStripe:
 
     def create_customer(self, *, key: str, name: str, tenant_id: str) -> str:
         form = {"name": name, "metadata[tenant_id]": tenant_id}
-        body = self._call("POST", "/v1/customers", form, {"Idempotency-Key": key})
-        return _read(body, _Customer).id
+        body = self._send_request("POST", "/v1/customers", form, {"Idempotency-Key": key})
+        return _decode_response(body, _Customer).id
 
     def send_event(self, event: MeterEvent) -> None:
         form = {
@@ -83,7 +83,7 @@ class HttpStripe:
             "payload[value]": str(event.quantity),
         }
         try:
-            self._call("POST", "/v1/billing/meter_events", form)
+            self._send_request("POST", "/v1/billing/meter_events", form)
         except _Duplicate:
             return  # an earlier attempt has arrived: identifiers come from the ledger
 
@@ -101,7 +101,7 @@ class HttpStripe:
         found: list[_Meter] = []
         query: dict[str, str] = {"limit": "100"}
         for _ in range(_MAX_PAGES):
-            page = _read(self._get("/v1/billing/meters", query), _Meters)
+            page = _decode_response(self._get("/v1/billing/meters", query), _Meters)
             found += page.data
             if not page.has_more or not page.data:
                 return found
@@ -112,7 +112,7 @@ class HttpStripe:
         query = {**span, "limit": "100"}
         total, path = 0.0, f"/v1/billing/meters/{quote(meter.id, safe='')}/event_summaries"
         for _ in range(_MAX_PAGES):
-            page = _read(self._get(path, query), _Summaries)
+            page = _decode_response(self._get(path, query), _Summaries)
             total += sum(summary.aggregated_value for summary in page.data)
             if not page.has_more or not page.data:
                 return round(total)
@@ -120,9 +120,9 @@ class HttpStripe:
         raise StripeRejected("Stripe lists summaries without an end.")
 
     def _get(self, path: str, query: Mapping[str, str]) -> bytes:
-        return self._call("GET", f"{path}?{urlencode(query)}", None)
+        return self._send_request("GET", f"{path}?{urlencode(query)}", None)
 
-    def _call(
+    def _send_request(
         self,
         method: str,
         path: str,
@@ -148,7 +148,7 @@ class HttpStripe:
             connection.close()
         if 200 <= answer.status < 300:
             return data
-        raise _failure(answer.status, data)
+        raise _to_error(answer.status, data)
 
     def _connect(self) -> http.client.HTTPConnection:
         is_tls = self._url.scheme == "https"
@@ -165,7 +165,7 @@ class _Duplicate(StripeFailed):
     pass
 
 
-def _failure(status: int, data: bytes) -> StripeFailed:
+def _to_error(status: int, data: bytes) -> StripeFailed:
     """Return the error without Stripe's message, which may repeat what was sent."""
     try:
         error = msgspec.json.decode(data, type=_Failure).error
@@ -179,7 +179,7 @@ def _failure(status: int, data: bytes) -> StripeFailed:
     return StripeOutcomeUnknown(said) if status >= 500 else StripeRejected(said)
 
 
-def _read(data: bytes, kind: type[_Answer]) -> _Answer:
+def _decode_response(data: bytes, kind: type[_Answer]) -> _Answer:
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.DecodeError as error:

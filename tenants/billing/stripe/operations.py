@@ -81,8 +81,8 @@ def send_due(stripe: Stripe, tenant_id: TenantId, *, now: datetime) -> int:
         customer = StripeCustomer.objects.filter(tenant_id=tenant_id).first()
         if customer is None:
             return 0
-        due = _claim(tenant_id, now)
-    return sum(_send(stripe, customer, claim, now) for claim in due)
+        due = _claim_events(tenant_id, now)
+    return sum(_send_event(stripe, customer, claim, now) for claim in due)
 
 
 def backoff_after(attempts: int) -> timedelta:
@@ -96,7 +96,7 @@ class _MeterEventClaim:
     doubtful_since: datetime | None  # before this attempt
 
 
-def _claim(tenant_id: TenantId, now: datetime) -> list[_MeterEventClaim]:
+def _claim_events(tenant_id: TenantId, now: datetime) -> list[_MeterEventClaim]:
     """Claim events that are due.
 
     They become due again only long after this attempt has failed, so that no other worker sends
@@ -117,10 +117,14 @@ def _claim(tenant_id: TenantId, now: datetime) -> list[_MeterEventClaim]:
     return claims
 
 
-def _send(stripe: Stripe, customer: StripeCustomer, claim: _MeterEventClaim, now: datetime) -> bool:
+def _send_event(
+    stripe: Stripe, customer: StripeCustomer, claim: _MeterEventClaim, now: datetime
+) -> bool:
     event = claim.event
     if _is_forgotten(claim, now):
-        _settle(event, next_at=None, last_error="Whether it has arrived is not known: reconcile.")
+        _update_event(
+            event, next_at=None, last_error="Whether it has arrived is not known: reconcile."
+        )
         return False
     try:
         stripe.send_event(
@@ -134,19 +138,19 @@ def _send(stripe: Stripe, customer: StripeCustomer, claim: _MeterEventClaim, now
         )
     except StripeFailed as error:
         log.warning("stripe.event_not_sent", tenant_id=str(event.tenant_id), reason=str(error))
-        _failed(claim, error)
+        _record_failure(claim, error)
         return False
-    _settle(event, sent_at=now, next_at=None, doubtful_since=None, last_error="")
+    _update_event(event, sent_at=now, next_at=None, doubtful_since=None, last_error="")
     return True
 
 
-def _failed(claim: _MeterEventClaim, error: StripeFailed) -> None:
+def _record_failure(claim: _MeterEventClaim, error: StripeFailed) -> None:
     fields: dict[str, object] = {"last_error": str(error)[:200]}
     if not isinstance(error, StripeOutcomeUnknown):
         fields["doubtful_since"] = claim.doubtful_since
     if isinstance(error, StripeRejected):
         fields["next_at"] = None
-    _settle(claim.event, **fields)
+    _update_event(claim.event, **fields)
 
 
 def _is_forgotten(claim: _MeterEventClaim, now: datetime) -> bool:
@@ -154,7 +158,7 @@ def _is_forgotten(claim: _MeterEventClaim, now: datetime) -> bool:
     return claim.doubtful_since is not None and now - claim.doubtful_since > _KNOWN_FOR
 
 
-def _settle(event: StripeEvent, **fields: object) -> None:
+def _update_event(event: StripeEvent, **fields: object) -> None:
     with tenant_scope(TenantId(str(event.tenant_id))):
         StripeEvent.objects.filter(tenant_id=event.tenant_id, identifier=event.identifier).update(
             **fields

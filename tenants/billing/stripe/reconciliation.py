@@ -17,7 +17,7 @@ from tenants.models import StripeCustomer, StripeEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class MeterComparison:
     event_name: str
     booked: int  # tokens in the ledger that are to be reported
     sent: int  # those of them that are known to have arrived
@@ -30,7 +30,7 @@ class Comparison:
         return self.booked == self.stripe_quantity and not self.stuck and not self.waiting
 
 
-def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[Comparison]:
+def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[MeterComparison]:
     """Compare each meter's total in a month, by the events' times in UTC.
 
     Returns an empty list for a tenant that is not a customer at Stripe. Raises StripeFailed.
@@ -55,11 +55,11 @@ def reconcile(stripe: Stripe, tenant_id: TenantId, *, month: date) -> list[Compa
         ours = {row["event_name"]: row for row in rows}
     theirs = stripe.read_totals(customer_id=customer.customer_id, since=since, until=until)
     names = sorted(event_name(line) for line in LINES)
-    return [_compare(name, ours.get(name, {}), theirs.get(name, 0)) for name in names]
+    return [_compare_meter(name, ours.get(name, {}), theirs.get(name, 0)) for name in names]
 
 
-def _compare(name: str, ours: Mapping[str, Any], at_stripe: int) -> Comparison:
-    return Comparison(
+def _compare_meter(name: str, ours: Mapping[str, Any], at_stripe: int) -> MeterComparison:
+    return MeterComparison(
         event_name=name,
         booked=int(ours.get("booked", 0)),
         sent=int(ours.get("sent", 0)),

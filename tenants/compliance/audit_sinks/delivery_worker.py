@@ -76,7 +76,7 @@ def deliver_due(*, clock: Clock) -> int:
     random.shuffle(behind)
     while behind and monotonic() < over_at_s:
         done = list(_visit_all(behind, clock, over_at_s))
-        num_delivered += sum(_count(visit, result) for visit, result in done)
+        num_delivered += sum(_count_delivered(visit, result) for visit, result in done)
         behind = _tenants_behind(done)
     return num_delivered
 
@@ -85,7 +85,7 @@ def _visit_all(
     tenant_ids: Sequence[TenantId], clock: Clock, over_at_s: float
 ) -> Iterator[tuple[DeliveryRun, DeliveryResult]]:
     visits = (visit for each in tenant_ids for visit in _claim_or_say(each, clock()))
-    for batch in _batches(visits):
+    for batch in _split_into_batches(visits):
         results = asyncio.run(_deliver_all(batch, clock))
         for visit, result in zip(batch, results, strict=True):
             if _note_or_say(visit, result, clock()):
@@ -116,7 +116,7 @@ def _claim_or_say(tenant_id: TenantId, now: datetime) -> list[DeliveryRun]:
 
 def _note_or_say(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> bool:
     try:
-        _note(visit, result, now)
+        _store_result(visit, result, now)
     # The messages are delivered again, with the same IDs.
     except Exception as error:  # noqa: BLE001
         logger.error("audit.push_not_noted", tenant_id=visit.tenant_id, error=type(error).__name__)
@@ -133,11 +133,11 @@ def _claim_due(tenant_id: TenantId, now: datetime) -> Iterator[DeliveryRun]:
         # most have none.
         last = find_head(tenant_id=tenant_id).sequence if due else 0
         behind = [sink for sink in due if sink.delivered_sequence < last]
-        visits = [_claim(tenant_id, sink, now) for sink in behind[:_MAX_OF_TENANT]]
+        visits = [_claim_sink(tenant_id, sink, now) for sink in behind[:_MAX_OF_TENANT]]
     yield from (visit for visit in visits if visit is not None)
 
 
-def _claim(tenant_id: TenantId, sink: AuditSink, now: datetime) -> DeliveryRun | None:
+def _claim_sink(tenant_id: TenantId, sink: AuditSink, now: datetime) -> DeliveryRun | None:
     """Claim a sink; None: another worker has claimed it or delivered everything meanwhile."""
     until = now + _CLAIM
     rows = AuditSink.objects.filter(is_due(now), tenant_id=tenant_id, id=sink.id)
@@ -162,7 +162,7 @@ def _claim(tenant_id: TenantId, sink: AuditSink, now: datetime) -> DeliveryRun |
     return DeliveryRun(tenant_id, sink, until, messages, destination, error)
 
 
-def _batches(visits: Iterator[DeliveryRun]) -> Iterator[list[DeliveryRun]]:
+def _split_into_batches(visits: Iterator[DeliveryRun]) -> Iterator[list[DeliveryRun]]:
     batch: list[DeliveryRun] = []
     for visit in visits:
         batch.append(visit)
@@ -174,10 +174,10 @@ def _batches(visits: Iterator[DeliveryRun]) -> Iterator[list[DeliveryRun]]:
 
 
 async def _deliver_all(visits: Sequence[DeliveryRun], clock: Clock) -> list[DeliveryResult]:
-    return await asyncio.gather(*(_deliver(visit, clock) for visit in visits))
+    return await asyncio.gather(*(_deliver_batch(visit, clock) for visit in visits))
 
 
-async def _deliver(visit: DeliveryRun, clock: Clock) -> DeliveryResult:
+async def _deliver_batch(visit: DeliveryRun, clock: Clock) -> DeliveryResult:
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     try:
@@ -225,7 +225,7 @@ async def _hand_over_one_by_one(
     return delivered, ""
 
 
-def _note(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> None:
+def _store_result(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> None:
     """Record the result of a run.
 
     The cursor moves only while the claim is held, because a replay may have set it meanwhile. The
@@ -235,9 +235,9 @@ def _note(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> None:
     if result.delivered is not None:
         cursor |= {"delivered_sequence": result.delivered, "delivered_at": now}
     health = (
-        _failure(visit, result, now)
+        _fields_of_failure(visit, result, now)
         if result.error
-        else _success(result, _count(visit, result), now)
+        else _fields_of_success(result, _count_delivered(visit, result), now)
     )
     with tenant_scope(visit.tenant_id):
         rows = AuditSink.objects.filter(tenant_id=visit.tenant_id, id=visit.sink.id)
@@ -245,7 +245,7 @@ def _note(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> None:
             rows.update(**health)
 
 
-def _success(result: DeliveryResult, num_delivered: int, now: datetime) -> dict[str, Any]:
+def _fields_of_success(result: DeliveryResult, num_delivered: int, now: datetime) -> dict[str, Any]:
     rest = slow_sink_pause(result.took, num_delivered)
     return {
         "failed_since": None,
@@ -255,7 +255,7 @@ def _success(result: DeliveryResult, num_delivered: int, now: datetime) -> dict[
     }
 
 
-def _failure(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> dict[str, Any]:
+def _fields_of_failure(visit: DeliveryRun, result: DeliveryResult, now: datetime) -> dict[str, Any]:
     num_failures = 1 if result.delivered is not None else visit.sink.num_failures + 1
     logger.warning(
         "audit.push_failed",
@@ -280,5 +280,5 @@ def _has_more(visit: DeliveryRun, result: DeliveryResult) -> bool:
     return is_full or result.delivered != visit.messages[-1].sequence
 
 
-def _count(visit: DeliveryRun, result: DeliveryResult) -> int:
+def _count_delivered(visit: DeliveryRun, result: DeliveryResult) -> int:
     return 0 if result.delivered is None else result.delivered - visit.sink.delivered_sequence

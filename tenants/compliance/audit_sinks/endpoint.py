@@ -55,7 +55,7 @@ class SinkAddress:
 
     @property
     def origin(self) -> str:
-        return f"{self.text.partition(':')[0]}://{_bracketed(self.host)}:{self.port}"
+        return f"{self.text.partition(':')[0]}://{_add_brackets(self.host)}:{self.port}"
 
 
 def parse_address(text: str, networks: Sequence[Network]) -> SinkAddress:
@@ -64,7 +64,7 @@ def parse_address(text: str, networks: Sequence[Network]) -> SinkAddress:
     An IP address that delivery would refuse is rejected here. A host name is checked at delivery.
     Raises InvalidValue.
     """
-    address = _parse(text)
+    address = _parse_address(text)
     if not address.is_encrypted and not networks:
         raise InvalidValue(_FIELD, "Enter an address that starts with https:// or syslog+tls://.")
     try:
@@ -78,7 +78,7 @@ def parse_address(text: str, networks: Sequence[Network]) -> SinkAddress:
     return address
 
 
-def _parse(text: str) -> SinkAddress:
+def _parse_address(text: str) -> SinkAddress:
     if len(text) > MAX_CHARS or not text.isascii() or not text.isprintable() or " " in text:
         raise InvalidValue(
             _FIELD, "Enter an address of at most {most} characters without spaces.", most=MAX_CHARS
@@ -93,13 +93,13 @@ def _parse(text: str) -> SinkAddress:
         raise InvalidValue(
             _FIELD, "Enter one of {choices}.", choices=", ".join(f"{name}://" for name in _SCHEMES)
         )
-    host = _host(parts)
+    host = _read_host(parts)
     if scheme.kind is SinkKind.SYSLOG and (parts.path or parts.query):
         raise InvalidValue(_FIELD, "A syslog address contains only a host and a port.")
     return SinkAddress(text, scheme.kind, host, port or scheme.port, scheme.is_encrypted)
 
 
-def _host(parts: SplitResult) -> str:
+def _read_host(parts: SplitResult) -> str:
     if parts.username is not None or parts.password is not None or parts.fragment:
         raise InvalidValue(
             _FIELD, "The address must not contain a user name, a password or a fragment."
@@ -118,5 +118,5 @@ def _is_host(text: str) -> bool:
     return "%" not in text
 
 
-def _bracketed(host: str) -> str:
+def _add_brackets(host: str) -> str:
     return f"[{host}]" if ":" in host else host

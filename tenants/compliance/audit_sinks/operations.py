@@ -81,9 +81,9 @@ def create_sink(*, actor: Actor, new: NewSink, now: datetime) -> CreatedSink:
         if AuditSink.objects.filter(tenant_id=actor.tenant_id).count() >= MAX_SINKS:
             raise Conflict("You already have {most} sinks, which is the limit.", most=MAX_SINKS)
         last = find_head(tenant_id=actor.tenant_id).sequence
-        cursor = last if new.from_sequence is None else _cursor(new.from_sequence, last)
-        row = _insert(actor, name, address, secret, cursor, now)
-        _record(actor, row, "created", (None, _facts(row)), now)
+        cursor = last if new.from_sequence is None else _choose_cursor(new.from_sequence, last)
+        row = _insert_sink(actor, name, address, secret, cursor, now)
+        _record_change(actor, row, "created", (None, _to_change_fields(row)), now)
         last = find_head(tenant_id=actor.tenant_id).sequence
     return CreatedSink(view_of(row, last), secret)
 
@@ -96,13 +96,13 @@ def replay_sink(*, actor: Actor, sink_id: UUID, from_sequence: int, now: datetim
     actor.require(Permission.WRITE_AUDIT_SINKS)
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
-        cursor = _cursor(from_sequence, find_head(tenant_id=actor.tenant_id).sequence)
+        cursor = _choose_cursor(from_sequence, find_head(tenant_id=actor.tenant_id).sequence)
         # A worker that is delivering to the sink loses its claim and leaves the cursor alone.
         AuditSink.objects.filter(tenant_id=actor.tenant_id, id=sink_id).update(
             delivered_sequence=cursor, claimed_until=None
         )
         before: ChangeFields = {"delivered_sequence": row.delivered_sequence}
-        _record(actor, row, "replayed", (before, {"delivered_sequence": cursor}), now)
+        _record_change(actor, row, "replayed", (before, {"delivered_sequence": cursor}), now)
         last = find_head(tenant_id=actor.tenant_id).sequence
         return view_of(find_sink(actor=actor, sink_id=sink_id), last)
 
@@ -122,7 +122,7 @@ def retry_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> SinkView:
                 raise Conflict("You sent a test a moment ago. Wait a minute, then try again.")
             _end_wait(actor, row)
             before: ChangeFields = {"next_attempt_at": timestamp(row.next_attempt_at)}
-            _record(actor, row, "retried", (before, {"next_attempt_at": None}), now)
+            _record_change(actor, row, "retried", (before, {"next_attempt_at": None}), now)
         last = find_head(tenant_id=actor.tenant_id).sequence
         return view_of(find_sink(actor=actor, sink_id=sink_id), last)
 
@@ -134,7 +134,7 @@ def delete_sink(*, actor: Actor, sink_id: UUID, now: datetime) -> None:
         row = find_sink(actor=actor, sink_id=sink_id)
         AuditSink.objects.filter(tenant_id=actor.tenant_id, id=sink_id).delete()
         shred_sink(actor.tenant_id, sink_id, now=now)
-        _record(actor, row, "deleted", (_facts(row), None), now)
+        _record_change(actor, row, "deleted", (_to_change_fields(row), None), now)
 
 
 def probe_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) -> TestResult:
@@ -146,7 +146,7 @@ def probe_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) ->
     with tenant_scope(actor.tenant_id):
         row = find_sink(actor=actor, sink_id=sink_id)
     # No transaction is open while the sink answers.
-    tried = _try(actor, row, clock)
+    tried = _send_probe(actor, row, clock)
     with tenant_scope(actor.tenant_id):
         result: ChangeFields = {
             "delivered": tried.delivered,
@@ -154,7 +154,7 @@ def probe_sink(*, actor: Actor, sink_id: UUID, clock: Callable[[], datetime]) ->
         }
         if tried.delivered and row.num_failures:
             _end_wait(actor, row)
-        _record(actor, row, "tested", (None, result), clock())
+        _record_change(actor, row, "tested", (None, result), clock())
     return tried
 
 
@@ -165,7 +165,7 @@ def _end_wait(actor: Actor, row: AuditSink) -> None:
     ).update(next_attempt_at=None)
 
 
-def _try(actor: Actor, row: AuditSink, clock: Callable[[], datetime]) -> TestResult:
+def _send_probe(actor: Actor, row: AuditSink, clock: Callable[[], datetime]) -> TestResult:
     moment = timestamp(clock())
     data = {"kind": "test", "tenant_id": actor.tenant_id, "sink": row.name, "at": moment}
     message = SinkMessage(id=str(uuid4()), kind=TEST, at=moment, sequence=None, data=data)
@@ -173,7 +173,7 @@ def _try(actor: Actor, row: AuditSink, clock: Callable[[], datetime]) -> TestRes
         destination = open_sink_secret(actor.tenant_id, row)
         # On exit asyncio waits for name lookups, which have no timeout.
         run_in_thread_with_timeout(
-            2 * TIMEOUT_S, lambda: asyncio.run(_send(destination, message, clock))
+            2 * TIMEOUT_S, lambda: asyncio.run(_send_message(destination, message, clock))
         )
     except TimeoutError:
         return TestResult(False, SILENT)
@@ -186,7 +186,7 @@ def _try(actor: Actor, row: AuditSink, clock: Callable[[], datetime]) -> TestRes
     return TestResult(True, "")
 
 
-async def _send(
+async def _send_message(
     destination: Destination, message: SinkMessage, clock: Callable[[], datetime]
 ) -> None:
     """Send a message. Raises SinkDeliveryError."""
@@ -197,7 +197,7 @@ async def _send(
         await sender.send_message(message)
 
 
-def _insert(
+def _insert_sink(
     actor: Actor,
     name: str,
     address: SinkAddress,
@@ -234,13 +234,13 @@ def _read_name(text: str) -> str:
     return text.strip()
 
 
-def _cursor(from_sequence: int, last: int) -> int:
+def _choose_cursor(from_sequence: int, last: int) -> int:
     if not 1 <= from_sequence <= last + 1:
         raise InvalidValue("from_sequence", "Enter an entry number from 1 to {last}.", last=last)
     return from_sequence - 1
 
 
-def _record(
+def _record_change(
     actor: Actor,
     row: AuditSink,
     what: str,
@@ -256,7 +256,7 @@ def _record(
     )
 
 
-def _facts(row: AuditSink) -> ChangeFields:
+def _to_change_fields(row: AuditSink) -> ChangeFields:
     return {
         "kind": row.kind,
         "name": row.name,

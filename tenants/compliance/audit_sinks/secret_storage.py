@@ -41,7 +41,9 @@ def seal_sink(
     tenant_id: TenantId, sink_id: UUID, address: SinkAddress, secret: str | None, *, now: datetime
 ) -> bytes:
     data = msgspec.json.encode(_SealedSecret(address.text, secret))
-    return seal_for(tenant_id, _scope(sink_id), place=_place(sink_id), data=data, now=now)
+    return seal_for(
+        tenant_id, _name_scope(sink_id), place=_build_seal_context(sink_id), data=data, now=now
+    )
 
 
 def open_sink_secret(tenant_id: TenantId, sink: AuditSink) -> Destination:
@@ -51,7 +53,7 @@ def open_sink_secret(tenant_id: TenantId, sink: AuditSink) -> Destination:
     address.
     """
     try:
-        data = open_sealed(tenant_id, place=_place(sink.id), sealed=bytes(sink.sealed))
+        data = open_sealed(tenant_id, place=_build_seal_context(sink.id), sealed=bytes(sink.sealed))
         kept = msgspec.json.decode(data, type=_SealedSecret)
     except (EncryptionFailed, DecryptionFailed, msgspec.MsgspecError) as error:
         raise SecretUnavailable from error
@@ -60,12 +62,12 @@ def open_sink_secret(tenant_id: TenantId, sink: AuditSink) -> Destination:
 
 
 def shred_sink(tenant_id: TenantId, sink_id: UUID, *, now: datetime) -> None:
-    shred_scope(tenant_id=tenant_id, scope=_scope(sink_id), now=now)
+    shred_scope(tenant_id=tenant_id, scope=_name_scope(sink_id), now=now)
 
 
-def _scope(sink_id: UUID) -> str:
+def _name_scope(sink_id: UUID) -> str:
     return f"audit-sink:{sink_id}"
 
 
-def _place(sink_id: UUID) -> SealContext:
+def _build_seal_context(sink_id: UUID) -> SealContext:
     return SealContext("tenants_auditsink", "sealed", str(sink_id))

@@ -34,7 +34,7 @@ async def send_syslog(destination: Destination, messages: Sequence[SinkMessage])
     """Send all messages over one connection. Raises SinkDeliveryError."""
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            reader, writer = await _open(destination)
+            reader, writer = await _open_connection(destination)
             try:
                 writer.writelines(syslog_frame(message) for message in messages)
                 await writer.drain()
@@ -51,7 +51,7 @@ async def send_syslog(destination: Destination, messages: Sequence[SinkMessage])
         raise SinkDeliveryError(UNREACHABLE) from error
 
 
-async def _open(
+async def _open_connection(
     destination: Destination,
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect, with TLS if the address requires it. Raises SinkDeliveryError, OSError."""

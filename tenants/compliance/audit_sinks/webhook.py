@@ -83,7 +83,9 @@ class WebhookSender:
         except TimeoutError as error:
             raise SinkDeliveryError(SILENT) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise SinkDeliveryError(REFUSED if self._egress.has_refused else _why(error)) from error
+            raise SinkDeliveryError(
+                REFUSED if self._egress.has_refused else _classify_error(error)
+            ) from error
         if not 200 <= status < 300:
             raise SinkDeliveryError(ANSWERED % {"status": status})
 
@@ -119,7 +121,7 @@ async def webhook_sender(
         yield WebhookSender(session, destination, egress, clock)
 
 
-def _why(error: Exception) -> str:
+def _classify_error(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return UNKNOWN
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):

@@ -82,7 +82,7 @@ class InventoryEntry:
         return chosen.order_by("pk").values(*self.columns)
 
 
-def _by(*columns: str) -> Callable[[DataSubject], Q]:
+def _filter_by(*columns: str) -> Callable[[DataSubject], Q]:
     """Return a filter for rows that have the user's ID in any of the columns."""
 
     def whose(subject: DataSubject) -> Q:
@@ -99,7 +99,7 @@ def _by_text(column: str) -> Callable[[DataSubject], Q]:
     return lambda subject: Q(**{column: str(subject.user_id)})
 
 
-def _invited(subject: DataSubject) -> Q:
+def _filter_invitations(subject: DataSubject) -> Q:
     return Q(email=subject.email) | Q(invited_by_id=subject.user_id)
 
 
@@ -114,37 +114,45 @@ def _of_scim_user(subject: DataSubject) -> Q:
 
 SOURCES: Final = (
     InventoryEntry(
-        "account", User, _by("id"), frozenset({"password", "last_login", "is_active"}), False
+        "account", User, _filter_by("id"), frozenset({"password", "last_login", "is_active"}), False
     ),
-    InventoryEntry("memberships", Membership, _by("user_id")),
-    InventoryEntry("team_memberships", TeamMembership, _by("user_id")),
+    InventoryEntry("memberships", Membership, _filter_by("user_id")),
+    InventoryEntry("team_memberships", TeamMembership, _filter_by("user_id")),
     InventoryEntry(
         "api_keys",
         ApiKey,
-        _by("owner_id", "created_by_id", "issued_by_id"),
+        _filter_by("owner_id", "created_by_id", "issued_by_id"),
         frozenset({"pepper_version"}),
     ),
-    InventoryEntry("invitations", Invitation, _invited),
-    InventoryEntry("scim_users", ScimUser, _by("user_id")),
+    InventoryEntry("invitations", Invitation, _filter_invitations),
+    InventoryEntry("scim_users", ScimUser, _filter_by("user_id")),
     InventoryEntry("scim_groups", ScimGroupMember, _of_scim_user),
-    InventoryEntry("consent_receipts", ConsentReceipt, _by("user_id", "actor_id")),
-    InventoryEntry("content_objects", ContentObject, _by("user_id")),
-    InventoryEntry("content_erasures", ContentErasure, _by("user_id"), frozenset({"keys"})),
-    InventoryEntry("usage_records", UsageRecord, _by("user_id")),
-    InventoryEntry("outcomes", Outcome, _by("user_id")),
-    InventoryEntry("typed_characters", TypingReport, _by("user_id")),
-    InventoryEntry("usage_hours", UsageHour, _by("user_id")),
-    InventoryEntry("usage_days", UsageDay, _by("user_id")),
+    InventoryEntry("consent_receipts", ConsentReceipt, _filter_by("user_id", "actor_id")),
+    InventoryEntry("content_objects", ContentObject, _filter_by("user_id")),
+    InventoryEntry("content_erasures", ContentErasure, _filter_by("user_id"), frozenset({"keys"})),
+    InventoryEntry("usage_records", UsageRecord, _filter_by("user_id")),
+    InventoryEntry("outcomes", Outcome, _filter_by("user_id")),
+    InventoryEntry("typed_characters", TypingReport, _filter_by("user_id")),
+    InventoryEntry("usage_hours", UsageHour, _filter_by("user_id")),
+    InventoryEntry("usage_days", UsageDay, _filter_by("user_id")),
     InventoryEntry("month_spend", MonthSpend, _by_text("holder")),
-    InventoryEntry("budgets", Budget, _by("holder_id"), frozenset({"webhook_url"})),
+    InventoryEntry("budgets", Budget, _filter_by("holder_id"), frozenset({"webhook_url"})),
     InventoryEntry("budget_alerts", AlertDelivery, lambda subject: Q(address=subject.email)),
-    InventoryEntry("policy_overrides", PolicyOverrideVersion, _by("subject_id", "author_id")),
+    InventoryEntry(
+        "policy_overrides", PolicyOverrideVersion, _filter_by("subject_id", "author_id")
+    ),
     # The policy is the tenant's data. Only the authorship is the user's.
-    InventoryEntry("policy_versions", PolicyVersion, _by("author_id"), frozenset({"document"})),
-    InventoryEntry("retention_rules", RetentionRule, _by("author_id")),
+    InventoryEntry(
+        "policy_versions", PolicyVersion, _filter_by("author_id"), frozenset({"document"})
+    ),
+    InventoryEntry("retention_rules", RetentionRule, _filter_by("author_id")),
     # The secret is of type bytes. The audit log says who requested the erasure.
-    InventoryEntry("erasures", Erasure, _by("user_id", "requested_by_id"), frozenset({"keys"})),
-    InventoryEntry("exports", ExportJob, _by("requested_by_id"), frozenset({"members", "proof"})),
+    InventoryEntry(
+        "erasures", Erasure, _filter_by("user_id", "requested_by_id"), frozenset({"keys"})
+    ),
+    InventoryEntry(
+        "exports", ExportJob, _filter_by("requested_by_id"), frozenset({"members", "proof"})
+    ),
     InventoryEntry(
         "kept_answers", IdempotencyRecord, lambda subject: Q(caller=f"user:{subject.user_id}")
     ),
@@ -158,19 +166,23 @@ OWN_SOURCES: Final = (
     InventoryEntry(
         "sign_in",
         User,
-        _by("id"),
+        _filter_by("id"),
         frozenset({"password", "email", "name", "created_at"}),
         is_tenants=False,
     ),
     InventoryEntry(
         "sessions",
         UserSession,
-        _by("user_id"),
+        _filter_by("user_id"),
         frozenset({"session_key", "data"}),
         is_tenants=False,
     ),
     InventoryEntry(
-        "second_factors", Authenticator, _by("user_id"), frozenset({"data"}), is_tenants=False
+        "second_factors",
+        Authenticator,
+        _filter_by("user_id"),
+        frozenset({"data"}),
+        is_tenants=False,
     ),
 )
 EXCLUDED_FROM_EXPORT: Final = MappingProxyType(

@@ -37,12 +37,12 @@ def facts_of(row: Erasure) -> dict[str, Any]:
         "emptied": _PERSONS,
         "kept": [{"what": what, "legal_basis": basis} for what, basis in kept],
         "held_by": row.held_by,
-        "keys": _keys(row),
+        "keys": _list_keys(row),
         "demanded_at": row.requested_at.isoformat(),
     }
 
 
-def _keys(row: Erasure) -> list[dict[str, Any]]:
+def _list_keys(row: Erasure) -> list[dict[str, Any]]:
     tenant_id = TenantId(str(row.tenant_id))
     scope = None if row.user_id is None else f"user:{row.user_id}"
     evidence = {

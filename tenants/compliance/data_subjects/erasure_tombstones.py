@@ -28,7 +28,7 @@ class ErasureTombstone:
 
 def note_once_committed(tenant_id: TenantId, erasure: ErasureTombstone) -> None:
     """Write the tombstone after the commit. Call this in the transaction of the request."""
-    tombstones.write_on_commit(tenant_id, [_name(erasure)])
+    tombstones.write_on_commit(tenant_id, [_name_tombstone(erasure)])
 
 
 def note_missed(*, now: datetime) -> int:
@@ -42,7 +42,7 @@ def note_missed(*, now: datetime) -> int:
             recent = Erasure.objects.filter(
                 tenant_id=tenant_id, requested_at__gte=now - tombstones.LOOKS_BACK
             )
-            names = [_name(ErasureTombstone(row.user_id, row.id)) for row in recent]
+            names = [_name_tombstone(ErasureTombstone(row.user_id, row.id)) for row in recent]
         num_noted += tombstones.write(tenant_id, names)
     return num_noted
 
@@ -62,6 +62,6 @@ def newest_noted(tenant_id: TenantId) -> list[ErasureTombstone]:
     ]
 
 
-def _name(erasure: ErasureTombstone) -> str:
+def _name_tombstone(erasure: ErasureTombstone) -> str:
     whose = "tenant" if erasure.user_id is None else f"user.{erasure.user_id}"
     return f"{whose}.{erasure.erasure_id}"

@@ -47,17 +47,17 @@ def erase(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
     Records that arrive meanwhile are left to the next run. Raises what the object store raises;
     erased data stays erased.
     """
-    row = _find(tenant_id, erasure_id)
+    row = _find_erasure(tenant_id, erasure_id)
     if row.finished_at is not None:
         return True
     for user_id in _users_of(row):
         _erase_person(row, user_id, now)
     if row.user_id is None:
-        _purge(row, now)
+        _purge_subject(row, now)
     content_erasure.erase_requested(tenant_id=tenant_id, now=now)
     # Finished exports may contain the user, and so may the rows read for running ones.
     expire_finished(tenant_id=tenant_id, now=now)
-    return _finish(row, now)
+    return _finish_erasure(row, now)
 
 
 def run_erasure(*, tenant_id: TenantId, erasure_id: uuid.UUID, now: datetime) -> bool:
@@ -95,7 +95,7 @@ def _rename_late(row: Erasure, now: datetime) -> None:
     tenant_id = TenantId(str(row.tenant_id))
     assert row.user_id is not None, "this is the erasure of a user"
     with tenant_scope(tenant_id):
-        _lock(tenant_id)
+        _lock_tenant(tenant_id)
         # A user who returned since is an ordinary member.
         erased = Membership.objects.filter(tenant_id=tenant_id, user_id=row.user_id)
         if not erased.filter(ended_at__isnull=False).exists():
@@ -105,12 +105,12 @@ def _rename_late(row: Erasure, now: datetime) -> None:
             (row.requested_at - _LATE, now + timedelta(days=1)),
             user_id=row.user_id,
             to=uuid.uuid4(),  # nothing remains that leads to the earlier pseudonym
-            holds=_holds(tenant_id, row.user_id),
+            holds=_find_holds(tenant_id, row.user_id),
         )
 
 
-def _purge(row: Erasure, now: datetime) -> None:
-    tenant_purge.purge(row, now=now, count=partial(_add, row))
+def _purge_subject(row: Erasure, now: datetime) -> None:
+    tenant_purge.purge(row, now=now, count=partial(_add_counts, row))
 
 
 def _erase_or_say(tenant_id: TenantId, now: datetime) -> int:
@@ -125,7 +125,7 @@ def _erase_or_say(tenant_id: TenantId, now: datetime) -> int:
         return 0
 
 
-def _find(tenant_id: TenantId, erasure_id: uuid.UUID) -> Erasure:
+def _find_erasure(tenant_id: TenantId, erasure_id: uuid.UUID) -> Erasure:
     with tenant_scope(tenant_id):
         return Erasure.objects.get(tenant_id=tenant_id, id=erasure_id)
 
@@ -146,31 +146,31 @@ def _erase_person(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
         months = pseudonymization.months_of(tenant_id, now=now)
     for month in months:
         with tenant_scope(tenant_id):
-            _lock(tenant_id)
-            holds = _holds(tenant_id, user_id)
+            _lock_tenant(tenant_id)
+            holds = _find_holds(tenant_id, user_id)
             renamed = pseudonymization.pseudonymize_month(
                 tenant_id, month, user_id=user_id, to=pseudonym, holds=holds
             )
-            _add(row, renamed)
+            _add_counts(row, renamed)
     with tenant_scope(tenant_id):
-        _lock(tenant_id)
+        _lock_tenant(tenant_id)
         if not find_holds_on(tenant_id, user_id):
-            _forget(row, user_id, now)
+            _anonymize_user(row, user_id, now)
 
 
-def _forget(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
+def _anonymize_user(row: Erasure, user_id: uuid.UUID, now: datetime) -> None:
     tenant_id = TenantId(str(row.tenant_id))
     member = Membership.objects.select_related("user").get(tenant_id=tenant_id, user_id=user_id)
     spent = pseudonymization.pseudonymize_spend(tenant_id, user_id)
     counts = anonymization.anonymize(DataSubject(tenant_id, user_id, member.user.email), now)
-    _add(row, {**counts, "tenants_month_spend": spent})
+    _add_counts(row, {**counts, "tenants_month_spend": spent})
 
 
-def _finish(row: Erasure, now: datetime) -> bool:
+def _finish_erasure(row: Erasure, now: datetime) -> bool:
     """Finish the erasure, unless gateways have delivered new records meanwhile."""
     tenant_id = TenantId(str(row.tenant_id))
     with tenant_scope(tenant_id):
-        _lock(tenant_id)
+        _lock_tenant(tenant_id)
         if any(_is_left(tenant_id, user_id) for user_id in _users_of(row)):
             return False
         held = [] if row.user_id is None else find_holds_on(tenant_id, row.user_id)
@@ -179,11 +179,11 @@ def _finish(row: Erasure, now: datetime) -> bool:
         )
         row.refresh_from_db()
         if ended:
-            _certify(row, now)
+            _issue_certificate(row, now)
     return True
 
 
-def _certify(row: Erasure, now: datetime) -> None:
+def _issue_certificate(row: Erasure, now: datetime) -> None:
     tenant_id = TenantId(str(row.tenant_id))
     number = issue_certificate(tenant_id=tenant_id, facts=facts_of(row), now=now)
     slug = Tenant.objects.values_list("slug", flat=True).get(id=tenant_id)
@@ -197,23 +197,23 @@ def _certify(row: Erasure, now: datetime) -> None:
 
 
 def _is_left(tenant_id: TenantId, user_id: uuid.UUID) -> bool:
-    holds = _holds(tenant_id, user_id)
+    holds = _find_holds(tenant_id, user_id)
     objects = ContentObject.objects.filter(tenant_id=tenant_id, user_id=user_id)
     return pseudonymization.count_remaining(tenant_id, user_id, holds) > 0 or objects.exists()
 
 
-def _holds(tenant_id: TenantId, user_id: uuid.UUID) -> tuple[HoldPeriod, ...]:
+def _find_holds(tenant_id: TenantId, user_id: uuid.UUID) -> tuple[HoldPeriod, ...]:
     return tuple(
         HoldPeriod(row.user_id, row.since, row.until) for row in find_holds_on(tenant_id, user_id)
     )
 
 
-def _lock(tenant_id: TenantId) -> None:
+def _lock_tenant(tenant_id: TenantId) -> None:
     """Lock the tenant's row, so that a hold takes effect between two steps."""
     Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
 
 
-def _add(row: Erasure, counts: dict[str, int]) -> None:
+def _add_counts(row: Erasure, counts: dict[str, int]) -> None:
     """Add to the counts, in the transaction that they describe."""
     held = Erasure.objects.select_for_update().get(tenant_id=row.tenant_id, id=row.id).counts
     summed = {name: held.get(name, 0) + num for name, num in counts.items() if num}

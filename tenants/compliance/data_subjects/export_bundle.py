@@ -92,12 +92,12 @@ def write_bundle(
             raise Conflict(
                 "Another personal data export of this tenant is running. Try again in a minute."
             )
-        subject, head = _record(actor, asked.user_id, reason, now)
+        subject, head = _record_export(actor, asked.user_id, reason, now)
         with ZipFile(out, "w", ZIP_DEFLATED) as archive:
-            files = _Files(archive, asked.bounds)
+            files = _BundleFiles(archive, asked.bounds)
             _write_tables(files, subject, (*SOURCES, *OWN_SOURCES) if is_own else SOURCES)
             files.write("captured_content", _kept_content(subject))
-            return _seal(files, subject, head, now)
+            return _write_manifest(files, subject, head, now)
 
 
 def own_id(actor: Actor) -> UserId:
@@ -108,7 +108,7 @@ def own_id(actor: Actor) -> UserId:
     return actor.user_id
 
 
-class _Files:
+class _BundleFiles:
     """Writes files one after the other, and collects their entries for the manifest."""
 
     def __init__(self, archive: ZipFile, bounds: BundleLimits | None) -> None:
@@ -156,7 +156,7 @@ def find_subject(*, tenant_id: TenantId, user_id: UserId) -> DataSubject:
     return DataSubject(tenant_id, row.user_id, row.user.email)
 
 
-def _record(
+def _record_export(
     actor: Actor, user_id: UserId, reason: str, now: datetime
 ) -> tuple[DataSubject, ChainHead]:
     """Record the export in a transaction of its own.
@@ -175,7 +175,9 @@ def _record(
         return subject, find_head(tenant_id=actor.tenant_id)
 
 
-def _write_tables(files: _Files, subject: DataSubject, sources: Iterable[InventoryEntry]) -> None:
+def _write_tables(
+    files: _BundleFiles, subject: DataSubject, sources: Iterable[InventoryEntry]
+) -> None:
     """Write all tables in one transaction."""
     with tenant_scope(subject.tenant_id):
         for source in sources:
@@ -221,7 +223,9 @@ def _kept_content(subject: DataSubject) -> Iterator[bytes]:
         yield from data.splitlines()
 
 
-def _seal(files: _Files, subject: DataSubject, head: ChainHead, now: datetime) -> dict[str, Any]:
+def _write_manifest(
+    files: _BundleFiles, subject: DataSubject, head: ChainHead, now: datetime
+) -> dict[str, Any]:
     slug = Tenant.objects.values_list("slug", flat=True).get(id=subject.tenant_id)
     files.write_text("README.txt", _README.format(tenant=slug))
     manifest = signing_keys().sign_document(
@@ -234,7 +238,7 @@ def _seal(files: _Files, subject: DataSubject, head: ChainHead, now: datetime) -
             "generated_at": now.isoformat(),
             # The audit chain's head when this export was recorded.
             "chain_head": {"sequence": head.sequence, "hash": head.hash.hex()},
-            "files": [_said(name, written) for name, written in files.written.items()],
+            "files": [_to_manifest_entry(name, written) for name, written in files.written.items()],
         },
         purpose=PURPOSE,
     )
@@ -242,7 +246,7 @@ def _seal(files: _Files, subject: DataSubject, head: ChainHead, now: datetime) -
     return manifest
 
 
-def _said(name: str, written: WriteDigest) -> dict[str, Any]:
+def _to_manifest_entry(name: str, written: WriteDigest) -> dict[str, Any]:
     return {
         "name": name,
         "rows": written.rows,

@@ -18,9 +18,9 @@ from django.db.models import F, Q
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.errors import Conflict, InvalidValue
+from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission, Role
-from tenants.base.text_validation import MAX_REASON_CHARS, parse_reason
+from tenants.base.text_validation import require_reason
 from tenants.compliance.data_subjects.erasure_tombstones import (
     ErasureTombstone,
     note_once_committed,
@@ -57,20 +57,22 @@ def demand_erasure(*, actor: Actor, demand: ErasureRequest, now: datetime) -> uu
     being or was erased, and for a legal hold if `refuses_held` is set.
     """
     actor.require(Permission.ERASE_DATA_SUBJECTS)
-    reason = _reason(demand.reason)
+    reason = require_reason(demand.reason)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         subject = find_subject(tenant_id=actor.tenant_id, user_id=demand.user_id)
         if demand.is_rejected_under_hold and find_holds_on(actor.tenant_id, subject.user_id):
             raise Conflict("This person's data is under a legal hold. Release the hold first.")
-        _end(actor, demand, now)
+        _end_membership(actor, demand, now)
         demand_content_erasure(
             actor=actor, user_id=demand.user_id, reason=ContentErasureReason.ERASED, now=now
         )
         keys = shred_scope(tenant_id=actor.tenant_id, scope=f"user:{subject.user_id}", now=now)
         noted = ErasureTombstone(subject.user_id, demand.again or uuid7())
-        _create(actor, noted, reason, keys, now)
-        _record(actor, "data_subject.erasure_requested", f"user:{subject.user_id}", reason, now)
+        _create_erasure(actor, noted, reason, keys, now)
+        _record_change(
+            actor, "data_subject.erasure_requested", f"user:{subject.user_id}", reason, now
+        )
         return noted.erasure_id
 
 
@@ -83,7 +85,7 @@ def request_tenant_erasure(
     is not closed, is on hold, or is being or was shredded.
     """
     actor.require_platform()
-    reason = _reason(reason)
+    reason = require_reason(reason)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=actor.tenant_id)
@@ -100,8 +102,8 @@ def request_tenant_erasure(
         keys = shred_keys(tenant_id=actor.tenant_id, now=now)
         Tenant.objects.filter(id=actor.tenant_id).update(cache_epoch=F("cache_epoch") + 1)
         noted = ErasureTombstone(None, again or uuid7())
-        _create(actor, noted, reason, keys, now)
-        _record(actor, "tenant.erasure_requested", f"tenant:{row.slug}", reason, now)
+        _create_erasure(actor, noted, reason, keys, now)
+        _record_change(actor, "tenant.erasure_requested", f"tenant:{row.slug}", reason, now)
         return noted.erasure_id
 
 
@@ -116,7 +118,7 @@ def find_holds_on(tenant_id: TenantId, user_id: uuid.UUID | None) -> list[LegalH
     return list(found.order_by("id"))
 
 
-def _end(actor: Actor, demand: ErasureRequest, now: datetime) -> None:
+def _end_membership(actor: Actor, demand: ErasureRequest, now: datetime) -> None:
     """End the membership, if any. Raises Forbidden, Conflict."""
     user_id = demand.user_id
     found = Membership.objects.get(tenant_id=actor.tenant_id, user_id=uuid.UUID(user_id))
@@ -131,7 +133,7 @@ def _end(actor: Actor, demand: ErasureRequest, now: datetime) -> None:
     end_membership(actor=actor, user_id=user_id, now=now)
 
 
-def _create(
+def _create_erasure(
     actor: Actor,
     noted: ErasureTombstone,
     reason: str,
@@ -147,7 +149,7 @@ def _create(
                 reason=reason,
                 requested_by_id=actor.user_id,
                 secret=secrets.token_bytes(_SECRET_BYTES),
-                keys=[_told(key) for key in keys],
+                keys=[_describe_key(key) for key in keys],
                 counts={},
                 held_by=[],
                 requested_at=now,
@@ -157,20 +159,11 @@ def _create(
     note_once_committed(actor.tenant_id, noted)
 
 
-def _told(key: DestroyedKey) -> dict[str, Any]:
+def _describe_key(key: DestroyedKey) -> dict[str, Any]:
     return {"id": str(key.key_id), "fingerprint": key.fingerprint, "scope": key.scope}
 
 
-def _record(actor: Actor, action: str, target: str, reason: str, now: datetime) -> None:
+def _record_change(actor: Actor, action: str, target: str, reason: str, now: datetime) -> None:
     record_change(
         actor=actor, action=action, target=target, change=(None, None), reason=reason, now=now
     )
-
-
-def _reason(text: str) -> str:
-    reason = parse_reason(text)
-    if not reason:
-        raise InvalidValue(
-            "reason", "Enter a reason of 1 to {most} characters.", most=MAX_REASON_CHARS
-        )
-    return reason

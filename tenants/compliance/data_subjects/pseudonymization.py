@@ -44,7 +44,7 @@ def months_of(tenant_id: TenantId, *, now: datetime) -> list[Month]:
         first = found.values_list(table.time_field, flat=True).first()
         firsts += [] if first is None else [first]
     # Gateways' clocks may run ahead.
-    return list(_months(min(firsts), now + timedelta(days=1))) if firsts else []
+    return list(_iterate_months(min(firsts), now + timedelta(days=1))) if firsts else []
 
 
 def pseudonymize_month(
@@ -94,7 +94,7 @@ def count_remaining(tenant_id: TenantId, user_id: uuid.UUID, holds: tuple[HoldPe
     return left
 
 
-def _months(first: datetime, last: datetime) -> Iterator[Month]:
+def _iterate_months(first: datetime, last: datetime) -> Iterator[Month]:
     start = first.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     while start <= last:
         end = (start + timedelta(days=32)).replace(day=1)

@@ -99,10 +99,10 @@ def list_erasures(*, actor: Actor, limit: int, cursor: str | None) -> Page[Erasu
         found = Erasure.objects.filter(tenant_id=actor.tenant_id)
         rows = fetch_first(found, limit=limit, after=after, time_field="requested_at")
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.requested_at, row.id))
-    return map_page(page, _view)
+    return map_page(page, _to_view)
 
 
-def _view(row: Erasure) -> ErasureView:
+def _to_view(row: Erasure) -> ErasureView:
     return ErasureView(
         id=row.id,
         user_id=row.user_id,

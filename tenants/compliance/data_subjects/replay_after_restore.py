@@ -44,13 +44,13 @@ def replay_erasures(*, now: datetime) -> int:
     """
     store.require_store()
     return sum(
-        _demand(tenant_id, noted, now)
+        _request_again(tenant_id, noted, now)
         for tenant_id in list_tenants().values()
         for noted in newest_noted(tenant_id)
     )
 
 
-def _demand(tenant_id: TenantId, noted: ErasureTombstone, now: datetime) -> bool:
+def _request_again(tenant_id: TenantId, noted: ErasureTombstone, now: datetime) -> bool:
     """Request one erasure again. Return False if the backup contains it, or not the user."""
     try:
         with tenant_scope(tenant_id):

@@ -1,10 +1,14 @@
 """Verifier of bundles that needs public keys only: no database or settings.
 
+`manage.py verify_bundle FILE --public-key KEYS` runs it without any other part of Caret. The
+manifest of a bundle:
+
 {"kind": "caret-data-subject-bundle", "format": 1, "tenant", "tenant_id", "user_id",
  "generated_at", "chain_head", "files": [{"name", "rows", "bytes", "sha256"}],
  "key_id", "signature"}
 """
 
+import argparse
 import hashlib
 import json
 import zlib
@@ -13,6 +17,7 @@ from zipfile import BadZipFile, ZipFile
 
 from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
+from tenants.base.verifier_cli import VerifierCli, open_file
 
 PURPOSE: Final = "data-subject-bundle/1"
 KIND: Final = "caret-data-subject-bundle"
@@ -34,8 +39,8 @@ def verify_bundle(file: IO[bytes], keys: PublicKeys) -> dict[str, Any]:
     try:
         with ZipFile(file) as archive:
             manifest = _read_manifest(archive, keys)
-            for said in manifest["files"]:
-                _verify_file(archive, said)
+            for entry in manifest["files"]:
+                _verify_entry(archive, entry)
     except _UNREADABLE as error:
         raise BadSignature(
             "the file is not a readable personal data export ({kind})", kind=type(error).__name__
@@ -52,20 +57,43 @@ def _read_manifest(archive: ZipFile, keys: PublicKeys) -> dict[str, Any]:
     verify_document(keys, manifest, purpose=PURPOSE)
     if canonicalize(manifest) != text:
         raise BadSignature("the manifest was changed after it was signed")
-    said = [each["name"] for each in manifest["files"]] + [MANIFEST]
-    if sorted(archive.namelist()) != sorted(said):
+    listed = [each["name"] for each in manifest["files"]] + [MANIFEST]
+    if sorted(archive.namelist()) != sorted(listed):
         raise BadSignature("the files differ from the manifest")
     return manifest
 
 
-def _verify_file(archive: ZipFile, said: dict[str, Any]) -> None:
-    digest, left = hashlib.sha256(), said["bytes"]
-    with archive.open(said["name"]) as file:
+def _verify_entry(archive: ZipFile, entry: dict[str, Any]) -> None:
+    digest, left = hashlib.sha256(), entry["bytes"]
+    with archive.open(entry["name"]) as file:
         # One byte more than declared: a longer file differs and is not read to its end.
         while piece := file.read(min(_CHUNK_BYTES, left + 1)):
             digest.update(piece)
             left -= len(piece)
             if left < 0:
                 break
-    if left or digest.hexdigest() != said["sha256"]:
-        raise BadSignature("{name} was changed after it was signed", name=said["name"])
+    if left or digest.hexdigest() != entry["sha256"]:
+        raise BadSignature("{name} was changed after it was signed", name=entry["name"])
+
+
+def main(argv: list[str]) -> int:
+    return _CLI.run(argv)
+
+
+def _verify_file(options: argparse.Namespace, keys: PublicKeys) -> str:
+    with open_file(options.file) as bundle:
+        manifest = verify_bundle(bundle, keys)
+    files = manifest["files"]
+    return (
+        f"OK: {len(files)} files, {sum(each['rows'] for each in files)} rows about the user"
+        f" {manifest['user_id']} of the tenant {manifest['tenant']}, made"
+        f" {manifest['generated_at']}, signed by the key {manifest['key_id']}.\n"
+    )
+
+
+_CLI: Final = VerifierCli(
+    command="verify_bundle",
+    description="Verifies that a bundle of personal data is complete and unchanged.",
+    broken_error=BadSignature,
+    verify=_verify_file,
+)

@@ -49,7 +49,7 @@ class PagedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedRows:
+class UnpagedRows:
     """Rows of a query that returns only a few."""
 
     rows: Callable[[RowQuery], Sequence[Row]]

@@ -72,18 +72,18 @@ def sign_proof(
         "format": FORMAT,
         "tenant": slug,
         "tenant_id": str(tenant_id),
-        **_about(file),
-        "complete_until": _optional(beginning.complete_until),
+        **_describe_file(file),
+        "complete_until": _format_time(beginning.complete_until),
         "generated_at": timestamp(now),
         "rows": written.rows,
         "bytes": written.num_bytes,
         "sha256": written.sha256,
-        "audit": {"before": _head(beginning.head), "after": _head(after)},
+        "audit": {"before": _describe_head(beginning.head), "after": _describe_head(after)},
     }
     return canonicalize(signing_keys().sign_document(document, purpose=PURPOSE)) + b"\n"
 
 
-def _about(file: ProvenFile) -> dict[str, Any]:
+def _describe_file(file: ProvenFile) -> dict[str, Any]:
     return {
         "export_id": None if file.export_id is None else str(file.export_id),
         "definition": file.definition,
@@ -95,9 +95,9 @@ def _about(file: ProvenFile) -> dict[str, Any]:
     }
 
 
-def _head(head: ChainHead) -> dict[str, Any]:
+def _describe_head(head: ChainHead) -> dict[str, Any]:
     return {"sequence": head.sequence, "hash": head.hash.hex()}
 
 
-def _optional(moment: datetime | None) -> str | None:
+def _format_time(moment: datetime | None) -> str | None:
     return None if moment is None else timestamp(moment)

@@ -26,7 +26,7 @@ def read_rows(export: Export, asked: RowQuery) -> Iterator[Sequence[Row]]:
     asked.actor.require(export.permission)
     require_period(asked.period)
     record_export(export, asked)
-    return _batches(export, asked)
+    return _read_batches(export, asked)
 
 
 def record_export(export: Export, asked: RowQuery) -> None:
@@ -48,7 +48,7 @@ def record_export(export: Export, asked: RowQuery) -> None:
         )
 
 
-def _batches(export: Export, asked: RowQuery) -> Iterator[Sequence[Row]]:
+def _read_batches(export: Export, asked: RowQuery) -> Iterator[Sequence[Row]]:
     after: str | None = None
     while True:
         batch = export.source.read(asked, after=after)

@@ -34,7 +34,7 @@ class SqlRows:
             "start": asked.period.start,
             "end": asked.period.end,
             "batch": BATCH_ROWS,
-            **_places(after),
+            **_decode_cursor(after),
         }
         with tenant_scope(asked.tenant_id), connection.cursor() as cursor:
             cursor.execute(self._query(is_first=after is None), parameters)
@@ -66,7 +66,7 @@ class SqlRows:
         )
 
 
-def _places(after: str | None) -> dict[str, str]:
+def _decode_cursor(after: str | None) -> dict[str, str]:
     """Return the key's values as Postgres wrote them; it converts them to the compared type."""
     values = [] if after is None else json.loads(after)
     return {f"place{number}": value for number, value in enumerate(values)}

@@ -30,7 +30,7 @@ def verify_export(data: IO[bytes], proof: bytes, keys: PublicKeys) -> Document:
     """Verify a file by its proof and return the proof's document. Raises BrokenExport."""
     document = verify_proof(proof, keys)
     digest, num_bytes = hashlib.sha256(), 0
-    for piece in _pieces(data):
+    for piece in _read_pieces(data):
         digest.update(piece)
         num_bytes += len(piece)
     require_same(document, num_bytes=num_bytes, sha256=digest.hexdigest())
@@ -39,7 +39,7 @@ def verify_export(data: IO[bytes], proof: bytes, keys: PublicKeys) -> Document:
 
 def verify_proof(proof: bytes, keys: PublicKeys) -> Document:
     """Verify a proof and return its document. Raises BrokenExport."""
-    document = _parse(proof)
+    document = _parse_proof(proof)
     try:
         verify_document(keys, document, purpose=PURPOSE)
     except BadSignature as error:
@@ -59,7 +59,7 @@ def require_same(document: Document, *, num_bytes: int, sha256: str) -> None:
         raise BrokenExport("the data: it was changed; its SHA-256 differs from that in its proof")
 
 
-def _parse(proof: bytes) -> Document:
+def _parse_proof(proof: bytes) -> Document:
     if len(proof) > _MAX_PROOF_BYTES:
         raise BrokenExport("the proof: it is too long")
     try:
@@ -77,6 +77,6 @@ def _of_kind(document: Document) -> Document:
     return document
 
 
-def _pieces(data: IO[bytes]) -> Iterable[bytes]:
+def _read_pieces(data: IO[bytes]) -> Iterable[bytes]:
     while piece := data.read(_PIECE_BYTES):
         yield piece

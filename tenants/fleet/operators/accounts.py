@@ -57,7 +57,7 @@ def create_operator(*, handle: str, name: str, role: OperatorRole, now: datetime
         )
     validate_text("name", name)
     row = Operator(handle=handle, name=name.strip()[:120], role=role, created_at=now)
-    credentials = _renew(row)
+    credentials = _renew_credentials(row)
     try:
         with transaction.atomic():
             row.save(force_insert=True)
@@ -72,8 +72,8 @@ def reset_operator(*, handle: str) -> Credentials:
     Raises NotFound.
     """
     with transaction.atomic():
-        row = _locked(handle)
-        credentials = _renew(row)
+        row = _lock_operator(handle)
+        credentials = _renew_credentials(row)
         row.disabled_at = None
         row.save(update_fields=["password", "sealed_factor", "last_step", "disabled_at"])
     return credentials
@@ -82,7 +82,7 @@ def reset_operator(*, handle: str) -> Credentials:
 def disable_operator(*, handle: str, now: datetime) -> None:
     """Disable an operator and end the account's sessions at once. Raises NotFound."""
     with transaction.atomic():
-        row = _locked(handle)
+        row = _lock_operator(handle)
         if row.disabled_at is None:
             row.disabled_at = now
             row.save(update_fields=["disabled_at"])
@@ -90,7 +90,7 @@ def disable_operator(*, handle: str, now: datetime) -> None:
 
 def list_operators() -> list[OperatorView]:
     """Return all operators by handle."""
-    return [_view(row) for row in Operator.objects.order_by("handle")]
+    return [_to_view(row) for row in Operator.objects.order_by("handle")]
 
 
 def authenticate(*, handle: str, password: str, code: str, now: datetime) -> OperatorView | None:
@@ -98,34 +98,34 @@ def authenticate(*, handle: str, password: str, code: str, now: datetime) -> Ope
 
     A code is accepted once: of two concurrent sign-ins with it, one succeeds.
     """
-    row = _enabled(handle=handle) if is_storable(handle) else None
+    row = _find_enabled(handle=handle) if is_storable(handle) else None
     held = _nobodys_password() if row is None else row.password
     is_right = len(password) <= _MAX_PASSWORD_CHARS and check_password(password, held)
     if row is None or not is_right:
         return None
-    return _view(row) if _takes_code(row, code, now) else None
+    return _to_view(row) if _takes_code(row, code, now) else None
 
 
 def verify_code(*, operator_id: uuid.UUID, code: str, now: datetime) -> bool:
     """Return whether the code is right, to confirm a sensitive action. A code is accepted once."""
-    row = _enabled(id=operator_id)
+    row = _find_enabled(id=operator_id)
     return row is not None and _takes_code(row, code, now)
 
 
 def find_operator(*, operator_id: str, fingerprint: str) -> OperatorView | None:
     """Return a session's operator; None if disabled or reset since. One query."""
     try:
-        row = _enabled(id=uuid.UUID(operator_id))
+        row = _find_enabled(id=uuid.UUID(operator_id))
     except ValueError:
         return None
-    view = None if row is None else _view(row)
+    view = None if row is None else _to_view(row)
     return view if view and constant_time_compare(view.fingerprint, fingerprint) else None
 
 
 def operator_password_version(*, handle: str) -> str:
     """Return a digest that changes with the operator's password; "" for an unknown handle."""
-    row = _enabled(handle=handle) if is_storable(handle) else None
-    return "" if row is None else _view(row).fingerprint
+    row = _find_enabled(handle=handle) if is_storable(handle) else None
+    return "" if row is None else _to_view(row).fingerprint
 
 
 def _takes_code(row: Operator, code: str, now: datetime) -> bool:
@@ -137,18 +137,18 @@ def _takes_code(row: Operator, code: str, now: datetime) -> bool:
     return bool(Operator.objects.filter(id=row.id, last_step__lt=step).update(last_step=step))
 
 
-def _enabled(**known: object) -> Operator | None:
+def _find_enabled(**known: object) -> Operator | None:
     return Operator.objects.filter(disabled_at=None, **known).order_by("id").first()
 
 
-def _locked(handle: str) -> Operator:
+def _lock_operator(handle: str) -> Operator:
     try:
         return Operator.objects.select_for_update().get(handle=handle)
     except Operator.DoesNotExist as error:
         raise NotFound("The operator {handle} does not exist.", handle=handle) from error
 
 
-def _renew(row: Operator) -> Credentials:
+def _renew_credentials(row: Operator) -> Credentials:
     password, secret = secrets.token_urlsafe(_PASSWORD_BYTES), totp.new_secret()
     row.password = make_password(password)
     row.sealed_factor = totp.sealed(secret, row.id)
@@ -162,7 +162,7 @@ def _nobodys_password() -> str:
     return make_password(secrets.token_urlsafe(_PASSWORD_BYTES))
 
 
-def _view(row: Operator) -> OperatorView:
+def _to_view(row: Operator) -> OperatorView:
     return OperatorView(
         id=row.id,
         handle=row.handle,

@@ -76,7 +76,7 @@ def change_limits(*, actor: Actor, ceiling: PlatformLimits, reason: str, now: da
     """
     actor.require_operator()
     reason = required_reason(reason)
-    after = _facts(ceiling)
+    after = _to_change_fields(ceiling)
     for name, value in after.items():
         if value is not None and not 1 <= value <= MAX_CEILING:
             raise InvalidValue(
@@ -85,7 +85,9 @@ def change_limits(*, actor: Actor, ceiling: PlatformLimits, reason: str, now: da
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         row = Tenant.objects.get(id=actor.tenant_id)
-        before = _facts(PlatformLimits(row.max_concurrent_completions, row.max_requests_per_minute))
+        before = _to_change_fields(
+            PlatformLimits(row.max_concurrent_completions, row.max_requests_per_minute)
+        )
         Tenant.objects.filter(id=actor.tenant_id).update(**after)
         record_change(
             actor=actor,
@@ -104,7 +106,7 @@ def required_reason(text: str) -> str:
     return reason
 
 
-def _facts(ceiling: PlatformLimits) -> dict[str, int | None]:
+def _to_change_fields(ceiling: PlatformLimits) -> dict[str, int | None]:
     return {
         "max_concurrent_completions": ceiling.max_concurrent_completions,
         "max_requests_per_minute": ceiling.max_requests_per_minute,

@@ -110,11 +110,11 @@ def read_tenant_details(*, actor: Actor, reason: str, now: datetime) -> TenantDe
             ceiling=PlatformLimits(
                 bounds.max_concurrent_completions, bounds.max_requests_per_minute
             ),
-            plans=_plans(actor.tenant_id),
-            members=_members(actor.tenant_id),
+            plans=_list_plans(actor.tenant_id),
+            members=_count_members(actor.tenant_id),
             num_keys=keys.count(),
             keys=[_key_line(key) for key in keys.order_by("-created_at", "-id")[:MAX_KEYS]],
-            policy_versions=_versions(actor.tenant_id),
+            policy_versions=_list_versions(actor.tenant_id),
         )
         record_read(
             actor=actor,
@@ -126,18 +126,18 @@ def read_tenant_details(*, actor: Actor, reason: str, now: datetime) -> TenantDe
     return look
 
 
-def _plans(tenant_id: TenantId) -> list[tuple[date, str]]:
+def _list_plans(tenant_id: TenantId) -> list[tuple[date, str]]:
     found = Subscription.objects.filter(tenant_id=tenant_id).order_by("-starts_on")
     return list(found.values_list("starts_on", "plan__slug"))
 
 
-def _members(tenant_id: TenantId) -> dict[Role, int]:
+def _count_members(tenant_id: TenantId) -> dict[Role, int]:
     found = Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
     counted = found.values_list("role").annotate(num=Count("user_id")).order_by("role")
     return {Role(role): num for role, num in counted}
 
 
-def _versions(tenant_id: TenantId) -> list[VersionRow]:
+def _list_versions(tenant_id: TenantId) -> list[VersionRow]:
     found = PolicyVersion.objects.filter(tenant_id=tenant_id).order_by("-version")
     rows = found.values_list("version", "created_at")[:MAX_VERSIONS]
     return [VersionRow(version, at) for version, at in rows]

@@ -23,20 +23,20 @@ def new_secret() -> bytes:
 
 
 def sealed(secret: bytes, operator_id: UUID) -> bytes:
-    return seal(_key(), secret, bound_to=_bound_to(operator_id))
+    return seal(_derive_key(), secret, bound_to=_bound_to(operator_id))
 
 
 def unsealed(data: bytes, operator_id: UUID) -> bytes:
-    return unseal(_key(), data, bound_to=_bound_to(operator_id))
+    return unseal(_derive_key(), data, bound_to=_bound_to(operator_id))
 
 
 def build_totp_uri(secret: bytes, handle: str) -> str:
     """Return the `otpauth://...` URI for authenticator apps."""
-    return _codes(secret).get_provisioning_uri(handle, "Caret operators")
+    return _make_totp(secret).get_provisioning_uri(handle, "Caret operators")
 
 
 def code_at(secret: bytes, step: int) -> str:
-    return _codes(secret).generate(step * STEP_S).decode()
+    return _make_totp(secret).generate(step * STEP_S).decode()
 
 
 def match_time_step(secret: bytes, code: str, *, now: datetime, after: int) -> int | None:
@@ -51,12 +51,12 @@ def match_time_step(secret: bytes, code: str, *, now: datetime, after: int) -> i
     return found[0] if found else None
 
 
-def _codes(secret: bytes) -> TOTP:
+def _make_totp(secret: bytes) -> TOTP:
     # Authenticator apps support SHA-1 only, and one-time codes need no collision resistance.
     return TOTP(secret, _DIGITS, SHA1(), STEP_S)  # noqa: S303
 
 
-def _key() -> bytes:
+def _derive_key() -> bytes:
     return derive_key(settings.ROOT_SECRET, "operators-second-factors/1")
 
 

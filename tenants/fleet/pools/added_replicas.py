@@ -89,11 +89,13 @@ class AddReplica:
 def read_additions(connection: redis.Redis) -> AddedReplicas:
     """Read the added replicas. Raises RedisUnavailable."""
     said = _STEERING.read(connection)
-    held = {key: found for key in said.held if (found := _added(said.held[key])) is not None}
+    held = {
+        key: found for key in said.held if (found := _decode_record(said.held[key])) is not None
+    }
     return AddedReplicas(
         version=said.version,
         held={(each.pool, each.replica): each for each in held.values()},
-        latest=[found for data in said.latest if (found := _added(data)) is not None],
+        latest=[found for data in said.latest if (found := _decode_record(data)) is not None],
     )
 
 
@@ -140,7 +142,7 @@ def add_replica(
         kv_events=kv_events or None,
         speculation=wish.speculation or None,
     )
-    _say(connection, addition, replica, held.version)
+    _publish_change(connection, addition, replica, held.version)
     return replica
 
 
@@ -158,7 +160,7 @@ def remove_replica(
     """
     _require_manager(operator)
     said = _STEERING.read(connection)
-    data = said.held.get(_field(wish.pool, wish.replica))
+    data = said.held.get(_build_field(wish.pool, wish.replica))
     if data is None:
         raise NotFound("This replica was not added by an operator.")
     reason = _read_reason(wish.reason)
@@ -178,7 +180,7 @@ def remove_replica(
         reason=reason,
         at_ms=to_unix_ms(now),
     )
-    _say(connection, removal, wish.replica, said.version)
+    _publish_change(connection, removal, wish.replica, said.version)
 
 
 def emptied_by(pool: str, replica: str, known: FleetView) -> list[str]:
@@ -187,10 +189,12 @@ def emptied_by(pool: str, replica: str, known: FleetView) -> list[str]:
     return find_emptied_pools(replica, known.drained, members)
 
 
-def _say(connection: redis.Redis, change: ReplicaChange, replica: str, version: str) -> None:
+def _publish_change(
+    connection: redis.Redis, change: ReplicaChange, replica: str, version: str
+) -> None:
     _STEERING.set_entry(
         connection,
-        _field(change.pool, replica),
+        _build_field(change.pool, replica),
         encode_addition(change),
         is_set=change.is_added,
         version=version,
@@ -216,11 +220,11 @@ def _read_reason(text: str) -> str:
     return reason
 
 
-def _field(pool: str, replica: str) -> str:
+def _build_field(pool: str, replica: str) -> str:
     return f"{pool} {replica}"
 
 
-def _added(data: bytes) -> AddedReplicaRecord | None:
+def _decode_record(data: bytes) -> AddedReplicaRecord | None:
     """Decode a change; None: a newer version or something else has written it."""
     try:
         change = decode_addition(data)

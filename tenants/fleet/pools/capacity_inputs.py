@@ -1,8 +1,8 @@
 """Inputs of the capacity planner that gateways have measured. Pure."""
 
-from tenants.fleet.pools.installation_status import InstallationStatus
-from tenants.fleet.pools.metric_samples import MetricSamples
 from tenants.fleet.pools.pool_status import WARM_UP
+from tenants.fleet.pools.scraping.installation_status import InstallationStatus
+from tenants.fleet.pools.scraping.metric_samples import MetricSamples
 
 
 def measured_figures(installation: InstallationStatus, *, pool: str | None) -> dict[str, float]:
@@ -12,17 +12,21 @@ def measured_figures(installation: InstallationStatus, *, pool: str | None) -> d
     """
     counted, window_s = installation.recent.counted, installation.recent.window_s
     labels = {} if pool is None else {"pool": pool}
-    prompts = _asked(counted, "caret_assembled_prompts_total", labels)
-    told = _asked(counted, "caret_prompt_tokens_with_cache_info_total", labels)
+    prompts = _sum_counter(counted, "caret_assembled_prompts_total", labels)
+    told = _sum_counter(counted, "caret_prompt_tokens_with_cache_info_total", labels)
     found: dict[str, float] = {}
     if prompts > 0:
-        found["context_tokens"] = _asked(counted, "caret_prompt_tokens_total", labels) / prompts
-        found["output_tokens"] = _asked(counted, "caret_generated_tokens_total", labels) / prompts
+        found["context_tokens"] = (
+            _sum_counter(counted, "caret_prompt_tokens_total", labels) / prompts
+        )
+        found["output_tokens"] = (
+            _sum_counter(counted, "caret_generated_tokens_total", labels) / prompts
+        )
         # Without a window the counts are since each gateway's start, so the duration is unknown.
         if window_s:
             found["requests_per_s"] = prompts / window_s
     if told > 0:
-        found["hit_rate"] = _asked(counted, "caret_cached_tokens_total", labels) / told
+        found["hit_rate"] = _sum_counter(counted, "caret_cached_tokens_total", labels) / told
     num_replicas = len(
         {
             replica.name
@@ -37,6 +41,6 @@ def measured_figures(installation: InstallationStatus, *, pool: str | None) -> d
     return found
 
 
-def _asked(counted: MetricSamples, name: str, labels: dict[str, str]) -> float:
+def _sum_counter(counted: MetricSamples, name: str, labels: dict[str, str]) -> float:
     """Return a sum without warm-ups, which are not user requests."""
     return counted.sum(name, **labels) - counted.sum(name, mode=WARM_UP, **labels)

@@ -25,7 +25,7 @@ class CostRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class FleetCost:
     rows: list[CostRow]  # by pool
     total: CostRow
     num_days: int
@@ -39,7 +39,7 @@ def cost_of(
     seconds_a_day: Mapping[str, int],
     hour_cents: float,
     num_days: int,
-) -> Cost:
+) -> FleetCost:
     """Compute the cost of each pool. `seconds_a_day` is for days without measured replica seconds.
 
     A day without requests and measurements is taken as before the installation, and costs nothing.
@@ -52,21 +52,21 @@ def cost_of(
         for pool, more in replica_seconds.get(day, seconds_a_day).items():
             seconds[pool] = seconds.get(pool, 0) + more
     rows = [
-        _row(pool, counts.get(pool, PoolCounts()), seconds.get(pool, 0), hour_cents)
+        _to_row(pool, counts.get(pool, PoolCounts()), seconds.get(pool, 0), hour_cents)
         # "": rejected or shed before a pool was chosen, so no replica worked on it.
         for pool in sorted((counts.keys() | seconds.keys()) - {""})
     ]
     total = PoolCounts()
     for row in rows:
         total = total.plus(row.counts)
-    return Cost(
+    return FleetCost(
         rows=rows,
-        total=_row("", total, sum(seconds.values()), hour_cents),
+        total=_to_row("", total, sum(seconds.values()), hour_cents),
         num_days=num_days,
         num_measured=len(replica_seconds),
     )
 
 
-def _row(pool: str, counts: PoolCounts, seconds: float, hour_cents: float) -> CostRow:
+def _to_row(pool: str, counts: PoolCounts, seconds: float, hour_cents: float) -> CostRow:
     hours = seconds / _SECONDS_PER_HOUR
     return CostRow(pool, counts, hours, hours * hour_cents)

@@ -22,7 +22,7 @@ from django.db import connection
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.fleet.pools.installation_status import InstallationStatus
+from tenants.fleet.pools.scraping.installation_status import InstallationStatus
 from tenants.security.authorization.directory import list_tenants
 from tenants.usage.rollups.sql import COUNT_POOLS
 
@@ -81,19 +81,19 @@ def count_days(store: redis.Redis, *, num_days: int, now: datetime) -> int:
         day.isoformat(): _encode(found)
         for day, found in counted.items()
         # A lower count than before means that records were purged; the old count stays.
-        if _requests(found) >= _requests(held.get(day, {}))
+        if _sum_requests(found) >= _sum_requests(held.get(day, {}))
     }
     if newer:
         store.hset(DAYS, mapping=cast(Any, newer))
-    _forget(store, today - timedelta(days=MAX_DAYS))
+    _delete_before(store, today - timedelta(days=MAX_DAYS))
     return len(counted)
 
 
 def read_days(store: redis.Redis, *, num_days: int, now: datetime) -> dict[date, ByPool]:
     """Read the counts of the days that have any. Raises redis.RedisError."""
-    days = _days(num_days, now)
+    days = _list_days(num_days, now)
     found = cast(Any, store.hmget(DAYS, [day.isoformat() for day in days]))
-    read = {day: _counts(data) for day, data in zip(days, found, strict=True) if data}
+    read = {day: _decode_counts(data) for day, data in zip(days, found, strict=True) if data}
     return {day: counts for day, counts in read.items() if counts is not None}
 
 
@@ -112,7 +112,7 @@ def read_replica_seconds(
     store: redis.Redis, *, num_days: int, now: datetime
 ) -> dict[date, dict[str, int]]:
     """Read replica seconds by day and pool, where measured. Raises redis.RedisError."""
-    days = {day.isoformat(): day for day in _days(num_days, now)}
+    days = {day.isoformat(): day for day in _list_days(num_days, now)}
     found: dict[date, dict[str, int]] = {}
     for key, value in cast(Any, store.hgetall(REPLICA_SECONDS)).items():
         day, _, pool = key.decode("utf-8", "replace").partition("|")
@@ -142,16 +142,18 @@ def _replica_seconds(installation: InstallationStatus, *, of_s: int) -> dict[str
 
 
 def _add_tenant(counted: dict[date, ByPool], tenant_id: TenantId, first: date, last: date) -> None:
-    start, end = _midnight(first), _midnight(last + timedelta(days=1))
+    start, end = _to_midnight(first), _to_midnight(last + timedelta(days=1))
     while start < end:
         until = min(start + _STEP, end)
-        for day, pool, *values in _asked(tenant_id, start, until):
+        for day, pool, *values in _count_requests(tenant_id, start, until):
             found = counted.setdefault(day, {})
             found[pool] = found.get(pool, PoolCounts()).plus(PoolCounts(*map(int, values)))
         start = until
 
 
-def _asked(tenant_id: TenantId, start: datetime, end: datetime) -> Iterable[tuple[Any, ...]]:
+def _count_requests(
+    tenant_id: TenantId, start: datetime, end: datetime
+) -> Iterable[tuple[Any, ...]]:
     parameters: dict[str, Any] = {
         "tenant": tenant_id,
         "start": start,
@@ -169,14 +171,14 @@ def _id_at(moment: datetime, *, filled: str) -> str:
     return f"{max(to_unix_ms(moment), 0) & 0xFFFFFFFFFFFF:012x}{filled * 20}"
 
 
-def _forget(store: redis.Redis, before: date) -> None:
+def _delete_before(store: redis.Redis, before: date) -> None:
     for key in (DAYS, REPLICA_SECONDS):
         names = cast(Any, store.hkeys(key))
         if old := [name for name in names if name[:10] < before.isoformat().encode()]:
             store.hdel(key, *old)
 
 
-def _counts(data: bytes) -> ByPool | None:
+def _decode_counts(data: bytes) -> ByPool | None:
     """Decode counts; None: another version or something else has written them."""
     try:
         return _decode(data)
@@ -184,14 +186,14 @@ def _counts(data: bytes) -> ByPool | None:
         return None
 
 
-def _requests(found: Mapping[str, PoolCounts]) -> int:
+def _sum_requests(found: Mapping[str, PoolCounts]) -> int:
     return sum(counts.requests for counts in found.values())
 
 
-def _days(num_days: int, now: datetime) -> list[date]:
+def _list_days(num_days: int, now: datetime) -> list[date]:
     today = now.astimezone(UTC).date()
     return [today - timedelta(days=number) for number in range(num_days)]
 
 
-def _midnight(day: date) -> datetime:
+def _to_midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)

@@ -76,8 +76,8 @@ def read_drains(connection: redis.Redis) -> DrainState:
     said = _STEERING.read(connection)
     return DrainState(
         version=said.version,
-        drained={name: _change(data, name) for name, data in said.held.items()},
-        latest=[_change(data, "") for data in said.latest],
+        drained={name: _decode_change(data, name) for name, data in said.held.items()},
+        latest=[_decode_change(data, "") for data in said.latest],
     )
 
 
@@ -144,7 +144,7 @@ def _require_drainable(wish: DrainRequest, held: DrainState, members: Members) -
         raise LastReplicaOfPool(emptied)
 
 
-def _change(data: bytes, name: str) -> DrainRecord:
+def _decode_change(data: bytes, name: str) -> DrainRecord:
     """Decode a change. For an entry of a newer version, return what is known."""
     try:
         drain = decode_drain(data)

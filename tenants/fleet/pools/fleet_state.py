@@ -1,6 +1,7 @@
 """Operators' settings for gateways, in Redis.
 
-They are read as a whole and changed one field at a time, only if nothing has changed since.
+One kind of setting is a hash, its version and a log of changes. It is read as a whole and changed
+one field at a time, only if nothing has changed since. Gateways follow the changes.
 """
 
 from dataclasses import dataclass
@@ -8,10 +9,23 @@ from typing import Any, Final, cast
 
 import redis
 
-from caret.contracts.fleet_state import CHANGE_SCRIPT, LOG_LENGTH
 from tenants.base.errors import Conflict
 
 MAX_SHOWN: Final = 20
+LOG_LENGTH: Final = 200
+
+# KEYS: hash, version, log. ARGV: the expected version, field, encoded change, 1 to set the field or
+# 0 to delete it, log length, channel. Returns the new version, or 0 if the version has changed.
+CHANGE_SCRIPT: Final = """
+if (redis.call('GET', KEYS[2]) or '0') ~= ARGV[1] then return 0 end
+if ARGV[4] == '1' then redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
+else redis.call('HDEL', KEYS[1], ARGV[2]) end
+redis.call('LPUSH', KEYS[3], ARGV[3])
+redis.call('LTRIM', KEYS[3], 0, tonumber(ARGV[5]) - 1)
+local version = redis.call('INCR', KEYS[2])
+redis.call('PUBLISH', ARGV[6], version)
+return version
+"""
 
 
 class RedisUnavailable(Conflict):

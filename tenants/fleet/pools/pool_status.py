@@ -10,8 +10,8 @@ from typing import Final
 
 from caret.contracts.latency_targets import FIRST_TOKEN_TARGETS_MS
 from caret.contracts.policy import Mode
-from tenants.fleet.pools.gateway_scraper import Scrape
-from tenants.fleet.pools.metric_samples import MetricSamples, merge_samples, quantile_s
+from tenants.fleet.pools.scraping.gateway_scraper import Scrape
+from tenants.fleet.pools.scraping.metric_samples import MetricSamples, merge_samples, quantile_s
 
 WARM_UP: Final = "warm_up"  # the gateways' label of warm-ups, which no user waits for
 _OPEN: Final = ("open", "half_open")
@@ -88,7 +88,7 @@ def pools_of(readings: Iterable[Scrape], counted: MetricSamples) -> list[PoolSta
     found = {labels["pool"]: labels for labels, _ in now.all_values("caret_pool")}
     members, places = members_of(now), places_of(now)
     replicas = {
-        name: _replica(name, told, counted)
+        name: _build_replica_status(name, told, counted)
         for name in {replica for every in members.values() for replica in every}
     }
     return [
@@ -97,14 +97,14 @@ def pools_of(readings: Iterable[Scrape], counted: MetricSamples) -> list[PoolSta
             tier=found[pool]["tier"],
             model=found[pool]["model"],
             replicas=[replicas[name] for name in sorted(members.get(pool, ()))],
-            rejected=_refused(now, pool),
+            rejected=_list_rejected_replicas(now, pool),
             allowed_replica_hosts=places.get(pool, ()),
             num_in_flight=int(now.sum("caret_pool_requests_in_flight", pool=pool)),
             limit=now.sum("caret_pool_concurrency_limit", pool=pool),
             hit_rate=hit_rate(counted, pool=pool),
             first_tokens=first_tokens(counted, pool=pool),
-            shed=_shed(counted, pool),
-            acceptance=_acceptance(told, pool),
+            shed=_count_shed_requests(counted, pool),
+            acceptance=_read_acceptance(told, pool),
         )
         for pool in sorted(found)
     ]
@@ -175,9 +175,11 @@ def _waited_for(counted: MetricSamples, name: str, labels: Mapping[str, str]) ->
     return counted.sum(name, **labels) - counted.sum(name, mode=WARM_UP, **labels)
 
 
-def _replica(name: str, told: list[MetricSamples], counted: MetricSamples) -> ReplicaStatus:
+def _build_replica_status(
+    name: str, told: list[MetricSamples], counted: MetricSamples
+) -> ReplicaStatus:
     def highest(metric: str) -> float | None:
-        return _of(told, lambda samples: samples.max(metric, replica=name), max)
+        return _combine_samples(told, lambda samples: samples.max(metric, replica=name), max)
 
     looked_for = counted.max("caret_engine_prefix_cache_queries_total", replica=name)
     found = counted.max("caret_engine_prefix_cache_hits_total", replica=name)
@@ -201,7 +203,7 @@ def _replica(name: str, told: list[MetricSamples], counted: MetricSamples) -> Re
     )
 
 
-def _of(
+def _combine_samples(
     told: Iterable[MetricSamples],
     ask: Callable[[MetricSamples], float | None],
     together_as: Callable[[list[float]], float],
@@ -217,7 +219,7 @@ def _is_open(samples: MetricSamples, replica: str) -> bool:
     )
 
 
-def _refused(now: MetricSamples, pool: str) -> list[RejectedReplica]:
+def _list_rejected_replicas(now: MetricSamples, pool: str) -> list[RejectedReplica]:
     """Return the rejected replicas by name; equal reports of gateways are combined."""
     return sorted(
         (
@@ -234,7 +236,7 @@ def _refused(now: MetricSamples, pool: str) -> list[RejectedReplica]:
     )
 
 
-def _shed(counted: MetricSamples, pool: str) -> dict[str, int]:
+def _count_shed_requests(counted: MetricSamples, pool: str) -> dict[str, int]:
     found = {
         trigger: num
         for trigger in counted.values_of("caret_shed_requests_total", "trigger")
@@ -243,7 +245,7 @@ def _shed(counted: MetricSamples, pool: str) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
-def _acceptance(told: Iterable[MetricSamples], pool: str) -> dict[str, float]:
+def _read_acceptance(told: Iterable[MetricSamples], pool: str) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for samples in told:
         for labels, value in samples.all_values("caret_speculation_acceptance", pool=pool):

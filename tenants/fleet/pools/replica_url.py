@@ -17,33 +17,33 @@ def read_engine_url(text: str, allowed: Sequence[str]) -> str:
 
     `allowed` are networks and host names in the format of host_patterns. Raises InvalidValue.
     """
-    parts = _split(text, "url")
+    parts = _split_url(text, "url")
     is_plain = parts.path in ("", "/") and not (parts.query or parts.fragment)
     if parts.scheme not in ("http", "https") or not is_plain:
         raise InvalidValue("url", 'Enter the address like this: "http://10.12.0.7:8000".')
     _require_place(parts, "url", allowed)
-    return f"{parts.scheme}://{_place(parts)}"
+    return f"{parts.scheme}://{_format_address(parts)}"
 
 
 def read_kv_events(text: str, allowed: Sequence[str]) -> str:
     """Return the address of KV events; "": none. Raises as read_engine_url."""
     if not text.strip():
         return ""
-    parts = _split(text, "kv_events")
+    parts = _split_url(text, "kv_events")
     if parts.scheme != "tcp" or parts.port is None or parts.path or parts.query:
         raise InvalidValue("kv_events", 'Enter an address such as "tcp://10.12.0.7:5557".')
     _require_place(parts, "kv_events", allowed)
-    return f"tcp://{_place(parts)}"
+    return f"tcp://{_format_address(parts)}"
 
 
-def _place(parts: SplitResult) -> str:
+def _format_address(parts: SplitResult) -> str:
     """Return the canonical form of host and port, which identifies a replica."""
     host = parts.hostname or ""
     bare = f"[{host}]" if ":" in host else host
     return bare if parts.port is None else f"{bare}:{parts.port}"
 
 
-def _split(text: str, field: str) -> SplitResult:
+def _split_url(text: str, field: str) -> SplitResult:
     """Split a URL with a host and a valid or no port. Raises InvalidValue."""
     try:
         parts = urlsplit(text.strip())

@@ -64,7 +64,7 @@ def compile_snapshot(
         status=tenant.status,
         cache_epoch=tenant.cache_epoch,
         policy=policy,
-        credentials=tuple(_credential(key) for key in sorted(kept, key=_order)),
+        credentials=tuple(_to_credential(key) for key in sorted(kept, key=_sort_key)),
         spending=spending,
         layers=placed.layers,
         layers_of=dict(placed.layers_of),
@@ -72,7 +72,7 @@ def compile_snapshot(
     )
 
 
-def _order(key: CompiledKeyRow) -> tuple[str, bytes]:
+def _sort_key(key: CompiledKeyRow) -> tuple[str, bytes]:
     return key.lookup_id, key.digest
 
 
@@ -81,7 +81,7 @@ def _is_forgotten(key: CompiledKeyRow, alive_since: datetime) -> bool:
     return bool(ends) and min(ends) < alive_since
 
 
-def _credential(key: CompiledKeyRow) -> Credential:
+def _to_credential(key: CompiledKeyRow) -> Credential:
     return Credential(
         key_id=key.key_id,
         lookup_id=key.lookup_id,

@@ -21,13 +21,13 @@ def apply_platform_limits(policy: TenantPolicy, ceiling: PlatformLimits) -> Tena
         held = min(policy.max_concurrent_completions, most)
         policy = msgspec.structs.replace(policy, max_concurrent_completions=held)
     if (per_minute := ceiling.max_requests_per_minute) is not None:
-        limit = _meet(policy.limits.tenant, per_minute)
+        limit = _intersect(policy.limits.tenant, per_minute)
         limits = msgspec.structs.replace(policy.limits, tenant=limit)
         policy = msgspec.structs.replace(policy, limits=limits)
     return policy
 
 
-def _meet(limit: RateLimit | None, per_minute: int) -> RateLimit:
+def _intersect(limit: RateLimit | None, per_minute: int) -> RateLimit:
     if limit is None:
         return RateLimit(per_minute=per_minute, burst=per_minute)
     return RateLimit(

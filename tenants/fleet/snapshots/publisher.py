@@ -73,7 +73,7 @@ def republish_stale(*, now: datetime) -> int:
     # backup.
     held = _read_held(connect())
     repairs = plan_repairs(_versions_of_tenants(), held)
-    return sum(_repair(tenant_id, repair, now) for tenant_id, repair in repairs.items())
+    return sum(_repair_snapshot(tenant_id, repair, now) for tenant_id, repair in repairs.items())
 
 
 class RepairReason(StrEnum):
@@ -134,7 +134,7 @@ def _read_held(connection: redis.Redis) -> PublishedState:
     )
 
 
-def _repair(tenant_id: TenantId, repair: SnapshotRepair, now: datetime) -> bool:
+def _repair_snapshot(tenant_id: TenantId, repair: SnapshotRepair, now: datetime) -> bool:
     if repair.skip_ahead is not None:
         _skip_ahead(tenant_id, repair.skip_ahead)
     try:

@@ -39,13 +39,13 @@ def read_snapshot(*, tenant_id: TenantId, now: datetime) -> TenantSnapshot:
             for text in secrets_for(key)
         ]
         spending = read_spending(tenant_id, now=now)
-        placed = _placed(tenant_id)
+        placed = _read_assignment(tenant_id)
     return compile_snapshot(
         tenant=row, policy=policy, keys=keys, now=now, spending=spending, placed=placed
     )
 
 
-def _placed(tenant_id: TenantId) -> OverrideAssignment:
+def _read_assignment(tenant_id: TenantId) -> OverrideAssignment:
     layers = read_overrides(tenant_id=tenant_id)
     alone = {UserId(str(each.id)) for each in layers.all if each.kind is SubjectKind.USER}
     users = {*layers.teams_of, *alone}

@@ -29,17 +29,17 @@ def authenticate_key(*, text: str, address: str | None, now: datetime) -> Actor:
     """
     key = parse_key(text)
     if key is None:
-        raise _invalid()
+        raise _make_error()
     with key_lookup_scope(key.lookup_id):
         rows = ApiKey.objects.filter(lookup_id=key.lookup_id).select_related("tenant")
         found = match_secret(key, rows.order_by("tenant_id")[:_MAX_NAMESAKES])
     if found is None or not is_allowed(tuple(found[0].networks), address):
-        raise _invalid()
+        raise _make_error()
     row, presented = found
     _check_in_force(row, presented, now)
     with tenant_scope(TenantId(str(row.tenant_id))):
         record_key_use([(row.id, now)])
-    return _actor(row, presented, address)
+    return _build_actor(row, presented, address)
 
 
 def find_key_actor(
@@ -52,10 +52,10 @@ def find_key_actor(
     rows = ApiKey.objects.filter(tenant_id=tenant_id, lookup_id=lookup_id).select_related("tenant")
     row = rows.order_by("id").first()
     if row is None or not is_allowed(tuple(row.networks), address):
-        raise _invalid()
+        raise _make_error()
     text = secrets_for(row)[0]
     _check_in_force(row, text, now)
-    return _actor(row, text, address)
+    return _build_actor(row, text, address)
 
 
 def _check_in_force(row: ApiKey, text: KeySecret, now: datetime) -> None:
@@ -69,7 +69,7 @@ def _check_in_force(row: ApiKey, text: KeySecret, now: datetime) -> None:
         raise Unauthenticated("tenant_suspended", "This tenant is not active.")
 
 
-def _actor(row: ApiKey, presented: KeySecret, address: str | None) -> Actor:
+def _build_actor(row: ApiKey, presented: KeySecret, address: str | None) -> Actor:
     scopes = read_scopes(row.scopes)
     return Actor(
         tenant_id=TenantId(str(row.tenant_id)),
@@ -89,5 +89,5 @@ def _actor(row: ApiKey, presented: KeySecret, address: str | None) -> Actor:
     )
 
 
-def _invalid() -> Unauthenticated:
+def _make_error() -> Unauthenticated:
     return Unauthenticated("invalid_api_key", "This is not a valid API key.")

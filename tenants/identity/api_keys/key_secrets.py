@@ -1,12 +1,15 @@
 """The secrets of a key: the current one, and after a rotation the previous one for some time."""
 
+import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from caret.contracts.api_key import ParsedKey
-from tenants.identity.api_keys.digest import matches
+from django.conf import settings
+
+from caret.contracts.api_key import ParsedKey, digest_key
+from caret.foundation.crypto.key_derivation import derive_key
 from tenants.models import ApiKey
 
 _NO_DIGEST: Final = bytes(32)
@@ -47,3 +50,11 @@ def match_secret(key: ParsedKey, rows: Iterable[ApiKey]) -> tuple[ApiKey, KeySec
         if matches(key, digest=text.digest, pepper_version=text.pepper_version):
             found = (row, text)
     return found
+
+
+def key_digest(key: ParsedKey, *, pepper_version: int) -> bytes:
+    return digest_key(derive_key(settings.ROOT_SECRET, f"key-pepper/{pepper_version}"), key)
+
+
+def matches(key: ParsedKey, *, digest: bytes, pepper_version: int) -> bool:
+    return hmac.compare_digest(key_digest(key, pepper_version=pepper_version), digest)

@@ -14,7 +14,7 @@ import redis
 from caret.contracts.api_key import KEY_PATTERN, parse_key
 from caret.foundation.ids import LookupId
 from tenants.base.errors import Conflict
-from tenants.identity.api_keys.digest import key_digest
+from tenants.identity.api_keys.key_secrets import key_digest
 from tenants.identity.api_keys.row_writes import PEPPER_VERSION
 
 SIGHTINGS: Final = "caret:keys:leak-reports"
@@ -43,7 +43,7 @@ def find_keys_in(texts: Iterable[str], *, place: str) -> list[LeakReport]:
         LeakReport(
             lookup_id=key.lookup_id,
             digests=tuple(key_digest(key, pepper_version=version) for version in versions),
-            place=_place(place),
+            place=_clean_location(place),
         )
         for key in list(known.values())[:MAX_OF_A_REPORT]
     ]
@@ -79,6 +79,6 @@ def read_sighting(data: bytes) -> LeakReport:
     return msgspec.msgpack.decode(data, type=LeakReport)
 
 
-def _place(text: str) -> str:
+def _clean_location(text: str) -> str:
     """Return the location without the key itself: a URL may contain it as a parameter."""
     return _UNPRINTABLE.sub(" ", _ANY_KEY.sub("cpk_...", text))[:_MAX_PLACE_CHARS]

@@ -74,8 +74,8 @@ def handle_leak(sighting: LeakReport, *, now: datetime) -> None:
         text = next((text for text in secrets_for(row) if _is_of(sighting, text)), None)
         if text is not None:
             tenant_id = TenantId(str(row.tenant_id))
-            _end(tenant_id, row, sighting, now)
-            _tell(tenant_id, row, sighting, now)
+            _revoke_key(tenant_id, row, sighting, now)
+            _send_notice(tenant_id, row, sighting, now)
 
 
 def _is_of(sighting: LeakReport, text: KeySecret) -> bool:
@@ -85,7 +85,7 @@ def _is_of(sighting: LeakReport, text: KeySecret) -> bool:
     )
 
 
-def _end(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime) -> None:
+def _revoke_key(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime) -> None:
     """End the leaked secret. A key or a secret that has already ended stays unchanged."""
     is_present = _is_of(sighting, secrets_for(row)[0])
     reason = f"Found in public: {sighting.place or 'unknown location'}"
@@ -109,7 +109,7 @@ def _end(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime) 
             )
 
 
-def _tell(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime) -> None:
+def _send_notice(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime) -> None:
     """Notify the recipients, once for each leak."""
     with tenant_scope(tenant_id):
         leaked = ApiKey.objects.filter(tenant_id=tenant_id, id=row.id, leaked_at__isnull=False)
@@ -118,12 +118,12 @@ def _tell(tenant_id: TenantId, row: ApiKey, sighting: LeakReport, now: datetime)
             return
     place = f": {sighting.place}" if sighting.place else ""
     text = _MAIL.format(kind=row.kind, lookup_id=row.lookup_id, name=row.name, place=place)
-    send_mail("A leaked API key was revoked", text, None, _recipients(tenant_id, row))
+    send_mail("A leaked API key was revoked", text, None, _find_recipients(tenant_id, row))
     with tenant_scope(tenant_id):
         ApiKey.objects.filter(tenant_id=tenant_id, id=row.id).update(leak_notified_at=now)
 
 
-def _recipients(tenant_id: TenantId, row: ApiKey) -> list[str]:
+def _find_recipients(tenant_id: TenantId, row: ApiKey) -> list[str]:
     """Return the owner's address; for a service key or a former member, those of key managers."""
     members = list_members(tenant_id=tenant_id)
     owner = [member.email for member in members if member.user_id == str(row.owner_id)]

@@ -47,7 +47,7 @@ def create_playground_key(*, actor: Actor, now: datetime) -> CreatedKey:
 
     Raises Forbidden, InvalidValue, Conflict.
     """
-    user_id = _person(actor)
+    user_id = _require_user(actor)
     expires_at = now + LIFETIME
     with tenant_scope(actor.tenant_id):
         # Locks the tenant: of two concurrent starts the second finds the first's key.
@@ -57,7 +57,7 @@ def create_playground_key(*, actor: Actor, now: datetime) -> CreatedKey:
         row = _keys_of(actor, user_id).order_by("-created_at").first()
         if row is None:
             generated = generate_key(KeyKind.TEST)
-            action, change = "key.created", _made(actor, user_id, generated, now)
+            action, change = "key.created", _insert_key(actor, user_id, generated, now)
         else:
             generated = generate_key(KeyKind.TEST, lookup_id=LookupId(row.lookup_id))
             row.issued_by_id = uuid.UUID(user_id)
@@ -79,7 +79,7 @@ def revoke_playground_key(*, actor: Actor, issued_at: datetime, now: datetime) -
 
     Raises Forbidden.
     """
-    user_id = _person(actor)
+    user_id = _require_user(actor)
     with tenant_scope(actor.tenant_id):
         is_that = Q(issued_at=issued_at) | Q(issued_at=None, created_at=issued_at)
         found = _keys_of(actor, user_id).filter(is_that, expires_at__gt=now)
@@ -97,13 +97,13 @@ def revoke_playground_key(*, actor: Actor, issued_at: datetime, now: datetime) -
             actor=actor,
             action="key.ended",
             target=f"key:{row.lookup_id}",
-            change=({"expires_at": _text(before)}, {"expires_at": _text(now)}),
+            change=({"expires_at": _format_time(before)}, {"expires_at": _format_time(now)}),
             now=now,
         )
     return True
 
 
-def _person(actor: Actor) -> UserId:
+def _require_user(actor: Actor) -> UserId:
     """Return the actor's user ID. Raises Forbidden for callers without a session."""
     actor.require(Permission.USE_PLAYGROUND)
     if actor.user_id is None:
@@ -120,7 +120,7 @@ def _keys_of(actor: Actor, user_id: UserId) -> QuerySet[ApiKey]:
     )
 
 
-def _made(
+def _insert_key(
     actor: Actor, user_id: UserId, generated: ParsedKey, now: datetime
 ) -> tuple[ChangeFields | None, ChangeFields]:
     """Insert a new playground key, and return the change for the audit log. Raises Conflict."""
@@ -137,5 +137,5 @@ def _made(
     return None, facts_of(new)
 
 
-def _text(moment: datetime | None) -> str | None:
+def _format_time(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()

@@ -115,7 +115,7 @@ def holds(*, tenant_id: TenantId, key: ParsedKey, now: datetime) -> bool:
     """Return whether the tenant has this key in force. Checks no permission."""
     with tenant_scope(tenant_id):
         found = match_secret(key, ApiKey.objects.filter(lookup_id=key.lookup_id))
-    if found is None or _state(found[0], now) is not KeyState.ACTIVE:
+    if found is None or _compute_state(found[0], now) is not KeyState.ACTIVE:
         return False
     return found[1].expires_at is None or found[1].expires_at > now
 
@@ -165,7 +165,7 @@ def view_of(key: ApiKey, now: datetime, erased: frozenset[uuid.UUID]) -> KeyView
         owner_email=visible_email(key.owner, erased),
         created_by_email=visible_email(key.created_by, erased),
         issued_by_email=visible_email(key.issued_by, erased),
-        state=_state(key, now),
+        state=_compute_state(key, now),
         created_at=key.created_at,
         expires_at=key.expires_at,
         revoked_at=key.revoked_at,
@@ -179,7 +179,7 @@ def view_of(key: ApiKey, now: datetime, erased: frozenset[uuid.UUID]) -> KeyView
     )
 
 
-def _state(key: ApiKey, now: datetime) -> KeyState:
+def _compute_state(key: ApiKey, now: datetime) -> KeyState:
     if key.revoked_at is not None:
         return KeyState.REVOKED
     if key.expires_at is not None and key.expires_at <= now:

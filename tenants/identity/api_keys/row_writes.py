@@ -9,7 +9,7 @@ from django.db.models import Q
 from caret.contracts.api_key import ParsedKey
 from caret.foundation.ids import UserId
 from tenants.base.errors import Conflict, InvalidValue
-from tenants.identity.api_keys.digest import key_digest
+from tenants.identity.api_keys.key_secrets import key_digest
 from tenants.identity.api_keys.scopes import stored
 from tenants.identity.api_keys.validation import KeyRequest, check_lifetime
 from tenants.models import ApiKey, Membership
@@ -33,8 +33,8 @@ def set_secret(
 ) -> tuple[ChangeFields, ChangeFields]:
     """Store a new secret, and return the state before and after for the audit log."""
     before: ChangeFields = {
-        "issued_at": _text(row.issued_at or row.created_at),
-        "expires_at": _text(row.expires_at),
+        "issued_at": _format_time(row.issued_at or row.created_at),
+        "expires_at": _format_time(row.expires_at),
     }
     ends = [end for end in (now + overlap, row.expires_at) if end is not None]
     row.previous_digest, row.previous_pepper_version = row.digest, row.pepper_version
@@ -49,9 +49,9 @@ def set_secret(
         ]
     )
     after: ChangeFields = {
-        "issued_at": _text(now),
-        "expires_at": _text(expires_at),
-        "previous_ends_at": _text(row.previous_ends_at),
+        "issued_at": _format_time(now),
+        "expires_at": _format_time(expires_at),
+        "previous_ends_at": _format_time(row.previous_ends_at),
     }
     return before, after
 
@@ -119,11 +119,11 @@ def facts_of(new: KeyRequest) -> ChangeFields:
     return {
         "kind": new.kind.value,
         "owner_id": new.owner_id,
-        "expires_at": _text(new.expires_at),
+        "expires_at": _format_time(new.expires_at),
         "scopes": " ".join(stored(new.scopes)),
         "networks": " ".join(new.networks),
     }
 
 
-def _text(moment: datetime | None) -> str | None:
+def _format_time(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()

@@ -96,7 +96,7 @@ def find_keys(
     """
     order = replace(_PLACES[wanted.order], is_descending=wanted.is_descending)
     with tenant_scope(actor.tenant_id):
-        found = _matching(actor, wanted, now)
+        found = _filter_keys(actor, wanted, now)
         page = fetch_sorted_page(found, order=order, limit=limit, cursor=cursor)
         erased = erased_people(page.rows)
     return map_page(page, lambda row: view_of(row, now, erased))
@@ -109,9 +109,9 @@ def count_keys(*, actor: Actor, now: datetime) -> KeyCounts:
         keys = visible_to(actor).filter(is_playground=False)
         return KeyCounts(
             listed=keys.count(),
-            idle=_concerning(keys, KeyConcern.IDLE, days, now).count(),
-            unowned=_concerning(keys, KeyConcern.UNOWNED, days, now).count(),
-            leaked=_concerning(visible_to(actor), KeyConcern.LEAKED, days, now).count(),
+            idle=_filter_by_concern(keys, KeyConcern.IDLE, days, now).count(),
+            unowned=_filter_by_concern(keys, KeyConcern.UNOWNED, days, now).count(),
+            leaked=_filter_by_concern(visible_to(actor), KeyConcern.LEAKED, days, now).count(),
             idle_days=days,
             has_idle_revocation=revokes,
         )
@@ -142,7 +142,7 @@ def key_steps(*, actor: Actor) -> KeyOnboardingStatus:
     )
 
 
-def _matching(actor: Actor, wanted: KeyFilter, now: datetime) -> QuerySet[ApiKey]:
+def _filter_keys(actor: Actor, wanted: KeyFilter, now: datetime) -> QuerySet[ApiKey]:
     found = visible_to(actor)
     # A leaked playground key is in somebody's hands, even if it expires soon.
     if wanted.is_playground or wanted.concern is not KeyConcern.LEAKED:
@@ -155,7 +155,7 @@ def _matching(actor: Actor, wanted: KeyFilter, now: datetime) -> QuerySet[ApiKey
         found = found.filter(owner_id=UUID(wanted.owner_id))
     if wanted.concern is not None:
         days = _idle_days(actor)[0] if wanted.concern is KeyConcern.IDLE else IDLE_DAYS
-        found = _concerning(found, wanted.concern, days, now)
+        found = _filter_by_concern(found, wanted.concern, days, now)
     return _with_text(found, wanted.text.strip())
 
 
@@ -183,7 +183,7 @@ def _in_state(state: KeyState, now: datetime) -> Q:
     return Q(revoked_at=None, expires_at__lte=now)
 
 
-def _concerning(
+def _filter_by_concern(
     keys: QuerySet[ApiKey], concern: KeyConcern, idle_days: int, now: datetime
 ) -> QuerySet[ApiKey]:
     if concern is KeyConcern.IDLE:

@@ -46,7 +46,7 @@ def claim_domain(*, actor: Actor, name: str, now: datetime) -> DomainView:
             challenge=secrets.token_urlsafe(32),
             created_at=now,
         )
-        _record(actor, "domain.claimed", name, now)
+        _record_change(actor, "domain.claimed", name, now)
     return find_domain(actor=actor, domain_id=row.id)
 
 
@@ -80,10 +80,10 @@ def verify_domain(
         )
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)
-        _capture(actor, found.name)
+        _register_domain(actor, found.name)
         Domain.objects.filter(tenant_id=actor.tenant_id, id=domain_id).update(verified_at=now)
         _end_sessions(actor, found.name, spared_session)
-        _record(actor, "domain.verified", found.name, now)
+        _record_change(actor, "domain.verified", found.name, now)
         sync_domain_members(actor=actor, name=found.name, now=now)
     return find_domain(actor=actor, domain_id=domain_id)
 
@@ -106,7 +106,7 @@ def release_domain(
         ).delete()
         if found.verified_at is not None:
             _end_sessions(actor, found.name, spared_session)
-        _record(actor, "domain.given_up", found.name, now)
+        _record_change(actor, "domain.given_up", found.name, now)
 
 
 def _end_sessions(actor: Actor, name: str, spared: str | None) -> None:
@@ -115,7 +115,7 @@ def _end_sessions(actor: Actor, name: str, spared: str | None) -> None:
         end_sessions_at(domains=[name], spared=spared)
 
 
-def _capture(actor: Actor, name: str) -> None:
+def _register_domain(actor: Actor, name: str) -> None:
     """Register the verified domain for the tenant. Raises Conflict."""
     try:
         with transaction.atomic():
@@ -124,7 +124,7 @@ def _capture(actor: Actor, name: str) -> None:
         raise Conflict("Another tenant has already verified {name}.", name=name) from error
 
 
-def _record(actor: Actor, action: str, name: str, now: datetime) -> None:
+def _record_change(actor: Actor, action: str, name: str, now: datetime) -> None:
     record_change(
         actor=actor, action=action, target=f"domain:{name}", change=(None, {"name": name}), now=now
     )

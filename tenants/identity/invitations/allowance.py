@@ -36,16 +36,16 @@ def get_allowance(*, actor: Actor, now: datetime) -> InvitationAllowance:
     actor.require(Permission.WRITE_MEMBERS)
     limit = settings.MAX_INVITATIONS_A_DAY
     with tenant_scope(actor.tenant_id):
-        sent = _sent(actor.tenant_id, now)
+        sent = _find_sent(actor.tenant_id, now)
         left = max(0, limit - sent.count())
         return InvitationAllowance(left, limit, None if left else _free_at(sent, limit))
 
 
 def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
     """Check both limits, inside the tenant's scope and with its row locked. Raises LimitReached."""
-    sent, limit = _sent(tenant_id, now), settings.MAX_INVITATIONS_A_DAY
+    sent, limit = _find_sent(tenant_id, now), settings.MAX_INVITATIONS_A_DAY
     if sent.count() >= limit:
-        wait_s, hours = _wait(_free_at(sent, limit), now)
+        wait_s, hours = _compute_wait(_free_at(sent, limit), now)
         raise LimitReached(
             "Your organisation has sent {most} invitations in the last 24 hours, which "
             "is the limit. Try again in about {hours} h.",
@@ -55,7 +55,7 @@ def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
         )
     to_address, limit = sent.filter(email=email), settings.MAX_INVITATIONS_A_DAY_AND_ADDRESS
     if to_address.count() >= limit:
-        wait_s, hours = _wait(_free_at(to_address, limit), now)
+        wait_s, hours = _compute_wait(_free_at(to_address, limit), now)
         raise LimitReached(
             "This address was sent {most} invitations in the last 24 hours, which is the "
             "limit. Try again in about {hours} h.",
@@ -65,7 +65,7 @@ def require_allowance(tenant_id: TenantId, email: str, now: datetime) -> None:
         )
 
 
-def _sent(tenant_id: TenantId, now: datetime) -> QuerySet[Invitation]:
+def _find_sent(tenant_id: TenantId, now: datetime) -> QuerySet[Invitation]:
     return Invitation.objects.filter(tenant_id=tenant_id, created_at__gt=now - _PERIOD)
 
 
@@ -75,7 +75,7 @@ def _free_at(sent: QuerySet[Invitation], limit: int) -> datetime:
     return list(times[:limit])[-1] + _PERIOD
 
 
-def _wait(free_at: datetime, now: datetime) -> tuple[int, int]:
+def _compute_wait(free_at: datetime, now: datetime) -> tuple[int, int]:
     """Return the wait in seconds and in hours."""
     wait_s = max(1, ceil((free_at - now).total_seconds()))
     return wait_s, ceil(wait_s / _HOUR_S)

@@ -74,10 +74,12 @@ def create_invitation(
     email = _read_email(email)
     token = new_token(BearerTokenKind.INVITATION, actor.tenant_id)
     with tenant_scope(actor.tenant_id):
-        invitation_id = _store(actor, email, role, token, now)
+        invitation_id = _store_invitation(actor, email, role, token, now)
         # Mail after the commit only, so that a token in an e-mail always exists. The e-mail may
         # fail.
-        transaction.on_commit(lambda: _mail(invitation_id, email, token, mailer, now), robust=True)
+        transaction.on_commit(
+            lambda: _send_mail(invitation_id, email, token, mailer, now), robust=True
+        )
     return find_invitation(actor=actor, invitation_id=invitation_id, now=now)
 
 
@@ -91,7 +93,7 @@ def revoke_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) 
         view = find_invitation(actor=actor, invitation_id=invitation_id, now=now)
         if view.role is Role.OWNER:
             actor.require(Permission.WRITE_OWNERS)
-        _revoke(actor, Invitation.objects.filter(id=invitation_id), now)
+        _revoke_invitations(actor, Invitation.objects.filter(id=invitation_id), now)
         return find_invitation(actor=actor, invitation_id=invitation_id, now=now)
 
 
@@ -100,7 +102,7 @@ def revoke_invitations_by(*, actor: Actor, user_id: UserId, now: datetime) -> No
 
     Otherwise the member could come back with one of them.
     """
-    _revoke(actor, Invitation.objects.filter(invited_by_id=uuid.UUID(user_id)), now)
+    _revoke_invitations(actor, Invitation.objects.filter(invited_by_id=uuid.UUID(user_id)), now)
 
 
 def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> TenantId:
@@ -120,7 +122,7 @@ def accept_invitation(*, guest: InvitationBearer, text: str, now: datetime) -> T
                 "This invitation was sent to another e-mail address. Sign in with that address."
             )
         role = Role(found.role)
-        _spend(found, now)
+        _mark_accepted(found, now)
         insert_membership(tenant_id=token.tenant_id, user_id=guest.user_id, role=role, now=now)
         record_change(
             actor=Actor(
@@ -148,7 +150,9 @@ def find_open_invitation(*, text: str, now: datetime) -> OpenInvitation:
     return OpenInvitation(email, token.tenant_id, name)
 
 
-def _store(actor: Actor, email: str, role: Role, token: TenantToken, now: datetime) -> uuid.UUID:
+def _store_invitation(
+    actor: Actor, email: str, role: Role, token: TenantToken, now: datetime
+) -> uuid.UUID:
     mark_snapshot_stale(
         tenant_id=actor.tenant_id
     )  # locks the tenant: two concurrent calls count each other
@@ -157,7 +161,7 @@ def _store(actor: Actor, email: str, role: Role, token: TenantToken, now: dateti
     if members.filter(user__email=email).exists():
         raise Conflict("This user is already a member.")
     require_allowance(actor.tenant_id, email, now)
-    _revoke(actor, Invitation.objects.filter(email=email), now)
+    _revoke_invitations(actor, Invitation.objects.filter(email=email), now)
     row = Invitation.objects.create(
         tenant_id=actor.tenant_id,
         email=email,
@@ -178,7 +182,7 @@ def _store(actor: Actor, email: str, role: Role, token: TenantToken, now: dateti
     return row.id
 
 
-def _mail(
+def _send_mail(
     invitation_id: uuid.UUID, email: str, token: TenantToken, mailer: Mailer, now: datetime
 ) -> None:
     if mailer(email, token):
@@ -186,7 +190,7 @@ def _mail(
             Invitation.objects.filter(id=invitation_id).update(mailed_at=now)
 
 
-def _revoke(actor: Actor, invitations: QuerySet[Invitation], now: datetime) -> None:
+def _revoke_invitations(actor: Actor, invitations: QuerySet[Invitation], now: datetime) -> None:
     opened = invitations.filter(tenant_id=actor.tenant_id, accepted_at=None, revoked_at=None)
     for invitation_id in list(opened.values_list("id", flat=True)):
         if not opened.filter(id=invitation_id).update(revoked_at=now):
@@ -226,7 +230,7 @@ def _find_open(token: TenantToken, now: datetime) -> Invitation:
         raise NotFound(_UNKNOWN) from error
 
 
-def _spend(found: Invitation, now: datetime) -> None:
+def _mark_accepted(found: Invitation, now: datetime) -> None:
     """Mark the invitation as accepted. Raises NotFound if a concurrent call was first."""
     unspent = Invitation.objects.filter(id=found.id, accepted_at=None, revoked_at=None)
     if not unspent.update(accepted_at=now):

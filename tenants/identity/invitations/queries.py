@@ -50,7 +50,7 @@ def page_of_invitations(
         rows = fetch_first(found, limit=limit, after=read_cursor(cursor))
         erased = find_erased_users(actor.tenant_id, [row.invited_by_id for row in rows])
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
-    return map_page(page, lambda row: _view(row, now, erased))
+    return map_page(page, lambda row: _to_view(row, now, erased))
 
 
 def find_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) -> InvitationView:
@@ -63,15 +63,15 @@ def find_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) ->
             )
         except Invitation.DoesNotExist as error:
             raise NotFound("This invitation does not exist.") from error
-        return _view(row, now, find_erased_users(actor.tenant_id, [row.invited_by_id]))
+        return _to_view(row, now, find_erased_users(actor.tenant_id, [row.invited_by_id]))
 
 
-def _view(row: Invitation, now: datetime, erased: frozenset[uuid.UUID]) -> InvitationView:
+def _to_view(row: Invitation, now: datetime, erased: frozenset[uuid.UUID]) -> InvitationView:
     return InvitationView(
         id=row.id,
         email=row.email,
         role=Role(row.role),
-        state=_state(row, now),
+        state=_compute_state(row, now),
         invited_by_email=visible_email(row.invited_by, erased),
         created_at=row.created_at,
         expires_at=row.expires_at,
@@ -79,7 +79,7 @@ def _view(row: Invitation, now: datetime, erased: frozenset[uuid.UUID]) -> Invit
     )
 
 
-def _state(row: Invitation, now: datetime) -> InvitationState:
+def _compute_state(row: Invitation, now: datetime) -> InvitationState:
     if row.accepted_at is not None:
         return InvitationState.ACCEPTED
     if row.revoked_at is not None:

@@ -22,10 +22,10 @@ logger = structlog.get_logger(__name__)
 
 def announce(*ids: str) -> None:
     """Publish keys of sessions or IDs of users once the transaction is committed."""
-    transaction.on_commit(lambda: _publish(ids), robust=True)
+    transaction.on_commit(lambda: _publish_change(ids), robust=True)
 
 
-def _publish(ids: tuple[str, ...]) -> None:
+def _publish_change(ids: tuple[str, ...]) -> None:
     pipeline = connect().pipeline(transaction=False)
     for each in ids:
         pipeline.publish(ACCESS_CHANGED, each)

@@ -55,16 +55,16 @@ def page_of_directory(*, actor: Actor, limit: int, cursor: str | None) -> Page[M
 def with_details(tenant_id: TenantId, members: Sequence[MemberRow]) -> list[MemberDirectoryRow]:
     """Add details to members, for an actor who may see them all. Five queries."""
     with tenant_scope(tenant_id):
-        facts = _facts(tenant_id, [UUID(row.user_id) for row in members])
-    return [_row(row, facts) for row in members]
+        facts = _read_member_facts(tenant_id, [UUID(row.user_id) for row in members])
+    return [_to_row(row, facts) for row in members]
 
 
-def _facts(tenant_id: TenantId, user_ids: list[UUID]) -> _MemberFacts:
+def _read_member_facts(tenant_id: TenantId, user_ids: list[UUID]) -> _MemberFacts:
     accounts = User.objects.filter(id__in=user_ids)
     keys = ApiKey.objects.filter(tenant_id=tenant_id, owner_id__in=user_ids)
     return _MemberFacts(
-        teams=_teams(tenant_id, user_ids),
-        factors=_gathered(
+        teams=_find_teams(tenant_id, user_ids),
+        factors=_group_pairs(
             Authenticator.objects.filter(user_id__in=user_ids)
             .exclude(type=Authenticator.Type.RECOVERY_CODES)
             .order_by("type")
@@ -72,19 +72,19 @@ def _facts(tenant_id: TenantId, user_ids: list[UUID]) -> _MemberFacts:
         ),
         with_password=frozenset(user.id for user in accounts if user.has_usable_password()),
         seen=dict(keys.values_list("owner_id").annotate(seen=Max("last_used_at"))),
-        provided=_provided(tenant_id),
+        provided=_list_sso_domains(tenant_id),
     )
 
 
-def _teams(tenant_id: TenantId, user_ids: list[UUID]) -> dict[UUID, list[str]]:
+def _find_teams(tenant_id: TenantId, user_ids: list[UUID]) -> dict[UUID, list[str]]:
     # A sub-query: a membership has no relation to its team, whose key is composite.
     named = Team.objects.filter(tenant_id=tenant_id, id=OuterRef("team_id")).values("name")
     memberships = TeamMembership.objects.filter(tenant_id=tenant_id, user_id__in=user_ids)
     pairs = memberships.annotate(team_name=Subquery(named)).order_by("user_id", "team_id")
-    return _gathered(pairs.values_list("user_id", "team_name"))
+    return _group_pairs(pairs.values_list("user_id", "team_name"))
 
 
-def _provided(tenant_id: TenantId) -> frozenset[str]:
+def _list_sso_domains(tenant_id: TenantId) -> frozenset[str]:
     providers = IdentityProvider.objects.filter(tenant_id=tenant_id)
     verified = Domain.objects.filter(
         Exists(providers), tenant_id=tenant_id, verified_at__isnull=False
@@ -92,14 +92,14 @@ def _provided(tenant_id: TenantId) -> frozenset[str]:
     return frozenset(verified.values_list("name", flat=True))
 
 
-def _gathered(pairs: Iterable[tuple[UUID, str]]) -> dict[UUID, list[str]]:
+def _group_pairs(pairs: Iterable[tuple[UUID, str]]) -> dict[UUID, list[str]]:
     found = defaultdict[UUID, list[str]](list)
     for user_id, name in pairs:
         found[user_id].append(name)
     return found
 
 
-def _row(member: MemberRow, facts: _MemberFacts) -> MemberDirectoryRow:
+def _to_row(member: MemberRow, facts: _MemberFacts) -> MemberDirectoryRow:
     user_id = UUID(member.user_id)
     return MemberDirectoryRow(
         user_id=member.user_id,
@@ -107,13 +107,13 @@ def _row(member: MemberRow, facts: _MemberFacts) -> MemberDirectoryRow:
         name=member.name,
         role=member.role,
         teams=tuple(sorted(facts.teams.get(user_id, ()))),
-        signs_in_by=_ways(member.email, user_id, facts),
+        signs_in_by=_list_sign_in_methods(member.email, user_id, facts),
         created_at=member.created_at,
         last_seen_at=facts.seen.get(user_id),
     )
 
 
-def _ways(email: str, user_id: UUID, facts: _MemberFacts) -> tuple[str, ...]:
+def _list_sign_in_methods(email: str, user_id: UUID, facts: _MemberFacts) -> tuple[str, ...]:
     """Return a member's sign-in methods. An identity provider replaces the password."""
     factors = facts.factors.get(user_id, [])
     if email.rpartition("@")[2] in facts.provided:

@@ -52,7 +52,9 @@ def search_members(
     actor.require(Permission.READ_MEMBERS)
     order = replace(_PLACES[wanted.order], is_descending=wanted.is_descending)
     with tenant_scope(actor.tenant_id):
-        page = fetch_sorted_page(_matching(actor, wanted), order=order, limit=limit, cursor=cursor)
+        page = fetch_sorted_page(
+            _filter_members(actor, wanted), order=order, limit=limit, cursor=cursor
+        )
     return Page([member_row(row) for row in page.rows], page.next_cursor)
 
 
@@ -73,12 +75,17 @@ def find_member_by_email(*, actor: Actor, email: str) -> MemberRow | None:
     if not is_storable(email):
         return None
     with tenant_scope(actor.tenant_id):
-        row = _members(actor).filter(user__email=email.strip().lower()).order_by("user_id").first()
+        row = (
+            _list_current_members(actor)
+            .filter(user__email=email.strip().lower())
+            .order_by("user_id")
+            .first()
+        )
     return None if row is None else member_row(row)
 
 
-def _matching(actor: Actor, wanted: MemberFilter) -> QuerySet[Membership]:
-    found = _members(actor)
+def _filter_members(actor: Actor, wanted: MemberFilter) -> QuerySet[Membership]:
+    found = _list_current_members(actor)
     if wanted.role is not None:
         found = found.filter(role=wanted.role)
     if wanted.team_id is not None:
@@ -93,7 +100,7 @@ def _matching(actor: Actor, wanted: MemberFilter) -> QuerySet[Membership]:
     return found.filter(Q(user__email__icontains=text) | Q(user__name__icontains=text))
 
 
-def _members(actor: Actor) -> QuerySet[Membership]:
+def _list_current_members(actor: Actor) -> QuerySet[Membership]:
     # A membership has no ID of its own; the user's ID serves as its position.
     return (
         Membership.objects.filter(tenant_id=actor.tenant_id, ended_at=None)

@@ -45,7 +45,7 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
         row = Tenant.objects.get(id=actor.tenant_id)
         held = TenantStatus(row.status)
         if status not in _LEADS_TO[held]:
-            raise _refusal(row.slug, held, status)
+            raise _make_conflict(row.slug, held, status)
         Tenant.objects.filter(id=actor.tenant_id).update(status=status)
         if status is not TenantStatus.ACTIVE:
             erase_index(tenant_id=actor.tenant_id)
@@ -59,7 +59,7 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
         )
 
 
-def _refusal(slug: str, held: TenantStatus, wanted: TenantStatus) -> Conflict:
+def _make_conflict(slug: str, held: TenantStatus, wanted: TenantStatus) -> Conflict:
     if held is wanted:
         return Conflict("{slug} is already {status}.", slug=slug, status=held.value)
     return Conflict(

@@ -36,7 +36,7 @@ def create_group(*, actor: Actor, asked: ScimGroupResource, now: datetime) -> Sc
     actor.require(Permission.WRITE_TEAMS)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
-        team = create_team(actor=actor, name=_name(asked), now=now)
+        team = create_team(actor=actor, name=_read_name(asked), now=now)
         row = ScimGroup.objects.create(
             tenant_id=actor.tenant_id,
             team_id=team.id,
@@ -53,7 +53,7 @@ def replace_group(
     *, actor: Actor, group_id: str, asked: ScimGroupResource, check: Precondition, now: datetime
 ) -> ScimGroupResource:
     """Replace a group. Raises Forbidden, NotFound, InvalidValue, Conflict."""
-    return _change(actor, group_id, lambda held: asked, check, now)
+    return _change_group(actor, group_id, lambda held: asked, check, now)
 
 
 def patch_group(
@@ -70,7 +70,7 @@ def patch_group(
     """
 
     def patched(held: ScimGroupResource) -> ScimGroupResource:
-        gone = _removals(patch)
+        gone = _find_removals(patch)
         if gone is not None:
             held.members = [one for one in held.members or [] if one.value not in gone] or None
         else:
@@ -78,7 +78,7 @@ def patch_group(
             patch.patch(held, POLICY)
         return held
 
-    return _change(actor, group_id, patched, check, now)
+    return _change_group(actor, group_id, patched, check, now)
 
 
 def delete_group(*, actor: Actor, group_id: str, check: Precondition, now: datetime) -> None:
@@ -91,7 +91,7 @@ def delete_group(*, actor: Actor, group_id: str, check: Precondition, now: datet
         left = _member_ids(row)
         # Deleting the team also deletes the group's rows.
         delete_team(actor=actor, team_id=row.team_id, now=now, by_scim=True)
-        _settle(actor, left, now, groups_decide=row.role != "")
+        _sync_members(actor, left, now, groups_decide=row.role != "")
 
 
 def set_group_role(
@@ -111,12 +111,14 @@ def set_group_role(
         ScimGroup.objects.filter(tenant_id=actor.tenant_id, team_id=group_id).update(role=row.role)
         everybody = ScimUser.objects.filter(tenant_id=actor.tenant_id).values_list("id", flat=True)
         concerned = _member_ids(row) if role is None else set(everybody)
-        _settle(actor, concerned, now, groups_decide=held != "")
-        _record(actor, "scim_group.role_changed", row, ({"role": held}, {"role": row.role}), now)
+        _sync_members(actor, concerned, now, groups_decide=held != "")
+        _record_change(
+            actor, "scim_group.role_changed", row, ({"role": held}, {"role": row.role}), now
+        )
     return role
 
 
-def _change(
+def _change_group(
     actor: Actor,
     group_id: str,
     change: Callable[[ScimGroupResource], ScimGroupResource],
@@ -130,14 +132,14 @@ def _change(
         held = groups_of([row])[0]
         check(held)
         asked = change(held)
-        rename_team(actor=actor, team_id=row.team_id, name=_name(asked), now=now, by_scim=True)
+        rename_team(actor=actor, team_id=row.team_id, name=_read_name(asked), now=now, by_scim=True)
         row.external_id, row.changed_at = _external_id(asked), now
         row.save(update_fields=["external_id", "changed_at"])
         _set_members(actor, row, asked, now)
         return groups_of([row])[0]
 
 
-def _removals(patch: PatchOp[ScimGroupResource]) -> set[str] | None:
+def _find_removals(patch: PatchOp[ScimGroupResource]) -> set[str] | None:
     """Return the members to remove, if the patch only removes members by ID; otherwise None.
 
     Most large patches are of this kind. scim2-models tries each such path on each member, which
@@ -177,12 +179,12 @@ def _set_members(actor: Actor, row: ScimGroup, asked: ScimGroupResource, now: da
         ScimGroupMember(tenant_id=actor.tenant_id, team_id=row.team_id, scim_user_id=user_id)
         for user_id in sorted(wanted - held)
     )
-    _settle(actor, wanted ^ held, now)
+    _sync_members(actor, wanted ^ held, now)
     change: tuple[ChangeFields, ChangeFields] = (
         {"num_members": len(held)},
         {"num_members": len(wanted)},
     )
-    _record(actor, "scim_group.members_changed", row, change, now)
+    _record_change(actor, "scim_group.members_changed", row, change, now)
 
 
 def _member_ids(row: ScimGroup) -> set[uuid.UUID]:
@@ -190,7 +192,7 @@ def _member_ids(row: ScimGroup) -> set[uuid.UUID]:
     return set(rows.values_list("scim_user_id", flat=True))
 
 
-def _settle(
+def _sync_members(
     actor: Actor, user_ids: set[uuid.UUID], now: datetime, *, groups_decide: bool = False
 ) -> None:
     rows = ScimUser.objects.filter(tenant_id=actor.tenant_id, id__in=user_ids)
@@ -205,7 +207,7 @@ def _user_id(value: str | None) -> uuid.UUID:
         raise InvalidValue("members", "A member of this group does not exist.") from error
 
 
-def _name(asked: ScimGroupResource) -> str:
+def _read_name(asked: ScimGroupResource) -> str:
     return (asked.display_name or "").strip()
 
 
@@ -216,7 +218,7 @@ def _external_id(asked: ScimGroupResource) -> str:
     return text
 
 
-def _record(
+def _record_change(
     actor: Actor,
     action: str,
     row: ScimGroup,

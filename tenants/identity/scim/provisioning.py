@@ -53,14 +53,14 @@ def sync_member(*, actor: Actor, row: ScimUser, now: datetime, groups_decide: bo
     if row.user_id is None:
         return
     user_id = UserId(str(row.user_id))
-    held = _membership(actor, row.user_id)
+    held = _find_membership(actor, row.user_id)
     if not row.active:
         if held is not None:
-            _end(actor, held, now)
+            _end_membership(actor, held, now)
         return
     if held is None:
         insert_membership(tenant_id=actor.tenant_id, user_id=user_id, role=Role.DEVELOPER, now=now)
-        _record(actor, "member.invitation_accepted", user_id, (None, Role.DEVELOPER), now)
+        _record_change(actor, "member.invitation_accepted", user_id, (None, Role.DEVELOPER), now)
     groups = _groups_of(actor, row)
     _settle_teams(actor, row.user_id, groups, now)
     _settle_role(actor, row.user_id, groups, now, groups_decide=groups_decide)
@@ -83,21 +83,21 @@ def deprovision(*, actor: Actor, row: ScimUser, now: datetime) -> None:
     """End the membership of a deleted SCIM user. Raises Conflict for the last owner."""
     if row.user_id is None:
         return
-    if (held := _membership(actor, row.user_id)) is not None:
-        _end(actor, held, now)
+    if (held := _find_membership(actor, row.user_id)) is not None:
+        _end_membership(actor, held, now)
 
 
-def _membership(actor: Actor, user_id: uuid.UUID) -> Membership | None:
+def _find_membership(actor: Actor, user_id: uuid.UUID) -> Membership | None:
     found = Membership.objects.filter(tenant_id=actor.tenant_id, user_id=user_id, ended_at=None)
     return found.order_by("user_id").first()
 
 
-def _end(actor: Actor, held: Membership, now: datetime) -> None:
+def _end_membership(actor: Actor, held: Membership, now: datetime) -> None:
     user_id, role = UserId(str(held.user_id)), Role(held.role)
     if role is Role.OWNER:
         require_another_owner(actor, user_id)
     end_membership(actor=actor, user_id=user_id, now=now)
-    _record(actor, "member.removed", user_id, (role, None), now)
+    _record_change(actor, "member.removed", user_id, (role, None), now)
 
 
 def _bind_account(actor: Actor, row: ScimUser, now: datetime) -> None:
@@ -108,7 +108,7 @@ def _bind_account(actor: Actor, row: ScimUser, now: datetime) -> None:
     may_have = _is_verified(actor, row.email)
     if row.user_id is None:
         if may_have:
-            _bind(actor, row, now)
+            _bind_user(actor, row, now)
         return
     user = User.objects.get(id=row.user_id)
     if user.email != row.email:
@@ -122,7 +122,7 @@ def _bind_account(actor: Actor, row: ScimUser, now: datetime) -> None:
         User.objects.filter(id=user.id).update(name=name)
 
 
-def _bind(actor: Actor, row: ScimUser, now: datetime) -> None:
+def _bind_user(actor: Actor, row: ScimUser, now: datetime) -> None:
     user = User.objects.filter(email=row.email).order_by("id").first()
     if user is None:
         name = full_name(Person.model_validate(row.document))[:_MAX_NAME_CHARS]
@@ -212,7 +212,7 @@ def _settle_role(
     found.update(role=wanted)
     named = UserId(str(user_id))
     revoke_invitations_by(actor=actor, user_id=named, now=now)
-    _record(actor, "member.role_changed", named, (held, wanted), now)
+    _record_change(actor, "member.role_changed", named, (held, wanted), now)
 
 
 def _groups_of(actor: Actor, row: ScimUser) -> set[uuid.UUID]:
@@ -220,7 +220,7 @@ def _groups_of(actor: Actor, row: ScimUser) -> set[uuid.UUID]:
     return set(rows.values_list("team_id", flat=True))
 
 
-def _record(
+def _record_change(
     actor: Actor,
     action: str,
     user_id: UserId,

@@ -78,7 +78,7 @@ def list_groups(
         return search_rows(rows, search, _group_columns(actor), builders)
 
 
-def _emails(value: str) -> Q | None:
+def _filter_emails(value: str) -> Q | None:
     """Return a filter on the document's text. None for characters that JSON escapes."""
     if not (value.isascii() and value.isprintable()) or '"' in value or "\\" in value:
         return None
@@ -91,8 +91,8 @@ _USER_COLUMNS: Final[FilterColumns] = {
     "externalid": lambda value: Q(external_id=value),
     "id": by_id("id"),
     "displayname": lambda value: Q(document__displayName__iexact=value),
-    "emails": _emails,
-    "emails.value": _emails,
+    "emails": _filter_emails,
+    "emails.value": _filter_emails,
 }
 
 
@@ -173,7 +173,7 @@ def group_row(actor: Actor, group_id: str) -> ScimGroup:
 def users_of(rows: Sequence[ScimUser]) -> list[ScimUserResource]:
     """Build the resources of users, with versions. Three queries for any number."""
     return [
-        _versioned(user, user.model_dump(exclude={"meta"})) for user in _outlines_of_users(rows)
+        _add_version(user, user.model_dump(exclude={"meta"})) for user in _outlines_of_users(rows)
     ]
 
 
@@ -184,7 +184,10 @@ def _outlines_of_users(rows: Sequence[ScimUser]) -> list[ScimUserResource]:
     for scim_user_id, team_id in members.order_by("team_id").values_list("scim_user_id", "team_id"):
         teams[scim_user_id].append(team_id)
     names = _team_names({team_id for found in teams.values() for team_id in found})
-    return [_user(row, [(team_id, names[team_id]) for team_id in teams[row.id]]) for row in rows]
+    return [
+        _to_user_resource(row, [(team_id, names[team_id]) for team_id in teams[row.id]])
+        for row in rows
+    ]
 
 
 def groups_of(rows: Sequence[ScimGroup], *, with_members: bool = True) -> list[ScimGroupResource]:
@@ -197,10 +200,10 @@ def groups_of(rows: Sequence[ScimGroup], *, with_members: bool = True) -> list[S
     members = _members_of(team_ids) if with_members else {}
     groups = []
     for row in rows:
-        group = _group(row, names[row.team_id])
+        group = _to_group_resource(row, names[row.team_id])
         version_of = [group.model_dump(exclude={"meta"}), digests.get(row.team_id, "")]
         group.members = members.get(row.team_id)
-        groups.append(_versioned(group, version_of))
+        groups.append(_add_version(group, version_of))
     return groups
 
 
@@ -218,7 +221,7 @@ def _members_of(team_ids: list[UUID]) -> dict[UUID, list[GroupMember]]:
     found = ScimGroupMember.objects.filter(team_id__in=team_ids).order_by("scim_user_id")
     members: defaultdict[UUID, list[GroupMember]] = defaultdict(list)
     for team_id, user_id in found.values_list("team_id", "scim_user_id"):
-        reference = Reference[ScimUserResource](_location("Users", user_id))
+        reference = Reference[ScimUserResource](_build_location("Users", user_id))
         members[team_id].append(GroupMember(value=str(user_id), ref=reference))
     return dict(members)
 
@@ -227,28 +230,28 @@ def _team_names(team_ids: Iterable[UUID]) -> dict[UUID, str]:
     return dict(Team.objects.filter(id__in=list(team_ids)).values_list("id", "name"))
 
 
-def _user(row: ScimUser, groups: list[tuple[UUID, str]]) -> ScimUserResource:
+def _to_user_resource(row: ScimUser, groups: list[tuple[UUID, str]]) -> ScimUserResource:
     user = ScimUserResource.model_validate(row.document)
     user.id = str(row.id)
     user.groups = [
         GroupMembership(
             value=str(team_id),
             display=name,
-            ref=Reference(_location("Groups", team_id)),
+            ref=Reference(_build_location("Groups", team_id)),
             type="direct",
         )
         for team_id, name in groups
     ] or None
-    return _with_meta(user, "User", _location("Users", row.id), row)
+    return _with_meta(user, "User", _build_location("Users", row.id), row)
 
 
-def _group(row: ScimGroup, name: str) -> ScimGroupResource:
+def _to_group_resource(row: ScimGroup, name: str) -> ScimGroupResource:
     group = ScimGroupResource(
         id=str(row.team_id),
         external_id=row.external_id or None,
         display_name=name,
     )
-    return _with_meta(group, "Group", _location("Groups", row.team_id), row)
+    return _with_meta(group, "Group", _build_location("Groups", row.team_id), row)
 
 
 def _with_meta(resource: _Found, kind: str, location: str, row: ScimUser | ScimGroup) -> _Found:
@@ -261,7 +264,7 @@ def _with_meta(resource: _Found, kind: str, location: str, row: ScimUser | ScimG
     return resource
 
 
-def _versioned(resource: _Found, document: object) -> _Found:
+def _add_version(resource: _Found, document: object) -> _Found:
     assert resource.meta is not None, "each resource is built with its meta"
     resource.meta.version = etag_of(json.dumps(document, sort_keys=True))
     return resource
@@ -284,5 +287,5 @@ def _top(name: object) -> str:
     return str(name).rpartition(":")[2].partition(".")[0].lower()
 
 
-def _location(kind: str, resource_id: UUID) -> str:
+def _build_location(kind: str, resource_id: UUID) -> str:
     return f"{settings.CONSOLE_URL}/scim/v2/{kind}/{resource_id}"

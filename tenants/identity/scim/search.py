@@ -62,10 +62,10 @@ def search_rows(
     if search.filter is None and search.sort_by is None:
         page = list(rows[start : start + count])
         return SearchResult(builders.whole(page), rows.count(), start + 1)
-    narrowing = None if search.filter is None else _narrowing(search.filter.ast, columns)
+    narrowing = None if search.filter is None else _translate_filter(search.filter.ast, columns)
     tried = rows if narrowing is None else rows.filter(narrowing)
     found: dict[str, tuple[_Row, _Found]] = {}
-    for batch in _batches(tried):
+    for batch in _iterate_batches(tried):
         for row, resource in zip(batch, builders.outline(batch), strict=True):
             if search.filter is None or search.filter.match(resource):
                 found[str(builders.row_id(row))] = row, resource
@@ -87,7 +87,7 @@ def by_id(column: str) -> Callable[[str], Q]:
     return narrow
 
 
-def _batches(rows: QuerySet[_Row]) -> Iterator[list[_Row]]:
+def _iterate_batches(rows: QuerySet[_Row]) -> Iterator[list[_Row]]:
     """Yield rows in batches. Raises TooManyException before the excess batch is built."""
     left = rows[: MAX_SEARCHED + 1].iterator(chunk_size=_BATCH)
     num_read = 0
@@ -98,21 +98,21 @@ def _batches(rows: QuerySet[_Row]) -> Iterator[list[_Row]]:
         yield batch
 
 
-def _narrowing(node: FilterNode, columns: FilterColumns, within: str = "") -> Q | None:
+def _translate_filter(node: FilterNode, columns: FilterColumns, within: str = "") -> Q | None:
     """Return a query that keeps every match of a filter; None: the filter cannot be narrowed."""
     match node:
         case Comparison(op=CompareOperator.eq, value=str()):
-            return _equal(node, columns, within)
+            return _translate_equality(node, columns, within)
         case ValuePath(sub_attr=None):
-            return _narrowing(node.val_filter, columns, f"{node.attr_path.attr}.")
+            return _translate_filter(node.val_filter, columns, f"{node.attr_path.attr}.")
         case LogicalExpr():
-            parts = [_narrowing(term, columns, within) for term in node.terms]
-            return _joined(node.op, parts)
+            parts = [_translate_filter(term, columns, within) for term in node.terms]
+            return _join_filters(node.op, parts)
         case _:
             return None
 
 
-def _equal(node: Comparison, columns: FilterColumns, within: str) -> Q | None:
+def _translate_equality(node: Comparison, columns: FilterColumns, within: str) -> Q | None:
     path = node.attr_path
     name = f"{within}{path.attr}" + (f".{path.sub_attr}" if path.sub_attr else "")
     narrow = columns.get(name.lower())
@@ -121,7 +121,7 @@ def _equal(node: Comparison, columns: FilterColumns, within: str) -> Q | None:
     return narrow(node.value)
 
 
-def _joined(op: LogicalOperator, parts: Sequence[Q | None]) -> Q | None:
+def _join_filters(op: LogicalOperator, parts: Sequence[Q | None]) -> Q | None:
     known = [part for part in parts if part is not None]
     if not known or (op is LogicalOperator.or_ and len(known) < len(parts)):
         return None

@@ -42,7 +42,7 @@ def list_scim_tokens(*, actor: Actor) -> list[ScimTokenView]:
     actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         rows = ScimToken.objects.filter(tenant_id=actor.tenant_id).order_by("-created_at", "id")
-        return [_view(row) for row in rows]
+        return [_to_view(row) for row in rows]
 
 
 def create_scim_token(*, actor: Actor, name: str, now: datetime) -> CreatedScimToken:
@@ -72,7 +72,7 @@ def create_scim_token(*, actor: Actor, name: str, now: datetime) -> CreatedScimT
             change=(None, {"name": name}),
             now=now,
         )
-    return CreatedScimToken(token.text, _view(row))
+    return CreatedScimToken(token.text, _to_view(row))
 
 
 def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> ScimTokenView:
@@ -90,7 +90,7 @@ def revoke_scim_token(*, actor: Actor, token_id: uuid.UUID, now: datetime) -> Sc
             )
         if (row := found.order_by("id").first()) is None:
             raise NotFound("This token does not exist.")
-        return _view(row)
+        return _to_view(row)
 
 
 def bearer_of(text: str, *, address: str | None, request_id: str, now: datetime) -> Actor | None:
@@ -128,5 +128,5 @@ def _note_use(row: ScimToken, now: datetime) -> None:
     ScimToken.objects.filter(stale, id=row.id).update(last_used_at=now)
 
 
-def _view(row: ScimToken) -> ScimTokenView:
+def _to_view(row: ScimToken) -> ScimTokenView:
     return ScimTokenView(row.id, row.name, row.created_at, row.revoked_at, row.last_used_at)

@@ -36,7 +36,7 @@ def create_user(*, actor: Actor, asked: ScimUserResource, now: datetime) -> Scim
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         row = ScimUser(tenant_id=actor.tenant_id, id=uuid.uuid4(), created_at=now)
-        _write(actor, row, asked, now, action="scim_user.created")
+        _write_user(actor, row, asked, now, action="scim_user.created")
         return users_of([row])[0]
 
 
@@ -44,7 +44,7 @@ def replace_user(
     *, actor: Actor, user_id: str, asked: ScimUserResource, check: Precondition, now: datetime
 ) -> ScimUserResource:
     """Replace a user. Raises Forbidden, NotFound, InvalidValue, Conflict."""
-    return _change(actor, user_id, lambda held: asked, check, now)
+    return _change_user(actor, user_id, lambda held: asked, check, now)
 
 
 def patch_user(
@@ -64,7 +64,7 @@ def patch_user(
         patch.patch(held, POLICY)
         return held
 
-    return _change(actor, user_id, patched, check, now)
+    return _change_user(actor, user_id, patched, check, now)
 
 
 def delete_user(*, actor: Actor, user_id: str, check: Precondition, now: datetime) -> None:
@@ -79,10 +79,10 @@ def delete_user(*, actor: Actor, user_id: str, check: Precondition, now: datetim
         check(users_of([row])[0])
         deprovision(actor=actor, row=row, now=now)
         ScimUser.objects.filter(tenant_id=actor.tenant_id, id=row.id).delete()
-        _record(actor, "scim_user.deleted", row, (_facts(row), None), now)
+        _record_change(actor, "scim_user.deleted", row, (_to_change_fields(row), None), now)
 
 
-def _change(
+def _change_user(
     actor: Actor,
     user_id: str,
     change: Callable[[ScimUserResource], ScimUserResource],
@@ -95,16 +95,16 @@ def _change(
         row = user_row(actor, user_id)
         held = users_of([row])[0]
         check(held)
-        _write(actor, row, change(held), now, action="scim_user.changed")
+        _write_user(actor, row, change(held), now, action="scim_user.changed")
         return users_of([row])[0]
 
 
-def _write(
+def _write_user(
     actor: Actor, row: ScimUser, asked: ScimUserResource, now: datetime, *, action: str
 ) -> None:
-    before = None if row.document is None else (_facts(row), row.document)
-    _fill(row, asked)
-    if before is not None and before == (_facts(row), row.document):
+    before = None if row.document is None else (_to_change_fields(row), row.document)
+    _fill_row(row, asked)
+    if before is not None and before == (_to_change_fields(row), row.document):
         return
     row.changed_at = now
     try:
@@ -113,17 +113,17 @@ def _write(
     except IntegrityError as error:
         raise Conflict("Another user already has this userName.") from error
     sync_member(actor=actor, row=row, now=now)
-    _record(actor, action, row, (before and before[0], _facts(row)), now)
+    _record_change(actor, action, row, (before and before[0], _to_change_fields(row)), now)
 
 
-def _fill(row: ScimUser, asked: ScimUserResource) -> None:
+def _fill_row(row: ScimUser, asked: ScimUserResource) -> None:
     """Copy a validated resource into its row. Raises InvalidValue."""
     document = asked.model_dump(exclude={"id", "meta", "groups"})
     if len(json.dumps(document)) > MAX_DOCUMENT_CHARS:
         raise InvalidValue(
             "emails", "Enter at most {most} characters in total.", most=MAX_DOCUMENT_CHARS
         )
-    if not all(is_storable(text) for text in _texts(document)):
+    if not all(is_storable(text) for text in _iterate_texts(document)):
         raise InvalidValue("userName", "This text contains characters that are not allowed.")
     texts = {
         "userName": (asked.user_name or "").strip(),
@@ -143,20 +143,20 @@ def _fill(row: ScimUser, asked: ScimUserResource) -> None:
     row.document = document
 
 
-def _texts(part: object) -> Iterator[str]:
+def _iterate_texts(part: object) -> Iterator[str]:
     if isinstance(part, str):
         yield part
     parts = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
     for inner in parts:
-        yield from _texts(inner)
+        yield from _iterate_texts(inner)
 
 
-def _facts(row: ScimUser) -> ChangeFields:
+def _to_change_fields(row: ScimUser) -> ChangeFields:
     """Return facts that do not identify the user: an audit entry outlives an erasure."""
     return {"active": "yes" if row.active else "no"}
 
 
-def _record(
+def _record_change(
     actor: Actor,
     action: str,
     row: ScimUser,

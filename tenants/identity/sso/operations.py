@@ -58,7 +58,7 @@ def set_provider(
     end, except `spared_session`. Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
-    _check(new)
+    _check_provider(new)
     provider_id = uuid.uuid4()
     sealed = seal(
         secret_key(), new.client_secret.encode(), bound_to=bound_to(actor.tenant_id, provider_id)
@@ -75,7 +75,7 @@ def set_provider(
         created_at=now,
     )
     facts: ChangeFields = {"issuer": new.issuer, "client_id": new.client_id}
-    return _set(actor, provider, facts, spared_session)
+    return _set_provider(actor, provider, facts, spared_session)
 
 
 def set_saml_provider(
@@ -86,7 +86,7 @@ def set_saml_provider(
     Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.WRITE_SIGN_IN_SETTINGS)
-    new = read_metadata(_metadata(described))
+    new = read_metadata(_fetch_metadata(described))
     _check_saml(new)
     provider = IdentityProvider(
         tenant_id=actor.tenant_id,
@@ -103,10 +103,10 @@ def set_saml_provider(
         "sso_url": new.sso_url,
         "certificates": " ".join(map(fingerprint, new.certificates)),
     }
-    return _set(actor, provider, facts, spared_session)
+    return _set_provider(actor, provider, facts, spared_session)
 
 
-def _metadata(described: SamlProviderConfig) -> str:
+def _fetch_metadata(described: SamlProviderConfig) -> str:
     """Return the metadata, given or fetched. Raises InvalidValue."""
     if (described.metadata is None) == (described.url is None):
         raise InvalidValue("metadata", "Enter either metadata or metadata_url.")
@@ -117,7 +117,7 @@ def _metadata(described: SamlProviderConfig) -> str:
     return described.fetch(described.url)
 
 
-def _set(
+def _set_provider(
     actor: Actor, provider: IdentityProvider, facts: ChangeFields, spared: str | None
 ) -> SignInRules:
     with tenant_scope(actor.tenant_id):
@@ -193,7 +193,7 @@ def provision_user(*, tenant_id: TenantId, email: str, name: str, now: datetime)
     user, _ = User.objects.get_or_create(
         email=email,
         # No password matches "!".
-        defaults={"name": _readable(name), "created_at": now, "password": "!"},
+        defaults={"name": _validate_name(name), "created_at": now, "password": "!"},
     )
     return UserId(str(user.id))
 
@@ -211,11 +211,11 @@ def _is_address(text: str) -> bool:
     return len(text) <= _MAX_EMAIL_CHARS
 
 
-def _readable(name: str) -> str:
+def _validate_name(name: str) -> str:
     return name.strip()[:_MAX_NAME_CHARS] if is_storable(name) else ""
 
 
-def _check(new: OidcProviderConfig) -> None:
+def _check_provider(new: OidcProviderConfig) -> None:
     """Check an OpenID Connect provider. Raises InvalidValue."""
     if not _is_url(new.issuer):
         raise InvalidValue("issuer", "Enter the issuer's URL. It starts with https://.")

@@ -63,14 +63,14 @@ def get_rules(*, actor: Actor) -> SignInRules:
     actor.require(Permission.READ_SIGN_IN_SETTINGS)
     with tenant_scope(actor.tenant_id):
         required = Tenant.objects.get(id=actor.tenant_id).is_mfa_required
-        row = _row(actor.tenant_id)
-    return SignInRules(required, None if row is None else _view(row))
+        row = _find_row(actor.tenant_id)
+    return SignInRules(required, None if row is None else _to_view(row))
 
 
 def find_provider(tenant_id: TenantId) -> Provider | None:
     """Return a tenant's identity provider, for signing in. Checks no permission."""
     with tenant_scope(tenant_id):
-        row = _row(tenant_id)
+        row = _find_row(tenant_id)
     if row is None:
         return None
     if row.protocol == SignInProtocol.SAML:
@@ -93,7 +93,7 @@ def bound_to(tenant_id: TenantId, provider_id: uuid.UUID) -> bytes:
     return f"identity-provider|{tenant_id}|{provider_id}".encode()
 
 
-def _view(row: IdentityProvider) -> ProviderView:
+def _to_view(row: IdentityProvider) -> ProviderView:
     return ProviderView(
         protocol=SignInProtocol(row.protocol),
         issuer=row.issuer,
@@ -104,5 +104,5 @@ def _view(row: IdentityProvider) -> ProviderView:
     )
 
 
-def _row(tenant_id: TenantId) -> IdentityProvider | None:
+def _find_row(tenant_id: TenantId) -> IdentityProvider | None:
     return IdentityProvider.objects.filter(tenant_id=tenant_id).order_by("id").first()

@@ -36,7 +36,7 @@ class SamlMetadata:
 
 def read_metadata(text: str) -> SamlMetadata:
     """Parse metadata. Raises InvalidValue."""
-    found = Xml.query(_parsed(text), "/md:EntityDescriptor[md:IDPSSODescriptor]")
+    found = Xml.query(_parse_xml(text), "/md:EntityDescriptor[md:IDPSSODescriptor]")
     if len(found) != 1:
         raise InvalidValue("metadata", "The metadata must describe exactly one identity provider.")
     described = Xml.query(found[0], "./md:IDPSSODescriptor")[0]
@@ -47,7 +47,7 @@ def read_metadata(text: str) -> SamlMetadata:
     return SamlMetadata(
         entity_id=str(found[0].get("entityID") or ""),
         sso_url=str(services[0].get("Location") or ""),
-        certificates=_sound(list(dict.fromkeys(texts))),
+        certificates=_check_certificates(list(dict.fromkeys(texts))),
     )
 
 
@@ -56,7 +56,7 @@ def fingerprint(certificate: str) -> str:
     return hashlib.sha256(base64.b64decode(certificate)).hexdigest()
 
 
-def _parsed(text: str) -> Any:
+def _parse_xml(text: str) -> Any:
     """Parse XML without a DTD, and therefore without entities. Raises InvalidValue."""
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_METADATA_BYTES:
@@ -71,7 +71,7 @@ def _parsed(text: str) -> Any:
         ) from error
 
 
-def _sound(certificates: list[str]) -> tuple[str, ...]:
+def _check_certificates(certificates: list[str]) -> tuple[str, ...]:
     """Check the number and strength of certificates. Raises InvalidValue."""
     if not 1 <= len(certificates) <= _MAX_CERTIFICATES:
         raise InvalidValue(

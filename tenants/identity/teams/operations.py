@@ -39,7 +39,7 @@ def create_team(*, actor: Actor, name: str, now: datetime) -> TeamView:
         team_id = uuid.uuid4()
         with _unique_name(name):
             Team.objects.create(tenant_id=actor.tenant_id, id=team_id, name=name, created_at=now)
-        _record(actor, "team.created", team_id, (None, {"name": name}), now)
+        _record_change(actor, "team.created", team_id, (None, {"name": name}), now)
         return find_team(actor=actor, team_id=team_id)
 
 
@@ -69,7 +69,7 @@ def rename_team(
             return held
         with _unique_name(name):
             Team.objects.filter(tenant_id=actor.tenant_id, id=team_id).update(name=name)
-        _record(actor, "team.renamed", team_id, ({"name": held.name}, {"name": name}), now)
+        _record_change(actor, "team.renamed", team_id, ({"name": held.name}, {"name": name}), now)
         return find_team(actor=actor, team_id=team_id)
 
 
@@ -82,7 +82,7 @@ def delete_team(*, actor: Actor, team_id: uuid.UUID, now: datetime, by_scim: boo
         if not by_scim:
             _require_kept_by_people(actor, team_id)
         Team.objects.filter(tenant_id=actor.tenant_id, id=team_id).delete()
-        _record(actor, "team.deleted", team_id, ({"name": held.name}, None), now)
+        _record_change(actor, "team.deleted", team_id, ({"name": held.name}, None), now)
 
 
 def add_team_member(
@@ -106,7 +106,7 @@ def add_team_member(
         )
         if is_new:
             require_budget_limit_per_user(actor.tenant_id)
-            _record(actor, "team.member_added", team_id, (None, {"user_id": user_id}), now)
+            _record_change(actor, "team.member_added", team_id, (None, {"user_id": user_id}), now)
         return find_team(actor=actor, team_id=team_id)
 
 
@@ -124,7 +124,7 @@ def remove_team_member(
             tenant_id=actor.tenant_id, team_id=team_id, user_id=user_id
         )
         if rows.delete()[0]:
-            _record(actor, "team.member_removed", team_id, ({"user_id": user_id}, None), now)
+            _record_change(actor, "team.member_removed", team_id, ({"user_id": user_id}, None), now)
         return find_team(actor=actor, team_id=team_id)
 
 
@@ -156,7 +156,7 @@ def _unique_name(name: str) -> Iterator[None]:
         raise Conflict("A team named {name} already exists.", name=name) from error
 
 
-def _record(
+def _record_change(
     actor: Actor,
     action: str,
     team_id: uuid.UUID,

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError
-from tenants.demo.operations import AlreadyFilled, SeedOptions, seed
+from tenants.demo.operations import DemoDataExists, SeedOptions, seed
 from tenants.demo.tenants import NAMES
 
 _DAYS_IN_MONTH: Final = 28  # minimum
@@ -46,7 +46,7 @@ class Command(NoSystemChecksCommand):
                 say=lambda text: self.stdout.write(f"{wish.slug}: {text}"),
             )
         except DomainError as error:
-            if again and isinstance(error, AlreadyFilled):
+            if again and isinstance(error, DemoDataExists):
                 self.stdout.write(error.message)
                 return
             raise CommandError(error.message) from error

@@ -7,8 +7,8 @@ from caret.contracts.policy import PolicyOverride
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, VersionConflict
 from tenants.base.permissions import Permission
+from tenants.base.text_validation import require_reason
 from tenants.models import PolicyOverrideVersion
-from tenants.policy.operations import require_reason
 from tenants.policy.overrides.document import read_layer, write_layer
 from tenants.policy.overrides.queries import (
     OverrideInForce,
@@ -51,12 +51,12 @@ def set_override(
         if expected_version not in (None, held.version):
             raise VersionConflict(held=held.version, replaced=expected_version)
         _require_room(actor, subject, layer)
-        _insert(actor, held, layer, reason, now)
+        _insert_version(actor, held, layer, reason, now)
         record_change(
             actor=actor,
             action="policy_override.changed",
             target=f"{subject.kind}:{subject.id}",
-            change=(_facts(held.layer), _facts(layer)),
+            change=(_to_change_fields(held.layer), _to_change_fields(layer)),
             reason=reason,
             now=now,
         )
@@ -83,7 +83,7 @@ def _num_globs(layer: PolicyOverride) -> int:
     return sum(map(len, layer.content_exclusion.values()))
 
 
-def _insert(
+def _insert_version(
     actor: Actor, held: OverrideInForce, layer: PolicyOverride, reason: str, now: datetime
 ) -> None:
     PolicyOverrideVersion.objects.create(
@@ -99,5 +99,5 @@ def _insert(
     )
 
 
-def _facts(layer: PolicyOverride) -> ChangeFields:
+def _to_change_fields(layer: PolicyOverride) -> ChangeFields:
     return {"layer": write_layer(layer)}

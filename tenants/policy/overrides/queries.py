@@ -74,22 +74,26 @@ def page_of_layers(*, actor: Actor, limit: int, cursor: str | None) -> Page[Over
     actor.require(Permission.READ_OVERRIDES)
     after = read_cursor(cursor)
     found = read_overrides(tenant_id=actor.tenant_id).all.values()
-    places = sorted(((_place(each), each) for each in found), key=_by_place, reverse=True)
-    left = [each for place, each in places if after is None or _at(place) < _at(after)]
-    return build_page(left[: limit + 1], limit=limit, place=_place)
+    places = sorted(((_to_position(each), each) for each in found), key=_by_place, reverse=True)
+    left = [
+        each
+        for place, each in places
+        if after is None or _from_position(place) < _from_position(after)
+    ]
+    return build_page(left[: limit + 1], limit=limit, place=_to_position)
 
 
-def _place(found: OverrideInForce) -> PagePosition:
+def _to_position(found: OverrideInForce) -> PagePosition:
     assert found.created_at is not None, "an override in force was created once"
     return PagePosition(found.created_at, found.subject.id)
 
 
-def _at(place: PagePosition) -> tuple[datetime, UUID]:
+def _from_position(place: PagePosition) -> tuple[datetime, UUID]:
     return place.at, place.id
 
 
 def _by_place(pair: tuple[PagePosition, OverrideInForce]) -> tuple[datetime, UUID]:
-    return _at(pair[0])
+    return _from_position(pair[0])
 
 
 def find_override(*, actor: Actor, subject: OverrideSubject) -> OverrideInForce:
@@ -141,7 +145,7 @@ def read_overrides(*, tenant_id: TenantId) -> PolicyOverrides:
         names = {OverrideSubject(SubjectKind.TEAM, id_): name for id_, name in teams} | {
             OverrideSubject(SubjectKind.USER, id_): email for id_, email in people
         }
-        rows = list(_newest(tenant_id))
+        rows = list(_read_newest(tenant_id))
         erased = find_erased_users(tenant_id, [row.author_id for row in rows])
         teams_of = _teams_of(tenant_id)
     subjects = (
@@ -171,7 +175,7 @@ def find_name(*, tenant_id: TenantId, subject: OverrideSubject) -> str:
     return str(found)
 
 
-def _newest(tenant_id: TenantId) -> list[PolicyOverrideVersion]:
+def _read_newest(tenant_id: TenantId) -> list[PolicyOverrideVersion]:
     of_tenant = PolicyOverrideVersion.objects.filter(tenant_id=tenant_id)
     highest = (
         of_tenant.filter(subject_kind=OuterRef("subject_kind"), subject_id=OuterRef("subject_id"))

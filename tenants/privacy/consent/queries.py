@@ -53,7 +53,7 @@ class ActiveConsent:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class ConsentReceiptView:
     id: UUID
     user_id: UserId | None  # None: the tenant's own
     user_email: str | None
@@ -69,7 +69,7 @@ class Receipt:
 
 def get_own_consent(*, actor: Actor) -> OwnConsent:
     """Return the actor's consent. Three queries. Raises Forbidden."""
-    own = _own(actor)
+    own = _require_user(actor)
     with tenant_scope(actor.tenant_id):
         policy = find_policy(tenant_id=actor.tenant_id).policy.content_capture
         said = find_latest_statements(tenant_id=actor.tenant_id, user_id=own).get(own, [])
@@ -91,7 +91,7 @@ def get_consent_of(*, actor: Actor, user_id: UserId) -> UserConsent:
 
 def list_receipts(
     *, actor: Actor, limit: int, cursor: str | None, only_own: bool = False
-) -> Page[Receipt]:
+) -> Page[ConsentReceiptView]:
     """Return a page of receipts, newest first: all of the tenant's, or the actor's own.
 
     Actors without READ_CONSENT get only their own. Raises Forbidden, InvalidValue.
@@ -100,12 +100,12 @@ def list_receipts(
     with tenant_scope(actor.tenant_id):
         found = ConsentReceipt.objects.filter(tenant_id=actor.tenant_id)
         if only_own or not actor.has_permission(Permission.READ_CONSENT):
-            found = found.filter(user_id=_own(actor))
+            found = found.filter(user_id=_require_user(actor))
         rows = fetch_first(found.select_related("user", "actor"), limit=limit, after=after)
         people = [person for row in rows for person in (row.user_id, row.actor_id)]
         erased = find_erased_users(actor.tenant_id, people)
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
-    return map_page(page, lambda row: _receipt(row, erased))
+    return map_page(page, lambda row: _to_receipt_view(row, erased))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class ConsentOverview:
     num_members: int
     num_content_capture: int
     num_training: int
-    receipt: Receipt | None  # the tenant's own last one; None: none exists
+    receipt: ConsentReceiptView | None  # the tenant's own last one; None: none exists
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def get_consent_overview(*, actor: Actor) -> ConsentOverview:
         num_members=members,
         num_content_capture=len(consents),
         num_training=sum(consent.training for consent in consents),
-        receipt=None if row is None else _receipt(row, erased),
+        receipt=None if row is None else _to_receipt_view(row, erased),
     )
 
 
@@ -213,7 +213,7 @@ def find_holders(*, tenant_id: TenantId, policy: TenantPolicy) -> set[UserId]:
     said = find_latest_statements(tenant_id=tenant_id)
     return {
         user_id
-        for user_id in _members(tenant_id)
+        for user_id in _list_member_ids(tenant_id)
         if any(
             each.kind is ConsentKind.CONTENT_CAPTURE and each.is_given
             for each in said.get(user_id, ())
@@ -255,8 +255,8 @@ def find_active_consent(
         return None
     receipts = ConsentReceipt.objects.filter(tenant_id=tenant_id)
     own, tenants = (
-        _last(receipts.filter(user_id=user_id)),
-        _last(receipts.filter(user_id__isnull=True)),
+        _find_last(receipts.filter(user_id=user_id)),
+        _find_last(receipts.filter(user_id__isnull=True)),
     )
     said = [
         ConsentStatement(ConsentKind(row.kind), row.is_given, row.wording) for row in own.values()
@@ -272,7 +272,7 @@ def find_active_consent(
     return ActiveConsent(since[ConsentKind.CONTENT_CAPTURE], since.get(ConsentKind.TRAINING))
 
 
-def _last(rows: QuerySet[ConsentReceipt]) -> dict[str, ConsentReceipt]:
+def _find_last(rows: QuerySet[ConsentReceipt]) -> dict[str, ConsentReceipt]:
     """Return the last receipt of each kind. One query."""
     newest = rows.order_by("user_id", "kind", "-number").distinct("user_id", "kind")
     return {row.kind: row for row in newest}
@@ -287,7 +287,7 @@ def find_consents(*, tenant_id: TenantId, policy: TenantPolicy) -> dict[UserId, 
     lets = tenant_consent(policy.content_capture)
     if not lets.content_capture:
         return {}
-    members = _members(tenant_id)
+    members = _list_member_ids(tenant_id)
     consents = {
         user_id: effective_consent(consent_of(said), lets)
         for user_id, said in find_latest_statements(tenant_id=tenant_id).items()
@@ -296,12 +296,12 @@ def find_consents(*, tenant_id: TenantId, policy: TenantPolicy) -> dict[UserId, 
     return {user_id: consent for user_id, consent in consents.items() if consent.content_capture}
 
 
-def _members(tenant_id: TenantId) -> set[UserId]:
+def _list_member_ids(tenant_id: TenantId) -> set[UserId]:
     rows = Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
     return {UserId(str(user_id)) for user_id in rows.values_list("user_id", flat=True)}
 
 
-def _own(actor: Actor) -> UserId:
+def _require_user(actor: Actor) -> UserId:
     """Return the actor's user ID. Raises Forbidden."""
     actor.require(Permission.MANAGE_OWN_CONSENT)
     if actor.user_id is None:
@@ -309,8 +309,8 @@ def _own(actor: Actor) -> UserId:
     return actor.user_id
 
 
-def _receipt(row: ConsentReceipt, erased: Collection[UUID]) -> Receipt:
-    return Receipt(
+def _to_receipt_view(row: ConsentReceipt, erased: Collection[UUID]) -> ConsentReceiptView:
+    return ConsentReceiptView(
         id=row.id,
         user_id=None if row.user_id is None else UserId(str(row.user_id)),
         user_email=None if row.user is None or row.user_id in erased else row.user.email,

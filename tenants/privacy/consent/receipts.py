@@ -50,7 +50,7 @@ def write_receipts(
     first = (held.aggregate(last=Max("number"))["last"] or 0) + 1
     said = _ReceiptContext(actor, now, policy_version)
     ConsentReceipt.objects.bulk_create(
-        _receipt(answer, number=number, said=said)
+        _build_receipt(answer, number=number, said=said)
         for number, answer in enumerate(answers, start=first)
     )
 
@@ -83,20 +83,20 @@ def answers_of_policy(
     return [
         ReceiptDraft(None, kind, is_given=is_given)
         for kind in ConsentKind
-        if (is_given := _allows(after, kind)) != _allows(before, kind)
-        or (is_given and _wording(before) != _wording(after))
+        if (is_given := _is_allowed(after, kind)) != _is_allowed(before, kind)
+        or (is_given and _read_wording(before) != _read_wording(after))
     ]
 
 
-def _allows(policy: ContentCapturePolicy | None, kind: ConsentKind) -> bool:
+def _is_allowed(policy: ContentCapturePolicy | None, kind: ConsentKind) -> bool:
     return policy is not None and (kind is ConsentKind.CONTENT_CAPTURE or policy.training)
 
 
-def _wording(policy: ContentCapturePolicy | None) -> str | None:
+def _read_wording(policy: ContentCapturePolicy | None) -> str | None:
     return None if policy is None else policy.consent_text
 
 
-def _receipt(answer: ReceiptDraft, *, number: int, said: _ReceiptContext) -> ConsentReceipt:
+def _build_receipt(answer: ReceiptDraft, *, number: int, said: _ReceiptContext) -> ConsentReceipt:
     actor = said.actor
     return ConsentReceipt(
         tenant_id=actor.tenant_id,

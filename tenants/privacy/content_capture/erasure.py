@@ -64,13 +64,13 @@ def request_erasure(
     """
     with tenant_scope(actor.tenant_id):
         shredded = shred_scope(tenant_id=actor.tenant_id, scope=scope_of(user_id), now=now)
-        objects = _kept(actor.tenant_id).filter(user_id=user_id)
-        _demand(actor, objects, user_id=user_id, reason=reason, shredded=shredded, now=now)
+        objects = _list_stored(actor.tenant_id).filter(user_id=user_id)
+        _request_erasure(actor, objects, user_id=user_id, reason=reason, shredded=shredded, now=now)
 
 
 def request_erasure_of_all(*, tenant_id: TenantId, now: datetime) -> None:
     """Request the erasure of all users' content, inside the tenant's scope with its row locked."""
-    kept = _kept(tenant_id).order_by("user_id").values_list("user_id", flat=True)
+    kept = _list_stored(tenant_id).order_by("user_id").values_list("user_id", flat=True)
     for user_id in list(kept.distinct()):
         request_erasure(
             actor=system_actor(tenant_id),
@@ -83,7 +83,7 @@ def request_erasure_of_all(*, tenant_id: TenantId, now: datetime) -> None:
 def exclude_from_training(*, tenant_id: TenantId, user_ids: Iterable[UserId]) -> None:
     """Exclude the users' stored content from training."""
     with tenant_scope(tenant_id):
-        _kept(tenant_id).filter(user_id__in=list(user_ids)).update(is_for_training=False)
+        _list_stored(tenant_id).filter(user_id__in=list(user_ids)).update(is_for_training=False)
 
 
 def erase_requested(*, tenant_id: TenantId, now: datetime, at_most: int | None = None) -> int:
@@ -99,7 +99,7 @@ def erase_requested(*, tenant_id: TenantId, now: datetime, at_most: int | None =
         with tenant_scope(tenant_id):
             ContentObject.objects.filter(tenant_id=tenant_id, id__in=ids).delete()
         num_erased += len(ids)
-    _finish(tenant_id, now)
+    _finish_erasures(tenant_id, now)
     return num_erased
 
 
@@ -128,7 +128,7 @@ def _sweep_tenant(tenant_id: TenantId, now: datetime) -> None:
 def _demand_what_is_over(tenant_id: TenantId, now: datetime) -> None:
     actor = system_actor(tenant_id)
     with tenant_scope(tenant_id):
-        kept = _kept(tenant_id)
+        kept = _list_stored(tenant_id)
         if not kept.exists():
             return
         row = Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
@@ -145,12 +145,12 @@ def _demand_what_is_over(tenant_id: TenantId, now: datetime) -> None:
                 created_at__lt=now - timedelta(days=policy.content_capture.retention_days)
             )
             free = CONTENT.exclude_held(old, holds_of(tenant_id=tenant_id))
-            _demand(actor, free, reason=ContentErasureReason.RETENTION, now=now)
+            _request_erasure(actor, free, reason=ContentErasureReason.RETENTION, now=now)
         unstored = kept.filter(stored_at=None, created_at__lt=now - MAX_UNSTORED)
-        _demand(actor, unstored, reason=ContentErasureReason.UNFINISHED, now=now)
+        _request_erasure(actor, unstored, reason=ContentErasureReason.UNFINISHED, now=now)
 
 
-def _demand(
+def _request_erasure(
     actor: Actor,
     objects: QuerySet[ContentObject],
     *,
@@ -187,7 +187,7 @@ def _demand(
     )
 
 
-def _kept(tenant_id: TenantId) -> QuerySet[ContentObject]:
+def _list_stored(tenant_id: TenantId) -> QuerySet[ContentObject]:
     return ContentObject.objects.filter(tenant_id=tenant_id, erasure_id=None)
 
 
@@ -197,19 +197,19 @@ def _some_demanded(tenant_id: TenantId) -> list[UUID]:
         return list(rows.order_by("id").values_list("id", flat=True)[:BATCH])
 
 
-def _finish(tenant_id: TenantId, now: datetime) -> None:
+def _finish_erasures(tenant_id: TenantId, now: datetime) -> None:
     with tenant_scope(tenant_id):
         open_ones = ContentErasure.objects.filter(tenant_id=tenant_id, finished_at=None)
         left = ContentObject.objects.filter(tenant_id=tenant_id, erasure_id__isnull=False)
         done = open_ones.exclude(id__in=left.values("erasure_id")).order_by("requested_at", "id")
         for erasure in done:
-            issue_certificate(tenant_id=tenant_id, facts=_facts(erasure), now=now)
+            issue_certificate(tenant_id=tenant_id, facts=_describe_erasure(erasure), now=now)
             ContentErasure.objects.filter(tenant_id=tenant_id, id=erasure.id).update(
                 finished_at=now
             )
 
 
-def _facts(erasure: ContentErasure) -> dict[str, Any]:
+def _describe_erasure(erasure: ContentErasure) -> dict[str, Any]:
     """Return the facts of a certificate.
 
     Each key is tried once more, to prove that it opens nothing.
@@ -224,12 +224,12 @@ def _facts(erasure: ContentErasure) -> dict[str, Any]:
         "user_id": None if erasure.user_id is None else str(erasure.user_id),
         "deleted_objects": erasure.num_objects,
         "deleted_items": erasure.num_items,
-        "keys": [_evidence(TenantId(str(erasure.tenant_id)), key) for key in erasure.keys],
+        "keys": [_read_evidence(TenantId(str(erasure.tenant_id)), key) for key in erasure.keys],
         "demanded_at": erasure.requested_at.isoformat(),
     }
 
 
-def _evidence(tenant_id: TenantId, key: dict[str, str]) -> dict[str, Any]:
+def _read_evidence(tenant_id: TenantId, key: dict[str, str]) -> dict[str, Any]:
     found = next(
         each
         for each in find_destruction_proofs(tenant_id=tenant_id, scope=key["scope"])

@@ -35,15 +35,15 @@ def ingest(connection: redis.Redis, sealer: ContentSealer, *, now: datetime) -> 
     django.db.OperationalError, and what the storage raises.
     """
     ingested = ContentIngestion()
-    while taken := _take(connection):
+    while taken := _read_batch(connection):
         for (tenant_id, user_id), items in _by_user(sealer, taken, ingested).items():
-            _keep(tenant_id, user_id, items, ingested, now)
+            _store_items(tenant_id, user_id, items, ingested, now)
     if ingested.kept or ingested.dropped:
         logger.info("content.ingested", kept=ingested.kept, dropped=ingested.dropped)
     return ingested
 
 
-def _take(connection: redis.Redis) -> list[bytes]:
+def _read_batch(connection: redis.Redis) -> list[bytes]:
     entries: Any = connection.eval(TAKE_SCRIPT, 1, CONTENT, str(_AT_ONCE))
     return [extract_sealed(fields) for _, fields in entries]
 
@@ -63,7 +63,7 @@ def _by_user(
     return found
 
 
-def _keep(
+def _store_items(
     tenant_id: TenantId,
     user_id: UserId,
     items: list[Item],

@@ -18,31 +18,31 @@ STORAGE: Final = "content"
 
 
 def put(tenant_id: TenantId, object_id: UUID, sealed: bytes) -> None:
-    name = _name(tenant_id, object_id)
-    saved = _storage().save(name, ContentFile(sealed))
+    name = _name_object(tenant_id, object_id)
+    saved = _get_storage().save(name, ContentFile(sealed))
     assert saved == name, "object IDs are random: no name exists twice"
 
 
 def get_object(tenant_id: TenantId, object_id: UUID) -> bytes:
     """Read an object. Raises FileNotFoundError."""
-    with _storage().open(_name(tenant_id, object_id)) as file:
+    with _get_storage().open(_name_object(tenant_id, object_id)) as file:
         data: bytes = file.read()
         return data
 
 
 def delete_object(tenant_id: TenantId, object_id: UUID) -> None:
     """Delete an object, if it exists."""
-    _storage().delete(_name(tenant_id, object_id))
+    _get_storage().delete(_name_object(tenant_id, object_id))
 
 
 def delete_all(tenant_id: TenantId) -> int:
     """Delete all objects of a tenant, with or without a row, and return how many."""
     try:
-        _, names = _storage().listdir(str(tenant_id))
+        _, names = _get_storage().listdir(str(tenant_id))
     except FileNotFoundError:
         return 0
     for name in names:
-        _storage().delete(f"{tenant_id}/{name}")
+        _get_storage().delete(f"{tenant_id}/{name}")
     return len(names)
 
 
@@ -51,9 +51,9 @@ def seal_context(object_id: UUID) -> SealContext:
     return SealContext(table="content_object", column="content", row=str(object_id))
 
 
-def _storage() -> Storage:
+def _get_storage() -> Storage:
     return storages[STORAGE]
 
 
-def _name(tenant_id: TenantId, object_id: UUID) -> str:
+def _name_object(tenant_id: TenantId, object_id: UUID) -> str:
     return f"{tenant_id}/{object_id}"

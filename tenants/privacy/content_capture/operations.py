@@ -45,7 +45,7 @@ def store_content(
 
     Raises KeyDestroyed, RootKeyMissing, RootKeyUnavailable, and what the storage raises.
     """
-    sealed = _seal(tenant_id, user_id, items, now)
+    sealed = _seal_items(tenant_id, user_id, items, now)
     if sealed is None:
         return 0
     object_store.put(tenant_id, sealed.object_id, sealed.data)
@@ -58,7 +58,7 @@ def store_content(
     return sealed.num_items if kept else 0
 
 
-def _seal(
+def _seal_items(
     tenant_id: TenantId, user_id: UserId, items: Sequence[Item], now: datetime
 ) -> _SealedObject | None:
     object_id = uuid7()
@@ -69,7 +69,7 @@ def _seal(
             return None
         policy = find_policy(tenant_id=tenant_id).policy
         standing = find_active_consent(tenant_id=tenant_id, user_id=user_id, policy=policy)
-        if standing is None or not (agreed := _since(items, standing.content_capture_since)):
+        if standing is None or not (agreed := _select_since(items, standing.content_capture_since)):
             return None
         data = b"".join(msgspec.json.encode(item) + b"\n" for item in agreed)
         sealed = seal_for(
@@ -86,13 +86,13 @@ def _seal(
             request_ids=sorted({item.request_id for item in agreed}),
             num_items=len(agreed),
             num_bytes=len(sealed),
-            is_for_training=len(_since(agreed, standing.training_since)) == len(agreed),
+            is_for_training=len(_select_since(agreed, standing.training_since)) == len(agreed),
             created_at=now,
         )
     return _SealedObject(object_id, sealed, len(agreed))
 
 
-def _since(items: Sequence[Item], moment: datetime | None) -> list[Item]:
+def _select_since(items: Sequence[Item], moment: datetime | None) -> list[Item]:
     """Return the items captured since then, by the gateway's clock; None: no items."""
     if moment is None:
         return []

@@ -36,13 +36,13 @@ def export_training_data(*, actor: Actor, now: datetime) -> Iterator[bytes]:
     with tenant_scope(actor.tenant_id):
         record_read(actor=actor, action="training_data.exported", target="training", now=now)
     last: UUID | None = None
-    while page := _page(actor.tenant_id, after=last):
+    while page := _fetch_page(actor.tenant_id, after=last):
         for object_id in page:
-            yield from _lines(actor.tenant_id, object_id)
+            yield from _write_lines(actor.tenant_id, object_id)
         last = page[-1]
 
 
-def _page(tenant_id: TenantId, *, after: UUID | None) -> list[UUID]:
+def _fetch_page(tenant_id: TenantId, *, after: UUID | None) -> list[UUID]:
     with tenant_scope(tenant_id):
         policy = find_policy(tenant_id=tenant_id).policy
         agreed = find_consents(tenant_id=tenant_id, policy=policy).items()
@@ -57,7 +57,7 @@ def _page(tenant_id: TenantId, *, after: UUID | None) -> list[UUID]:
         return list(later.order_by("id").values_list("id", flat=True)[:_PAGE])
 
 
-def _lines(tenant_id: TenantId, object_id: UUID) -> Iterator[bytes]:
+def _write_lines(tenant_id: TenantId, object_id: UUID) -> Iterator[bytes]:
     try:
         sealed = object_store.get_object(tenant_id, object_id)
         data = open_sealed(tenant_id, place=object_store.seal_context(object_id), sealed=sealed)

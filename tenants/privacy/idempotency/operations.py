@@ -7,14 +7,14 @@ stored response are committed in one transaction.
     caller    key      request
     user:1    "a"      POST /keys {...}   performed, and stored
     user:1    "a"      POST /keys {...}   the same response; nothing is performed
-    user:1    "a"      POST /keys {!!!}   KeyReused
+    user:1    "a"      POST /keys {!!!}   IdempotencyKeyReused
     user:2    "a"      POST /keys {...}   performed: each caller has its own keys
 
 A legal hold keeps a response beyond its day, and its key stays in use.
 
 A response may contain a secret that is shown once. It is therefore returned only to a caller with
 the same permissions as then: with another role, or with the old text of a rotated key, the request
-raises KeyReused.
+raises IdempotencyKeyReused.
 """
 
 import hashlib
@@ -74,7 +74,7 @@ class StoredResponse:
     body: bytes
 
 
-class KeyReused(Conflict):
+class IdempotencyKeyReused(Conflict):
     """The idempotency key belongs to another request."""
 
     code = "idempotency_key_reused"
@@ -96,7 +96,7 @@ def find_response(request: IdempotentRequest, *, now: datetime) -> StoredRespons
     """Return the stored response to this request.
 
     None: there is none, and the request is locked until the transaction ends. Must run in the
-    tenant's scope. Raises KeyReused, RequestInProgress, ResponseNotStored.
+    tenant's scope. Raises IdempotencyKeyReused, RequestInProgress, ResponseNotStored.
     """
     if not _is_locked(request):
         raise RequestInProgress("The same request is in progress. Try again in a moment.")
@@ -108,17 +108,19 @@ def find_response(request: IdempotentRequest, *, now: datetime) -> StoredRespons
         .first()
     )
     if row is not None and row.created_at <= now - KEPT_FOR:
-        _forget(row)
+        _delete_record(row)
         row = None
     if row is None:
         _require_room(request, now)
         return None
     if bytes(row.request_digest) != request.digest:
-        raise KeyReused(
+        raise IdempotencyKeyReused(
             "This Idempotency-Key was used for another request, or your permissions have changed"
             " since. Use a new key."
         )
-    body = unseal(_sealing_key(), bytes(row.sealed_body), bound_to=_place(request, row.id))
+    body = unseal(
+        _sealing_key(), bytes(row.sealed_body), bound_to=_build_associated_data(request, row.id)
+    )
     return StoredResponse(row.status, body)
 
 
@@ -139,7 +141,9 @@ def store_response(request: IdempotentRequest, answer: StoredResponse, *, now: d
         key_digest=request.key_digest,
         request_digest=request.digest,
         status=answer.status,
-        sealed_body=seal(_sealing_key(), answer.body, bound_to=_place(request, row_id)),
+        sealed_body=seal(
+            _sealing_key(), answer.body, bound_to=_build_associated_data(request, row_id)
+        ),
         created_at=now,
     )
 
@@ -156,13 +160,18 @@ def delete_expired(*, now: datetime, tenant_ids: Sequence[TenantId] | None = Non
     return num_deleted
 
 
-def _forget(row: IdempotencyRecord) -> None:
-    """Delete an expired response. Raises KeyReused if it is on hold, without revealing the hold."""
+def _delete_record(row: IdempotencyRecord) -> None:
+    """Delete an expired response.
+
+    Raises IdempotencyKeyReused if it is on hold, without revealing the hold.
+    """
     tenant_id = TenantId(str(row.tenant_id))
     if not _delete_unheld(
         tenant_id, IdempotencyRecord.objects.filter(tenant_id=tenant_id, id=row.id)
     ):
-        raise KeyReused("This Idempotency-Key was used for an earlier request. Use a new key.")
+        raise IdempotencyKeyReused(
+            "This Idempotency-Key was used for an earlier request. Use a new key."
+        )
 
 
 def _delete_unheld(tenant_id: TenantId, rows: QuerySet[IdempotencyRecord]) -> int:
@@ -204,5 +213,5 @@ def _sealing_key() -> bytes:
     return derive_key(settings.ROOT_SECRET, "kept-answer/1")
 
 
-def _place(request: IdempotentRequest, row_id: uuid.UUID) -> bytes:
+def _build_associated_data(request: IdempotentRequest, row_id: uuid.UUID) -> bytes:
     return f"kept_answer/body|{request.tenant_id}|{row_id}".encode()

@@ -8,7 +8,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import MAX_REASON_CHARS, parse_reason, validate_text
+from tenants.base.text_validation import require_reason, validate_text
 from tenants.base.time_bounds import validate_datetime
 from tenants.models import LegalHold, Membership, RetentionRule, Tenant
 from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
@@ -67,7 +67,7 @@ def set_rule(
     actor.require(Permission.WRITE_RETENTION)
     require_days(DATA_CLASSES[data_class], days)
     return _put_in_force(
-        actor, data_class, days, _reason(reason), expected_version=expected_version, now=now
+        actor, data_class, days, require_reason(reason), expected_version=expected_version, now=now
     )
 
 
@@ -85,7 +85,7 @@ def undo_rule(
     if days is not None:
         require_days(DATA_CLASSES[data_class], days)
     return _put_in_force(
-        actor, data_class, days, _reason(reason), expected_version=version, now=now
+        actor, data_class, days, require_reason(reason), expected_version=version, now=now
     )
 
 
@@ -100,7 +100,7 @@ def _put_in_force(
 ) -> EffectiveRule:
     """Put days in force; None: the default."""
     with tenant_scope(actor.tenant_id):
-        _lock(actor.tenant_id)
+        _lock_tenant(actor.tenant_id)
         held = rule_of(data_class, tenant_id=actor.tenant_id)
         version = held.version or 0
         if expected_version not in (None, version):
@@ -136,14 +136,14 @@ def place_hold(*, actor: Actor, new: NewHold, now: datetime) -> uuid.UUID:
     Raises Forbidden, InvalidValue.
     """
     actor.require(Permission.WRITE_LEGAL_HOLDS)
-    name = _name(new.name)
-    reason = _reason(new.reason)
+    name = _validate_name(new.name)
+    reason = require_reason(new.reason)
     validate_datetime("since", new.since)
     validate_datetime("until", new.until)
     if new.since is not None and new.until is not None and new.since >= new.until:
         raise InvalidValue("until", "The end must be after the start.")
     with tenant_scope(actor.tenant_id):
-        _lock(actor.tenant_id)
+        _lock_tenant(actor.tenant_id)
         if new.user_id is not None and not _is_known(actor.tenant_id, new.user_id):
             raise InvalidValue("user_id", "This user is not a member of the tenant.")
         row = LegalHold.objects.create(
@@ -172,9 +172,9 @@ def release_hold(*, actor: Actor, hold_id: uuid.UUID, reason: str, now: datetime
     Raises Forbidden, InvalidValue, NotFound, and Conflict if it was released before.
     """
     actor.require(Permission.WRITE_LEGAL_HOLDS)
-    reason = _reason(reason)
+    reason = require_reason(reason)
     with tenant_scope(actor.tenant_id):
-        _lock(actor.tenant_id)
+        _lock_tenant(actor.tenant_id)
         rows = LegalHold.objects.filter(tenant_id=actor.tenant_id, id=hold_id)
         if not rows.exists():
             raise NotFound("This legal hold does not exist.")
@@ -190,7 +190,7 @@ def release_hold(*, actor: Actor, hold_id: uuid.UUID, reason: str, now: datetime
         )
 
 
-def _lock(tenant_id: TenantId) -> None:
+def _lock_tenant(tenant_id: TenantId) -> None:
     """Lock the tenant's row, so that a hold takes effect between two batches of a purge."""
     Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
 
@@ -199,17 +199,8 @@ def _is_known(tenant_id: TenantId, user_id: uuid.UUID) -> bool:
     return Membership.objects.filter(tenant_id=tenant_id, user_id=user_id).exists()
 
 
-def _name(text: str) -> str:
+def _validate_name(text: str) -> str:
     validate_text("name", text)
     if not 1 <= len(text.strip()) <= MAX_NAME_CHARS:
         raise InvalidValue("name", "Enter a name of 1 to {most} characters.", most=MAX_NAME_CHARS)
     return text.strip()
-
-
-def _reason(text: str) -> str:
-    reason = parse_reason(text)
-    if not reason:
-        raise InvalidValue(
-            "reason", "Enter a reason of 1 to {most} characters.", most=MAX_REASON_CHARS
-        )
-    return reason

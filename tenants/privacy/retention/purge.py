@@ -67,13 +67,13 @@ def _purge_or_say(tenant_id: TenantId, data_class: DataClass, now: datetime) -> 
 
 def purge(*, tenant_id: TenantId, data_class: DataClass, now: datetime, batch: int = BATCH) -> int:
     """Purge a class, and return how many records were deleted, including an interrupted run's."""
-    run = _begin(tenant_id, data_class, now)
+    run = _begin_run(tenant_id, data_class, now)
     while _delete_batch(run, batch, now):
         pass
-    return _finish(run, now)
+    return _finish_run(run, now)
 
 
-def _begin(tenant_id: TenantId, data_class: DataClass, now: datetime) -> PurgeRun:
+def _begin_run(tenant_id: TenantId, data_class: DataClass, now: datetime) -> PurgeRun:
     """Return the interrupted run, or a new one."""
     with tenant_scope(tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
@@ -108,7 +108,7 @@ def _say_what_vanished(before: PurgeRun) -> None:
     """
     if before.settled is None:
         return
-    left = _settled(before)
+    left = _count_older_records(before)
     if left < before.settled:
         log.error(
             "retention.unexplained_deletion",
@@ -118,7 +118,7 @@ def _say_what_vanished(before: PurgeRun) -> None:
         )
 
 
-def _settled(run: PurgeRun) -> int:
+def _count_older_records(run: PurgeRun) -> int:
     """Return how many records are older than the run. Only a purge may delete them."""
     tables = RETENTION_TABLES[DataClass(run.data_class)]
     tenant_id = TenantId(str(run.tenant_id))
@@ -152,7 +152,7 @@ def _delete_batch(run: PurgeRun, batch: int, now: datetime) -> bool:
         return deleted > 0
 
 
-def _finish(run: PurgeRun, now: datetime) -> int:
+def _finish_run(run: PurgeRun, now: datetime) -> int:
     tenant_id, data_class = TenantId(str(run.tenant_id)), DataClass(run.data_class)
     with tenant_scope(tenant_id):
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
@@ -163,15 +163,15 @@ def _finish(run: PurgeRun, now: datetime) -> int:
             holds=holds_of(tenant_id=tenant_id),
         )
         ended = PurgeRun.objects.filter(tenant_id=tenant_id, id=run.id, finished_at=None).update(
-            closing=left.records, settled=_settled(run), held=left.held, finished_at=now
+            closing=left.records, settled=_count_older_records(run), held=left.held, finished_at=now
         )
         run.refresh_from_db()
         if ended and run.deleted:
-            _certify(run, now)
+            _issue_certificate(run, now)
     return run.deleted
 
 
-def _certify(run: PurgeRun, now: datetime) -> None:
+def _issue_certificate(run: PurgeRun, now: datetime) -> None:
     tenant_id = TenantId(str(run.tenant_id))
     assert run.closing is not None
     number = issue_certificate(

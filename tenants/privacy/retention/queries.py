@@ -179,17 +179,17 @@ def preview(*, actor: Actor, data_class: DataClass, days: int, now: datetime) ->
 
 def list_runs(*, actor: Actor, limit: int, cursor: str | None) -> Page[RunView]:
     """Return a page of purge runs, newest first. Raises Forbidden, InvalidValue."""
-    return map_page(_newest(PurgeRun, actor, limit, cursor), _run_view)
+    return map_page(_list_newest(PurgeRun, actor, limit, cursor), _run_view)
 
 
 def list_holds(*, actor: Actor, limit: int, cursor: str | None) -> Page[HoldView]:
     """Return a page of holds, newest first, with released ones. Raises Forbidden, InvalidValue."""
-    return map_page(_newest(LegalHold, actor, limit, cursor), _hold_view)
+    return map_page(_list_newest(LegalHold, actor, limit, cursor), _hold_view)
 
 
 def list_certificates(*, actor: Actor, limit: int, cursor: str | None) -> Page[CertificateView]:
     """Return a page of certificates, newest first. Raises Forbidden, InvalidValue."""
-    return map_page(_newest(DeletionCertificate, actor, limit, cursor), _certificate_view)
+    return map_page(_list_newest(DeletionCertificate, actor, limit, cursor), _certificate_view)
 
 
 def find_certificate(*, actor: Actor, certificate_id: uuid.UUID) -> CertificateView:
@@ -206,7 +206,7 @@ def find_certificate(*, actor: Actor, certificate_id: uuid.UUID) -> CertificateV
     return _certificate_view(row)
 
 
-def _newest(model: type[Model], actor: Actor, limit: int, cursor: str | None) -> Page[Any]:
+def _list_newest(model: type[Model], actor: Actor, limit: int, cursor: str | None) -> Page[Any]:
     actor.require(Permission.READ_RETENTION)
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):

@@ -33,7 +33,7 @@ class EffectiveRule:
         return now - timedelta(days=self.days)
 
 
-def _shortened(rule: EffectiveRule, days: int | None) -> EffectiveRule:
+def _shorten_rule(rule: EffectiveRule, days: int | None) -> EffectiveRule:
     if days is None or days >= rule.days:
         return rule
     return replace(rule, days=days, is_shortened=True)
@@ -58,7 +58,9 @@ def previous_days(data_class: DataClass, version: int, *, tenant_id: TenantId) -
 
 def default_days(data_class: DataClass, *, tenant_id: TenantId) -> int:
     """Return the default days of a class for the tenant."""
-    return _default(data_class, find_policy_document(tenant_id=tenant_id).content_capture).days
+    return _make_default_rule(
+        data_class, find_policy_document(tenant_id=tenant_id).content_capture
+    ).days
 
 
 def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
@@ -76,16 +78,20 @@ def rules_of(*, tenant_id: TenantId) -> Mapping[DataClass, EffectiveRule]:
     own = {row.data_class: row for row in newest}
     erased = find_erased_users(tenant_id, [row.author_id for row in own.values()])
     found = {
-        data_class: _rule(own.get(data_class), _default(data_class, policy.content_capture), erased)
+        data_class: _to_effective_rule(
+            own.get(data_class), _make_default_rule(data_class, policy.content_capture), erased
+        )
         for data_class in DATA_CLASSES
     }
     return {
-        data_class: _shortened(rule, policy.retention_days.get(data_class))
+        data_class: _shorten_rule(rule, policy.retention_days.get(data_class))
         for data_class, rule in found.items()
     }
 
 
-def _default(data_class: DataClass, content_capture: ContentCapturePolicy | None) -> EffectiveRule:
+def _make_default_rule(
+    data_class: DataClass, content_capture: ContentCapturePolicy | None
+) -> EffectiveRule:
     if data_class in _OF_CONTENT_CAPTURE and content_capture is not None:
         days = content_capture.retention_days
         return EffectiveRule(days, None, None, "", None, is_from_policy=True, is_default=True)
@@ -100,7 +106,7 @@ def holds_of(*, tenant_id: TenantId) -> tuple[HoldPeriod, ...]:
     return tuple(HoldPeriod(row.user_id, row.since, row.until) for row in rows)
 
 
-def _rule(
+def _to_effective_rule(
     row: RetentionRule | None, default: EffectiveRule, erased: frozenset[UUID]
 ) -> EffectiveRule:
     if row is None:

@@ -116,7 +116,9 @@ def count(
     One query for each table, and one for the beginning of a chain.
     """
     holds = tuple(holds)
-    found = [_count(table, tenant_id, cutoff, holds) for table in RETENTION_TABLES[data_class]]
+    found = [
+        _count_records(table, tenant_id, cutoff, holds) for table in RETENTION_TABLES[data_class]
+    ]
     return RecordCounts(
         records=sum(each.records for each in found),
         due=sum(each.due for each in found),
@@ -125,7 +127,7 @@ def count(
     )
 
 
-def _count(
+def _count_records(
     table: RetentionTable, tenant_id: TenantId, cutoff: datetime, holds: tuple[HoldPeriod, ...]
 ) -> RecordCounts:
     found = table.select_rows(tenant_id).aggregate(

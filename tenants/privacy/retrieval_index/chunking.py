@@ -46,20 +46,20 @@ def chunk(path: str, text: str) -> list[Chunk]:
     lines = text.split("\n")
     if any(len(line) > MAX_LINE_CHARS for line in lines):
         return []
-    spans = _join(_spans(path, text, num_lines=len(lines)))
-    chunks = (_chunk(lines, span) for span in spans)
+    spans = _join_spans(_find_spans(path, text, num_lines=len(lines)))
+    chunks = (_make_chunk(lines, span) for span in spans)
     return [each for each in chunks if _is_worth_keeping(each)][:MAX_CHUNKS]
 
 
-def _spans(path: str, text: str, *, num_lines: int) -> Iterable[_Span]:
+def _find_spans(path: str, text: str, *, num_lines: int) -> Iterable[_Span]:
     grammar = grammar_of("", path)
-    root = _parsed(grammar, text) if grammar is not None else None
+    root = _parse_text(grammar, text) if grammar is not None else None
     if root is None:
-        return _windows(0, num_lines - 1, WINDOW_LINES)
-    return _disjoint(_split(root, depth=0))
+        return _make_windows(0, num_lines - 1, WINDOW_LINES)
+    return _drop_overlaps(_split_node(root, depth=0))
 
 
-def _parsed(grammar: Grammar, text: str) -> Node | None:
+def _parse_text(grammar: Grammar, text: str) -> Node | None:
     """Parse the text; None: it could not be parsed."""
     try:
         allowance = ParseBudget(total_s=MAX_PARSING_S, each_s=MAX_PARSING_S)
@@ -68,23 +68,23 @@ def _parsed(grammar: Grammar, text: str) -> Node | None:
         return None
 
 
-def _split(node: Node, *, depth: int) -> Iterator[_Span]:
+def _split_node(node: Node, *, depth: int) -> Iterator[_Span]:
     first, last = node.start_point.row, node.end_point.row
     if last - first < MAX_LINES:
         yield first, last
     elif not node.children or depth >= _MAX_DEPTH:
-        yield from _windows(first, last, WINDOW_LINES)
+        yield from _make_windows(first, last, WINDOW_LINES)
     else:
         for child in node.children:
-            yield from _split(child, depth=depth + 1)
+            yield from _split_node(child, depth=depth + 1)
 
 
-def _windows(first: int, last: int, size: int) -> Iterator[_Span]:
+def _make_windows(first: int, last: int, size: int) -> Iterator[_Span]:
     for start in range(first, last + 1, size):
         yield start, min(start + size - 1, last)
 
 
-def _disjoint(spans: Iterable[_Span]) -> Iterator[_Span]:
+def _drop_overlaps(spans: Iterable[_Span]) -> Iterator[_Span]:
     """Give a line that two neighbours share (`} else {`) to the first."""
     end = -1
     for first, last in spans:
@@ -93,7 +93,7 @@ def _disjoint(spans: Iterable[_Span]) -> Iterator[_Span]:
             end = last
 
 
-def _join(spans: Iterable[_Span]) -> Iterator[_Span]:
+def _join_spans(spans: Iterable[_Span]) -> Iterator[_Span]:
     held: _Span | None = None
     for first, last in spans:
         if held is None:
@@ -107,7 +107,7 @@ def _join(spans: Iterable[_Span]) -> Iterator[_Span]:
         yield held
 
 
-def _chunk(lines: Sequence[str], span: _Span) -> Chunk:
+def _make_chunk(lines: Sequence[str], span: _Span) -> Chunk:
     first, last = span
     while first < last and not lines[first].strip():
         first += 1

@@ -43,14 +43,14 @@ def erase_disallowed(*, tenant_id: TenantId, policy: TenantPolicy, status: Tenan
     """
     if not policy.retrieval or status is not TenantStatus.ACTIVE:
         return erase_index(tenant_id=tenant_id)
-    is_allowed = _judge(tenant_id, IndexConsent(status=status, policy=policy))
+    is_allowed = _make_filter(tenant_id, IndexConsent(status=status, policy=policy))
     with tenant_scope(tenant_id):
         rows = RetrievalChunk.objects.filter(tenant_id=tenant_id)
         named = rows.values_list("id", "holder", "sealed_name").iterator()
         refused = [
             row_id for row_id, holder, name in named if not is_allowed(row_id, holder, bytes(name))
         ]
-        return _erase(tenant_id, rows.filter(id__in=refused), reason="consent")
+        return _erase_rows(tenant_id, rows.filter(id__in=refused), reason="consent")
 
 
 def erase_disallowed_by_policy(change: PolicyChange) -> None:
@@ -63,7 +63,7 @@ def erase_disallowed_by_policy(change: PolicyChange) -> None:
 def erase_index(*, tenant_id: TenantId) -> int:
     with tenant_scope(tenant_id):
         rows = RetrievalChunk.objects.filter(tenant_id=tenant_id)
-        return _erase(tenant_id, rows, reason="consent")
+        return _erase_rows(tenant_id, rows, reason="consent")
 
 
 def evict_least_used(rows: QuerySet[RetrievalChunk], *, keep: int) -> None:
@@ -92,14 +92,14 @@ def _sweep_tenant(tenant_id: TenantId, *, now: datetime) -> int:
         unused = rows.filter(used_at__lt=now - KEEP_UNUSED)
         (table,) = RETENTION_TABLES[DataClass.RETRIEVAL]
         free = table.exclude_held(unused, holds_of(tenant_id=tenant_id))
-        num_erased = _erase(tenant_id, free, reason="unused")
+        num_erased = _erase_rows(tenant_id, free, reason="unused")
         consent = find_consent(tenant_id=tenant_id)
         return num_erased + erase_disallowed(
             tenant_id=tenant_id, policy=consent.policy, status=consent.status
         )
 
 
-def _judge(tenant_id: TenantId, consent: IndexConsent) -> Callable[[UUID, str, bytes], bool]:
+def _make_filter(tenant_id: TenantId, consent: IndexConsent) -> Callable[[UUID, str, bytes], bool]:
     @cache
     def vault_of(holder: str) -> ChunkCipher:
         return ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=holder)
@@ -114,7 +114,7 @@ def _judge(tenant_id: TenantId, consent: IndexConsent) -> Callable[[UUID, str, b
     return is_allowed
 
 
-def _erase(tenant_id: TenantId, rows: QuerySet[RetrievalChunk], *, reason: str) -> int:
+def _erase_rows(tenant_id: TenantId, rows: QuerySet[RetrievalChunk], *, reason: str) -> int:
     num_erased, _ = rows.delete()
     if num_erased:
         logger.info("retrieval.erased", tenant_id=tenant_id, chunks=num_erased, reason=reason)

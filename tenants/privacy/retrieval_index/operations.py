@@ -53,21 +53,21 @@ def index_file(*, tenant_id: TenantId, sent: FileUpload, embedder: Embedder, now
     Only changed chunks are embedded, and no transaction is open meanwhile. Raises NotFound for an
     unknown tenant, and EmbeddingFailed; the index is then unchanged.
     """
-    place = _place(tenant_id, sent)
+    place = _locate_file(tenant_id, sent)
     with tenant_scope(tenant_id):
         if not place.is_allowed():
             return 0
         held = {bytes(each) for each in place.rows.values_list("chunk_digest", flat=True)}
     texts = _texts_by_digest(place, sent.text, model=embedder.model)
     new = {digest: text for digest, text in texts.items() if digest not in held}
-    vectors = _embed(embedder, sent.path, list(new.values()))
+    vectors = _embed_texts(embedder, sent.path, list(new.values()))
     with tenant_scope(tenant_id):
         lock_tenant(tenant_id)
         if not place.is_allowed():
             return 0
         place.rows.exclude(chunk_digest__in=list(texts)).delete()
         rows = [
-            _row(place, digest, text, vector=vector, now=now)
+            _build_row(place, digest, text, vector=vector, now=now)
             for (digest, text), vector in zip(new.items(), vectors, strict=True)
         ]
         # Another worker may have indexed the same file meanwhile.
@@ -85,7 +85,7 @@ def note_found(*, tenant_id: TenantId, chunk_ids: Iterable[UUID], now: datetime)
         _note_use(found, now=now)
 
 
-def _place(tenant_id: TenantId, sent: FileUpload) -> _IndexedFile:
+def _locate_file(tenant_id: TenantId, sent: FileUpload) -> _IndexedFile:
     vault = ChunkCipher(settings.ROOT_SECRET, tenant_id=tenant_id, holder=sent.scope.holder)
     digest = vault.file_digest(sent.scope, sent.path)
     return _IndexedFile(tenant_id, sent.scope, sent.path, vault, digest)
@@ -100,7 +100,7 @@ def _texts_by_digest(place: _IndexedFile, text: str, *, model: str) -> dict[byte
     }
 
 
-def _embed(embedder: Embedder, path: str, texts: Sequence[str]) -> list[list[float]]:
+def _embed_texts(embedder: Embedder, path: str, texts: Sequence[str]) -> list[list[float]]:
     """Embed each text with its path above it, because a path tells much about a file."""
     vectors: list[list[float]] = []
     for start in range(0, len(texts), MAX_TEXTS):
@@ -109,7 +109,7 @@ def _embed(embedder: Embedder, path: str, texts: Sequence[str]) -> list[list[flo
     return vectors
 
 
-def _row(
+def _build_row(
     place: _IndexedFile, digest: bytes, text: str, *, vector: list[float], now: datetime
 ) -> RetrievalChunk:
     row_id = uuid7()

@@ -63,7 +63,7 @@ def search_chunks(
             .values_list("id", "sealed_name", "sealed_text", "distance")[:MAX_SNIPPETS]
         )
         found = [
-            _open(vault, chunk_id, bytes(name), bytes(text), distance=distance)
+            _open_chunk(vault, chunk_id, bytes(name), bytes(text), distance=distance)
             for chunk_id, name, text, distance in rows
         ]
     return [
@@ -75,7 +75,7 @@ def search_chunks(
     ]
 
 
-def _open(
+def _open_chunk(
     vault: ChunkCipher, chunk_id: UUID, sealed_name: bytes, sealed_text: bytes, *, distance: float
 ) -> ChunkMatch | None:
     try:

@@ -90,10 +90,10 @@ def _serve_some(desk: WorkerContext, served: RunStats) -> bool:
     """Handle some messages. Return False if there are none, or the engine fails."""
     try:
         if taken := desk.streams.read(QUESTIONS, count=MAX_TEXTS):
-            _answer(desk, list(_opened(desk, taken, SnippetQuery, served)), served)
+            _answer_queries(desk, list(_open_messages(desk, taken, SnippetQuery, served)), served)
         elif taken := desk.streams.read(FILES, count=1):
-            for tenant_id, sent in _opened(desk, taken, FileUpload, served):
-                _index(desk, tenant_id, sent, served)
+            for tenant_id, sent in _open_messages(desk, taken, FileUpload, served):
+                _index_file(desk, tenant_id, sent, served)
     except EmbeddingFailed as error:
         # The next run tries again with new messages. Other tasks have waited long enough.
         served.count_dropped(f"no embeddings: {error}")
@@ -101,7 +101,7 @@ def _serve_some(desk: WorkerContext, served: RunStats) -> bool:
     return bool(taken)
 
 
-def _opened(
+def _open_messages(
     desk: WorkerContext, taken: list[bytes], kind: type[Wanted], served: RunStats
 ) -> Iterator[tuple[TenantId, Wanted]]:
     for data in taken:
@@ -111,7 +111,7 @@ def _opened(
             served.count_dropped(f"unreadable: {error}")
 
 
-def _answer(
+def _answer_queries(
     desk: WorkerContext, questions: list[tuple[TenantId, SnippetQuery]], served: RunStats
 ) -> None:
     allowed = [each for each in questions if _is_allowed(*each, served)]
@@ -138,7 +138,9 @@ def _is_allowed(tenant_id: TenantId, question: SnippetQuery, served: RunStats) -
     return True
 
 
-def _index(desk: WorkerContext, tenant_id: TenantId, sent: FileUpload, served: RunStats) -> None:
+def _index_file(
+    desk: WorkerContext, tenant_id: TenantId, sent: FileUpload, served: RunStats
+) -> None:
     try:
         served.chunks += index_file(
             tenant_id=tenant_id, sent=sent, embedder=desk.embedder, now=desk.now

@@ -93,7 +93,7 @@ def check_chain(
             raise Conflict("A verification is already running. Try again in a few seconds.")
         with tenant_scope(actor.tenant_id):
             record_read(actor=actor, action="audit.checked", target="audit", now=now)
-            part = _part(actor.tenant_id, after)
+            part = _read_section(actor.tenant_id, after)
         return _follow_chain(part, keys, is_over=lambda: clock() >= over_at_s)
 
 
@@ -103,8 +103,8 @@ def _follow_chain(
     """Follow the chain from signed head to signed head, up to the end of the section."""
     last, broken_at = part.after, None
     try:
-        begins = _kept(part.tenant_id, part.after)
-        for ends in _ends(part, keys):
+        begins = _read_kept_head(part.tenant_id, part.after)
+        for ends in _verify_heads(part, keys):
             entries = read_range(
                 tenant_id=part.tenant_id, first=begins.sequence + 1, last=ends.sequence
             )
@@ -118,19 +118,19 @@ def _follow_chain(
     return ChainCheckResult(part.after + 1, last, num_heads, broken_at, part.end.sequence)
 
 
-def _ends(part: _ChainSection, keys: PublicKeys) -> Iterator[ChainHead]:
+def _verify_heads(part: _ChainSection, keys: PublicKeys) -> Iterator[ChainHead]:
     """Yield the heads up to which the chain is checked, step by step. Raises ChainBroken."""
     steps = range(part.after + _STEP, part.last, _STEP)
     for sequence in sorted({*steps, *part.heads, part.last}):
         if sequence in part.heads:
-            yield _verified(part.heads[sequence], keys)
+            yield _verify_head(part.heads[sequence], keys)
         elif sequence < part.end.sequence:
-            yield _kept(part.tenant_id, sequence)
+            yield _read_kept_head(part.tenant_id, sequence)
     if part.last == part.end.sequence:
         yield part.end
 
 
-def _part(tenant_id: TenantId, after: int | None) -> _ChainSection:
+def _read_section(tenant_id: TenantId, after: int | None) -> _ChainSection:
     """Return the section to check, inside the tenant's scope. Raises InvalidValue."""
     end = find_head(tenant_id=tenant_id)
     if after is None:
@@ -155,7 +155,7 @@ def _newest_from(tenant_id: TenantId, end: int) -> int:
     return 0 if head is None else head.sequence
 
 
-def _kept(tenant_id: TenantId, sequence: int) -> ChainHead:
+def _read_kept_head(tenant_id: TenantId, sequence: int) -> ChainHead:
     """Return the chain head that the stored entry implies. Raises ChainBroken."""
     if sequence == 0:
         return ChainHead(0, GENESIS)
@@ -167,7 +167,7 @@ def _kept(tenant_id: TenantId, sequence: int) -> ChainHead:
     return ChainHead(sequence, bytes(row.hash))
 
 
-def _verified(row: SignedAuditHead, keys: PublicKeys) -> ChainHead:
+def _verify_head(row: SignedAuditHead, keys: PublicKeys) -> ChainHead:
     """Return the head if its signature is valid. Raises ChainBroken."""
     try:
         verify_document(keys, signed_document(row), purpose=HEAD_PURPOSE)

@@ -82,19 +82,21 @@ def write_export(
             actor=actor,
             action="audit.exported",
             target="audit",
-            asked=_told(period),
+            asked=_to_change_fields(period),
             now=now,
             reason=reason,
         )
         slug = Tenant.objects.values_list("slug", flat=True).get(id=actor.tenant_id)
         span = _find_span(actor.tenant_id, period)
-    header = _header(actor.tenant_id, slug, period, span) | {"generated_at": timestamp(now)}
+    header = _build_header(actor.tenant_id, slug, period, span) | {"generated_at": timestamp(now)}
     digest = hashlib.sha256()
-    for line in _lines(keys.sign_document(header, purpose=HEADER_PURPOSE), actor.tenant_id, span):
+    for line in _write_lines(
+        keys.sign_document(header, purpose=HEADER_PURPOSE), actor.tenant_id, span
+    ):
         digest.update(line)
         out.write(line)
     trailer = {"kind": "trailer", "rows": span.num_entries, "sha256": digest.hexdigest()}
-    out.write(_line(keys.sign_document(trailer, purpose=TRAILER_PURPOSE)))
+    out.write(_write_line(keys.sign_document(trailer, purpose=TRAILER_PURPOSE)))
     return span
 
 
@@ -116,7 +118,7 @@ def _find_span(tenant_id: TenantId, period: AuditExportPeriod) -> ChainRange:
     )
 
 
-def _header(
+def _build_header(
     tenant_id: TenantId, slug: str, period: AuditExportPeriod, span: ChainRange
 ) -> dict[str, Any]:
     return {
@@ -136,15 +138,15 @@ def _header(
     }
 
 
-def _lines(header: dict[str, Any], tenant_id: TenantId, span: ChainRange) -> Iterator[bytes]:
-    yield _line(header)
+def _write_lines(header: dict[str, Any], tenant_id: TenantId, span: ChainRange) -> Iterator[bytes]:
+    yield _write_line(header)
     heads = _read_heads(tenant_id, span)
     head = next(heads, None)
     for entry in read_range(tenant_id=tenant_id, first=span.first, last=span.last):
         # Export the stored hash, not a computed one: a change in the database must show.
-        yield _line({**build_document(entry), "hash": bytes(entry.hash).hex()})
+        yield _write_line({**build_document(entry), "hash": bytes(entry.hash).hex()})
         if head is not None and head.sequence == entry.sequence:
-            yield _line(signed_document(head))
+            yield _write_line(signed_document(head))
             head = next(heads, None)
 
 
@@ -166,11 +168,11 @@ def _read_heads(tenant_id: TenantId, span: ChainRange) -> Iterator[SignedAuditHe
         after = head.sequence
 
 
-def _line(document: dict[str, Any]) -> bytes:
+def _write_line(document: dict[str, Any]) -> bytes:
     return canonicalize(document) + b"\n"
 
 
-def _told(period: AuditExportPeriod) -> ChangeFields:
+def _to_change_fields(period: AuditExportPeriod) -> ChangeFields:
     return {
         "since": None if period.since is None else timestamp(period.since),
         "until": None if period.until is None else timestamp(period.until),

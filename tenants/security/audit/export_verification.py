@@ -1,9 +1,11 @@
 """Verifier of audit exports that needs public keys only: no database, settings or network.
 
+`manage.py verify_audit FILE --public-key KEYS` runs it without any other part of Caret.
 It reads line by line and stops at the first wrong line. Statements of the export about itself (the
 header's numbers, the key IDs) are compared and never trusted.
 """
 
+import argparse
 import hashlib
 import json
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from typing import IO, Any, Final
 
 from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
+from tenants.base.verifier_cli import VerifierCli, open_file
 from tenants.security.audit.hash_chain import (
     DEFINITION,
     FORMAT,
@@ -59,7 +62,7 @@ def verify_export(export: IO[bytes], keys: PublicKeys) -> VerifiedExport:
     """Verify an export from its first line to its last. Raises VerificationFailed."""
     digest = hashlib.sha256()
     line = export.readline(_MAX_LINE_BYTES)
-    header = _check_header(_parse(line, "line 1, the header"), keys)
+    header = _check_header(_parse_line(line, "line 1, the header"), keys)
     reading = _VerificationState(
         keys, header, header["first_sequence"] - 1, header["previous_hash"], digest.hexdigest()
     )
@@ -69,16 +72,16 @@ def verify_export(export: IO[bytes], keys: PublicKeys) -> VerifiedExport:
         reading.line += 1
         line = export.readline(_MAX_LINE_BYTES)
         if not line:
-            raise VerificationFailed(_truncated(reading))
+            raise VerificationFailed(_describe_truncation(reading))
         expected = f"line {reading.line}, where entry {reading.sequence + 1} or the end should be"
-        document = _parse(line, expected)
+        document = _parse_line(line, expected)
         _CHECKS.get(str(document.get("kind")), _check_nothing)(reading, document)
     if export.read(1):
         raise VerificationFailed(f"line {reading.line + 1}: there is data after the end")
     return VerifiedExport(header, reading.num_heads, header["key_id"])
 
 
-def _parse(line: bytes, where: str) -> Document:
+def _parse_line(line: bytes, where: str) -> Document:
     """Parse a line of canonical JSON. Any other spelling of the same JSON fails."""
     try:
         document = json.loads(line)
@@ -141,7 +144,7 @@ def _check_trailer(reading: _VerificationState, trailer: Document) -> None:
     header = reading.header
     where = f"line {reading.line}, the trailer"
     if reading.sequence != header["last_sequence"]:
-        raise VerificationFailed(f"{where}: {_truncated(reading)}")
+        raise VerificationFailed(f"{where}: {_describe_truncation(reading)}")
     if trailer.get("sha256") != reading.digest or trailer.get("rows") != header["rows"]:
         raise VerificationFailed(
             f"{where}: its SHA-256 does not match the content; lines were changed or removed"
@@ -159,7 +162,7 @@ def _check_nothing(reading: _VerificationState, _document: Document) -> None:
     )
 
 
-def _truncated(reading: _VerificationState) -> str:
+def _describe_truncation(reading: _VerificationState) -> str:
     last = reading.header["last_sequence"]
     if reading.sequence == last:
         return f"the export ends after line {reading.line - 1}, without its trailer"
@@ -171,3 +174,29 @@ _CHECKS: Final[dict[str, Callable[[_VerificationState, Document], None]]] = {
     "head": _check_head,
     "trailer": _check_trailer,
 }
+
+
+def main(argv: list[str]) -> int:
+    return _CLI.run(argv)
+
+
+def _verify_file(options: argparse.Namespace, keys: PublicKeys) -> str:
+    with open_file(options.file) as export:
+        verified = verify_export(export, keys)
+    header = verified.header
+    period = f"{header['since'] or 'the beginning'} to {header['until'] or 'its making'}"
+    span = f", {header['first_sequence']} to {header['last_sequence']}" if header["rows"] else ""
+    return (
+        f"OK: {header['rows']} entries{span}, of the tenant {header['tenant']}"
+        f" ({header['tenant_id']}), from {period}; made {header['generated_at']}.\n"
+        f"Signed by the key {verified.key_id}; {verified.num_heads} signed heads of it agree.\n"
+    )
+
+
+_CLI: Final = VerifierCli(
+    command="verify_audit",
+    description="Verifies that an export of the audit log is complete and unchanged, or reports"
+    " its first bad entry.",
+    broken_error=VerificationFailed,
+    verify=_verify_file,
+)

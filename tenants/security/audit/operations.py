@@ -34,7 +34,7 @@ def record_change(
     `change` is the state before and after; None: it did not exist.
     """
     before, after = change
-    _append(
+    _append_entry(
         actor,
         {"action": action, "target": target, "before": before, "after": after, "reason": reason},
         now,
@@ -55,14 +55,14 @@ def record_read(
     Must run inside the tenant's scope. `asked` contains the filters of the read. Call this in the
     same transaction, before the data is returned.
     """
-    _append(
+    _append_entry(
         actor,
         {"action": action, "target": target, "before": None, "after": asked, "reason": reason},
         now,
     )
 
 
-def _append(actor: Actor, said: Mapping[str, Any], now: datetime) -> None:
+def _append_entry(actor: Actor, said: Mapping[str, Any], now: datetime) -> None:
     head = _lock_head(actor.tenant_id)
     entry = AuditEntry(
         tenant_id=actor.tenant_id,

@@ -80,7 +80,13 @@ def list_entries(
     """
     with tenant_scope(actor.tenant_id):
         page = fetch_entries(actor=actor, asked=asked, limit=limit, cursor=cursor)
-        record_read(actor=actor, action="audit.read", target="audit", asked=_told(asked), now=now)
+        record_read(
+            actor=actor,
+            action="audit.read",
+            target="audit",
+            asked=_to_change_fields(asked),
+            now=now,
+        )
     return page
 
 
@@ -94,11 +100,11 @@ def fetch_entries(
     actor.require(Permission.READ_AUDIT)
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
-        found = _matching(actor, asked).select_related("actor")
+        found = _filter_entries(actor, asked).select_related("actor")
         rows = fetch_first(found, limit=limit, after=after, time_field="at")
         erased = find_erased_users(actor.tenant_id, [row.actor_id for row in rows])
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.at, row.id))
-    return map_page(page, lambda row: _view(row, erased))
+    return map_page(page, lambda row: _to_view(row, erased))
 
 
 def find_head(*, tenant_id: TenantId) -> ChainHead:
@@ -134,7 +140,7 @@ def in_period(
     return entries if until is None else entries.filter(at__lt=until)
 
 
-def _matching(actor: Actor, asked: AuditFilter) -> QuerySet[AuditEntry]:
+def _filter_entries(actor: Actor, asked: AuditFilter) -> QuerySet[AuditEntry]:
     for name in ("action", "target"):
         validate_text(name, getattr(asked, name) or "")
     validate_datetime("since", asked.since)
@@ -161,7 +167,7 @@ def _of_actor(text: str) -> dict[str, Any]:
         raise InvalidValue("actor", 'Enter a user ID, a key ID or "platform".') from error
 
 
-def _told(asked: AuditFilter) -> ChangeFields:
+def _to_change_fields(asked: AuditFilter) -> ChangeFields:
     values = {each.name: getattr(asked, each.name) for each in fields(asked)}
     return {
         name: timestamp(value) if isinstance(value, datetime) else value
@@ -170,7 +176,7 @@ def _told(asked: AuditFilter) -> ChangeFields:
     }
 
 
-def _view(row: AuditEntry, erased: Collection[uuid.UUID]) -> AuditEntryView:
+def _to_view(row: AuditEntry, erased: Collection[uuid.UUID]) -> AuditEntryView:
     return AuditEntryView(
         sequence=row.sequence,
         id=row.id,

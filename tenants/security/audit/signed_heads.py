@@ -66,7 +66,7 @@ def sign_head(*, tenant_id: TenantId, keys: SigningKeys, now: datetime) -> bool:
     with tenant_scope(tenant_id):
         # Two concurrent runs sign the same head: the second insert changes nothing.
         SignedAuditHead.objects.bulk_create(
-            [_signed(tenant_id, head, keys, now)], ignore_conflicts=True
+            [_sign_head(tenant_id, head, keys, now)], ignore_conflicts=True
         )
     return True
 
@@ -100,7 +100,7 @@ def signed_document(row: SignedAuditHead) -> dict[str, Any]:
     return {**head, "key_id": row.key_id, "signature": bytes(row.signature).hex()}
 
 
-def _signed(
+def _sign_head(
     tenant_id: TenantId, head: ChainHead, keys: SigningKeys, now: datetime
 ) -> SignedAuditHead:
     document = keys.sign_document(

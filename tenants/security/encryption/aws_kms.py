@@ -52,7 +52,7 @@ class KmsRootKey:
                 KeyId=self._arn, Plaintext=key, EncryptionContext={_CONTEXT: bound_to}
             )
         except (ClientError, BotoCoreError) as error:
-            raise _unavailable(error) from error
+            raise _to_unavailable_error(error) from error
         return bytes(answer["CiphertextBlob"])
 
     def unwrap(self, wrapped: bytes, *, bound_to: str) -> bytes:
@@ -61,9 +61,9 @@ class KmsRootKey:
                 KeyId=self._arn, CiphertextBlob=wrapped, EncryptionContext={_CONTEXT: bound_to}
             )
         except (ClientError, BotoCoreError) as error:
-            if _code(error) in _BROKEN:
+            if _read_error_code(error) in _BROKEN:
                 raise DecryptionFailed from error
-            raise _unavailable(error) from error
+            raise _to_unavailable_error(error) from error
         return bytes(answer["Plaintext"])
 
 
@@ -73,13 +73,13 @@ def open_kms_root_key(name: str) -> KmsRootKey:
         client: KmsClient = boto3.client("kms", config=_CONFIG)
         arn = client.describe_key(KeyId=name)["KeyMetadata"]["Arn"]
     except (ClientError, BotoCoreError) as error:
-        raise _unavailable(error) from error
+        raise _to_unavailable_error(error) from error
     return KmsRootKey(client, arn)
 
 
-def _unavailable(error: Exception) -> RootKeyUnavailable:
-    return RootKeyUnavailable(f"AWS KMS: {_code(error) or type(error).__name__}.")
+def _to_unavailable_error(error: Exception) -> RootKeyUnavailable:
+    return RootKeyUnavailable(f"AWS KMS: {_read_error_code(error) or type(error).__name__}.")
 
 
-def _code(error: Exception) -> str:
+def _read_error_code(error: Exception) -> str:
     return str(error.response["Error"]["Code"]) if isinstance(error, ClientError) else ""

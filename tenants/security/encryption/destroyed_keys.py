@@ -40,12 +40,12 @@ def write_missing(*, now: datetime) -> int:
     num_noted = 0
     for tenant_id in list_tenants().values():
         with tenant_scope(tenant_id):
-            ids = _shredded(tenant_id, since=now - tombstones.LOOKS_BACK)
+            ids = _list_shredded(tenant_id, since=now - tombstones.LOOKS_BACK)
         num_noted += tombstones.write(tenant_id, map(str, ids))
     return num_noted
 
 
-def _shredded(tenant_id: TenantId, *, since: datetime) -> list[UUID]:
+def _list_shredded(tenant_id: TenantId, *, since: datetime) -> list[UUID]:
     recent = {"tenant_id": tenant_id, "destroyed_at__gte": since}
     ids = list(DataKey.objects.filter(**recent).values_list("id", flat=True))
     if not TenantKey.objects.filter(tenant_id=tenant_id, destroyed_at=None).exists():

@@ -49,13 +49,13 @@ def fingerprint(key: bytes) -> bytes:
 def seal_at(
     place: SealContext, data: bytes, *, tenant_id: TenantId, key_id: UUID, key: bytes
 ) -> bytes:
-    bound_to = _binding(place, tenant_id, key_id)
+    bound_to = _build_associated_data(place, tenant_id, key_id)
     return bytes([_VERSION]) + key_id.bytes + seal(key, data, bound_to=bound_to)
 
 
 def unseal_at(place: SealContext, sealed: bytes, *, tenant_id: TenantId, key: bytes) -> bytes:
     """Open sealed data with its data key. Raises DecryptionFailed."""
-    bound_to = _binding(place, tenant_id, data_key_id(sealed))
+    bound_to = _build_associated_data(place, tenant_id, data_key_id(sealed))
     return unseal(key, sealed[_HEADER_BYTES:], bound_to=bound_to)
 
 
@@ -100,6 +100,6 @@ def opens_canary(key: bytes, witness: bytes, key_id: UUID) -> bool:
         return False
 
 
-def _binding(place: SealContext, tenant_id: TenantId, key_id: UUID) -> bytes:
+def _build_associated_data(place: SealContext, tenant_id: TenantId, key_id: UUID) -> bytes:
     parts = (_VERSION, tenant_id, place.table, place.column, place.row, key_id)
     return "|".join(map(str, parts)).encode()

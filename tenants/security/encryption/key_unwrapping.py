@@ -20,7 +20,7 @@ def data_key_of(row: DataKey) -> bytes:
     """
     while True:
         try:
-            return _unwrapped(row)
+            return _unwrap_key(row)
         except KeyDestroyed:
             present = DataKey.objects.get(tenant_id=row.tenant_id, id=row.id)
             if present.tenant_key_id == row.tenant_key_id:
@@ -28,7 +28,7 @@ def data_key_of(row: DataKey) -> bytes:
             row = present
 
 
-def _unwrapped(row: DataKey) -> bytes:
+def _unwrap_key(row: DataKey) -> bytes:
     """Unwrap a data key by the tenant key that the row names. Raises as data_key_of."""
     if row.wrapped is None:
         raise KeyDestroyed("The key was destroyed.")

@@ -17,7 +17,7 @@ from tenants.security.encryption.envelope import SealContext, seal_at
 from tenants.security.encryption.key_cache import key_cache
 from tenants.security.encryption.key_creation import get_or_create_data_key
 from tenants.security.encryption.key_unwrapping import data_key_of
-from tenants.security.encryption.scopes import scope_and_children
+from tenants.security.encryption.queries import scope_and_children
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def shred_scope(*, tenant_id: TenantId, scope: str, now: datetime) -> list[Destr
     can be opened. Data that is sealed later gets a new key.
     """
     with tenant_scope(tenant_id):
-        shredded = _shred(
+        shredded = _shred_keys(
             DataKey.objects.filter(scope_and_children(scope), tenant_id=tenant_id), now
         )
         note_once_committed(tenant_id, [key.key_id for key in shredded])
@@ -68,7 +68,7 @@ def shred_tenant(*, tenant_id: TenantId, now: datetime) -> list[DestroyedKey]:
         # Lock tenant keys first. A concurrent transaction has then either created its data key, or
         # finds no tenant key to wrap it.
         rows = list(tenant_keys.select_for_update().order_by("id"))
-        shredded = _shred(DataKey.objects.filter(tenant_id=tenant_id), now)
+        shredded = _shred_keys(DataKey.objects.filter(tenant_id=tenant_id), now)
         for row in rows:
             TenantKey.objects.filter(tenant_id=tenant_id, id=row.id).update(
                 wrapped=None, destroyed_at=now, retired_at=row.retired_at or now
@@ -79,7 +79,7 @@ def shred_tenant(*, tenant_id: TenantId, now: datetime) -> list[DestroyedKey]:
     return shredded
 
 
-def _shred(keys: QuerySet[DataKey], now: datetime) -> list[DestroyedKey]:
+def _shred_keys(keys: QuerySet[DataKey], now: datetime) -> list[DestroyedKey]:
     rows = list(keys.filter(destroyed_at=None).select_for_update().order_by("id"))
     keys.filter(id__in=[row.id for row in rows]).update(wrapped=None, destroyed_at=now)
     return [DestroyedKey(row.id, bytes(row.fingerprint).hex(), row.scope) for row in rows]

@@ -7,14 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Q
+
 from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.models import DataKey
-from tenants.security.encryption.envelope import SealContext, data_key_id, opens_canary, unseal_at
+from tenants.security.encryption.envelope import (
+    SealContext,
+    data_key_id,
+    opens_canary,
+    unseal_at,
+)
 from tenants.security.encryption.errors import KeyDestroyed
 from tenants.security.encryption.key_unwrapping import data_key_of
-from tenants.security.encryption.scopes import scope_and_children
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +64,30 @@ def find_destruction_proofs(
     with tenant_scope(tenant_id):
         keys = DataKey.objects.filter(tenant_id=tenant_id).order_by("created_at", "id")
         rows = keys if scope is None else keys.filter(scope_and_children(scope))
-        return [_evidence(row) for row in rows]
+        return [_to_destruction_proof(row) for row in rows]
 
 
-def _evidence(row: DataKey) -> KeyDestructionProof:
+def _to_destruction_proof(row: DataKey) -> KeyDestructionProof:
     return KeyDestructionProof(
         key_id=row.id,
         scope=row.scope,
         fingerprint=bytes(row.fingerprint).hex(),
         created_at=row.created_at,
         destroyed_at=row.destroyed_at,
-        opens=_opens(row),
+        opens=_can_open(row),
     )
 
 
-def _opens(row: DataKey) -> bool:
+def _can_open(row: DataKey) -> bool:
     try:
         return opens_canary(data_key_of(row), bytes(row.witness), row.id)
     except (KeyDestroyed, DecryptionFailed):
         return False
+
+
+def scope_and_children(scope: str) -> Q:
+    """Return the filter for the data keys of a scope and of those below it.
+
+    A scope `a/b` is shredded with its parent `a`, or alone.
+    """
+    return Q(scope=scope) | Q(scope__startswith=f"{scope}/")

@@ -74,7 +74,7 @@ def read_root_keys(names: tuple[str, ...], root_secret: bytes) -> RootKeys:
     """Open root keys by their names in CARET_ROOT_KEYS. Raises BadSetting, RootKeyUnavailable."""
     if not names:
         raise BadSetting("CARET_ROOT_KEYS is empty; name a root key, such as root-secret.")
-    return collect(_read(name, root_secret) for name in names)
+    return collect(_read_root_key(name, root_secret) for name in names)
 
 
 def collect(keys: Iterable[RootKey]) -> RootKeys:
@@ -83,7 +83,7 @@ def collect(keys: Iterable[RootKey]) -> RootKeys:
     return RootKeys(current=found[0], by_id={key.id: key for key in found})
 
 
-def _read(name: str, root_secret: bytes) -> RootKey:
+def _read_root_key(name: str, root_secret: bytes) -> RootKey:
     kind, _, place = name.partition(":")
     if name == "root-secret":
         return SecretRootKey(root_secret)

@@ -44,7 +44,7 @@ def rotate_tenant_keys(
     Finishes an interrupted rotation, too. Raises DecryptionFailed, RootKeyMissing,
     RootKeyUnavailable.
     """
-    replaced = older_than is not None and _replace(tenant_id, now, older_than)
+    replaced = older_than is not None and _replace_keys(tenant_id, now, older_than)
     num_tenant_keys = _rewrap_tenant_keys(tenant_id, now)
     num_data_keys = 0
     while num := _rewrap_some(tenant_id):
@@ -70,7 +70,7 @@ def retire_root_keys(*, now: datetime) -> list[str]:
     return retired
 
 
-def _replace(tenant_id: TenantId, now: datetime, older_than: datetime) -> bool:
+def _replace_keys(tenant_id: TenantId, now: datetime, older_than: datetime) -> bool:
     with tenant_scope(tenant_id):
         in_force = TenantKey.objects.filter(
             tenant_id=tenant_id, retired_at=None, created_at__lt=older_than

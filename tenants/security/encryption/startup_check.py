@@ -56,7 +56,7 @@ def find_problems() -> list[str]:
     except (EncryptionFailed, BadSetting) as error:
         return [f"The root key cannot be used: {error}"]
     in_use = RootKeyUse.objects.filter(retired_at=None).order_by("created_at", "id")
-    return [fault for row in in_use if (fault := _fault(keys, row)) is not None]
+    return [fault for row in in_use if (fault := _find_fault(keys, row)) is not None]
 
 
 @checks.register(checks.Tags.database)
@@ -73,7 +73,7 @@ def _try_to_wrap(root_key: RootKey) -> None:
     root_key.wrap(os.urandom(32), bound_to=_BOUND_TO)
 
 
-def _fault(keys: RootKeys, row: RootKeyUse) -> str | None:
+def _find_fault(keys: RootKeys, row: RootKeyUse) -> str | None:
     try:
         opened = keys.get(row.id).unwrap(bytes(row.canary), bound_to=_BOUND_TO)
     except DecryptionFailed:

@@ -19,13 +19,13 @@ def insert_new(model: type[Model], rows: Sequence[Model]) -> None:
     """
     if not rows:
         return
-    statement, columns = _statement(model)
+    statement, columns = _build_statement(model)
     with connection.cursor() as cursor:
         cursor.execute(statement, [[getattr(row, name) for row in rows] for name in columns])
 
 
 @cache
-def _statement(model: type[Model]) -> tuple[str, tuple[str, ...]]:
+def _build_statement(model: type[Model]) -> tuple[str, tuple[str, ...]]:
     """Return the statement, and the rows' attributes in the order of its parameters."""
     fields = [field for field in model._meta.local_concrete_fields if field.column is not None]
     quote = connection.ops.quote_name

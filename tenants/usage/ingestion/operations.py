@@ -66,14 +66,16 @@ def ingest_all(stream: UsageStream, *, max_batches: int = MAX_BATCHES) -> UsageI
         entries = stream.claim_abandoned() or stream.read_new()
         if not entries:
             break
-        _ingest(stream, entries, done)
+        _ingest_entries(stream, entries, done)
     if done.records or done.rejected:
         logger.info("usage.ingested", records=done.records, rejected=done.rejected)
     return done
 
 
-def _ingest(stream: UsageStream, entries: Sequence[StreamEntry], done: UsageIngestion) -> None:
-    batch = _decode(entries)
+def _ingest_entries(
+    stream: UsageStream, entries: Sequence[StreamEntry], done: UsageIngestion
+) -> None:
+    batch = _decode_entries(entries)
     _reject_unknown_tenants(batch)
     for tenant_id, rows in batch.rows.items():
         done.records += _insert(tenant_id, rows, batch.rejected)
@@ -85,7 +87,7 @@ def _ingest(stream: UsageStream, entries: Sequence[StreamEntry], done: UsageInge
         logger.warning("usage.rejected", reason=reason, records=count)
 
 
-def _decode(entries: Iterable[StreamEntry]) -> _UsageBatch:
+def _decode_entries(entries: Iterable[StreamEntry]) -> _UsageBatch:
     batch = _UsageBatch()
     for entry in entries:
         try:

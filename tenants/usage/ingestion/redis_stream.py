@@ -62,14 +62,14 @@ class UsageStream:
             min_idle_time=self._claim_after_ms,
             count=BATCH_ENTRIES,
         )
-        return _entries(answer[1])
+        return _to_entries(answer[1])
 
     def read_new(self) -> list[StreamEntry]:
         """Read up to BATCH_ENTRIES new entries, without waiting."""
         answer: Any = self._connection.xreadgroup(
             USAGE_GROUP, self._consumer, {USAGE_STREAM: ">"}, count=BATCH_ENTRIES
         )
-        return [entry for _, rows in answer for entry in _entries(rows)]
+        return [entry for _, rows in answer for entry in _to_entries(rows)]
 
     def find_arrived_until(self, *, now: datetime) -> datetime:
         """Return a time until which everything that had arrived is in the tables."""
@@ -121,6 +121,6 @@ def forget_rejected(connection: redis.Redis, tenant_id: TenantId) -> None:
     connection.transaction(rewrite, REJECTED_STREAM)
 
 
-def _entries(rows: Any) -> list[StreamEntry]:
+def _to_entries(rows: Any) -> list[StreamEntry]:
     field = USAGE_FIELD.encode()
     return [StreamEntry(entry_id, (fields or {}).get(field)) for entry_id, fields in rows]

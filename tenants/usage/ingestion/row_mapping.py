@@ -76,7 +76,7 @@ def decode_row(data: bytes) -> Row | LateOutcome:
         raise UnstorableRecord(f"record: {type(error).__name__}") from error
     _check_values(record)
     try:
-        return _row(record)
+        return _to_row(record)
     except (ValueError, OverflowError) as error:
         raise UnstorableRecord("record: an id or a time is malformed") from error
 
@@ -107,14 +107,14 @@ def _check_persistence(record: OutcomeRecord | LateOutcomeRecord) -> None:
         raise UnstorableRecord("edited_ratio: above 1")
 
 
-def _row(record: Record) -> Row | LateOutcome:
+def _to_row(record: Record) -> Row | LateOutcome:
     match record:
         case CompletionRecord():
             return _usage_row(record)
         case OutcomeRecord():
             return _outcome_row(record, chars=record.chars, lines=record.lines)
         case LateOutcomeRecord():
-            return _belated(record)
+            return _to_late_outcome(record)
         case TypingRecord():
             return _typed_row(record)
 
@@ -146,7 +146,7 @@ def _outcome_row(record: OutcomeRecord | LateOutcomeRecord, *, chars: int, lines
     )
 
 
-def _belated(record: LateOutcomeRecord) -> LateOutcome:
+def _to_late_outcome(record: LateOutcomeRecord) -> LateOutcome:
     return LateOutcome(
         outcome=_outcome_row(record, chars=0, lines=0),
         key_id=uuid.UUID(record.key_id),

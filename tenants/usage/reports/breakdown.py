@@ -22,7 +22,7 @@ from tenants.usage.reports.queries import (
     people,
     time_key,
 )
-from tenants.usage.reports.suppression import Suppression, find_suppressed_groups
+from tenants.usage.reports.suppression.small_groups import Suppression, find_suppressed_groups
 
 _COLUMN: Final = {
     GroupBy.DAY: "starts_at",
@@ -60,7 +60,7 @@ def compute_breakdown(
         rows.order_by().values("user_id", *_COLUMN.values(), *names).query.sql_with_params()
     )
     with connection.cursor() as cursor:
-        cursor.execute(_statement(inner, by, names), parameters)
+        cursor.execute(_build_statement(inner, by, names), parameters)
         found = cursor.fetchall()
     every, groups = _NOTHING, defaultdict[GroupBy, dict[str, GroupCounters]](dict)
     for place, key, users, *sums in found:
@@ -96,7 +96,7 @@ def row_of(key: str, group: GroupCounters, suppression: Suppression | None) -> R
     return ReportRow(key, key, users=len(group.users), counts=group.counts)
 
 
-def _statement(inner: str, by: Sequence[GroupBy], names: Sequence[str]) -> str:
+def _build_statement(inner: str, by: Sequence[GroupBy], names: Sequence[str]) -> str:
     """Return the statement. It contains only names of the code; values are parameters.
 
     It first groups by all dimensions together, where a user occurs once, and then by each of them:

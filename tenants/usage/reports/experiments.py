@@ -37,7 +37,7 @@ from tenants.usage.reports.queries import (
     min_group_size,
     rollups_for,
 )
-from tenants.usage.reports.suppressed_figures import find_suppressed
+from tenants.usage.reports.suppression.suppressed_figures import find_suppressed
 from tenants.usage.rollups.operations import complete_until
 
 CONTROL: Final = "control"
@@ -110,7 +110,9 @@ def read_experiments(*, actor: Actor, asked: ReportQuery) -> ExperimentsReport:
         # Users without a variant are the rest, so that group is included in the suppression.
         if row.key != _IN_NONE:
             by_experiment[row.key.rpartition("/")[0]].append(row)
-    experiments = [_experiment(name, each, means) for name, each in sorted(by_experiment.items())]
+    experiments = [
+        _build_experiment(name, each, means) for name, each in sorted(by_experiment.items())
+    ]
     return ExperimentsReport(experiments, since, until, min_users)
 
 
@@ -145,12 +147,12 @@ def _first_tokens(
     }
 
 
-def _experiment(
+def _build_experiment(
     name: str, rows: Iterable[ReportRow], means: dict[str, IntervalEstimate | None]
 ) -> ExperimentView:
     by_name = {row.key.rpartition("/")[2]: row for row in rows}
     control = CONTROL if CONTROL in by_name else min(by_name)
-    measured = {variant: _measured(row, means) for variant, row in by_name.items()}
+    measured = {variant: _compute_metrics(row, means) for variant, row in by_name.items()}
     ordered = sorted(by_name, key=lambda variant: (variant != control, variant))
     return ExperimentView(
         name,
@@ -161,14 +163,16 @@ def _experiment(
                 variant == control,
                 by_name[variant],
                 measured[variant],
-                _against(measured[variant], measured[control], is_same=variant == control),
+                _compare_with_control(
+                    measured[variant], measured[control], is_same=variant == control
+                ),
             )
             for variant in ordered
         ],
     )
 
 
-def _measured(row: ReportRow, means: dict[str, Any]) -> VariantMetrics:
+def _compute_metrics(row: ReportRow, means: dict[str, Any]) -> VariantMetrics:
     counts = row.counts
     if counts is None:
         return VariantMetrics(None, None, None)
@@ -179,7 +183,9 @@ def _measured(row: ReportRow, means: dict[str, Any]) -> VariantMetrics:
     )
 
 
-def _against(one: VariantMetrics, control: VariantMetrics, *, is_same: bool) -> VariantMetrics:
+def _compare_with_control(
+    one: VariantMetrics, control: VariantMetrics, *, is_same: bool
+) -> VariantMetrics:
     if is_same:
         return VariantMetrics(None, None, None)
     return VariantMetrics(

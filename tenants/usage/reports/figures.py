@@ -18,7 +18,7 @@ from tenants.usage.reports.queries import (
     min_group_size,
     rollups_for,
 )
-from tenants.usage.reports.suppressed_figures import find_suppressed
+from tenants.usage.reports.suppression.suppressed_figures import find_suppressed
 from tenants.usage.rollups.operations import complete_until
 
 

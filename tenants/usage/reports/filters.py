@@ -45,11 +45,11 @@ def apply_filter(actor: Actor, only: ReportFilter, *, is_raw: bool = False) -> Q
                 Q(**{f"{column}__isnull": True}) if is_unknown else Q()
             )
     if only.team_id is not None:
-        found &= Q(user_id__in=_members(actor, only.team_id))
+        found &= Q(user_id__in=_find_member_ids(actor, only.team_id))
     return found
 
 
-def _members(actor: Actor, team_id: UUID) -> QuerySet[Any, Any]:
+def _find_member_ids(actor: Actor, team_id: UUID) -> QuerySet[Any, Any]:
     rows = TeamMembership.objects.filter(tenant_id=actor.tenant_id, team_id=team_id)
     return rows.values("user_id")
 

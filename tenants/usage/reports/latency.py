@@ -69,11 +69,11 @@ class LatencyReport:
     @property
     def load(self) -> float | None:
         """The mean number of requests of the same gateway at a replica when another one arrives."""
-        return _load(self.now)
+        return _compute_load(self.now)
 
     @property
     def load_before(self) -> float | None:
-        return _load(self.before)
+        return _compute_load(self.before)
 
 
 class _Percentiles(Aggregate):
@@ -96,14 +96,14 @@ def read_speeds(
     """
     since = measured_since(begins_at=begins_at, ends_at=ends_at)
     found: dict[bool, dict[Mode, LatencyRow]] = {True: {}, False: {}}
-    measured = _measured(records, since, ends_at)
+    measured = _select_measured(records, since, ends_at)
     # Counting users takes most of the time, so it is done only if needed.
     if min_users > 1:
         people = Count("user_id", distinct=True)
         measured = measured.annotate(people=people).exclude(people__gt=0, people__lt=min_users)
     for row in measured:
         mode = Mode(row["mode"])
-        found[row["is_now"]][mode] = _speed(mode, row)
+        found[row["is_now"]][mode] = _to_latency_row(mode, row)
     return LatencyReport(since, found[True], found[False], is_exact=True)
 
 
@@ -122,7 +122,7 @@ def add_speeds(
     for starts_at, mode, *values in rows.values_list("starts_at", "mode", *_LatencyRow._fields):
         found[starts_at >= begins_at][Mode(mode)].append(_LatencyRow(*values))
     now, before = (
-        {mode: _sum(mode, rolled) for mode, rolled in found[is_now].items()}
+        {mode: _sum_rows(mode, rolled) for mode, rolled in found[is_now].items()}
         for is_now in (True, False)
     )
     return LatencyReport(begins_at, now, before, is_exact=False)
@@ -135,7 +135,7 @@ class _LatencyRow(NamedTuple):
     sent: int
 
 
-def _sum(mode: Mode, rows: list[_LatencyRow]) -> LatencyRow:
+def _sum_rows(mode: Mode, rows: list[_LatencyRow]) -> LatencyRow:
     histogram = merge_histograms((row.sizes, row.counts) for row in rows)
     return LatencyRow(
         mode,
@@ -147,7 +147,7 @@ def _sum(mode: Mode, rows: list[_LatencyRow]) -> LatencyRow:
     )
 
 
-def _measured(
+def _select_measured(
     records: QuerySet[UsageRecord], since: datetime, ends_at: datetime
 ) -> QuerySet[UsageRecord, Any]:
     is_now = ExpressionWrapper(Q(occurred_at__gte=since), output_field=BooleanField())
@@ -165,11 +165,11 @@ def _measured(
     )
 
 
-def _speed(mode: Mode, row: Mapping[str, Any]) -> LatencyRow:
+def _to_latency_row(mode: Mode, row: Mapping[str, Any]) -> LatencyRow:
     p50_ms, p99_ms = row["percentiles"] or (None, None)
     return LatencyRow(mode, row["completed"], p50_ms, p99_ms, row["at_replica"], row["sent"])
 
 
-def _load(speeds: Mapping[Mode, LatencyRow]) -> float | None:
+def _compute_load(speeds: Mapping[Mode, LatencyRow]) -> float | None:
     sent = sum(speed.sent for speed in speeds.values())
     return sum(speed.at_replica for speed in speeds.values()) / sent if sent else None

@@ -27,7 +27,10 @@ from tenants.usage.reports.queries import (
     is_limited_to_own,
     rollups_for,
 )
-from tenants.usage.reports.suppressed_figures import SuppressedOverview, hidden_in_overview
+from tenants.usage.reports.suppression.suppressed_figures import (
+    SuppressedOverview,
+    hidden_in_overview,
+)
 
 _NAMES: Final = (
     *("requests", "completed", "cancelled", "errors", "shed", "suggestions"),
@@ -38,7 +41,7 @@ BY: Final = (GroupBy.DAY, GroupBy.LANGUAGE, GroupBy.EDITOR, GroupBy.MODEL, Group
 
 
 @dataclass(frozen=True, slots=True)
-class Spend:
+class MonthlySpend:
     """The spending of the present month in UTC."""
 
     spent_micros: int
@@ -57,7 +60,7 @@ class Overview:
     quality_before: ReportRow | None
     by: Mapping[GroupBy, list[ReportRow]]
     speeds: LatencyReport | None  # None: suppressed
-    spend: Spend | None  # None: the actor may not see it, or there is no plan
+    spend: MonthlySpend | None  # None: the actor may not see it, or there is no plan
     complete_until: datetime | None
     min_users: int
     choices: Mapping[str, list[str]]  # filter options by column
@@ -68,7 +71,7 @@ class Overview:
 class _OverviewScope:
     min_users: int
     complete_until: datetime | None
-    spend: Spend | None
+    spend: MonthlySpend | None
 
 
 def overview(*, actor: Actor, asked: ReportQuery, now: datetime) -> Overview:
@@ -76,7 +79,7 @@ def overview(*, actor: Actor, asked: ReportQuery, now: datetime) -> Overview:
     is_own = is_limited_to_own(actor, ReportKind.USAGE)
     check(asked)
     with tenant_scope(actor.tenant_id):
-        about = _about(actor, now)
+        about = _read_scope(actor, now)
         min_users = 1 if is_own else about.min_users
         rows, earlier = (
             rollups_for(actor, each, is_own=is_own) for each in (asked, asked.previous_period)
@@ -87,9 +90,9 @@ def overview(*, actor: Actor, asked: ReportQuery, now: datetime) -> Overview:
         speeds = (
             None
             if hidden.speeds
-            else _speeds(actor, asked, hidden, is_own=is_own, min_users=min_users)
+            else _read_latency(actor, asked, hidden, is_own=is_own, min_users=min_users)
         )
-        choices = _choices(actor, asked, found, hidden, is_own=is_own)
+        choices = _list_choices(actor, asked, found, hidden, is_own=is_own)
         teams = names_of_teams(actor, known=hidden.team_names)
     sees_quality = _sees_quality(actor)
     return Overview(
@@ -114,7 +117,7 @@ def _sees_quality(actor: Actor) -> bool:
     )
 
 
-def _speeds(
+def _read_latency(
     actor: Actor, asked: ReportQuery, hidden: SuppressedOverview, *, is_own: bool, min_users: int
 ) -> LatencyReport:
     if asked.filter.is_empty and not is_own:
@@ -135,21 +138,23 @@ def _speeds(
     return replace(found, before={}) if hidden.speeds_before else found
 
 
-def _about(actor: Actor, now: datetime) -> _OverviewScope:
+def _read_scope(actor: Actor, now: datetime) -> _OverviewScope:
     """Read several single values in one query."""
     budget = Budget.objects.filter(tenant_id=OuterRef("id"), scope=BudgetScope.TENANT)
     first = budget.order_by("limit_micros")
     month = MonthSpend.objects.filter(tenant_id=OuterRef("id"), month=month_of(utc_day(now)))
     row = Tenant.objects.annotate(
-        until=_one(RollupState.objects.filter(tenant_id=OuterRef("id")), "complete_until"),
-        currency=_one(BillingState.objects.filter(tenant_id=OuterRef("id")), "currency"),
-        spent=_one(month.order_by().values("tenant_id").annotate(all=Sum("micros")), "all"),
-        limit=_one(first, "limit_micros"),
-        is_hard=_one(first, "is_hard"),
+        until=_subquery_for(RollupState.objects.filter(tenant_id=OuterRef("id")), "complete_until"),
+        currency=_subquery_for(BillingState.objects.filter(tenant_id=OuterRef("id")), "currency"),
+        spent=_subquery_for(
+            month.order_by().values("tenant_id").annotate(all=Sum("micros")), "all"
+        ),
+        limit=_subquery_for(first, "limit_micros"),
+        is_hard=_subquery_for(first, "is_hard"),
     ).get(id=actor.tenant_id)
     found: dict[str, Any] = vars(row)
     sees_spend = actor.has_permission(Permission.READ_BILLING) and found["currency"] is not None
-    spend = Spend(
+    spend = MonthlySpend(
         spent_micros=found["spent"] or 0,
         limit_micros=found["limit"],
         is_hard=bool(found["is_hard"]),
@@ -158,11 +163,11 @@ def _about(actor: Actor, now: datetime) -> _OverviewScope:
     return _OverviewScope(row.min_group_users, found["until"], spend if sees_spend else None)
 
 
-def _one(rows: QuerySet[Any, Any], column: str) -> Subquery:
+def _subquery_for(rows: QuerySet[Any, Any], column: str) -> Subquery:
     return Subquery(rows.values(column)[:1])
 
 
-def _choices(
+def _list_choices(
     actor: Actor, asked: ReportQuery, found: Breakdown, hidden: SuppressedOverview, *, is_own: bool
 ) -> Mapping[str, list[str]]:
     if asked.filter.is_empty:

@@ -23,9 +23,9 @@ from tenants.models import Team, TeamMembership, Tenant, UsageDay, UsageHour
 from tenants.models.rollup import SERVICES
 from tenants.security.authorization.actor import Actor
 from tenants.usage.reports.counters import COUNTER_NAMES, UsageCounters, total
-from tenants.usage.reports.filtered_suppression import NO_TEAM, filter_usage
 from tenants.usage.reports.filters import NO_FILTER, ReportFilter, apply_filter
-from tenants.usage.reports.suppression import Suppression, find_suppressed_groups
+from tenants.usage.reports.suppression.filtered_suppression import NO_TEAM, filter_usage
+from tenants.usage.reports.suppression.small_groups import Suppression, find_suppressed_groups
 from tenants.usage.rollups.operations import complete_until
 
 MAX_DAYS: Final = 366
@@ -120,11 +120,11 @@ def report(*, actor: Actor, kind: ReportKind, asked: ReportQuery) -> Report:
     with tenant_scope(actor.tenant_id):
         days = rollups_for(actor, asked, is_own=is_own)
         groups, every = _groups_and_total(actor, days, asked)
-        labels = _labels(actor, asked.group_by)
+        labels = _read_labels(actor, asked.group_by)
         min_users = 1 if is_own else min_group_size(actor)
         if asked.filter.is_empty:
             whole = suppress_total(kind, every.users, min_users)
-            hidden = _hidden(groups, every, asked.group_by, min_users)
+            hidden = _find_hidden(groups, every, asked.group_by, min_users)
         else:
             whole, hidden = _hidden_of_part(actor, asked, min_users)
         until = complete_until(actor.tenant_id)
@@ -133,8 +133,10 @@ def report(*, actor: Actor, kind: ReportKind, asked: ReportQuery) -> Report:
         hidden = dict.fromkeys(groups, whole)
     return Report(
         query=asked,
-        rows=[_row(key, group, labels, hidden.get(key)) for key, group in sorted(groups.items())],
-        total=_row("", every, {}, whole),
+        rows=[
+            _to_row(key, group, labels, hidden.get(key)) for key, group in sorted(groups.items())
+        ],
+        total=_to_row("", every, {}, whole),
         complete_until=until,
         min_users=min_users,
     )
@@ -186,32 +188,32 @@ def _groups_and_total(
     actor: Actor, days: QuerySet[Any], asked: ReportQuery
 ) -> tuple[dict[str, _GroupCounters], _GroupCounters]:
     if asked.group_by is None:
-        return {}, _whole(days)
+        return {}, _read_total(days)
     if asked.group_by is GroupBy.TEAM:
         of_user = _by_user(days)
-        return _teams(actor, of_user, asked.filter), _of_users(of_user, of_user)
-    groups = _groups(days, asked)
-    return groups, _sum(groups)
+        return _sum_by_team(actor, of_user, asked.filter), _of_users(of_user, of_user)
+    groups = _read_groups(days, asked)
+    return groups, _sum_groups(groups)
 
 
-def _sum(groups: Mapping[str, _GroupCounters]) -> _GroupCounters:
+def _sum_groups(groups: Mapping[str, _GroupCounters]) -> _GroupCounters:
     users = frozenset[str]().union(*(group.users for group in groups.values()))
     return _GroupCounters(total(group.counts for group in groups.values()), users)
 
 
-def _whole(days: QuerySet[Any]) -> _GroupCounters:
+def _read_total(days: QuerySet[Any]) -> _GroupCounters:
     who = days.values_list("user_id", flat=True).distinct()
-    return _GroupCounters(_counts(days.aggregate(**_SUMS)), people(map(str, who)))
+    return _GroupCounters(_to_counters(days.aggregate(**_SUMS)), people(map(str, who)))
 
 
-def _groups(days: QuerySet[Any], asked: ReportQuery) -> dict[str, _GroupCounters]:
+def _read_groups(days: QuerySet[Any], asked: ReportQuery) -> dict[str, _GroupCounters]:
     group_by = asked.group_by
     assert group_by is not None
     column = "starts_at" if group_by is GroupBy.DAY else group_by.value
     if group_by is GroupBy.DAY:
         return {
             time_key(asked, sums[column]): _GroupCounters(
-                _counts(sums), people(sums["who"].split())
+                _to_counters(sums), people(sums["who"].split())
             )
             for sums in days.values(column).annotate(**_SUMS, who=_WHO)
         }
@@ -219,13 +221,15 @@ def _groups(days: QuerySet[Any], asked: ReportQuery) -> dict[str, _GroupCounters
     for key, user_id in days.values_list(column, "user_id").distinct():
         users[key].append(str(user_id))
     return {
-        sums[column]: _GroupCounters(_counts(sums), people(users[sums[column]]))
+        sums[column]: _GroupCounters(_to_counters(sums), people(users[sums[column]]))
         for sums in days.values(column).annotate(**_SUMS)
     }
 
 
 def _by_user(days: QuerySet[Any]) -> dict[UUID, UsageCounters]:
-    return {sums["user_id"]: _counts(sums) for sums in days.values("user_id").annotate(**_SUMS)}
+    return {
+        sums["user_id"]: _to_counters(sums) for sums in days.values("user_id").annotate(**_SUMS)
+    }
 
 
 def _of_users(of_user: Mapping[UUID, UsageCounters], users: Iterable[UUID]) -> _GroupCounters:
@@ -235,7 +239,7 @@ def _of_users(of_user: Mapping[UUID, UsageCounters], users: Iterable[UUID]) -> _
     )
 
 
-def _teams(
+def _sum_by_team(
     actor: Actor, of_user: Mapping[UUID, UsageCounters], only: ReportFilter
 ) -> dict[str, _GroupCounters]:
     """Return the groups by team; with a team filter only that team.
@@ -255,14 +259,14 @@ def _teams(
     return {key: _of_users(of_user, users) for key, users in members.items()}
 
 
-def _labels(actor: Actor, group_by: GroupBy | None) -> dict[str, str]:
+def _read_labels(actor: Actor, group_by: GroupBy | None) -> dict[str, str]:
     if group_by is not GroupBy.TEAM:
         return {}
     teams = Team.objects.filter(tenant_id=actor.tenant_id).values_list("id", "name")
     return {str(team_id): name for team_id, name in teams}
 
 
-def _hidden(
+def _find_hidden(
     groups: Mapping[str, _GroupCounters],
     every: _GroupCounters,
     group_by: GroupBy | None,
@@ -303,7 +307,7 @@ def _hidden_of_part(
     return part.find_suppression(parts), part.find_suppressed_groups(parts, group_by.value)
 
 
-def _row(
+def _to_row(
     key: str, group: _GroupCounters, labels: Mapping[str, str], suppression: Suppression | None
 ) -> ReportRow:
     label = labels.get(key, key)
@@ -312,7 +316,7 @@ def _row(
     return ReportRow(key, label, users=len(group.users), counts=group.counts)
 
 
-def _counts(sums: Mapping[str, Any]) -> UsageCounters:
+def _to_counters(sums: Mapping[str, Any]) -> UsageCounters:
     return UsageCounters(**{name: int(sums[f"sum_{name}"]) for name in COUNTER_NAMES})
 
 

@@ -47,7 +47,7 @@ class LatencyExplanation:
 
 
 def explain(record: CompletionRecord) -> LatencyExplanation:
-    stages = tuple(_stages(record))
+    stages = tuple(_split_into_stages(record))
     target_ms = FIRST_TOKEN_TARGETS_MS[record.mode]
     waited_ms = record.total_ms if record.first_token_ms is None else record.first_token_ms
     is_slow = waited_ms > target_ms
@@ -62,13 +62,15 @@ def explain(record: CompletionRecord) -> LatencyExplanation:
         stages=stages,
         target_ms=target_ms,
         is_slow=is_slow,
-        verdicts=tuple([*said, *_ending(record, stages[-1])] or [_nothing(is_slow)]),
+        verdicts=tuple(
+            [*said, *_explain_ending(record, stages[-1])] or [_explain_nothing_found(is_slow)]
+        ),
     )
 
 
-def _stages(record: CompletionRecord) -> Iterator[LatencyStage]:
+def _split_into_stages(record: CompletionRecord) -> Iterator[LatencyStage]:
     began_ms = 0.0
-    for name, ended_ms in _marks(record):
+    for name, ended_ms in _list_marks(record):
         is_last = ended_ms is None
         until_ms = record.total_ms if ended_ms is None else ended_ms
         # The times come from different clock readings and may differ by rounding.
@@ -82,7 +84,7 @@ def _stages(record: CompletionRecord) -> Iterator[LatencyStage]:
     yield LatencyStage("stream", began_ms, max(0.0, record.total_ms - began_ms), None)
 
 
-def _marks(record: CompletionRecord) -> Iterator[tuple[str, float | None]]:
+def _list_marks(record: CompletionRecord) -> Iterator[tuple[str, float | None]]:
     """Yield the stages up to `filter` and when they ended, in milliseconds; None: not reached."""
     yield "authenticate", record.authenticated_ms  # includes `receive`, which takes microseconds
     yield "admit", record.admitted_ms
@@ -106,7 +108,7 @@ def _budget_ms(mode: Mode, stage: str) -> float | None:
     return STAGE_BUDGETS_MS.get(stage)
 
 
-def _authenticate(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
+def _explain_authenticate(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if stage.is_over:
         yield Finding(
             gettext_noop(
@@ -116,7 +118,7 @@ def _authenticate(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Fi
         )
 
 
-def _admit(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
+def _explain_admit(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if stage.is_over:
         yield Finding(
             gettext_noop("Slow admission: {took} ms. Redis was slow to check the limits."),
@@ -124,7 +126,7 @@ def _admit(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
         )
 
 
-def _assemble(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
+def _explain_assemble(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if stage.is_over:
         yield Finding(
             gettext_noop(
@@ -138,15 +140,15 @@ def _assemble(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding
         )
 
 
-def _route(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
+def _explain_route(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if stage.is_over:
         yield Finding(gettext_noop("Slow routing: {took} ms."), took=Quantity(stage.took_ms, 1))
 
 
-def _generate(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
+def _explain_generate(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if not stage.is_over:
         return
-    reasons = [*_cold(record), *_queued(record)]
+    reasons = [*_explain_cold_prompt(record), *_explain_queueing(record)]
     yield from reasons or [_slow_engine(record, stage)]
 
 
@@ -170,7 +172,7 @@ def _slow_engine(record: CompletionRecord, stage: LatencyStage) -> Finding:
     )
 
 
-def _cold(record: CompletionRecord) -> Iterator[Finding]:
+def _explain_cold_prompt(record: CompletionRecord) -> Iterator[Finding]:
     if record.cached_tokens is None:
         return
     uncached = record.prompt_tokens - record.cached_tokens
@@ -182,7 +184,7 @@ def _cold(record: CompletionRecord) -> Iterator[Finding]:
         )
 
 
-def _queued(record: CompletionRecord) -> Iterator[Finding]:
+def _explain_queueing(record: CompletionRecord) -> Iterator[Finding]:
     if (
         record.num_in_flight_at_replica is not None
         and record.num_in_flight_at_replica >= _MANY_AT_REPLICA
@@ -193,7 +195,7 @@ def _queued(record: CompletionRecord) -> Iterator[Finding]:
         )
 
 
-def _filter(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
+def _explain_filter(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if stage.is_over and not stage.ended_here:
         yield Finding(
             gettext_noop(
@@ -204,7 +206,7 @@ def _filter(_record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]
         )
 
 
-def _stream(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
+def _explain_stream(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
     if record.generated_tokens < _MIN_STREAMED_TOKENS:
         return
     token_ms = stage.took_ms / (record.generated_tokens - 1)
@@ -222,13 +224,13 @@ def _stream(record: CompletionRecord, stage: LatencyStage) -> Iterator[Finding]:
 Rule = Callable[[CompletionRecord, LatencyStage], Iterator[Finding]]
 # The engine first, because it has most of the budget.
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
-    ("generate", _generate),
-    ("assemble", _assemble),
-    ("admit", _admit),
-    ("route", _route),
-    ("authenticate", _authenticate),
-    ("filter", _filter),
-    ("stream", _stream),
+    ("generate", _explain_generate),
+    ("assemble", _explain_assemble),
+    ("admit", _explain_admit),
+    ("route", _explain_route),
+    ("authenticate", _explain_authenticate),
+    ("filter", _explain_filter),
+    ("stream", _explain_stream),
 )
 
 
@@ -257,17 +259,17 @@ _REFUSED: Final = MappingProxyType(
 )
 
 
-def _ending(record: CompletionRecord, last: LatencyStage) -> list[Finding]:
+def _explain_ending(record: CompletionRecord, last: LatencyStage) -> list[Finding]:
     if wording := _ENDED_EARLY.get(record.finish):
         after = Quantity(record.total_ms, 1)
         code = record.error_code or ""
         return [Finding(wording, after=after, stage=last.name, code=code)]
     if wording := _REFUSED.get(record.finish):
         return [Finding(wording)]
-    return list(_cut(record.finish, record.filter_reason))
+    return list(_explain_truncation(record.finish, record.filter_reason))
 
 
-def _cut(finish: FinishReason, reason: str | None) -> Iterator[Finding]:
+def _explain_truncation(finish: FinishReason, reason: str | None) -> Iterator[Finding]:
     if finish is FinishReason.LENGTH and reason == "engine_disconnected":
         yield Finding(
             gettext_noop(
@@ -283,7 +285,7 @@ def _cut(finish: FinishReason, reason: str | None) -> Iterator[Finding]:
         yield Finding(gettext_noop("Truncated by the filter: {reason}."), reason=reason)
 
 
-def _nothing(is_slow: bool) -> Finding:
+def _explain_nothing_found(is_slow: bool) -> Finding:
     if is_slow:
         return Finding(
             gettext_noop(

@@ -116,7 +116,7 @@ def page_of_requests(
     assert 1 <= limit <= MAX_PAGE
     after = read_cursor(cursor)
     with tenant_scope(actor.tenant_id):
-        rows = list(_sorted(_found(actor, wanted), wanted.order, after)[: limit + 1])
+        rows = list(_sort_records(_filter_records(actor, wanted), wanted.order, after)[: limit + 1])
         is_of_few = bool(wanted.filters) and _are_few(actor, rows[:limit])
         if is_of_few:
             record_read(
@@ -124,9 +124,9 @@ def page_of_requests(
                 action="request.listed",
                 target="requests",
                 now=now,
-                asked=_limits(wanted),
+                asked=_to_change_fields(wanted),
             )
-    return RequestPage(_page(rows, wanted.order, limit), is_of_few)
+    return RequestPage(_build_page(rows, wanted.order, limit), is_of_few)
 
 
 def _are_few(actor: Actor, rows: Iterable[UsageRecord]) -> bool:
@@ -135,13 +135,13 @@ def _are_few(actor: Actor, rows: Iterable[UsageRecord]) -> bool:
     return bool(people - {actor.user_id}) and len(people) < min_group_size(actor)
 
 
-def _limits(wanted: RequestFilter) -> ChangeFields:
+def _to_change_fields(wanted: RequestFilter) -> ChangeFields:
     times = {"since": wanted.since.isoformat(), "until": wanted.ends_at.isoformat()}
     return {**wanted.filters, **times}
 
 
-def _page(rows: Iterable[UsageRecord], order: RequestSort, limit: int) -> Page[RequestRow]:
-    lines = [_line(row) for row in rows]
+def _build_page(rows: Iterable[UsageRecord], order: RequestSort, limit: int) -> Page[RequestRow]:
+    lines = [_to_row(row) for row in rows]
     if order is not RequestSort.NEWEST:
         return Page(lines[:limit], None)
     return build_page(
@@ -149,7 +149,7 @@ def _page(rows: Iterable[UsageRecord], order: RequestSort, limit: int) -> Page[R
     )
 
 
-def _found(actor: Actor, wanted: RequestFilter) -> QuerySet[UsageRecord]:
+def _filter_records(actor: Actor, wanted: RequestFilter) -> QuerySet[UsageRecord]:
     found = UsageRecord.objects.filter(
         apply_filter(actor, wanted.filter, is_raw=True),
         occurred_at__gte=wanted.since,
@@ -162,7 +162,7 @@ def _found(actor: Actor, wanted: RequestFilter) -> QuerySet[UsageRecord]:
     return visible_to(actor, found)
 
 
-def _sorted(
+def _sort_records(
     found: QuerySet[UsageRecord], order: RequestSort, after: PagePosition | None
 ) -> QuerySet[UsageRecord]:
     if order is RequestSort.SLOW:
@@ -175,7 +175,7 @@ def _sorted(
     return found.order_by("-occurred_at", "-request_id")
 
 
-def _line(row: UsageRecord) -> RequestRow:
+def _to_row(row: UsageRecord) -> RequestRow:
     return RequestRow(
         request_id=row.request_id,
         occurred_at=row.occurred_at,

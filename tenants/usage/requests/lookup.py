@@ -57,7 +57,7 @@ def find_request(
                 now=now,
                 reason=reason,
             )
-    return _record(row)
+    return _to_completion_record(row)
 
 
 def find_request_as_operator(
@@ -83,7 +83,7 @@ def _not_found() -> NotFound:
     return NotFound("This request does not exist, or its record has not arrived yet.")
 
 
-def _record(row: UsageRecord) -> CompletionRecord:
+def _to_completion_record(row: UsageRecord) -> CompletionRecord:
     """Return the record. Fields added since it was written get the contract's defaults."""
     return CompletionRecord(
         request_id=RequestId(str(row.request_id)),

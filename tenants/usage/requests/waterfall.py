@@ -15,19 +15,19 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 
 def lines(record: CompletionRecord, explanation: LatencyExplanation, *, slug: str) -> Iterator[str]:
     yield f"Request {record.request_id}"
-    yield from wrap(f"  {_what(record, slug)}", WIDTH, subsequent_indent="  ")
-    yield from wrap(f"  {_numbers(record)}", WIDTH, subsequent_indent="  ")
+    yield from wrap(f"  {_describe_request(record, slug)}", WIDTH, subsequent_indent="  ")
+    yield from wrap(f"  {_format_numbers(record)}", WIDTH, subsequent_indent="  ")
     yield ""
     for stage in explanation.stages:
-        yield _line(stage, record.total_ms)
+        yield _format_stage(stage, record.total_ms)
     yield f"  {'record':<13}{'':>10}   when it had ended; a trace has its time"
     yield ""
-    yield f"  {_first(record, explanation)}"
+    yield f"  {_format_first_token(record, explanation)}"
     for verdict in explanation.verdicts:
         yield from wrap(f"  - {verdict}", WIDTH, subsequent_indent="    ")
 
 
-def _what(record: CompletionRecord, slug: str) -> str:
+def _describe_request(record: CompletionRecord, slug: str) -> str:
     at = from_unix_ms(record.occurred_at_ms)
     return (
         f"{slug}, {record.mode}, {record.trigger}, by {record.protocol},"
@@ -35,7 +35,7 @@ def _what(record: CompletionRecord, slug: str) -> str:
     )
 
 
-def _numbers(record: CompletionRecord) -> str:
+def _format_numbers(record: CompletionRecord) -> str:
     cached = "not told" if record.cached_tokens is None else f"{record.cached_tokens:,}"
     where = f"pool {record.pool}, replica {record.replica}" if record.replica else "at no replica"
     beside = (
@@ -50,15 +50,15 @@ def _numbers(record: CompletionRecord) -> str:
     )
 
 
-def _line(stage: LatencyStage, total_ms: float) -> str:
+def _format_stage(stage: LatencyStage, total_ms: float) -> str:
     name = "receive+auth." if stage.name == "authenticate" else stage.name
     budget = "" if stage.budget_ms is None else f"of {stage.budget_ms:g}"
     sign = "!" if stage.is_over else " "
-    bar = _bar(stage.began_ms, stage.took_ms, total_ms)
+    bar = _draw_bar(stage.began_ms, stage.took_ms, total_ms)
     return f"  {name:<13}{stage.took_ms:>7,.1f} ms {sign} {budget:<7} {bar}".rstrip()
 
 
-def _bar(began_ms: float, took_ms: float, total_ms: float) -> str:
+def _draw_bar(began_ms: float, took_ms: float, total_ms: float) -> str:
     """Return a bar from a stage's begin to its end, at least an eighth of a column wide."""
     if total_ms <= 0:
         return ""
@@ -68,7 +68,7 @@ def _bar(began_ms: float, took_ms: float, total_ms: float) -> str:
     return " " * begin + "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
-def _first(record: CompletionRecord, explanation: LatencyExplanation) -> str:
+def _format_first_token(record: CompletionRecord, explanation: LatencyExplanation) -> str:
     target = f"target {explanation.target_ms:g} ms"
     if record.first_token_ms is None:
         return f"No text was sent in {record.total_ms:,.1f} ms ({target})."

@@ -71,7 +71,7 @@ def roll_up(*, tenant_id: TenantId, arrived_until: datetime) -> int:
 
     Concurrent runs are harmless: the second waits for the first, day by day.
     """
-    by_day = _marked(tenant_id)
+    by_day = _read_dirty_hours(tenant_id)
     days = sorted(by_day)[:MAX_DAYS]
     for day in days:
         _count_day(tenant_id, day, by_day[day])
@@ -101,7 +101,7 @@ def complete_until(tenant_id: TenantId) -> datetime | None:
     return states.values_list("complete_until", flat=True).first()
 
 
-def _marked(tenant_id: TenantId) -> dict[datetime, list[datetime]]:
+def _read_dirty_hours(tenant_id: TenantId) -> dict[datetime, list[datetime]]:
     with tenant_scope(tenant_id):
         hours = list(
             DirtyHour.objects.filter(tenant_id=tenant_id).values_list("hour", flat=True).distinct()

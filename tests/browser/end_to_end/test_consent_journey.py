@@ -38,7 +38,7 @@ def test_withdrawing_consent_erases_captured_content_and_leaves_a_certificate(
     agree(mine)
     wait_until(lambda: has_captured_content(stack, key, company), timeout_s=_KEPT_S)
     withdraw(mine)
-    run_now("clean_up_content")
+    run_now("tenants.privacy.tasks.clean_up_content")
     wait_until(lambda: num_kept(company) == 0, timeout_s=_KEPT_S)
     complete(stack, key)
 

@@ -4,5 +4,5 @@ from caret.celery import app
 
 
 def run_now(task: str) -> None:
-    """Run a task now; `task` is the name of its function in `tenants.tasks`."""
-    app.send_task(f"tenants.tasks.{task}", expires=240)
+    """Run a task now; `task` is its Celery name."""
+    app.send_task(task, expires=240)

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from caret.local.health_checks import answers_ok
 from caret.local.paths import REPOSITORY
-from caret.local.process_tag import environment_with, new_tag
-from caret.local.watchdog import Watchdog
+from caret.local.processes.health_checks import answers_ok
+from caret.local.processes.process_tag import environment_with, new_tag
+from caret.local.processes.watchdog import Watchdog
 from tests.stack.language_server import environment_of
 from tests.stack.ports import free_port
 from tests.stack.waiting import wait_until

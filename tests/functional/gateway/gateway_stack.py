@@ -24,10 +24,10 @@ from caret.contracts.usage import (
     UsageRecord,
     decode_records,
 )
-from caret.local.pools_file import ReplicaEntry
-from caret.local.process_tag import environment_with
-from caret.local.service import CommandService, await_ready
-from caret.local.valkey import EmbeddedValkey
+from caret.local.databases.valkey import EmbeddedValkey
+from caret.local.engines.pools_file import ReplicaEntry
+from caret.local.processes.process_tag import environment_with
+from caret.local.processes.service import CommandService, await_ready
 from inference.recording.journal import SHIP_EVERY_S
 from tests.benchmarks.engine_metrics import num_running
 from tests.benchmarks.installation import SLUGS, Home, gateway_part, publish_tenant

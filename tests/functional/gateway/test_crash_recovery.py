@@ -12,7 +12,7 @@ import pytest
 
 from caret.client.websocket_client import GatewayRefused
 from caret.contracts.usage import CompletionRecord, FinishReason
-from caret.local.service import await_ready
+from caret.local.processes.service import await_ready
 from tests.functional.gateway.gateway_stack import Frame, Site, ask, receive, until
 from tests.stack.running import Engine
 

@@ -7,7 +7,7 @@ from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.pools.discovery.replica_identity import PROBE_TEXT
 from inference.pools.pool_config import read_catalog
 from inference.pools.vllm.identity import VllmIdentity
-from tenants.fleet.pools.metric_samples import parse
+from tenants.fleet.pools.scraping.metric_samples import parse
 from tests.functional.gateway.gateway_stack import Site
 
 pytestmark = pytest.mark.engine

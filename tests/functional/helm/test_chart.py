@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from caret.celery import app
-from caret.local.engine import EngineSettings, LocalModel, engine_command
+from caret.local.engines.engine import EngineSettings, LocalModel, engine_command
 from caret.local.paths import REPOSITORY
 from inference.pools.cache_isolation import SALTED_CONNECTORS, SpeculationMethod
 from inference.pools.pool_config import DiscoverySource, PoolEntry, ReplicaEntry

@@ -12,9 +12,13 @@ from caret.client.synthetic_probe import SyntheticProbe
 from caret.foundation.clock import SystemClock
 from caret.local.paths import REPOSITORY
 from console.request_metrics import registry as console_registry
-from inference.recording.completion_metrics import CompletionMetrics
-from inference.recording.engine_metrics import EngineMetricsPoller, EngineMetricsReader, Values
-from inference.recording.gateway_metrics import EventLoopLagProbe
+from inference.recording.metrics.completion_metrics import CompletionMetrics
+from inference.recording.metrics.engine_metrics import (
+    EngineMetricsPoller,
+    EngineMetricsReader,
+    Values,
+)
+from inference.recording.metrics.gateway_metrics import EventLoopLagProbe
 from tenants.base.worker_metrics import WorkerMetricsCollector
 from tests.stack.watching import MONITORING, panels
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from caret.local.embedding_engine import DEFAULT_EMBEDDINGS_MODEL
-from caret.local.engine import DEMO_MODEL, MAX_CONTEXT_TOKENS
-from caret.local.pools_file import render_pools
+from caret.local.engines.embedding_engine import DEFAULT_EMBEDDINGS_MODEL
+from caret.local.engines.engine import DEMO_MODEL, MAX_CONTEXT_TOKENS
+from caret.local.engines.pools_file import render_pools
 from caret.local.ports import LOOPBACK
 from tests.stack.ports import free_ports
 

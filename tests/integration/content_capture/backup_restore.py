@@ -14,8 +14,8 @@ from django.core.management import call_command
 from django.db import connections
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from caret.local.credentials import DATABASE, SUPERUSER, password_of
-from caret.local.postgres_cluster import programs_of
+from caret.local.databases.credentials import DATABASE, SUPERUSER, password_of
+from caret.local.databases.postgres_cluster import programs_of
 from tenants.models import (
     ContentObject,
 )

@@ -14,7 +14,7 @@ from django.utils import timezone
 from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.postgres.roles import find_rls_bypasses
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from caret.local.credentials import DATABASE
+from caret.local.databases.credentials import DATABASE
 from console.sign_in.session_store import SessionStore
 from tenants.base import tombstones as store_of_notes
 from tenants.base.tombstones import initialize_store

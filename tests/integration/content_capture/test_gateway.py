@@ -15,7 +15,7 @@ from caret.foundation.ids import new_request_id
 from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.completion.suggestion_edit import SuggestionEdit
-from inference.content_capture.content_capture import ContentCapture
+from inference.content_capture import ContentCapture
 from inference.content_capture.send_queue import MAX_OF_TENANT
 from tenants.base.redis_connection import connect
 from tenants.fleet.snapshots.queries import read_snapshot

@@ -15,7 +15,7 @@ from caret.contracts.captured_content import CONTENT
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from caret.settings.object_storage import storage_from
+from caret.settings.service_urls import storage_from
 from tenants.base.redis_connection import connect
 from tenants.identity.members.tenant_status import set_status
 from tenants.models import ContentObject

@@ -30,7 +30,7 @@ def _database(database: None) -> None:
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, settings: Settings) -> Path:
     """Return the object store of one test."""
-    from caret.settings.object_storage import storage_from
+    from caret.settings.service_urls import storage_from
 
     stored = storage_from("CARET_CONTENT_STORAGE", str(tmp_path / "content"))
     settings.STORAGES = {**settings.STORAGES, "content": stored}

@@ -20,8 +20,8 @@ from tenants.base.permissions import Role
 from tenants.base.signing_keys import signing_keys
 from tenants.compliance.data_subjects.data_inventory import OWN_SOURCES, SOURCES
 from tenants.compliance.data_subjects.export_bundle import BundleLimits, BundleRequest, write_bundle
+from tenants.compliance.data_subjects.verification import main as verify
 from tenants.compliance.data_subjects.verification import verify_bundle
-from tenants.compliance.data_subjects.verify_cli import main as verify
 from tenants.models import IdempotencyRecord, Membership, User
 from tenants.security.audit.queries import AuditFilter as AskedEntries
 from tenants.security.audit.queries import list_entries

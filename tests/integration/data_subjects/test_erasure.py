@@ -18,6 +18,7 @@ from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
 from tenants.base.redis_lock import redis_lock
 from tenants.base.signing_keys import signing_keys
+from tenants.compliance import tasks
 from tenants.compliance.data_subjects import anonymization
 from tenants.compliance.data_subjects.erasure_worker import (
     pseudonymize_late_records,
@@ -51,7 +52,6 @@ from tenants.privacy.retention.verification import verify_certificate
 from tenants.security.audit.queries import AuditFilter, list_entries
 from tenants.security.authorization.actor import Actor
 from tenants.security.encryption.queries import find_destruction_proofs
-from tenants.tasks import run_due_erasures as run_due_erasures_task
 from tests.fakes.exports import build_all, build_of, file_of, make_export, start_export
 from tests.fixtures.companies import make_completion
 from tests.fixtures.users import make_colleague
@@ -120,10 +120,10 @@ def test_only_one_worker_erases_and_the_others_skip(acme: TracedTenant, folder: 
     request_erasure(acme)
 
     with redis_lock(connect(), "erasures"):
-        run_due_erasures_task()
+        tasks.run_due_erasures()
 
     assert "tenants_user" in places(acme, folder)
-    run_due_erasures_task()
+    tasks.run_due_erasures()
     assert places(acme, folder) == set()
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from caret.local.databases.postgres import EmbeddedPostgres
+from caret.local.databases.postgres_account import PostgresUser, choose_account
 from caret.local.paths import EmbeddedPaths
-from caret.local.postgres import EmbeddedPostgres
-from caret.local.postgres_account import PostgresUser, choose_account
 
 
 @pytest.fixture

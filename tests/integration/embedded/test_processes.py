@@ -10,24 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from caret.local.child_process import ChildProcess, ChildSpec, dying_with_parent
-from caret.local.process_tag import (
+from caret.local.processes.child_process import ChildProcess, ChildSpec, dying_with_parent
+from caret.local.processes.process_tag import (
     environment_with,
     find_tagged_pids,
     home_digest,
     new_tag,
     terminate_tagged,
 )
-from caret.local.watchdog import Watchdog
+from caret.local.processes.watchdog import Watchdog
 from tests.stack.waiting import wait_until
 
 # A supervisor with one child, which has a grandchild in another session that ignores signals.
 _SUPERVISOR = """
     import os, sys, time
     from pathlib import Path
-    from caret.local.process_tag import environment_with
-    from caret.local.child_process import ChildProcess, ChildSpec, dying_with_parent
-    from caret.local.watchdog import Watchdog
+    from caret.local.processes.process_tag import environment_with
+    from caret.local.processes.child_process import ChildProcess, ChildSpec, dying_with_parent
+    from caret.local.processes.watchdog import Watchdog
 
     mark, log_file, guarded = sys.argv[1], Path(sys.argv[2]), sys.argv[3] == "guarded"
     if guarded:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from caret.local.health_checks import answers_ok
+from caret.local.processes.health_checks import answers_ok
 from tests.stack.running import Engine, Stack
 from tests.stack.waiting import wait_until
 

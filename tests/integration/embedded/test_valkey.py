@@ -6,9 +6,9 @@ import redis
 from celery import Celery
 
 from caret.foundation.broker_url import broker_from_redis_url
-from caret.local.health_checks import worker_answers
+from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import EmbeddedPaths
-from caret.local.valkey import EmbeddedValkey
+from caret.local.processes.health_checks import worker_answers
 from tests.stack.services import Services
 from tests.stack.waiting import wait_until
 

@@ -30,8 +30,8 @@ from tenants.fleet.pools.added_replicas import (
 )
 from tenants.fleet.pools.draining import LastReplicaOfPool
 from tenants.fleet.pools.fleet_state import FleetStateStore
-from tenants.fleet.pools.metric_samples import MetricSamples, parse
 from tenants.fleet.pools.pool_status import members_of, places_of
+from tenants.fleet.pools.scraping.metric_samples import MetricSamples, parse
 from tests.benchmarks.installation import own_home
 from tests.functional.gateway.gateway_stack import Site, own_site, until
 from tests.integration.gateway.requests import find_serving_replicas

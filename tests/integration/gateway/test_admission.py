@@ -22,7 +22,7 @@ from caret.contracts.policy import PolicyLimits, RateLimit, TenantPolicy, Tier
 from caret.contracts.snapshot import TenantSnapshot
 from caret.contracts.usage import CompletionRecord
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from caret.local.service import await_ready
+from caret.local.processes.service import await_ready
 from tenants.models import UsageRecord
 from tenants.usage.ingestion.operations import ingest_all
 from tenants.usage.ingestion.redis_stream import UsageStream

@@ -13,7 +13,7 @@ from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.operator_roles import OperatorRole
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.draining import DrainRequest, LastReplicaOfPool, read_drains, set_drain
-from tenants.fleet.pools.metric_samples import parse
+from tenants.fleet.pools.scraping.metric_samples import parse
 from tests.benchmarks.installation import own_home
 from tests.functional.gateway.gateway_stack import Site, ask, own_site, until
 from tests.integration.gateway.requests import find_serving_replicas, small_frame

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from inference.pools.discovery.pool_members import ROUND_S
-from tenants.fleet.pools.metric_samples import parse
+from tenants.fleet.pools.scraping.metric_samples import parse
 from tests.benchmarks.installation import own_home
 from tests.fakes.kubernetes_server import KubernetesServer, endpoint, kubernetes_server_in_thread
 from tests.fakes.scripted_engine import scripted_engine

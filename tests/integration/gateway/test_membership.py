@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from caret.client.websocket_client import CompletionStream
-from tenants.fleet.pools.metric_samples import parse
+from tenants.fleet.pools.scraping.metric_samples import parse
 from tests.benchmarks.installation import own_home
 from tests.fakes.dns_server import DnsServer, dns_server_in_thread
 from tests.fakes.scripted_engine import ScriptedEngine, scripted_engine

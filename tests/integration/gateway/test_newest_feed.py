@@ -9,9 +9,9 @@ import pytest
 from redis.asyncio import Redis
 
 from caret.contracts.usage import FinishReason
+from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import EmbeddedPaths
-from caret.local.service import await_ready
-from caret.local.valkey import EmbeddedValkey
+from caret.local.processes.service import await_ready
 from inference.gateway.supersession.feed import CHANNEL, SupersessionFeed
 from tests.fakes.clock import FakeClock
 from tests.fakes.supersession import ClaimingGateway

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from caret.client.synthetic_probe import ProbeResult, SyntheticProbe, run_probe
-from tenants.fleet.pools.metric_samples import parse
+from tenants.fleet.pools.scraping.metric_samples import parse
 from tests.functional.gateway.gateway_stack import Site
 from tests.stack.ports import free_port
 

@@ -14,8 +14,8 @@ import pytest
 from redis.asyncio import Redis
 
 from caret.foundation.clock import SystemClock
+from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import EmbeddedPaths
-from caret.local.valkey import EmbeddedValkey
 from inference.gateway.rate_limits.leased_bucket import BucketSpec, LeaseGrant, LeaseRequest
 from inference.gateway.rate_limits.leases import Leases, RateLimitExceeded, SpendRequest
 from inference.gateway.rate_limits.redis_lease_store import RedisLeaseStore, redis_for_leases

@@ -16,10 +16,10 @@ import redis
 from caret.client.websocket_client import GatewayRefused, open_stream
 from caret.contracts.snapshot import VERSIONS, TenantSnapshot, TenantStatus
 from caret.contracts.usage import USAGE_FIELD, USAGE_STREAM, CompletionRecord, decode_records
-from caret.local.child_process import ChildProcess, ChildSpec, dying_with_parent
+from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import REPOSITORY
-from caret.local.process_tag import environment_with
-from caret.local.valkey import EmbeddedValkey
+from caret.local.processes.child_process import ChildProcess, ChildSpec, dying_with_parent
+from caret.local.processes.process_tag import environment_with
 from tests.benchmarks.installation import Home, new_tenant, own_home, publish, root_secret_of
 from tests.fakes.tcp_proxy import FaultProxy, fault_proxy
 from tests.functional.gateway.gateway_stack import Entries, Site, ask, own_site, until

@@ -7,8 +7,8 @@ import pytest
 from redis.asyncio import Redis
 
 from caret.contracts.usage import USAGE_STREAM, encode_records
+from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import EmbeddedPaths
-from caret.local.valkey import EmbeddedValkey
 from inference.recording.journal import ShipmentReceipt
 from inference.recording.redis_shipper import RedisShipment
 from tests.fakes.usage import make_record

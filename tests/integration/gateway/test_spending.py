@@ -21,8 +21,8 @@ from caret.contracts.pricing import (
     cost_micros,
 )
 from caret.foundation.clock import SystemClock
+from caret.local.databases.valkey import EmbeddedValkey
 from caret.local.paths import EmbeddedPaths
-from caret.local.valkey import EmbeddedValkey
 from inference.completion.request_trace import RequestTrace
 from inference.errors import CompletionDropped
 from inference.gateway.rate_limits.leases import Leases

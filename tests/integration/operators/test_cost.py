@@ -28,7 +28,7 @@ from tenants.fleet.pools.daily_usage import (
     read_replica_seconds,
     record_replica_seconds,
 )
-from tenants.fleet.pools.installation_status import read_installation
+from tenants.fleet.pools.scraping.installation_status import read_installation
 from tenants.models import Outcome, UsageRecord
 from tests.fixtures.companies import ACME, GLOBEX, Company, completion_fields, make_company
 from tests.integration.operators.browsers import signed_in

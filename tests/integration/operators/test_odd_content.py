@@ -16,7 +16,7 @@ from caret.contracts.drained_replicas import (
 )
 from tenants.base.redis_connection import connect
 from tenants.fleet.pools.daily_usage import DAYS, REPLICA_SECONDS, count_recent_days
-from tenants.fleet.pools.recent_scrapes import KEY as READINGS
+from tenants.fleet.pools.scraping.recent_scrapes import KEY as READINGS
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import forget_drains
 

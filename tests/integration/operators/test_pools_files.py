@@ -13,8 +13,8 @@ from pytest_django import Settings
 from console.operator_admin.pool_exports import file_of
 from tenants.base.redis_connection import connect
 from tenants.fleet.pools.draining import read_drains
-from tenants.fleet.pools.installation_status import read_installation
 from tenants.fleet.pools.pool_status import RejectedReplica
+from tenants.fleet.pools.scraping.installation_status import read_installation
 from tests.integration.operators.browsers import signed_in
 from tests.integration.operators.gateways import Gateway
 

@@ -8,10 +8,10 @@ import pytest
 from pytest_django import Settings
 
 from tenants.base.redis_connection import connect
-from tenants.fleet.pools.gateway_scraper import BOUNDS, Scrape, scrape_gateways
-from tenants.fleet.pools.metric_samples import parse
-from tenants.fleet.pools.recent_scrapes import KEY, WINDOW_S, keep, lately
-from tenants.fleet.pools.slow_requests import list_slow_requests
+from tenants.fleet.pools.scraping.gateway_scraper import BOUNDS, Scrape, scrape_gateways
+from tenants.fleet.pools.scraping.metric_samples import parse
+from tenants.fleet.pools.scraping.recent_scrapes import KEY, WINDOW_S, keep, lately
+from tenants.fleet.pools.scraping.slow_requests import list_slow_requests
 from tests.fakes.raw_server import raw_server
 
 NOW_S = 1_800_000_000.0

@@ -22,8 +22,8 @@ from caret.contracts.retrieval import (
 from caret.foundation.ids import TenantId
 from inference.completion.incoming_request import ContextFile
 from inference.completion.request import AdmittedRequest
+from inference.retrieval import Retrieval
 from inference.retrieval.redis_client import MAX_WAIT_S, RESEND_S
-from inference.retrieval.retrieval import Retrieval
 from inference.retrieval.send_queue import FILE_EVERY_S, FIRST_EMPTY_S, QUESTION_EVERY_S
 from tenants.base.redis_connection import connect
 from tests.fakes.clock import FakeClock

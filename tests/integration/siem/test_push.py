@@ -13,17 +13,17 @@ from tenants.compliance.audit_sinks import delivery_worker
 from tenants.compliance.audit_sinks.delivery_worker import (
     MAX_MESSAGES,
     DeliveryResult,
-    _claim,
     _claim_due,
-    _note,
+    _claim_sink,
+    _store_result,
     deliver_due,
 )
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink, delete_sink, replay_sink
+from tenants.compliance.tasks import deliver_audit_entries
 from tenants.models import AuditSink
 from tenants.security.audit.hash_chain import hash_document
 from tenants.security.encryption.envelope import SealContext
 from tenants.security.encryption.operations import seal_for
-from tenants.tasks import deliver_audit_entries
 from tests.fakes.siem_servers import Hook, Syslog, webhook
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.siem.clock import Clock
@@ -118,7 +118,7 @@ def test_a_sink_that_another_worker_has_served_is_not_claimed(
         sink = AuditSink.objects.get()
         AuditSink.objects.update(delivered_sequence=7)
 
-        assert _claim(company.tenant_id, sink, clock()) is None
+        assert _claim_sink(company.tenant_id, sink, clock()) is None
         assert AuditSink.objects.get().claimed_until is None
 
 
@@ -207,8 +207,8 @@ def test_only_one_of_two_workers_claims_a_sink(company: Company, hook: Hook, clo
     attach_webhook(company, hook)
     with tenant_scope(company.tenant_id):
         sink = AuditSink.objects.get()
-        first = _claim(company.tenant_id, sink, clock())
-        second = _claim(company.tenant_id, sink, clock())
+        first = _claim_sink(company.tenant_id, sink, clock())
+        second = _claim_sink(company.tenant_id, sink, clock())
 
     assert first is not None
     assert second is None
@@ -229,7 +229,7 @@ def test_a_replay_during_a_delivery_is_not_lost(company: Company, hook: Hook, cl
     (visit,) = _claim_due(company.tenant_id, clock())
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
-    _note(visit, DeliveryResult(7, "", timedelta()), clock())
+    _store_result(visit, DeliveryResult(7, "", timedelta()), clock())
 
     assert get_sink(company).delivered_sequence == 0
 
@@ -255,7 +255,7 @@ def test_a_replay_during_a_failing_delivery_does_not_shorten_the_wait(
     (visit,) = _claim_due(company.tenant_id, clock())
 
     replay_sink(actor=company.administrator.actor, sink_id=sink.id, from_sequence=1, now=clock())
-    _note(
+    _store_result(
         visit, DeliveryResult(None, "The receiver did not respond in time.", timedelta()), clock()
     )
 

@@ -11,7 +11,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from psycopg.sql import SQL, Identifier
 
-from caret.local.credentials import DATABASE, SUPERUSER, password_of
+from caret.local.databases.credentials import DATABASE, SUPERUSER, password_of
 from console.sign_in.session_store import SessionStore
 from tenants.base.permissions import Role
 from tenants.identity.scim.tokens import create_scim_token

@@ -22,9 +22,9 @@ from tenants.base.signing_keys import signing_keys
 from tenants.models import AuditEntry
 from tenants.security.audit.export import AuditExportPeriod, write_export
 from tenants.security.audit.export_verification import VerificationFailed, verify_export
+from tenants.security.audit.export_verification import main as verify_audit
 from tenants.security.audit.operations import record_change
 from tenants.security.audit.signed_heads import sign_head
-from tenants.security.audit.verify_cli import main as verify_audit
 from tenants.security.authorization.actor import Actor
 from tests.fixtures.companies import ACME, Cast, Company, make_company, make_key
 from tests.stack.services import Services

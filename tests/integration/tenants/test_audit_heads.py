@@ -21,7 +21,7 @@ from tenants.security.audit.signed_heads import (
     sign_head,
     signed_document,
 )
-from tenants.tasks import sign_audit_heads
+from tenants.security.tasks import sign_audit_heads
 from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.stack.services import Services
 

@@ -23,8 +23,8 @@ from tenants.privacy.consent.consent_texts import (
     get_consent_text,
 )
 from tenants.privacy.consent.queries import (
+    ConsentReceiptView,
     OwnConsent,
-    Receipt,
     find_consents,
     get_own_consent,
     list_receipts,
@@ -74,7 +74,7 @@ def save_consent(
     )
 
 
-def receipts(company: Company, person: Person | None = None) -> list[Receipt]:
+def receipts(company: Company, person: Person | None = None) -> list[ConsentReceiptView]:
     actor = (person or company.administrator).actor
     return list_receipts(actor=actor, limit=200, cursor=None).rows
 

@@ -21,8 +21,8 @@ from tenants.compliance.exports.jobs import run as jobs_run
 from tenants.compliance.exports.rows import Period
 from tenants.compliance.exports.verification import PROOF_SUFFIX, BrokenExport, verify_export
 from tenants.compliance.exports.verify_cli import main
-from tenants.privacy.retention.verify_cli import main as verify_certificate
-from tenants.security.audit.verify_cli import main as verify_audit
+from tenants.privacy.retention.verification import main as verify_certificate
+from tenants.security.audit.export_verification import main as verify_audit
 from tests.fakes.exports import OCTOBER, build_all, build_of, end_all_exports, file_of, start_export
 from tests.fakes.retention import make_certificate
 from tests.fixtures.companies import ACME, Cast, Company, make_company

@@ -363,7 +363,7 @@ from django.utils import timezone
 from tenants.compliance.exports import sql_source
 from tenants.compliance.exports.jobs import run, sealed_objects
 sql_source.BATCH_ROWS = 2
-kept = run._keep
+kept = run._store_part
 num_kept = 0
 def keep(*args):
     global num_kept
@@ -371,7 +371,7 @@ def keep(*args):
     num_kept += 1
     if num_kept == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
-run._keep = keep
+run._store_part = keep
 while run.visit(sys.argv[1], timezone.now):
     pass
 """

@@ -7,9 +7,9 @@ import pytest
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants import tasks
 from tenants.base.redis_connection import connect
 from tenants.base.redis_lock import redis_lock
+from tenants.compliance import tasks
 from tenants.compliance.exports.jobs import claim
 from tenants.compliance.exports.jobs import run as jobs_run
 from tenants.compliance.exports.jobs.claim import JobClaim, JobLane

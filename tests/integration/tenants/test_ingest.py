@@ -28,7 +28,6 @@ from caret.foundation.ids import KeyId, RequestId, TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.redis_connection import connect
 from tenants.models import ApiKey, Outcome, TypingReport, UsageRecord
-from tenants.tasks import ingest_usage
 from tenants.usage.ingestion.operations import ingest_all
 from tenants.usage.ingestion.redis_stream import (
     BATCH_ENTRIES,
@@ -36,6 +35,7 @@ from tenants.usage.ingestion.redis_stream import (
     REJECTED_STREAM,
     UsageStream,
 )
+from tenants.usage.tasks import ingest_usage
 from tests.fixtures.companies import GLOBEX, Cast, Company, make_company, make_key
 
 

@@ -12,7 +12,7 @@ from caret.foundation.ids import LookupId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
-from tenants.identity.api_keys.digest import key_digest
+from tenants.identity.api_keys.key_secrets import key_digest
 from tenants.identity.api_keys.operations import create_key, revoke_key
 from tenants.identity.api_keys.queries import KeyState, find_key, first_keys, holds, list_keys
 from tenants.identity.api_keys.row_writes import MAX_KEYS, REVOKED_KEY_RETENTION

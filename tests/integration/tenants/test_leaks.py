@@ -20,8 +20,8 @@ from tenants.identity.api_keys.leak_response import process_leak_reports
 from tenants.identity.api_keys.operations import KeyRotation, rotate_key
 from tenants.identity.api_keys.queries import KeyState, KeyView, find_key
 from tenants.identity.api_keys.scopes import KeyScope
+from tenants.identity.tasks import process_leak_reports as process_leak_reports_task
 from tenants.models import ApiKey, AuditEntry
-from tenants.tasks import process_leak_reports as process_leak_reports_task
 from tests.fixtures.companies import GLOBEX, Company, make_company, make_key, make_service_key
 
 PLACE = "https://git.example.com/shop/blob/main/.env#L3"

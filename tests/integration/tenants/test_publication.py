@@ -30,10 +30,10 @@ from tenants.fleet.snapshots.publisher import (
     write_snapshot,
 )
 from tenants.fleet.snapshots.queries import read_snapshot
+from tenants.fleet.tasks import republish_snapshots
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.models import Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
-from tenants.tasks import republish_snapshots
 from tests.fixtures.companies import GLOBEX, Company, make_company, make_key
 
 

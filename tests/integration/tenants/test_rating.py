@@ -18,10 +18,10 @@ from tenants.billing.rating.clock import safe_billing_time
 from tenants.billing.rating.operations import rate_tenant
 from tenants.billing.rating.seats import post_seat_charges
 from tenants.billing.rating.tokens import rate_tokens
+from tenants.billing.tasks import rate_usage
 from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.members.operations import add_member
 from tenants.models import BillingState, LedgerEntry, LedgerTransaction, Membership, UsageRecord
-from tenants.tasks import rate_usage
 from tests.fakes.billing import (
     FAST,
     NOW,

@@ -12,10 +12,10 @@ from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry, Membership, Team, TeamMembership, User
 from tenants.security.authorization.actor import Actor
-from tenants.usage.reports.filtered_suppression import NO_TEAM
 from tenants.usage.reports.operations import set_min_group_users
 from tenants.usage.reports.queries import GroupBy, Report, ReportKind, ReportQuery, report
-from tenants.usage.reports.suppression import Suppression
+from tenants.usage.reports.suppression.filtered_suppression import NO_TEAM
+from tenants.usage.reports.suppression.small_groups import Suppression
 from tenants.usage.rollups.operations import roll_up
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome

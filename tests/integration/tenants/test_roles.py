@@ -17,7 +17,7 @@ from caret.foundation.postgres.roles import (
     find_rls_bypasses,
     require_rls_bound_role,
 )
-from caret.local.credentials import DATABASE, SUPERUSER, password_of
+from caret.local.databases.credentials import DATABASE, SUPERUSER, password_of
 from tests.stack.services import Services
 
 ROOT = Path(__file__).resolve().parents[3]

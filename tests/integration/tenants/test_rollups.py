@@ -25,13 +25,13 @@ from tenants.models import DirtyHour, Outcome, TypingReport, UsageDay, UsageHour
 from tenants.models.rollup import SERVICES
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
 from tenants.privacy.retention.purge import purge
-from tenants.tasks import roll_up_usage
 from tenants.usage.ingestion.operations import ingest_all
 from tenants.usage.ingestion.redis_stream import UsageStream
 from tenants.usage.reports.counters import COUNTER_NAMES, UsageCounters
 from tenants.usage.rollups import operations as rolling
 from tenants.usage.rollups.dirty_hours import dirty_hours_for
 from tenants.usage.rollups.operations import complete_until, mark_period_dirty, roll_up, roll_up_all
+from tenants.usage.tasks import roll_up_usage
 from tests.fixtures.companies import GLOBEX, Company, make_company
 from tests.integration.tenants.records import NOON, add_completion, add_outcome, insert
 from tests.integration.tenants.test_ingest import completion, outcome, send

@@ -24,7 +24,7 @@ from tenants.billing.stripe.port import (
     StripeRejected,
     StripeUnreachable,
 )
-from tenants.billing.stripe.reconciliation import Comparison, reconcile
+from tenants.billing.stripe.reconciliation import MeterComparison, reconcile
 from tenants.models import StripeCustomer, StripeEvent
 from tests.fakes.billing import make_customer, use
 from tests.fakes.stripe_server import SECRET, Fault, StripeServer, stripe_server
@@ -72,7 +72,7 @@ def sums(server: StripeServer) -> dict[str, int]:
     return found
 
 
-def find_differences(stripe: HttpStripe, company: Company) -> list[Comparison]:
+def find_differences(stripe: HttpStripe, company: Company) -> list[MeterComparison]:
     found = reconcile(stripe, company.tenant_id, month=OCTOBER)
     assert len(found) == len(METERS)
     return [each for each in found if not each.is_equal]

@@ -14,7 +14,7 @@ from caret_ls.completion_provider import (
     InlineRequest,
     ProviderState,
 )
-from caret_ls.debounce import TypingRate
+from caret_ls.debounce import Debouncer
 from caret_ls.frames import Frame, RequestContext
 from caret_ls.gateway_connection import RequestEnded
 from caret_ls.outcome_tracker import EditorOutcome, OutcomeTracker
@@ -99,20 +99,26 @@ class Desk:
         self.reported: list[EditorOutcome] = []
         self.board = StatusBoard(self.statuses.append)
         self.board.set(is_connected=True)
-        self.pace, self.cache = TypingRate(), SuggestionCache()
+        self.debouncer, self.cache = Debouncer(), SuggestionCache()
         self.policies = PolicyCache(lambda _: True)
         self.files = OpenFiles(lambda _: None)
         self.outcomes = OutcomeTracker(self.reported.append)
         numbers = count(1)
         self.asking = CompletionClient(
             self.gateway,
-            ResponseHandlers(self.cache, self.pace, self.policies, self.board, self.clock),
+            ResponseHandlers(self.cache, self.debouncer, self.policies, self.board, self.clock),
             around=lambda _: RequestContext(),
             new_id=lambda: str(next(numbers)),
             max_answer_s=max_answer_s,
         )
         knowledge = ProviderState(
-            self.files, self.cache, self.pace, self.outcomes, self.policies, self.board, self.clock
+            self.files,
+            self.cache,
+            self.debouncer,
+            self.outcomes,
+            self.policies,
+            self.board,
+            self.clock,
         )
         values = {"prefetch": False} | settings
         self.assistant = CompletionProvider(knowledge, self.asking, Settings(**values))

@@ -199,7 +199,7 @@ async def test_a_repeated_request_joins_the_cancelled_one(desk: Desk) -> None:
 
 
 async def test_a_request_waits_for_the_next_keystroke(desk: Desk) -> None:
-    desk.pace.on_keystroke(desk.clock.now_s)
+    desk.debouncer.on_keystroke(desk.clock.now_s)
     first = desk.request_suggestion()
     await asyncio.sleep(0.01)
     desk.type("c")
@@ -213,8 +213,8 @@ async def test_a_request_waits_for_the_next_keystroke(desk: Desk) -> None:
 
 
 async def test_an_invoked_request_does_not_wait_for_the_next_keystroke(desk: Desk) -> None:
-    desk.pace.min_delay_ms = 60_000
-    desk.pace.on_keystroke(desk.clock.now_s)
+    desk.debouncer.min_delay_ms = 60_000
+    desk.debouncer.on_keystroke(desk.clock.now_s)
     desk.gateway.ready.append(response_frames("c"))
     waiting = desk.request_suggestion()
     await asyncio.sleep(0.01)

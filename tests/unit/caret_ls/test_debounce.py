@@ -1,17 +1,17 @@
 import pytest
 
-from caret_ls.debounce import MAX_WAIT_MS, MIN_WAIT_MS, TypingRate
+from caret_ls.debounce import MAX_WAIT_MS, MIN_WAIT_MS, Debouncer
 
 
-def typed(gap_s: float, *, keys: int = 12) -> tuple[TypingRate, float]:
+def typed(gap_s: float, *, keys: int = 12) -> tuple[Debouncer, float]:
     """Return a typing rate and the time of its last key."""
-    pace = TypingRate()
+    pace = Debouncer()
     for number in range(keys):
         pace.on_keystroke(number * gap_s)
     return pace, (keys - 1) * gap_s
 
 
-def wait_ms(pace: TypingRate, now_s: float, **more: bool) -> float:
+def wait_ms(pace: Debouncer, now_s: float, **more: bool) -> float:
     place = {"is_invoked": False, "is_fresh_line": False} | more
     return round(pace.delay_s(now_s, **place) * 1000, 3)
 
@@ -50,7 +50,7 @@ def test_invoked_requests_and_fresh_lines_are_not_delayed(option: str) -> None:
 
 
 def test_there_is_no_delay_before_the_first_key() -> None:
-    assert wait_ms(TypingRate(), 100.0) == 0
+    assert wait_ms(Debouncer(), 100.0) == 0
 
 
 def test_slow_responses_increase_the_delay() -> None:

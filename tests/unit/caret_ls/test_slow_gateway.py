@@ -19,8 +19,8 @@ async def desk() -> Desk:
 
 def wait_ms(desk: Desk) -> float:
     """Return the delay after a key of a slow typist."""
-    desk.pace.on_keystroke(desk.clock.now_s)
-    wait_s = desk.pace.delay_s(desk.clock.now_s, is_invoked=False, is_fresh_line=False)
+    desk.debouncer.on_keystroke(desk.clock.now_s)
+    wait_s = desk.debouncer.delay_s(desk.clock.now_s, is_invoked=False, is_fresh_line=False)
     return round(wait_s * 1000)
 
 

@@ -12,8 +12,12 @@ from rich.console import Console
 
 from caret.client.api import cli, http_client
 from caret.client.api.cli import EXIT_REFUSED, EXIT_UNANSWERED, EXIT_USAGE, run
-from caret.client.api.http_client import ApiError, ApiRequest, Caller, ServerUnreachable
-from caret.client.api.openapi_operations import NotDescribed, ParameterType, read_operations
+from caret.client.api.http_client import ApiClient, ApiError, ApiRequest, ServerUnreachable
+from caret.client.api.openapi_operations import (
+    ParameterType,
+    UnsupportedApiDocument,
+    read_operations,
+)
 from caret.client.api.output import show
 
 DOCUMENT: dict[str, Any] = {
@@ -203,7 +207,7 @@ def test_retry_after_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     busy = httpx.Response(429, headers={"Retry-After": "7"}, json={"code": "x", "detail": "y"})
     server = Server(busy, ok({}))
-    caller = Caller(
+    caller = ApiClient(
         "http://caret.test", None, sleep=pauses.append, transport=httpx.MockTransport(server)
     )
 
@@ -301,7 +305,7 @@ def test_help_describes_the_commands(
 
 @pytest.mark.parametrize("document", [{}, {"paths": []}, {"paths": {"/": {"get": {}}}}])
 def test_an_unknown_openapi_document_is_rejected(document: dict[str, Any]) -> None:
-    with pytest.raises(NotDescribed):
+    with pytest.raises(UnsupportedApiDocument):
         read_operations(document)
 
 
@@ -316,7 +320,7 @@ def test_types_are_resolved_through_references() -> None:
 
 def test_an_error_has_its_status_and_code() -> None:
     problem = httpx.Response(409, json={"code": "conflict", "detail": "Too late."})
-    caller = Caller("http://caret.test", None, transport=httpx.MockTransport(Server(problem)))
+    caller = ApiClient("http://caret.test", None, transport=httpx.MockTransport(Server(problem)))
 
     with pytest.raises(ApiError, match="Too late") as refused:
         caller.request(ApiRequest("PUT", "/api/v1/policy", body={}))
@@ -326,7 +330,7 @@ def test_an_error_has_its_status_and_code() -> None:
 
 def test_an_unreachable_server_is_reported() -> None:
     transport = httpx.MockTransport(Server(*[httpx.ConnectError("no")] * 9))
-    caller = Caller("http://caret.test", None, sleep=lambda _: None, transport=transport)
+    caller = ApiClient("http://caret.test", None, sleep=lambda _: None, transport=transport)
 
     with pytest.raises(ServerUnreachable):
         caller.request(ApiRequest("GET", "/api/v1/report"))

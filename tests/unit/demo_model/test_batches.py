@@ -5,13 +5,6 @@ import random
 import pytest
 from tokenizers import Tokenizer
 
-from inference.demo_model.batches import (
-    ANSWER_WEIGHT,
-    FIRST_WEIGHT,
-    DocumentSource,
-    Mixture,
-    token_id,
-)
 from inference.demo_model.fim import TrainingOrder
 from inference.demo_model.token_corpus import Group
 from inference.demo_model.tokenizer import (
@@ -21,6 +14,13 @@ from inference.demo_model.tokenizer import (
     FIM_PREFIX,
     FIM_SUFFIX,
     SPECIAL_TOKENS,
+)
+from inference.demo_model.training.batches import (
+    ANSWER_WEIGHT,
+    FIRST_WEIGHT,
+    DocumentSource,
+    Mixture,
+    token_id,
 )
 from tests.unit.demo_model.corpora import small_corpus, small_tokenizer
 

@@ -8,12 +8,16 @@ pytest.importorskip("torch", reason="torch is missing; platform/scripts/setup --
 
 import torch
 
-from inference.demo_model import checkpoint
-from inference.demo_model.checkpoint import CheckpointError, TrainedCheckpoint, TrainingProgress
-from inference.demo_model.model import ModelShape, Qwen3
-from inference.demo_model.optimiser import optimisers
+from inference.demo_model.model import ModelDimensions, Qwen3
+from inference.demo_model.training import checkpoint
+from inference.demo_model.training.checkpoint import (
+    CheckpointError,
+    TrainedCheckpoint,
+    TrainingProgress,
+)
+from inference.demo_model.training.optimiser import optimisers
 
-TINY = ModelShape(
+TINY = ModelDimensions(
     vocabulary_tokens=32, hidden=16, num_layers=2, num_heads=2, head_dim=8, feed_forward=16
 )
 TOKENS = torch.arange(16).view(2, 8)

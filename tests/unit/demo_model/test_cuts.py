@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from inference.demo_model.cuts import MAX_BLOCK_LINES, CutKind, Cutter, TokenSpans
 from inference.demo_model.token_corpus import TokenFile
+from inference.demo_model.training.cuts import MAX_BLOCK_LINES, CutKind, Cutter, TokenSpans
 from tests.unit.demo_model.corpora import FILES, SHORT_FILE, small_corpus, small_tokenizer
 
 SEEDS = range(60)

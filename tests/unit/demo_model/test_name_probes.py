@@ -1,8 +1,8 @@
 """The choice of name probes, and the rule for a copied name."""
 
 from inference.demo_model.corpus import SourceFile
+from inference.demo_model.evaluation.name_probes import NameProbe, choose_name_probes
 from inference.demo_model.fim import FimCut
-from inference.demo_model.name_probes import NameProbe, choose_name_probes
 
 TEXT = '''"""Mentions documented_name, documented_name."""
 

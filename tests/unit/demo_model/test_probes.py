@@ -3,8 +3,8 @@
 import pytest
 
 from inference.demo_model.corpus import SourceFile
+from inference.demo_model.evaluation.probes import EvalProbe, choose_probes, judge
 from inference.demo_model.fim import cut_line_at
-from inference.demo_model.probes import EvalProbe, choose_probes, judge
 
 TEXT = '''"""A docstring of the module."""
 

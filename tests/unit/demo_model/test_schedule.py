@@ -2,7 +2,7 @@
 
 import pytest
 
-from inference.demo_model.schedule import (
+from inference.demo_model.training.schedule import (
     COOL_DOWN_SHARES,
     STABLE_SHARES,
     TOKENS_PER_STEP,

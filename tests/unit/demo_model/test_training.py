@@ -9,11 +9,11 @@ pytest.importorskip("torch", reason="torch is missing; platform/scripts/setup --
 
 import torch
 
-from inference.demo_model import checkpoint
-from inference.demo_model.checkpoint import TrainingProgress
-from inference.demo_model.schedule import LearningRateSchedule
-from inference.demo_model.train import (
-    Batches,
+from inference.demo_model.training import checkpoint
+from inference.demo_model.training.checkpoint import TrainingProgress
+from inference.demo_model.training.schedule import LearningRateSchedule
+from inference.demo_model.training.train import (
+    BatchDataset,
     RunError,
     begin_cool_down,
     lock,
@@ -21,8 +21,8 @@ from inference.demo_model.train import (
 from tests.unit.demo_model.corpora import small_corpus, small_tokenizer
 
 
-def batches(seed: int = 1) -> Batches:
-    return Batches(small_corpus(), small_tokenizer(), LearningRateSchedule(seed))
+def batches(seed: int = 1) -> BatchDataset:
+    return BatchDataset(small_corpus(), small_tokenizer(), LearningRateSchedule(seed))
 
 
 @pytest.fixture

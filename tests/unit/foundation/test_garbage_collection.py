@@ -18,8 +18,8 @@ from caret.foundation.garbage_collection import (
     TICK_S,
     YOUNG_PER_MIDDLE,
     CollectionSchedule,
-    Collector,
-    CollectorState,
+    GcScheduler,
+    GcState,
     Generation,
     install_gc_scheduler,
 )
@@ -43,10 +43,8 @@ def _gc_scheduler() -> Iterator[None]:
 
 def _state(
     now_s: float = 0.0, *, young: int = 0, grown: int = 0, is_quiet: bool = False
-) -> CollectorState:
-    return CollectorState(
-        now_s=now_s, num_young=young, num_blocks=BLOCKS + grown, is_quiet=is_quiet
-    )
+) -> GcState:
+    return GcState(now_s=now_s, num_young=young, num_blocks=BLOCKS + grown, is_quiet=is_quiet)
 
 
 class Cycle:
@@ -143,7 +141,7 @@ def test_growth_is_measured_from_the_minimum(schedule: CollectionSchedule) -> No
 
 @pytest.mark.usefixtures("_gc_scheduler")
 def test_a_young_cycle_is_freed_by_the_next_tick() -> None:
-    collector = Collector(FakeClock(), is_quiet=lambda: False)
+    collector = GcScheduler(FakeClock(), is_quiet=lambda: False)
     collector.tick()
     cycle, kept = _unreachable_cycle(), [[number] for number in range(2 * MIN_YOUNG)]
     assert cycle() is not None
@@ -157,7 +155,7 @@ def test_a_young_cycle_is_freed_by_the_next_tick() -> None:
 @pytest.mark.usefixtures("_gc_scheduler")
 def test_an_old_cycle_is_freed_in_a_quiet_period() -> None:
     clock = FakeClock()
-    collector = Collector(clock, is_quiet=lambda: True)
+    collector = GcScheduler(clock, is_quiet=lambda: True)
     cycles = [Cycle() for _ in range(MIN_GROWN_BLOCKS // 2)]  # each has two blocks or more
     gc.collect(Generation.MIDDLE)
     first = weakref.ref(cycles[0])
@@ -174,7 +172,7 @@ def test_an_old_cycle_is_freed_in_a_quiet_period() -> None:
 
 @pytest.mark.usefixtures("_gc_scheduler")
 async def test_the_collector_runs_beside_the_event_loop() -> None:
-    collecting = asyncio.create_task(Collector(FakeClock(), is_quiet=lambda: False).run())
+    collecting = asyncio.create_task(GcScheduler(FakeClock(), is_quiet=lambda: False).run())
     cycle, kept = _unreachable_cycle(), [[number] for number in range(2 * MIN_YOUNG)]
 
     await until(lambda: cycle() is None, timeout_s=50 * TICK_S)

@@ -68,14 +68,14 @@ def test_a_failed_task_is_logged_by_name() -> None:
     (line,) = logged(
         "from celery.app.trace import LOG_FAILURE\n"
         "try:\n    fail()\nexcept ValueError as error:\n"
-        '    context = {"name": "tenants.tasks.rate_usage", "id": "1", "exc": error,'
+        '    context = {"name": "tenants.billing.tasks.rate_usage", "id": "1", "exc": error,'
         '               "description": "raised unexpected"}\n'
         '    logging.getLogger("celery.app.trace").error(LOG_FAILURE, context, exc_info=error,'
         '               extra={"data": context})'
     )
 
     assert PLANTED not in json.dumps(line)
-    assert line["event"] == "task.failed: tenants.tasks.rate_usage"
+    assert line["event"] == "task.failed: tenants.billing.tasks.rate_usage"
     assert line["error"] == "ValueError"
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from caret.foundation.environment import BadSetting
-from caret.settings.object_storage import storage_from
+from caret.settings.service_urls import storage_from
 
 
 def test_a_path_names_a_folder() -> None:

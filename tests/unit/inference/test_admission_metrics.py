@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 
 from caret.contracts.policy import PolicyLimits, RateLimit, Trigger
 from inference.errors import CompletionDropped, TooManyRequests
-from inference.recording.admission_metrics import AdmissionMetrics
+from inference.recording.metrics.admission_metrics import AdmissionMetrics
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import make_quotas
 from tests.fakes.pools import make_load

@@ -1,7 +1,7 @@
 """The prefix cache entries that a request may hit."""
 
 from caret.contracts.policy import Isolation
-from inference.prefix_cache.namespace import Namespaces
+from inference.prefix_cache.namespace import CacheNamespaces
 from tests.fakes.tenants import (
     ADA,
     ALICE,
@@ -11,7 +11,7 @@ from tests.fakes.tenants import (
     make_principal,
 )
 
-NAMESPACES = Namespaces(ROOT_SECRET)
+NAMESPACES = CacheNamespaces(ROOT_SECRET)
 STRICT = make_policy(isolation=Isolation.STRICT)
 
 
@@ -23,13 +23,13 @@ def test_a_salt_is_64_hex_digits() -> None:
 
 
 def test_a_salt_is_the_same_in_every_process() -> None:
-    assert NAMESPACES.derive_salt(make_principal()) == Namespaces(ROOT_SECRET).derive_salt(
+    assert NAMESPACES.derive_salt(make_principal()) == CacheNamespaces(ROOT_SECRET).derive_salt(
         make_principal()
     )
 
 
 def test_a_salt_depends_on_the_root_secret() -> None:
-    other = Namespaces(bytes(32))
+    other = CacheNamespaces(bytes(32))
 
     assert NAMESPACES.derive_salt(make_principal()) != other.derive_salt(make_principal())
 

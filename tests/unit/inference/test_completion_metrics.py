@@ -8,7 +8,7 @@ from caret.contracts.usage import FinishReason, OutcomeEvent, OutcomeRecord
 from caret.foundation.ids import RequestId, TenantId
 from inference.completion.request_trace import RequestTrace
 from inference.errors import EngineError
-from inference.recording.completion_metrics import CompletionMetrics, CountingJournal
+from inference.recording.metrics.completion_metrics import CompletionMetrics, CountingJournal
 from tests.fakes.journal import FakeJournal
 from tests.fakes.request_traces import make_ended
 from tests.fakes.requests import make_account, make_request

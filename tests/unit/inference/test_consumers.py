@@ -15,7 +15,7 @@ from inference.consumers.http import HealthConsumer
 from inference.consumers.websocket import WebSocketConsumer
 from inference.errors import TooManyRequests
 from inference.gateway.rate_limits.body_quota import MAX_OF_KEY_BYTES
-from inference.recording.completion_metrics import CompletionMetrics
+from inference.recording.metrics.completion_metrics import CompletionMetrics
 from tests.fakes.asgi import FakeServer, http_scope, websocket_scope
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import KEY, NEIGHBOURS_KEY, FakeGateway

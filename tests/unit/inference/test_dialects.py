@@ -153,7 +153,7 @@ async def test_a_warm_up_gets_an_empty_response(path: str, body: dict[str, Any])
     assert server.status == 200
     assert response.get("content", response.get("response")) == ""
     assert gateway.engine.requests == []
-    assert gateway.plane.warmer.num_waiting == ("input_prefix" in body)
+    assert gateway.plane.warmup_queue.num_waiting == ("input_prefix" in body)
 
 
 @pytest.mark.parametrize("limit", [-1, -2, None])

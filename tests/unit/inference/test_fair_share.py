@@ -3,15 +3,15 @@
 import pytest
 
 from caret.contracts.policy import Trigger
-from inference.gateway.load_shedding.fair_share import FairShares
+from inference.gateway.load_shedding.fair_share import FairShareLimiter
 from tests.fakes.tenants import ACME, GLOBEX
 
 LIMIT = 60.0
 TRIGGERS = [Trigger.AUTOMATIC, Trigger.MANUAL]
 
 
-def _fill(*, acme: int = 0, globex: int = 0) -> FairShares:
-    shares = FairShares()
+def _fill(*, acme: int = 0, globex: int = 0) -> FairShareLimiter:
+    shares = FairShareLimiter()
     for tenant_id, count in ((ACME, acme), (GLOBEX, globex)):
         for _ in range(count):
             shares.acquire(tenant_id)

@@ -16,7 +16,7 @@ from inference.completion.request_trace import RequestTrace
 from inference.completion.variant import Variant
 from inference.filtering.filter import FILTERS, check_filters, filter
 from inference.filtering.filter_reason import FilterReason
-from inference.filtering.public_code_index import PublicCode
+from inference.filtering.public_code_index import PublicCodeIndex
 from inference.pools.engine import EngineChunk, EngineStop
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.pools import make_engine_request
@@ -29,7 +29,7 @@ async def _filtered(
     trace: RequestTrace,
     *,
     is_single_line: bool = False,
-    public_code: PublicCode | None = None,
+    public_code: PublicCodeIndex | None = None,
     healed: str = "",
     **fields: Any,
 ) -> list[str]:

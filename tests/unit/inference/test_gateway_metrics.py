@@ -9,8 +9,12 @@ from inference.pools.health.outlier_detection import MAX_CONSECUTIVE_LATE
 from inference.pools.health.replica_states import EJECTION_S, HealthStatus, ReplicaStates
 from inference.pools.pool_config import Replica
 from inference.pools.vllm.metrics import parse
-from inference.recording.engine_metrics import EngineMetricsPoller, Values
-from inference.recording.gateway_metrics import PROBE_EVERY_S, EventLoopLagProbe, GatewayMetrics
+from inference.recording.metrics.engine_metrics import EngineMetricsPoller, Values
+from inference.recording.metrics.gateway_metrics import (
+    PROBE_EVERY_S,
+    EventLoopLagProbe,
+    GatewayMetrics,
+)
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool, make_pools
 from tests.fakes.tenants import ACME, ROOT_SECRET
@@ -198,7 +202,7 @@ async def test_an_unreachable_engine_is_down_and_has_no_old_figures() -> None:
 async def test_a_hanging_engine_does_not_block_the_poller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("inference.recording.engine_metrics.MAX_READ_S", 0.01)
+    monkeypatch.setattr("inference.recording.metrics.engine_metrics.MAX_READ_S", 0.01)
     (replica,) = make_pool("http://engine-1:8000").replicas
     watch = EngineMetricsPoller(SilentReader(), lambda: [replica])
 

@@ -7,7 +7,7 @@ import pytest
 import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from inference.recording.metrics_server import metrics_page
+from inference.recording.metrics.metrics_server import metrics_page
 from tests.stack.ports import free_port
 
 HOST = "127.0.0.1"

@@ -21,7 +21,7 @@ from inference.gateway.protocol.recent_suggestions import RecentSuggestions
 from inference.gateway.rate_limits.body_quota import BodyQuota
 from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.pipeline import DataPlane, complete, serve
-from inference.prefix_cache.warmup import Warmer
+from inference.prefix_cache.warmup import WarmupQueue
 from inference.recording.record import Recorder
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
@@ -67,7 +67,7 @@ class Gateway:
             recorder=Recorder(journal=self.journal, clock=self.clock),
             suggestions=RecentSuggestions(clock=self.clock, keep=self.journal.append),
             late_outcomes=LateOutcomeRecorder(clock=self.clock, keep=self.journal.append),
-            warmer=Warmer(self.clock),
+            warmup_queue=WarmupQueue(self.clock),
             body_quota=BodyQuota(),
         )
 

@@ -5,7 +5,7 @@ import structlog
 
 from caret.contracts.policy import Mode
 from inference.completion.request_trace import RequestTrace
-from inference.recording.slow_log import MAX_LINES, PER_S, SlowLog
+from inference.recording.slowest_requests import MAX_LINES, PER_S, SlowLog
 from tests.fakes.clock import FakeClock
 from tests.fakes.request_traces import make_ended
 from tests.fakes.requests import make_request

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from caret.contracts.pricing import BudgetScope, HardBudget, SpendingLimits, encode_indexes
 from caret.contracts.snapshot import TenantSnapshot, decode_snapshot, encode_snapshot
 from caret.foundation.ids import UserId
-from inference.gateway.snapshots.snapshot_store import SpendingByUser
+from inference.gateway.snapshots.snapshot_store import UserBudgets
 from tests.fakes.tenants import make_snapshot
 
 USERS = tuple(UserId(str(UUID(int=number))) for number in range(5))
@@ -46,10 +46,10 @@ def _current_format(budgets: Budgeted) -> SpendingLimits:
     )
 
 
-def _read(spending: SpendingLimits) -> SpendingByUser:
+def _read(spending: SpendingLimits) -> UserBudgets:
     """Return the spending as a gateway reads it from Redis."""
     data = encode_snapshot(make_snapshot(spending=spending))
-    return SpendingByUser(decode_snapshot(data).spending)
+    return UserBudgets(decode_snapshot(data).spending)
 
 
 @given(budgeted)
@@ -75,9 +75,7 @@ def test_users_with_the_same_budgets_share_them() -> None:
 
 def test_an_index_out_of_range_is_ignored() -> None:
     budget = HardBudget("b0", BudgetScope.USER, 1)
-    spending = SpendingByUser(
-        SpendingLimits((), (budget,), {USERS[0]: encode_indexes([0, 1, 900])})
-    )
+    spending = UserBudgets(SpendingLimits((), (budget,), {USERS[0]: encode_indexes([0, 1, 900])}))
 
     assert spending.for_user(USERS[0]).budgets == (budget,)
 

@@ -21,7 +21,7 @@ from inference.prefix_cache.warmup import (
     MAX_TRIES,
     MAX_WAITING,
     REMEMBERED_S,
-    Warmer,
+    WarmupQueue,
 )
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
@@ -56,8 +56,8 @@ class FakePipeline:
 
 
 @asynccontextmanager
-async def _running(warmer: Warmer, pipeline: Any) -> AsyncIterator[None]:
-    running = asyncio.create_task(warmer.run(pipeline))
+async def _running(warmup_queue: WarmupQueue, pipeline: Any) -> AsyncIterator[None]:
+    running = asyncio.create_task(warmup_queue.run(pipeline))
     try:
         yield
     finally:
@@ -65,60 +65,60 @@ async def _running(warmer: Warmer, pipeline: Any) -> AsyncIterator[None]:
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def _wait_for_end(warmer: Warmer, count: int = 1) -> dict[str, int]:
-    await until(lambda: warmer.num_ended.total() >= count)
-    return dict(warmer.num_ended)
+async def _wait_for_end(warmup_queue: WarmupQueue, count: int = 1) -> dict[str, int]:
+    await until(lambda: warmup_queue.num_ended.total() >= count)
+    return dict(warmup_queue.num_ended)
 
 
 async def test_an_opened_file_is_warmed_up() -> None:
-    warmer, pipeline = Warmer(FakeClock()), FakePipeline()
+    warmup_queue, pipeline = WarmupQueue(FakeClock()), FakePipeline()
 
-    async with _running(warmer, pipeline):
-        warmer.on_file_opened(ACME, make_arrival(path="a.py"))
-        ended = await _wait_for_end(warmer)
+    async with _running(warmup_queue, pipeline):
+        warmup_queue.on_file_opened(ACME, make_arrival(path="a.py"))
+        ended = await _wait_for_end(warmup_queue)
 
     assert ended == {"warmed": 1}
     assert [arrival.draft.path for arrival in pipeline.arrivals] == ["a.py"]
 
 
 async def test_the_newest_warm_up_of_a_tenant_evicts_its_oldest() -> None:
-    warmer, pipeline = Warmer(FakeClock()), FakePipeline()
+    warmup_queue, pipeline = WarmupQueue(FakeClock()), FakePipeline()
     for number in range(MAX_OF_TENANT + 1):
-        warmer.on_file_opened(ACME, make_arrival(path=f"{number}.py"))
+        warmup_queue.on_file_opened(ACME, make_arrival(path=f"{number}.py"))
 
-    async with _running(warmer, pipeline):
-        ended = await _wait_for_end(warmer, MAX_OF_TENANT + 1)
+    async with _running(warmup_queue, pipeline):
+        ended = await _wait_for_end(warmup_queue, MAX_OF_TENANT + 1)
 
     assert ended == {"evicted": 1, "warmed": MAX_OF_TENANT}
     assert "0.py" not in [arrival.draft.path for arrival in pipeline.arrivals]
 
 
 def test_a_tenant_leaves_room_for_others() -> None:
-    warmer = Warmer(FakeClock())
+    warmup_queue = WarmupQueue(FakeClock())
     for _ in range(MAX_WAITING):
-        warmer.on_file_opened(ACME, make_arrival())
+        warmup_queue.on_file_opened(ACME, make_arrival())
 
-    warmer.on_file_opened(GLOBEX, make_arrival())
+    warmup_queue.on_file_opened(GLOBEX, make_arrival())
 
-    assert warmer.num_waiting == MAX_OF_TENANT + 1
+    assert warmup_queue.num_waiting == MAX_OF_TENANT + 1
 
 
 def test_the_number_of_waiting_warm_ups_is_limited() -> None:
-    warmer = Warmer(FakeClock())
+    warmup_queue = WarmupQueue(FakeClock())
     for number in range(MAX_WAITING + 3):
-        warmer.on_file_opened(TenantId(str(number)), make_arrival())
+        warmup_queue.on_file_opened(TenantId(str(number)), make_arrival())
 
-    assert warmer.num_waiting == MAX_WAITING
-    assert warmer.num_ended == {"full": 3}
+    assert warmup_queue.num_waiting == MAX_WAITING
+    assert warmup_queue.num_ended == {"full": 3}
 
 
 async def test_few_warm_ups_run_concurrently() -> None:
-    warmer, pipeline = Warmer(FakeClock()), FakePipeline()
+    warmup_queue, pipeline = WarmupQueue(FakeClock()), FakePipeline()
     pipeline.hangs = True
 
-    async with _running(warmer, pipeline):
+    async with _running(warmup_queue, pipeline):
         for number in range(4):
-            warmer.on_file_opened(TenantId(str(number)), make_arrival())
+            warmup_queue.on_file_opened(TenantId(str(number)), make_arrival())
         await until(lambda: len(pipeline.arrivals) >= MAX_AT_ONCE)
         await asyncio.sleep(0.01)
 
@@ -126,44 +126,44 @@ async def test_few_warm_ups_run_concurrently() -> None:
 
 
 async def test_the_first_warm_up_of_a_tenant_precedes_the_second_of_another() -> None:
-    warmer, pipeline = Warmer(FakeClock()), FakePipeline()
+    warmup_queue, pipeline = WarmupQueue(FakeClock()), FakePipeline()
     pipeline.hangs = True
     for tenant_id, path in ((ACME, "1.py"), (ACME, "2.py"), (GLOBEX, "3.py")):
-        warmer.on_file_opened(tenant_id, make_arrival(path=path))
+        warmup_queue.on_file_opened(tenant_id, make_arrival(path=path))
 
-    async with _running(warmer, pipeline):
+    async with _running(warmup_queue, pipeline):
         await until(lambda: len(pipeline.arrivals) >= MAX_AT_ONCE)
 
     assert [arrival.draft.path for arrival in pipeline.arrivals] == ["1.py", "3.py"]
 
 
 async def test_a_single_tenant_may_use_all_slots() -> None:
-    warmer, pipeline = Warmer(FakeClock()), FakePipeline()
+    warmup_queue, pipeline = WarmupQueue(FakeClock()), FakePipeline()
     pipeline.hangs = True
 
-    async with _running(warmer, pipeline):
+    async with _running(warmup_queue, pipeline):
         for _ in range(MAX_AT_ONCE):
-            warmer.on_file_opened(ACME, make_arrival())
+            warmup_queue.on_file_opened(ACME, make_arrival())
         await until(lambda: len(pipeline.arrivals) == MAX_AT_ONCE)
 
 
 async def test_a_second_warm_up_is_cancelled_for_another_tenant() -> None:
-    warmer, pipeline = Warmer(FakeClock()), FakePipeline()
+    warmup_queue, pipeline = WarmupQueue(FakeClock()), FakePipeline()
     pipeline.hangs = True
 
-    async with _running(warmer, pipeline):
+    async with _running(warmup_queue, pipeline):
         for path in ("1.py", "2.py"):
-            warmer.on_file_opened(ACME, make_arrival(path=path))
+            warmup_queue.on_file_opened(ACME, make_arrival(path=path))
         await until(lambda: len(pipeline.arrivals) == MAX_AT_ONCE)
-        warmer.on_file_opened(GLOBEX, make_arrival(path="3.py"))
+        warmup_queue.on_file_opened(GLOBEX, make_arrival(path="3.py"))
         await until(lambda: len(pipeline.arrivals) > MAX_AT_ONCE)
 
         assert [arrival.draft.path for arrival in pipeline.arrivals] == ["1.py", "2.py", "3.py"]
-        assert warmer.num_waiting == 1
+        assert warmup_queue.num_waiting == 1
 
 
 async def test_a_warm_up_between_two_attempts_yields_to_another_tenant_and_continues() -> None:
-    warmer = Warmer(FakeClock())
+    warmup_queue = WarmupQueue(FakeClock())
     busy, paths = asyncio.Event(), list[str]()
 
     async def warm(arrival: IncomingRequest) -> None:
@@ -173,13 +173,13 @@ async def test_a_warm_up_between_two_attempts_yields_to_another_tenant_and_conti
             if paths.count(arrival.draft.path) == 1:
                 raise CompletionDropped(FinishReason.SHED)
 
-    async with _running(warmer, warm):
+    async with _running(warmup_queue, warm):
         for number in range(MAX_AT_ONCE):
-            warmer.on_file_opened(ACME, make_arrival(path=f"acme{number}.py"))
+            warmup_queue.on_file_opened(ACME, make_arrival(path=f"acme{number}.py"))
         await until(lambda: len(paths) == MAX_AT_ONCE)
-        warmer.on_file_opened(GLOBEX, make_arrival(path="globex.py"))
+        warmup_queue.on_file_opened(GLOBEX, make_arrival(path="globex.py"))
         busy.set()
-        ended = await _wait_for_end(warmer, MAX_AT_ONCE + 1)
+        ended = await _wait_for_end(warmup_queue, MAX_AT_ONCE + 1)
 
     assert ended == {"warmed": MAX_AT_ONCE + 1}
     assert paths[MAX_AT_ONCE] == "globex.py"
@@ -187,90 +187,94 @@ async def test_a_warm_up_between_two_attempts_yields_to_another_tenant_and_conti
 
 async def test_a_shed_warm_up_is_retried() -> None:
     shed = CompletionDropped(FinishReason.SHED)
-    warmer, pipeline = Warmer(FakeClock()), FakePipeline(errors=[shed, shed])
+    warmup_queue, pipeline = WarmupQueue(FakeClock()), FakePipeline(errors=[shed, shed])
 
-    async with _running(warmer, pipeline):
-        warmer.on_file_opened(ACME, make_arrival())
-        ended = await _wait_for_end(warmer)
+    async with _running(warmup_queue, pipeline):
+        warmup_queue.on_file_opened(ACME, make_arrival())
+        ended = await _wait_for_end(warmup_queue)
 
     assert (ended, len(pipeline.arrivals)) == ({"warmed": 1}, 3)
 
 
 async def test_a_warm_up_that_is_always_shed_is_dropped() -> None:
-    warmer = Warmer(FakeClock())
+    warmup_queue = WarmupQueue(FakeClock())
     pipeline = FakePipeline(errors=[CompletionDropped(FinishReason.SHED)] * 99)
 
-    async with _running(warmer, pipeline):
-        warmer.on_file_opened(ACME, make_arrival())
-        ended = await _wait_for_end(warmer)
+    async with _running(warmup_queue, pipeline):
+        warmup_queue.on_file_opened(ACME, make_arrival())
+        ended = await _wait_for_end(warmup_queue)
 
     assert (ended, len(pipeline.arrivals)) == ({"shed": 1}, MAX_TRIES)
 
 
 async def test_a_failed_warm_up_is_not_retried() -> None:
-    warmer = Warmer(FakeClock())
+    warmup_queue = WarmupQueue(FakeClock())
     pipeline = FakePipeline(errors=[EngineError("engine_disconnected", "")])
 
-    async with _running(warmer, pipeline):
-        warmer.on_file_opened(ACME, make_arrival())
-        ended = await _wait_for_end(warmer)
+    async with _running(warmup_queue, pipeline):
+        warmup_queue.on_file_opened(ACME, make_arrival())
+        ended = await _wait_for_end(warmup_queue)
 
     assert (ended, len(pipeline.arrivals)) == ({"engine_disconnected": 1}, 1)
 
 
 async def test_an_internal_error_ends_only_its_warm_up() -> None:
-    warmer, pipeline = Warmer(FakeClock()), FakePipeline(errors=[ValueError("planted")])
+    warmup_queue, pipeline = WarmupQueue(FakeClock()), FakePipeline(errors=[ValueError("planted")])
 
-    async with _running(warmer, pipeline):
-        warmer.on_file_opened(ACME, make_arrival())
-        warmer.on_file_opened(ACME, make_arrival())
-        ended = await _wait_for_end(warmer, 2)
+    async with _running(warmup_queue, pipeline):
+        warmup_queue.on_file_opened(ACME, make_arrival())
+        warmup_queue.on_file_opened(ACME, make_arrival())
+        ended = await _wait_for_end(warmup_queue, 2)
 
     assert ended == {"defect": 1, "warmed": 1}
 
 
 async def test_an_old_warm_up_is_dropped() -> None:
     clock = FakeClock()
-    warmer, pipeline = Warmer(clock), FakePipeline()
-    warmer.on_file_opened(ACME, make_arrival(clock=clock))
+    warmup_queue, pipeline = WarmupQueue(clock), FakePipeline()
+    warmup_queue.on_file_opened(ACME, make_arrival(clock=clock))
     clock.pass_s(MAX_AGE_S + 1)
 
-    async with _running(warmer, pipeline):
-        ended = await _wait_for_end(warmer)
+    async with _running(warmup_queue, pipeline):
+        ended = await _wait_for_end(warmup_queue)
 
     assert (ended, pipeline.arrivals) == ({"stale": 1}, [])
 
 
 def test_the_first_completion_of_a_repository_starts_a_warm_up() -> None:
     clock = FakeClock()
-    warmer = Warmer(clock)
+    warmup_queue = WarmupQueue(clock)
 
     for repository in ("shop", "shop", "till", ""):
-        warmer.on_request_admitted(make_admitted(repository=repository), make_arrival(clock=clock))
+        warmup_queue.on_request_admitted(
+            make_admitted(repository=repository), make_arrival(clock=clock)
+        )
 
-    assert warmer.num_waiting == 2
+    assert warmup_queue.num_waiting == 2
 
 
 def test_equally_named_repositories_of_two_tenants_are_distinct() -> None:
-    warmer = Warmer(FakeClock())
+    warmup_queue = WarmupQueue(FakeClock())
 
     for tenant_id in (ACME, GLOBEX):
         principal = make_principal(tenant_id=tenant_id)
-        warmer.on_request_admitted(make_admitted(principal, repository="shop"), make_arrival())
+        warmup_queue.on_request_admitted(
+            make_admitted(principal, repository="shop"), make_arrival()
+        )
 
-    assert warmer.num_waiting == 2
+    assert warmup_queue.num_waiting == 2
 
 
 def test_a_repository_is_warmed_up_again_after_a_long_time() -> None:
     clock = FakeClock()
-    warmer = Warmer(clock)
+    warmup_queue = WarmupQueue(clock)
     admitted = make_admitted(repository="shop")
 
-    warmer.on_request_admitted(admitted, make_arrival(clock=clock))
+    warmup_queue.on_request_admitted(admitted, make_arrival(clock=clock))
     clock.pass_s(REMEMBERED_S + 1)
-    warmer.on_request_admitted(admitted, make_arrival(clock=clock))
+    warmup_queue.on_request_admitted(admitted, make_arrival(clock=clock))
 
-    assert warmer.num_waiting == 2
+    assert warmup_queue.num_waiting == 2
 
 
 def _warm_up_request(gateway: FakeGateway, **fields: Any) -> IncomingRequest:

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from caret.local.credentials import write_credentials
+from caret.local.databases.credentials import write_credentials
 from caret.local.errors import StartupError
 from caret.local.paths import EmbeddedPaths
 

@@ -3,13 +3,13 @@ from pathlib import Path
 import pytest
 
 from caret.foundation.environment import BadSetting
-from caret.local.engine import (
+from caret.local.engines.engine import (
     DEMO_MODEL,
     EngineSettings,
     LocalModel,
     engine_command,
     engine_from_environment,
-    engine_part,
+    engine_service,
     first_token_targets,
 )
 from caret.local.paths import EmbeddedPaths
@@ -120,7 +120,7 @@ def test_the_engine_gets_no_secrets_of_other_programs(tmp_path: Path) -> None:
     secrets = {name + tail: "secret" for name in names for tail in ("", "_FILE")}
     environment = {**secrets, "CARET_API_KEY": "secret", "PATH": "/bin", "HF_TOKEN": "its own"}
 
-    service = engine_part(settings, paths=EmbeddedPaths(tmp_path), environment=environment)
+    service = engine_service(settings, paths=EmbeddedPaths(tmp_path), environment=environment)
 
     engine_environment = service.make_spec().environment
     assert "secret" not in engine_environment.values()

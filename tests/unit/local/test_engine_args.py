@@ -3,7 +3,7 @@
 import pytest
 
 from caret.foundation.environment import BadSetting
-from caret.local.engine_args import NOTHING_STATED, check_arguments
+from caret.local.engines.engine_args import NO_ENGINE_ARGUMENTS, check_arguments
 from inference.pools.cache_isolation import SpeculationMethod
 
 SUFFIX = '{"method":"suffix"}'
@@ -80,4 +80,4 @@ def test_the_speculation_method_is_detected(
 
 
 def test_no_arguments_state_nothing() -> None:
-    assert check_arguments((), {}) == NOTHING_STATED
+    assert check_arguments((), {}) == NO_ENGINE_ARGUMENTS

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from caret.local.log_rotation import rotate_at_start, rotate_while_open, tail
+from caret.local.processes.log_rotation import rotate_at_start, rotate_while_open, tail
 
 
 def test_a_small_log_is_continued(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from caret.local.errors import HomeInUse
 from caret.local.paths import EmbeddedPaths
-from caret.local.pid_lock import HomeLock, supervisor_pid
+from caret.local.processes.pid_lock import HomeLock, supervisor_pid
 
 
 def test_a_new_home_has_no_supervisor(tmp_path: Path) -> None:

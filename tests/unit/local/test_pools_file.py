@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.foundation.environment import BadSetting
-from caret.local.pools_file import LocalPool, ReplicaEntry, read_pools, render_pools, write_pools
+from caret.local.engines.pools_file import (
+    LocalPool,
+    ReplicaEntry,
+    read_pools,
+    render_pools,
+    write_pools,
+)
 
 
 def test_one_engine_serves_both_tiers() -> None:

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from caret.local.paths import REPOSITORY
-from caret.local.reload import BEAT, CONSOLE, GATEWAY, WORKER, changed_files, programs_of
+from caret.local.processes.reload import BEAT, CONSOLE, GATEWAY, WORKER, changed_files, programs_of
 
+_TASKS = sorted(path.relative_to(REPOSITORY) for path in REPOSITORY.glob("tenants/*/tasks.py"))
 _ENTRIES = {
     CONSOLE: "caret.asgi, caret.urls, console.urls, console.api.urls, console.operator_admin.urls",
     GATEWAY: "caret.gateway_server, caret.composition.gateway_app",
-    WORKER: "caret.celery, caret.settings, tenants.tasks",
+    WORKER: "caret.celery, caret.settings, "
+    + ", ".join(str(path).replace("/", ".")[:-3] for path in _TASKS),
 }
 # Imported by all programs, but not part of their work.
 _SETUP = ("platform/caret/__init__.py", "platform/caret/local/")
@@ -34,14 +36,14 @@ for module in list(sys.modules.values()):
     ("file", "programs"),
     [
         ("inference/filtering/filter.py", {GATEWAY}),
-        ("tenants/tasks.py", {CONSOLE, WORKER}),
+        ("tenants/billing/tasks.py", {CONSOLE, WORKER}),
         ("console/views/keys/detail.py", {CONSOLE}),
         ("console/locale/de/LC_MESSAGES/django.mo", {CONSOLE}),
         ("platform/caret/contracts/policy.py", {CONSOLE, GATEWAY, WORKER}),
         ("platform/caret/settings/__init__.py", {CONSOLE, WORKER, BEAT}),
         ("console/templates/console/base.html", set()),
         ("console/static/console.css", set()),
-        ("platform/caret/local/supervisor.py", set()),
+        ("platform/caret/local/processes/supervisor.py", set()),
         ("tests/conftest.py", set()),
     ],
 )
@@ -77,6 +79,6 @@ def test_a_saved_file_is_reported_by_its_path_in_the_repository(tmp_path: Path) 
     changes = changed_files(tmp_path)
     next(changes)
 
-    (tmp_path / "tenants" / "tasks.py").write_text("")
+    (tmp_path / "tenants" / "apps.py").write_text("")
 
-    assert next(filter(None, changes)) == {"tenants/tasks.py"}
+    assert next(filter(None, changes)) == {"tenants/apps.py"}

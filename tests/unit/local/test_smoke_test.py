@@ -1,4 +1,4 @@
-from caret.local.smoke_test import BEFORE_CURSOR, EXAMPLE, find_spot
+from caret.local.up import BEFORE_CURSOR, EXAMPLE, find_spot
 
 
 def test_the_spot_is_directly_after_the_text() -> None:

@@ -1,9 +1,9 @@
 import stat
 from pathlib import Path
 
-from caret.local.state_file import UpEntry, read_up_file, write_up_file
+from caret.local.state_file import RunningInstallation, read_up_file, write_up_file
 
-_ENTRY: UpEntry = {
+_ENTRY: RunningInstallation = {
     "console_url": "http://127.0.0.1:8400",
     "gateway_url": "http://127.0.0.1:8401",
     "pools": [],

@@ -1,4 +1,4 @@
-from caret.local.supervisor import MAX_DEATHS, WINDOW_S, RestartPolicy
+from caret.local.processes.supervisor import MAX_DEATHS, WINDOW_S, RestartPolicy
 
 
 def test_the_delay_doubles_with_each_exit() -> None:

@@ -10,10 +10,10 @@ import pytest
 from caret.contracts.usage import FinishReason
 from caret.foundation.ids import TenantId
 from tenants.base.permissions import Role
-from tenants.demo.personas import make_personas
-from tenants.demo.request_generator import DemoDeveloper
-from tenants.demo.timeline import DemoTimeline, TimelineEvent, run_events
-from tenants.demo.traffic_pattern import TrafficCalendar
+from tenants.demo.traffic.personas import make_personas
+from tenants.demo.traffic.request_generator import DemoDeveloper
+from tenants.demo.traffic.timeline import DemoTimeline, TimelineEvent, run_events
+from tenants.demo.traffic.traffic_pattern import TrafficCalendar
 from tenants.demo.usage import calendar_of, day_of
 from tenants.models import Outcome, UsageRecord
 from tenants.usage.ingestion.row_mapping import Row

@@ -1,6 +1,6 @@
 import pytest
 
-from tenants.fleet.pools.metric_samples import (
+from tenants.fleet.pools.scraping.metric_samples import (
     Labels,
     MetricSamples,
     counter_increase,

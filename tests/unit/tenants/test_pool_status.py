@@ -10,11 +10,15 @@ from tenants.fleet.pools.capacity_inputs import measured_figures
 from tenants.fleet.pools.cost import cost_of
 from tenants.fleet.pools.daily_usage import PoolCounts, replica_seconds_a_day
 from tenants.fleet.pools.draining import find_emptied_pools
-from tenants.fleet.pools.gateway_scraper import Scrape
-from tenants.fleet.pools.installation_status import InstallationStatus, KeyFigures, key_figures
-from tenants.fleet.pools.metric_samples import MetricSamples, merge_samples, parse
 from tenants.fleet.pools.pool_status import PoolStatus, pools_of
-from tenants.fleet.pools.recent_scrapes import RecentScrapes
+from tenants.fleet.pools.scraping.gateway_scraper import Scrape
+from tenants.fleet.pools.scraping.installation_status import (
+    InstallationStatus,
+    KeyFigures,
+    key_figures,
+)
+from tenants.fleet.pools.scraping.metric_samples import MetricSamples, merge_samples, parse
+from tenants.fleet.pools.scraping.recent_scrapes import RecentScrapes
 
 ONE = """\
 caret_pool{pool="fast",tier="fast",model="qwen"} 1.0

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.usage.reports.suppression import Suppression
-from tenants.usage.reports.suppression_cells import TEAM, Cell, CellUsers, People, SuppressionTable
+from tenants.usage.reports.suppression.cells import TEAM, Cell, CellUsers, People, SuppressionTable
+from tenants.usage.reports.suppression.small_groups import Suppression
 
 SMALL, COMPLEMENTARY = Suppression.TOO_FEW_USERS, Suppression.COMPLEMENTARY
 LANGUAGE, EDITOR = "language", "editor"

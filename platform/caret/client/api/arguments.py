@@ -67,7 +67,7 @@ def _add_field(command: argparse.ArgumentParser, field: Parameter) -> None:
         "choices": field.choices or None,
     }
     if field.place is ParameterLocation.PATH:
-        command.add_argument(_key(field), metavar=field.name, **settings)
+        command.add_argument(_find_key(field), metavar=field.name, **settings)
         return
     if field.kind is ParameterType.LIST:
         settings |= {
@@ -80,7 +80,7 @@ def _add_field(command: argparse.ArgumentParser, field: Parameter) -> None:
     is_required = field.is_required and field.place is not ParameterLocation.BODY
     command.add_argument(
         f"--{field.name.replace('_', '-').lower()}",
-        dest=_key(field),
+        dest=_find_key(field),
         metavar=metavar,
         required=is_required,
         **settings,
@@ -96,9 +96,9 @@ def collect_arguments(options: argparse.Namespace, place: ParameterLocation) -> 
     """Return the given values of the fields in one location, by name."""
     values = vars(options)
     return {
-        field.name: values[_key(field)]
+        field.name: values[_find_key(field)]
         for field in find_operation(options).fields
-        if field.place is place and values.get(_key(field)) is not None
+        if field.place is place and values.get(_find_key(field)) is not None
     }
 
 
@@ -120,19 +120,19 @@ def _text_of(file: str) -> str:
     return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
 
 
-def _key(field: Parameter) -> str:
+def _find_key(field: Parameter) -> str:
     """Return a unique key: two locations may have fields of the same name."""
     return f"{field.place}:{field.name}"
 
 
-def _truth(text: str) -> bool:
+def _parse_bool(text: str) -> bool:
     try:
         return _TRUTHS[text.lower()]
     except KeyError as error:
         raise argparse.ArgumentTypeError("write true or false") from error
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     """Parse JSON, or @FILE that contains it."""
     try:
         return json.loads(_text_of(text[1:]) if text.startswith("@") else text)
@@ -144,7 +144,7 @@ _READERS: Final[dict[ParameterType, Callable[[str], Any]]] = {
     ParameterType.TEXT: str,
     ParameterType.WHOLE: int,
     ParameterType.NUMBER: float,
-    ParameterType.TRUTH: _truth,
+    ParameterType.TRUTH: _parse_bool,
     ParameterType.LIST: str,
-    ParameterType.JSON: _json,
+    ParameterType.JSON: _parse_json,
 }

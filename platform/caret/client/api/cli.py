@@ -23,11 +23,11 @@ from rich.console import Console
 
 from caret.client.api.arguments import body_in, build_parser, collect_arguments, find_operation
 from caret.client.api.export_command import export
-from caret.client.api.http_client import ApiError, ApiRequest, Caller, ServerUnreachable
+from caret.client.api.http_client import ApiClient, ApiError, ApiRequest, ServerUnreachable
 from caret.client.api.openapi_operations import (
     IDEMPOTENCY_KEY,
-    NotDescribed,
     ParameterLocation,
+    UnsupportedApiDocument,
     read_operations,
 )
 from caret.client.api.output import show
@@ -49,36 +49,38 @@ def run(
 ) -> int:
     """Run a command and return its exit code."""
     try:
-        url = _setting(environment, "CARET_CONSOLE_URL") or DEFAULT_URL
-        caller = Caller(url, _setting(environment, "CARET_SERVICE_KEY"), transport=transport)
+        url = _read_setting(environment, "CARET_CONSOLE_URL") or DEFAULT_URL
+        caller = ApiClient(
+            url, _read_setting(environment, "CARET_SERVICE_KEY"), transport=transport
+        )
     except (OSError, ValueError, httpx.InvalidURL) as error:
-        return _complain(str(error), EXIT_USAGE)
+        return _report_error(str(error), EXIT_USAGE)
     try:
         document = caller.request(ApiRequest("GET", DESCRIPTION_PATH)).json()
         options = build_parser(read_operations(document)).parse_args(argv)
-        return _carry_out(caller, options)
+        return _run_operation(caller, options)
     except ApiError as error:
-        return _complain(f"{error} ({error.code})", EXIT_REFUSED)
+        return _report_error(f"{error} ({error.code})", EXIT_REFUSED)
     except ServerUnreachable as error:
-        return _complain(str(error), EXIT_UNANSWERED)
-    except (NotDescribed, ValueError, OSError) as error:
-        return _complain(str(error), EXIT_USAGE)
+        return _report_error(str(error), EXIT_UNANSWERED)
+    except (UnsupportedApiDocument, ValueError, OSError) as error:
+        return _report_error(str(error), EXIT_USAGE)
     finally:
         caller.close()
 
 
-def _carry_out(caller: Caller, options: argparse.Namespace) -> int:
+def _run_operation(caller: ApiClient, options: argparse.Namespace) -> int:
     if vars(options).get("is_export"):
         sys.stdout.write(json.dumps(export(caller, options), ensure_ascii=False) + "\n")
         return 0
-    for response in _answers(caller, options):
-        _tell(response, options)
+    for response in _iterate_responses(caller, options):
+        _print_response(response, options)
     return 0
 
 
-def _answers(caller: Caller, options: argparse.Namespace) -> Iterator[httpx.Response]:
+def _iterate_responses(caller: ApiClient, options: argparse.Namespace) -> Iterator[httpx.Response]:
     """Yield one response, or all pages."""
-    asked = _asked(options)
+    asked = _build_request(options)
     wants_all = bool(vars(options).get("all"))
     while True:
         response = caller.request(asked)
@@ -89,7 +91,7 @@ def _answers(caller: Caller, options: argparse.Namespace) -> Iterator[httpx.Resp
         asked = ApiRequest(asked.method, asked.path, {**asked.query, "cursor": cursor})
 
 
-def _asked(options: argparse.Namespace) -> ApiRequest:
+def _build_request(options: argparse.Namespace) -> ApiRequest:
     operation = find_operation(options)
     path = operation.path
     for name, value in collect_arguments(options, ParameterLocation.PATH).items():
@@ -117,7 +119,7 @@ def _in_query(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def _tell(response: httpx.Response, options: argparse.Namespace) -> None:
+def _print_response(response: httpx.Response, options: argparse.Namespace) -> None:
     if options.out is not None:
         options.out.write_bytes(response.content)
         return
@@ -130,7 +132,7 @@ def _tell(response: httpx.Response, options: argparse.Namespace) -> None:
     show(Console(), response.json())
 
 
-def _setting(environment: Mapping[str, str], name: str) -> str | None:
+def _read_setting(environment: Mapping[str, str], name: str) -> str | None:
     """Return a setting from the environment, or from the file that the environment names.
 
     Raises OSError.
@@ -140,6 +142,6 @@ def _setting(environment: Mapping[str, str], name: str) -> str | None:
     return environment.get(name) or None
 
 
-def _complain(sentence: str, code: int) -> int:
+def _report_error(sentence: str, code: int) -> int:
     sys.stderr.write(f"caret: {sentence}\n")
     return code

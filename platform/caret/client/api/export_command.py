@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any, Final
 
-from caret.client.api.http_client import ApiError, ApiRequest, Caller
+from caret.client.api.http_client import ApiClient, ApiError, ApiRequest
 from caret.client.api.openapi_operations import IDEMPOTENCY_KEY
 
 PATH: Final = "/api/v1/exports"
@@ -40,9 +40,9 @@ def add_export(groups: Any) -> None:
         "definition", metavar="WHAT", help="usage, evidence, or a name from `exports definitions`"
     )
     period = command.add_mutually_exclusive_group(required=True)
-    period.add_argument("--month", type=_month, metavar="YYYY-MM")
+    period.add_argument("--month", type=_parse_month, metavar="YYYY-MM")
     period.add_argument(
-        "--days", type=_day, nargs=2, metavar=("FROM", "TO"), help="TO is exclusive"
+        "--days", type=_parse_day, nargs=2, metavar=("FROM", "TO"), help="TO is exclusive"
     )
     command.add_argument("--format", choices=_FORMATS, help="csv; zip for evidence packs")
     command.add_argument("--into", type=Path, default=Path(), metavar="FOLDER")
@@ -50,19 +50,19 @@ def add_export(groups: Any) -> None:
     command.set_defaults(is_export=True)
 
 
-def export(caller: Caller, options: argparse.Namespace) -> dict[str, Any]:
+def export(caller: ApiClient, options: argparse.Namespace) -> dict[str, Any]:
     """Create and download an export; return its files and number of rows.
 
     Raises ServerUnreachable, ApiError, ChecksumMismatch, OSError.
     """
-    asked = _request(options)
+    asked = _build_request(options)
     headers = {IDEMPOTENCY_KEY: str(uuid.uuid4())}
     found = caller.request(ApiRequest("POST", PATH, {}, headers, asked)).json()
-    found = _poll(caller, found, options.max_wait_s)
-    return _fetch(caller, found, options.into)
+    found = _wait_until_finished(caller, found, options.max_wait_s)
+    return _download_file(caller, found, options.into)
 
 
-def _request(options: argparse.Namespace) -> dict[str, str]:
+def _build_request(options: argparse.Namespace) -> dict[str, str]:
     definition = _SHORT.get(options.definition, options.definition)
     since, until = options.month or options.days
     return {
@@ -73,7 +73,9 @@ def _request(options: argparse.Namespace) -> dict[str, str]:
     }
 
 
-def _poll(caller: Caller, found: dict[str, Any], max_wait_s: float) -> dict[str, Any]:
+def _wait_until_finished(
+    caller: ApiClient, found: dict[str, Any], max_wait_s: float
+) -> dict[str, Any]:
     waited_s, pause_s = 0.0, _FIRST_PAUSE_S
     while found["state"] in _UNDER_WAY:
         if waited_s >= max_wait_s:
@@ -96,7 +98,7 @@ def _show_progress(found: dict[str, Any]) -> None:
         sys.stderr.write(f"{found['state']}: {found['rows_done']}{of} rows\n")
 
 
-def _fetch(caller: Caller, found: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _download_file(caller: ApiClient, found: dict[str, Any], folder: Path) -> dict[str, Any]:
     proof = caller.request(ApiRequest("GET", f"{PATH}/{found['id']}/proof")).content
     link = caller.request(
         ApiRequest("POST", f"{PATH}/{found['id']}/link", is_repeatable=False)
@@ -114,7 +116,7 @@ def _fetch(caller: Caller, found: dict[str, Any], folder: Path) -> dict[str, Any
     return {"file": str(file), "proof": str(proof_file), "rows": found["rows_done"]}
 
 
-def _require_whole(caller: Caller, path: str, part: Path, said: dict[str, Any]) -> None:
+def _require_whole(caller: ApiClient, path: str, part: Path, said: dict[str, Any]) -> None:
     digest, num_bytes = hashlib.sha256(), 0
     with part.open("wb") as out:
         for piece in caller.download(path):
@@ -125,21 +127,21 @@ def _require_whole(caller: Caller, path: str, part: Path, said: dict[str, Any]) 
         raise ChecksumMismatch("The download does not match its proof. Download it again.")
 
 
-def _month(text: str) -> tuple[datetime, datetime]:
+def _parse_month(text: str) -> tuple[datetime, datetime]:
     try:
         first = date.fromisoformat(f"{text}-01")
         after = date(first.year + first.month // 12, first.month % 12 + 1, 1)
     except ValueError:  # December 9999 has no next month
         raise argparse.ArgumentTypeError("write a month such as 2026-10") from None
-    return _midnight(first), _midnight(after)
+    return _to_midnight(first), _to_midnight(after)
 
 
-def _day(text: str) -> datetime:
+def _parse_day(text: str) -> datetime:
     try:
-        return _midnight(date.fromisoformat(text))
+        return _to_midnight(date.fromisoformat(text))
     except ValueError:
         raise argparse.ArgumentTypeError("write a day such as 2026-10-01") from None
 
 
-def _midnight(day: date) -> datetime:
+def _to_midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)

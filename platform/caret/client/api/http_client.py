@@ -42,7 +42,7 @@ class ApiError(Exception):
         self.code = code
 
 
-class Caller:
+class ApiClient:
     """Calls one server with one key. Must be closed."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Caller:
                     ) from error
             else:
                 if response.status_code not in _AGAIN or is_last or not asked.is_repeatable:
-                    return _accepted(response)
+                    return _require_success(response)
                 pause_s = max(pause_s, _wished_s(response))
             self._sleep(min(pause_s, _MAX_PAUSE_S))
             pause_s *= 2
@@ -93,7 +93,7 @@ class Caller:
             with self._client.stream("GET", path) as response:
                 if not response.is_success:
                     response.read()
-                yield from _accepted(response).iter_bytes(_PIECE_BYTES)
+                yield from _require_success(response).iter_bytes(_PIECE_BYTES)
         except httpx.HTTPError as error:
             raise ServerUnreachable(f"{self._client.base_url} does not respond: {error}") from error
 
@@ -115,7 +115,7 @@ def _wished_s(response: httpx.Response) -> float:
     return float(text) if text.isdecimal() else 0.0
 
 
-def _accepted(response: httpx.Response) -> httpx.Response:
+def _require_success(response: httpx.Response) -> httpx.Response:
     if response.is_success:
         return response
     try:

@@ -57,31 +57,31 @@ class Operation:
         return self.method != "POST" or any(field.name == IDEMPOTENCY_KEY for field in self.fields)
 
 
-class NotDescribed(Exception):
+class UnsupportedApiDocument(Exception):
     """The document does not describe this API."""
 
 
 def read_operations(document: Json) -> list[Operation]:
     """Return the operations, sorted by group and command.
 
-    Raises NotDescribed.
+    Raises UnsupportedApiDocument.
     """
     try:
         found = [
-            _operation(document, path, method, described)
+            _build_operation(document, path, method, described)
             for path, methods in document["paths"].items()
             for method, described in methods.items()
             if "." in described["operationId"]
         ]
     except (KeyError, TypeError, AttributeError) as error:
-        raise NotDescribed("The server is not a Caret console.") from error
+        raise UnsupportedApiDocument("The server is not a Caret console.") from error
     return sorted(found, key=lambda each: (each.group, each.command))
 
 
-def _operation(document: Json, path: str, method: str, described: Json) -> Operation:
+def _build_operation(document: Json, path: str, method: str, described: Json) -> Operation:
     group, command = described["operationId"].split(".", 1)
-    body = _body(document, described)
-    fields = (*_parameters(document, described), *_body_fields(document, body))
+    body = _find_body(document, described)
+    fields = (*_iterate_parameters(document, described), *_body_fields(document, body))
     return Operation(
         group=group.replace("_", "-"),
         command=command.replace("_", "-"),
@@ -96,7 +96,7 @@ def _operation(document: Json, path: str, method: str, described: Json) -> Opera
     )
 
 
-def _parameters(document: Json, described: Json) -> Iterator[Parameter]:
+def _iterate_parameters(document: Json, described: Json) -> Iterator[Parameter]:
     for parameter in described.get("parameters", []):
         place = (
             ParameterLocation(parameter["in"])
@@ -105,10 +105,12 @@ def _parameters(document: Json, described: Json) -> Iterator[Parameter]:
         )
         if place is not None:
             is_required = bool(parameter.get("required"))
-            yield _field(document, parameter["name"], place, parameter["schema"], is_required)
+            yield _build_parameter(
+                document, parameter["name"], place, parameter["schema"], is_required
+            )
 
 
-def _body(document: Json, described: Json) -> Json | None:
+def _find_body(document: Json, described: Json) -> Json | None:
     content = described.get("requestBody", {}).get("content", {}).get("application/json")
     return None if content is None else _not_null(document, content["schema"])
 
@@ -118,10 +120,10 @@ def _body_fields(document: Json, body: Json | None) -> Iterator[Parameter]:
         return
     required = set(body.get("required", []))
     for name, schema in body.get("properties", {}).items():
-        yield _field(document, name, ParameterLocation.BODY, schema, name in required)
+        yield _build_parameter(document, name, ParameterLocation.BODY, schema, name in required)
 
 
-def _field(
+def _build_parameter(
     document: Json, name: str, place: ParameterLocation, schema: Json, is_required: bool
 ) -> Parameter:
     shape = _not_null(document, schema)
@@ -129,14 +131,14 @@ def _field(
     return Parameter(
         name=name,
         place=place,
-        kind=_kind(document, shape),
+        kind=_find_type(document, shape),
         is_required=is_required,
         choices=choices,
         help=str(schema.get("description") or shape.get("description") or ""),
     )
 
 
-def _kind(document: Json, shape: Json) -> ParameterType:
+def _find_type(document: Json, shape: Json) -> ParameterType:
     match shape.get("type"):
         case "string":
             return ParameterType.TEXT
@@ -156,16 +158,16 @@ def _not_null(document: Json, schema: Json) -> Json:
 
     A field with a default has a list of one schema.
     """
-    schema = _resolved(document, schema)
+    schema = _resolve_reference(document, schema)
     shapes: list[Json] = schema.get("anyOf") or schema.get("allOf") or []
     for shape in shapes:
-        found = _resolved(document, shape)
+        found = _resolve_reference(document, shape)
         if found.get("type") != "null":
             return found
     return schema
 
 
-def _resolved(document: Json, schema: Json) -> Json:
+def _resolve_reference(document: Json, schema: Json) -> Json:
     while "$ref" in schema:
         place: Mapping[str, Any] = document
         for name in schema["$ref"].removeprefix("#/").split("/"):

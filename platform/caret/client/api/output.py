@@ -16,38 +16,40 @@ def show(console: Console, answer: Any) -> None:
     single = {name: value for name, value in answer.items() if not _is_rows(value)}
     for name, value in answer.items():
         if _is_rows(value):
-            console.print(_table(name, value))
+            console.print(_build_table(name, value))
     if single:
-        console.print(_fields(single))
+        console.print(_build_field_table(single))
 
 
 def _is_rows(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(row, Mapping) for row in value)
 
 
-def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+def _build_table(name: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(
-        title=f"{_words(name)}: {len(rows)}", title_justify="left", box=None, pad_edge=False
+        title=f"{_split_words(name)}: {len(rows)}", title_justify="left", box=None, pad_edge=False
     )
     names = list(dict.fromkeys(name for row in rows for name in row))
     for column in names:
         is_number = all(isinstance(row.get(column), int | float | None) for row in rows)
-        table.add_column(_words(column), justify="right" if is_number else "left", overflow="fold")
+        table.add_column(
+            _split_words(column), justify="right" if is_number else "left", overflow="fold"
+        )
     for row in rows:
-        table.add_row(*(_cell(row.get(column)) for column in names))
+        table.add_row(*(_format_cell(row.get(column)) for column in names))
     return table
 
 
-def _fields(values: Mapping[str, Any]) -> Table:
+def _build_field_table(values: Mapping[str, Any]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in values.items():
-        table.add_row(_words(name), _cell(value))
+        table.add_row(_split_words(name), _format_cell(value))
     return table
 
 
-def _cell(value: Any) -> Text:
+def _format_cell(value: Any) -> Text:
     """Return a value as plain text: responses must not be interpreted as markup."""
     match value:
         case None:
@@ -55,21 +57,21 @@ def _cell(value: Any) -> Text:
         case bool():
             return Text("yes" if value else "no")
         case list() if all(isinstance(each, str) for each in value):
-            return _text(", ".join(value))
+            return _make_text(", ".join(value))
         case Mapping():
-            return Text("\n").join(_entry(str(name), each) for name, each in value.items())
+            return Text("\n").join(_format_entry(str(name), each) for name, each in value.items())
         case _:
-            return _text(str(value))
+            return _make_text(str(value))
 
 
-def _entry(name: str, value: Any) -> Text:
-    return Text(f"{_words(name)}: ") + _cell(value)
+def _format_entry(name: str, value: Any) -> Text:
+    return Text(f"{_split_words(name)}: ") + _format_cell(value)
 
 
-def _text(value: str) -> Text:
+def _make_text(value: str) -> Text:
     """Escape control characters: names from users must not control the terminal."""
     return Text("".join(char if char.isprintable() else ascii(char)[1:-1] for char in value))
 
 
-def _words(name: str) -> str:
-    return _text(name.replace("_", " ")).plain
+def _split_words(name: str) -> str:
+    return _make_text(name.replace("_", " ")).plain

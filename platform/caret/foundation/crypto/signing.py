@@ -78,7 +78,7 @@ class SigningKeys:
 
     def sign(self, data: bytes, *, purpose: str) -> Signature:
         key = self._private_keys[-1]
-        return Signature(_id_of(_raw(key)), key.sign(_bound(data, purpose)))
+        return Signature(_id_of(_to_raw_bytes(key)), key.sign(_bind_to_purpose(data, purpose)))
 
     def sign_document(self, document: Mapping[str, Any], *, purpose: str) -> dict[str, Any]:
         """Return the document with `key_id` and `signature` (hex).
@@ -86,13 +86,13 @@ class SigningKeys:
         The signature covers the canonical JSON of the document with its `key_id`. Raises ValueError
         for values that RFC 8785 cannot represent.
         """
-        key_id = _id_of(_raw(self._private_keys[-1]))
+        key_id = _id_of(_to_raw_bytes(self._private_keys[-1]))
         unsigned = {**document, "key_id": key_id}
         signature = self.sign(canonicalize(unsigned), purpose=purpose)
         return {**unsigned, "signature": signature.value.hex()}
 
     def public_keys(self) -> PublicKeys:
-        raws = [_raw(key) for key in self._private_keys]
+        raws = [_to_raw_bytes(key) for key in self._private_keys]
         return PublicKeys(
             [
                 PublicKey(_id_of(raw), number, "Ed25519", raw.hex(), number == len(raws))
@@ -113,7 +113,7 @@ def verify(keys: PublicKeys, data: bytes, signature: Signature, *, purpose: str)
         )
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(found.public_key))
-        key.verify(signature.value, _bound(data, purpose))
+        key.verify(signature.value, _bind_to_purpose(data, purpose))
     except InvalidSignature:
         raise BadSignature(
             "the signature of key {key_id} is not valid", key_id=signature.key_id
@@ -165,7 +165,7 @@ def _is_sound(key: PublicKey) -> bool:
     return key.algorithm == "Ed25519" and key.key_id == _id_of(raw)
 
 
-def _raw(key: Ed25519PrivateKey) -> bytes:
+def _to_raw_bytes(key: Ed25519PrivateKey) -> bytes:
     return key.public_key().public_bytes_raw()
 
 
@@ -173,5 +173,5 @@ def _id_of(raw: bytes) -> SigningKeyId:
     return SigningKeyId(hashlib.sha256(raw).digest()[:_KEY_ID_BYTES].hex())
 
 
-def _bound(data: bytes, purpose: str) -> bytes:
+def _bind_to_purpose(data: bytes, purpose: str) -> bytes:
     return b"caret/" + purpose.encode() + b"\0" + data

@@ -27,7 +27,7 @@ async def resolve(
 
     def run() -> None:
         try:
-            tell: Callable[[], None] = partial(told.set_result, _resolve(host, port, family))
+            tell: Callable[[], None] = partial(told.set_result, _resolve_host(host, port, family))
         except Exception as error:  # noqa: BLE001  # raised again in the caller
             tell = partial(told.set_exception, error)
         with suppress(RuntimeError):  # the loop is closed: nobody waits
@@ -37,7 +37,7 @@ async def resolve(
     return await told
 
 
-def _resolve(host: str, port: int, family: socket.AddressFamily) -> list[AddressInfo]:
+def _resolve_host(host: str, port: int, family: socket.AddressFamily) -> list[AddressInfo]:
     try:
         return list(socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM))
     except UnicodeError as error:  # an empty label, or one that is too long

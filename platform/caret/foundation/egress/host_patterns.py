@@ -34,7 +34,7 @@ def matches(host: str, patterns: Iterable[str]) -> bool:
         name = host.lower().rstrip(".")
         is_name = len(name) <= _MAX_LENGTH and _NAME.fullmatch(name) is not None
         return is_name and any(_is_named(name, pattern) for pattern in patterns)
-    return any(address in network for network in _networks(patterns))
+    return any(address in network for network in _parse_networks(patterns))
 
 
 def _is_named(name: str, pattern: str) -> bool:
@@ -43,7 +43,7 @@ def _is_named(name: str, pattern: str) -> bool:
     return name == pattern
 
 
-def _networks(
+def _parse_networks(
     patterns: Iterable[str],
 ) -> Iterable[ipaddress.IPv4Network | ipaddress.IPv6Network]:
     for pattern in patterns:

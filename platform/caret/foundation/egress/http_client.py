@@ -60,8 +60,11 @@ def send_request(
     deadline = time.monotonic() + bounds.total_s
     try:
         parts = urlsplit(asked.url)
-        with closing(_reach(parts, networks, deadline)) as plain, _hung_up_at(deadline, plain):
-            answer = _spoken(asked, parts, plain, bounds)
+        with (
+            closing(_connect_to_host(parts, networks, deadline)) as plain,
+            _hung_up_at(deadline, plain),
+        ):
+            answer = _exchange_messages(asked, parts, plain, bounds)
     except (OSError, http.client.HTTPException, ValueError) as error:
         if time.monotonic() >= deadline:
             raise RequestFailed("The request timed out.") from error
@@ -73,7 +76,7 @@ def send_request(
     return answer
 
 
-def _spoken(
+def _exchange_messages(
     asked: OutboundRequest, parts: SplitResult, plain: socket.socket, bounds: ResponseLimits
 ) -> OutboundResponse:
     """Exchange the request and the response over an open connection.
@@ -84,7 +87,7 @@ def _spoken(
     plain.settimeout(bounds.total_s)
     connection = http.client.HTTPConnection(host)
     with closing(connection):
-        connection.sock = _encrypted(plain, host) if parts.scheme == "https" else plain
+        connection.sock = _start_tls(plain, host) if parts.scheme == "https" else plain
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         ours = {"Host": parts.netloc.rpartition("@")[2], **_OURS}
         connection.request(asked.method, target, asked.body, {**asked.headers, **ours})
@@ -93,11 +96,13 @@ def _spoken(
             return OutboundResponse(response.status, dict(response.getheaders()), body)
 
 
-def _encrypted(plain: socket.socket, host: str) -> ssl.SSLSocket:
+def _start_tls(plain: socket.socket, host: str) -> ssl.SSLSocket:
     return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
 
 
-def _reach(parts: SplitResult, networks: Sequence[Network], deadline: float) -> socket.socket:
+def _connect_to_host(
+    parts: SplitResult, networks: Sequence[Network], deadline: float
+) -> socket.socket:
     """Connect to the address that was checked; the certificate must match the host name.
 
     Raises RequestFailed, OSError, ValueError.
@@ -106,9 +111,9 @@ def _reach(parts: SplitResult, networks: Sequence[Network], deadline: float) -> 
         raise RequestFailed("The address is not valid.")
     egress = Egress(networks, is_encrypted=parts.scheme == "https")
     failure: OSError | None = None
-    for info in _resolved(parts.hostname, parts.port or _PORTS[parts.scheme], deadline):
+    for info in _resolve_host(parts.hostname, parts.port or _PORTS[parts.scheme], deadline):
         try:
-            return _connected(egress, info, deadline)
+            return _connect_to_address(egress, info, deadline)
         except OSError as error:
             failure = error
     if egress.has_refused:
@@ -116,7 +121,7 @@ def _reach(parts: SplitResult, networks: Sequence[Network], deadline: float) -> 
     raise failure or OSError("the name has no addresses")
 
 
-def _connected(egress: Egress, info: AddressInfo, deadline: float) -> socket.socket:
+def _connect_to_address(egress: Egress, info: AddressInfo, deadline: float) -> socket.socket:
     """Connect within the deadline.
 
     Raises OSError.
@@ -134,7 +139,7 @@ def _connected(egress: Egress, info: AddressInfo, deadline: float) -> socket.soc
     return opened
 
 
-def _resolved(host: str, port: int, deadline: float) -> list[AddressInfo]:
+def _resolve_host(host: str, port: int, deadline: float) -> list[AddressInfo]:
     """Resolve a name within the deadline, as the system resolver may take 30 s.
 
     Raises RequestFailed.

@@ -27,38 +27,38 @@ class DumpFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class PostgresServer:
     address: str  # postgresql://...
     programs: Path | None  # the directory of pg_dump and pg_restore; None: on the PATH
 
 
-def dump_data(server: Server, to: Path) -> None:
+def dump_data(server: PostgresServer, to: Path) -> None:
     """Dump schema, policies and grants of all tables, and the data of all but the key tables.
 
     Raises DumpFailed.
     """
     left_out = [f"--exclude-table-data={name}" for name in (KEY_TABLES, *_NOT_KEPT)]
-    _dump(server, to, left_out)
+    _run_dump(server, to, left_out)
 
 
-def dump_keys(server: Server, to: Path) -> None:
+def dump_keys(server: PostgresServer, to: Path) -> None:
     """Dump the data of the key tables.
 
     Run it after the data dump, so that it contains all the keys that the data needs.
     Raises DumpFailed.
     """
-    _dump(server, to, ["--data-only", f"--table={KEY_TABLES}"])
+    _run_dump(server, to, ["--data-only", f"--table={KEY_TABLES}"])
 
 
-def restore(server: Server, file: Path) -> None:
+def restore(server: PostgresServer, file: Path) -> None:
     """Restore a dump completely or not at all.
 
     Raises DumpFailed.
     """
-    _run(server, "pg_restore", ["--single-transaction", "--exit-on-error", str(file)])
+    _run_program(server, "pg_restore", ["--single-transaction", "--exit-on-error", str(file)])
 
 
-def is_empty(server: Server) -> bool:
+def is_empty(server: PostgresServer) -> bool:
     """Return whether the database has no table."""
     with psycopg.connect(server.address) as connection:
         row = connection.execute(
@@ -68,23 +68,23 @@ def is_empty(server: Server) -> bool:
     return row == (True,)
 
 
-def which_database(server: Server) -> object:
+def which_database(server: PostgresServer) -> object:
     """Return the database's identity (see WHICH_DATABASE)."""
     with psycopg.connect(server.address) as connection:
         return connection.execute(WHICH_DATABASE).fetchone()
 
 
-def _dump(server: Server, to: Path, arguments: list[str]) -> None:
+def _run_dump(server: PostgresServer, to: Path, arguments: list[str]) -> None:
     # Created first with access for its owner only: pg_dump would use the umask.
     os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
-        _run(server, "pg_dump", ["--format=custom", f"--file={to}", *arguments])
+        _run_program(server, "pg_dump", ["--format=custom", f"--file={to}", *arguments])
     except BaseException:
         to.unlink()  # half a backup looks like a whole one
         raise
 
 
-def _run(server: Server, program: str, arguments: list[str]) -> None:
+def _run_program(server: PostgresServer, program: str, arguments: list[str]) -> None:
     parts = {name: str(value) for name, value in conninfo_to_dict(server.address).items()}
     password = parts.pop("password", "")
     name = program if server.programs is None else str(server.programs / program)

@@ -133,7 +133,30 @@ class RowSecurity(_TableRule):
         return path, args, kwargs
 
 
-class DeletableAfter(_AfterTable):
+class _DeletePolicy(_AfterTable):
+    """Allows the application to delete the rows that satisfy a condition."""
+
+    def delete_condition(self) -> str:
+        raise NotImplementedError
+
+    def create_sql(
+        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
+    ) -> Any:
+        table = _quoted_table(model, schema_editor)
+        return (
+            f"GRANT DELETE ON {table} TO {APP_ROLE}; "
+            f'CREATE POLICY "{self.name}" ON {table} AS RESTRICTIVE FOR DELETE TO {APP_ROLE}'
+            f" USING ({self.delete_condition()})"
+        )
+
+    def remove_sql(
+        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
+    ) -> Any:
+        table = _quoted_table(model, schema_editor)
+        return f'REVOKE DELETE ON {table} FROM {APP_ROLE}; DROP POLICY "{self.name}" ON {table}'
+
+
+class DeletableAfter(_DeletePolicy):
     """For a tenant's table: rows may be deleted once `column` is this many days in the past.
 
     So an append-only table keeps its rows for as long as evidence needs them, whatever the
@@ -145,49 +168,23 @@ class DeletableAfter(_AfterTable):
         self.column = column
         self.days = days
 
-    def create_sql(
-        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
-    ) -> Any:
-        table = _quoted_table(model, schema_editor)
-        return (
-            f"GRANT DELETE ON {table} TO {APP_ROLE}; "
-            f'CREATE POLICY "{self.name}" ON {table} AS RESTRICTIVE FOR DELETE TO {APP_ROLE}'
-            f" USING ({self.column} < now() - interval '{self.days} days')"
-        )
-
-    def remove_sql(
-        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
-    ) -> Any:
-        table = _quoted_table(model, schema_editor)
-        return f'REVOKE DELETE ON {table} FROM {APP_ROLE}; DROP POLICY "{self.name}" ON {table}'
+    def delete_condition(self) -> str:
+        return f"{self.column} < now() - interval '{self.days} days'"
 
     def deconstruct(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
         path, args, kwargs = super().deconstruct()
         return path, tuple(args), {**kwargs, "column": self.column, "days": self.days}
 
 
-class DeletableWhen(_AfterTable):
+class DeletableWhen(_DeletePolicy):
     """For an append-only table of a tenant: rows may be deleted where `condition` holds."""
 
     def __init__(self, *, name: str, condition: str) -> None:
         super().__init__(name=name)
         self.condition = condition  # SQL from our own code
 
-    def create_sql(
-        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
-    ) -> Any:
-        table = _quoted_table(model, schema_editor)
-        return (
-            f"GRANT DELETE ON {table} TO {APP_ROLE}; "
-            f'CREATE POLICY "{self.name}" ON {table} AS RESTRICTIVE FOR DELETE TO {APP_ROLE}'
-            f" USING ({self.condition})"
-        )
-
-    def remove_sql(
-        self, model: type[Model] | None, schema_editor: BaseDatabaseSchemaEditor | None
-    ) -> Any:
-        table = _quoted_table(model, schema_editor)
-        return f'REVOKE DELETE ON {table} FROM {APP_ROLE}; DROP POLICY "{self.name}" ON {table}'
+    def delete_condition(self) -> str:
+        return self.condition
 
     def deconstruct(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
         path, args, kwargs = super().deconstruct()

@@ -39,28 +39,28 @@ class ServerLimits:
                 "CARET_MAX_HEADER_BYTES", default.max_header_bytes, low=1_024, high=1024 * 1024
             ),
             max_headers=env_int("CARET_MAX_HEADERS", default.max_headers, low=10, high=10_000),
-            header_timeout_s=_seconds("CARET_HEADER_TIMEOUT_S", default.header_timeout_s),
-            body_timeout_s=_seconds("CARET_BODY_TIMEOUT_S", default.body_timeout_s),
-            send_timeout_s=_seconds("CARET_SEND_TIMEOUT_S", default.send_timeout_s),
-            keep_alive_s=_seconds("CARET_KEEP_ALIVE_S", default.keep_alive_s),
-            max_requests_per_connection=_count(
+            header_timeout_s=_read_seconds("CARET_HEADER_TIMEOUT_S", default.header_timeout_s),
+            body_timeout_s=_read_seconds("CARET_BODY_TIMEOUT_S", default.body_timeout_s),
+            send_timeout_s=_read_seconds("CARET_SEND_TIMEOUT_S", default.send_timeout_s),
+            keep_alive_s=_read_seconds("CARET_KEEP_ALIVE_S", default.keep_alive_s),
+            max_requests_per_connection=_read_count(
                 "CARET_MAX_REQUESTS_PER_CONNECTION", default.max_requests_per_connection
             ),
-            max_connections=_count("CARET_MAX_CONNECTIONS", default.max_connections),
-            max_unauthenticated=_count(
+            max_connections=_read_count("CARET_MAX_CONNECTIONS", default.max_connections),
+            max_unauthenticated=_read_count(
                 "CARET_MAX_UNAUTHENTICATED_CONNECTIONS", default.max_unauthenticated
             ),
-            max_unauthenticated_per_address=_count(
+            max_unauthenticated_per_address=_read_count(
                 "CARET_MAX_UNAUTHENTICATED_PER_ADDRESS", default.max_unauthenticated_per_address
             ),
         )
 
 
-def _seconds(name: str, default: float) -> float:
+def _read_seconds(name: str, default: float) -> float:
     return float(env_int(name, int(default), low=1, high=3_600))
 
 
-def _count(name: str, default: int) -> int:
+def _read_count(name: str, default: int) -> int:
     return env_int(name, default, low=1, high=1_000_000)
 
 

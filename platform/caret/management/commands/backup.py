@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from caret.foundation.management_command import NoSystemChecksCommand
 from caret.foundation.postgres.backup import DumpFailed, dump_data, dump_keys
-from caret.local.backup_target import backup_server
+from caret.local.databases.backup_target import backup_server
 
 
 class Command(NoSystemChecksCommand):

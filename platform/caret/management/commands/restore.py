@@ -15,12 +15,12 @@ from caret.foundation.management_command import NoSystemChecksCommand
 from caret.foundation.postgres.backup import (
     WHICH_DATABASE,
     DumpFailed,
-    Server,
+    PostgresServer,
     is_empty,
     restore,
     which_database,
 )
-from caret.local.backup_target import backup_server
+from caret.local.databases.backup_target import backup_server
 from tenants.base.tombstones import WrongStore, require_store
 
 _NOT_DESTROYED: Final = (
@@ -64,7 +64,7 @@ class Command(NoSystemChecksCommand):
             raise CommandError(_NOT_DESTROYED.format(error=error)) from error
 
 
-def _require_usable(server: Server) -> None:
+def _require_usable(server: PostgresServer) -> None:
     """Check both databases and the tombstone store; nothing has changed yet.
 
     Raises CommandError.
@@ -85,7 +85,7 @@ def _require_usable(server: Server) -> None:
         raise CommandError(str(error)) from error
 
 
-def _newest_entry_at(server: Server) -> datetime | None:
+def _newest_entry_at(server: PostgresServer) -> datetime | None:
     """Return the time of the newest audit entry of all tenants; this role sees all rows."""
     with psycopg.connect(server.address) as connection:
         row = connection.execute("SELECT max(at) FROM tenants_auditentry").fetchone()

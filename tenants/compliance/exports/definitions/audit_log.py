@@ -36,17 +36,17 @@ _before = fields(*(column.name for column in _BEFORE))
 _after = fields(*(column.name for column in _AFTER))
 
 
-def _page(asked: RowQuery, limit: int, cursor: str | None) -> Page[AuditEntryView]:
-    entries = AskedEntries(since=asked.period.start, until=_until(asked))
+def _fetch_page(asked: RowQuery, limit: int, cursor: str | None) -> Page[AuditEntryView]:
+    entries = AskedEntries(since=asked.period.start, until=_find_end(asked))
     return fetch_entries(actor=asked.actor, asked=entries, limit=limit, cursor=cursor)
 
 
-def _until(asked: RowQuery) -> datetime:
+def _find_end(asked: RowQuery) -> datetime:
     """Return the period's end, at most `now`: entries added while reading are left out."""
     return min(asked.period.end, asked.now)
 
 
-def _row(entry: AuditEntryView) -> Row:
+def _to_row(entry: AuditEntryView) -> Row:
     change = (None if each is None else spell(each) for each in (entry.before, entry.after))
     return (*_before(entry), *change, *_after(entry))
 
@@ -57,7 +57,7 @@ AUDIT: Final = Export(
     title=gettext_noop("Audit entries"),
     permission=Permission.READ_AUDIT,
     columns=(*_BEFORE, *_CHANGE, *_AFTER),
-    source=PagedRows(page=_page, row=_row),
+    source=PagedRows(page=_fetch_page, row=_to_row),
 )
 
 EXPORTS: Final = (AUDIT,)

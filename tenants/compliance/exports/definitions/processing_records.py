@@ -16,7 +16,7 @@ from tenants.base.permissions import Permission
 from tenants.billing.invoices.billing_profile import issuer, read_profile
 from tenants.billing.invoices.document import InvoiceParty
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.paged_source import ListedRows
+from tenants.compliance.exports.paged_source import UnpagedRows
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
 from tenants.models import AuditSink, IdentityProvider, Tenant
 from tenants.policy.data_classes import DATA_CLASSES
@@ -117,7 +117,7 @@ PROCESSING: Final = Export(
         ExportColumn("statement", ColumnType.TEXT),
         ExportColumn("source", ColumnType.TEXT),
     ),
-    source=ListedRows(_rows),
+    source=UnpagedRows(_rows),
     is_of_period=False,
 )
 

@@ -7,7 +7,7 @@ from django.utils.translation import gettext_noop
 
 from tenants.base.permissions import Permission
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.paged_source import BY_CREATION, ListedRows, PagedRows, fields
+from tenants.compliance.exports.paged_source import BY_CREATION, PagedRows, UnpagedRows, fields
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row, RowQuery
 from tenants.privacy.retention.queries import (
     CertificateView,
@@ -57,7 +57,7 @@ RETENTION: Final = Export(
     title=gettext_noop("Data classes and their retention periods"),
     permission=Permission.READ_RETENTION,
     columns=_CLASS,
-    source=ListedRows(_classes),
+    source=UnpagedRows(_classes),
     is_of_period=False,
 )
 

@@ -18,29 +18,29 @@ from tenants.usage.reports.counters import COUNTER_NAMES
 from tenants.usage.rollups.operations import UNDER_WAY, complete_until
 
 
-def _columns(kind: ColumnType, *names: str) -> tuple[ExportColumn, ...]:
+def _make_columns(kind: ColumnType, *names: str) -> tuple[ExportColumn, ...]:
     return tuple(ExportColumn(name, kind) for name in names)
 
 
-def _arrived(_tenant_id: TenantId, now: datetime) -> datetime:
+def _find_arrived_until(_tenant_id: TenantId, now: datetime) -> datetime:
     stream = UsageStream(connect(), consumer="exports")
     return stream.find_arrived_until(now=now) - UNDER_WAY
 
 
-def _counted(tenant_id: TenantId, _now: datetime) -> datetime | None:
+def _find_counted_until(tenant_id: TenantId, _now: datetime) -> datetime | None:
     with tenant_scope(tenant_id):
         return complete_until(tenant_id)
 
 
 _RECORD_COLUMNS: Final = (
-    *_columns(ColumnType.TIME, "occurred_at"),
-    *_columns(ColumnType.ID, "request_id", "user_id", "key_id"),
-    *_columns(ColumnType.TEXT, "protocol", "mode", "trigger", "language", "editor"),
-    *_columns(ColumnType.TEXT, "tier", "pool", "model", "variant", "finish", "error_code"),
-    *_columns(ColumnType.TEXT, "filter_reason"),
-    *_columns(ColumnType.INTEGER, "prompt_tokens", "cached_tokens", "generated_tokens"),
-    *_columns(ColumnType.INTEGER, "num_chars", "num_lines", "num_files", "num_snippets"),
-    *_columns(ColumnType.NUMBER, "first_token_ms", "engine_ms", "total_ms"),
+    *_make_columns(ColumnType.TIME, "occurred_at"),
+    *_make_columns(ColumnType.ID, "request_id", "user_id", "key_id"),
+    *_make_columns(ColumnType.TEXT, "protocol", "mode", "trigger", "language", "editor"),
+    *_make_columns(ColumnType.TEXT, "tier", "pool", "model", "variant", "finish", "error_code"),
+    *_make_columns(ColumnType.TEXT, "filter_reason"),
+    *_make_columns(ColumnType.INTEGER, "prompt_tokens", "cached_tokens", "generated_tokens"),
+    *_make_columns(ColumnType.INTEGER, "num_chars", "num_lines", "num_files", "num_snippets"),
+    *_make_columns(ColumnType.NUMBER, "first_token_ms", "engine_ms", "total_ms"),
 )
 
 # One row for each request, with user IDs only. The export of members has their names.
@@ -55,7 +55,7 @@ USAGE_RECORDS: Final = Export(
         source=f"FROM tenants_usage_record {WITHIN.format(time='occurred_at')}",
         key=("occurred_at", "request_id"),
     ),
-    complete_until=_arrived,
+    complete_until=_find_arrived_until,
 )
 
 _DAY_NAMES: Final = ("editor", "language", "model", "variant")
@@ -69,8 +69,8 @@ USAGE_DAYS: Final = Export(
     columns=(
         ExportColumn("day", ColumnType.DAY),
         ExportColumn("user_id", ColumnType.ID),
-        *_columns(ColumnType.TEXT, *_DAY_NAMES),
-        *_columns(ColumnType.INTEGER, *COUNTER_NAMES),
+        *_make_columns(ColumnType.TEXT, *_DAY_NAMES),
+        *_make_columns(ColumnType.INTEGER, *COUNTER_NAMES),
     ),
     source=SqlRows(
         columns=(
@@ -82,7 +82,7 @@ USAGE_DAYS: Final = Export(
         source=f"FROM tenants_usage_day {WITHIN.format(time='starts_at')}",
         key=("starts_at", "user_id", *_DAY_NAMES),
     ),
-    complete_until=_counted,
+    complete_until=_find_counted_until,
 )
 
 EXPORTS: Final = (USAGE_RECORDS, USAGE_DAYS)

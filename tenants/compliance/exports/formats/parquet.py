@@ -24,11 +24,11 @@ def write_parquet(export: Export, batches: Iterable[Sequence[Row]], out: IO[byte
     # Arrow's own pool never returns memory: 30 MB after 120,000 rows.
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())
     written = WriteDigest()
-    schema = _schema(export)
+    schema = _build_schema(export)
     with parquet.ParquetWriter(DigestingWriter(out, written), schema, compression="zstd") as writer:
         group: list[Any] = []
         for rows in batches:
-            group.append(_batch(export.columns, rows, schema))
+            group.append(_build_batch(export.columns, rows, schema))
             written.rows += len(rows)
             if sum(batch.num_rows for batch in group) >= GROUP_ROWS:
                 writer.write_table(pyarrow.Table.from_batches(group, schema))
@@ -38,7 +38,7 @@ def write_parquet(export: Export, batches: Iterable[Sequence[Row]], out: IO[byte
     return written
 
 
-def _schema(export: Export) -> Any:
+def _build_schema(export: Export) -> Any:
     import pyarrow
 
     types = {
@@ -55,17 +55,17 @@ def _schema(export: Export) -> Any:
     return pyarrow.schema(fields, metadata=about)
 
 
-def _batch(columns: Sequence[ExportColumn], rows: Sequence[Row], schema: Any) -> Any:
+def _build_batch(columns: Sequence[ExportColumn], rows: Sequence[Row], schema: Any) -> Any:
     import pyarrow
 
     arrays = [
-        pyarrow.array(_values(column.kind, values), type=schema.field(column.name).type)
+        pyarrow.array(_convert_values(column.kind, values), type=schema.field(column.name).type)
         for column, values in zip(columns, zip(*rows, strict=True), strict=True)
     ]
     return pyarrow.record_batch(arrays, schema=schema)
 
 
-def _values(kind: ColumnType, values: Row) -> Sequence[Any]:
+def _convert_values(kind: ColumnType, values: Row) -> Sequence[Any]:
     if kind is not ColumnType.ID:
         return values
     return [None if value is None else str(value) for value in values]

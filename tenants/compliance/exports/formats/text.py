@@ -30,10 +30,10 @@ def write_csv(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes]) 
     writer.writerow([column.name for column in export.columns])
     for rows in batches:
         for row in rows:
-            writer.writerow(_cells(export.columns, row))
+            writer.writerow(_convert_row(export.columns, row))
         written.rows += len(rows)
-        out.write(written.update(_taken(text)))
-    out.write(written.update(_taken(text)))  # the header of an export without rows
+        out.write(written.update(_drain_text(text)))
+    out.write(written.update(_drain_text(text)))  # the header of an export without rows
     return written
 
 
@@ -41,7 +41,7 @@ def write_ndjson(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes
     """Write one JSON object a line. Raises OSError."""
     written, encode = WriteDigest(), msgspec.json.Encoder().encode_lines
     for rows in batches:
-        out.write(written.update(encode([_object(export.columns, row) for row in rows])))
+        out.write(written.update(encode([_to_json_object(export.columns, row) for row in rows])))
         written.rows += len(rows)
     return written
 
@@ -52,22 +52,22 @@ FORMATS: Final = MappingProxyType(
 Write = Callable[[Export, Iterable[Sequence[Row]], IO[bytes]], WriteDigest]
 
 
-def _taken(text: io.StringIO) -> bytes:
+def _drain_text(text: io.StringIO) -> bytes:
     data = text.getvalue().encode()
     text.seek(0)
     text.truncate()
     return data
 
 
-def _cells(columns: Sequence[ExportColumn], row: Row) -> list[Value]:
-    return [_cell(column, value) for column, value in zip(columns, row, strict=True)]
+def _convert_row(columns: Sequence[ExportColumn], row: Row) -> list[Value]:
+    return [_convert_cell(column, value) for column, value in zip(columns, row, strict=True)]
 
 
-def _cell(column: ExportColumn, value: Value) -> Value:
+def _convert_cell(column: ExportColumn, value: Value) -> Value:
     return _TRUTHS[value] if isinstance(value, bool) else escape_formula(column.kind, value)
 
 
-def _object(columns: Sequence[ExportColumn], row: Row) -> dict[str, Value]:
+def _to_json_object(columns: Sequence[ExportColumn], row: Row) -> dict[str, Value]:
     return {
         column.name: format_time(value) if isinstance(value, datetime) else value
         for column, value in zip(columns, row, strict=True)

@@ -78,7 +78,7 @@ def write_xlsx(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes])
         book.use_zip64()
         sheet = book.add_worksheet(export.name[:_MAX_NAME_CHARS])
         try:
-            _fill(book, sheet, export, batches, written)
+            _fill_sheet(book, sheet, export, batches, written)
         except BaseException:
             # Otherwise the library closes this file only with the book, which it would write.
             sheet._opt_close()
@@ -87,7 +87,7 @@ def write_xlsx(export: Export, batches: Iterable[Sequence[Row]], out: IO[bytes])
     return written
 
 
-def _fill(
+def _fill_sheet(
     book: Any, sheet: Any, export: Export, batches: Iterable[Sequence[Row]], written: WriteDigest
 ) -> None:
     _write_header(book, sheet, export)

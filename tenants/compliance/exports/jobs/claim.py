@@ -88,10 +88,10 @@ def claim_next(tenant_id: TenantId, clock: Clock, lane: JobLane = JobLane.SHORT)
         if any(row.claimed_until and row.claimed_until > now for row in rows):
             return None
         ours = next((row for row in rows if lane_of(row) is lane), None)
-        return None if ours is None else _claim(ours, tenant_id, now, clock)
+        return None if ours is None else _claim_job(ours, tenant_id, now, clock)
 
 
-def _claim(row: ExportJob, tenant_id: TenantId, now: datetime, clock: Clock) -> JobClaim | None:
+def _claim_job(row: ExportJob, tenant_id: TenantId, now: datetime, clock: Clock) -> JobClaim | None:
     """Claim a job; None: another worker was faster."""
     until = now + CLAIM_FOR
     state = JobState(row.state)

@@ -53,7 +53,7 @@ def open_download(*, link: SignedUrl, address: str, request_id: str, now: dateti
     """
     with tenant_scope(link.tenant_id):
         try:
-            actor = _issuer(link, address, request_id, now)
+            actor = _build_issuer(link, address, request_id, now)
             row = find_row(actor, link.build_id)
         except DomainError as error:
             raise _no_link() from error
@@ -70,7 +70,7 @@ def open_download(*, link: SignedUrl, address: str, request_id: str, now: dateti
     return found
 
 
-def _issuer(link: SignedUrl, address: str, request_id: str, now: datetime) -> Actor:
+def _build_issuer(link: SignedUrl, address: str, request_id: str, now: datetime) -> Actor:
     """Return the actor who created the link, with present permissions. Raises DomainError."""
     if link.key is not None:
         return find_key_actor(

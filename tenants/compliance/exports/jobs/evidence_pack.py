@@ -31,8 +31,8 @@ from tenants.compliance.exports.evidence_pack_verification import (
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats.text import write_csv
 from tenants.compliance.exports.jobs.claim import JobClaim
+from tenants.compliance.exports.jobs.parts import file_of, read_back
 from tenants.compliance.exports.jobs.progress import ExportProgress
-from tenants.compliance.exports.jobs.reading import file_of, read_back
 from tenants.compliance.exports.proof import sign_proof
 from tenants.compliance.exports.verification import FORMAT, PROOF_SUFFIX
 from tenants.models import ExportJob
@@ -92,8 +92,8 @@ def write_pack(
         _write_certificates(archive, claim, members)
         keys = write_public_keys(signing_keys().public_keys())
         archive.write_file(KEYS_FILE, keys.encode())
-        archive.write_file(README, _readme(claim, row, members, slug).encode())
-        archive.write_file(MANIFEST, _manifest(archive, claim, row, slug))
+        archive.write_file(README, _build_readme(claim, row, members, slug).encode())
+        archive.write_file(MANIFEST, _build_manifest(archive, claim, row, slug))
 
 
 def _write_member(
@@ -142,7 +142,9 @@ def _write_certificates(
             )
 
 
-def _readme(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], slug: str) -> str:
+def _build_readme(
+    claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], slug: str
+) -> str:
     exports = [EXPORTS[member.definition] for member in members]
     return _README.format(
         slug=slug,
@@ -151,16 +153,16 @@ def _readme(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], 
         until=timestamp(row.until),
         suffix=PROOF_SUFFIX,
         trail=TRAIL,
-        contents="\n".join(_line(export) for export in exports),
+        contents="\n".join(_describe_export(export) for export in exports),
     )
 
 
-def _line(export: Export) -> str:
+def _describe_export(export: Export) -> str:
     when = "" if export.is_of_period else " (the state when it was read)"
     return f"{export.name}.csv: {export.title}{when}."
 
 
-def _manifest(archive: _Archive, claim: JobClaim, row: ExportJob, slug: str) -> bytes:
+def _build_manifest(archive: _Archive, claim: JobClaim, row: ExportJob, slug: str) -> bytes:
     document = {
         "kind": KIND,
         "format": FORMAT,

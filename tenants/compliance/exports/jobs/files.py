@@ -11,8 +11,8 @@ from tenants.compliance.exports.formats.text import FORMATS
 from tenants.compliance.exports.jobs import sealed_objects
 from tenants.compliance.exports.jobs.claim import JobClaim
 from tenants.compliance.exports.jobs.evidence_pack import write_pack
+from tenants.compliance.exports.jobs.parts import file_of, read_back
 from tenants.compliance.exports.jobs.progress import ExportProgress
-from tenants.compliance.exports.jobs.reading import file_of, read_back
 from tenants.compliance.exports.proof import ProofStart, ProvenFile, sign_proof
 from tenants.compliance.exports.rows import Period
 from tenants.models import ExportJob, Tenant
@@ -32,7 +32,7 @@ def write_file(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress
     Raises ClaimLost, DomainError, and what encryption and the storage raise.
     """
     sealed_objects.forget_file(claim)
-    slug = _slug(claim)
+    slug = _read_slug(claim)
     name = f"{slug}-{row.definition}-{row.since:%Y-%m-%d}-{row.until:%Y-%m-%d}.{row.media}"
     if row.definition == PACK:
         written, file = _write_pack(claim, row, members, slug), _pack_file(row, name)
@@ -42,7 +42,7 @@ def write_file(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress
     proof = sign_proof(
         tenant_id=claim.tenant_id,
         file=file,
-        beginning=_beginning(members),
+        beginning=_start_proof(members),
         written=written,
         now=claim.clock(),
     )
@@ -73,13 +73,13 @@ def _pack_file(row: ExportJob, name: str) -> ProvenFile:
     return ProvenFile(row.id, PACK, PACK_VERSION, row.media, name, Period(row.since, row.until))
 
 
-def _beginning(members: Sequence[ExportProgress]) -> ProofStart:
+def _start_proof(members: Sequence[ExportProgress]) -> ProofStart:
     """Return the first export's chain head, and the time until when all exports are complete."""
     moments = [each.complete_until for each in members if each.complete_until is not None]
     is_complete = len(moments) == len(members)
     return ProofStart(min(moments) if is_complete else None, members[0].proof_start.head)
 
 
-def _slug(claim: JobClaim) -> str:
+def _read_slug(claim: JobClaim) -> str:
     with tenant_scope(claim.tenant_id):
         return Tenant.objects.values_list("slug", flat=True).get(id=claim.tenant_id)

@@ -59,8 +59,8 @@ def request_export(*, actor: Actor, wish: ExportRequest, now: datetime) -> Build
             state=JobState.QUEUED,
             error="",
             created_at=now,
-            members=write_members(_members(wish)),
-            rows_expected=_expected(actor, wish, now),
+            members=write_members(_list_members(wish)),
+            rows_expected=_estimate_rows(actor, wish, now),
             name="",
             proof="",
         )
@@ -68,7 +68,7 @@ def request_export(*, actor: Actor, wish: ExportRequest, now: datetime) -> Build
             actor=actor,
             action="export.requested",
             target=f"export:{row.id}",
-            change=(None, _told(wish)),
+            change=(None, _to_change_fields(wish)),
             now=now,
         )
     return view_of(row)
@@ -138,18 +138,18 @@ def _require_room(actor: Actor) -> None:
         )
 
 
-def _members(wish: ExportRequest) -> list[ExportProgress]:
+def _list_members(wish: ExportRequest) -> list[ExportProgress]:
     names = tuple(EXPORTS) if wish.definition == PACK else (wish.definition,)
     return [ExportProgress(name, EXPORTS[name].version) for name in names]
 
 
-def _expected(actor: Actor, wish: ExportRequest, now: datetime) -> int | None:
+def _estimate_rows(actor: Actor, wish: ExportRequest, now: datetime) -> int | None:
     if wish.definition == PACK:
         return None
     return EXPORTS[wish.definition].source.count(RowQuery(actor, wish.period, now))
 
 
-def _told(wish: ExportRequest) -> dict[str, str | int | dict[str, object] | None]:
+def _to_change_fields(wish: ExportRequest) -> dict[str, str | int | dict[str, object] | None]:
     return {
         "definition": wish.definition,
         "format": wish.media,

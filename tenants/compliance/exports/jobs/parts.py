@@ -1,7 +1,7 @@
 """Encoding of rows between reading and writing: a compressed batch that keeps values exactly."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from functools import cache
 from types import GenericAlias
@@ -9,7 +9,12 @@ from typing import Any, Final
 
 import msgspec
 
-from tenants.compliance.exports.rows import ColumnType, ExportColumn, Row
+from tenants.compliance.exports.export import Export
+from tenants.compliance.exports.jobs import sealed_objects
+from tenants.compliance.exports.jobs.claim import JobClaim
+from tenants.compliance.exports.proof import ProvenFile
+from tenants.compliance.exports.rows import ColumnType, ExportColumn, Period, Row
+from tenants.models import ExportJob
 
 # Level 1: texts repeat, so it gives a sixth of the bytes at 100 MB a second.
 _LEVEL: Final = 1
@@ -29,12 +34,26 @@ def encode_part(rows: Sequence[Row]) -> bytes:
 
 
 def decode_part(data: bytes, columns: tuple[ExportColumn, ...]) -> list[Row]:
-    rows: list[Row] = _decoder(columns).decode(zlib.decompress(data))
+    rows: list[Row] = _make_decoder(columns).decode(zlib.decompress(data))
     return rows
 
 
 @cache
-def _decoder(columns: tuple[ExportColumn, ...]) -> msgspec.msgpack.Decoder[Any]:
+def _make_decoder(columns: tuple[ExportColumn, ...]) -> msgspec.msgpack.Decoder[Any]:
     types = tuple(_TYPES[column.kind] for column in columns)
     # Known only at run time, so it cannot be an annotation.
     return msgspec.msgpack.Decoder(GenericAlias(list, (GenericAlias(tuple, types),)))
+
+
+def read_back(claim: JobClaim, place: int, export: Export) -> Iterator[Sequence[Row]]:
+    """Yield the stored rows of one export in parts.
+
+    Raises ClaimLost, and what decryption and the storage raise.
+    """
+    for data in sealed_objects.read_parts(claim, member=place):
+        yield decode_part(data, export.columns)
+
+
+def file_of(row: ExportJob, export: Export, *, media: str, name: str) -> ProvenFile:
+    period = Period(row.since, row.until) if export.is_of_period else None
+    return ProvenFile(row.id, export.name, export.version, media, name, period)

@@ -107,13 +107,13 @@ def _work_or_fail(claim: JobClaim, lane: JobLane) -> None:
     Raises ClaimLost, and errors that deserve another attempt.
     """
     try:
-        _work(claim, lane)
+        _run_job(claim, lane)
     except DomainError as refusal:
-        _fail(claim, refusal.message)
+        _fail_job(claim, refusal.message)
 
 
-def _work(claim: JobClaim, lane: JobLane) -> None:
-    row = _read(claim)
+def _run_job(claim: JobClaim, lane: JobLane) -> None:
+    row = _read_job(claim)
     if row.num_attempts > MAX_ATTEMPTS:
         raise Conflict(_GIVEN_UP)
     members = read_members(row.members)
@@ -123,14 +123,14 @@ def _work(claim: JobClaim, lane: JobLane) -> None:
         if monotonic() >= over_at_s:
             claim.release()
             return
-    row = _read(claim)  # with the present number of rows
+    row = _read_job(claim)  # with the present number of rows
     if lane_of(row) is lane:
-        _finish(claim, row, members)
+        _finish_job(claim, row, members)
     else:
         claim.release()
 
 
-def _read(claim: JobClaim) -> ExportJob:
+def _read_job(claim: JobClaim) -> ExportJob:
     with tenant_scope(claim.tenant_id):
         return ExportJob.objects.get(tenant_id=claim.tenant_id, id=claim.build_id)
 
@@ -156,11 +156,11 @@ def _read_batch(
     batch = export.source.read(asked, after=member.place)
     reached = with_part(member, num_rows=len(batch.rows), place=batch.next)
     _require_fit(row, reached)
-    _keep(claim, row, [*members[:place], reached, *members[place + 1 :]], place, batch)
+    _store_part(claim, row, [*members[:place], reached, *members[place + 1 :]], place, batch)
     return reached
 
 
-def _keep(
+def _store_part(
     claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress], place: int, batch: RowBatch
 ) -> None:
     """Store a part, then commit its mark and the job's progress in one transaction."""
@@ -198,7 +198,7 @@ def _require_fit(row: ExportJob, member: ExportProgress) -> None:
         )
 
 
-def _finish(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) -> None:
+def _finish_job(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) -> None:
     made = write_file(claim, row, members)
     now = claim.clock()
     with tenant_scope(claim.tenant_id):
@@ -220,7 +220,7 @@ def _finish(claim: JobClaim, row: ExportJob, members: Sequence[ExportProgress]) 
         )
 
 
-def _fail(claim: JobClaim, reason: str) -> None:
+def _fail_job(claim: JobClaim, reason: str) -> None:
     """Mark the job as failed, unless the claim was lost."""
     try:
         with tenant_scope(claim.tenant_id):

@@ -49,12 +49,12 @@ def put(claim: JobClaim, data: bytes, *, member: int | None, number: int) -> UUI
         sealed = seal_for(
             claim.tenant_id,
             scope_of(claim.build_id),
-            place=_place(claim.build_id, object_id),
+            place=_build_seal_context(claim.build_id, object_id),
             data=data,
             now=now,
         )
-    name = _name(claim.tenant_id, object_id)
-    saved = _storage().save(name, ContentFile(sealed))
+    name = _name_object(claim.tenant_id, object_id)
+    saved = _get_storage().save(name, ContentFile(sealed))
     assert saved == name, "object IDs are random: no name exists twice"
     return object_id
 
@@ -78,14 +78,14 @@ def get(tenant_id: TenantId, build_id: UUID, object_id: UUID) -> bytes:
 
     Raises DecryptionFailed, KeyDestroyed, FileNotFoundError, and what the storage raises.
     """
-    with _storage().open(_name(tenant_id, object_id)) as file:
+    with _get_storage().open(_name_object(tenant_id, object_id)) as file:
         sealed: bytes = file.read()
-    return open_sealed(tenant_id, place=_place(build_id, object_id), sealed=sealed)
+    return open_sealed(tenant_id, place=_build_seal_context(build_id, object_id), sealed=sealed)
 
 
 def delete(tenant_id: TenantId, object_id: UUID) -> None:
     """Delete an object, if it exists."""
-    _storage().delete(_name(tenant_id, object_id))
+    _get_storage().delete(_name_object(tenant_id, object_id))
 
 
 def forget_file(claim: JobClaim) -> None:
@@ -151,13 +151,13 @@ def read_parts(claim: JobClaim, *, member: int) -> Iterator[bytes]:
         yield get(claim.tenant_id, claim.build_id, object_id)
 
 
-def _storage() -> Storage:
+def _get_storage() -> Storage:
     return storages[STORAGE]
 
 
-def _name(tenant_id: TenantId, object_id: UUID) -> str:
+def _name_object(tenant_id: TenantId, object_id: UUID) -> str:
     return f"{tenant_id}/{object_id}"
 
 
-def _place(build_id: UUID, object_id: UUID) -> SealContext:
+def _build_seal_context(build_id: UUID, object_id: UUID) -> SealContext:
     return SealContext(table="export_object", column=str(build_id), row=str(object_id))

@@ -51,7 +51,7 @@ def sign_url(link: SignedUrl) -> str:
             (link.key or "").encode().ljust(_KEY_CHARS, b"\0"),
         )
     )
-    return urlsafe_b64encode(body + _mac(body)).decode()
+    return urlsafe_b64encode(body + _compute_mac(body)).decode()
 
 
 def parse_signed_url(text: str, *, now: datetime) -> SignedUrl | None:
@@ -61,13 +61,13 @@ def parse_signed_url(text: str, *, now: datetime) -> SignedUrl | None:
     except (ValueError, binascii.Error):
         return None
     body, mac = data[:_BODY_BYTES], data[_BODY_BYTES:]
-    if len(mac) != _MAC_BYTES or not hmac.compare_digest(mac, _mac(body)):
+    if len(mac) != _MAC_BYTES or not hmac.compare_digest(mac, _compute_mac(body)):
         return None
-    link = _parse(body)
+    link = _parse_body(body)
     return link if link.expires_at > now else None
 
 
-def _parse(body: bytes) -> SignedUrl:
+def _parse_body(body: bytes) -> SignedUrl:
     user_id, key = UUID(bytes=body[40:56]), body[56:].rstrip(b"\0").decode()
     return SignedUrl(
         tenant_id=TenantId(str(UUID(bytes=body[:16]))),
@@ -78,5 +78,5 @@ def _parse(body: bytes) -> SignedUrl:
     )
 
 
-def _mac(body: bytes) -> bytes:
+def _compute_mac(body: bytes) -> bytes:
     return hmac.digest(derive_key(settings.ROOT_SECRET, "export-link/1"), body, hashlib.sha256)

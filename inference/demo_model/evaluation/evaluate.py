@@ -1,0 +1,190 @@
+"""Measure an exported folder on whole files that were not used for training.
+
+    python -m inference.demo_model.evaluation.evaluate --weights inference/demo_model/weights
+
+Prints one JSON object: nats per token; for single lines, with the cursor in mid-line and greedy
+decoding, the shares that match exactly and that leave the file parseable; and the share of names
+that are copied from the prompt (see `name_probes`).
+"""
+
+import argparse
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from torch.nn import functional
+from transformers import AutoModelForCausalLM
+
+from inference.demo_model.corpus import SourceFile, read_corpus, standard_library
+from inference.demo_model.evaluation.name_probes import NameProbe, choose_name_probes
+from inference.demo_model.evaluation.probes import (
+    EvalProbe,
+    ProbeScore,
+    choose_probes,
+    judge,
+    parses,
+)
+from inference.demo_model.export import WEIGHTS_FOLDER
+from inference.demo_model.fim import FimCut, TrainingOrder, prompt
+from inference.demo_model.training.batches import fim_ids
+
+WINDOW_TOKENS = 2048
+PREFIX_TOKENS = 1024
+SUFFIX_TOKENS = 256
+MAX_NEW_TOKENS = 48
+CHARS_PER_TOKEN = 8  # more than any window needs, before the cut to tokens
+ANSWER_LENGTHS = ((1, 8), (9, 20), (21, 10_000))  # characters
+NUM_SAMPLES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCompleter:
+    model: Any  # transformers publishes no types
+    tokenizer: Tokenizer
+
+    def complete(self, cut: FimCut, order: TrainingOrder) -> str:
+        prefix, suffix = self._windows(cut)
+        tokens = prompt(order, fim_ids(self.tokenizer), prefix=prefix, suffix=suffix)
+        return self._generate(tokens)
+
+    def shown(self, cut: FimCut) -> str:
+        """Return the part of prefix and suffix that fits into the prompt."""
+        prefix, suffix = self._windows(cut)
+        return f"{self.tokenizer.decode(prefix)}\n{self.tokenizer.decode(suffix)}"
+
+    def nats(self, tokens: Sequence[int]) -> float:
+        """Return the sum over all tokens except the first."""
+        window = torch.tensor([tokens])
+        with torch.no_grad():
+            logits = self.model(window).logits[0, :-1]
+        return functional.cross_entropy(logits.float(), window[0, 1:], reduction="sum").item()
+
+    def _windows(self, cut: FimCut) -> tuple[list[int], list[int]]:
+        prefix = self._encode(cut.prefix[-CHARS_PER_TOKEN * PREFIX_TOKENS :])
+        suffix = self._encode(cut.suffix[: CHARS_PER_TOKEN * SUFFIX_TOKENS])
+        return prefix[-PREFIX_TOKENS:], suffix[:SUFFIX_TOKENS]
+
+    def _generate(self, tokens: list[int]) -> str:
+        window = torch.tensor([tokens])
+        with torch.no_grad():
+            out = self.model.generate(
+                window,
+                attention_mask=torch.ones_like(window),
+                max_new_tokens=MAX_NEW_TOKENS,
+                do_sample=False,
+            )
+        text: str = self.tokenizer.decode(out[0, len(tokens) :].tolist())
+        return text
+
+    def _encode(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
+
+def load(weights: Path) -> ModelCompleter:
+    model = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)
+    model.train(False)
+    return ModelCompleter(model, Tokenizer.from_file(str(weights / "tokenizer.json")))
+
+
+def nats_figures(completer: ModelCompleter, files: Sequence[SourceFile]) -> dict[str, float]:
+    nats, num_tokens, num_bytes = 0.0, 0, 0
+    for file in files:
+        tokens: list[int] = completer.tokenizer.encode(file.text).ids
+        num_bytes += len(file.text.encode())
+        for start in range(0, len(tokens) - 1, WINDOW_TOKENS):
+            window = tokens[start : start + WINDOW_TOKENS + 1]
+            nats += completer.nats(window)
+            num_tokens += len(window) - 1
+    return {
+        "files": len(files),
+        "tokens": num_tokens,
+        "nats_per_token": round(nats / num_tokens, 3),
+        "nats_per_byte": round(nats / num_bytes, 3),
+    }
+
+
+def line_figures(outcomes: Sequence[ProbeScore]) -> dict[str, Any]:
+    by_length = {}
+    for shortest, longest in ANSWER_LENGTHS:
+        group = [o for o in outcomes if shortest <= len(o.probe.cut.middle) <= longest]
+        by_length[f"{shortest}-{longest}"] = _share([o.is_exact for o in group])
+    return {
+        "probes": len(outcomes),
+        "exact": _share([o.is_exact for o in outcomes]),
+        "exact_by_answer_chars": by_length,
+        "parses": _share([o.is_parsable for o in outcomes]),
+        "parses_with_nothing_inserted": _share([_parses_bare(o.probe) for o in outcomes]),
+    }
+
+
+def name_figures(probes: Sequence[NameProbe], completions: Sequence[str]) -> dict[str, Any]:
+    """Report separately the names of which nothing is typed yet: another name may be right as
+    well."""
+    outcomes = [
+        (bool(probe.typed), probe.is_copied_by(text))
+        for probe, text in zip(probes, completions, strict=True)
+    ]
+    return {
+        "probes": len(outcomes),
+        "copied": _share([is_copied for _, is_copied in outcomes]),
+        "copied_at_start": _share(
+            [is_copied for has_typed, is_copied in outcomes if not has_typed]
+        ),
+        "copied_inside": _share([is_copied for has_typed, is_copied in outcomes if has_typed]),
+    }
+
+
+def sample(outcomes: Sequence[ProbeScore], seed: int) -> list[dict[str, Any]]:
+    """Return a random sample of the outcomes."""
+    chosen = random.Random(seed).sample(outcomes, min(NUM_SAMPLES, len(outcomes)))
+    return [
+        {
+            "path": o.probe.path,
+            "before": o.probe.cut.prefix.rsplit("\n", 1)[-1],
+            "completion": o.completion,
+            "wanted": o.probe.cut.middle,
+            "parses": o.is_parsable,
+        }
+        for o in chosen
+    ]
+
+
+def _parses_bare(probe: EvalProbe) -> bool:
+    return parses(probe.cut.prefix + probe.cut.suffix)
+
+
+def _share(flags: Sequence[bool]) -> float | None:
+    """Return the share of true flags, or None if there are none."""
+    return round(sum(flags) / len(flags), 3) if flags else None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="inference.demo_model.evaluation.evaluate", description=__doc__
+    )
+    parser.add_argument("--weights", type=Path, default=WEIGHTS_FOLDER, metavar="DIR")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--max-probes", type=int, default=None)
+    options = parser.parse_args()
+    held_out = read_corpus(standard_library()).held_out
+    completer = load(options.weights)
+    probes = choose_probes(held_out, options.seed)[: options.max_probes]
+    name_probes = choose_name_probes(held_out, completer.shown, options.seed)[: options.max_probes]
+    report: dict[str, Any] = {"held_out": nats_figures(completer, held_out)}
+    for order in TrainingOrder:
+        outcomes = [judge(probe, completer.complete(probe.cut, order)) for probe in probes]
+        report[order.value] = line_figures(outcomes)
+        named = [completer.complete(probe.cut, order) for probe in name_probes]
+        report[f"{order.value}_names"] = name_figures(name_probes, named)
+        report[f"{order.value}_samples"] = sample(outcomes, options.seed)
+    print(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()

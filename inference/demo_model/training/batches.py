@@ -1,0 +1,246 @@
+"""Draw documents from the corpus, lay them out for fill-in-the-middle, and put each in a row.
+
+A row contains one document, so that no other document competes for attention. A prefix loses tokens
+on the left and a suffix on the right, as in the gateway's windows. A short file follows a piece of
+a neighbouring file, so that rows have little padding.
+"""
+
+import random
+from bisect import bisect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final
+
+from tokenizers import Tokenizer
+
+from inference.demo_model import tokenizer as names
+from inference.demo_model.fim import FimIds, TrainingOrder, arrange
+from inference.demo_model.token_corpus import Group, TokenCorpus, TokenFile
+from inference.demo_model.training.cuts import CutKind, Cutter, TokenSpans
+
+MAX_PACKAGE_TOKENS = 1_500_000  # a larger package is drawn no more often than this size
+PLAIN_SHARE = 0.22
+CONTEXT_SHARE = 0.2
+MIN_CONTEXT_ROW_TOKENS = 512
+SHORT_FILE_SHARE = 0.6  # of a row: a shorter file always gets context
+NO_SUFFIX_SHARE = 0.12
+MAX_SUFFIX_SHARE = 0.5  # of the room for prefix and suffix
+PSM_SHARE = 0.55
+CUT_WEIGHTS: Final[Mapping[CutKind, int]] = {
+    CutKind.LINES: 45,
+    CutKind.NAME: 20,
+    CutKind.SPAN: 20,
+    CutKind.BLOCK: 10,
+    CutKind.DOCSTRING: 5,
+}
+ANSWER_WEIGHT = 4.0  # of middles and their end tokens in the loss, against 1 for the given text
+FIRST_WEIGHT = 10.0  # of an answer's first token: in PSM it is the hardest to find
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingDocument:
+    tokens: list[int]
+    # the prediction wanted at each token's place: nearly always the token itself
+    targets: list[int]
+    weights: list[float]  # of each target in the loss
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRow:
+    inputs: list[int]
+    labels: list[int]  # the next target of each
+    weights: list[float]  # of each label in the loss: 0 in the padding
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """The texts that documents are drawn from."""
+
+    group_shares: Mapping[Group, float]
+    echo_share: float = 0.0  # of the documents
+    order: TrainingOrder | None = None  # None: both
+
+
+class DocumentSource:
+    """Draws documents without end. The same seed and mixture give the same documents."""
+
+    def __init__(self, corpus: TokenCorpus, tokenizer: Tokenizer, rng: random.Random) -> None:
+        self._corpus = corpus
+        self._tokenizer = tokenizer
+        self._rng = rng
+        self._ids = fim_ids(tokenizer)
+        self._cutter = Cutter(corpus, tokenizer, rng)
+        self._groups = {group: _WeightedFiles(corpus, group) for group in Group}
+        self._siblings = _siblings(corpus)
+        self.mixture = Mixture({group: 1.0 for group, files in self._groups.items() if files})
+
+    def row(self, num_tokens: int) -> TrainingRow:
+        document = self.document(num_tokens + 1)
+        padding = num_tokens + 1 - len(document.tokens)
+        pads = [self._id(names.FIM_PAD)] * padding
+        return TrainingRow(
+            inputs=(document.tokens + pads)[:-1],
+            labels=(document.targets + pads)[1:],
+            weights=(document.weights + [0.0] * padding)[1:],
+        )
+
+    def document(self, max_tokens: int) -> TrainingDocument:
+        """Return a document of at most this many tokens.
+
+        It has fewer if the file is short and has no neighbours.
+        """
+        file = self._file()
+        if self._rng.random() < self.mixture.echo_share:
+            return self._echo(file, max_tokens)
+        if self.mixture.order is None and self._rng.random() < PLAIN_SHARE:
+            return self._plain(file, max_tokens)
+        context = self._context_for(file, max_tokens)
+        filled = self._fim(file, max_tokens - len(context))
+        return TrainingDocument(
+            context + filled.tokens,
+            context + filled.targets,
+            [1.0] * len(context) + filled.weights,
+        )
+
+    def _file(self) -> TokenFile:
+        shares = self.mixture.group_shares
+        group = self._rng.choices(list(shares), list(shares.values()))[0]
+        return self._groups[group].draw(self._rng)
+
+    def _echo(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
+        """Return shuffled tokens twice, the second time with a middle cut out.
+
+        Only the answer counts, and only copying finds it. This teaches the model to look up what
+        followed the same tokens before, and in PSM to continue from before the suffix.
+        """
+        num_tokens = (max_tokens - 4) // 2
+        tokens = self._piece(file, num_tokens)
+        self._rng.shuffle(tokens)
+        cut, end = sorted(self._rng.choices(range(1, len(tokens) + 2), k=2))
+        return self._filled(tokens + tokens[:cut], tokens[cut:end], tokens[end:], given_weight=0.0)
+
+    def _plain(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
+        start = file.start + self._rng.randrange(max(1, len(file) - max_tokens // 2))
+        start = self._cutter.line_start(file, start)
+        tokens = self._corpus.tokens[start : min(file.end, start + max_tokens)].tolist()
+        if start + len(tokens) == file.end:
+            tokens = [*tokens, self._id(names.END_OF_TEXT)][:max_tokens]
+        return TrainingDocument(tokens, tokens, [1.0] * len(tokens))
+
+    def _fim(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
+        kinds = list(CUT_WEIGHTS)
+        kind = self._rng.choices(kinds, list(CUT_WEIGHTS.values()))[0]
+        cut = self._cutter.cut(file, kind)
+        room = max_tokens - 4 - len(cut.middle)  # three special tokens and the end token
+        if room < max_tokens // 4:
+            return self._plain(file, max_tokens)
+        prefix, suffix = self._windows(file, cut, room)
+        return self._filled(prefix, cut.middle, suffix, given_weight=1.0)
+
+    def _filled(
+        self, prefix: list[int], middle: list[int], suffix: list[int], *, given_weight: float
+    ) -> TrainingDocument:
+        drawn = TrainingOrder.PSM if self._rng.random() < PSM_SHARE else TrainingOrder.SPM
+        order = self.mixture.order or drawn
+        tokens = arrange(order, self._ids, prefix=prefix, middle=middle, suffix=suffix)
+        num_given = len(tokens) - len(middle) - 1
+        weights = [given_weight] * num_given + [FIRST_WEIGHT] + [ANSWER_WEIGHT] * len(middle)
+        targets = tokens.copy()
+        if order is TrainingOrder.PSM:
+            # A hint: the answer's first token is also a target right behind the prefix, so that the
+            # answer only has to look there. At inference nothing uses that prediction.
+            after_marker = len(prefix) + 2
+            targets[after_marker] = tokens[num_given]
+            weights[after_marker] = FIRST_WEIGHT
+        return TrainingDocument(tokens, targets, weights)
+
+    def _windows(self, file: TokenFile, cut: TokenSpans, room: int) -> tuple[list[int], list[int]]:
+        """Return a prefix and a suffix that fill the room together, if the file is long enough."""
+        has_suffix = self._rng.random() >= NO_SUFFIX_SHARE
+        share = MAX_SUFFIX_SHARE * self._rng.random() ** 2 if has_suffix else 0.0
+        num_before = cut.start - file.start + len(cut.prefix_end)
+        num_suffix = max(int(share * room), room - num_before if has_suffix else 0)
+        after = self._corpus.tokens[cut.end : min(file.end, cut.end + num_suffix)].tolist()
+        suffix = (cut.suffix_start + after)[:num_suffix]
+        num_prefix = room - len(suffix)
+        first = max(file.start, cut.start - num_prefix)
+        prefix = self._corpus.tokens[first : cut.start].tolist() + cut.prefix_end
+        return prefix[max(0, len(prefix) - num_prefix) :], suffix
+
+    def _context_for(self, file: TokenFile, max_tokens: int) -> list[int]:
+        if max_tokens < MIN_CONTEXT_ROW_TOKENS:
+            return []
+        missing = max_tokens - len(file) - 40  # the header's tokens, about
+        if len(file) < SHORT_FILE_SHARE * max_tokens:
+            return self._context(file, missing)
+        if self._rng.random() < CONTEXT_SHARE:
+            return self._context(file, self._rng.randint(0, max_tokens // 2))
+        return []
+
+    def _context(self, file: TokenFile, max_tokens: int) -> list[int]:
+        """Return the repository's name, a piece of a neighbouring file, and the file's own path."""
+        header = [self._id(names.REPO_NAME), *self._encode(f"{file.repository}\n")]
+        path = [self._id(names.FILE_SEP), *self._encode(f"{file.path}\n")]
+        other = self._rng.choice(self._siblings[file.folder])
+        if other == file:
+            return header + path
+        body = self._encode(f"{other.path}\n") + self._piece(other, max_tokens)
+        return [*header, self._id(names.FILE_SEP), *body, *self._encode("\n"), *path]
+
+    def _piece(self, file: TokenFile, max_tokens: int) -> list[int]:
+        start = file.start + self._rng.randrange(max(1, len(file) - max_tokens))
+        piece: list[int] = self._corpus.tokens[start : min(file.end, start + max_tokens)].tolist()
+        return piece
+
+    def _encode(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def _id(self, name: str) -> int:
+        return token_id(self._tokenizer, name)
+
+
+class _WeightedFiles:
+    """Draws the files of a group by their number of tokens; a large package's share is limited."""
+
+    def __init__(self, corpus: TokenCorpus, group: Group) -> None:
+        self._files = [file for file in corpus.files if file.group is group and len(file)]
+        totals: dict[str, int] = {}
+        for file in self._files:
+            totals[file.repository] = totals.get(file.repository, 0) + len(file)
+        is_limited = group in (Group.PACKAGES, Group.PACKAGE_TESTS)
+        limit = MAX_PACKAGE_TOKENS if is_limited else max(totals.values(), default=0)
+        self._cumulative = list(
+            accumulate(len(f) * min(1.0, limit / totals[f.repository]) for f in self._files)
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self._files)
+
+    def draw(self, rng: random.Random) -> TokenFile:
+        place = bisect(self._cumulative, rng.random() * self._cumulative[-1])
+        return self._files[min(place, len(self._files) - 1)]
+
+
+def token_id(tokenizer: Tokenizer, name: str) -> int:
+    found: int | None = tokenizer.token_to_id(name)
+    if found is None:
+        raise KeyError(name)
+    return found
+
+
+def fim_ids(tokenizer: Tokenizer) -> FimIds:
+    return FimIds(
+        prefix=token_id(tokenizer, names.FIM_PREFIX),
+        suffix=token_id(tokenizer, names.FIM_SUFFIX),
+        middle=token_id(tokenizer, names.FIM_MIDDLE),
+        end=token_id(tokenizer, names.END_OF_TEXT),
+    )
+
+
+def _siblings(corpus: TokenCorpus) -> dict[tuple[str, str], list[TokenFile]]:
+    siblings: dict[tuple[str, str], list[TokenFile]] = {}
+    for file in corpus.files:
+        siblings.setdefault(file.folder, []).append(file)
+    return siblings

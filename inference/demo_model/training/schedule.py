@@ -1,0 +1,90 @@
+"""Learning rate, row length and mixture as functions of the step, so that a run can be resumed.
+
+A warm-up, then a constant rate, then a cool-down that can begin at any step. Short rows and echoes
+come first, because they teach copying. Long rows come later.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from inference.demo_model.token_corpus import Group
+from inference.demo_model.training.batches import Mixture
+
+TOKENS_PER_STEP = 8192
+ROW_TOKENS = (256, 512, 1024, 2048)
+WARM_UP_STEPS = 100
+STABLE_SHARES: Final[Mapping[Group, float]] = {
+    Group.LIBRARY: 0.24,
+    Group.LIBRARY_TESTS: 0.08,
+    Group.PACKAGES: 0.60,
+    Group.PACKAGE_TESTS: 0.08,
+}
+COOL_DOWN_SHARES: Final[Mapping[Group, float]] = {
+    Group.LIBRARY: 0.40,
+    Group.LIBRARY_TESTS: 0.10,
+    Group.PACKAGES: 0.45,
+    Group.PACKAGE_TESTS: 0.05,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    until_tokens: float
+    row_weights: tuple[int, int, int, int]  # of the steps, for each of ROW_TOKENS
+    echo_share: float  # of the documents
+
+
+PHASES = (
+    Phase(until_tokens=15e6, row_weights=(25, 65, 10, 0), echo_share=0.12),
+    Phase(until_tokens=float("inf"), row_weights=(15, 30, 30, 25), echo_share=0.04),
+)
+COOL_DOWN = Phase(until_tokens=float("inf"), row_weights=(5, 20, 40, 35), echo_share=0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The composition of a step's batch."""
+
+    row_tokens: int
+    mixture: Mixture
+
+    @property
+    def num_rows(self) -> int:
+        return TOKENS_PER_STEP // self.row_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class LearningRateSchedule:
+    seed: int
+    cool_down_step: int | None = None  # where the cool-down begins; None: not yet
+    cool_down_steps: int = 0
+
+    @property
+    def last_step(self) -> int | None:
+        """Return the last step, or None if the run has no end."""
+        return None if self.cool_down_step is None else self.cool_down_step + self.cool_down_steps
+
+    def rate_factor(self, step: int) -> float:
+        """Return the factor of the peak rate, from 0 to 1."""
+        warm_up = min(1.0, (step + 1) / WARM_UP_STEPS)
+        if not self._is_cooling(step) or self.last_step is None:
+            return warm_up
+        return warm_up * max(0.0, (self.last_step - step) / self.cool_down_steps)
+
+    def batch(self, step: int) -> Batch:
+        """Return a step's batch; the same step of the same run always gives the same one."""
+        is_cooling = self._is_cooling(step)
+        tokens = step * TOKENS_PER_STEP
+        stable = next(phase for phase in PHASES if tokens < phase.until_tokens)
+        phase = COOL_DOWN if is_cooling else stable
+        rng = random.Random(f"{self.seed}:{step}:length")
+        shares = COOL_DOWN_SHARES if is_cooling else STABLE_SHARES
+        return Batch(
+            row_tokens=rng.choices(ROW_TOKENS, phase.row_weights)[0],
+            mixture=Mixture(shares, echo_share=phase.echo_share),
+        )
+
+    def _is_cooling(self, step: int) -> bool:
+        return self.cool_down_step is not None and step >= self.cool_down_step

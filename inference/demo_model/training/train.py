@@ -1,0 +1,264 @@
+"""Train the demonstration model, on a CPU or a GPU.
+
+    M=inference.demo_model.training.train
+    python -m $M --corpus DIR --run DIR [--mirror DIR] [--minutes N]
+    python -m $M --corpus DIR --run DIR --cool-down TOKENS --to DIR
+
+The first form trains at a constant rate until it is stopped. Run again, it continues from the
+newest checkpoint with exactly the batches that would have come next. SIGTERM and SIGINT save a
+checkpoint and stop.
+
+The second form copies the newest checkpoint to a separate folder and lowers the learning rate to
+zero there. To resume a cool-down, pass its folder as --run.
+"""
+
+import argparse
+import fcntl
+import json
+import os
+import random
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import TextIO
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from inference.demo_model import token_corpus
+from inference.demo_model.corpus import read_corpus, standard_library
+from inference.demo_model.model import ModelDimensions, Qwen3
+from inference.demo_model.token_corpus import CorpusError, TokenCorpus
+from inference.demo_model.training import checkpoint
+from inference.demo_model.training.batches import DocumentSource
+from inference.demo_model.training.checkpoint import (
+    CheckpointError,
+    TrainedCheckpoint,
+    TrainingProgress,
+)
+from inference.demo_model.training.optimiser import optimisers
+from inference.demo_model.training.schedule import TOKENS_PER_STEP, LearningRateSchedule
+from inference.demo_model.training.validation import ValidationSet, as_tensors
+
+CHECKPOINT_EVERY_S = 300.0
+VALIDATE_EVERY_S = 1800.0
+LOG_EVERY_STEPS = 10
+NUM_WORKERS_FOR_GPU = 12
+
+Tensors = tuple[Tensor, Tensor, Tensor]
+
+
+class RunError(ValueError):
+    """The options do not fit the state of the run."""
+
+
+class BatchDataset(Dataset[Tensors]):
+    """The batch of each step, computed from the seed and the step alone."""
+
+    def __init__(
+        self, corpus: TokenCorpus, tokenizer: Tokenizer, schedule: LearningRateSchedule
+    ) -> None:
+        self._rng = random.Random()
+        self._source = DocumentSource(corpus, tokenizer, self._rng)
+        self._schedule = schedule
+
+    def __getitem__(self, step: int) -> Tensors:
+        batch = self._schedule.batch(step)
+        self._rng.seed(f"{self._schedule.seed}:{step}")
+        self._source.mixture = batch.mixture
+        return as_tensors([self._source.row(batch.row_tokens) for _ in range(batch.num_rows)])
+
+
+class TrainingRun:
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.folder: Path = options.run
+        self._mirror: Path | None = options.mirror
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.trained = _new_model(options.seed, self.device)
+        content = checkpoint.load_newest(self.folder)
+        if content is not None:
+            checkpoint.restore(self.trained, content)
+        self.schedule = _schedule(self.trained.progress)
+        corpus = token_corpus.load(options.corpus)
+        self.tokenizer = Tokenizer.from_file(str(options.corpus / "tokenizer.json"))
+        self._batches = BatchDataset(corpus, self.tokenizer, self.schedule)
+        held_out = read_corpus(standard_library()).held_out
+        self._validation = ValidationSet(held_out, self.tokenizer, self.device)
+        self._loss: Callable[[Tensor, Tensor, Tensor], Tensor] = torch.compile(
+            self.trained.model.loss, dynamic=False
+        )
+        self._end_step = _end_step(options, self.schedule)
+        self._stop_at = time.monotonic() + 60 * options.minutes
+        self._began_at = time.monotonic() - self.trained.progress.elapsed_s
+        self._saved_at = time.monotonic()
+        self._validated_at = time.monotonic()
+        self._stop = False
+
+    def train(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_stop)
+        losses: list[Tensor] = []
+        for batch in self._remaining_batches():
+            losses.append(self._step(*batch))
+            if self.trained.progress.step % LOG_EVERY_STEPS == 0:
+                self._log(loss=torch.stack(losses).mean().item())
+                losses.clear()
+            if time.monotonic() - self._saved_at > CHECKPOINT_EVERY_S:
+                self._save()
+            if self._stop or time.monotonic() > self._stop_at:
+                break
+        self._save(is_last=True)
+
+    def _on_stop(self, number: int, frame: FrameType | None) -> None:
+        self._stop = True
+
+    def _remaining_batches(self) -> Iterator[Tensors]:
+        is_gpu = self.device.type == "cuda"
+        steps = range(self.trained.progress.step, self._end_step)
+        return iter(
+            DataLoader(
+                self._batches,
+                batch_size=None,
+                sampler=steps,
+                num_workers=NUM_WORKERS_FOR_GPU if is_gpu else 0,
+                pin_memory=is_gpu,
+            )
+        )
+
+    def _step(self, inputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        progress = self.trained.progress
+        parts = [part.to(self.device, non_blocking=True) for part in (inputs, labels, weights)]
+        loss = self._loss(*parts)
+        torch.autograd.backward(loss)
+        factor = self.schedule.rate_factor(progress.step)
+        for optimiser in self.trained.optimisers:
+            for group in optimiser.param_groups:
+                group["lr"] = group["peak_rate"] * factor
+            optimiser.step()
+            optimiser.zero_grad()
+        progress.step += 1
+        return loss.detach()
+
+    def _save(self, *, is_last: bool = False) -> None:
+        self.trained.progress.elapsed_s = time.monotonic() - self._began_at
+        checkpoint.save(self.trained, self.folder)
+        if is_last or time.monotonic() - self._validated_at > VALIDATE_EVERY_S:
+            self._log(**self._validation.figures(self.trained.model))
+            self._validated_at = time.monotonic()
+        if self._mirror is not None:
+            checkpoint.mirror(self.folder, self._mirror)
+        self._saved_at = time.monotonic()
+
+    def _log(self, **figures: float) -> None:
+        step = self.trained.progress.step
+        elapsed_s = time.monotonic() - self._began_at
+        line = {"step": step, "tokens": step * TOKENS_PER_STEP, "elapsed_s": round(elapsed_s, 1)}
+        line |= {name: round(value, 4) for name, value in figures.items()}
+        with (self.folder / "log.jsonl").open("a") as log:
+            log.write(json.dumps(line) + "\n")
+
+
+def begin_cool_down(run: Path, target: Path, num_tokens: float) -> None:
+    """Copy the newest checkpoint to a new folder, where the rate decreases from its step on."""
+    if checkpoint.paths(target):
+        raise RunError(f"{target} has checkpoints already: resume it with --run {target}.")
+    content = checkpoint.load_newest(run)
+    if content is None:
+        raise RunError(f"{run} has no checkpoint to cool down from.")
+    progress = content["progress"]
+    if progress["cool_down_step"] is not None:
+        raise RunError(f"{run} is a cool-down: resume it with --run, without --cool-down.")
+    progress["cool_down_step"] = progress["step"]
+    progress["cool_down_steps"] = max(1, round(num_tokens / TOKENS_PER_STEP))
+    target.mkdir(parents=True, exist_ok=True)
+    _copy_log(run, target, last_step=progress["step"])
+    checkpoint.save_content(content, target)
+
+
+def _copy_log(run: Path, target: Path, *, last_step: int) -> None:
+    """Copy the log without the steps that the run took after its newest checkpoint."""
+    log = run / "log.jsonl"
+    lines = log.read_text().splitlines(keepends=True) if log.exists() else []
+    kept = [line for line in lines if json.loads(line)["step"] <= last_step]
+    (target / "log.jsonl").write_text("".join(kept))
+
+
+def lock(folder: Path) -> TextIO:
+    """Lock the run's folder for this process, and write the process ID to the file."""
+    file = (folder / "train.pid").open("a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise RunError(f"Another process trains in {folder}: see train.pid.") from None
+    file.truncate(0)
+    file.write(f"{os.getpid()}\n")
+    file.flush()
+    return file
+
+
+def _new_model(seed: int, device: torch.device) -> TrainedCheckpoint:
+    torch.manual_seed(seed)
+    model = Qwen3(ModelDimensions()).to(device)
+    return TrainedCheckpoint(model, optimisers(model), TrainingProgress(seed=seed))
+
+
+def _schedule(progress: TrainingProgress) -> LearningRateSchedule:
+    return LearningRateSchedule(progress.seed, progress.cool_down_step, progress.cool_down_steps)
+
+
+def _end_step(options: argparse.Namespace, schedule: LearningRateSchedule) -> int:
+    asked = int(options.tokens / TOKENS_PER_STEP)
+    return asked if schedule.last_step is None else min(asked, schedule.last_step)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="inference.demo_model.training.train", description=__doc__
+    )
+    parser.add_argument("--corpus", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--run", type=Path, required=True, metavar="DIR")
+    parser.add_argument(
+        "--mirror", type=Path, metavar="DIR", help="folder for a copy of each new checkpoint"
+    )
+    parser.add_argument("--minutes", type=float, default=1e6, help="duration of this call")
+    parser.add_argument(
+        "--tokens", type=float, default=1e11, help="stop when the run has trained this many tokens"
+    )
+    parser.add_argument("--cool-down", type=float, metavar="TOKENS")
+    parser.add_argument("--to", type=Path, metavar="DIR", help="folder for the cool-down")
+    parser.add_argument("--seed", type=int, default=1, help="seed of a new run")
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    if (options.cool_down is None) != (options.to is None):
+        parser.error("--cool-down and --to go together")
+    return options
+
+
+def main() -> None:
+    options = _options()
+    torch.set_num_threads(options.threads)
+    torch.set_float32_matmul_precision("high")
+    # Raised by the norms, whose weights stay in float32.
+    warnings.filterwarnings("ignore", "Mismatch dtype between input and weight")
+    # Compiling takes minutes; a later start in the same folder uses the cached result.
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str((options.to or options.run) / "compiled"))
+    try:
+        if options.cool_down is not None:
+            begin_cool_down(options.run, options.to, options.cool_down)
+            options.run = options.to
+        options.run.mkdir(parents=True, exist_ok=True)
+        with lock(options.run):
+            TrainingRun(options).train()
+    except (CheckpointError, CorpusError, RunError) as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""Metrics of completions since this process started: counts and times.
+
+Labels have few values, all of them defined here: modes, pools, stages, finish reasons, error codes.
+None comes from a client. Tenants have labels only if the operator wants them, up to a limit.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from prometheus_client.core import Metric
+
+from caret.contracts.usage import FinishReason, OutcomeEvent, OutcomeRecord, UsageRecord
+from inference.completion.request import CompletionRequest
+from inference.completion.request_trace import RequestTrace
+from inference.recording.metrics.fast_counters import FastCounters, FastHistograms
+from inference.recording.record import Journal
+from inference.recording.stage_timings import compute_stage_timings
+
+# Near the targets: 80 ms (shedding), 100 (inline), 150 (FIM), 500 (block), 2 s (chat).
+_FIRST_TOKEN_S: Final = (
+    *(0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2, 5),
+)
+# Near the budgets of the stages: 0.5, 1, 2, 5, 60 ms.
+_STAGE_S: Final = (
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.06, 0.1, 0.25, 1, 5),
+)
+# Near the target of 10 ms.
+_CANCEL_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1)
+NOT_UNDERSTOOD: Final = "unknown"  # the mode of a request that was rejected as malformed
+WARM_UP: Final = "warm_up"
+OTHERS: Final = "other"
+
+
+class CompletionMetrics:
+    """A CompletionObserver. `metrics_server` reads its families."""
+
+    def __init__(self, *, num_tenants: int = 0) -> None:
+        """`num_tenants` tenants get a label of their own; the others share one. 0: no labels."""
+        self._completions = FastCounters(
+            "caret_completions",
+            "Completions that have ended, including rejected ones.",
+            ["mode", "trigger", "finish_reason", "error"],
+        )
+        self._first_token = FastHistograms(
+            "caret_first_token_seconds",
+            "From the end of the request body to the first text sent.",
+            ["mode", "pool"],
+            bounds=_FIRST_TOKEN_S,
+        )
+        self._stages = FastHistograms(
+            "caret_stage_seconds",
+            "Duration of a stage, for completions that have passed it.",
+            ["stage"],
+            bounds=_STAGE_S,
+        )
+        self._cancels = FastHistograms(
+            "caret_cancellation_seconds",
+            "From a cancel or newer request on a WebSocket until the engine's stream is closed.",
+            bounds=_CANCEL_S,
+        )
+        self._tokens = {
+            name: FastCounters(f"caret_{name}", documentation, ["mode", "pool"])
+            for name, documentation in _TOKENS.items()
+        }
+        self._outcomes = FastCounters(
+            "caret_outcomes", "Outcomes of suggestions, as editors report them.", ["event"]
+        )
+        self._cuts = FastCounters(
+            "caret_filtered_completions",
+            "Completions that the filter truncated or withheld.",
+            ["reason"],
+        )
+        self._tenants = _TenantLabels(num_tenants) if num_tenants else None
+
+    def on_completed(self, account: RequestTrace) -> None:
+        request, finish = account.request, account.finish_reason or FinishReason.CANCELLED
+        mode = _read_mode(request)
+        trigger = request.trigger if request else NOT_UNDERSTOOD
+        self._completions.add(1, mode, trigger, finish, account.error_code)
+        if account.filter_reason:
+            self._cuts.add(1, account.filter_reason)
+        if account.first_sent_s is not None:
+            # Without the upload: a client with a slow connection must not alert operators.
+            arrival = account.arrival
+            began_s = arrival.received_s if arrival.body_read_s is None else arrival.body_read_s
+            self._first_token.observe(account.first_sent_s - began_s, mode, account.pool)
+        for each in compute_stage_timings(account, recorded_s=account.clock.monotonic_s()):
+            if each.is_whole:
+                self._stages.observe(each.ended_s - each.began_s, each.stage)
+        if account.cancelled_s is not None and account.engine_closed_s is not None:
+            # A completion that had ended by itself was closed before.
+            self._cancels.observe(max(0.0, account.engine_closed_s - account.cancelled_s))
+        if account.engine_called_s is not None:
+            self._count_tokens(account, mode)
+        if self._tenants is not None and account.principal is not None:
+            self._tenants.count_completion(account.principal.snapshot.slug, account)
+
+    def on_outcome(self, event: OutcomeEvent) -> None:
+        self._outcomes.add(1, event)
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._completions.to_family()
+        yield self._first_token.to_family()
+        yield self._stages.to_family()
+        yield self._cancels.to_family()
+        for counters in self._tokens.values():
+            yield counters.to_family()
+        yield self._outcomes.to_family()
+        yield self._cuts.to_family()
+        if self._tenants is not None:
+            yield from self._tenants.collect()
+
+    def _count_tokens(self, account: RequestTrace, mode: str) -> None:
+        tokens, pool = self._tokens, account.pool
+        tokens["assembled_prompts"].add(1, mode, pool)
+        tokens["prompt_tokens"].add(account.prompt_tokens, mode, pool)
+        tokens["generated_tokens"].add(account.generated_tokens, mode, pool)
+        if account.cached_tokens is not None:
+            tokens["prompt_tokens_with_cache_info"].add(account.prompt_tokens, mode, pool)
+            tokens["cached_tokens"].add(account.cached_tokens, mode, pool)
+
+
+_TOKENS: Final = {
+    "assembled_prompts": "Prompts sent to an engine.",
+    "prompt_tokens": "Tokens of those prompts.",
+    "prompt_tokens_with_cache_info": "Tokens of prompts whose engine reported cached tokens.",
+    "cached_tokens": "Of those, the tokens found in the prefix cache.",
+    "generated_tokens": "Tokens that engines generated.",
+}
+
+
+class CountingJournal:
+    """The journal; also counts the outcomes that pass through it."""
+
+    def __init__(self, journal: Journal, metrics: CompletionMetrics) -> None:
+        self._journal = journal
+        self._metrics = metrics
+
+    def append(self, record: UsageRecord) -> None:
+        if isinstance(record, OutcomeRecord):
+            self._metrics.on_outcome(record.event)
+        self._journal.append(record)
+
+
+class _TenantLabels:
+    """The labels of tenants.
+
+    While there are free labels, the busiest tenants get one when metrics are read. They keep it, so
+    that no series ever decreases.
+    """
+
+    def __init__(self, num_labels: int) -> None:
+        self._num_labels = num_labels
+        self._labelled: set[str] = set()
+        self._unlabelled: Counter[str] = Counter()
+        self._completions = FastCounters(
+            "caret_tenant_completions", "Completions of a tenant.", ["tenant", "finish_reason"]
+        )
+        self._tokens = FastCounters(
+            "caret_tenant_tokens", "Tokens of a tenant, prompts and completions.", ["tenant"]
+        )
+
+    def count_completion(self, slug: str, account: RequestTrace) -> None:
+        label = slug
+        if slug not in self._labelled:
+            self._unlabelled[slug] += 1
+            label = OTHERS
+        self._completions.add(1, label, account.finish_reason or FinishReason.CANCELLED)
+        self._tokens.add(account.prompt_tokens + account.generated_tokens, label)
+
+    def collect(self) -> Iterator[Metric]:
+        room = self._num_labels - len(self._labelled)
+        for slug, _ in self._unlabelled.most_common(room):
+            self._labelled.add(slug)
+            del self._unlabelled[slug]
+        yield self._completions.to_family()
+        yield self._tokens.to_family()
+
+
+def _read_mode(request: CompletionRequest | None) -> str:
+    if request is None:
+        return NOT_UNDERSTOOD
+    return WARM_UP if request.is_warm_up else request.mode

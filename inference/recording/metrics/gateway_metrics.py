@@ -1,0 +1,190 @@
+"""Gauges of the gateway's current state, computed when they are read."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from prometheus_client import ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from caret.foundation.clock import Clock
+from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
+from inference.gateway.snapshots.snapshot_store import SnapshotStore
+from inference.pools.discovery.replica_identity import IdentityMismatch
+from inference.pools.health.circuit_breaker import CircuitState
+from inference.pools.health.replica_states import ReplicaStates
+from inference.pools.pool_config import PoolConfig
+from inference.pools.speculation.speculative_decoding import SpeculationTracker
+from inference.prefix_cache.warmup import WarmupQueue
+from inference.recording.metrics.fast_counters import FastHistograms
+
+PROBE_EVERY_S: Final = 0.1
+_BOUNDS_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
+
+
+class EventLoopLagProbe:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lag = FastHistograms(
+            "caret_event_loop_lag_seconds",
+            "Delay with which a sleeping task is woken.",
+            bounds=_BOUNDS_S,
+        )
+
+    async def run(self) -> None:
+        while True:
+            began_s = self._clock.monotonic_s()
+            await asyncio.sleep(PROBE_EVERY_S)
+            late_s = self._clock.monotonic_s() - began_s - PROBE_EVERY_S
+            self._lag.observe(max(0.0, late_s))
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._lag.to_family()
+
+
+_PROCESS: Final = ProcessCollector(registry=None)
+
+
+class JournalBacklog(Protocol):
+    @property
+    def num_waiting_segments(self) -> int: ...
+    @property
+    def num_unwritten(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayMetrics:
+    seats: ConcurrencyLimiter
+    authority: SnapshotStore
+    pools: PoolConfig
+    replicas: ReplicaStates
+    journal: JournalBacklog
+    rejected_replicas: Callable[[], Iterable[tuple[str, str, IdentityMismatch]]] = (
+        tuple  # pool, replica, why
+    )
+
+    def collect(self) -> Iterator[Metric]:
+        yield _make_gauge(
+            "caret_completions_in_flight", "Completions in flight.", self.seats.num_in_flight
+        )
+        watchers = self.authority.num_watchers
+        yield _make_gauge(
+            "caret_connected_clients", "Connections, and HTTP completions in flight.", watchers
+        )
+        if (age_s := self.authority.age_s) is not None:
+            yield _make_gauge(
+                "caret_snapshot_age_seconds", "Time since the last comparison with Redis.", age_s
+            )
+        segments = self.journal.num_waiting_segments
+        yield _make_gauge(
+            "caret_journal_segments", "Journal segments that are not yet in Redis.", segments
+        )
+        unwritten = self.journal.num_unwritten
+        yield _make_gauge(
+            "caret_journal_unwritten_records", "Records that the disk could not take.", unwritten
+        )
+        yield from self._collect_pools()
+        yield from self._collect_replicas()
+        yield self._collect_drained()
+        yield from _PROCESS.collect()
+
+    def _collect_pools(self) -> Iterator[Metric]:
+        about = GaugeMetricFamily(
+            "caret_pool", "1 for each configured pool.", labels=["pool", "tier", "model"]
+        )
+        members = GaugeMetricFamily(
+            "caret_pool_replica_info", "1 for each replica of a pool.", labels=["pool", "replica"]
+        )
+        places = GaugeMetricFamily(
+            "caret_pool_allowed_replica_hosts",
+            "1 for each network or host name at which operators may add replicas.",
+            labels=["pool", "hosts"],
+        )
+        for pool in self.pools.by_name.values():
+            about.add_metric([pool.name, pool.tier, pool.model], 1)
+            for hosts in pool.allowed_replica_hosts:
+                places.add_metric([pool.name, hosts], 1)
+            for replica in pool.replicas:
+                members.add_metric([pool.name, replica.name], 1)
+        refused = GaugeMetricFamily(
+            "caret_replica_rejected",
+            "1 for each replica that is rejected because it contradicts its pool.",
+            labels=["pool", "replica", "reason", "found", "wanted"],
+        )
+        for name, replica_name, refusal in self.rejected_replicas():
+            words = (refusal.reason.value, refusal.found, refusal.wanted)
+            refused.add_metric([name, replica_name, *words], 1)
+        yield from (about, members, places, refused)
+
+    def _collect_drained(self) -> Metric:
+        drained = GaugeMetricFamily(
+            "caret_replica_drained", "1: it gets no new requests.", labels=["replica"]
+        )
+        for replica in self.pools.list_replicas():
+            drained.add_metric([replica.name], float(self.replicas.is_drained(replica)))
+        return drained
+
+    def _collect_replicas(self) -> Iterator[Metric]:
+        under_way = GaugeMetricFamily(
+            "caret_replica_requests_in_flight",
+            "Requests of this gateway in flight at this replica.",
+            labels=["replica"],
+        )
+        circuits = GaugeMetricFamily(
+            "caret_replica_circuit_state",
+            "1 for the current state of its circuit.",
+            labels=["replica", "circuit"],
+        )
+        rests = GaugeMetricFamily(
+            "caret_replica_cooldown_seconds",
+            "Seconds until its open circuit allows a trial request.",
+            labels=["replica"],
+        )
+        late = GaugeMetricFamily(
+            "caret_replica_ejected",
+            "1: its first tokens are late, so other replicas are preferred.",
+            labels=["replica"],
+        )
+        moved = CounterMetricFamily(
+            "caret_replica_rerouted_requests",
+            "Requests that moved to another replica because this one was late.",
+            labels=["replica"],
+        )
+        for replica in self.pools.list_replicas():
+            moved.add_metric([replica.name], self.replicas.num_rerouted(replica))
+            late.add_metric([replica.name], float(self.replicas.is_ejected(replica)))
+            under_way.add_metric([replica.name], self.replicas.num_in_flight(replica))
+            if (rests_s := self.replicas.cooldown_s(replica)) is not None:
+                rests.add_metric([replica.name], rests_s)
+            is_now = self.replicas.get_circuit(replica)
+            for circuit in CircuitState:
+                circuits.add_metric([replica.name, circuit], float(circuit is is_now))
+        yield from (under_way, circuits, rests, late, moved)
+
+
+def _make_gauge(name: str, documentation: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, documentation, value=value)
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundMetrics:
+    warmup_queue: WarmupQueue
+    speculation: SpeculationTracker
+
+    def collect(self) -> Iterator[Metric]:
+        warm_ups = CounterMetricFamily(
+            "caret_warmups", "Warm-ups that have ended, by outcome.", labels=["outcome"]
+        )
+        for outcome, count in self.warmup_queue.num_ended.items():
+            warm_ups.add_metric([outcome], count)
+        yield warm_ups
+        acceptance = GaugeMetricFamily(
+            "caret_speculation_acceptance",
+            "Estimated share of drafted tokens that are accepted, if it is known.",
+            labels=["pool", "language"],
+        )
+        for (pool, language), estimate in self.speculation.estimates.items():
+            if estimate.acceptance is not None:
+                acceptance.add_metric([pool, language], estimate.acceptance)
+        yield acceptance

@@ -1,0 +1,43 @@
+"""Follows a channel of Redis pub/sub and survives outages of Redis."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+
+@dataclass(frozen=True, slots=True)
+class RedisSubscription:
+    redis: Redis
+    channel: str
+    poll_s: float  # how long to wait for a message
+    retry_s: float  # pause before the next attempt while Redis is unreachable
+
+    async def follow(
+        self,
+        handle: Callable[[bytes | None], Awaitable[None]],
+        *,
+        on_unreachable: Callable[[Exception], None],
+    ) -> None:
+        """Call `handle` with each message until cancelled.
+
+        It gets None once after each subscription, because messages may have been missed, and
+        whenever no message came for `poll_s`. An error of Redis, in `handle` as well, is reported
+        to `on_unreachable`, and the channel is subscribed to again.
+        """
+        while True:
+            try:
+                await self._follow_connection(handle)
+            except (RedisError, OSError, TimeoutError) as error:
+                on_unreachable(error)
+                await asyncio.sleep(self.retry_s)
+
+    async def _follow_connection(self, handle: Callable[[bytes | None], Awaitable[None]]) -> None:
+        async with self.redis.pubsub(ignore_subscribe_messages=True) as pubsub:
+            await pubsub.subscribe(self.channel)
+            await handle(None)
+            while True:
+                message = await pubsub.get_message(timeout=self.poll_s)
+                await handle(None if message is None else message["data"])

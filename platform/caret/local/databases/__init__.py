@@ -1,0 +1,1 @@
+"""The local Postgres and Valkey servers and their credentials."""

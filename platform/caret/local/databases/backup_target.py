@@ -1,0 +1,25 @@
+"""Selects the database to back up: CARET_BACKUP_DATABASE_URL, or the local installation's."""
+
+from urllib.parse import quote
+
+from caret.foundation.environment import env_optional_secret
+from caret.foundation.postgres.backup import PostgresServer
+from caret.local.databases.credentials import DATABASE, SUPERUSER, password_of
+from caret.local.databases.postgres_cluster import programs_of
+from caret.local.paths import EmbeddedPaths
+
+
+def backup_server(paths: EmbeddedPaths) -> PostgresServer:
+    """Return the server to back up.
+
+    Raises BadSetting, MissingFeature.
+    """
+    address = env_optional_secret(
+        "CARET_BACKUP_DATABASE_URL", default_file=paths.secrets / "backup-database-url"
+    )
+    if address is not None:
+        return PostgresServer(address, programs=None)
+    host = quote(str(paths.sockets), safe="")
+    password = password_of(paths, SUPERUSER)
+    embedded = f"postgresql://{SUPERUSER}:{password}@/{DATABASE}?host={host}"
+    return PostgresServer(embedded, programs=programs_of(paths))

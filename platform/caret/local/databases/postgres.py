@@ -1,0 +1,83 @@
+"""The local installation's Postgres server: Unix socket only, passwords, durable writes.
+
+with EmbeddedPostgres(paths) as postgres:
+    ...  # paths.app_database_url and paths.owner_database_url contain the URLs
+"""
+
+import signal
+from collections.abc import Mapping
+
+from caret.local.databases.credentials import write_credentials
+from caret.local.databases.postgres_account import PostgresUser, choose_account
+from caret.local.databases.postgres_cluster import (
+    PostgresCluster,
+    ensure_cluster,
+    postgres_environment,
+)
+from caret.local.databases.postgres_roles import accepts_connections, reconcile_roles
+from caret.local.paths import EmbeddedPaths
+from caret.local.processes.child_process import ChildProcess, ChildSpec
+from caret.local.processes.service import LaunchedService
+
+# After a crash the server first replays its log; measured 2-5 s under load.
+_READY_TIMEOUT_S = 120.0
+_STOP_GRACE_S = 20.0
+
+
+class EmbeddedPostgres(LaunchedService):
+    name = "Postgres"
+    ready_timeout_s = _READY_TIMEOUT_S
+
+    def __init__(
+        self,
+        paths: EmbeddedPaths,
+        *,
+        mark: dict[str, str] | None = None,
+        account: PostgresUser | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """`settings` are server settings that extend and override ours."""
+        self._settings = settings or {}
+        self._paths = paths
+        self._mark = mark or {}
+        self._account = account
+
+    def launch(self) -> None:
+        """Start the server. Creating a missing data directory takes seconds."""
+        write_credentials(self._paths)
+        account = self._account or choose_account()
+        cluster = ensure_cluster(self._paths, account=account)
+        self._child = ChildProcess(self._spec(cluster, account=account))
+        self._child.start()
+
+    def is_ready(self) -> bool:
+        """Return whether the server is ready; then its roles have been reconciled."""
+        if not accepts_connections(self._paths):
+            return False
+        reconcile_roles(self._paths)
+        return True
+
+    def _spec(self, cluster: PostgresCluster, *, account: PostgresUser) -> ChildSpec:
+        settings = {
+            "listen_addresses": "",
+            "unix_socket_directories": str(self._paths.sockets),
+            "unix_socket_permissions": "0700",
+            "password_encryption": "scram-sha-256",
+            "timezone": "UTC",
+            "log_timezone": "UTC",
+            # Statements and details contain customers' data; errors are logged without them.
+            "log_min_error_statement": "panic",
+            "log_error_verbosity": "terse",
+            "shared_buffers": "64MB",
+            "max_connections": "100",
+        } | dict(self._settings)
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        command = (str(cluster.programs / "postgres"), "-D", str(cluster.data), *options)
+        return ChildSpec(
+            name=self.name,
+            command=account.wrap(command),
+            log_file=self._paths.logs / "postgres.log",
+            environment=postgres_environment() | self._mark,
+            stop_signal=signal.SIGINT,  # "fast": rolls back transactions and waits for no client
+            stop_grace_s=_STOP_GRACE_S,
+        )

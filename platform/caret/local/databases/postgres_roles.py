@@ -1,0 +1,94 @@
+"""The three database roles, created or reconciled at every start.
+
+* caret_superuser  only this module uses it to log in
+* caret_owner      owns the database and its tables, but is bound by row-level security
+* caret_app        owns nothing and can create nothing; each migration grants it access to its
+                   tables, as in production: there are no default privileges
+
+It also installs the extension `vector`, which only a superuser can do.
+"""
+
+import psycopg
+from psycopg import sql
+
+from caret.local.databases.credentials import APP_ROLE, DATABASE, OWNER_ROLE, SUPERUSER, password_of
+from caret.local.paths import EmbeddedPaths
+
+_WEAK = sql.SQL("LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION")
+_CONNECT_TIMEOUT_S = 5
+
+
+def reconcile_roles(paths: EmbeddedPaths) -> None:
+    with _open_connection(paths, "postgres") as connection:
+        for role in (OWNER_ROLE, APP_ROLE):
+            _put_role_right(connection, role=role, password=password_of(paths, role))
+        _make_database(connection)
+    with _open_connection(paths, DATABASE) as connection:
+        _grant_roles(connection)
+
+
+def accepts_connections(paths: EmbeddedPaths) -> bool:
+    """Return False while the server starts or recovers; wrong credentials still raise."""
+    try:
+        _open_connection(paths, "postgres").close()
+    except psycopg.OperationalError as error:
+        if "password authentication failed" in str(error):
+            raise
+        return False
+    return True
+
+
+def _open_connection(paths: EmbeddedPaths, database: str) -> psycopg.Connection[tuple[object, ...]]:
+    return psycopg.connect(
+        host=str(paths.sockets),
+        dbname=database,
+        user=SUPERUSER,
+        password=password_of(paths, SUPERUSER),
+        connect_timeout=_CONNECT_TIMEOUT_S,
+        autocommit=True,
+    )
+
+
+def _put_role_right(
+    connection: psycopg.Connection[tuple[object, ...]], *, role: str, password: str
+) -> None:
+    found = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone()
+    # Hashed here, so that the server cannot log the password.
+    verifier = connection.pgconn.encrypt_password(
+        password.encode(), role.encode(), b"scram-sha-256"
+    ).decode()
+    connection.execute(
+        sql.SQL("{verb} ROLE {role} {rights} PASSWORD {verifier}").format(
+            verb=sql.SQL("ALTER" if found else "CREATE"),
+            role=sql.Identifier(role),
+            rights=_WEAK,
+            verifier=sql.Literal(verifier),
+        )
+    )
+
+
+def _make_database(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
+    if found.fetchone() is None:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} OWNER {}").format(
+                sql.Identifier(DATABASE), sql.Identifier(OWNER_ROLE)
+            )
+        )
+
+
+def _grant_roles(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    names = {
+        "database": sql.Identifier(DATABASE),
+        "owner": sql.Identifier(OWNER_ROLE),
+        "app": sql.Identifier(APP_ROLE),
+    }
+    for statement in (
+        "REVOKE ALL ON DATABASE {database} FROM PUBLIC",
+        "GRANT CONNECT ON DATABASE {database} TO {app}",
+        "ALTER SCHEMA public OWNER TO {owner}",
+        "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+        "GRANT USAGE ON SCHEMA public TO {app}",
+        "CREATE EXTENSION IF NOT EXISTS vector SCHEMA public",
+    ):
+        connection.execute(sql.SQL(statement).format(**names))

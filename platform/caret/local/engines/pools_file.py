@@ -1,0 +1,95 @@
+"""The catalogue of pools (TOML) that `up` writes for its own engine."""
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from caret.foundation.environment import BadSetting
+
+ReplicaEntry = str | Mapping[str, str | int]  # its URL, or the long form of the entry
+Value = str | int | list[ReplicaEntry] | Mapping[str, str | int]
+
+# One engine serves both tiers: a demonstration machine has memory for only one model.
+_TIERS = ("fast", "quality")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPool:
+    name: str
+    tier: str
+    replicas: tuple[str, ...]  # base URLs
+
+
+def render_pools(
+    *,
+    model: str,
+    tokenizer: str,
+    max_context_tokens: int,
+    replicas: Sequence[ReplicaEntry],
+    heals_words: bool = True,
+    additions_from: Sequence[str] = (),
+) -> str:
+    """Return the catalogue's text.
+
+    `heals_words` is False for a model that continues in mid-word. `additions_from` lists the hosts
+    on which operators may add replicas.
+    """
+    shared: dict[str, Value] = {
+        "model": model,
+        "tokenizer": tokenizer,
+        "max_context_tokens": max_context_tokens,
+        "replicas": list(replicas),
+    }
+    if not heals_words:
+        shared["heals_words"] = False
+    if additions_from:
+        shared["additions_from"] = list(additions_from)
+    return "\n".join(
+        _render_pool({"name": f"{model}-{tier}", "tier": tier, **shared}) for tier in _TIERS
+    )
+
+
+def write_pools(file: Path, text: str) -> None:
+    draft = file.with_name(file.name + ".new")
+    draft.write_text(text)
+    os.replace(draft, file)  # noqa: PTH105  # readers see the old or the new file, never a part
+
+
+def read_pools(file: Path) -> list[LocalPool]:
+    """Read only name, tier and replicas, for the summary that `up` prints.
+
+    Raises BadSetting.
+    """
+    try:
+        entries = tomllib.loads(file.read_text())["pools"]
+        return [
+            LocalPool(
+                name=entry["name"],
+                tier=entry["tier"],
+                replicas=tuple(_read_url(replica) for replica in entry.get("replicas", ())),
+            )
+            for entry in entries
+        ]
+    except (OSError, KeyError, TypeError, tomllib.TOMLDecodeError) as error:
+        raise BadSetting(f"CARET_POOLS_FILE: {file} is not a valid pools file: {error}.") from error
+
+
+def _read_url(replica: str | dict[str, str]) -> str:
+    return replica if isinstance(replica, str) else replica["url"]
+
+
+def _render_pool(values: Mapping[str, Value]) -> str:
+    lines = [f"{name} = {_to_toml(value)}" for name, value in values.items()]
+    return "\n".join(["[[pools]]", *lines, ""])
+
+
+def _to_toml(value: Value) -> str:
+    """Return a value in TOML: JSON, except for one character and without surrogate pairs."""
+    if isinstance(value, list):
+        return f"[{', '.join(_to_toml(each) for each in value)}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{name} = {_to_toml(each)}' for name, each in value.items())} }}"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,1 @@
+"""Start, supervision and end of the local processes."""

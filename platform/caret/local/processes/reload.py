@@ -1,0 +1,56 @@
+"""For `make dev`: detects saved files and the processes that run them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from caret.local.processes.signals import ShutdownRequested
+
+CONSOLE, GATEWAY, WORKER, BEAT = "Console", "Gateway", "Worker", "Beat"
+# Processes by path prefix. Templates and static files need no entry: the console reloads them.
+_PROGRAMS: Final = {
+    "inference/": {GATEWAY},
+    "tenants/": {CONSOLE, WORKER},
+    "console/": {CONSOLE},
+    "platform/caret/contracts/": {CONSOLE, GATEWAY, WORKER},
+    "platform/caret/foundation/": {CONSOLE, GATEWAY, WORKER, BEAT},
+    "platform/caret/composition/": {GATEWAY},
+    "platform/caret/gateway_server.py": {GATEWAY},
+    "platform/caret/capacity/": {CONSOLE},
+    "platform/caret/management/": {CONSOLE},
+    "platform/caret/asgi.py": {CONSOLE},
+    "platform/caret/urls.py": {CONSOLE},
+    "platform/caret/settings/": {CONSOLE, WORKER, BEAT},
+    "platform/caret/celery.py": {WORKER, BEAT},
+}
+_ROOTS: Final = ("inference", "tenants", "console", "platform/caret")
+_SUFFIXES: Final = (".py", ".mo")  # code and compiled translations
+_LOOK_MS: Final = 1
+_SETTLE_MS: Final = 50  # an editor may write a file in several steps
+
+
+def programs_of(file: str) -> set[str]:
+    """Return the processes that run `file`, a path relative to the repository."""
+    if not file.endswith(_SUFFIXES):
+        return set()
+    return {name for start, names in _PROGRAMS.items() if file.startswith(start) for name in names}
+
+
+def changed_files(repository: Path) -> Iterator[set[str]]:
+    """Yield the files saved since the last call, mostly none, endlessly.
+
+    Paths are relative to the repository. Raises ShutdownRequested if a signal arrives meanwhile:
+    watchfiles replaces our signal handler's exception by KeyboardInterrupt.
+    """
+    from watchfiles import watch  # only installed for development
+
+    try:
+        for changes in watch(
+            *(repository / root for root in _ROOTS),
+            step=_SETTLE_MS,
+            rust_timeout=_LOOK_MS,
+            yield_on_timeout=True,
+        ):
+            yield {str(Path(path).relative_to(repository)) for _, path in changes}
+    except KeyboardInterrupt:
+        raise ShutdownRequested from None

@@ -1,0 +1,87 @@
+"""Ends all processes with a supervisor's tag as soon as the supervisor has ended.
+
+It holds the reading end of a pipe, and only the supervisor has the writing end. The kernel closes
+that end even after SIGKILL. The watchdog runs as
+`python -m caret.local.processes.watchdog MARK GRACE_S`, in its own session, so
+that neither Ctrl-C nor a closed terminal reaches it. It has no tag itself.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Self
+
+from caret.local.processes.process_tag import terminate_tagged
+
+# Long enough for Postgres and Valkey to flush their data, short for a waiting user.
+GRACE_S = 3.0
+_FINISH_TIMEOUT_S = GRACE_S + 5.0
+
+
+class Watchdog:
+    """The supervisor's end of the pipe; leaving the `with` block ends all tagged processes."""
+
+    def __init__(self, mark: str, *, grace_s: float = GRACE_S) -> None:
+        self._mark = mark
+        self._grace_s = grace_s
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.ensure_running()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=_FINISH_TIMEOUT_S)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def ensure_running(self) -> None:
+        """Start the watchdog, or restart it if it was killed."""
+        if self._process is not None:
+            if self._process.poll() is None:
+                return
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        self._process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "caret.local.processes.watchdog",
+                self._mark,
+                str(self._grace_s),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd="/",
+            env=_environment(),
+        )
+
+
+def _environment() -> dict[str, str]:
+    """Return the minimum that Python needs: secrets here would outlive the installation."""
+    source_root = Path(__file__).resolve().parents[3]
+    return {"PYTHONPATH": str(source_root), "PATH": os.environ.get("PATH", os.defpath)}
+
+
+def main(argv: list[str]) -> int:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    _, mark, grace_s = argv
+    while sys.stdin.buffer.read(1):
+        pass  # nothing is written; wait for the end of the input
+    terminate_tagged(mark, grace_s=float(grace_s))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

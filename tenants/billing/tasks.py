@@ -1,0 +1,36 @@
+"""Celery tasks of rating, invoices and budgets. They can run twice safely.
+
+`caret.celery` has their queues and intervals.
+"""
+
+from celery import shared_task
+from django.conf import settings
+from django.utils import timezone
+
+from tenants.billing.budgets import alert_delivery
+from tenants.billing.invoices import operations as invoices
+from tenants.billing.rating import operations as rating
+from tenants.billing.stripe.client import HttpStripe
+from tenants.billing.stripe.operations import report_all
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def rate_usage() -> None:
+    rating.rate_all_tenants(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def deliver_budget_alerts() -> None:
+    alert_delivery.deliver_all_alerts(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def issue_invoices() -> None:
+    invoices.issue_all(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def report_to_stripe() -> None:
+    if settings.STRIPE_KEY is not None:
+        stripe = HttpStripe(settings.STRIPE_URL, settings.STRIPE_KEY)
+        report_all(stripe, now=timezone.now())

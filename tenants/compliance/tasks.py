@@ -1,0 +1,62 @@
+"""Celery tasks of exports, data subject requests and audit sinks. They can run twice safely.
+
+`caret.celery` has their queues and intervals.
+"""
+
+from celery import shared_task
+from django.utils import timezone
+
+from tenants.base import tombstones
+from tenants.base.redis_connection import connect
+from tenants.base.redis_lock import redis_lock
+from tenants.compliance.audit_sinks import delivery_worker
+from tenants.compliance.data_subjects import erasure_tombstones, erasure_worker
+from tenants.compliance.exports.jobs import cleanup
+from tenants.compliance.exports.jobs import run as job_runner
+from tenants.compliance.exports.jobs.claim import JobLane
+from tenants.security.encryption import destroyed_keys
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def run_due_erasures() -> None:
+    with redis_lock(connect(), "erasures") as is_alone:
+        if is_alone:
+            erasure_worker.run_due_erasures(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def pseudonymize_late_records() -> None:
+    erasure_worker.pseudonymize_late_records(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def write_missing_tombstones() -> None:
+    tombstones.initialize_store()
+    destroyed_keys.write_missing(now=timezone.now())
+    erasure_tombstones.note_missed(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def deliver_audit_entries() -> None:
+    with redis_lock(connect(), "audit-push") as is_alone:
+        if is_alone:
+            delivery_worker.deliver_due(clock=timezone.now)
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def run_export_jobs() -> None:
+    with redis_lock(connect(), "exports") as is_alone:
+        if is_alone:
+            job_runner.build_due(clock=timezone.now)
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def run_long_export_jobs() -> None:
+    with redis_lock(connect(), "long-exports") as is_alone:
+        if is_alone:
+            job_runner.build_due(clock=timezone.now, lane=JobLane.LONG)
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def clean_up_exports() -> None:
+    cleanup.sweep(now=timezone.now())

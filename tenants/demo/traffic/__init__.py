@@ -1,0 +1,1 @@
+"""Generated requests and outcomes of the demo tenants."""

@@ -1,0 +1,112 @@
+"""Generated outcomes of suggestions, and typing reports. Pure."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from math import exp
+from random import Random
+from typing import Final
+from uuid import UUID
+
+from caret.contracts.policy import Mode
+from caret.contracts.usage import SPANS_S, FinishReason, OutcomeEvent
+from tenants.demo.traffic.request_generator import VARIANTS, DemoDeveloper
+from tenants.demo.traffic.traffic_pattern import TrafficLevel
+from tenants.models import Outcome, TypingReport, UsageRecord
+
+_SHOWN: Final = 0.86  # share of suggestions; the others came too late
+_PARTLY: Final = 0.12  # share of accepted ones
+_LOOKED_AT: Final = 0.3  # share of accepted ones, checked after each span
+_EVENTS: Final = OutcomeEvent
+
+
+def reactions_to(
+    row: UsageRecord, coder: DemoDeveloper, season: TrafficLevel, random: Random
+) -> Iterator[Outcome]:
+    if not _is_suggestion(row) or random.random() > _SHOWN:
+        return
+    stood_ms = int(900 * exp(random.gauss(0, 0.8)))
+    shown_at = row.occurred_at + timedelta(milliseconds=row.total_ms)
+    yield _make_outcome(row, _EVENTS.SHOWN, shown_at, random, chars=row.num_chars or 0, after_ms=0)
+    ended_at = shown_at + timedelta(milliseconds=stood_ms)
+    if random.random() > _chance_to_be_taken(row, coder, season):
+        event, chars = _EVENTS.REJECTED, row.num_chars or 0
+    elif random.random() < _PARTLY:
+        event, chars = _EVENTS.PARTIALLY_ACCEPTED, max(1, int((row.num_chars or 0) * 0.4))
+    else:
+        event, chars = _EVENTS.ACCEPTED, row.num_chars or 0
+    yield _make_outcome(row, event, ended_at, random, chars=chars, after_ms=stood_ms)
+    if event is not _EVENTS.REJECTED and random.random() < _LOOKED_AT:
+        yield from _make_persistence_checks(row, ended_at, chars, random)
+
+
+def typed_of(
+    coder: DemoDeveloper, rows: list[UsageRecord], season: TrafficLevel, random: Random
+) -> Iterator[TypingReport]:
+    """Yield a typing report for each hour and language with requests."""
+    last = {(row.occurred_at.hour, row.language): row for row in rows}
+    for row in last.values():
+        yield TypingReport(
+            tenant_id=row.tenant_id,
+            occurred_at=row.occurred_at,
+            typed_id=UUID(int=random.getrandbits(128), version=4),
+            user_id=coder.user_id,
+            language=row.language,
+            editor=coder.editor,
+            chars=int(random.uniform(250, 900) * (1.15 - 0.3 * season.share)),
+        )
+
+
+def _is_suggestion(row: UsageRecord) -> bool:
+    has_text = row.finish in (FinishReason.STOP, FinishReason.LENGTH) and bool(row.num_chars)
+    return has_text and row.mode != Mode.CHAT and row.user_id is not None
+
+
+def _chance_to_be_taken(row: UsageRecord, coder: DemoDeveloper, season: TrafficLevel) -> float:
+    """Return the chance of acceptance: higher for fast and later ones, lower for long ones."""
+    chance = coder.keenness * (0.85 + 0.3 * season.share)
+    if row.variant == VARIANTS[0]:
+        chance *= 1.09
+    if (row.first_token_ms or 0.0) > 250:
+        chance *= 0.6
+    return chance * (0.75 if (row.num_lines or 0) > 3 else 1.0)
+
+
+def _make_persistence_checks(
+    row: UsageRecord, accepted_at: datetime, chars: int, random: Random
+) -> Iterator[Outcome]:
+    """Yield checks of the accepted text, which changes less and less."""
+    share = random.betavariate(0.35, 2.6)
+    for span_s in SPANS_S:
+        share = min(1.0, share + random.betavariate(0.3, 9.0))
+        look = _make_outcome(
+            row,
+            _EVENTS.PERSISTED,
+            accepted_at + timedelta(seconds=span_s),
+            random,
+            chars=max(0, int(chars * (1 - share))),
+            after_ms=span_s * 1_000,
+        )
+        look.span_s, look.edited_ratio = span_s, round(share, 3)
+        yield look
+
+
+def _make_outcome(
+    row: UsageRecord,
+    event: OutcomeEvent,
+    at: datetime,
+    random: Random,
+    *,
+    chars: int,
+    after_ms: int,
+) -> Outcome:
+    return Outcome(
+        tenant_id=row.tenant_id,
+        occurred_at=at,
+        outcome_id=UUID(int=random.getrandbits(128), version=4),
+        request_id=row.request_id,
+        user_id=row.user_id,
+        event=event.value,
+        chars=chars,
+        after_ms=after_ms,
+        lines=1 + chars // 42 if (row.num_lines or 1) > 1 else 1,
+    )

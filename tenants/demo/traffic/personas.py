@@ -1,0 +1,69 @@
+"""Users of a generated company. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from tenants.base.permissions import Role
+
+TEAMS: Final = ("Platform", "Embedded", "Web", "Data", "Security")
+MIN_PEOPLE: Final = 8
+MAX_PEOPLE: Final = 200
+_FEW: Final = (Role.OWNER, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR)
+_MORE: Final = (Role.OWNER, Role.ADMINISTRATOR, Role.ADMINISTRATOR, Role.BILLING, Role.AUDITOR)
+_MANY: Final = 20  # from this number on
+_FOUNDING_SHARE: Final = 0.7
+_LAST_ARRIVAL: Final = 0.6
+
+_FIRST: Final = (
+    *("Ada", "Amir", "Anouk", "Beatriz", "Bogdan", "Carla", "Chidi", "Dana", "Emre", "Esther"),
+    *("Farah", "Felix", "Grace", "Hana", "Hugo", "Ines", "Ivo", "Jada", "Jonas", "Kaito"),
+    *("Kirsten", "Lena", "Luca", "Mara", "Milan", "Nadia", "Noor", "Oskar", "Paula", "Priya"),
+    *("Rafael", "Rosa", "Samir", "Selma", "Tariq", "Tessa", "Uma", "Viktor", "Wanda", "Yara"),
+)
+_LAST: Final = (
+    *("Abbott", "Almeida", "Berg", "Castillo", "Dvorak", "Eriksen", "Fischer", "Gupta"),
+    *("Haddad", "Ivanova", "Jansen", "Kowalski", "Lindqvist", "Moreau", "Nakamura", "Okafor"),
+    *("Petrov", "Quinn", "Rossi", "Schmidt", "Tanaka", "Usman", "Vargas", "Weber", "Yilmaz"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Persona:
+    name: str
+    email: str
+    role: Role
+    team: str
+    arrives: float  # share of the period that is over by then; 0: from the beginning
+
+
+def make_personas(num: int, *, domain: str, random: Random) -> list[Persona]:
+    """Return users: an owner first, then some with the other roles, then developers."""
+    names = [f"{first} {last}" for first in _FIRST for last in _LAST]
+    roles = _assign_roles(num)
+    return [
+        Persona(
+            name=name,
+            email=f"{name.lower().replace(' ', '.')}@{domain}",
+            role=next(roles),
+            team=TEAMS[number % len(TEAMS)],
+            arrives=_choose_arrival(number, num),
+        )
+        for number, name in enumerate(random.sample(names, num))
+    ]
+
+
+def _assign_roles(num: int) -> Iterator[Role]:
+    yield from _FEW
+    if num >= _MANY:
+        yield from _MORE
+    while True:
+        yield Role.DEVELOPER
+
+
+def _choose_arrival(number: int, num: int) -> float:
+    num_founding = max(int(num * _FOUNDING_SHARE), MIN_PEOPLE - 1)
+    if number < num_founding:
+        return 0.0
+    return _LAST_ARRIVAL * (number - num_founding + 1) / (num - num_founding)

@@ -1,0 +1,210 @@
+"""Generated requests, as gateways would report them. Pure: rows are created but not stored.
+
+The numbers have the order of magnitude of such engines, and are not measured.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from math import exp
+from random import Random
+from typing import Final
+from uuid import UUID
+
+from caret.contracts.policy import Mode, Tier, Trigger
+from caret.contracts.usage import FinishReason
+from caret.foundation.clock import to_unix_ms
+from caret.foundation.ids import TenantId
+from tenants.demo.traffic.traffic_pattern import TrafficLevel
+from tenants.models import UsageRecord
+
+VARIANTS: Final = ("suffix-window/wide", "suffix-window/narrow")
+_MODELS: Final = {Tier.FAST: "coder-1.5b", Tier.QUALITY: "coder-14b"}
+_REPLICAS: Final = {
+    Tier.FAST: ("fast-0:8000", "fast-1:8000", "fast-2:8000"),
+    Tier.QUALITY: ("quality-0:8000", "quality-1:8000"),
+}
+_GATEWAY_MS: Final = 3.0  # from the request to the call of the engine
+_CUTS: Final = ("", "", "", "line_end", "block_end", "repeats_suffix", "syntax", "blank_line")
+_WITHHELD: Final = ("syntax", "syntax", "repetition", "secret", "public_code")
+_ERRORS: Final = (
+    "path_excluded",
+    "path_excluded",
+    "feature_disabled",
+    "rate_limited",
+    "internal_error",
+)
+_CHARS_A_TOKEN: Final = 3.4
+
+
+@dataclass(frozen=True, slots=True)
+class RequestProfile:
+    """A kind of request; times and tokens are medians."""
+
+    mode: Mode
+    tier: Tier
+    weight: int
+    protocol: str
+    prompt_tokens: int
+    generated_tokens: int
+    first_token_ms: float
+    token_ms: float
+
+
+KINDS: Final = (
+    RequestProfile(Mode.INLINE, Tier.FAST, 74, "stream", 1_750, 13, 46, 4.5),
+    RequestProfile(Mode.FIM, Tier.FAST, 7, "infill", 1_400, 22, 52, 4.5),
+    RequestProfile(Mode.INLINE, Tier.FAST, 4, "openai", 1_500, 18, 58, 4.5),
+    RequestProfile(Mode.BLOCK, Tier.QUALITY, 8, "stream", 2_300, 64, 165, 11),
+    RequestProfile(Mode.DOCSTRING, Tier.QUALITY, 3, "stream", 1_900, 48, 150, 11),
+    RequestProfile(Mode.CHAT, Tier.QUALITY, 4, "chat", 3_100, 210, 480, 12),
+)
+_KIND_WEIGHTS: Final = tuple(kind.weight for kind in KINDS)
+_ENDINGS: Final = (
+    *(
+        FinishReason.STOP,
+        FinishReason.LENGTH,
+        FinishReason.SUPERSEDED,
+        FinishReason.CANCELLED,
+        FinishReason.FILTERED,
+    ),
+    *(FinishReason.SHED, FinishReason.ERROR),
+)
+_USUAL: Final = (61.0, 6.0, 17.0, 11.0, 3.0, 0.3, 0.8)
+_OVERLOADED: Final = (24.0, 3.0, 21.0, 14.0, 2.0, 32.0, 4.0)
+_UNSERVED: Final = frozenset({FinishReason.SHED, FinishReason.ERROR, FinishReason.BUDGET_EXCEEDED})
+
+
+@dataclass(frozen=True, slots=True)
+class DemoDeveloper:
+    """A user or a service that sends requests."""
+
+    tenant_id: TenantId
+    user_id: UUID | None  # None: a service
+    key_id: UUID
+    editor: str
+    languages: tuple[str, ...]  # the first is the most frequent
+    pace: float  # requests on a working day
+    keenness: float  # share of suggestions that are accepted
+    is_cut_off: bool = False  # the hard budget is used up
+
+
+def request_of(
+    coder: DemoDeveloper, at: datetime, season: TrafficLevel, random: Random
+) -> UsageRecord:
+    (kind,) = random.choices(KINDS, _KIND_WEIGHTS)
+    finish = _choose_finish_reason(coder, season, random)
+    row = _make_request(coder, kind, at, random)
+    row.finish = finish
+    if finish is FinishReason.ERROR:
+        row.error_code = random.choice(_ERRORS)
+    if finish not in _UNSERVED:
+        _fill_timings(row, kind, season, random)
+    return row
+
+
+def _choose_finish_reason(
+    coder: DemoDeveloper, season: TrafficLevel, random: Random
+) -> FinishReason:
+    if coder.is_cut_off:
+        return FinishReason.BUDGET_EXCEEDED
+    (finish,) = random.choices(_ENDINGS, _OVERLOADED if season.is_bad else _USUAL)
+    return finish
+
+
+def _make_request(
+    coder: DemoDeveloper, kind: RequestProfile, at: datetime, random: Random
+) -> UsageRecord:
+    is_automatic = kind.mode is Mode.INLINE and random.random() < 0.9
+    return UsageRecord(
+        tenant_id=UUID(coder.tenant_id),
+        occurred_at=at,
+        request_id=_request_id(at, random),
+        user_id=coder.user_id,
+        key_id=coder.key_id,
+        protocol=kind.protocol,
+        mode=kind.mode.value,
+        language=random.choices(coder.languages, range(len(coder.languages), 0, -1))[0],
+        tier=kind.tier.value,
+        pool="",
+        replica="",
+        error_code="",
+        prompt_tokens=0,
+        generated_tokens=0,
+        total_ms=round(random.uniform(0.4, 2.0), 2),
+        trigger=(Trigger.AUTOMATIC if is_automatic else Trigger.MANUAL).value,
+        variant="",
+        filter_reason="",
+        num_files=0,
+        num_snippets=0,
+        authenticated_ms=round(random.uniform(0.05, 0.3), 3),
+        admitted_ms=round(random.uniform(0.3, 0.9), 3),
+        editor=coder.editor,
+        model="",
+        num_chars=0,
+        num_lines=0,
+        is_parsed=False,
+    )
+
+
+def _fill_timings(
+    row: UsageRecord, kind: RequestProfile, season: TrafficLevel, random: Random
+) -> None:
+    """Add the engine's part to a row, as far as the request got."""
+    row.pool = kind.tier.value
+    row.replica = random.choice(_REPLICAS[kind.tier])
+    row.model = _MODELS[kind.tier]
+    row.variant = VARIANTS[row.key_id.int % len(VARIANTS)]
+    row.num_files, row.num_snippets = random.randint(0, 6), random.choice((0, 0, 0, 2, 3))
+    row.num_in_flight_at_replica = random.randint(0, 9) * (4 if season.is_bad else 1)
+    row.prompt_tokens = _draw_log_normal(kind.prompt_tokens, 0.35, random)
+    row.assemble_ms = round(1.0 + row.prompt_tokens / 900 * random.uniform(0.7, 1.3), 2)
+    row.routed_ms = round(row.assemble_ms + random.uniform(0.1, 0.5), 2)
+    row.total_ms = row.routed_ms
+    if _was_left_early(row, random):
+        return
+    share = min(0.995, max(0.0, random.gauss(season.hit_rate, 0.12)))
+    _fill_generation(row, kind, random, slowness=season.slowness * (1.5 - 0.6 * share))
+    if row.finish in (FinishReason.STOP, FinishReason.LENGTH, FinishReason.FILTERED):
+        row.cached_tokens = int(row.prompt_tokens * share)
+        _fill_ending(row, kind, random)
+
+
+def _was_left_early(row: UsageRecord, random: Random) -> bool:
+    """Return whether the client left before the first token."""
+    is_left = (
+        row.finish in (FinishReason.SUPERSEDED, FinishReason.CANCELLED) and random.random() < 0.6
+    )
+    if is_left:
+        row.total_ms = round(row.total_ms + random.uniform(5, 40), 2)
+    return is_left
+
+
+def _fill_generation(
+    row: UsageRecord, kind: RequestProfile, random: Random, *, slowness: float
+) -> None:
+    row.engine_ms = round(kind.first_token_ms * slowness * exp(random.gauss(0, 0.28)), 2)
+    row.first_token_ms = round(row.engine_ms + (row.routed_ms or 0.0) + _GATEWAY_MS, 2)
+    row.generated_tokens = max(1, _draw_log_normal(kind.generated_tokens, 0.6, random))
+    row.total_ms = round(row.first_token_ms + kind.token_ms * slowness * row.generated_tokens, 2)
+
+
+def _fill_ending(row: UsageRecord, kind: RequestProfile, random: Random) -> None:
+    row.is_parsed = kind.mode is not Mode.CHAT
+    if row.finish == FinishReason.FILTERED:
+        row.filter_reason = random.choice(_WITHHELD)
+        return
+    row.filter_reason = random.choice(_CUTS) if row.finish == FinishReason.STOP else ""
+    row.num_chars = max(2, int(row.generated_tokens * random.gauss(_CHARS_A_TOKEN, 0.4)))
+    row.num_lines = 1 + row.num_chars // 42 if kind.mode is not Mode.INLINE else 1
+
+
+def _draw_log_normal(median: float, spread: float, random: Random) -> int:
+    """Return a log-normal value."""
+    return int(median * exp(random.gauss(0, spread)))
+
+
+def _request_id(at: datetime, random: Random) -> UUID:
+    """Return an ID like those of caret.foundation.ids, from the repeatable random numbers."""
+    bits = random.getrandbits(74)
+    value = (to_unix_ms(at) & 0xFFFFFFFFFFFF) << 80 | 0x7 << 76 | (bits >> 62) << 64
+    return UUID(int=value | 0b10 << 62 | bits & 0x3FFFFFFFFFFFFFFF)

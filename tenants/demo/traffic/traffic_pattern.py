@@ -1,0 +1,73 @@
+"""Traffic patterns: when developers work, and how the load changes over the period. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+from typing import Final
+
+_SATURDAY: Final = 5
+# Share of requests in each hour of a working day, including lunch.
+_HOURS: Final = (6, 10, 12, 11, 5, 8, 12, 11, 9, 5, 2, 1)
+_AT_WEEKENDS: Final = 0.06  # of a working day's requests
+_BAD_DAY: Final = 0.72  # share of the period
+_BAD_HOURS: Final = (2, 5)  # hours of the working day: from, until
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficLevel:
+    """Properties of all requests in an hour."""
+
+    share: float  # of the period that is over, 0 to 1
+    is_bad: bool  # engines are overloaded
+
+    @property
+    def slowness(self) -> float:
+        """The factor of all latencies. It falls during the period, as if engines moved closer."""
+        return (7.0 if self.is_bad else 1.0) * (1.25 - 0.35 * self.share)
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of prompt tokens in the prefix cache. It grows during the period."""
+        return 0.25 if self.is_bad else 0.58 + 0.36 * min(1.0, self.share * 1.4)
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficCalendar:
+    begins_at: datetime  # midnight UTC
+    now: datetime
+    opens_at: int  # the UTC hour at which the working day begins
+
+    def list_days(self) -> Iterator[datetime]:
+        """Yield each day's midnight, including today's."""
+        day = self.begins_at
+        while day <= self.now:
+            yield day
+            day += timedelta(days=1)
+
+    def level_at(self, moment: datetime) -> TrafficLevel:
+        day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+        first, end = _BAD_HOURS
+        is_bad = day == self.find_bad_day() and first <= moment.hour - self.opens_at < end
+        share = (moment - self.begins_at) / max(self.now - self.begins_at, timedelta(days=1))
+        return TrafficLevel(min(1.0, share), is_bad)
+
+    def find_bad_day(self) -> datetime:
+        """Return the working day on which engines are overloaded."""
+        day = self.begins_at + timedelta(days=int(_BAD_DAY * (self.now - self.begins_at).days))
+        return day - timedelta(days=max(0, day.weekday() - _SATURDAY + 1))
+
+    def draw_moments(self, day: datetime, pace: float, random: Random) -> list[datetime]:
+        """Return the times of a user's requests on a day. `pace` is the number on a working day."""
+        is_weekend = day.weekday() >= _SATURDAY
+        num = _draw_count(pace * (_AT_WEEKENDS if is_weekend else 1.0), random)
+        hours = random.choices(range(len(_HOURS)), weights=_HOURS, k=num)
+        found = (
+            day + timedelta(hours=self.opens_at + hour, seconds=round(random.uniform(0, 3_599), 3))
+            for hour in hours
+        )
+        return sorted(moment for moment in found if moment <= self.now)
+
+
+def _draw_count(mean: float, random: Random) -> int:
+    return max(0, round(random.gauss(mean, mean * 0.3)))

@@ -1,0 +1,1 @@
+"""Figures that the control plane scrapes from the gateways."""

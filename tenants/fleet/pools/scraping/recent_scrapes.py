@@ -1,0 +1,111 @@
+"""The gateways' counts of the last 15 minutes, so that pages can show recent values.
+
+Otherwise they could only show values since a gateway's start. A task stores scrapes in Redis each
+minute. If Redis loses them, only the window is lost.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import msgspec
+import redis
+
+from tenants.fleet.pools.scraping.gateway_scraper import Scrape
+from tenants.fleet.pools.scraping.metric_samples import (
+    Labels,
+    MetricSamples,
+    counter_increase,
+    merge_samples,
+)
+
+KEY: Final = "caret:gateways:scrapes"
+WINDOW_S: Final = 900
+KEEP_S: Final = 2 * WINDOW_S
+EVERY_S: Final = 60
+_KEPT: Final = WINDOW_S // EVERY_S
+_COUNTED: Final = ("_total", "_bucket")
+
+
+class _StoredScrape(msgspec.Struct, frozen=True, array_like=True):
+    at_s: float  # Unix time
+    # By gateway: name, labels and value of each sample.
+    gateways: dict[str, list[tuple[str, Labels, float]]]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_StoredScrape).decode
+
+
+@dataclass(frozen=True, slots=True)
+class RecentScrapes:
+    counted: MetricSamples  # of all gateways, in the window
+    window_s: float | None  # None: since each gateway's start, as no older scrape exists
+
+
+def keep(connection: redis.Redis, readings: Iterable[Scrape], *, now_s: float) -> None:
+    """Store a scrape. Raises redis.RedisError."""
+    told = {
+        reading.gateway: _select_counters(reading.samples)
+        for reading in readings
+        if reading.samples is not None
+    }
+    pipeline = connection.pipeline(transaction=True)
+    pipeline.lpush(KEY, _encode(_StoredScrape(now_s, told)))
+    pipeline.ltrim(KEY, 0, _KEPT)
+    pipeline.expire(KEY, KEEP_S)
+    pipeline.execute()
+
+
+def lately(connection: redis.Redis, readings: Iterable[Scrape], *, now_s: float) -> RecentScrapes:
+    """Return the counts since the oldest stored scrape. If Redis is down, there is no window."""
+    answering = [reading for reading in readings if reading.samples is not None]
+    kept = _read_oldest(connection)
+    if kept is None or not 0 < now_s - kept.at_s <= KEEP_S:
+        return RecentScrapes(merge_samples(_collect_samples(answering)), None)
+    grown = [found for each in answering if (found := _compute_increase(kept, each)) is not None]
+    return RecentScrapes(merge_samples(grown), now_s - kept.at_s)
+
+
+def _collect_samples(answering: Iterable[Scrape]) -> list[MetricSamples]:
+    return [each.samples for each in answering if each.samples is not None]
+
+
+def _compute_increase(kept: _StoredScrape, reading: Scrape) -> MetricSamples | None:
+    """Return a gateway's increase; None: it ran before but was not scraped, so it is unknown."""
+    assert reading.samples is not None
+    before = kept.gateways.get(reading.gateway)
+    if before is not None:
+        return counter_increase(_to_samples(before), reading.samples)
+    started_s = reading.samples.started_s
+    return reading.samples if started_s is not None and started_s >= kept.at_s else None
+
+
+def _read_oldest(connection: redis.Redis) -> _StoredScrape | None:
+    try:
+        data = cast(Any, connection.lindex(KEY, -1))
+    except redis.RedisError:
+        return None
+    try:
+        return _decode(data) if data else None
+    except (msgspec.DecodeError, UnicodeDecodeError):  # written by another version
+        return None
+
+
+def _select_counters(samples: MetricSamples) -> list[tuple[str, Labels, float]]:
+    return [
+        (name, labels, value)
+        for name, held in samples.series.items()
+        if name.startswith("caret_") and name.endswith(_COUNTED)
+        for labels, value in held.items()
+    ]
+
+
+def _to_samples(kept: Iterable[tuple[str, Labels, float]]) -> MetricSamples:
+    series: dict[str, dict[Labels, float]] = {}
+    for name, labels, value in kept:
+        if not math.isfinite(value):
+            continue
+        series.setdefault(name, {})[tuple(labels)] = value
+    return MetricSamples(series)

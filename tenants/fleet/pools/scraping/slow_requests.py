@@ -1,0 +1,60 @@
+"""The slowest completions of the last hour over all gateways, explained by stage.
+
+They contain IDs, counts and times, but no user and no content.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from caret.contracts.latency_targets import FIRST_TOKEN_TARGETS_MS
+from caret.contracts.usage import CompletionRecord, decode_records
+from caret.foundation.egress.http_client import RequestFailed
+from tenants.fleet.pools.scraping.gateway_scraper import fetch, query_all
+from tenants.usage.requests.latency_explanation import LatencyExplanation, explain
+
+MAX_SHOWN: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class SlowRequest:
+    record: CompletionRecord
+    explanation: LatencyExplanation
+    waited_ms: float  # for the first token, or until the request ended without one
+
+    @property
+    def times_target(self) -> float:
+        return self.waited_ms / self.explanation.target_ms
+
+
+@dataclass(frozen=True, slots=True)
+class SlowRequests:
+    requests: list[SlowRequest]  # by wait relative to the target, longest first
+    num_unreachable: int  # gateways that did not answer
+
+
+def list_slow_requests() -> SlowRequests:
+    found = query_all(_of_gateway)
+    records = [record for each in found if each is not None for record in each]
+    records.sort(key=lambda record: -_waited_ms(record) / FIRST_TOKEN_TARGETS_MS[record.mode])
+    return SlowRequests(
+        requests=[
+            SlowRequest(record, explain(record), _waited_ms(record))
+            for record in records[:MAX_SHOWN]
+        ],
+        num_unreachable=sum(each is None for each in found),
+    )
+
+
+def _of_gateway(address: str) -> list[CompletionRecord] | None:
+    """Return a gateway's slowest completions; None: it did not answer."""
+    try:
+        data = fetch(address, "/slow")
+        return [each for each in decode_records(data) if isinstance(each, CompletionRecord)]
+    except (RequestFailed, msgspec.DecodeError, UnicodeDecodeError):  # down, or another version
+        return None
+
+
+def _waited_ms(record: CompletionRecord) -> float:
+    return record.total_ms if record.first_token_ms is None else record.first_token_ms

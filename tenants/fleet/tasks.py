@@ -1,0 +1,33 @@
+"""Celery tasks of snapshots and pools. They can run twice safely.
+
+`caret.celery` has their queues and intervals.
+"""
+
+from celery import shared_task
+from django.utils import timezone
+
+from tenants.base.redis_connection import connect
+from tenants.base.redis_lock import redis_lock
+from tenants.fleet.pools import daily_usage
+from tenants.fleet.pools.scraping import installation_status, recent_scrapes
+from tenants.fleet.snapshots import publisher
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def republish_snapshots() -> None:
+    publisher.republish_stale(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def scrape_gateways() -> None:
+    now = timezone.now()
+    found = installation_status.read_installation(now=now)
+    recent_scrapes.keep(connect(), found.readings, now_s=now.timestamp())
+    daily_usage.record_replica_seconds(connect(), found, now=now)
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def count_pool_usage() -> None:
+    with redis_lock(connect(), "pool-days") as is_alone:
+        if is_alone:
+            daily_usage.count_recent_days(connect(), now=timezone.now())

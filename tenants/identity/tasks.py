@@ -1,0 +1,33 @@
+"""Celery tasks of API keys, sessions and passwords. They can run twice safely.
+
+`caret.celery` has their queues and intervals.
+"""
+
+from celery import shared_task
+from django.utils import timezone
+
+from tenants.base.redis_connection import connect
+from tenants.identity.api_keys import leak_response
+from tenants.identity.api_keys import operations as api_keys
+from tenants.identity.members import sessions
+from tenants.identity.passwords import reset_mail
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def delete_expired_sessions() -> None:
+    sessions.delete_expired_sessions(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def mail_reset_links() -> None:
+    reset_mail.mail_requested_links(now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def process_leak_reports() -> None:
+    leak_response.process_leak_reports(connect(), now=timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def revoke_idle_keys() -> None:
+    api_keys.revoke_all_idle_keys(now=timezone.now())

@@ -1,0 +1,126 @@
+"""The audit log: its entries, the heads of its chain, and the sinks that entries are pushed to.
+
+An entry says who changed or read what. Database grants make the table append-only.
+The entries of a tenant form a chain: each contains the hash of the previous one
+(tenants.security.audit.hash_chain).
+"""
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+
+from caret.foundation.ids import uuid7
+from caret.foundation.postgres.row_security import APPEND_ONLY, DeletableAfter, RowSecurity
+from tenants.models.tenant import Tenant
+from tenants.models.user import User
+
+
+class AuditEntry(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid7, editable=False)  # ordered by time
+    sequence = models.PositiveBigIntegerField()  # from 1, without gaps
+    previous_hash = models.BinaryField()  # 32 bytes
+    hash = models.BinaryField()  # 32 bytes
+    actor_kind = models.CharField(max_length=12)  # tenants.security.authorization.actor.ActorKind
+    # None: not a user.
+    actor = models.ForeignKey(
+        User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
+    )
+    actor_key = models.CharField(max_length=40)  # lookup ID of the key that was used; "": none
+    action = models.CharField(max_length=60)  # dotted, e.g. "key.revoked"
+    target = models.CharField(max_length=200)  # e.g. "key:Ab3dE6gH"
+    before = models.JSONField(null=True)  # None: it did not exist; never contains secrets
+    after = models.JSONField(null=True)
+    address = models.GenericIPAddressField(null=True)  # None: not a network request
+    request_id = models.CharField(max_length=64)  # "" outside HTTP
+    reason = models.TextField()  # "": none was required
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            # Readers: exports and sinks, by ranges.
+            models.UniqueConstraint(fields=["tenant", "sequence"], name="audit_entry_sequence"),
+            RowSecurity(name="audit_entry_tenant", privileges=APPEND_ONLY),
+            DeletableAfter(name="audit_entry_age", column="at", days=366),
+        ]
+        indexes: ClassVar = [
+            # Reader: list_entries; the first and last entry of an exported period.
+            models.Index(fields=["tenant", "at", "id"], name="audit_entry_at"),
+            # Reader: list_entries of one target.
+            models.Index(fields=["tenant", "target", "at"], name="audit_entry_target"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.target}"
+
+
+class AuditHead(models.Model):
+    """The last entry of a chain. The next entry's writer locks it, so that a chain never forks."""
+
+    tenant = models.OneToOneField(
+        Tenant, primary_key=True, on_delete=models.PROTECT, related_name="+"
+    )
+    sequence = models.PositiveBigIntegerField()  # 0: no entry yet
+    hash = models.BinaryField()  # 32 bytes
+
+    class Meta:
+        constraints: ClassVar = [
+            RowSecurity(name="audit_head_tenant", privileges=("SELECT", "INSERT", "UPDATE"))
+        ]
+
+    def __str__(self) -> str:
+        return str(self.sequence)
+
+
+class SignedAuditHead(models.Model):
+    """A signed statement that the chain had reached this entry. Append-only."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "sequence")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    sequence = models.PositiveBigIntegerField()
+    hash = models.BinaryField()  # 32 bytes
+    signed_at = models.DateTimeField()
+    key_id = models.CharField(max_length=16)  # caret.foundation.crypto.signing
+    signature = models.BinaryField()  # 64 bytes, over tenants.security.audit.signed_heads' document
+
+    class Meta:
+        constraints: ClassVar = [
+            RowSecurity(name="signed_audit_head_tenant", privileges=APPEND_ONLY)
+        ]
+
+    def __str__(self) -> str:
+        return str(self.sequence)
+
+
+class AuditSink(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid.uuid4, editable=False)
+    kind = models.CharField(max_length=12)  # tenants.compliance.audit_sinks.endpoint.SinkKind
+    name = models.CharField(max_length=120)
+    # Scheme, host and port only: paths of webhooks are often secrets.
+    origin = models.CharField(max_length=300)
+    sealed = (
+        models.BinaryField()
+    )  # tenants.compliance.audit_sinks.secret_storage: the whole address and the secret
+    created_at = models.DateTimeField()
+    # The cursor: all entries up to here were delivered.
+    delivered_sequence = models.PositiveBigIntegerField()
+    delivered_at = models.DateTimeField(null=True)  # None: nothing delivered yet
+    failed_since = models.DateTimeField(null=True)  # None: the last attempt succeeded
+    last_error = models.CharField(max_length=200)  # our own text; "": the last attempt succeeded
+    num_failures = models.PositiveIntegerField(default=0)  # since the last success
+    next_attempt_at = models.DateTimeField(null=True)  # None: immediately
+    # The worker that wrote this exact time holds the claim until then; None: not claimed.
+    claimed_until = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="audit_sink_name"),
+            RowSecurity(name="audit_sink_tenant"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,113 @@
+"""Content capture: consent receipts, stored content and its erasures. The content is elsewhere."""
+
+from typing import ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from caret.foundation.ids import uuid7
+from caret.foundation.postgres.row_security import APPEND_ONLY, RowSecurity
+from tenants.models.tenant import Tenant
+from tenants.models.user import User
+
+
+class ContentErasure(models.Model):
+    """A requested erasure of content, from which a certificate is issued once it is finished."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid7, editable=False)
+    # The user whose content it is. None: several users, at the end of retention.
+    user = models.ForeignKey(
+        User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
+    )
+    reason = models.TextField()  # tenants.privacy.content_capture.erasure.ContentErasureReason
+    num_objects = models.PositiveIntegerField()
+    num_items = models.PositiveIntegerField()  # completions and edits
+    num_bytes = models.PositiveBigIntegerField()  # encrypted
+    keys = models.JSONField()  # shredded keys: [{"id", "fingerprint", "scope"}]
+    requested_at = models.DateTimeField()  # since then the content is unreadable
+    finished_at = models.DateTimeField(null=True)  # None: objects are still being deleted
+
+    class Meta:
+        db_table = "tenants_content_erasure"
+        constraints: ClassVar = [
+            RowSecurity(name="content_erasure_tenant", privileges=("SELECT", "INSERT", "UPDATE"))
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.reason} {self.id}"
+
+
+class ContentObject(models.Model):
+    """An object in the store: a user's completions and edits of a few seconds, encrypted."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid7, editable=False)
+    user = models.ForeignKey(User, on_delete=models.PROTECT, db_index=False, related_name="+")
+    request_ids = ArrayField(models.UUIDField())  # of the completions that it contains
+    num_items = models.PositiveIntegerField()
+    num_bytes = models.PositiveBigIntegerField()  # encrypted
+    is_for_training = models.BooleanField()  # the user consented to training, too
+    created_at = models.DateTimeField()
+    stored_at = models.DateTimeField(null=True)  # None: not stored yet
+    erasure_id = models.UUIDField(null=True)  # None: not erased. The migration binds it.
+
+    class Meta:
+        db_table = "tenants_content_object"
+        constraints: ClassVar = [RowSecurity(name="content_object_tenant")]
+        indexes: ClassVar = [
+            # Reader: erasure of a user's objects.
+            models.Index(fields=["tenant", "user"], name="content_object_user"),
+            # Reader: the sweep for the end of retention.
+            models.Index(fields=["tenant", "created_at"], name="content_object_age"),
+            # Reader: erasure of marked objects.
+            models.Index(
+                fields=["tenant", "erasure_id"],
+                condition=models.Q(erasure_id__isnull=False),
+                name="content_object_erased",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class ConsentReceipt(models.Model):
+    """A yes or no. The last one of a kind is in force. It stays as evidence of what it allowed."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid7, editable=False)
+    number = models.PositiveBigIntegerField()  # from 1, per tenant; increases even if clocks jump
+    # The user whose consent it is. None: the tenant's own, by its policy.
+    user = models.ForeignKey(
+        User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
+    )
+    kind = models.TextField()  # tenants.privacy.consent.consent_texts.ConsentKind
+    is_given = models.BooleanField()
+    wording = models.TextField()  # version of the text
+    wording_sha256 = models.TextField()  # of the text
+    # The user who said it. None: an operator. A tenant's no also ends the consent of each user.
+    actor = models.ForeignKey(
+        User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
+    )
+    policy_version = models.PositiveIntegerField(null=True)  # None: not caused by a policy
+    address = models.GenericIPAddressField(null=True)  # None: not a network request
+    request_id = models.CharField(max_length=64)  # "" outside HTTP
+    created_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "tenants_consent_receipt"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "number"], name="consent_receipt_number"),
+            RowSecurity(name="consent_receipt_tenant", privileges=APPEND_ONLY),
+        ]
+        indexes: ClassVar = [
+            # Reader: find_latest_statements.
+            models.Index(fields=["tenant", "user", "kind", "number"], name="consent_receipt_last"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{'yes' if self.is_given else 'no'} to {self.kind}"

@@ -1,0 +1,68 @@
+"""Versions of a tenant's policy and of its overrides. The highest version is in force."""
+
+from typing import ClassVar
+
+from django.db import models
+
+from caret.foundation.ids import uuid7
+from caret.foundation.postgres.row_security import APPEND_ONLY, RowSecurity
+from tenants.models.erasure import shredded_only
+from tenants.models.tenant import Tenant
+from tenants.models.user import User
+
+
+class PolicyVersion(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "version")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    version = models.PositiveIntegerField()  # from 1, without gaps
+    document = models.JSONField()  # a caret.contracts.policy.TenantPolicy
+    # None: the platform, or a key.
+    author = models.ForeignKey(
+        User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
+    )
+    # Lookup ID of the key that was used; "": none. Has a database default for the previous release.
+    author_key = models.CharField(max_length=40, default="", db_default="")
+    reason = models.TextField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            RowSecurity(name="policy_version_tenant", privileges=APPEND_ONLY),
+            shredded_only("policy_version_shredded", "tenants_policyversion"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} v{self.version}"
+
+
+class PolicyOverrideVersion(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid7, editable=False)  # ordered by time
+    subject_kind = models.CharField(max_length=8)  # tenants.policy.overrides.queries.SubjectKind
+    # A team or a user. No foreign key, because versions outlive a deleted team.
+    subject_id = models.UUIDField()
+    version = models.PositiveIntegerField()  # from 1, per subject; the highest is in force
+    document = models.JSONField()  # a caret.contracts.policy.PolicyOverride; {}: removed
+    # None: not a user.
+    author = models.ForeignKey(
+        User, null=True, on_delete=models.PROTECT, db_index=False, related_name="+"
+    )
+    author_key = models.CharField(max_length=40)  # lookup ID of the key that was used; "": none
+    reason = models.TextField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "tenants_policy_override_version"
+        constraints: ClassVar = [
+            # Reader: read_overrides.
+            models.UniqueConstraint(
+                fields=["tenant", "subject_kind", "subject_id", "version"],
+                name="policy_layer_version_once",
+            ),
+            RowSecurity(name="policy_layer_version_tenant", privileges=APPEND_ONLY),
+            shredded_only("policy_layer_version_shredded", "tenants_policy_override_version"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject_kind} {self.subject_id} v{self.version}"

@@ -1,0 +1,79 @@
+"""Sign-in to a tenant: its e-mail domains and its identity provider."""
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+
+from caret.foundation.postgres.row_security import Grants, RowSecurity
+from tenants.models.tenant import Tenant
+
+
+class Domain(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=253)  # lower case, IDNA
+    challenge = models.CharField(max_length=80)  # the domain needs a TXT record with this text
+    created_at = models.DateTimeField()
+    verified_at = models.DateTimeField(null=True)  # None: claimed but not verified
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="domain_name"),
+            RowSecurity(name="domain_tenant"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class VerifiedDomain(models.Model):
+    """The tenant of a verified domain. The primary key allows only one."""
+
+    name = models.CharField(primary_key=True, max_length=253)
+    holder = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        db_table = "tenants_verified_domain"
+        constraints: ClassVar = [
+            Grants(
+                name="captured_domain_grants",
+                reason="finds the tenant of an e-mail address at sign-in, before it is known",
+                privileges=("SELECT", "INSERT", "DELETE"),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SignInProtocol(models.TextChoices):
+    OIDC = "oidc"
+    SAML = "saml"
+
+
+class IdentityProvider(models.Model):
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    id = models.UUIDField(default=uuid.uuid4, editable=False)
+    protocol = models.CharField(
+        max_length=4, choices=SignInProtocol, db_default=SignInProtocol.OIDC
+    )
+    issuer = models.CharField(max_length=500)  # OIDC: https://...; SAML: the entity ID
+    client_id = models.CharField(max_length=200)  # OIDC
+    sealed_secret = models.BinaryField()  # OIDC: see tenants.identity.sso.queries.secret_key
+    sso_url = models.CharField(max_length=500, db_default="")  # SAML
+    certificates = models.TextField(db_default="")  # SAML: DER in base64, one a line
+    created_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "tenants_identity_provider"
+        constraints: ClassVar = [
+            # One per tenant: with two, a user could have two accounts.
+            models.UniqueConstraint(fields=["tenant"], name="identity_provider_tenant"),
+            RowSecurity(name="identity_provider_security"),
+        ]
+
+    def __str__(self) -> str:
+        return self.issuer

@@ -1,0 +1,15 @@
+"""Celery tasks of the audit log. They can run twice safely.
+
+`caret.celery` has their queues and intervals.
+"""
+
+from celery import shared_task
+from django.utils import timezone
+
+from tenants.base.signing_keys import signing_keys
+from tenants.security.audit import signed_heads
+
+
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
+def sign_audit_heads() -> None:
+    signed_heads.sign_all_heads(keys=signing_keys(), now=timezone.now())

@@ -1,0 +1,1 @@
+"""Suppression of figures that would reveal single users."""

@@ -1,0 +1,153 @@
+"""Suppression for several dimensions at once, so that differences reveal no single user.
+
+A cell is a value for each of some dimensions: Python in Zed, or the red team's Python.
+
+1. A cell of a few users (fewer than the minimum, more than none) is suppressed.
+2. So is a cell whose dimensions divide all users so that one part has a few: those of the team
+   without the language, those with neither. Adding and subtracting cells and totals reveals exactly
+   these parts. (T. D. Friedman, L. J. Hoffman, "Towards a fail-safe approach to secure databases",
+   IEEE Symposium on Security and Privacy, 1980: implied query sets.)
+3. That does not suffice (D. E. Denning, "Cryptography and data security", 1982, chapter 6), because
+   a dimension has several values. In each line of the table, all values of one dimension with the
+   others fixed, suppressed cells therefore take others with them, as in `suppression`. These are
+   then suppressed in the crossing lines, too, until nothing changes (complementary cell
+   suppression).
+4. So is a cell of a suppressed cell.
+
+ADR 0086 lists what it cannot prevent.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tenants.usage.reports.suppression.small_groups import Suppression, find_suppressed_groups
+
+People = frozenset[str]
+Cell = tuple[str, ...]  # a value for each dimension, in order
+Dimensions = tuple[str, ...]
+TEAM: Final = "team"  # the only dimension whose values overlap
+
+
+@dataclass(frozen=True, slots=True)
+class CellUsers:
+    """The users of each cell; services have none."""
+
+    columns: Dimensions
+    people_of: Mapping[Cell, People]
+    members: Mapping[str, People]  # by team; empty: teams are not requested
+
+    def users_by_cell(self, dimensions: Dimensions) -> dict[Cell, People]:
+        """Return the users by the dimensions, teams last, without empty cells."""
+        columns = tuple(name for name in dimensions if name != TEAM)
+        found = self._of_columns(columns)
+        if TEAM not in dimensions:
+            return found
+        assert dimensions[-1] == TEAM
+        return {
+            (*cell, team): people & members
+            for cell, people in found.items()
+            for team, members in self.members.items()
+            if people & members
+        }
+
+    def _of_columns(self, columns: Dimensions) -> dict[Cell, People]:
+        places = [self.columns.index(name) for name in columns]
+        found: defaultdict[Cell, set[str]] = defaultdict(set)
+        for cell, people in self.people_of.items():
+            found[tuple(cell[place] for place in places)] |= people
+        return {cell: People(people) for cell, people in found.items()}
+
+
+class SuppressionTable:
+    def __init__(self, used: CellUsers, min_users: int) -> None:
+        self.users = used
+        self._min_users = min_users
+        self._hidden: dict[Dimensions, dict[Cell, Suppression]] = {(): {}}
+
+    def find_suppressed(self, dimensions: Dimensions) -> Mapping[Cell, Suppression]:
+        """Return the suppressed cells by the dimensions; a team dimension must be last."""
+        if dimensions not in self._hidden:
+            self._hidden[dimensions] = self._compute_suppressed(dimensions)
+        return self._hidden[dimensions]
+
+    def _compute_suppressed(self, dimensions: Dimensions) -> dict[Cell, Suppression]:
+        people_of = self.users.users_by_cell(dimensions)
+        found = self._find_small(dimensions, people_of)
+        num_before = -1
+        while num_before != len(found):
+            num_before = len(found)
+            for place in range(len(dimensions)):
+                for line, everybody in self._lines(dimensions, place, people_of):
+                    known = {cell: found[cell] for cell in line if cell in found}
+                    found |= find_suppressed_groups(
+                        line, min_users=self._min_users, everybody=everybody, hidden=known
+                    )
+        return found
+
+    def _find_small(
+        self, dimensions: Dimensions, people_of: Mapping[Cell, People]
+    ) -> dict[Cell, Suppression]:
+        found = {}
+        divide = _ComplementGroups(self.users, dimensions)
+        for cell, people in people_of.items():
+            if self._is_too_small(people):
+                found[cell] = Suppression.TOO_FEW_USERS
+            elif self._is_in_suppressed(dimensions, cell) or any(
+                map(self._is_too_small, divide.overlapping_users(cell))
+            ):
+                found[cell] = Suppression.COMPLEMENTARY
+        return found
+
+    def _is_in_suppressed(self, dimensions: Dimensions, cell: Cell) -> bool:
+        places = range(len(dimensions))
+        return any(
+            _without(cell, n) in self.find_suppressed(_without(dimensions, n)) for n in places
+        )
+
+    def _is_too_small(self, people: People) -> bool:
+        return 0 < len(people) < self._min_users
+
+    def _lines(
+        self, dimensions: Dimensions, place: int, people_of: Mapping[Cell, People]
+    ) -> Iterator[tuple[dict[Cell, People], People | None]]:
+        """Yield the lines of the table, with the users of the total if cells overlap."""
+        across = _without(dimensions, place)
+        totals = self.users.users_by_cell(across) if dimensions[place] == TEAM else {}
+        lines: defaultdict[Cell, dict[Cell, People]] = defaultdict(dict)
+        for cell in sorted(people_of):
+            lines[_without(cell, place)][cell] = people_of[cell]
+        for total, line in lines.items():
+            if total not in self.find_suppressed(across):
+                yield line, totals.get(total)
+
+
+class _ComplementGroups:
+    """The parts into which a cell's values divide all users: with and without each value."""
+
+    def __init__(self, used: CellUsers, dimensions: Dimensions) -> None:
+        self._members = used.members if TEAM in dimensions else None
+        self._people_of = used.users_by_cell(tuple(name for name in dimensions if name != TEAM))
+        self._found: dict[Cell, list[People]] = {}
+
+    def overlapping_users(self, cell: Cell) -> Iterator[People]:
+        if self._members is None:
+            yield from self._by_columns(cell)
+            return
+        members = self._members[cell[-1]]
+        for people in self._by_columns(cell[:-1]):
+            yield people & members
+            yield people - members
+
+    def _by_columns(self, cell: Cell) -> list[People]:
+        if cell not in self._found:
+            divided: defaultdict[tuple[bool, ...], set[str]] = defaultdict(set)
+            for other, people in self._people_of.items():
+                divided[tuple(map(str.__eq__, cell, other))] |= people
+            self._found[cell] = [People(people) for people in divided.values()]
+        return self._found[cell]
+
+
+def _without(values: tuple[str, ...], place: int) -> tuple[str, ...]:
+    return values[:place] + values[place + 1 :]

@@ -1,0 +1,156 @@
+"""Suppression of filtered usage and its groups.
+
+It compares the users of the filtered part with those of the rest of the same period.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import F, Func, OuterRef, QuerySet, Subquery, TextField, Value
+
+from tenants.models import Team, TeamMembership
+from tenants.models.rollup import SERVICES
+from tenants.security.authorization.actor import Actor
+from tenants.usage.reports.filters import COLUMNS, ReportFilter
+from tenants.usage.reports.suppression.cells import (
+    TEAM,
+    Cell,
+    CellUsers,
+    Dimensions,
+    People,
+    SuppressionTable,
+)
+from tenants.usage.reports.suppression.small_groups import Suppression, find_suppressed_groups
+
+NO_TEAM: Final = ""
+# One text for each group: parsing thousands of IDs would take longer than counting.
+_WHO: Final = Func(
+    ArrayAgg("user_id", distinct=True),
+    Value(" "),
+    function="array_to_string",
+    output_field=TextField(),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredUsage:
+    """The filtered part of a period's usage. `rows` are the rollups of the whole usage."""
+
+    only: ReportFilter
+    members: Mapping[str, People]  # by team; empty: teams are not requested
+    min_users: int
+    team_names: Mapping[str, str]  # by ID; empty: teams are not requested
+
+    def users_by_cell(self, rows: QuerySet[Any], *more: str) -> SuppressionTable:
+        """Return the suppression table by the filter's columns and `more`. One query."""
+        columns = self._columns(*more)
+        found: defaultdict[Cell, set[str]] = defaultdict(set)
+        for *cell, user_id in rows.order_by().values_list(*columns, "user_id").distinct():
+            found[tuple(cell)].add(str(user_id))
+        return self._parts(columns, found)
+
+    def users_by_time(self, rows: QuerySet[Any]) -> dict[datetime, SuppressionTable]:
+        """Return the suppression table of each hour or day. One query."""
+        columns = self._columns()
+        found: defaultdict[datetime, dict[Cell, Iterable[str]]] = defaultdict(dict)
+        grouped = rows.order_by().values("starts_at", *columns).annotate(who=_WHO)
+        for at, *cell, who in grouped.values_list("starts_at", *columns, "who"):
+            found[at][tuple(cell)] = who.split()
+        return {at: self._parts(columns, found[at]) for at in sorted(found)}
+
+    def merge(self, times: Iterable[SuppressionTable]) -> SuppressionTable:
+        """Combine the tables of several times."""
+        found: defaultdict[Cell, set[str]] = defaultdict(set)
+        for parts in times:
+            for cell, people in parts.users.people_of.items():
+                found[cell] |= people
+        return self._parts(self._columns(), found)
+
+    def find_suppression(self, parts: SuppressionTable) -> Suppression | None:
+        """Return why the part as a whole is suppressed; None: it may be shown."""
+        dimensions = self._dimensions()
+        return parts.find_suppressed(dimensions).get(self._cell(dimensions))
+
+    def find_suppressed_groups(self, parts: SuppressionTable, name: str) -> dict[str, Suppression]:
+        """Return the suppressed groups of the part by a column or by team."""
+        dimensions = self._dimensions(name)
+        place = dimensions.index(name)
+        hidden = parts.find_suppressed(dimensions).items()
+        return {cell[place]: why for cell, why in hidden if self._is_in_filter(dimensions, cell)}
+
+    def find_suppressed_times(
+        self, times: Mapping[str, SuppressionTable]
+    ) -> dict[str, Suppression]:
+        """Return the suppressed hours or days, each judged as a report of its own."""
+        dimensions = self._dimensions()
+        cell = self._cell(dimensions)
+        hidden = {at: why for at, parts in times.items() if (why := self.find_suppression(parts))}
+        people = {
+            at: parts.users.users_by_cell(dimensions).get(cell, People())
+            for at, parts in times.items()
+        }
+        return find_suppressed_groups(people, min_users=self.min_users, hidden=hidden)
+
+    def _parts(
+        self, columns: Dimensions, people_of: Mapping[Cell, Iterable[str]]
+    ) -> SuppressionTable:
+        found = {cell: People(who) - {str(SERVICES)} for cell, who in people_of.items()}
+        members = self.members
+        if members:
+            everybody = People().union(*found.values())
+            members = {**members, NO_TEAM: everybody.difference(*members.values())}
+        return SuppressionTable(CellUsers(columns, found, members), self.min_users)
+
+    def _columns(self, *more: str) -> Dimensions:
+        return tuple(name for name in self._dimensions(*more) if name != TEAM)
+
+    def _dimensions(self, *more: str) -> Dimensions:
+        names = (*COLUMNS, TEAM)
+        return tuple(name for name in names if name in more or self._value(name) is not None)
+
+    def _cell(self, dimensions: Dimensions) -> Cell:
+        return tuple(self._value(name) or "" for name in dimensions)
+
+    def _is_in_filter(self, dimensions: Dimensions, cell: Cell) -> bool:
+        wanted = map(self._value, dimensions)
+        return all(one is None or one == value for one, value in zip(wanted, cell, strict=True))
+
+    def _value(self, name: str) -> str | None:
+        if name == TEAM:
+            return None if self.only.team_id is None else str(self.only.team_id)
+        value: str | None = getattr(self.only, name)
+        return value
+
+
+def filter_usage(
+    actor: Actor, only: ReportFilter, *, min_users: int, by_team: bool = False
+) -> FilteredUsage:
+    """Create the filtered usage, inside the tenant's scope. One query with teams, else none."""
+    is_of_teams = by_team or only.team_id is not None
+    teams = _read_teams(actor) if is_of_teams else _NO_TEAMS
+    return FilteredUsage(only, teams.members, min_users, teams.names)
+
+
+@dataclass(frozen=True, slots=True)
+class _TeamSuppression:
+    names: Mapping[str, str]
+    members: Mapping[str, People]  # of teams with members
+
+
+_NO_TEAMS: Final = _TeamSuppression({}, {})
+
+
+def _read_teams(actor: Actor) -> _TeamSuppression:
+    memberships = TeamMembership.objects.filter(tenant_id=OuterRef("tenant_id"))
+    of_team = memberships.filter(team_id=OuterRef("id")).order_by().values("team_id")
+    teams = Team.objects.filter(tenant_id=actor.tenant_id).order_by(F("name"))
+    rows = teams.annotate(who=Subquery(of_team.annotate(who=_WHO).values("who")))
+    found = list(rows.values_list("id", "name", "who"))
+    return _TeamSuppression(
+        names={str(team_id): name for team_id, name, _who in found},
+        members={str(team_id): People(who.split()) for team_id, _name, who in found if who},
+    )

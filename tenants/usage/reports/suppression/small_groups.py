@@ -1,0 +1,119 @@
+"""Suppression of small groups in reports, so that numbers reveal no single user.
+
+1. A group of fewer than `min_users` users is suppressed. A group without users (services) is not.
+2. The total is shown beside its groups, so a suppressed group must not be the difference between
+   total and shown groups. Therefore at least two groups are suppressed, which together have at
+   least `min_users` users; the smallest others are added until that holds.
+3. If groups overlap (teams), a group that is all but a few users of another one, or of all, is
+   suppressed, because the difference would be those few. So are groups
+   - that together are all but a few users: the rest of the total would be those few, whatever the
+     suppressed groups contain;
+   - two of which, with the total, reveal a few users: those in both, or in neither.
+
+It does not prevent comparing reports of different periods, or combining three or more overlapping
+groups to get a few users. For several filters at once, `cells` checks groups in all
+directions.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from itertools import combinations
+from types import MappingProxyType
+from typing import Any, Final, Generic, TypeVar
+
+DEFAULT_MIN_USERS: Final = 5
+_Key = TypeVar("_Key")
+_People = frozenset[str]
+_NOTHING: Final[Mapping[Any, "Suppression"]] = MappingProxyType({})
+
+
+class Suppression(StrEnum):
+    TOO_FEW_USERS = "fewer users than the tenant's minimum"
+    COMPLEMENTARY = "so that a smaller group cannot be told by subtraction"
+
+
+def find_suppressed_groups(
+    users_of: Mapping[_Key, _People],
+    *,
+    min_users: int,
+    everybody: _People | None = None,
+    hidden: Mapping[_Key, Suppression] = _NOTHING,
+) -> dict[_Key, Suppression]:
+    """Return the suppressed groups and why.
+
+    `users_of` has the users of each group. `everybody` are the users of the total, if a user may be
+    in several groups with the same usage; None: groups are disjoint. `hidden` are groups suppressed
+    for other reasons, which subtraction must not reveal, either.
+    """
+    found = dict(hidden) | {
+        key: Suppression.TOO_FEW_USERS
+        for key, users in users_of.items()
+        if 0 < len(users) < min_users
+    }
+    if everybody is not None:
+        found = _nearly_another(users_of, everybody, min_users) | found
+    # Ties keep the order of the groups, so that a report is the same each time.
+    shown = sorted(
+        (key for key in users_of if key not in found), key=lambda key: len(users_of[key])
+    )
+    overlap = None if everybody is None else _Overlap(users_of, everybody, min_users)
+    told: _Key | None
+    while shown:
+        if not _is_safe([users_of[key] for key in found], min_users):
+            told = shown[0]
+        elif overlap is None or (told := overlap.find_disclosed(shown)) is None:
+            break
+        shown.remove(told)
+        found[told] = Suppression.COMPLEMENTARY
+    return found
+
+
+def _nearly_another(
+    users_of: Mapping[_Key, _People], everybody: _People, min_users: int
+) -> dict[_Key, Suppression]:
+    wholes = [everybody, *users_of.values()]
+    return {
+        key: Suppression.COMPLEMENTARY
+        for key, users in users_of.items()
+        if len(users) >= min_users
+        and any(users < whole and len(whole - users) < min_users for whole in wholes)
+    }
+
+
+class _Overlap(Generic[_Key]):
+    """Inferences from overlapping groups."""
+
+    def __init__(
+        self, users_of: Mapping[_Key, _People], everybody: _People, min_users: int
+    ) -> None:
+        self._users_of = users_of
+        self._everybody = everybody
+        self._min_users = min_users
+        by_size = sorted(users_of, key=lambda key: len(users_of[key]))
+        self._pairs = [pair for pair in combinations(by_size, 2) if self._discloses(*pair)]
+
+    def find_disclosed(self, shown: list[_Key]) -> _Key | None:
+        """Return the smallest group of those that reveal a few users; None: there are none."""
+        rest = self._everybody.difference(*(self._users_of[key] for key in shown))
+        if 0 < len(rest) < self._min_users:
+            return shown[0]
+        return next((one for one, other in self._pairs if one in shown and other in shown), None)
+
+    def _discloses(self, one: _Key, other: _Key) -> bool:
+        """Return whether total minus both groups reveals a few users.
+
+        Users in one of the groups cancel out, users in both count negatively, users in neither
+        positively.
+        """
+        these, those = self._users_of[one], self._users_of[other]
+        # Skips most pairs, which are far smaller than the total.
+        if len(these) + len(those) <= len(self._everybody) - self._min_users:
+            return False
+        return 0 < len(self._everybody) - len(these ^ those) < self._min_users
+
+
+def _is_safe(hidden: list[_People], min_users: int) -> bool:
+    if not hidden:
+        return True
+    people = _People().union(*hidden)
+    return len(hidden) > 1 and len(people) >= min_users

@@ -1,0 +1,150 @@
+"""Suppression of a page's figures, so that they reveal no single user."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from tenants.security.authorization.actor import Actor
+from tenants.usage.reports.breakdown import Breakdown, GroupCounters, find_small_groups
+from tenants.usage.reports.filters import COLUMNS
+from tenants.usage.reports.latency import measured_since
+from tenants.usage.reports.queries import (
+    GroupBy,
+    ReportKind,
+    ReportQuery,
+    rollups_for_everybody,
+    suppress_total,
+    time_key,
+)
+from tenants.usage.reports.suppression.cells import SuppressionTable
+from tenants.usage.reports.suppression.filtered_suppression import FilteredUsage, filter_usage
+from tenants.usage.reports.suppression.small_groups import Suppression
+
+HiddenGroups = Mapping[GroupBy, Mapping[str, Suppression]]
+_Times = Mapping[datetime, SuppressionTable]
+
+
+@dataclass(frozen=True, slots=True)
+class SuppressedFigures:
+    """The reasons for suppression. None: it may be shown."""
+
+    whole: Suppression | None
+    groups: HiddenGroups
+
+
+@dataclass(frozen=True, slots=True)
+class SuppressedOverview:
+    usage: Suppression | None
+    usage_before: Suppression | None  # of the preceding period of the same length
+    quality: Suppression | None
+    quality_before: Suppression | None
+    speeds: Suppression | None
+    speeds_before: Suppression | None
+    groups: HiddenGroups
+    # Filter options of the whole usage by column; None: not read.
+    choices: Mapping[str, list[str]] | None = None
+    team_names: Mapping[str, str] | None = None  # by ID; None: not read
+
+
+def find_suppressed(
+    actor: Actor, kind: ReportKind, asked: ReportQuery, found: Breakdown, *, min_users: int
+) -> SuppressedFigures:
+    """Return the suppressed figures, inside the tenant's scope. Up to three queries.
+
+    None without a filter, or for the actor's own usage.
+    """
+    if asked.filter.is_empty or min_users == 1:
+        return SuppressedFigures(
+            suppress_total(kind, found.every.users, min_users), _too_small(found, min_users)
+        )
+    part = filter_usage(actor, asked.filter, min_users=min_users)
+    rows = rollups_for_everybody(actor, begins_at=asked.starts_at, asked=asked)
+    parts = part.users_by_cell(rows, *COLUMNS)
+    times = part.users_by_time(rows) if GroupBy.DAY in found.by else {}
+    whole = part.find_suppression(parts)
+    if whole is not None:
+        return SuppressedFigures(whole, _all_of(found, whole))
+    return SuppressedFigures(None, _groups(part, asked, found, parts, times))
+
+
+def hidden_in_overview(
+    actor: Actor, asked: ReportQuery, found: Breakdown, before: GroupCounters, *, min_users: int
+) -> SuppressedOverview:
+    """Return the suppressed figures of the overview. Queries as in find_suppressed."""
+    if not asked.filter.is_empty and min_users > 1:
+        return _hidden_in_overview_of_part(actor, asked, found, min_users)
+    return SuppressedOverview(
+        usage=None,
+        usage_before=None,
+        quality=suppress_total(ReportKind.QUALITY, found.every.users, min_users),
+        quality_before=suppress_total(ReportKind.QUALITY, before.users, min_users),
+        speeds=None,
+        speeds_before=None,
+        groups=_too_small(found, min_users),
+    )
+
+
+def _hidden_in_overview_of_part(
+    actor: Actor, asked: ReportQuery, found: Breakdown, min_users: int
+) -> SuppressedOverview:
+    part = filter_usage(actor, asked.filter, min_users=min_users)
+    times = part.users_by_time(
+        rollups_for_everybody(actor, begins_at=asked.previous_period.starts_at, asked=asked)
+    )
+    parts = part.users_by_cell(
+        rollups_for_everybody(actor, begins_at=asked.starts_at, asked=asked), *COLUMNS
+    )
+    since = measured_since(begins_at=asked.starts_at, ends_at=asked.ends_at)
+
+    def within(begins_at: datetime, ends_at: datetime) -> Suppression | None:
+        return part.find_suppression(part.merge(_between(times, begins_at, ends_at).values()))
+
+    whole, before = (
+        part.find_suppression(parts),
+        within(asked.previous_period.starts_at, asked.starts_at),
+    )
+    return SuppressedOverview(
+        usage=whole,
+        usage_before=before,
+        quality=whole,
+        quality_before=before,
+        speeds=whole or within(since, asked.ends_at),
+        speeds_before=within(since - (asked.ends_at - since), since),
+        groups=_all_of(found, whole) if whole else _groups(part, asked, found, parts, times),
+        choices={
+            column: sorted(value for (value,) in parts.users.users_by_cell((column,)))
+            for column in COLUMNS
+        },
+        team_names=part.team_names or None,
+    )
+
+
+def _too_small(found: Breakdown, min_users: int) -> HiddenGroups:
+    return {by: find_small_groups(groups, min_users) for by, groups in found.by.items()}
+
+
+def _all_of(found: Breakdown, whole: Suppression) -> HiddenGroups:
+    return {by: dict.fromkeys(groups, whole) for by, groups in found.by.items()}
+
+
+def _groups(
+    part: FilteredUsage,
+    asked: ReportQuery,
+    found: Breakdown,
+    parts: SuppressionTable,
+    times: _Times,
+) -> HiddenGroups:
+    now = {
+        time_key(asked, at): then
+        for at, then in _between(times, asked.starts_at, asked.ends_at).items()
+    }
+    return {
+        by: part.find_suppressed_times(now)
+        if by is GroupBy.DAY
+        else part.find_suppressed_groups(parts, by.value)
+        for by in found.by
+    }
+
+
+def _between(times: _Times, begins_at: datetime, ends_at: datetime) -> _Times:
+    return {at: parts for at, parts in times.items() if begins_at <= at < ends_at}
