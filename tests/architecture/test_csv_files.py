@@ -10,7 +10,7 @@ import pytest
 from caret.local.paths import REPOSITORY
 
 CONSOLE: Final = REPOSITORY / "console"
-WRITER: Final = "csv_answer"
+WRITER: Final = "csv_response"
 
 
 def calls_of(code: str) -> Iterator[ast.Call]:
@@ -45,16 +45,16 @@ def test_files_are_written_in_one_place() -> None:
     """So that the walk above misses none."""
     places = [path for path in CONSOLE.rglob("*.py") if '"text/csv' in path.read_text()]
 
-    assert places == [CONSOLE / "layout" / "csv_response.py"]
+    assert places == [CONSOLE / "layout" / "lists" / "csv_response.py"]
 
 
 def test_it_finds_files_without_notes() -> None:
     code = (
-        "csv_answer('a', h, rows)\n"
-        "csv_answer('b', h, rows, notes=[])\n"
-        "csv_response.csv_answer('c', h, rows, notes=())\n"
-        "csv_answer('d', h, rows, notes=notes_of(found))\n"
-        "csv_answer('e', h, rows, notes=[] if all_of_it else [said])\n"
+        "csv_response('a', h, rows)\n"
+        "csv_response('b', h, rows, notes=[])\n"
+        "csv_response.csv_response('c', h, rows, notes=())\n"
+        "csv_response('d', h, rows, notes=notes_of(found))\n"
+        "csv_response('e', h, rows, notes=[] if all_of_it else [said])\n"
     )
 
     assert without_notes(code) == [1, 2, 3]

@@ -12,10 +12,10 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from console.error_messages import translate_error
-from console.layout.date_range_form import DateRangeForm, begin_of, end_of
 from console.layout.diff_lines import DiffLine, diff_lines
 from console.layout.htmx import render_page
-from console.layout.pagination import page_links, page_url
+from console.layout.lists.date_range_form import DateRangeForm, begin_of, end_of
+from console.layout.lists.pagination import page_links, page_url
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from tenants.base.errors import InvalidValue

@@ -6,9 +6,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
 
-from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
 from console.layout.htmx import render_page
-from console.layout.pagination import page_links, wants_csv
+from console.layout.lists.csv_response import CsvRows, collect_rows, csv_response, notes_of
+from console.layout.lists.pagination import page_links, wants_csv
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.audit_sinks.presenters import row_of

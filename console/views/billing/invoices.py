@@ -9,8 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
 
+from console.downloads.file_response import file_response
 from console.layout.htmx import render_page
-from console.layout.pagination import page_links
+from console.layout.lists.pagination import page_links
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.billing.invoice_presenters import shown_document
@@ -77,7 +78,9 @@ def invoice(request: HttpRequest, member: CurrentMember, number: int) -> HttpRes
 @_reproducible
 def pdf(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
     found = find_invoice(actor=member.actor, number=number).document
-    return _file(render(found), f"{found.head.number}.pdf", "application/pdf")
+    return file_response(
+        render(found), name=f"{found.head.number}.pdf", content_type="application/pdf"
+    )
 
 
 @require_GET
@@ -86,10 +89,5 @@ def pdf(request: HttpRequest, member: CurrentMember, number: int) -> HttpRespons
 @_reproducible
 def as_json(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
     found = find_invoice(actor=member.actor, number=number)
-    return _file(found.json, f"{found.document.head.number}.json", "application/json")
-
-
-def _file(body: bytes, name: str, content_type: str) -> HttpResponse:
-    response = HttpResponse(body, content_type=content_type)
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
+    name = f"{found.document.head.number}.json"
+    return file_response(found.json, name=name, content_type="application/json")

@@ -9,10 +9,10 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from console.error_messages import translate_error
-from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
-from console.layout.date_range_form import DateRangeForm
 from console.layout.htmx import render_page
-from console.layout.pagination import page_links, wants_csv
+from console.layout.lists.csv_response import CsvRows, collect_rows, csv_response, notes_of
+from console.layout.lists.date_range_form import DateRangeForm
+from console.layout.lists.pagination import page_links, wants_csv
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.billing.ledger_presenters import row_of

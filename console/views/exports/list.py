@@ -8,7 +8,7 @@ from django.views.decorators.http import require_GET
 
 from console.error_messages import translate_error
 from console.layout.htmx import render_page
-from console.layout.pagination import page_links
+from console.layout.lists.pagination import page_links
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.exports.presenters import row_of

@@ -11,9 +11,15 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from caret.contracts.api_key import KeyKind
-from console.layout.csv_response import CsvRows, collect_rows, csv_error, csv_response, notes_of
 from console.layout.htmx import render_page
-from console.layout.sorting import TableSorting, headings, read_sorting, with_query
+from console.layout.lists.csv_response import (
+    CsvRows,
+    collect_rows,
+    csv_error,
+    csv_response,
+    notes_of,
+)
+from console.layout.lists.sorting import TableSorting, headings, read_sorting, with_query
 from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.keys.presenters import KIND_NAMES, STATE_NAMES, key_line, key_lines

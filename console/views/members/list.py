@@ -8,10 +8,16 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from console.layout.csv_response import CsvRows, collect_rows, csv_error, csv_response, notes_of
 from console.layout.htmx import render_page
+from console.layout.lists.csv_response import (
+    CsvRows,
+    collect_rows,
+    csv_error,
+    csv_response,
+    notes_of,
+)
+from console.layout.lists.sorting import TableSorting, headings, read_sorting, with_query
 from console.layout.permission_required import permission_required
-from console.layout.sorting import TableSorting, headings, read_sorting, with_query
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.members.presenters import ROLE_NAMES, way_names
 from console.views.members.tabs import tabs

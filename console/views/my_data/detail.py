@@ -14,11 +14,11 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from console.api.data_subjects import BOUNDS
-from console.api.temp_file_response import temp_file_response
+from console.downloads.temp_file_response import temp_file_response
 from console.error_messages import translate_error
-from console.layout.csv_response import collect_rows
 from console.layout.htmx import render_page
-from console.layout.pagination import page_links, wants_csv
+from console.layout.lists.csv_response import collect_rows
+from console.layout.lists.pagination import page_links, wants_csv
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.privacy.csv_exports import receipts_file

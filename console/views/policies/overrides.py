@@ -16,11 +16,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from caret.contracts.policy import PolicyOverride
 from console.error_messages import translate_error
-from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
 from console.layout.htmx import render_page
-from console.layout.pagination import wants_csv
+from console.layout.lists.csv_response import CsvRows, collect_rows, csv_response, notes_of
+from console.layout.lists.pagination import wants_csv
+from console.layout.lists.sorting import with_query
 from console.layout.permission_required import permission_required
-from console.layout.sorting import with_query
 from console.layout.step_up import step_up_url
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required

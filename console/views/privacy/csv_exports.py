@@ -2,7 +2,7 @@
 
 from django.http import HttpResponse
 
-from console.layout.csv_response import CsvRows, csv_response, notes_of
+from console.layout.lists.csv_response import CsvRows, csv_response, notes_of
 from tenants.compliance.data_subjects.queries import ErasureView
 from tenants.privacy.consent.consent import NO_CONSENT
 from tenants.privacy.consent.queries import ContentErasureView, Receipt, consents_of

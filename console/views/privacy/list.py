@@ -8,9 +8,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from console.layout.csv_response import collect_rows
 from console.layout.htmx import render_page
-from console.layout.pagination import page_links, wants_csv
+from console.layout.lists.csv_response import collect_rows
+from console.layout.lists.pagination import page_links, wants_csv
 from console.layout.permission_required import permission_required
 from console.layout.tabs import Tab, tabs_of
 from console.sign_in.current_member import CurrentMember, member_required

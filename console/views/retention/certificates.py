@@ -15,10 +15,11 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.crypto.signing import BadSignature
+from console.downloads.file_response import file_response
 from console.error_messages import translate_error
-from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
 from console.layout.htmx import render_page
-from console.layout.pagination import page_links, wants_csv
+from console.layout.lists.csv_response import CsvRows, collect_rows, csv_response, notes_of
+from console.layout.lists.pagination import page_links, wants_csv
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.retention.list import tabs
@@ -112,10 +113,8 @@ def certificate_file(
     request: HttpRequest, member: CurrentMember, certificate_id: UUID
 ) -> HttpResponse:
     found = find_certificate(actor=member.actor, certificate_id=certificate_id)
-    response = HttpResponse(found.document, content_type="application/json")
     name = f"caret-deletion-certificate-{found.number}.json"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
+    return file_response(found.document, name=name, content_type="application/json")
 
 
 @require_http_methods(["GET", "POST"])

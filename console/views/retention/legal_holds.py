@@ -14,9 +14,9 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.ids import UserId
 from console.error_messages import translate_error
-from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
 from console.layout.htmx import render_page
-from console.layout.pagination import page_links, wants_csv
+from console.layout.lists.csv_response import CsvRows, collect_rows, csv_response, notes_of
+from console.layout.lists.pagination import page_links, wants_csv
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast

@@ -11,10 +11,16 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from console.error_messages import translate_error
-from console.layout.csv_response import CsvRows, collect_rows, csv_error, csv_response, notes_of
 from console.layout.htmx import render_page
+from console.layout.lists.csv_response import (
+    CsvRows,
+    collect_rows,
+    csv_error,
+    csv_response,
+    notes_of,
+)
+from console.layout.lists.sorting import TableSorting, headings, read_sorting, with_query
 from console.layout.permission_required import permission_required
-from console.layout.sorting import TableSorting, headings, read_sorting, with_query
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from tenants.base.errors import Conflict, InvalidValue

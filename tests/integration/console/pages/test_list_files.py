@@ -12,7 +12,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from caret.contracts.policy import PolicyOverride
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from console.layout import csv_response
+from console.layout.lists import csv_response
 from tenants.base.pagination import MAX_PAGE
 from tenants.base.permissions import Role
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
