@@ -6,43 +6,37 @@ from functools import wraps
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
 
 from console.downloads.file_response import file_response
 from console.layout.htmx import render_page
-from console.layout.lists.pagination import page_links
+from console.layout.lists.list_page import ListPage
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.billing.invoice_presenters import shown_document
 from console.views.billing.tabs import tabs
-from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.billing.invoices.pdf import render
 from tenants.billing.invoices.queries import InvoiceNotReproducible, find_invoice, page_of_invoices
 
-_LIST: Final = "console/billing/invoices.html"
 _PAGE: Final = "console/billing/invoice.html"
 _LOST: Final = "console/billing/invoice_not_reproducible.html"
 _View = Callable[[HttpRequest, CurrentMember, int], HttpResponse]
-_LIMIT: Final = 50
+
+
+_INVOICES: Final = ListPage(
+    template="console/billing/invoices.html",
+    query=lambda asked: page_of_invoices(actor=asked.actor, limit=asked.limit, cursor=asked.cursor),
+    page_rows=50,
+    context=lambda _asked, _page: {"tabs": tabs("billing-invoices")},
+)
 
 
 @require_GET
 @member_required
 @permission_required(Permission.READ_BILLING)
 def invoices(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    cursor = request.GET.get("cursor") or None
-    try:
-        page = page_of_invoices(actor=member.actor, limit=_LIMIT, cursor=cursor)
-    except InvalidValue:  # an invalid cursor
-        return redirect("console:billing-invoices")
-    context = {
-        "rows": page.rows,
-        "turning": page_links(request, page),
-        "tabs": tabs("billing-invoices"),
-    }
-    return render_page(request, member, _LIST, context)
+    return _INVOICES.render(request, member)
 
 
 def _reproducible(view: _View) -> _View:

@@ -321,10 +321,6 @@ def test_the_pages_take_few_queries(company: Company, bill: Client) -> None:
             bill.get(path)
 
 
-def test_a_cursor_that_is_none_leads_to_the_first_page(bill: Client) -> None:
-    assert bill.get("/budgets", {"cursor": "zzz"})["Location"] == "/budgets"
-
-
 def test_a_small_budget_is_told_with_the_digits_it_has(company: Company, bill: Client) -> None:
     make_budget(company, limit_micros=10_500)
 

@@ -153,7 +153,7 @@ def test_a_page_of_many_leads_to_the_next_one(company: Company, client: Client) 
 
 
 def test_a_bad_cursor_leads_nowhere(client: Client) -> None:
-    assert client.get("/keys", {"cursor": "x"}).status_code == 404
+    assert client.get("/keys", {"cursor": "x"}).status_code == 400
 
 
 def test_the_list_is_a_page_and_a_part_of_one(client: Client) -> None:
