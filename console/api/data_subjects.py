@@ -16,7 +16,7 @@ from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.openapi import DONE_ANEW
 from console.api.pagination import Items, PageQuery, PageResponse
 from console.api.problems import UNAVAILABLE, ProblemRaised
-from console.api.temp_file_response import temp_file_response
+from console.downloads.temp_file_response import temp_file_response
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.compliance.data_subjects.export_bundle import (

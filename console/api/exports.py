@@ -5,7 +5,6 @@ import uuid
 from typing import Annotated, Any, Final, Literal
 
 from django.conf import settings
-from django.http import HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from ninja import Query, Router, Status
@@ -14,6 +13,7 @@ from pydantic import AwareDatetime, Field
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.pagination import Items, PageQuery, PageResponse
+from console.downloads.file_response import file_response
 from tenants.base.errors import Conflict
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
@@ -122,9 +122,8 @@ def proof(request: AuthenticatedRequest, export_id: uuid.UUID) -> Any:
     found = queries.find_build(actor=actor_of(request), build_id=export_id)
     if not found.proof:
         raise Conflict(f"The export is {found.state}, so there is no proof yet.")
-    response = HttpResponse(found.proof, content_type="application/json")
-    response["Content-Disposition"] = f'attachment; filename="{found.name}.proof.json"'
-    return response
+    name = f"{found.name}.proof.json"
+    return file_response(found.proof, name=name, content_type="application/json")
 
 
 @router.post(

@@ -13,6 +13,7 @@ from pydantic import Field
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import ResponseSchema
 from console.api.pagination import Items, PageQuery, PageResponse
+from console.downloads.file_response import file_response
 from tenants.base.money import Currency
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
@@ -122,10 +123,5 @@ def find(request: AuthenticatedRequest, number: _Number) -> Any:
 )
 def pdf(request: AuthenticatedRequest, number: _Number) -> Any:
     invoice = find_invoice(actor=actor_of(request), number=number)
-    return _pdf(invoice.document.head.number, render(invoice.document))
-
-
-def _pdf(name: str, body: bytes) -> HttpResponse:
-    response = HttpResponse(body, content_type="application/pdf")
-    response["Content-Disposition"] = f'attachment; filename="{name}.pdf"'
-    return response
+    name = f"{invoice.document.head.number}.pdf"
+    return file_response(render(invoice.document), name=name, content_type="application/pdf")

@@ -12,6 +12,7 @@ from pydantic import AwareDatetime, Field
 from console.api.authentication import AuthenticatedRequest, actor_of, documents_permissions
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.pagination import Items, PageQuery, PageResponse
+from console.downloads.file_response import file_response
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.policy.data_classes import DataClass
@@ -211,10 +212,8 @@ def list_certificates(
 )
 def get_certificate(request: AuthenticatedRequest, certificate_id: uuid.UUID) -> HttpResponse:
     found = queries.find_certificate(actor=actor_of(request), certificate_id=certificate_id)
-    response = HttpResponse(found.document, content_type="application/json")
     name = f"caret-deletion-certificate-{found.number}.json"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
+    return file_response(found.document, name=name, content_type="application/json")
 
 
 @router.get(

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
-from console.layout.csv_response import csv_response
+from console.layout.lists.csv_response import csv_response
 from console.operator_admin.site import operator_required, page
 from tenants.base.redis_connection import connect
 from tenants.fleet.operators.accounts import OperatorView

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext, ngettext
 
-from console.layout.csv_response import csv_response
+from console.layout.lists.csv_response import csv_response
 from console.operator_admin.change_log import ChangeLogEntry
 from console.operator_admin.number_format import why_refused
 from console.operator_admin.overview import of_installation

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
-from console.layout.pagination import wants_csv
+from console.layout.lists.pagination import wants_csv
 from console.operator_admin.change_log import changes_of
 from console.operator_admin.overview import known_drains, of_installation
 from console.operator_admin.pool_exports import file_of

@@ -12,8 +12,8 @@ from django.views.decorators.http import require_GET
 
 from caret.contracts.policy import Mode
 from caret.foundation.clock import from_unix_ms
-from console.layout.csv_response import csv_response
-from console.layout.pagination import wants_csv
+from console.layout.lists.csv_response import csv_response
+from console.layout.lists.pagination import wants_csv
 from console.operator_admin.site import operator_required, page
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.scraping.slow_requests import SlowRequest, list_slow_requests

@@ -8,8 +8,8 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
-from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
-from console.layout.pagination import wants_csv
+from console.layout.lists.csv_response import CsvRows, collect_rows, csv_response, notes_of
+from console.layout.lists.pagination import wants_csv
 from console.operator_admin.site import operator_required, page
 from tenants.base.errors import InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page

@@ -6,42 +6,37 @@ from functools import wraps
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
 
+from console.downloads.file_response import file_response
 from console.layout.htmx import render_page
-from console.layout.pagination import page_links
+from console.layout.lists.list_page import ListPage
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.billing.invoice_presenters import shown_document
 from console.views.billing.tabs import tabs
-from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.billing.invoices.pdf import render
 from tenants.billing.invoices.queries import InvoiceNotReproducible, find_invoice, page_of_invoices
 
-_LIST: Final = "console/billing/invoices.html"
 _PAGE: Final = "console/billing/invoice.html"
 _LOST: Final = "console/billing/invoice_not_reproducible.html"
 _View = Callable[[HttpRequest, CurrentMember, int], HttpResponse]
-_LIMIT: Final = 50
+
+
+_INVOICES: Final = ListPage(
+    template="console/billing/invoices.html",
+    query=lambda asked: page_of_invoices(actor=asked.actor, limit=asked.limit, cursor=asked.cursor),
+    page_rows=50,
+    context=lambda _asked, _page: {"tabs": tabs("billing-invoices")},
+)
 
 
 @require_GET
 @member_required
 @permission_required(Permission.READ_BILLING)
 def invoices(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    cursor = request.GET.get("cursor") or None
-    try:
-        page = page_of_invoices(actor=member.actor, limit=_LIMIT, cursor=cursor)
-    except InvalidValue:  # an invalid cursor
-        return redirect("console:billing-invoices")
-    context = {
-        "rows": page.rows,
-        "turning": page_links(request, page),
-        "tabs": tabs("billing-invoices"),
-    }
-    return render_page(request, member, _LIST, context)
+    return _INVOICES.render(request, member)
 
 
 def _reproducible(view: _View) -> _View:
@@ -77,7 +72,9 @@ def invoice(request: HttpRequest, member: CurrentMember, number: int) -> HttpRes
 @_reproducible
 def pdf(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
     found = find_invoice(actor=member.actor, number=number).document
-    return _file(render(found), f"{found.head.number}.pdf", "application/pdf")
+    return file_response(
+        render(found), name=f"{found.head.number}.pdf", content_type="application/pdf"
+    )
 
 
 @require_GET
@@ -86,10 +83,5 @@ def pdf(request: HttpRequest, member: CurrentMember, number: int) -> HttpRespons
 @_reproducible
 def as_json(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
     found = find_invoice(actor=member.actor, number=number)
-    return _file(found.json, f"{found.document.head.number}.json", "application/json")
-
-
-def _file(body: bytes, name: str, content_type: str) -> HttpResponse:
-    response = HttpResponse(body, content_type=content_type)
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
+    name = f"{found.document.head.number}.json"
+    return file_response(found.json, name=name, content_type="application/json")

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from console.layout.htmx import render_page
-from console.layout.pagination import page_url
+from console.layout.lists.pagination import page_url
 from console.layout.permission_required import permission_required
 from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required

@@ -1,55 +1,48 @@
 """The list of budgets with their spending."""
 
-from typing import Any, Final
+from typing import Final
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
-from console.layout.htmx import render_page
-from console.layout.pagination import page_links, wants_csv
+from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.budgets.presenters import present_budget
-from tenants.base.errors import InvalidValue
-from tenants.base.pagination import MAX_PAGE, Page
+from console.views.budgets.presenters import BudgetBar, present_budget
+from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
 from tenants.billing.budgets.queries import BudgetView, page_of_budgets
 
-_PAGE: Final = "console/budgets/budgets.html"
-_LIMIT: Final = 50
+_BudgetRow = tuple[BudgetBar, BudgetView]
+
+
+def _find_budgets(asked: ListQuery) -> Page[_BudgetRow]:
+    page = page_of_budgets(actor=asked.actor, limit=asked.limit, cursor=asked.cursor, now=asked.now)
+    return map_page(page, lambda budget: (present_budget(budget, budget.currency), budget))
+
+
+_BUDGETS: Final = ListPage(
+    template="console/budgets/budgets.html",
+    query=_find_budgets,
+    page_rows=50,
+    context=lambda asked, _: {"may_write": asked.actor.has_permission(Permission.WRITE_BUDGETS)},
+    csv=CsvFile(
+        "budgets",
+        {
+            "name": lambda row: row[0].whose,
+            "scope": lambda row: row[1].scope,
+            "spent_micros": lambda row: row[1].spent_micros,
+            "limit_micros": lambda row: row[1].limit_micros,
+            "currency": lambda row: row[1].currency,
+            "is_hard": lambda row: row[1].is_hard,
+            "created_at": lambda row: row[1].created_at,
+        },
+    ),
+)
 
 
 @require_GET
 @member_required
 @permission_required(Permission.READ_BILLING)
 def budgets(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[BudgetView]:
-        return page_of_budgets(actor=member.actor, limit=limit, cursor=cursor, now=timezone.now())
-
-    if wants_csv(request):
-        return _file(collect_rows(page_after))
-    try:
-        page = page_after(request.GET.get("cursor") or None, _LIMIT)
-    except InvalidValue:  # an invalid cursor
-        return redirect("console:budgets")
-    context: dict[str, Any] = {
-        "rows": [(present_budget(each, each.currency), each) for each in page.rows],
-        "turning": page_links(request, page, has_file=True),
-        "may_write": member.actor.has_permission(Permission.WRITE_BUDGETS),
-    }
-    return render_page(request, member, _PAGE, context)
-
-
-def _file(found: CsvRows[BudgetView]) -> HttpResponse:
-    header = ("name", "scope", "spent_micros", "limit_micros", "currency", "is_hard", "created_at")
-    rows = [
-        (
-            *(present_budget(each, each.currency).whose, each.scope, each.spent_micros),
-            *(each.limit_micros, each.currency, each.is_hard, each.created_at),
-        )
-        for each in found.rows
-    ]
-    return csv_response("budgets", header, rows, notes=notes_of(found))
+    return _BUDGETS.render(request, member)

@@ -13,8 +13,8 @@ from django.views.decorators.http import require_http_methods
 
 from caret.contracts.policy import Isolation
 from console.charts.chart import Chart, Series, bars, lines
-from console.layout.csv_response import csv_error, csv_response
 from console.layout.htmx import render_page
+from console.layout.lists.csv_response import csv_error, csv_response
 from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.display_names import named
 from console.usage_filters.file_notes import notes_of_figures

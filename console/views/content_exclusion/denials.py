@@ -13,10 +13,10 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from console.layout.csv_response import csv_response
 from console.layout.htmx import render_page
-from console.layout.pagination import wants_csv
-from console.layout.sorting import TableSorting, headings, read_sorting, with_query
+from console.layout.lists.csv_response import csv_response
+from console.layout.lists.pagination import wants_csv
+from console.layout.lists.sorting import TableSorting, headings, read_sorting, with_query
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.content_exclusion.edit import tabs
 from console.views.policies.presenters import MODES

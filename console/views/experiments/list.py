@@ -13,8 +13,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from console.layout.csv_response import csv_error, csv_response
 from console.layout.htmx import render_page
+from console.layout.lists.csv_response import csv_error, csv_response
 from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.file_notes import notes_of_figures
 from console.usage_filters.filter_form import UsageFilters, read_usage_filters

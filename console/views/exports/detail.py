@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
+from console.downloads.file_response import file_response
 from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
@@ -66,9 +67,8 @@ def proof(request: HttpRequest, member: CurrentMember, export_id: UUID) -> HttpR
     found = find_build(actor=member.actor, build_id=export_id)
     if not found.proof:
         raise Conflict("The proof is available when the export is finished.")
-    response = HttpResponse(found.proof, content_type="application/json")
-    response["Content-Disposition"] = f'attachment; filename="{found.name}.proof.json"'
-    return response
+    name = f"{found.name}.proof.json"
+    return file_response(found.proof, name=name, content_type="application/json")
 
 
 @require_POST

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from django import forms
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -15,9 +15,8 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from console.error_messages import translate_error
-from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
 from console.layout.htmx import render_page
-from console.layout.pagination import page_links, wants_csv
+from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_url
 from console.layout.toasts import toast
@@ -25,7 +24,7 @@ from console.sign_in.current_member import CurrentMember, member_required
 from console.views.members.presenters import ROLE_NAMES, STATE_NAMES, role_choices
 from console.views.members.tabs import tabs
 from tenants.base.errors import Conflict, InvalidValue, LimitReached
-from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission, Role
 from tenants.identity.invitations.allowance import get_allowance
 from tenants.identity.invitations.email import send_invitation
@@ -36,8 +35,8 @@ from tenants.identity.invitations.queries import (
     find_invitation,
     page_of_invitations,
 )
+from tenants.security.authorization.actor import Actor
 
-_PAGE_ROWS: Final = 25
 _POWERFUL: Final = frozenset({Role.OWNER, Role.ADMINISTRATOR})  # inviting to these: step-up
 _TONES: Final = {InvitationState.OPEN: "busy", InvitationState.ACCEPTED: "good"}
 
@@ -72,27 +71,53 @@ class InvitationRow:
     can_revoke: bool
 
 
+def _find_invitations(asked: ListQuery) -> Page[InvitationRow]:
+    page = page_of_invitations(
+        actor=asked.actor, limit=asked.limit, cursor=asked.cursor, now=asked.now
+    )
+    return map_page(page, lambda found: _present_invitation(asked.actor, found))
+
+
+def _present_invitation(actor: Actor, found: InvitationView) -> InvitationRow:
+    permission = Permission.WRITE_OWNERS if found.role is Role.OWNER else Permission.WRITE_MEMBERS
+    can_change = actor.has_permission(permission)
+    return InvitationRow(
+        invitation=found,
+        role_name=str(ROLE_NAMES[found.role]),
+        state_name=str(STATE_NAMES[found.state]),
+        tone=_TONES.get(found.state, "off"),
+        can_send=found.state is not InvitationState.ACCEPTED and can_change,
+        can_revoke=found.state is InvitationState.OPEN and can_change,
+    )
+
+
+_INVITATIONS: Final = ListPage(
+    template="console/members/invitations.html",
+    query=_find_invitations,
+    context=lambda asked, _: {
+        "tabs": tabs("members-invitations"),
+        "can_invite": asked.actor.has_permission(Permission.WRITE_MEMBERS),
+    },
+    csv=CsvFile(
+        "invitations",
+        {
+            "email": lambda row: row.invitation.email,
+            "role": lambda row: row.invitation.role,
+            "state": lambda row: row.invitation.state,
+            "invited_by": lambda row: row.invitation.invited_by_email,
+            "created_at": lambda row: row.invitation.created_at,
+            "mailed_at": lambda row: row.invitation.mailed_at,
+            "expires_at": lambda row: row.invitation.expires_at,
+        },
+    ),
+)
+
+
 @require_GET
 @member_required
 @permission_required(Permission.READ_MEMBERS)
 def invitations(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[InvitationView]:
-        now = timezone.now()
-        return page_of_invitations(actor=member.actor, limit=limit, cursor=cursor, now=now)
-
-    if wants_csv(request):
-        return _file(collect_rows(page_after))
-    try:
-        page = page_after(request.GET.get("cursor") or None, _PAGE_ROWS)
-    except InvalidValue as error:
-        raise Http404 from error
-    context = {
-        "lines": [_line(member, row) for row in page.rows],
-        "turning": page_links(request, page, has_file=True),
-        "tabs": tabs("members-invitations"),
-        "can_invite": member.actor.has_permission(Permission.WRITE_MEMBERS),
-    }
-    return render_page(request, member, "console/members/invitations.html", context)
+    return _INVITATIONS.render(request, member)
 
 
 @require_http_methods(["GET", "POST"])
@@ -168,20 +193,6 @@ def _invite(request: HttpRequest, member: CurrentMember, email: str, role: Role)
         toast(request, gettext("Invitation sent to %(email)s.") % {"email": made.email})
 
 
-def _line(member: CurrentMember, row: InvitationView) -> InvitationRow:
-    actor = member.actor
-    permission = Permission.WRITE_OWNERS if row.role is Role.OWNER else Permission.WRITE_MEMBERS
-    is_open = row.state is InvitationState.OPEN
-    return InvitationRow(
-        invitation=row,
-        role_name=str(ROLE_NAMES[row.role]),
-        state_name=str(STATE_NAMES[row.state]),
-        tone=_TONES.get(row.state, "off"),
-        can_send=row.state is not InvitationState.ACCEPTED and actor.has_permission(permission),
-        can_revoke=is_open and actor.has_permission(permission),
-    )
-
-
 def _shown(
     request: HttpRequest, member: CurrentMember, form: InviteForm, status: int = 200
 ) -> HttpResponse:
@@ -190,15 +201,3 @@ def _shown(
         "allowance": get_allowance(actor=member.actor, now=timezone.now()),
     }
     return render_page(request, member, "console/members/invite.html", context, status=status)
-
-
-def _file(found: CsvRows[InvitationView]) -> HttpResponse:
-    header = ("email", "role", "state", "invited_by", "created_at", "mailed_at", "expires_at")
-    rows = [
-        (
-            *(each.email, each.role, each.state, each.invited_by_email),
-            *(each.created_at, each.mailed_at, each.expires_at),
-        )
-        for each in found.rows
-    ]
-    return csv_response("invitations", header, rows, notes=notes_of(found))

@@ -14,16 +14,15 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from console.api.data_subjects import BOUNDS
-from console.api.temp_file_response import temp_file_response
+from console.downloads.temp_file_response import temp_file_response
 from console.error_messages import translate_error
-from console.layout.csv_response import collect_rows
 from console.layout.htmx import render_page
-from console.layout.pagination import page_links, wants_csv
+from console.layout.lists.list_page import ListPage
+from console.layout.lists.pagination import wants_csv
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.privacy.csv_exports import receipts_file
+from console.views.privacy.presenters import RECEIPTS_FILE
 from tenants.base.errors import Conflict, InvalidValue
-from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.permissions import Permission
 from tenants.compliance.data_subjects.export_bundle import BundleRequest, own_id, write_bundle
 from tenants.privacy.consent.consent import UserConsent
@@ -33,15 +32,17 @@ from tenants.privacy.consent.consent_texts import (
     ConsentText,
     get_consent_text,
 )
-from tenants.privacy.consent.queries import (
-    ConsentReceiptView,
-    OwnConsent,
-    get_own_consent,
-    list_receipts,
-)
+from tenants.privacy.consent.queries import OwnConsent, get_own_consent, list_receipts
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 
-_RECEIPTS: Final = 10
+_RECEIPTS: Final = ListPage(  # a part of the page
+    template="console/own/own.html",
+    query=lambda asked: list_receipts(
+        actor=asked.actor, limit=asked.limit, cursor=asked.cursor, only_own=True
+    ),
+    page_rows=10,
+    csv=RECEIPTS_FILE,
+)
 TITLES: Final[dict[ConsentKind, Promise]] = {
     ConsentKind.CONTENT_CAPTURE: _("Content capture"),
     ConsentKind.TRAINING: _("Model training"),
@@ -64,12 +65,8 @@ class ConsentQuestion:
 @member_required
 def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     actor = member.actor
-
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[ConsentReceiptView]:
-        return list_receipts(actor=actor, limit=limit, cursor=cursor, only_own=True)
-
     if wants_csv(request):
-        return receipts_file(collect_rows(page_after))
+        return _RECEIPTS.file(request, member)
     context: dict[str, Any] = {
         "may_bundle": actor.has_permission(Permission.EXPORT_OWN_DATA),
         "reads_policy": actor.has_permission(Permission.READ_POLICY),
@@ -77,13 +74,8 @@ def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     }
     if actor.has_permission(Permission.MANAGE_OWN_CONSENT):
         consent = get_own_consent(actor=actor)
-        page = page_after(request.GET.get("cursor"), _RECEIPTS)
-        context |= {
-            "asked": _asked(consent),
-            "retention_days": consent.retention_days,
-            "receipts": page.rows,
-            "turning": page_links(request, page, has_file=True),
-        }
+        context |= _RECEIPTS.page_context(request, member)
+        context |= {"asked": _asked(consent), "retention_days": consent.retention_days}
     return render_page(request, member, "console/own/own.html", context)
 
 

@@ -6,9 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 
-from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
 from console.layout.htmx import render_page
-from console.layout.pagination import page_links, wants_csv
+from console.layout.lists.list_page import CsvFile, ListPage
 from console.layout.permission_required import permission_required
 from console.layout.tabs import Tab, tabs_of
 from console.sign_in.current_member import CurrentMember, member_required
@@ -18,12 +17,9 @@ from console.views.policies.forms import PolicyForm, groups_of, initial_of, poli
 from console.views.policies.policy_draft import PolicyDraft, read_draft
 from console.views.policies.review import shown as show_review
 from tenants.base.errors import InvalidValue
-from tenants.base.pagination import MAX_PAGE, Page
 from tenants.base.permissions import Permission
-from tenants.policy.queries import PolicyInForce, find_version, get_policy, page_of_versions
+from tenants.policy.queries import find_version, get_policy, page_of_versions
 from tenants.privacy.consent.consent_texts import TENANT_CONSENT_TEXT, get_consent_text
-
-_VERSIONS: Final = 25
 
 
 def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
@@ -74,29 +70,30 @@ def edit(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return show_review(request, member, PolicyDraft(policy, draft.replaces))
 
 
+_HISTORY: Final = ListPage(
+    template="console/policies/history.html",
+    fragment="console/policies/_versions.html",
+    query=lambda asked: page_of_versions(actor=asked.actor, limit=asked.limit, cursor=asked.cursor),
+    context=lambda asked, _: {
+        "tabs": tabs(asked.request, asked.member),
+        "is_first": asked.cursor is None,
+    },
+    csv=CsvFile(
+        "policy-versions",
+        {
+            "version": lambda found: found.version,
+            "created_at": lambda found: found.created_at,
+            "author": lambda found: found.author_email or found.author_key,
+            "reason": lambda found: found.reason,
+        },
+    ),
+)
+
+
 @require_GET
 @member_required
 def history(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[PolicyInForce]:
-        return page_of_versions(actor=member.actor, limit=limit, cursor=cursor)
-
-    if wants_csv(request):
-        return _file(collect_rows(page_after))
-    cursor = request.GET.get("cursor")
-    page = page_after(cursor, _VERSIONS)
-    context = {
-        "tabs": tabs(request, member),
-        "rows": page.rows,
-        "turning": page_links(request, page, has_file=True),
-        "is_first": cursor is None,
-    }
-    return render_page(
-        request,
-        member,
-        "console/policies/history.html",
-        context,
-        part="console/policies/_versions.html",
-    )
+    return _HISTORY.render(request, member)
 
 
 @require_GET
@@ -135,16 +132,3 @@ def _edited(
         "tenant_wording": get_consent_text(TENANT_CONSENT_TEXT),
     }
     return render_page(request, member, "console/policies/edit.html", context, status=status)
-
-
-def _file(found: CsvRows[PolicyInForce]) -> HttpResponse:
-    rows = [
-        (each.version, each.created_at, each.author_email or each.author_key, each.reason)
-        for each in found.rows
-    ]
-    return csv_response(
-        "policy-versions",
-        ("version", "created_at", "author", "reason"),
-        rows,
-        notes=notes_of(found),
-    )

@@ -16,11 +16,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from caret.contracts.policy import PolicyOverride
 from console.error_messages import translate_error
-from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
 from console.layout.htmx import render_page
-from console.layout.pagination import wants_csv
+from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
-from console.layout.sorting import with_query
 from console.layout.step_up import step_up_url
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
@@ -33,7 +31,7 @@ from console.views.policies.policy_draft import read_json
 from console.views.policies.review import ReasonForm
 from console.views.policies.system_reasons import reason_of_undoing
 from tenants.base.errors import Conflict, InvalidValue, VersionConflict
-from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
 from tenants.identity.members.queries import find_member_by_email
 from tenants.identity.teams.queries import page_of_teams
@@ -49,7 +47,6 @@ from tenants.policy.overrides.queries import (
     page_of_layers,
 )
 
-_ROWS: Final = 25
 _MAX_EMAIL_CHARS: Final = 254
 
 
@@ -65,30 +62,42 @@ class SubjectForm(forms.Form):
     )
 
 
+_OverrideRow = tuple[OverrideInForce, dict[str, list[str]]]  # an override and its presentation
+
+
+def _find_overrides(asked: ListQuery) -> Page[_OverrideRow]:
+    page = page_of_layers(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
+    return map_page(page, lambda found: (found, layer_lines(found.layer)))
+
+
+_OVERRIDES: Final = ListPage(
+    template="console/policies/layers.html",
+    fragment="console/policies/_layers.html",
+    query=_find_overrides,
+    context=lambda asked, _: {
+        "tabs": tabs(asked.request, asked.member),
+        "may_edit": asked.actor.has_permission(Permission.WRITE_POLICY),
+    },
+    csv=CsvFile(
+        "layers",
+        {
+            "kind": lambda row: row[0].subject.kind,
+            "name": lambda row: row[0].name,
+            "version": lambda row: row[0].version,
+            # The JSON document that the API accepts.
+            "override": lambda row: json.dumps(write_layer(row[0].layer)),
+            "author": lambda row: row[0].author_email or row[0].author_key,
+            "reason": lambda row: row[0].reason,
+            "created_at": lambda row: row[0].created_at,
+        },
+    ),
+)
+
+
 @require_GET
 @member_required
 def layers(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[OverrideInForce]:
-        return page_of_layers(actor=member.actor, limit=limit, cursor=cursor)
-
-    if wants_csv(request):
-        return _file(collect_rows(page_after))
-    page = page_after(request.GET.get("cursor"), _ROWS)
-    rows = [(row, layer_lines(row.layer)) for row in page.rows]
-    context = {
-        "tabs": tabs(request, member),
-        "rows": rows,
-        "cursor": page.next_cursor,
-        "file_url": with_query(request, **{"as": "csv"}),
-        "may_edit": member.actor.has_permission(Permission.WRITE_POLICY),
-    }
-    return render_page(
-        request,
-        member,
-        "console/policies/layers.html",
-        context,
-        part="console/policies/_layers.html",
-    )
+    return _OVERRIDES.render(request, member)
 
 
 @require_http_methods(["GET", "POST"])
@@ -207,19 +216,6 @@ def _way_if_grave(
 ) -> HttpResponse | None:
     lets_in_by_less = held.layer.is_mfa_required and not said.is_mfa_required
     return step_up_url(request, member) if lets_in_by_less else None
-
-
-def _file(found: CsvRows[OverrideInForce]) -> HttpResponse:
-    """Return the overrides as CSV, with the JSON documents that the API accepts."""
-    header = ("kind", "name", "version", "override", "author", "reason", "created_at")
-    rows = [
-        (
-            *(each.subject.kind, each.name, each.version, json.dumps(write_layer(each.layer))),
-            *(each.author_email or each.author_key, each.reason, each.created_at),
-        )
-        for each in found.rows
-    ]
-    return csv_response("layers", header, rows, notes=notes_of(found))
 
 
 def _chosen(member: CurrentMember, form: SubjectForm) -> OverrideSubject | None:

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from caret.foundation.ids import UserId
 from console.api.data_subjects import BOUNDS
-from console.api.temp_file_response import temp_file_response
+from console.downloads.temp_file_response import temp_file_response
 from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required

@@ -5,33 +5,25 @@ from typing import Any, Final
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import Promise
 from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from console.layout.csv_response import collect_rows
 from console.layout.htmx import render_page
-from console.layout.pagination import page_links, wants_csv
+from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
 from console.layout.tabs import Tab, tabs_of
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.privacy.csv_exports import (
-    erasures_file,
-    members_file,
-    receipts_file,
-    withdrawals_file,
-)
-from tenants.base.pagination import MAX_PAGE, Page
+from console.views.privacy.presenters import REASONS, RECEIPTS_FILE
+from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
 from tenants.compliance.data_subjects.queries import ErasureView, list_erasures
 from tenants.identity.members.queries import page_of_members
-from tenants.privacy.consent.consent import NO_CONSENT
+from tenants.privacy.consent.consent import NO_CONSENT, UserConsent
 from tenants.privacy.consent.consent_texts import (
     TENANT_CONSENT_TEXT,
     USER_WORDINGS,
     get_consent_text,
 )
 from tenants.privacy.consent.queries import (
-    ConsentReceiptView,
     ContentErasureView,
     consents_of,
     get_consent_overview,
@@ -40,14 +32,9 @@ from tenants.privacy.consent.queries import (
 )
 from tenants.security.authorization.directory import MemberRow
 
-_ROWS: Final = 25
-REASONS: Final[dict[str, Promise]] = {
-    "withdrawn": _("Consent withdrawn"),
-    "no_consent": _("No consent"),
-    "retention": _("Retention period ended"),
-    "erased": _("User or tenant erased"),
-    "unfinished": _("Never stored"),
-}
+_MemberRow = tuple[MemberRow, UserConsent]
+_WithdrawalRow = tuple[str | Promise, ContentErasureView]  # with the reason
+_ErasureRow = tuple[ErasureView, int]  # with the number of erased rows
 
 
 def tabs(request: HttpRequest, member: CurrentMember) -> list[Tab]:
@@ -80,69 +67,109 @@ def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return render_page(request, member, "console/privacy/overview.html", context)
 
 
+def _show_tabs(asked: ListQuery, _page: Page[Any]) -> dict[str, Any]:
+    return {"tabs": tabs(asked.request, asked.member)}
+
+
+def _find_members(asked: ListQuery) -> Page[_MemberRow]:
+    page = page_of_members(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
+    consents = consents_of(actor=asked.actor, user_ids=[row.user_id for row in page.rows])
+    return map_page(page, lambda row: (row, consents.get(row.user_id, NO_CONSENT)))
+
+
+_MEMBERS: Final = ListPage(
+    template="console/privacy/members.html",
+    query=_find_members,
+    context=_show_tabs,
+    csv=CsvFile(
+        "consent",
+        {
+            "email": lambda row: row[0].email,
+            "name": lambda row: row[0].name,
+            "telemetry": lambda row: row[1].telemetry,
+            "training": lambda row: row[1].training,
+            "member_since": lambda row: row[0].created_at,
+        },
+    ),
+)
+
+
 @require_GET
 @member_required
 @permission_required(Permission.READ_CONSENT)
 def members(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    actor = member.actor
+    return _MEMBERS.render(request, member)
 
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[MemberRow]:
-        return page_of_members(actor=actor, limit=limit, cursor=cursor)
 
-    if wants_csv(request):
-        return members_file(actor, collect_rows(page_after))
-    page = page_after(request.GET.get("cursor"), _ROWS)
-    consents = consents_of(actor=actor, user_ids=[row.user_id for row in page.rows])
-    rows = [(row, consents.get(row.user_id, NO_CONSENT)) for row in page.rows]
-    return _listed(request, member, "members", rows, page)
+_RECEIPTS: Final = ListPage(
+    template="console/privacy/receipts.html",
+    query=lambda asked: list_receipts(actor=asked.actor, limit=asked.limit, cursor=asked.cursor),
+    context=_show_tabs,
+    csv=RECEIPTS_FILE,
+)
 
 
 @require_GET
 @member_required
 @permission_required(Permission.READ_CONSENT)
 def receipts(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[ConsentReceiptView]:
-        return list_receipts(actor=member.actor, limit=limit, cursor=cursor)
+    return _RECEIPTS.render(request, member)
 
-    if wants_csv(request):
-        return receipts_file(collect_rows(page_after))
-    page = page_after(request.GET.get("cursor"), _ROWS)
-    return _listed(request, member, "receipts", page.rows, page)
+
+def _find_withdrawals(asked: ListQuery) -> Page[_WithdrawalRow]:
+    page = list_content_erasures(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
+    return map_page(page, lambda row: (REASONS.get(row.reason, row.reason), row))
+
+
+_WITHDRAWALS: Final = ListPage(
+    template="console/privacy/withdrawals.html",
+    query=_find_withdrawals,
+    context=_show_tabs,
+    csv=CsvFile(
+        "withdrawals",
+        {
+            "user": lambda row: row[1].user_email or row[1].user_id,
+            "reason": lambda row: row[1].reason,
+            "items": lambda row: row[1].num_items,
+            "bytes": lambda row: row[1].num_bytes,
+            "keys": lambda row: row[1].num_keys,
+            "unreadable_since": lambda row: row[1].requested_at,
+            "deleted_at": lambda row: row[1].finished_at,
+        },
+    ),
+)
 
 
 @require_GET
 @member_required
 def withdrawals(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[ContentErasureView]:
-        return list_content_erasures(actor=member.actor, limit=limit, cursor=cursor)
+    return _WITHDRAWALS.render(request, member)
 
-    if wants_csv(request):
-        return withdrawals_file(collect_rows(page_after))
-    page = page_after(request.GET.get("cursor"), _ROWS)
-    rows = [(REASONS.get(row.reason, row.reason), row) for row in page.rows]
-    return _listed(request, member, "withdrawals", rows, page)
+
+def _find_erasures(asked: ListQuery) -> Page[_ErasureRow]:
+    page = list_erasures(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
+    return map_page(page, lambda row: (row, sum(row.rows.values())))
+
+
+_ERASURES: Final = ListPage(
+    template="console/privacy/erasures.html",
+    query=_find_erasures,
+    context=_show_tabs,
+    csv=CsvFile(
+        "erasures",
+        {
+            "user": lambda row: "" if row[0].user_id is None else str(row[0].user_id),
+            "reason": lambda row: row[0].reason,
+            "rows": lambda row: row[1],
+            "requested_at": lambda row: row[0].requested_at,
+            "erased_at": lambda row: row[0].finished_at,
+        },
+    ),
+)
 
 
 @require_GET
 @member_required
 @permission_required(Permission.READ_CONSENT)
 def erasures(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[ErasureView]:
-        return list_erasures(actor=member.actor, limit=limit, cursor=cursor)
-
-    if wants_csv(request):
-        return erasures_file(collect_rows(page_after))
-    page = page_after(request.GET.get("cursor"), _ROWS)
-    rows = [(row, sum(row.rows.values())) for row in page.rows]
-    return _listed(request, member, "erasures", rows, page)
-
-
-def _listed(
-    request: HttpRequest, member: CurrentMember, name: str, rows: list[Any], page: Page[Any]
-) -> HttpResponse:
-    context = {
-        "tabs": tabs(request, member),
-        "rows": rows,
-        "turning": page_links(request, page, has_file=True),
-    }
-    return render_page(request, member, f"console/privacy/{name}.html", context)
+    return _ERASURES.render(request, member)

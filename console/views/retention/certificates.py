@@ -15,15 +15,15 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.crypto.signing import BadSignature
+from console.downloads.file_response import file_response
 from console.error_messages import translate_error
-from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
 from console.layout.htmx import render_page
-from console.layout.pagination import page_links, wants_csv
+from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.retention.list import tabs
 from console.views.verification_result import VerificationResult, signed_fields
-from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
 from tenants.base.signing_keys import signing_keys
 from tenants.compliance.data_subjects.verification import verify_bundle
@@ -37,7 +37,6 @@ from tenants.privacy.retention.queries import (
 )
 from tenants.privacy.retention.verification import verify_certificate
 
-_ROWS: Final = 25
 # The limit of a request, less the other parts of the form.
 _MAX_FILE_BYTES: Final = settings.DATA_UPLOAD_MAX_MEMORY_SIZE - 16_384
 _ZIP: Final = b"PK\x03\x04"
@@ -64,38 +63,67 @@ class CertificateRow:
     method: str
 
 
+_RunRow = tuple[str, RunView]  # the title of the data class, and the purge
+
+
+def _find_runs(asked: ListQuery) -> Page[_RunRow]:
+    page = list_runs(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
+    return map_page(page, lambda run: (gettext(DATA_CLASSES[run.data_class].title), run))
+
+
+_RUNS: Final = ListPage(
+    template="console/retention/runs.html",
+    query=_find_runs,
+    context=lambda asked, _: {"tabs": tabs(asked.request)},
+    csv=CsvFile(
+        "purges",
+        {
+            "class": lambda row: row[1].data_class,
+            "began_at": lambda row: row[1].began_at,
+            "finished_at": lambda row: row[1].finished_at,
+            "days": lambda row: row[1].days,
+            "before": lambda row: row[1].opening,
+            "created": lambda row: row[1].created,
+            "deleted": lambda row: row[1].deleted,
+            "after": lambda row: row[1].closing,
+            "on_hold": lambda row: row[1].held,
+        },
+    ),
+)
+
+
 @require_GET
 @member_required
 def runs(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[RunView]:
-        return list_runs(actor=member.actor, limit=limit, cursor=cursor)
+    return _RUNS.render(request, member)
 
-    if wants_csv(request):
-        return _runs_file(collect_rows(page_after))
-    page = page_after(request.GET.get("cursor"), _ROWS)
-    context = {
-        "tabs": tabs(request),
-        "rows": [(gettext(DATA_CLASSES[row.data_class].title), row) for row in page.rows],
-        "turning": page_links(request, page, has_file=True),
-    }
-    return render_page(request, member, "console/retention/runs.html", context)
+
+def _find_certificates(asked: ListQuery) -> Page[CertificateRow]:
+    page = list_certificates(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
+    return map_page(page, _certified)
+
+
+_CERTIFICATES: Final = ListPage(
+    template="console/retention/certificates.html",
+    query=_find_certificates,
+    context=lambda asked, _: {"tabs": tabs(asked.request)},
+    csv=CsvFile(
+        "certificates",
+        {
+            "number": lambda row: row.number,
+            "what": lambda row: row.title,
+            "method": lambda row: row.method,
+            "created_at": lambda row: row.created_at,
+            "id": lambda row: str(row.id),
+        },
+    ),
+)
 
 
 @require_GET
 @member_required
 def certificates(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[CertificateView]:
-        return list_certificates(actor=member.actor, limit=limit, cursor=cursor)
-
-    if wants_csv(request):
-        return _certificates_file(collect_rows(page_after))
-    page = page_after(request.GET.get("cursor"), _ROWS)
-    context = {
-        "tabs": tabs(request),
-        "rows": [_certified(row) for row in page.rows],
-        "turning": page_links(request, page, has_file=True),
-    }
-    return render_page(request, member, "console/retention/certificates.html", context)
+    return _CERTIFICATES.render(request, member)
 
 
 @require_GET
@@ -112,10 +140,8 @@ def certificate_file(
     request: HttpRequest, member: CurrentMember, certificate_id: UUID
 ) -> HttpResponse:
     found = find_certificate(actor=member.actor, certificate_id=certificate_id)
-    response = HttpResponse(found.document, content_type="application/json")
     name = f"caret-deletion-certificate-{found.number}.json"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
+    return file_response(found.document, name=name, content_type="application/json")
 
 
 @require_http_methods(["GET", "POST"])
@@ -157,32 +183,6 @@ def _of_bundle(content: bytes) -> VerificationResult:
     except BadSignature as error:
         return VerificationResult(kind, [], translate_error(error))
     return VerificationResult(kind, signed_fields(manifest))
-
-
-def _runs_file(found: CsvRows[RunView]) -> HttpResponse:
-    header = (
-        *("class", "began_at", "finished_at", "days"),
-        *("before", "created", "deleted", "after", "on_hold"),
-    )
-    rows = [
-        (
-            *(row.data_class, row.began_at, row.finished_at, row.days),
-            *(row.opening, row.created, row.deleted, row.closing, row.held),
-        )
-        for row in found.rows
-    ]
-    return csv_response("purges", header, rows, notes=notes_of(found))
-
-
-def _certificates_file(found: CsvRows[CertificateView]) -> HttpResponse:
-    shown = map(_certified, found.rows)
-    rows = [(row.number, row.title, row.method, row.created_at, str(row.id)) for row in shown]
-    return csv_response(
-        "certificates",
-        ("number", "what", "method", "created_at", "id"),
-        rows,
-        notes=notes_of(found),
-    )
 
 
 def _certified(found: CertificateView) -> CertificateRow:

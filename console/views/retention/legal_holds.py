@@ -14,9 +14,8 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.ids import UserId
 from console.error_messages import translate_error
-from console.layout.csv_response import CsvRows, collect_rows, csv_response, notes_of
 from console.layout.htmx import render_page
-from console.layout.pagination import page_links, wants_csv
+from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
@@ -25,14 +24,13 @@ from console.views.policies.form_fields import add_refusal
 from console.views.policies.review import ReasonForm
 from console.views.retention.list import tabs
 from tenants.base.errors import Conflict, InvalidValue, NotFound
-from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
 from tenants.compliance.data_subjects.queries import find_person
 from tenants.identity.members.queries import emails_of
 from tenants.privacy.retention.operations import MAX_NAME_CHARS, NewHold, place_hold, release_hold
 from tenants.privacy.retention.queries import HoldView, find_hold, list_holds
 
-_ROWS: Final = 25
 _MAX_EMAIL_CHARS: Final = 254
 _DAY: Final = {"type": "date"}
 
@@ -61,23 +59,41 @@ class HoldForm(ReasonForm):
     field_order = ("name", "user_email", "since", "until", "reason")
 
 
+_HoldRow = tuple[HoldView, str]  # a hold and the person whose data it covers
+
+
+def _find_holds(asked: ListQuery) -> Page[_HoldRow]:
+    page = list_holds(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
+    emails = _emails(asked.member, page.rows)
+    return map_page(page, lambda hold: (hold, _whose(hold, emails)))
+
+
+_HOLDS: Final = ListPage(
+    template="console/retention/holds.html",
+    query=_find_holds,
+    context=lambda asked, _: {
+        "tabs": tabs(asked.request),
+        "may_edit": asked.actor.has_permission(Permission.WRITE_LEGAL_HOLDS),
+    },
+    csv=CsvFile(
+        "holds",
+        {
+            "matter": lambda row: row[0].name,
+            "reason": lambda row: row[0].reason,
+            "user": lambda row: row[1],
+            "since": lambda row: row[0].since,
+            "until": lambda row: row[0].until,
+            "created_at": lambda row: row[0].created_at,
+            "released_at": lambda row: row[0].released_at,
+        },
+    ),
+)
+
+
 @require_GET
 @member_required
 def holds(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[HoldView]:
-        return list_holds(actor=member.actor, limit=limit, cursor=cursor)
-
-    if wants_csv(request):
-        return _file(member, collect_rows(page_after))
-    page = page_after(request.GET.get("cursor"), _ROWS)
-    emails = _emails(member, page.rows)
-    context = {
-        "tabs": tabs(request),
-        "rows": [(row, _whose(row, emails)) for row in page.rows],
-        "turning": page_links(request, page, has_file=True),
-        "may_edit": member.actor.has_permission(Permission.WRITE_LEGAL_HOLDS),
-    }
-    return render_page(request, member, "console/retention/holds.html", context)
+    return _HOLDS.render(request, member)
 
 
 @require_http_methods(["GET", "POST"])
@@ -178,16 +194,3 @@ def _whose(row: HoldView, emails: dict[str, str]) -> str:
     if row.user_id is None:
         return gettext("All users")
     return emails.get(str(row.user_id), str(row.user_id))
-
-
-def _file(member: CurrentMember, found: CsvRows[HoldView]) -> HttpResponse:
-    emails = _emails(member, found.rows)
-    header = ("matter", "reason", "user", "since", "until", "created_at", "released_at")
-    rows = [
-        (
-            *(row.name, row.reason, _whose(row, emails)),
-            *(row.since, row.until, row.created_at, row.released_at),
-        )
-        for row in found.rows
-    ]
-    return csv_response("holds", header, rows, notes=notes_of(found))

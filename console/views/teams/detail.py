@@ -17,8 +17,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from caret.foundation.ids import UserId
 from console.error_messages import translate_error
 from console.layout.htmx import render_page
+from console.layout.lists.sorting import with_query
 from console.layout.permission_required import permission_required
-from console.layout.sorting import with_query
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required

@@ -3,7 +3,7 @@
 from typing import Final
 
 from django import forms
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -11,25 +11,26 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from console.error_messages import translate_error
-from console.layout.csv_response import CsvRows, collect_rows, csv_error, csv_response, notes_of
 from console.layout.htmx import render_page
+from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
+from console.layout.lists.sorting import SortOrders, TableSorting
 from console.layout.permission_required import permission_required
-from console.layout.sorting import TableSorting, headings, read_sorting, with_query
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from tenants.base.errors import Conflict, InvalidValue
-from tenants.base.pagination import MAX_PAGE, Page
+from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.identity.teams.operations import MAX_NAME_CHARS, create_team
 from tenants.identity.teams.queries import TeamView
 from tenants.identity.teams.search import TeamFilter, TeamOrder, find_teams
 
-_PAGE_ROWS: Final = 25
-_BY_NAME: Final = TableSorting(TeamOrder.NAME, is_descending=False)
-_TITLES: Final = {TeamOrder.NAME: _("Team"), TeamOrder.CREATED: _("Created")}
+_ORDERS: Final = SortOrders(
+    default=TableSorting(TeamOrder.NAME, is_descending=False),
+    titles={TeamOrder.NAME: _("Team"), TeamOrder.CREATED: _("Created")},
+)
 
 
-class FindTeams(forms.Form):
+class TeamFilterForm(forms.Form):
     q = forms.CharField(
         label=_("Search"),
         max_length=100,
@@ -46,47 +47,38 @@ class TeamForm(forms.Form):
     )
 
 
+def _find_teams(asked: ListQuery) -> Page[TeamView]:
+    wanted = TeamFilter(
+        text=asked.filters.get("q", ""),
+        order=asked.sorting.order,
+        is_descending=asked.sorting.is_descending,
+    )
+    return find_teams(actor=asked.actor, wanted=wanted, limit=asked.limit, cursor=asked.cursor)
+
+
+_TEAMS: Final = ListPage(
+    template="console/teams/teams.html",
+    fragment="console/teams/_rows.html",
+    query=_find_teams,
+    form=TeamFilterForm,
+    orders=_ORDERS,
+    context=lambda asked, _: {"can_change": asked.actor.has_permission(Permission.WRITE_TEAMS)},
+    csv=CsvFile(
+        "teams",
+        {
+            "name": lambda team: team.name,
+            "num_members": lambda team: team.num_members,
+            "created_at": lambda team: team.created_at,
+        },
+    ),
+)
+
+
 @require_GET
 @member_required
 @permission_required(Permission.READ_TEAMS)
 def teams(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    actor = member.actor
-    form, sorting = FindTeams(request.GET), read_sorting(request, _BY_NAME)
-    is_file = request.GET.get("as") == "csv"
-    if not form.is_valid() and is_file:
-        return csv_error(form)
-    wanted = TeamFilter(
-        text=form.cleaned_data.get("q", ""),
-        order=sorting.order,
-        is_descending=sorting.is_descending,
-    )
-
-    def page_after(cursor: str | None, limit: int = MAX_PAGE) -> Page[TeamView]:
-        return find_teams(actor=actor, wanted=wanted, limit=limit, cursor=cursor)
-
-    try:
-        if is_file:
-            return _file(collect_rows(page_after))
-        page = page_after(request.GET.get("cursor"), _PAGE_ROWS)
-    except InvalidValue as error:
-        raise Http404 from error
-    context = {
-        "form": form,
-        "teams": page.rows,
-        "headings": headings(request, sorting, _TITLES),
-        "next_url": with_query(request, cursor=page.next_cursor) if page.next_cursor else "",
-        "file_url": with_query(request, **{"as": "csv"}),
-        "is_narrowed": bool(request.GET),
-        "can_change": actor.has_permission(Permission.WRITE_TEAMS),
-    }
-    part = "console/teams/_rows.html"
-    return render_page(request, member, "console/teams/teams.html", context, part=part)
-
-
-def _file(listed: CsvRows[TeamView]) -> HttpResponse:
-    rows = [(team.name, team.num_members, team.created_at) for team in listed.rows]
-    header = ("name", "num_members", "created_at")
-    return csv_response("teams", header, rows, notes=notes_of(listed))
+    return _TEAMS.render(request, member)
 
 
 @require_http_methods(["GET", "POST"])

@@ -15,8 +15,8 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.charts.chart import Chart, Series, bars, lines
-from console.layout.csv_response import csv_error, csv_response
 from console.layout.htmx import render_page
+from console.layout.lists.csv_response import csv_error, csv_response
 from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.display_names import named

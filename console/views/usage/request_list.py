@@ -17,8 +17,14 @@ from django.views.decorators.http import require_http_methods
 from caret.contracts.latency_targets import FIRST_TOKEN_TARGETS_MS
 from caret.contracts.policy import Mode
 from caret.contracts.usage import FinishReason
-from console.layout.csv_response import CsvRows, collect_rows, csv_error, csv_response, notes_of
 from console.layout.htmx import render_page
+from console.layout.lists.csv_response import (
+    CsvRows,
+    collect_rows,
+    csv_error,
+    csv_response,
+    notes_of,
+)
 from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.filter_form import (
     UsageFilter,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from console.layout import csv_response
-from console.layout.csv_response import collect_rows, notes_of
+from console.layout.lists import csv_response
+from console.layout.lists.csv_response import collect_rows, notes_of
 from tenants.base.pagination import MAX_PAGE, Page
 
 

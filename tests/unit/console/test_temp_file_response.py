@@ -9,7 +9,7 @@ from django.db import close_old_connections
 from django.http import HttpRequest, StreamingHttpResponse
 from django.test import AsyncRequestFactory, RequestFactory
 
-from console.api.temp_file_response import HELD_BYTES, temp_file_response
+from console.downloads.temp_file_response import HELD_BYTES, temp_file_response
 
 DATA = bytes(range(256)) * (HELD_BYTES // 200)  # more than is kept in memory
 

@@ -329,10 +329,6 @@ def test_the_pages_run_few_queries(company: Company, bill: Client) -> None:
             bill.get(path)
 
 
-def test_an_invalid_cursor_redirects_to_the_first_page(bill: Client) -> None:
-    assert bill.get("/budgets", {"cursor": "zzz"})["Location"] == "/budgets"
-
-
 def test_a_small_budget_is_shown_with_all_its_decimal_digits(
     company: Company, bill: Client
 ) -> None:

@@ -153,7 +153,7 @@ def test_a_full_page_links_to_the_next_page(company: Company, client: Client) ->
 
 
 def test_an_invalid_cursor_is_not_found(client: Client) -> None:
-    assert client.get("/keys", {"cursor": "x"}).status_code == 404
+    assert client.get("/keys", {"cursor": "x"}).status_code == 400
 
 
 def test_htmx_gets_the_list_without_the_page_around_it(client: Client) -> None:

@@ -12,7 +12,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from caret.contracts.policy import PolicyOverride
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from console.layout import csv_response
+from console.layout.lists import csv_response
 from tenants.base.pagination import MAX_PAGE
 from tenants.base.permissions import Role
 from tenants.compliance.audit_sinks.operations import NewSink, create_sink
@@ -130,6 +130,12 @@ def test_a_csv_file_has_the_rows_of_its_page(owner: Client, path: str) -> None:
     assert f'href="{path}?as=csv"' in page
     assert ",".join(header) == LISTS[path]
     assert len(rows) == page.count('scope="row"') > 0
+
+
+# The list of denials has one page only.
+@pytest.mark.parametrize("path", sorted(LISTS.keys() - {"/content-exclusion/denials"}))
+def test_an_invalid_cursor_is_a_bad_request(owner: Client, path: str) -> None:
+    assert owner.get(path, {"cursor": "x"}).status_code == 400
 
 
 @pytest.mark.parametrize("path", LISTS)

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from console.layout import csv_response
+from console.layout.lists import csv_response
 from console.views.usage import request_list
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry

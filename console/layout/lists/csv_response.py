@@ -14,6 +14,7 @@ from django import forms
 from django.http import HttpResponse
 from django.utils.translation import gettext
 
+from console.downloads.file_response import file_response
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.compliance.exports.formats.cells import escape_formula
 from tenants.compliance.exports.rows import ColumnType, Value
@@ -45,9 +46,9 @@ def csv_response(
     writer.writerow(header)
     for row in (*rows, *([note] for note in notes)):
         writer.writerow(map(_spelt, row))
-    response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{name}.csv"'
-    return response
+    return file_response(
+        text.getvalue(), name=f"{name}.csv", content_type="text/csv; charset=utf-8"
+    )
 
 
 def csv_error(*asked: forms.Form) -> HttpResponse:

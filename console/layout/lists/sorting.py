@@ -21,6 +21,14 @@ class TableSorting(Generic[_Order]):
 
 
 @dataclass(frozen=True, slots=True)
+class SortOrders(Generic[_Order]):
+    """The orders of a list, with the titles of the columns that they sort by."""
+
+    default: TableSorting[_Order]
+    titles: Mapping[_Order, str | Promise]
+
+
+@dataclass(frozen=True, slots=True)
 class SortableHeading:
     """The heading of a sortable column."""
 

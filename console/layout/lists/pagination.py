@@ -12,10 +12,10 @@ from tenants.base.pagination import Page
 
 @dataclass(frozen=True, slots=True)
 class PageLinks:
-    """Links from one page of a list to the others."""
+    """Links from one page of a list to the others, and to its file."""
 
-    older_url: str  # "": this is the last page
-    newest_url: str  # "": this is the first page
+    next_url: str  # "": this is the last page
+    first_url: str  # "": this is the first page
     file_url: str  # CSV file of all filtered rows; "": there is none
 
 
@@ -25,12 +25,12 @@ def page_links(request: HttpRequest, page: Page[Any], *, has_file: bool = False)
     `has_file`: the view also answers `wants_csv`.
     """
     rest = {name: value for name, value in request.GET.items() if name != "cursor" and value}
-    newest = f"{request.path}?{urlencode(rest)}" if rest else request.path
-    older = ""
+    first = f"{request.path}?{urlencode(rest)}" if rest else request.path
+    next_ = ""
     if page.next_cursor is not None:
-        older = f"{request.path}?{urlencode({**rest, 'cursor': page.next_cursor})}"
+        next_ = f"{request.path}?{urlencode({**rest, 'cursor': page.next_cursor})}"
     file = f"{request.path}?{urlencode({**rest, 'as': 'csv'})}" if has_file and page.rows else ""
-    return PageLinks(older, newest if request.GET.get("cursor") else "", file)
+    return PageLinks(next_, first if request.GET.get("cursor") else "", file)
 
 
 def wants_csv(request: HttpRequest) -> bool:

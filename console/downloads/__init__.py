@@ -1,0 +1,1 @@
+"""Responses that download a file."""

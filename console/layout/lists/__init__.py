@@ -1,0 +1,1 @@
+"""Pages with lists: pagination, sorting, date ranges, and CSV files."""

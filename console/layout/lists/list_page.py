@@ -1,0 +1,161 @@
+"""Pages with one list: an optional filter form, rows in pages, and a CSV file of all filtered rows.
+
+A section declares its list once, and its view renders it:
+
+    _TEAMS = ListPage(
+        template="console/teams/teams.html",
+        fragment="console/teams/_rows.html",
+        query=_query,
+        form=TeamFilterForm,
+        csv=CsvFile("teams", {"name": lambda team: team.name}),
+    )
+
+    @require_GET
+    @member_required
+    @permission_required(Permission.READ_TEAMS)
+    def teams(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+        return _TEAMS.render(request, member)
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+
+from console.error_messages import translate_error
+from console.layout.htmx import render_page
+from console.layout.lists.csv_response import collect_rows, csv_error, csv_response, notes_of
+from console.layout.lists.pagination import page_links, wants_csv
+from console.layout.lists.sorting import SortOrders, headings, read_sorting
+from console.sign_in.current_member import CurrentMember
+from tenants.base.errors import InvalidValue
+from tenants.base.pagination import MAX_PAGE, Page
+from tenants.compliance.exports.rows import Value
+from tenants.security.authorization.actor import Actor
+
+_Row = TypeVar("_Row")
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """One page of a list, as the URL requests it."""
+
+    request: HttpRequest
+    member: CurrentMember
+    filters: Mapping[str, Any]  # the form's valid values; without an entry for invalid ones
+    sorting: Any  # a TableSorting of the list's orders; None: the list cannot be sorted
+    limit: int  # maximum number of rows
+    cursor: str | None  # None: the first page
+    now: datetime
+
+    @property
+    def actor(self) -> Actor:
+        return self.member.actor
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFile(Generic[_Row]):
+    name: str  # without its extension
+    columns: Mapping[str, Callable[[Any], Value]]  # by the column's name in the header
+    # Splits a row of the list into the rows of the file, for which `columns` are then called.
+    split: Callable[[_Row], Iterable[Any]] | None = None
+
+    def cells(self, row: _Row) -> list[list[Value]]:
+        rows = [row] if self.split is None else self.split(row)
+        return [[cell(each) for cell in self.columns.values()] for each in rows]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListPage(Generic[_Row]):
+    """The page's templates get `rows`, `page_links`, `form`, `is_filtered`, and `headings`."""
+
+    template: str
+    query: Callable[[ListQuery], Page[_Row]]  # raises InvalidValue for an invalid cursor
+    fragment: str | None = None  # part of the template for htmx
+    page_rows: int = 25
+    form: type[forms.Form] | None = None
+    orders: SortOrders[Any] | None = None
+    csv: CsvFile[_Row] | None = None  # None: there is no file
+    # More values for the templates. Called after `query`.
+    context: Callable[[ListQuery, Page[_Row]], Mapping[str, Any]] | None = None
+    # An invalid filter or cursor is shown as `error` of the page. By default, invalid filters are
+    # ignored, because links may come from older releases, and an invalid cursor raises
+    # InvalidValue.
+    shows_errors: bool = False
+
+    def render(self, request: HttpRequest, member: CurrentMember) -> HttpResponse:
+        """Return the page, its fragment, or its file. Raises InvalidValue."""
+        if self.csv is not None and wants_csv(request):
+            return self.file(request, member)
+        context = self.page_context(request, member)
+        status = 400 if "error" in context else 200
+        return render_page(
+            request, member, self.template, context, part=self.fragment, status=status
+        )
+
+    def file(self, request: HttpRequest, member: CurrentMember) -> HttpResponse:
+        """Return all filtered rows as CSV, or the errors of the filters."""
+        assert self.csv is not None
+        form = self._bound_form(request)
+        if form is not None and form.errors:
+            return csv_error(form)
+        asked = self._read_query(request, member, form)
+        found = collect_rows(
+            lambda cursor: self.query(replace(asked, limit=MAX_PAGE, cursor=cursor))
+        )
+        cells = [line for row in found.rows for line in self.csv.cells(row)]
+        header = list(self.csv.columns)
+        return csv_response(self.csv.name, header, cells, notes=notes_of(found))
+
+    def page_context(self, request: HttpRequest, member: CurrentMember) -> dict[str, Any]:
+        """Return the values for the page's templates. Raises InvalidValue."""
+        form = self._bound_form(request)
+        asked = self._read_query(request, member, form)
+        page, errors = self._find_page(asked, form)
+        found: dict[str, Any] = {
+            "rows": page.rows,
+            "page_links": page_links(request, page, has_file=self.csv is not None),
+        }
+        if form is not None:
+            found["form"] = form
+            found["is_filtered"] = any(request.GET.get(name) for name in form.fields)
+        if self.orders is not None:
+            found["headings"] = headings(request, asked.sorting, self.orders.titles)
+        if self.context is not None:
+            found |= self.context(asked, page)
+        return found | errors
+
+    def _bound_form(self, request: HttpRequest) -> forms.Form | None:
+        return None if self.form is None else self.form(request.GET)
+
+    def _read_query(
+        self, request: HttpRequest, member: CurrentMember, form: forms.Form | None
+    ) -> ListQuery:
+        if form is not None:
+            form.full_clean()
+        return ListQuery(
+            request=request,
+            member=member,
+            filters={} if form is None else form.cleaned_data,
+            sorting=None if self.orders is None else read_sorting(request, self.orders.default),
+            limit=self.page_rows,
+            cursor=request.GET.get("cursor") or None,
+            now=timezone.now(),
+        )
+
+    def _find_page(
+        self, asked: ListQuery, form: forms.Form | None
+    ) -> tuple[Page[_Row], dict[str, str]]:
+        """Return the page; an empty one with the error if the page shows it."""
+        try:
+            if self.shows_errors and form is not None and form.errors:
+                raise InvalidValue("filter", "This cannot be filtered.")
+            return self.query(asked), {}
+        except InvalidValue as error:
+            if not self.shows_errors:
+                raise
+            return Page([], None), {"error": translate_error(error)}
