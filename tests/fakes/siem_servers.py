@@ -27,9 +27,9 @@ class Hook:
     url: str = ""
     statuses: list[int] = field(default_factory=list)
     headers: Mapping[str, str] = field(default_factory=dict)  # of its responses
-    got: list[dict[str, Any]] = field(default_factory=list)  # the payloads that it accepted
+    payloads: list[dict[str, Any]] = field(default_factory=list)  # the payloads that it accepted
     ids: list[str] = field(default_factory=list)
-    num_asked: int = 0
+    num_requests: int = 0
     last: tuple[bytes, Mapping[str, str]] | None = None
 
     @property

@@ -86,7 +86,7 @@ _MEMBERS: Final = ListPage(
         {
             "email": lambda row: row[0].email,
             "name": lambda row: row[0].name,
-            "telemetry": lambda row: row[1].telemetry,
+            "content_capture": lambda row: row[1].content_capture,
             "training": lambda row: row[1].training,
             "member_since": lambda row: row[0].created_at,
         },

@@ -6,7 +6,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from console.layout.lists.list_page import CsvFile
-from tenants.privacy.consent.queries import Receipt
+from tenants.privacy.consent.queries import ConsentReceiptView
 
 REASONS: Final[dict[str, Promise]] = {
     "withdrawn": _("Consent withdrawn"),
@@ -15,7 +15,7 @@ REASONS: Final[dict[str, Promise]] = {
     "erased": _("User or tenant erased"),
     "unfinished": _("Never stored"),
 }
-RECEIPTS_FILE: Final[CsvFile[Receipt]] = CsvFile(
+RECEIPTS_FILE: Final[CsvFile[ConsentReceiptView]] = CsvFile(
     "receipts",
     {
         "user": lambda receipt: receipt.user_email or receipt.user_id,

@@ -71,7 +71,7 @@ def people(services: Services, django_db_blocker: DjangoDbBlocker) -> Provider:
 @contextmanager
 def without_columns() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "_narrowing", lambda *_: None)
+        patch.setattr(search, "_translate_filter", lambda *_: None)
         yield
 
 

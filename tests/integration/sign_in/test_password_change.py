@@ -43,7 +43,7 @@ def test_a_changed_password_replaces_the_old_one(olga: Person) -> None:
     answer = change(browser.client)
 
     assert answer["Location"] == "/account/password"
-    assert browser.is_in()
+    assert browser.is_signed_in()
     assert b"Your other sessions have ended." in browser.client.get("/account/password").content
     assert can_sign_in(olga, NEW)
     assert not can_sign_in(olga, PASSWORD)
@@ -57,7 +57,7 @@ def test_a_change_ends_the_other_sessions_and_gives_this_one_a_new_key(olga: Per
 
     after = browser.client.cookies["caret-session"].value
     assert before != after
-    assert not other.is_in()
+    assert not other.is_signed_in()
     stolen = fresh_client()
     stolen.cookies["caret-session"] = before
     assert stolen.get("/api/v1/tenant").status_code == 401
@@ -103,7 +103,7 @@ def test_a_refused_change_changes_nothing(
     assert answer.status_code == 400
     assert message in answer.content.decode()
     assert row_of(olga).password == before
-    assert other.is_in()
+    assert other.is_signed_in()
     assert entries(companies[0]) == []
     assert mail.outbox == []
 

@@ -73,13 +73,13 @@ def test_a_reset_ends_all_sessions_and_starts_none(olga: Person) -> None:
     answer = others[0].client.post("/reset-password", {"password": NEW})
 
     assert answer["Location"] == "/sign-in"
-    assert not any(browser.is_in() for browser in others)
+    assert not any(browser.is_signed_in() for browser in others)
     assert not UserSession.objects.filter(user_id=olga.user_id).exists()
 
 
 def test_a_reset_keeps_the_second_factor(olga: Person) -> None:
     browser = signed_in(olga)
-    browser.set_up()
+    browser.set_up_app()
     open_link(mailed_link(olga)).post("/reset-password", {"password": NEW})
 
     answer = fresh_client().post("/sign-in", {"email": olga.email, "password": NEW})

@@ -34,7 +34,7 @@ def company(monkeypatch: pytest.MonkeyPatch) -> Company:
 
 def read_without_writing(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as stopped:
-        stopped.setattr(jobs_run, "_finish", lambda *_: None)
+        stopped.setattr(jobs_run, "_finish_job", lambda *_: None)
         visit(company.tenant_id, timezone.now)
 
 

@@ -105,7 +105,7 @@ def test_an_interrupted_purge_is_continued(
 ) -> None:
     use(company, 500, 501, 502, 503)
     with monkeypatch.context() as patched:
-        patched.setattr(purging, "_finish", lambda *_: pytest.fail("killed"))
+        patched.setattr(purging, "_finish_run", lambda *_: pytest.fail("killed"))
         batches = iter([True])
         delete = purging._delete_batch
         patched.setattr(
@@ -124,9 +124,9 @@ def test_an_interrupted_purge_is_continued(
 
 def test_two_concurrent_purges_share_one_run(company: Company) -> None:
     use(company, 500)
-    begun = purging._begin(company.tenant_id, USAGE, NOW)
+    begun = purging._begin_run(company.tenant_id, USAGE, NOW)
 
-    assert purging._begin(company.tenant_id, USAGE, NOW).id == begun.id
+    assert purging._begin_run(company.tenant_id, USAGE, NOW).id == begun.id
 
 
 def test_a_purge_is_certified(company: Company) -> None:
@@ -389,7 +389,7 @@ def test_the_database_refuses_to_delete_recent_records(company: Company) -> None
 def test_a_longer_retention_applies_to_a_running_purge(company: Company) -> None:
     set_rule(actor=owner(company), data_class=USAGE, days=90, reason="x", now=NOW)
     use(company, 100, 500)
-    purging._begin(company.tenant_id, USAGE, NOW)
+    purging._begin_run(company.tenant_id, USAGE, NOW)
     set_rule(actor=owner(company), data_class=USAGE, days=400, reason="x", now=NOW)
 
     assert run_usage(company) == 1

@@ -289,7 +289,7 @@ async def test_https_is_used_if_the_url_says_so(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     trusting = ssl.create_default_context(cafile=certificate)
-    monkeypatch.setattr(http_client, "_trusting", lambda: trusting)
+    monkeypatch.setattr(http_client, "_make_ssl_context", lambda: trusting)
     async with serving(COMPLETE, context=context) as (server, client):
         assert await lines_of(server, client) == [b"a", b"b"]
 
