@@ -287,12 +287,8 @@ def test_the_arrival_time_excludes_pending_entries(company: Company) -> None:
 def test_the_task_rolls_up_ingested_records(company: Company) -> None:
     stream = UsageStream(connect(), consumer="test", claim_after_ms=0)
     record = completion(company, request_id=str(uuid7()))
-    outcome_record = outcome(company)
-    send(
-        record,
-        type(outcome_record)(**{**_fields(outcome_record), "request_id": record.request_id}),
-        record,
-    )
+    other = outcome(company)
+    send(record, type(other)(**{**_fields(other), "request_id": record.request_id}), record)
     ingest_all(stream)
 
     roll_up_usage()
