@@ -24,7 +24,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "create_partitions": "create coming months of the usage tables",
     },
     "Tenants and operators": {
-        "manage_tenant": "suspend, activate or close a tenant",
+        "tenant": "create, list, rename, suspend or close tenants",
         "manage_operator": "manage the operators' accounts",
         "billing": "plans, prices, subscriptions, credits, invoices",
         "reconcile_stripe": "compare a month of the ledger with Stripe",

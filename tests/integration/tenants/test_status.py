@@ -30,16 +30,16 @@ def published(company: Company) -> TenantSnapshot:
 
 def run(*arguments: str) -> str:
     told = StringIO()
-    call_command("manage_tenant", *arguments, stdout=told)
+    call_command("tenant", *arguments, stdout=told)
     return told.getvalue()
 
 
 def test_gateways_learn_that_a_tenant_is_suspended_and_active_again(acme: Company) -> None:
     before = published(acme)
 
-    told = run(acme.slug, "--suspend", "--reason", "unpaid")
+    told = run("suspend", acme.slug, "--reason", "unpaid")
     suspended = published(acme)
-    told_again = run(acme.slug, "--activate")
+    told_again = run("resume", acme.slug)
 
     assert (before.status, suspended.status) == (TenantStatus.ACTIVE, TenantStatus.SUSPENDED)
     assert published(acme).status is TenantStatus.ACTIVE
@@ -48,15 +48,15 @@ def test_gateways_learn_that_a_tenant_is_suspended_and_active_again(acme: Compan
 
 
 def test_gateways_learn_that_the_cache_is_to_be_forgotten(acme: Company) -> None:
-    told = run(acme.slug, "--purge-cache")
+    told = run("purge-cache", acme.slug)
 
     assert published(acme).cache_epoch == 1
     assert "epoch 1" in told
 
 
 def test_each_is_in_the_audit_trail(acme: Company) -> None:
-    run(acme.slug, "--suspend", "--reason", "unpaid")
-    run(acme.slug, "--purge-cache")
+    run("suspend", acme.slug, "--reason", "unpaid")
+    run("purge-cache", acme.slug)
 
     with tenant_scope(acme.tenant_id):
         status, cache = AuditEntry.objects.filter(target=f"tenant:{acme.slug}").order_by("id")[1:]
@@ -73,8 +73,8 @@ def test_the_neighbour_is_left_as_he_is(acme: Company) -> None:
     globex = make_company("globex", GLOBEX)
     before = published(globex)
 
-    run(acme.slug, "--suspend")
-    run(acme.slug, "--purge-cache")
+    run("suspend", acme.slug)
+    run("purge-cache", acme.slug)
 
     assert published(globex) == before
 
@@ -83,31 +83,31 @@ def test_a_change_to_what_it_is_already_is_no_change(acme: Company) -> None:
     before = published(acme)
 
     with pytest.raises(CommandError, match="already active"):
-        run(acme.slug, "--activate")
+        run("resume", acme.slug)
 
     assert published(acme) == before
 
 
 def test_a_tenant_is_closed_by_way_of_suspending_and_closing(acme: Company) -> None:
     with pytest.raises(CommandError, match="is active and cannot become closed"):
-        run(acme.slug, "--close")
+        run("close", acme.slug)
 
-    for step in ("--suspend", "--begin-closing", "--close"):
-        run(acme.slug, step)
+    for step in ("suspend", "begin-closing", "close"):
+        run(step, acme.slug)
 
     assert published(acme).status is TenantStatus.CLOSED
 
 
 def test_closing_can_be_thought_over(acme: Company) -> None:
-    for step in ("--suspend", "--begin-closing", "--suspend", "--activate"):
-        run(acme.slug, step)
+    for step in ("suspend", "begin-closing", "suspend", "resume"):
+        run(step, acme.slug)
 
     assert published(acme).status is TenantStatus.ACTIVE
 
 
 def test_a_closed_tenant_stays_closed(acme: Company) -> None:
-    for step in ("--suspend", "--begin-closing", "--close"):
-        run(acme.slug, step)
+    for step in ("suspend", "begin-closing", "close"):
+        run(step, acme.slug)
 
     with pytest.raises(Conflict, match="closed"):
         set_status(actor=acme.platform, status=TenantStatus.ACTIVE, reason="", now=timezone.now())
@@ -140,7 +140,7 @@ def test_a_reason_that_cannot_be_kept_is_refused(acme: Company) -> None:
 
 def test_an_unknown_tenant_is_an_error_of_the_command() -> None:
     with pytest.raises(CommandError, match="no tenant"):
-        run("nobody-here", "--suspend")
+        run("suspend", "nobody-here")
 
 
 def test_a_tenant_that_its_provider_locks_out_signs_in_by_password_again(acme: Company) -> None:
@@ -149,7 +149,7 @@ def test_a_tenant_that_its_provider_locks_out_signs_in_by_password_again(acme: C
     for company in (acme, other):
         set_provider(actor=company.platform, new=new, now=timezone.now())
 
-    told = run(acme.slug, "--drop-identity-provider", "--reason", "its certificate ran out")
+    told = run("drop-identity-provider", acme.slug, "--reason", "its certificate ran out")
 
     assert "https://id.example lets nobody in any more" in told
     assert get_rules(actor=acme.platform).provider is None
@@ -161,4 +161,4 @@ def test_a_tenant_that_its_provider_locks_out_signs_in_by_password_again(acme: C
 
 def test_where_there_is_no_provider_that_is_said(acme: Company) -> None:
     with pytest.raises(CommandError, match="has no identity provider"):
-        run(acme.slug, "--drop-identity-provider")
+        run("drop-identity-provider", acme.slug)
