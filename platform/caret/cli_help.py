@@ -26,6 +26,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "Tenants and operators": {
         "tenant": "create, list, rename, suspend or close tenants",
         "manage_operator": "manage the operators' accounts",
+        "operator_key": "manage the keys for the platform API",
         "billing": "plans, prices, subscriptions, credits, invoices",
         "reconcile_stripe": "compare a month of the ledger with Stripe",
         "create_demo_tenants": "create the demonstration tenants, as `up` does",

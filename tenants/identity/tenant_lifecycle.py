@@ -14,7 +14,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.bearer_tokens import TenantToken, token_digest
 from tenants.base.billing_periods import utc_day
-from tenants.base.errors import InvalidValue
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.text_validation import parse_reason
 from tenants.billing.plans.operations import subscribe
 from tenants.billing.plans.queries import list_plans
@@ -25,6 +25,7 @@ from tenants.models import Invitation, Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
+from tenants.security.encryption.errors import RootKeyUnavailable
 from tenants.security.encryption.key_creation import create_tenant_key
 from tenants.security.encryption.root_keys import root_keys
 
@@ -63,7 +64,7 @@ def onboard_tenant(
     Either all of it is created, or nothing. The e-mail is sent after the commit. `actor_for`
     returns the operator's actor, which needs the new tenant's ID.
 
-    Raises Forbidden, InvalidValue, Conflict, RootKeyUnavailable.
+    Raises Forbidden, InvalidValue, and Conflict if the slug is taken or no key can be wrapped.
     """
     with transaction.atomic():
         tenant_id = create_tenant(
@@ -71,8 +72,7 @@ def onboard_tenant(
         )
         actor = actor_for(tenant_id)
         actor.require_operator()
-        with tenant_scope(tenant_id):
-            create_tenant_key(tenant_id=tenant_id, root_key=root_keys().current, now=now)
+        _create_key(tenant_id, now)
         if new.plan is not None:
             _subscribe(actor, new.plan, now)
         token = _invite(actor, new.owner_email, now)
@@ -103,6 +103,16 @@ def rename_tenant(*, actor: Actor, name: str, reason: str, now: datetime) -> Non
             reason=reason,
             now=now,
         )
+
+
+def _create_key(tenant_id: TenantId, now: datetime) -> None:
+    try:
+        with tenant_scope(tenant_id):
+            create_tenant_key(tenant_id=tenant_id, root_key=root_keys().current, now=now)
+    except RootKeyUnavailable as error:
+        raise Conflict(
+            "The key management service does not respond. Try again in a minute."
+        ) from error
 
 
 def _subscribe(actor: Actor, plan: str, now: datetime) -> None:

@@ -22,7 +22,7 @@ from tenants.models.invitation import Invitation
 from tenants.models.invoice import BillingProfile, Invoice
 from tenants.models.ledger import LedgerAccount, LedgerEntry, LedgerTransaction
 from tenants.models.membership import Membership
-from tenants.models.operator import Operator
+from tenants.models.operator import Operator, OperatorKey
 from tenants.models.plan import Plan, PriceVersion
 from tenants.models.policy_override import PolicyOverrideVersion
 from tenants.models.policy_version import PolicyVersion
@@ -82,6 +82,7 @@ __all__ = [
     "Membership",
     "MonthSpend",
     "Operator",
+    "OperatorKey",
     "Outcome",
     "Plan",
     "PolicyOverrideVersion",

@@ -34,6 +34,7 @@ from tenants.identity.tenant_lifecycle import (
 from tenants.models import AuditEntry, Invitation, Subscription, Tenant, TenantKey
 from tenants.security.authorization.actor import Actor, OperatorIdentity, system_actor
 from tenants.security.authorization.directory import find_tenant, list_members
+from tenants.security.encryption.errors import RootKeyUnavailable
 from tests.fixtures.companies import ACME, GLOBEX, make_company
 from tests.fixtures.users import make_stranger
 
@@ -139,6 +140,21 @@ def test_an_invalid_value_creates_nothing(slug: str, field: str, value: str) -> 
         onboard(slug, **{field: value})
 
     assert caught.value.field == field
+    assert find_tenant(slug=slug) is None
+    assert mail.outbox == []
+
+
+def test_without_the_key_management_service_nothing_is_created(
+    slug: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        raise RootKeyUnavailable
+
+    monkeypatch.setattr("tenants.identity.tenant_lifecycle.create_tenant_key", fail)
+
+    with pytest.raises(Conflict, match="key management service"):
+        onboard(slug)
+
     assert find_tenant(slug=slug) is None
     assert mail.outbox == []
 

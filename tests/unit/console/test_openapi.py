@@ -92,6 +92,8 @@ def test_what_is_done_anew_is_known_by_name() -> None:
         "POST /api/v1/domains/{domain_id}/verify",
         "POST /api/v1/leaks",
         "POST /api/v1/leaks/github",
+        "POST /api/v1/platform/tenants",
+        "POST /api/v1/platform/tenants/{slug}/owner-invitation",
         "POST /api/v1/policy/layers/{kind}/{subject_id}/preview",
         "POST /api/v1/policy/preview",
     }
