@@ -151,6 +151,7 @@ def test_what_only_the_command_line_may_an_operator_may_not() -> None:
 
 CHANGES: list[tuple[str, dict[str, str]]] = [
     ("status", {"status": "suspended"}),
+    ("name", {"name": "Renamed"}),
     ("limits", {"max_concurrent_completions": "5", "max_requests_per_minute": "600"}),
     ("region", {"region": "eu-north"}),
     ("plan", {"plan": "none-such", "starts_on": "2099-01-01"}),
@@ -199,7 +200,7 @@ def test_gateways_hold_what_a_manager_bounds(acme: Company, globex: Company) -> 
     browser.look(acme)
     browser.confirm()
 
-    response = browser.change(acme, "limits", **CHANGES[1][1])
+    response = browser.change(acme, "limits", **CHANGES[2][1])
 
     assert response["Location"].endswith("?done=limits")
     policy = published(acme).policy
@@ -217,7 +218,7 @@ def test_a_bound_is_taken_away_by_nothing(acme: Company) -> None:
     browser.look(acme)
     browser.confirm()
     unbounded = published(acme).policy
-    browser.change(acme, "limits", **CHANGES[1][1])
+    browser.change(acme, "limits", **CHANGES[2][1])
 
     browser.change(acme, "limits", max_concurrent_completions="", max_requests_per_minute="")
 
@@ -326,7 +327,7 @@ def test_a_bad_plan_is_said(acme: Company, form: dict[str, str]) -> None:
     [
         "tenants/00000000-0000-0000-0000-000000000000",
         "tenants/x",
-        "tenants/00000000-0000-0000-0000-000000000000/edit/name",
+        "tenants/00000000-0000-0000-0000-000000000000/edit/slug",
         "assets/0/css/styles.css",
         "tenants/tenant/",
         "jsi18n/",
