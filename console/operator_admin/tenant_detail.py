@@ -24,6 +24,7 @@ from tenants.billing.plans.queries import list_plans
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.operators.operations import (
     change_limits,
+    change_name,
     change_plan,
     change_region,
     change_status,
@@ -36,6 +37,7 @@ from tenants.security.authorization.actor import Actor
 
 _DONE: Final = MappingProxyType(
     {
+        "name": _("Name changed."),
         "status": _("Status changed. Gateways apply it within a second."),
         "plan": _("Plan changed."),
         "region": _("Region changed."),
@@ -44,6 +46,7 @@ _DONE: Final = MappingProxyType(
 )
 _QUESTIONS: Final = MappingProxyType(
     {
+        "name": _("Change the name of %(tenant)s?"),
         "status": _("Change the status of %(tenant)s?"),
         "plan": _("Change the plan of %(tenant)s?"),
         "region": _("Change the region of %(tenant)s?"),
@@ -52,6 +55,7 @@ _QUESTIONS: Final = MappingProxyType(
 )
 _FIELDS: Final = MappingProxyType(
     {
+        "name": _("Name"),
         "status": _("Status"),
         "plan": _("Plan"),
         "starts_on": _("From"),
@@ -134,7 +138,9 @@ def _change(what: str, request: HttpRequest, actor: Actor) -> None:
     """Apply the change. Raises DomainError."""
     form, now = request.POST, timezone.now()
     reason = form.get("reason", "")
-    if what == "status":
+    if what == "name":
+        change_name(actor=actor, name=form.get("name", ""), reason=reason, now=now)
+    elif what == "status":
         status = _status(form.get("status", ""))
         change_status(actor=actor, status=status, reason=reason, now=now)
     elif what == "plan":

@@ -1,6 +1,7 @@
 """The authenticate stage: find the principal of an API key, in memory, within microseconds."""
 
 import hmac
+from types import MappingProxyType
 from typing import Final
 
 from caret.contracts.api_key import Credential, ParsedKey, digest_key, parse_key
@@ -12,6 +13,13 @@ from inference.gateway.snapshots.snapshot_store import SnapshotStore
 
 _DUMMY_DIGEST: Final = bytes(32)
 _CURRENT_PEPPER: Final = 1
+_INACTIVE: Final = MappingProxyType(
+    {
+        TenantStatus.SUSPENDED: "This tenant is suspended. Ask your administrator.",
+        TenantStatus.CLOSING: "This tenant is closing. It serves no more completions.",
+        TenantStatus.CLOSED: "This tenant is closed.",
+    }
+)
 
 
 def authenticate(
@@ -81,4 +89,4 @@ def _check_in_force(credential: Credential, snapshot: TenantSnapshot, now_ms: in
     if credential.expires_at_ms is not None and credential.expires_at_ms <= now_ms:
         raise UnauthenticatedRequest("expired_api_key", "This API key has expired.")
     if snapshot.status is not TenantStatus.ACTIVE:
-        raise UnauthenticatedRequest("tenant_suspended", "This tenant is not active.")
+        raise UnauthenticatedRequest("tenant_suspended", _INACTIVE[snapshot.status])

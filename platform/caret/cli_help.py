@@ -24,9 +24,10 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "create_partitions": "create the usage tables of the next months",
     },
     "Tenants and operators": {
-        "manage_tenant": "suspend, activate or close a tenant",
+        "tenant": "create, list, rename, suspend or close tenants",
         "reset_password": "mail a user a link to set a new password",
         "manage_operator": "manage the operators' accounts",
+        "operator_key": "manage the keys for the platform API",
         "billing": "manage plans, prices, subscriptions, invoices",
         "reconcile_stripe": "compare a month of the ledger with Stripe",
         "create_demo_tenants": "create the demonstration tenants, as `up` does",

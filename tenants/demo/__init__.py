@@ -1,6 +1,6 @@
 """Two demonstration tenants, and generated data for them.
 
-    tenants       the tenants, an administrator, a developer and a key, at each start
+    tenants       the tenants, an owner, an administrator, a developer and a key, at each start
     operations    a quarter of a company's data, once, on request
 
 Actions of people go through the operations that people use, at times in the past, so that audit

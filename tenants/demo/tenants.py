@@ -18,19 +18,21 @@ from caret.contracts.api_key import KeyKind, parse_key
 from caret.contracts.policy import Tier
 from caret.contracts.pricing import BudgetScope, TierPrices
 from caret.foundation.ids import TenantId, UserId
-from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import utc_day
 from tenants.base.money import MICROS, Currency
 from tenants.base.permissions import Role
 from tenants.billing.budgets.operations import BudgetTarget, BudgetTerms, create_budget
-from tenants.billing.plans.operations import NewPrice, add_price, create_plan, subscribe
-from tenants.billing.plans.queries import find_currency, list_plans
+from tenants.billing.budgets.queries import page_of_budgets
+from tenants.billing.plans.operations import NewPrice, add_price, create_plan
+from tenants.billing.plans.queries import list_plans
 from tenants.fleet.snapshots.publisher import publish
 from tenants.identity.api_keys.operations import create_key
 from tenants.identity.api_keys.queries import holds
 from tenants.identity.api_keys.validation import KeyRequest
-from tenants.identity.members.operations import add_member, create_tenant, create_user
+from tenants.identity.invitations.operations import InvitationBearer, accept_invitation
+from tenants.identity.members.operations import add_member, create_user
 from tenants.identity.passwords.operations import set_password
+from tenants.identity.tenant_lifecycle import NewTenant, onboard_tenant
 from tenants.security.authorization.actor import Actor, system_actor
 from tenants.security.authorization.directory import find_tenant, find_user, list_members
 
@@ -48,6 +50,8 @@ BUDGET_MICROS: Final = 100 * MICROS
 
 class DemoTenant(TypedDict):
     slug: str
+    owner_email: str
+    owner_password: str
     admin_email: str
     admin_password: str
     developer_email: str
@@ -82,10 +86,15 @@ def write_state(path: Path, state: list[DemoTenant]) -> None:
 
 
 def _ensure_tenant(slug: str, name: str, known: DemoTenant | None, now: datetime) -> DemoTenant:
-    tenant_id = find_tenant(slug=slug) or create_tenant(slug=slug, name=name, now=now)
-    actor = system_actor(tenant_id)
-    _ensure_plan(actor, now)
+    owner_email = f"owner@{slug}.example"
     admin_email, developer_email = f"admin@{slug}.example", f"developer@{slug}.example"
+    _ensure_plan(now)
+    tenant_id = find_tenant(slug=slug) or _onboard(slug, name, owner_email, now)
+    actor = system_actor(tenant_id)
+    _ensure_budget(actor, now)
+    owner_password = _ensure_member(
+        actor, owner_email, Role.OWNER, known and known.get("owner_password"), now
+    )
     admin_password = _ensure_member(
         actor, admin_email, Role.ADMINISTRATOR, known and known.get("admin_password"), now
     )
@@ -96,6 +105,8 @@ def _ensure_tenant(slug: str, name: str, known: DemoTenant | None, now: datetime
     publish(tenant_id=tenant_id, now=now)
     return DemoTenant(
         slug=slug,
+        owner_email=owner_email,
+        owner_password=owner_password,
         admin_email=admin_email,
         admin_password=admin_password,
         developer_email=developer_email,
@@ -104,18 +115,30 @@ def _ensure_tenant(slug: str, name: str, known: DemoTenant | None, now: datetime
     )
 
 
-def _ensure_plan(actor: Actor, now: datetime) -> None:
-    """Give the tenant a plan and a soft budget, so that billing pages show something.
+def _onboard(slug: str, name: str, owner_email: str, now: datetime) -> TenantId:
+    """Create the tenant as an operator does, and accept the invitation as its owner."""
+    new = NewTenant(slug=slug, name=name, owner_email=owner_email, plan=PLAN)
+    created = onboard_tenant(new=new, actor_for=system_actor, now=now)
+    owner_id = find_user(email=owner_email) or _create_user(
+        owner_email, Role.OWNER, secrets.token_urlsafe(12), now
+    )
+    accept_invitation(
+        guest=InvitationBearer(owner_id, address=None, request_id=""),
+        text=created.owner_invitation.url.rpartition("/")[2],
+        now=now,
+    )
+    return created.tenant_id
 
-    A tenant that has any plan keeps it.
-    """
+
+def _ensure_plan(now: datetime) -> None:
     if PLAN not in {plan.slug for plan in list_plans()}:
         create_plan(slug=PLAN, name="Demonstration", currency=Currency.EUR, now=now)
         add_price(plan=PLAN, new=NewPrice(utc_day(now), SEAT_MONTH_MICROS, PRICES), now=now)
-    with tenant_scope(actor.tenant_id):
-        has_plan = find_currency(actor.tenant_id) is not None
-    if not has_plan:
-        subscribe(actor=actor, plan=PLAN, starts_on=utc_day(now), now=now)
+
+
+def _ensure_budget(actor: Actor, now: datetime) -> None:
+    """Give the tenant a soft budget, so that the billing pages show something."""
+    if not page_of_budgets(actor=actor, limit=1, cursor=None, now=now).rows:
         terms = BudgetTerms(BUDGET_MICROS, is_hard=False)
         create_budget(actor=actor, holder=BudgetTarget(BudgetScope.TENANT), terms=terms, now=now)
 
@@ -130,13 +153,16 @@ def _ensure_member(
         return password
     password = secrets.token_urlsafe(12)
     if user_id is None:
-        user_id = create_user(
-            email=email, name=f"{role.value.title()} (demonstration)", password=password, now=now
-        )
+        user_id = _create_user(email, role, password, now)
     else:
         set_password(user_id=user_id, password=password)
     _add_member(actor, user_id, role, now)
     return password
+
+
+def _create_user(email: str, role: Role, password: str, now: datetime) -> UserId:
+    name = f"{role.value.title()} (demonstration)"
+    return create_user(email=email, name=name, password=password, now=now)
 
 
 def _add_member(actor: Actor, user_id: UserId, role: Role, now: datetime) -> None:

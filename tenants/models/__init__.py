@@ -44,7 +44,7 @@ from tenants.models.stripe_meter_event import StripeCustomer, StripeEvent
 from tenants.models.subscription import BillingState, Subscription, UsageBatchCounter
 from tenants.models.tenant import Tenant
 from tenants.models.usage import Outcome, TypingReport, UsageRecord
-from tenants.models.user import Operator, User
+from tenants.models.user import Operator, OperatorKey, User
 
 __all__ = [
     "AlertDelivery",
@@ -79,6 +79,7 @@ __all__ = [
     "Membership",
     "MonthSpend",
     "Operator",
+    "OperatorKey",
     "Outcome",
     "Plan",
     "PolicyOverrideVersion",

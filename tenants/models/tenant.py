@@ -11,7 +11,7 @@ from caret.foundation.postgres.row_security import Grants
 
 class Tenant(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    slug = models.SlugField(max_length=40, unique=True)
+    slug = models.SlugField(max_length=63, unique=True)  # never changes
     name = models.CharField(max_length=120)
     status = models.CharField(max_length=12, choices=[(s.value, s.name) for s in TenantStatus])
     region = models.CharField(

@@ -4,6 +4,7 @@ import uuid
 from typing import Any, ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Lower
 
@@ -69,3 +70,29 @@ class Operator(models.Model):
 
     def __str__(self) -> str:
         return self.handle
+
+
+class OperatorKey(models.Model):
+    """A key for the platform API. Its text is shown once; audit logs name its lookup ID."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    lookup_id = models.CharField(max_length=8, unique=True)
+    digest = models.BinaryField()  # 32 bytes, see caret.contracts.api_key.digest_key
+    pepper_version = models.PositiveSmallIntegerField()
+    name = models.CharField(max_length=120)
+    scopes = ArrayField(models.CharField(max_length=40))  # sorted
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)  # None: in force
+
+    class Meta:
+        constraints: ClassVar = [
+            Grants(
+                name="operator_key_grants",
+                reason="the platform's own scripts, which belong to no tenant",
+                privileges=("SELECT", "INSERT", "UPDATE"),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.lookup_id

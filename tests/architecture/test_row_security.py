@@ -19,6 +19,7 @@ OUTSIDE = {
     "socialaccount_socialtoken": "allauth's, not granted",
     "usersessions_usersession": "holds who is signed in, and from where",
     "tenants_operator": "the platform's own people, who belong to no tenant",
+    "tenants_operatorkey": "the platform's own scripts, which belong to no tenant",
     "tenants_user": "signing in comes before a tenant is chosen",
     "tenants_plan": "the platform's price list; no tenant's",
     "tenants_price_version": "the platform's price list; no tenant's",

@@ -41,7 +41,11 @@ def test_the_up_file_is_private_and_lists_what_runs(place: Place) -> None:
     assert all(pool["pid"] in place.pids for pool in entry["pools"])
     assert [tenant["slug"] for tenant in entry["tenants"]] == ["acme", "globex"]
     assert all(
-        tenant["admin_email"] and tenant["admin_password"] and tenant["api_key"]
+        tenant["owner_email"]
+        and tenant["owner_password"]
+        and tenant["admin_email"]
+        and tenant["admin_password"]
+        and tenant["api_key"]
         for tenant in entry["tenants"]
     )
 

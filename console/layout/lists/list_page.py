@@ -153,7 +153,7 @@ class ListPage(Generic[_Row]):
         """Return the page; an empty one with the error if the page shows it."""
         try:
             if self.shows_errors and form is not None and form.errors:
-                raise InvalidValue("filter", "This cannot be filtered.")
+                raise InvalidValue("filter", "This filter is not valid.")
             return self.query(asked), {}
         except InvalidValue as error:
             if not self.shows_errors:

@@ -17,7 +17,7 @@ import secrets
 import zlib
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -25,10 +25,14 @@ from caret.contracts.policy import Mode
 from caret.foundation.ids import KeyId, LookupId, UserId
 
 KEY_PATTERN: Final = re.compile(
-    r"cpk_(live|test|svc)_([0-9A-Za-z]{8})([0-9A-Za-z]{43})([0-9A-Za-z]{6})"
+    r"cpk_(live|test|svc|ops)_([0-9A-Za-z]{8})([0-9A-Za-z]{43})([0-9A-Za-z]{6})"
 )
 _ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _LOOKUP_CHARS, _SECRET_CHARS, _CHECKSUM_CHARS = 8, 43, 6
+
+
+# The kind of operator keys, which open the platform API and belong to no tenant.
+OPERATOR_KIND: Final = "ops"
 
 
 class KeyKind(StrEnum):
@@ -72,7 +76,7 @@ class Credential(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     keeps_content: bool = False
 
 
-def generate_key(kind: KeyKind, *, lookup_id: LookupId | None = None) -> ParsedKey:
+def generate_key(kind: KeyKind | Literal["ops"], *, lookup_id: LookupId | None = None) -> ParsedKey:
     """Create a random key, or a new text for the key with this lookup ID.
 
     The caller shows the text once and stores only the digest.

@@ -15,6 +15,8 @@ class StatePoolEntry(TypedDict):
 
 class TenantEntry(TypedDict):
     slug: str
+    owner_email: str
+    owner_password: str
     admin_email: str
     admin_password: str
     developer_email: str

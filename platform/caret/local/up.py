@@ -122,7 +122,8 @@ def print_summary(entry: RunningInstallation, *, say: Callable[[str], None]) -> 
     tenant = entry["tenants"][0]
     say("")
     say(f"  Console   {entry['console_url']}")
-    say(f"            {tenant['admin_email']}  {tenant['admin_password']}")
+    say(f"            {tenant['owner_email']}  {tenant['owner_password']}  (owner)")
+    say(f"            {tenant['admin_email']}  {tenant['admin_password']}  (administrator)")
     say(f"  Gateway   {entry['gateway_url']}")
     say(f"            API key of {tenant['slug']}: {tenant['api_key']}")
     for pool in entry["pools"]:

@@ -1,4 +1,4 @@
-"""Operations of operators on a tenant: status, plan, region, limits.
+"""Operations of operators on a tenant: name, status, plan, region, limits.
 
 Each needs a reason and is recorded in the tenant's audit log.
 """
@@ -17,6 +17,7 @@ from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
 from tenants.identity.members.operations import read_region
 from tenants.identity.members.tenant_status import set_status
+from tenants.identity.tenant_lifecycle import rename_tenant
 from tenants.models import Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
@@ -40,6 +41,30 @@ def change_status(*, actor: Actor, status: TenantStatus, reason: str, now: datet
         if Tenant.objects.get(id=actor.tenant_id).status == TenantStatus.CLOSING:
             raise Forbidden("This tenant is closing. You can stop this only on the command line.")
         set_status(actor=actor, status=status, reason=reason, now=now)
+
+
+def change_name(*, actor: Actor, name: str, reason: str, now: datetime) -> None:
+    """Change the name that people see. Raises Forbidden, InvalidValue."""
+    actor.require_operator()
+    rename_tenant(actor=actor, name=name, reason=required_reason(reason), now=now)
+
+
+def update_tenant(
+    *, actor: Actor, name: str | None, status: TenantStatus | None, reason: str, now: datetime
+) -> None:
+    """Change a tenant's name and status to the given ones. None and equal values change nothing.
+
+    Either all is changed, or nothing. Raises Forbidden, InvalidValue, NotFound, Conflict.
+    """
+    actor.require_operator()
+    reason = required_reason(reason)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
+        row = Tenant.objects.get(id=actor.tenant_id)
+        if name is not None and name.strip() != row.name:
+            change_name(actor=actor, name=name, reason=reason, now=now)
+        if status is not None and status != row.status:
+            change_status(actor=actor, status=status, reason=reason, now=now)
 
 
 def change_plan(*, actor: Actor, plan: str, starts_on: date, reason: str, now: datetime) -> None:

@@ -28,6 +28,7 @@ from tenants.base.permissions import Role
 from tenants.base.text_validation import is_storable
 from tenants.fleet.operators.operations import required_reason
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
+from tenants.identity.members.operations import is_slug
 from tenants.models import ApiKey, Membership, PolicyVersion, Subscription, Tenant
 from tenants.security.audit.operations import record_read
 from tenants.security.authorization.actor import Actor
@@ -85,6 +86,19 @@ def list_directory(*, search: str, limit: int, cursor: str | None) -> Page[Tenan
     rows = fetch_first(found, limit=limit, after=read_cursor(cursor))
     page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
     return map_page(page, _directory_row)
+
+
+def list_all_tenants() -> list[TenantDirectoryRow]:
+    """Return all tenants, oldest first."""
+    return [_directory_row(row) for row in Tenant.objects.order_by("created_at", "id")]
+
+
+def find_by_slug(slug: str) -> TenantDirectoryRow:
+    """Return one tenant's entry. Raises NotFound."""
+    row = Tenant.objects.filter(slug=slug).order_by("id").first() if is_slug(slug) else None
+    if row is None:
+        raise NotFound("The tenant {slug} does not exist.", slug=ascii(slug)[1:-1])
+    return _directory_row(row)
 
 
 def find_in_directory(tenant_id: str) -> TenantDirectoryRow:

@@ -66,7 +66,9 @@ def _check_in_force(row: ApiKey, text: KeySecret, now: datetime) -> None:
     if text.expires_at is not None and text.expires_at <= now:
         raise Unauthenticated("expired_api_key", "This API key has expired.")
     if row.tenant.status != TenantStatus.ACTIVE:
-        raise Unauthenticated("tenant_suspended", "This tenant is not active.")
+        raise Unauthenticated(
+            "tenant_suspended", "This tenant is {status}.", status=row.tenant.status
+        )
 
 
 def _build_actor(row: ApiKey, presented: KeySecret, address: str | None) -> Actor:

@@ -1,4 +1,7 @@
-"""Operations that create, revoke and accept invitations. The token exists only in the e-mail."""
+"""Operations that create, revoke and accept invitations.
+
+The token exists only in the e-mail. Only the operator who invites a tenant's first owner sees it.
+"""
 
 import uuid
 from collections.abc import Callable
@@ -81,6 +84,28 @@ def create_invitation(
             lambda: _send_mail(invitation_id, email, token, mailer, now), robust=True
         )
     return find_invitation(actor=actor, invitation_id=invitation_id, now=now)
+
+
+def invite_first_owner(*, actor: Actor, email: str, mailer: Mailer, now: datetime) -> TenantToken:
+    """Invite the owner of a tenant that has none, as an operator, and return the token.
+
+    Sends the invitation after the commit, and revokes earlier ones for the owner: their address may
+    have been wrong. Raises Forbidden, InvalidValue, Conflict, LimitReached.
+    """
+    actor.require_operator()
+    email = _read_email(email, field="owner_email")
+    token = new_token(BearerTokenKind.INVITATION, actor.tenant_id)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
+        owners = Membership.objects.filter(tenant_id=actor.tenant_id, role=Role.OWNER)
+        if owners.filter(ended_at=None).exists():
+            raise Conflict("This tenant already has an owner. Owners invite further people.")
+        _revoke_invitations(actor, Invitation.objects.filter(role=Role.OWNER), now)
+        invitation_id = _store_invitation(actor, email, Role.OWNER, token, now)
+        transaction.on_commit(
+            lambda: _send_mail(invitation_id, email, token, mailer, now), robust=True
+        )
+    return token
 
 
 def revoke_invitation(*, actor: Actor, invitation_id: uuid.UUID, now: datetime) -> InvitationView:
@@ -237,11 +262,11 @@ def _mark_accepted(found: Invitation, now: datetime) -> None:
         raise NotFound(_UNKNOWN)
 
 
-def _read_email(email: str) -> str:
+def _read_email(email: str, *, field: str = "email") -> str:
     """Return the address in lower case. Raises InvalidValue."""
     email = email.strip().lower()
     try:
         validate_email(email)
     except ValidationError as error:
-        raise InvalidValue("email", "This is not a valid e-mail address.") from error
+        raise InvalidValue(field, "This is not a valid e-mail address.") from error
     return email

@@ -4,6 +4,8 @@
 """
 
 import re
+import unicodedata
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
@@ -28,19 +30,36 @@ from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, system_actor
 
-_SLUG: Final = re.compile(r"[a-z][a-z0-9-]{1,39}")
+# A DNS label: an installation may use it in host names.
+_SLUG: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+# Names that customers would take for the platform itself.
+RESERVED_SLUGS: Final = frozenset(
+    {
+        *("admin", "administrator", "api", "app", "auth", "billing", "caret", "console", "docs"),
+        *("gateway", "help", "internal", "localhost", "mail", "metrics", "operator", "operators"),
+        *("platform", "root", "security", "status", "support", "system", "www"),
+    }
+)
+MAX_NAME_CHARS: Final = 120
 _REGION: Final = re.compile(r"[a-z][a-z0-9-]{1,31}")
 
 
-def create_tenant(*, slug: str, name: str, now: datetime, region: str | None = None) -> TenantId:
-    """Create a tenant with the default policy and no members.
+def create_tenant(
+    *,
+    slug: str,
+    name: str,
+    now: datetime,
+    region: str | None = None,
+    actor_for: Callable[[TenantId], Actor] = system_actor,
+) -> TenantId:
+    """Create a tenant with the default policy, without a key, a plan and members.
 
-    `region` is where its data is stored; None: the installation's own. Raises InvalidValue,
-    Conflict.
+    `tenants.identity.tenant_lifecycle.onboard_tenant` creates these, too. `region` is where the
+    tenant's data is stored; None: the installation's own. `actor_for` returns the actor for the
+    audit log, which needs the new tenant's ID. Raises InvalidValue, Conflict.
     """
-    if _SLUG.fullmatch(slug) is None:
-        raise InvalidValue("slug", "Enter 2 to 40 lower-case letters, digits and hyphens.")
-    validate_text("name", name)
+    _check_slug(slug)
+    name = read_tenant_name(name)
     region = str(settings.REGION) if region is None else read_region(region)
     with transaction.atomic():
         try:
@@ -54,7 +73,7 @@ def create_tenant(*, slug: str, name: str, now: datetime, region: str | None = N
                 )
         except IntegrityError as error:
             raise Conflict("The tenant {slug} already exists.", slug=slug) from error
-        actor = system_actor(TenantId(str(row.id)))
+        actor = actor_for(TenantId(str(row.id)))
         with tenant_scope(actor.tenant_id):
             insert_version(
                 actor=actor, policy=DEFAULT_POLICY, version=1, reason="Default policy.", now=now
@@ -123,6 +142,40 @@ def insert_membership(*, tenant_id: TenantId, user_id: UserId, role: Role, now: 
     post_pending_seat_charges(tenant_id, now=now)
     if not ended.update(role=role, created_at=now, ended_at=None, erased_at=None):
         raise Conflict("This user is already a member with the role {role}.", role=row.role)
+
+
+def read_tenant_name(name: str) -> str:
+    """Return the name without surrounding whitespace. Raises InvalidValue."""
+    validate_text("name", name)
+    name = name.strip()
+    if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
+        raise InvalidValue("name", "Enter 1 to {most} characters on one line.", most=MAX_NAME_CHARS)
+    return name
+
+
+def is_slug(text: str) -> bool:
+    """Return whether a tenant can have this slug."""
+    return _SLUG.fullmatch(text) is not None
+
+
+def _check_slug(slug: str) -> None:
+    """Check the form of a slug. Raises InvalidValue."""
+    # A letter of another script can look like a Latin one, so the message names it.
+    foreign = next((char for char in slug if char.isalpha() and not char.isascii()), None)
+    if foreign is not None:
+        raise InvalidValue(
+            "slug",
+            "Use only the letters a to z. The slug contains {character}.",
+            character=unicodedata.name(foreign, ascii(foreign)),
+        )
+    if not is_slug(slug):
+        raise InvalidValue(
+            "slug",
+            "Enter 1 to 63 lower-case letters, digits and hyphens. Start with a letter, and do "
+            "not end with a hyphen.",
+        )
+    if slug in RESERVED_SLUGS:
+        raise InvalidValue("slug", "The slug {slug} is reserved. Choose another.", slug=slug)
 
 
 def read_region(region: str) -> str:

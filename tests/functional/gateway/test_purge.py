@@ -1,4 +1,4 @@
-"""`manage.py manage_tenant SLUG --purge-cache`: the next request finds nothing cached."""
+"""`manage.py tenant purge-cache SLUG`: the next request finds nothing cached."""
 
 import pytest
 
@@ -18,7 +18,7 @@ async def test_a_cache_purge_makes_the_tenants_next_request_cold(
     prefix = code.sample(mode="fim", num_tokens=200, max_tokens=4).prefix
     warm = [await _cached_tokens(stack, tenant, prefix) for tenant in (acme, acme, globex, globex)]
 
-    result = manage("manage_tenant", "acme", "--purge-cache", environment=stack.environment)
+    result = manage("tenant", "purge-cache", "acme", environment=stack.environment)
 
     async def is_gone() -> bool:
         return await _cached_tokens(stack, acme, prefix) == 0

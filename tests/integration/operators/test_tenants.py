@@ -151,6 +151,7 @@ def test_an_operator_may_not_act_as_the_platform() -> None:
 
 CHANGES: list[tuple[str, dict[str, str]]] = [
     ("status", {"status": "suspended"}),
+    ("name", {"name": "Renamed"}),
     ("limits", {"max_concurrent_completions": "5", "max_requests_per_minute": "600"}),
     ("region", {"region": "eu-north"}),
     ("plan", {"plan": "none-such", "starts_on": "2099-01-01"}),
@@ -205,7 +206,7 @@ def test_limits_set_by_an_operator_are_published_and_audited(
     browser.open_tenant(acme)
     browser.confirm()
 
-    response = browser.change(acme, "limits", **CHANGES[1][1])
+    response = browser.change(acme, "limits", **CHANGES[2][1])
 
     assert response["Location"].endswith("?done=limits")
     policy = read_published(acme).policy
@@ -223,7 +224,7 @@ def test_an_empty_value_removes_a_limit(acme: Company) -> None:
     browser.open_tenant(acme)
     browser.confirm()
     unbounded = read_published(acme).policy
-    browser.change(acme, "limits", **CHANGES[1][1])
+    browser.change(acme, "limits", **CHANGES[2][1])
 
     browser.change(acme, "limits", max_concurrent_completions="", max_requests_per_minute="")
 
@@ -332,7 +333,7 @@ def test_an_invalid_plan_is_rejected(acme: Company, form: dict[str, str]) -> Non
     [
         "tenants/00000000-0000-0000-0000-000000000000",
         "tenants/x",
-        "tenants/00000000-0000-0000-0000-000000000000/edit/name",
+        "tenants/00000000-0000-0000-0000-000000000000/edit/slug",
         "assets/0/css/styles.css",
         "tenants/tenant/",
         "jsi18n/",

@@ -79,8 +79,8 @@ def fill(slug: str, *, again: bool = False) -> str:
 def test_the_demo_tenant_has_members_of_all_roles_with_example_addresses(globex: TenantId) -> None:
     members = list_members(tenant_id=globex)
 
-    # The administrator and the developer existed before; one user has left, one was erased.
-    assert len(members) == PEOPLE + 2 - 2
+    # Owner, administrator and developer existed before; one user has left, one was erased.
+    assert len(members) == PEOPLE + 3 - 2
     assert {member.role for member in members} == set(Role)
     assert all(member.email.endswith(".example") for member in members)
 

@@ -15,14 +15,16 @@ from caret.contracts.pricing import BudgetScope
 from caret.contracts.snapshot import SNAPSHOTS, decode_snapshot
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import utc_day
+from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
 from tenants.billing.budgets.queries import page_of_budgets
 from tenants.billing.plans.queries import read_price_book
 from tenants.demo.tenants import DemoTenant
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.passwords.operations import set_password
+from tenants.models import AuditEntry
 from tenants.security.authorization.actor import system_actor
-from tenants.security.authorization.directory import find_tenant, find_user
+from tenants.security.authorization.directory import find_tenant, find_user, list_members
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def test_both_demo_tenants_can_be_used_immediately(state: Path) -> None:
     for entry in answer:
         key = parse_key(entry["api_key"])
         assert key is not None
-        for who in ("admin", "developer"):
+        for who in ("owner", "admin", "developer"):
             assert authenticate(
                 username=entry[f"{who}_email"],  # type: ignore[literal-required]
                 password=entry[f"{who}_password"],  # type: ignore[literal-required]
@@ -68,6 +70,24 @@ def test_both_demo_tenants_have_a_plan_and_a_soft_budget(state: Path) -> None:
         assert not budget.is_hard
         with tenant_scope(tenant_id):
             assert read_price_book(tenant_id).price_on(utc_day(timezone.now())) is not None
+
+
+def test_the_tenants_are_onboarded_like_customers(state: Path) -> None:
+    answer = run(state)
+
+    for entry in answer:
+        tenant_id = find_tenant(slug=entry["slug"])
+        assert tenant_id is not None
+        owners = [each for each in list_members(tenant_id=tenant_id) if each.role is Role.OWNER]
+        assert entry["owner_email"] in {owner.email for owner in owners}
+        with tenant_scope(tenant_id):
+            actions = AuditEntry.objects.order_by("sequence").values_list("action", flat=True)
+            assert list(actions[:4]) == [
+                "tenant.created",
+                "billing.subscribed",
+                "invitation.created",
+                "member.invitation_accepted",
+            ]
 
 
 def test_a_second_run_gives_the_same_result(state: Path) -> None:

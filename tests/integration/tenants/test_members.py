@@ -11,7 +11,7 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Role
-from tenants.identity.members.operations import add_member, create_tenant, create_user
+from tenants.identity.members.operations import add_member, create_tenant, create_user, is_slug
 from tenants.models import AuditEntry, Tenant, User
 from tenants.security.authorization.actor import system_actor
 from tenants.security.authorization.directory import (
@@ -73,15 +73,44 @@ def test_a_malformed_user_is_refused(email: str, password: str, field: str) -> N
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize("slug", ["", "a", "Acme", "9lives", "a_b", "x" * 41, "ac me"])
+@pytest.mark.parametrize("slug", ["", "Acme", "9lives", "a_b", "acme-", "x" * 64, "ac me"])
 def test_a_malformed_slug_is_refused(slug: str) -> None:
-    with pytest.raises(InvalidValue):
-        create_tenant(slug=slug, name="", now=timezone.now())
+    with pytest.raises(InvalidValue, match="Enter 1 to 63") as caught:
+        create_tenant(slug=slug, name="Acme", now=timezone.now())
+
+    assert caught.value.field == "slug"
+
+
+def test_a_slug_has_1_to_63_characters() -> None:
+    longest = "x" * 55 + secrets.token_hex(4)
+
+    tenant_id = create_tenant(slug=longest, name="Acme", now=timezone.now())
+
+    assert find_tenant(slug=longest) == tenant_id
+    assert is_slug("x")
+
+
+def test_a_letter_that_only_looks_latin_is_named() -> None:
+    with pytest.raises(InvalidValue, match="CYRILLIC SMALL LETTER A"):
+        create_tenant(slug="\u0430cme", name="Acme", now=timezone.now())
+
+
+def test_a_slug_that_poses_as_the_platform_is_reserved() -> None:
+    with pytest.raises(InvalidValue, match="admin is reserved"):
+        create_tenant(slug="admin", name="Acme", now=timezone.now())
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 121, "Acme\nBcc: all@acme.example"])
+def test_a_tenants_name_is_one_short_line(name: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        create_tenant(slug=f"acme-{secrets.token_hex(4)}", name=name, now=timezone.now())
+
+    assert caught.value.field == "name"
 
 
 def test_a_slug_is_unique(cast: Cast) -> None:
     with pytest.raises(Conflict):
-        create_tenant(slug=cast.acme.slug, name="", now=timezone.now())
+        create_tenant(slug=cast.acme.slug, name="Acme", now=timezone.now())
 
 
 def test_a_member_finds_only_their_own_tenant(cast: Cast) -> None:

@@ -30,16 +30,16 @@ def read_published(company: Company) -> TenantSnapshot:
 
 def run(*arguments: str) -> str:
     output = StringIO()
-    call_command("manage_tenant", *arguments, stdout=output)
+    call_command("tenant", *arguments, stdout=output)
     return output.getvalue()
 
 
 def test_suspending_and_reactivating_a_tenant_is_published(acme: Company) -> None:
     before = read_published(acme)
 
-    output = run(acme.slug, "--suspend", "--reason", "unpaid")
+    output = run("suspend", acme.slug, "--reason", "unpaid")
     suspended = read_published(acme)
-    second_output = run(acme.slug, "--activate")
+    second_output = run("resume", acme.slug)
 
     assert (before.status, suspended.status) == (TenantStatus.ACTIVE, TenantStatus.SUSPENDED)
     assert read_published(acme).status is TenantStatus.ACTIVE
@@ -48,15 +48,15 @@ def test_suspending_and_reactivating_a_tenant_is_published(acme: Company) -> Non
 
 
 def test_purging_the_cache_is_published(acme: Company) -> None:
-    output = run(acme.slug, "--purge-cache")
+    output = run("purge-cache", acme.slug)
 
     assert read_published(acme).cache_epoch == 1
     assert "epoch 1" in output
 
 
 def test_each_change_is_audited(acme: Company) -> None:
-    run(acme.slug, "--suspend", "--reason", "unpaid")
-    run(acme.slug, "--purge-cache")
+    run("suspend", acme.slug, "--reason", "unpaid")
+    run("purge-cache", acme.slug)
 
     with tenant_scope(acme.tenant_id):
         status, cache = AuditEntry.objects.filter(target=f"tenant:{acme.slug}").order_by("id")[1:]
@@ -73,8 +73,8 @@ def test_another_tenant_is_unchanged(acme: Company) -> None:
     globex = make_company("globex", GLOBEX)
     before = read_published(globex)
 
-    run(acme.slug, "--suspend")
-    run(acme.slug, "--purge-cache")
+    run("suspend", acme.slug)
+    run("purge-cache", acme.slug)
 
     assert read_published(globex) == before
 
@@ -83,31 +83,31 @@ def test_setting_the_current_status_is_refused(acme: Company) -> None:
     before = read_published(acme)
 
     with pytest.raises(CommandError, match="already active"):
-        run(acme.slug, "--activate")
+        run("resume", acme.slug)
 
     assert read_published(acme) == before
 
 
 def test_a_tenant_must_be_suspended_and_closing_before_it_is_closed(acme: Company) -> None:
     with pytest.raises(CommandError, match="is active and cannot become closed"):
-        run(acme.slug, "--close")
+        run("close", acme.slug)
 
-    for step in ("--suspend", "--begin-closing", "--close"):
-        run(acme.slug, step)
+    for step in ("suspend", "begin-closing", "close"):
+        run(step, acme.slug)
 
     assert read_published(acme).status is TenantStatus.CLOSED
 
 
 def test_closing_can_be_undone(acme: Company) -> None:
-    for step in ("--suspend", "--begin-closing", "--suspend", "--activate"):
-        run(acme.slug, step)
+    for step in ("suspend", "begin-closing", "suspend", "resume"):
+        run(step, acme.slug)
 
     assert read_published(acme).status is TenantStatus.ACTIVE
 
 
 def test_a_closed_tenant_stays_closed(acme: Company) -> None:
-    for step in ("--suspend", "--begin-closing", "--close"):
-        run(acme.slug, step)
+    for step in ("suspend", "begin-closing", "close"):
+        run(step, acme.slug)
 
     with pytest.raises(Conflict, match="closed"):
         set_status(actor=acme.platform, status=TenantStatus.ACTIVE, reason="", now=timezone.now())
@@ -140,7 +140,7 @@ def test_a_reason_with_a_nul_character_is_refused(acme: Company) -> None:
 
 def test_an_unknown_tenant_is_an_error_of_the_command() -> None:
     with pytest.raises(CommandError, match="no tenant"):
-        run("nobody-here", "--suspend")
+        run("suspend", "nobody-here")
 
 
 def test_an_operator_can_remove_a_tenants_identity_provider(acme: Company) -> None:
@@ -149,7 +149,7 @@ def test_an_operator_can_remove_a_tenants_identity_provider(acme: Company) -> No
     for company in (acme, other):
         set_provider(actor=company.platform, new=new, now=timezone.now())
 
-    output = run(acme.slug, "--drop-identity-provider", "--reason", "its certificate ran out")
+    output = run("drop-identity-provider", acme.slug, "--reason", "its certificate ran out")
 
     assert "https://id.example lets nobody in any more" in output
     assert get_rules(actor=acme.platform).provider is None
@@ -161,4 +161,4 @@ def test_an_operator_can_remove_a_tenants_identity_provider(acme: Company) -> No
 
 def test_removing_a_missing_provider_is_an_error(acme: Company) -> None:
     with pytest.raises(CommandError, match="has no identity provider"):
-        run(acme.slug, "--drop-identity-provider")
+        run("drop-identity-provider", acme.slug)

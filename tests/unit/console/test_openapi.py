@@ -92,6 +92,8 @@ def test_idempotent_post_operations_are_listed() -> None:
         "POST /api/v1/domains/{domain_id}/verify",
         "POST /api/v1/leak-reports",
         "POST /api/v1/leak-reports/github",
+        "POST /api/v1/platform/tenants",
+        "POST /api/v1/platform/tenants/{slug}/owner-invitation",
         "POST /api/v1/policy/overrides/{kind}/{subject_id}/preview",
         "POST /api/v1/policy/preview",
     }

@@ -73,7 +73,7 @@ def test_every_error_code_of_the_gateway_has_a_text() -> None:
         for code in _RAISED.findall(path.read_text(encoding="utf-8"))
     }
     text = (REPOSITORY / "platform" / "docs" / "protocol.md").read_text(encoding="utf-8")
-    table = text.partition("| code | says | HTTP |")[2].partition("\n\n")[0]
+    table = text.partition("| code | meaning | HTTP |")[2].partition("\n\n")[0]
     documented = {
         code
         for line in table.split("\n")

@@ -134,11 +134,14 @@ def test_a_key_is_valid_until_it_expires() -> None:
     )
 
 
-@pytest.mark.parametrize("status", [TenantStatus.SUSPENDED, TenantStatus.CLOSED])
-def test_the_key_of_an_inactive_tenant_is_rejected(status: TenantStatus) -> None:
+@pytest.mark.parametrize("status", set(TenantStatus) - {TenantStatus.ACTIVE})
+def test_the_key_of_an_inactive_tenant_is_rejected_with_its_status(status: TenantStatus) -> None:
     authority = _authority(make_snapshot(make_credential(KEY), status=status))
 
-    assert _rejection(authority, KEY.text).code == "tenant_suspended"
+    refusal = _rejection(authority, KEY.text)
+
+    assert refusal.code == "tenant_suspended"
+    assert f"This tenant is {status.value}" in refusal.message
 
 
 def test_a_gateway_with_stale_snapshots_rejects_all_keys() -> None:

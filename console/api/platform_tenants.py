@@ -1,0 +1,211 @@
+"""Tenants over REST for the operators' provisioning scripts, with operator keys.
+
+Tenants' keys and sessions are refused. A response contains the link of the owner's invitation,
+because the operator hands it over if the e-mail does not arrive.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+from uuid import uuid4
+
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Query, Router, Status
+from ninja.security import HttpBearer
+from pydantic import Field
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import TenantId
+from caret.foundation.web.credential_notes import note_credential
+from console.api.base_schema import RequestSchema, ResponseSchema
+from console.api.openapi import DONE_ANEW
+from console.api.pagination import PageQuery, PageResponse
+from console.api.rate_limit import take_request
+from console.sign_in.current_member import client_address
+from tenants.base.errors import Unauthenticated
+from tenants.base.operator_roles import OperatorScope
+from tenants.base.pagination import Page
+from tenants.fleet.operators.keys import (
+    OperatorKeyView,
+    authenticate_operator_key,
+    operator_key_actor,
+)
+from tenants.fleet.operators.operations import update_tenant
+from tenants.fleet.operators.queries import TenantDirectoryRow, find_by_slug, list_directory
+from tenants.identity.tenant_lifecycle import (
+    NewTenant,
+    OwnerInvitation,
+    invite_owner,
+    onboard_tenant,
+)
+from tenants.security.authorization.actor import Actor
+
+
+class OperatorKeyAuth(HttpBearer):
+    """`Authorization: Bearer cpk_ops_...`. It uses no session, so it needs no CSRF token."""
+
+    def __call__(self, request: HttpRequest) -> OperatorKeyView:
+        scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            raise Unauthenticated(
+                "missing_api_key", "Send an operator key as 'Authorization: Bearer <key>'."
+            )
+        return self.authenticate(request, text.strip())
+
+    def authenticate(self, request: HttpRequest, token: str) -> OperatorKeyView:
+        """Return the key. Raises Unauthenticated, ProblemRaised."""
+        key = authenticate_operator_key(text=token, now=timezone.now())
+        note_credential(request)
+        take_request(f"operator:{key.caller}")
+        return key
+
+
+class OperatorRequest(HttpRequest):
+    """A request that passed OperatorKeyAuth."""
+
+    auth: OperatorKeyView
+
+
+router = Router(tags=["tenants"], auth=OperatorKeyAuth())
+_FOR_OPERATORS: Final[dict[str, Any]] = {"x-permissions": [], "x-open-to": "operators"}
+# A slug is taken once, and an invitation replaces the one before: neither needs an Idempotency-Key.
+_SAFE_TO_REPEAT: Final = _FOR_OPERATORS | DONE_ANEW
+_Text = Annotated[str, Field(max_length=1_000)]
+
+
+class CreateTenant(
+    RequestSchema,
+    json_schema_extra={
+        "example": {
+            "slug": "acme",
+            "name": "Acme Robotics",
+            "owner_email": "olga@acme.example",
+            "plan": "team",
+        }
+    },
+):
+    slug: _Text
+    name: _Text
+    owner_email: _Text
+    plan: _Text | None = None  # slug of a plan; null: the tenant is not billed
+    region: _Text | None = None  # null: the installation's own
+
+
+class ChangeTenant(
+    RequestSchema, json_schema_extra={"example": {"status": "suspended", "reason": "Unpaid"}}
+):
+    name: _Text | None = None  # null: unchanged
+    status: Literal["active", "suspended"] | None = None  # null: unchanged
+    reason: _Text  # for the tenant's audit log
+
+
+class InviteOwner(
+    RequestSchema, json_schema_extra={"example": {"owner_email": "olga@acme.example"}}
+):
+    owner_email: _Text
+
+
+class PlatformTenantResponse(ResponseSchema):
+    slug: str
+    name: str
+    status: TenantStatus
+    region: str
+    created_at: datetime
+
+
+class PlatformTenantsResponse(PageResponse):
+    rows: list[PlatformTenantResponse]  # newest first
+
+
+class OwnerInvitationResponse(ResponseSchema):
+    email: str
+    url: str  # shown once
+    expires_at: datetime
+    is_mailed: bool  # false: the mail server did not accept the e-mail
+
+
+class CreatedTenantResponse(ResponseSchema):
+    tenant: PlatformTenantResponse
+    owner_invitation: OwnerInvitationResponse
+
+
+class DirectoryQuery(PageQuery):
+    search: Annotated[str, Field(max_length=63)] = ""  # the beginning of the slug
+
+
+@router.get(
+    "",
+    response=PlatformTenantsResponse,
+    summary="List tenants, newest first.",
+    openapi_extra=_FOR_OPERATORS,
+)
+def list_all(request: OperatorRequest, page: Query[DirectoryQuery]) -> Page[TenantDirectoryRow]:
+    request.auth.require(OperatorScope.READ_TENANTS)
+    return list_directory(search=page.search, limit=page.limit, cursor=page.cursor)
+
+
+@router.post(
+    "",
+    response={201: CreatedTenantResponse},
+    summary="Create a tenant with its key and plan, and invite its first owner.",
+    openapi_extra=_SAFE_TO_REPEAT,
+)
+def create(request: OperatorRequest, asked: CreateTenant) -> Status[dict[str, Any]]:
+    request.auth.require(OperatorScope.WRITE_TENANTS)
+    created = onboard_tenant(
+        new=NewTenant(**asked.dict()),
+        actor_for=lambda tenant_id: _actor(request, tenant_id),
+        now=timezone.now(),
+    )
+    row = find_by_slug(created.slug)
+    return Status(201, {"tenant": row, "owner_invitation": created.owner_invitation})
+
+
+@router.get(
+    "/{slug}",
+    response=PlatformTenantResponse,
+    summary="Show a tenant.",
+    openapi_extra=_FOR_OPERATORS,
+)
+def show(request: OperatorRequest, slug: str) -> TenantDirectoryRow:
+    request.auth.require(OperatorScope.READ_TENANTS)
+    return find_by_slug(slug)
+
+
+@router.patch(
+    "/{slug}",
+    response=PlatformTenantResponse,
+    summary="Rename, suspend or resume a tenant. Gateways follow within a second.",
+    openapi_extra=_FOR_OPERATORS,
+)
+def change(request: OperatorRequest, slug: str, asked: ChangeTenant) -> TenantDirectoryRow:
+    request.auth.require(OperatorScope.WRITE_TENANTS)
+    update_tenant(
+        actor=_actor(request, find_by_slug(slug).tenant_id),
+        name=asked.name,
+        status=None if asked.status is None else TenantStatus(asked.status),
+        reason=asked.reason,
+        now=timezone.now(),
+    )
+    return find_by_slug(slug)
+
+
+@router.post(
+    "/{slug}/owner-invitation",
+    response={201: OwnerInvitationResponse},
+    summary="Invite the owner of a tenant that has none, in place of an earlier invitation.",
+    openapi_extra=_SAFE_TO_REPEAT,
+)
+def invite(request: OperatorRequest, slug: str, asked: InviteOwner) -> Status[OwnerInvitation]:
+    request.auth.require(OperatorScope.WRITE_TENANTS)
+    actor = _actor(request, find_by_slug(slug).tenant_id)
+    return Status(201, invite_owner(actor=actor, email=asked.owner_email, now=timezone.now()))
+
+
+def _actor(request: OperatorRequest, tenant_id: TenantId) -> Actor:
+    return operator_key_actor(
+        request.auth,
+        tenant_id=tenant_id,
+        address=client_address(request),
+        request_id=str(uuid4()),
+    )

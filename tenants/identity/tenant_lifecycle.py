@@ -1,0 +1,137 @@
+"""Operations that take on a customer: a tenant with its encryption key, plan and first owner.
+
+`tenants.identity.members.tenant_status` suspends, resumes and closes tenants.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+
+from django.db import transaction
+
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.bearer_tokens import TenantToken, token_digest
+from tenants.base.billing_periods import utc_day
+from tenants.base.errors import Conflict, InvalidValue
+from tenants.base.text_validation import parse_reason
+from tenants.billing.plans.operations import subscribe
+from tenants.billing.plans.queries import list_plans
+from tenants.identity.invitations.email import invitation_url, send_invitation
+from tenants.identity.invitations.operations import LIFETIME, invite_first_owner
+from tenants.identity.members.operations import create_tenant, read_tenant_name
+from tenants.models import Invitation, Tenant
+from tenants.policy.snapshot_version import mark_snapshot_stale
+from tenants.security.audit.operations import record_change
+from tenants.security.authorization.actor import Actor
+from tenants.security.encryption.errors import RootKeyUnavailable
+from tenants.security.encryption.key_creation import create_tenant_key
+from tenants.security.encryption.root_keys import root_keys
+
+
+@dataclass(frozen=True, slots=True)
+class NewTenant:
+    slug: str  # never changes
+    name: str
+    owner_email: str
+    plan: str | None = None  # slug of a plan, from today; None: the tenant is not billed
+    region: str | None = None  # where its data is stored; None: the installation's own
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerInvitation:
+    """The invitation of a tenant's first owner. The URL is shown once and stored nowhere."""
+
+    email: str
+    url: str = field(repr=False)
+    expires_at: datetime
+    is_mailed: bool  # False: the mail server did not accept the e-mail
+
+
+@dataclass(frozen=True, slots=True)
+class OnboardedTenant:
+    tenant_id: TenantId
+    slug: str
+    owner_invitation: OwnerInvitation
+
+
+def onboard_tenant(
+    *, new: NewTenant, actor_for: Callable[[TenantId], Actor], now: datetime
+) -> OnboardedTenant:
+    """Create a tenant with its encryption key and plan, and invite its first owner.
+
+    Either all of it is created, or nothing. The e-mail is sent after the commit. `actor_for`
+    returns the operator's actor, which needs the new tenant's ID.
+
+    Raises Forbidden, InvalidValue, and Conflict if the slug is taken or no key can be wrapped.
+    """
+    with transaction.atomic():
+        tenant_id = create_tenant(
+            slug=new.slug, name=new.name, region=new.region, actor_for=actor_for, now=now
+        )
+        actor = actor_for(tenant_id)
+        actor.require_operator()
+        _create_key(tenant_id, now)
+        if new.plan is not None:
+            _subscribe(actor, new.plan, now)
+        token = _invite(actor, new.owner_email, now)
+    return OnboardedTenant(tenant_id, new.slug, _view(new.owner_email, token, now))
+
+
+def invite_owner(*, actor: Actor, email: str, now: datetime) -> OwnerInvitation:
+    """Invite the owner of a tenant that has none, in place of earlier invitations.
+
+    Raises Forbidden, InvalidValue, NotFound, Conflict, LimitReached.
+    """
+    return _view(email, _invite(actor, email, now), now)
+
+
+def rename_tenant(*, actor: Actor, name: str, reason: str, now: datetime) -> None:
+    """Change the name that people see. The slug stays. Raises Forbidden, InvalidValue."""
+    actor.require_operator()
+    name, reason = read_tenant_name(name), parse_reason(reason)
+    with tenant_scope(actor.tenant_id):
+        mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
+        row = Tenant.objects.get(id=actor.tenant_id)
+        Tenant.objects.filter(id=actor.tenant_id).update(name=name)
+        record_change(
+            actor=actor,
+            action="tenant.renamed",
+            target=f"tenant:{row.slug}",
+            change=({"name": row.name}, {"name": name}),
+            reason=reason,
+            now=now,
+        )
+
+
+def _create_key(tenant_id: TenantId, now: datetime) -> None:
+    try:
+        with tenant_scope(tenant_id):
+            create_tenant_key(tenant_id=tenant_id, root_key=root_keys().current, now=now)
+    except RootKeyUnavailable as error:
+        raise Conflict(
+            "The key management service does not respond. Try again in a minute."
+        ) from error
+
+
+def _subscribe(actor: Actor, plan: str, now: datetime) -> None:
+    if plan not in {each.slug for each in list_plans()}:
+        raise InvalidValue("plan", "The plan {slug} does not exist.", slug=plan)
+    subscribe(actor=actor, plan=plan, starts_on=utc_day(now), now=now)
+
+
+def _invite(actor: Actor, email: str, now: datetime) -> TenantToken:
+    name = Tenant.objects.get(id=actor.tenant_id).name
+    mailer = partial(send_invitation, tenant_name=name)
+    return invite_first_owner(actor=actor, email=email, mailer=mailer, now=now)
+
+
+def _view(email: str, token: TenantToken, now: datetime) -> OwnerInvitation:
+    """Return the invitation as shown to the operator, after the e-mail was sent."""
+    with tenant_scope(token.tenant_id):
+        mailed = Invitation.objects.filter(digest=token_digest(token), mailed_at__isnull=False)
+        is_mailed = mailed.exists()
+    return OwnerInvitation(
+        email.strip().lower(), invitation_url(token), now + LIFETIME, is_mailed=is_mailed
+    )

@@ -1,0 +1,80 @@
+"""`manage.py operator_key create NAME | revoke LOOKUP_ID | list`.
+
+Manages the keys of provisioning scripts for the platform API (/api/v1/platform).
+"""
+
+import argparse
+from typing import Any, Final
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from caret.foundation.management_command import NoSystemChecksCommand
+from tenants.base.errors import DomainError
+from tenants.base.operator_roles import OperatorScope
+from tenants.fleet.operators.keys import (
+    MAX_LIFETIME_DAYS,
+    create_operator_key,
+    list_operator_keys,
+    revoke_operator_key,
+)
+
+_DEFAULT_DAYS: Final = 90
+
+
+class Command(NoSystemChecksCommand):
+    help = "Creates, revokes and lists keys for the platform API."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        commands = parser.add_subparsers(dest="command", required=True)
+        create = commands.add_parser("create", help="show its text once")
+        create.add_argument("name", help="the script that uses the key")
+        create.add_argument(
+            "--scope",
+            dest="scopes",
+            action="append",
+            choices=[scope.value for scope in OperatorScope],
+            help="repeat it for several scopes; default: all",
+        )
+        create.add_argument(
+            "--days",
+            type=int,
+            default=_DEFAULT_DAYS,
+            help=f"until it expires, at most {MAX_LIFETIME_DAYS}; default: {_DEFAULT_DAYS}",
+        )
+        revoke = commands.add_parser("revoke", help="refuse it at once")
+        revoke.add_argument("lookup_id", help="as `list` shows it")
+        commands.add_parser("list")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            self.stdout.write(_run(options))
+        except DomainError as error:
+            raise CommandError(error.message) from error
+
+
+def _run(options: dict[str, Any]) -> str:
+    """Run the subcommand and return its output. Raises DomainError."""
+    command, now = options["command"], timezone.now()
+    if command == "list":
+        return _list()
+    if command == "revoke":
+        revoke_operator_key(lookup_id=options["lookup_id"], now=now)
+        return f"The operator key {options['lookup_id']} is revoked."
+    scopes = [OperatorScope(each) for each in options["scopes"] or OperatorScope]
+    created = create_operator_key(
+        name=options["name"], scopes=scopes, days=options["days"], now=now
+    )
+    return (
+        f"The operator key {created.key.lookup_id} expires on {created.key.expires_at:%Y-%m-%d}. "
+        f"Its text is shown once:\n{created.text}"
+    )
+
+
+def _list() -> str:
+    rows = [
+        f"{key.lookup_id}  {'revoked' if key.revoked_at else f'{key.expires_at:%Y-%m-%d}':<10}  "
+        f"{' '.join(sorted(key.scopes)):<27}  {key.name}"
+        for key in list_operator_keys()
+    ]
+    return "\n".join(rows) or "There are no operator keys."

@@ -1,0 +1,158 @@
+"""Commands for the platform's operator that create, change and list tenants.
+
+manage.py tenant create SLUG --name NAME --owner EMAIL [--plan PLAN] [--region REGION]
+manage.py tenant list
+manage.py tenant invite-owner SLUG EMAIL
+manage.py tenant rename SLUG NAME
+manage.py tenant suspend | resume | begin-closing | close SLUG
+manage.py tenant purge-cache | drop-identity-provider SLUG
+"""
+
+import argparse
+from collections.abc import Callable
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.management_command import NoSystemChecksCommand
+from tenants.base.errors import DomainError, NotFound
+from tenants.fleet.operators.queries import TenantDirectoryRow, list_all_tenants
+from tenants.identity.members.tenant_status import purge_cache, set_status
+from tenants.identity.sso.operations import remove_provider
+from tenants.identity.sso.queries import get_rules
+from tenants.identity.tenant_lifecycle import (
+    NewTenant,
+    OwnerInvitation,
+    invite_owner,
+    onboard_tenant,
+    rename_tenant,
+)
+from tenants.security.authorization.actor import Actor, system_actor
+from tenants.security.authorization.directory import find_tenant
+
+_STATUSES: Final = MappingProxyType(
+    {
+        "suspend": (TenantStatus.SUSPENDED, "reject its keys"),
+        "resume": (TenantStatus.ACTIVE, "accept its keys again"),
+        "begin-closing": (TenantStatus.CLOSING, "allow only export and erasure"),
+        "close": (TenantStatus.CLOSED, "end sign-in for good"),
+    }
+)
+
+
+class Command(NoSystemChecksCommand):
+    help = "Creates, lists, renames, suspends, resumes and closes tenants."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        commands = parser.add_subparsers(dest="command", required=True)
+        create = commands.add_parser("create", help="create a tenant and invite its first owner")
+        create.add_argument("slug", help="its name in URLs and commands; it never changes")
+        create.add_argument("--name", required=True, help="the name that people see")
+        create.add_argument("--owner", required=True, metavar="EMAIL", help="gets an invitation")
+        create.add_argument("--plan", help="slug of its plan; without it the tenant is not billed")
+        create.add_argument("--region", help="where its data is stored")
+        commands.add_parser("list", help="list all tenants, oldest first")
+        invite = commands.add_parser("invite-owner", help="replace the first owner's invitation")
+        invite.add_argument("slug")
+        invite.add_argument("email")
+        rename = _add_change(commands, "rename", "change the name that people see")
+        rename.add_argument("name")
+        for command, (_, effect) in _STATUSES.items():
+            _add_change(commands, command, effect)
+        _add_change(commands, "purge-cache", "purge its prefix cache")
+        _add_change(
+            commands,
+            "drop-identity-provider",
+            "let its users sign in with passwords again if they are locked out",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        command, now = options["command"], timezone.now()
+        try:
+            if command == "list":
+                output = _list()
+            elif command == "create":
+                output = _create(options, now)
+            else:
+                output = _change(command, options, now)
+        except DomainError as error:
+            raise CommandError(error.message) from error
+        self.stdout.write(output)
+
+
+def _add_change(commands: Any, name: str, effect: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=effect)
+    parser.add_argument("slug")
+    parser.add_argument("--reason", default="", help="for the audit log")
+    return parser
+
+
+def _list() -> str:
+    rows = [_row(each) for each in list_all_tenants()]
+    return "\n".join(rows) or "There are no tenants."
+
+
+def _row(row: TenantDirectoryRow) -> str:
+    return f"{row.slug:<24} {row.status.value:<10} {row.region:<12} {row.name}"
+
+
+def _create(options: dict[str, Any], now: datetime) -> str:
+    new = NewTenant(
+        slug=options["slug"],
+        name=options["name"],
+        owner_email=options["owner"],
+        plan=options["plan"],
+        region=options["region"],
+    )
+    created = onboard_tenant(new=new, actor_for=system_actor, now=now)
+    return f"Created the tenant {created.slug}.\n{_describe(created.owner_invitation)}"
+
+
+def _describe(invitation: OwnerInvitation) -> str:
+    sent = "was sent to" if invitation.is_mailed else "could NOT be sent to"
+    return (
+        f"The invitation {sent} {invitation.email}. Its link is shown once. It works once, until "
+        f"{invitation.expires_at:%Y-%m-%d %H:%M} UTC:\n{invitation.url}"
+    )
+
+
+def _change(command: str, options: dict[str, Any], now: datetime) -> str:
+    tenant_id = find_tenant(slug=options["slug"])
+    if tenant_id is None:
+        raise NotFound("There is no tenant {slug}.", slug=options["slug"])
+    actor, slug = system_actor(tenant_id), options["slug"]
+    if command == "invite-owner":
+        return _describe(invite_owner(actor=actor, email=options["email"], now=now))
+    reason = options["reason"]
+    if command == "rename":
+        rename_tenant(actor=actor, name=options["name"], reason=reason, now=now)
+        return f"{slug} is now called {options['name'].strip()}."
+    if command in _STATUSES:
+        status = _STATUSES[command][0]
+        set_status(actor=actor, status=status, reason=reason, now=now)
+        return f"{slug} is {status.value}; gateways act on it within a second."
+    return _EFFECTS[command](actor, slug, reason, now)
+
+
+def _purge_cache(actor: Actor, slug: str, reason: str, now: datetime) -> str:
+    epoch = purge_cache(actor=actor, reason=reason, now=now)
+    return f"{slug} begins cache epoch {epoch}; nothing cached before is used again."
+
+
+def _drop_identity_provider(actor: Actor, _slug: str, reason: str, now: datetime) -> str:
+    """Remove the identity provider and return the output. Raises InvalidValue, NotFound."""
+    held = get_rules(actor=actor).provider
+    if held is None:
+        raise NotFound("This tenant has no identity provider.")
+    remove_provider(actor=actor, reason=reason, now=now)
+    return f"{held.issuer} lets nobody in any more; users sign in with their passwords."
+
+
+_EFFECTS: Final[dict[str, Callable[[Actor, str, str, datetime], str]]] = {
+    "purge-cache": _purge_cache,
+    "drop-identity-provider": _drop_identity_provider,
+}

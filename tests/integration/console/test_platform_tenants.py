@@ -1,0 +1,306 @@
+"""The platform API: tenants over REST for operators' scripts, with operator keys only."""
+
+import json
+import re
+import secrets
+from datetime import timedelta
+from io import StringIO
+from typing import Any, Final
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone
+
+from caret.contracts.snapshot import SNAPSHOTS, TenantStatus, decode_snapshot
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from console.api import rate_limit
+from tenants.base.operator_roles import OperatorScope
+from tenants.base.redis_connection import connect
+from tenants.fleet.operators.keys import create_operator_key, revoke_operator_key
+from tenants.identity.api_keys.scopes import PERMISSIONS_OF
+from tenants.identity.invitations.operations import find_open_invitation
+from tenants.models import AuditEntry, Tenant
+from tenants.security.authorization.directory import find_tenant
+from tests.fixtures.companies import ACME, Company, make_company, make_service_key
+from tests.integration.console.conftest import SignIn
+
+# Method, path below /api/v1/platform/tenants, and a valid body; {slug} is an existing tenant.
+ENDPOINTS: Final[list[tuple[str, str, dict[str, str] | None]]] = [
+    ("GET", "", None),
+    ("POST", "", {"slug": "new-{slug}", "name": "New", "owner_email": "o@new.example"}),
+    ("GET", "/{slug}", None),
+    ("PATCH", "/{slug}", {"name": "Renamed", "reason": "test"}),
+    ("POST", "/{slug}/owner-invitation", {"owner_email": "o@new.example"}),
+]
+NAMES: Final = [f"{method} {path or '/'}" for method, path, _ in ENDPOINTS]
+WITH_BODY: Final = [each for each in ENDPOINTS if each[2] is not None]
+every_endpoint = pytest.mark.parametrize(("method", "path", "body"), ENDPOINTS, ids=NAMES)
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("umbrella", {})
+
+
+@pytest.fixture
+def slug() -> str:
+    return f"initech-{secrets.token_hex(4)}"
+
+
+def make_operator_key(*scopes: OperatorScope) -> str:
+    return create_operator_key(
+        name="Provisioning", scopes=scopes or OperatorScope, days=30, now=timezone.now()
+    ).text
+
+
+def ask(key: str | None, method: str, path: str, body: object = None) -> Any:
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    text = body if isinstance(body, str) else json.dumps(body)
+    client = Client(headers=headers)
+    client.handler.enforce_csrf_checks = True
+    return client.generic(
+        method, f"/api/v1/platform/tenants{path}", text, content_type="application/json"
+    )
+
+
+def ask_endpoint(key: str | None, company: Company, method: str, path: str, body: Any) -> Any:
+    filled = json.dumps(body).replace("{slug}", company.slug)
+    return ask(key, method, path.replace("{slug}", company.slug), filled)
+
+
+def code_of(response: Any) -> tuple[int, str]:
+    assert response["Content-Type"] == "application/problem+json"
+    return response.status_code, response.json()["code"]
+
+
+def status_of(company: Company) -> str:
+    return Tenant.objects.get(id=company.tenant_id).status
+
+
+@every_endpoint
+def test_without_a_key_nothing_is_answered(
+    company: Company, method: str, path: str, body: Any
+) -> None:
+    response = ask_endpoint(None, company, method, path, body)
+
+    assert code_of(response) == (401, "missing_api_key")
+
+
+@every_endpoint
+def test_a_tenants_key_is_refused(company: Company, method: str, path: str, body: Any) -> None:
+    key = make_service_key(company, *PERMISSIONS_OF).text
+
+    response = ask_endpoint(key, company, method, path, body)
+
+    assert code_of(response) == (401, "wrong_api_key_kind")
+
+
+@every_endpoint
+def test_a_revoked_key_is_refused(company: Company, method: str, path: str, body: Any) -> None:
+    key = make_operator_key()
+    revoke_operator_key(lookup_id=key[8:16], now=timezone.now())
+
+    response = ask_endpoint(key, company, method, path, body)
+
+    assert code_of(response) == (401, "revoked_api_key")
+
+
+@every_endpoint
+def test_a_scope_opens_only_its_own_endpoints(
+    company: Company, method: str, path: str, body: Any
+) -> None:
+    own, other = OperatorScope.READ_TENANTS, OperatorScope.WRITE_TENANTS
+    if method != "GET":
+        own, other = other, own
+
+    allowed = ask_endpoint(make_operator_key(own), company, method, path, body)
+    refused = ask_endpoint(make_operator_key(other), company, method, path, body)
+
+    assert allowed.status_code in (200, 201)
+    assert code_of(refused) == (403, "forbidden")
+
+
+@pytest.mark.parametrize(("method", "path", "body"), WITH_BODY)
+def test_a_body_that_is_huge_or_not_json_is_refused(
+    company: Company, method: str, path: str, body: Any
+) -> None:
+    key, target = make_operator_key(), path.replace("{slug}", company.slug)
+
+    huge = ask(key, method, target, json.dumps(body | {"name": "x" * 2_000_000}))
+    broken = ask(key, method, target, '{"slug": ')
+    unknown = ask(key, method, target, json.dumps(body | {"surprise": 1}))
+
+    assert code_of(huge) == (413, "too_large")
+    assert code_of(broken) == (400, "invalid_json")
+    assert code_of(unknown) == (422, "invalid")
+
+
+def test_an_owner_of_a_tenant_who_is_signed_in_is_no_operator(sign_in: SignIn) -> None:
+    acme = make_company("acme", ACME)
+
+    response = sign_in(acme.people[next(iter(ACME))]).get("/api/v1/platform/tenants")
+
+    assert code_of(response) == (401, "missing_api_key")
+
+
+def test_an_expired_and_a_forged_key_are_refused() -> None:
+    long_ago = timezone.now() - timedelta(days=31)
+    expired = create_operator_key(name="Old", scopes=OperatorScope, days=30, now=long_ago).text
+
+    forged = make_operator_key()[:-1] + "!"
+
+    assert code_of(ask(expired, "GET", "")) == (401, "expired_api_key")
+    assert code_of(ask(forged, "GET", "")) == (401, "invalid_api_key")
+
+
+def test_an_operator_key_opens_no_tenants_api() -> None:
+    client = Client(headers={"Authorization": f"Bearer {make_operator_key()}"})
+
+    assert code_of(client.get("/api/v1/keys")) == (401, "invalid_api_key")
+
+
+def test_a_script_takes_on_a_customer(slug: str) -> None:
+    key = make_operator_key()
+    body = {"slug": slug, "name": "Initech", "owner_email": f"olga@{slug}.example"}
+
+    response = ask(key, "POST", "", body)
+
+    assert response.status_code == 201
+    invitation = response.json()["owner_invitation"]
+    token = invitation["url"].rpartition("/")[2]
+    assert find_open_invitation(text=token, now=timezone.now()).email == f"olga@{slug}.example"
+    assert response.json()["tenant"]["status"] == "active"
+    assert ask(key, "GET", f"/{slug}").json() == response.json()["tenant"]
+    listed = ask(key, "GET", f"?search={slug}").json()["rows"]
+    assert listed == [response.json()["tenant"]]
+    entry = first_entry(slug)
+    assert (entry.action, entry.actor_kind) == ("tenant.created", "operator")
+    assert entry.actor_key == f"operator:key:{key[8:16]}"
+    assert code_of(ask(key, "POST", "", body)) == (409, "conflict")
+
+
+def first_entry(slug: str) -> AuditEntry:
+    tenant_id = find_tenant(slug=slug)
+    assert tenant_id is not None
+    with tenant_scope(TenantId(tenant_id)):
+        return AuditEntry.objects.order_by("sequence")[0]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("slug", "\u0430cme"),
+        ("slug", "platform"),
+        ("slug", "x" * 64),
+        ("slug", "a\0b"),
+        ("name", ""),
+        ("owner_email", "nobody"),
+        ("plan", "no-such-plan"),
+        ("region", "EU North"),
+    ],
+)
+def test_an_invalid_field_is_named(slug: str, field: str, value: str) -> None:
+    body = {"slug": slug, "name": "Initech", "owner_email": "olga@initech.example"}
+
+    response = ask(make_operator_key(), "POST", "", body | {field: value})
+
+    assert code_of(response) == (422, "invalid")
+    assert response.json()["field"] == field
+    assert find_tenant(slug=slug) is None
+
+
+def test_a_script_suspends_and_resumes(company: Company) -> None:
+    key, path = make_operator_key(), f"/{company.slug}"
+
+    suspended = ask(key, "PATCH", path, {"status": "suspended", "reason": "unpaid"})
+    again = ask(key, "PATCH", path, {"status": "suspended", "reason": "unpaid"})
+    data = connect().hget(SNAPSHOTS, company.tenant_id)
+    resumed = ask(key, "PATCH", path, {"status": "active", "name": "Umbrella AG", "reason": "paid"})
+
+    assert suspended.json()["status"] == "suspended"
+    assert again.status_code == 200
+    assert isinstance(data, bytes)
+    assert decode_snapshot(data).status is TenantStatus.SUSPENDED
+    assert (resumed.json()["status"], resumed.json()["name"]) == ("active", "Umbrella AG")
+    with tenant_scope(company.tenant_id):
+        changes = AuditEntry.objects.exclude(reason="").order_by("sequence")
+        assert [(each.action, each.reason) for each in changes if each.actor_key] == [
+            ("tenant.status_changed", "unpaid"),
+            ("tenant.renamed", "paid"),
+            ("tenant.status_changed", "paid"),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"status": "suspended", "reason": " "}, 422),
+        ({"status": "closed", "reason": "test"}, 422),
+        ({"status": "suspended"}, 422),
+        ({"status": "suspended", "name": "\n", "reason": "test"}, 422),
+    ],
+)
+def test_a_change_that_is_refused_changes_nothing(
+    company: Company, body: dict[str, str], status: int
+) -> None:
+    response = ask(make_operator_key(), "PATCH", f"/{company.slug}", body)
+
+    assert response.status_code == status
+    assert status_of(company) == TenantStatus.ACTIVE
+
+
+def test_an_unknown_tenant_is_not_found() -> None:
+    key = make_operator_key()
+
+    for path in ("/nobody-here", "/%00", "/%D0%B0cme"):
+        assert code_of(ask(key, "GET", path)) == (404, "not_found")
+
+
+def test_a_key_is_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limit, "MAX_PER_MINUTE", 1)
+    key = make_operator_key()
+    ask(key, "GET", "")
+
+    response = ask(key, "GET", "")
+
+    assert code_of(response) == (429, "too_many_requests")
+    assert int(response["Retry-After"]) > 0
+    assert ask(make_operator_key(), "GET", "").status_code == 200
+
+
+def run(*arguments: str) -> str:
+    output = StringIO()
+    call_command("operator_key", *arguments, stdout=output)
+    return output.getvalue()
+
+
+def test_the_command_creates_lists_and_revokes_a_key() -> None:
+    created = run("create", "Terraform", "--scope", "tenants.read", "--days", "7")
+    found = re.search(r"cpk_ops_\w+", created)
+    assert found is not None
+    key = found[0]
+    assert ask(key, "GET", "").status_code == 200
+
+    run("revoke", key[8:16])
+
+    assert code_of(ask(key, "GET", "")) == (401, "revoked_api_key")
+    listed = next(line for line in run("list").splitlines() if line.startswith(key[8:16]))
+    assert "revoked" in listed
+    assert "tenants.read" in listed
+    assert key not in run("list")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("create", ""), ("create", "x", "--days", "0"), ("create", "x", "--days", "9999")],
+)
+def test_the_command_refuses_an_invalid_key(arguments: tuple[str, ...]) -> None:
+    with pytest.raises(CommandError, match="Enter 1 to"):
+        run(*arguments)
+
+
+def test_the_command_says_that_a_key_does_not_exist() -> None:
+    with pytest.raises(CommandError, match="does not exist"):
+        run("revoke", "nobody00")

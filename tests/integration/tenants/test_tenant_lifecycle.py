@@ -1,0 +1,261 @@
+"""Taking on a customer: the tenant, its key, its plan, and the invitation of its first owner."""
+
+import re
+import secrets
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.ids import TenantId
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.bearer_tokens import BearerTokenKind, parse_token
+from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
+from tenants.base.money import Currency
+from tenants.base.permissions import Role
+from tenants.billing.plans.operations import create_plan
+from tenants.identity.invitations.operations import (
+    InvitationBearer,
+    accept_invitation,
+    find_open_invitation,
+)
+from tenants.identity.tenant_lifecycle import (
+    NewTenant,
+    OnboardedTenant,
+    invite_owner,
+    onboard_tenant,
+    rename_tenant,
+)
+from tenants.models import AuditEntry, Invitation, Subscription, Tenant, TenantKey
+from tenants.security.authorization.actor import Actor, OperatorIdentity, system_actor
+from tenants.security.authorization.directory import find_tenant, list_members
+from tenants.security.encryption.errors import RootKeyUnavailable
+from tests.fixtures.companies import ACME, GLOBEX, make_company
+from tests.fixtures.users import make_stranger
+
+
+@pytest.fixture
+def slug() -> str:
+    return f"initech-{secrets.token_hex(4)}"
+
+
+@pytest.fixture
+def plan() -> str:
+    slug = f"plan-{secrets.token_hex(4)}"
+    create_plan(slug=slug, name="Team", currency=Currency.EUR, now=timezone.now())
+    return slug
+
+
+def onboard(slug: str, **fields: Any) -> OnboardedTenant:
+    new = NewTenant(**{"slug": slug, "name": "Initech", "owner_email": owner_of(slug)} | fields)
+    return onboard_tenant(new=new, actor_for=system_actor, now=timezone.now())
+
+
+def owner_of(slug: str) -> str:
+    return f"olga@{slug}.example"
+
+
+def run(*arguments: str) -> str:
+    output = StringIO()
+    call_command("tenant", *arguments, stdout=output)
+    return output.getvalue()
+
+
+def token_in(text: str) -> str:
+    found = re.search(r"civ_[\w=-]+", text)
+    assert found is not None
+    return found[0]
+
+
+def actions(tenant_id: TenantId) -> list[str]:
+    with tenant_scope(tenant_id):
+        return list(AuditEntry.objects.order_by("sequence").values_list("action", flat=True))
+
+
+def test_a_new_tenant_has_a_key_a_plan_and_an_invited_owner(slug: str, plan: str) -> None:
+    made = onboard(slug, plan=plan, region="eu-north")
+
+    row = Tenant.objects.get(slug=slug)
+    assert (row.name, row.region, row.status) == ("Initech", "eu-north", TenantStatus.ACTIVE)
+    with tenant_scope(made.tenant_id):
+        assert TenantKey.objects.get().retired_at is None
+        assert Subscription.objects.select_related("plan").get().plan.slug == plan
+        assert Invitation.objects.get().role == Role.OWNER
+    assert actions(made.tenant_id) == [
+        "tenant.created",
+        "billing.subscribed",
+        "invitation.created",
+    ]
+
+
+def test_the_link_is_shown_and_mailed_and_makes_an_owner(slug: str) -> None:
+    made = onboard(slug)
+    owner = make_stranger(owner_of(slug))
+
+    accept_invitation(
+        guest=InvitationBearer(owner.user_id, address=None, request_id=""),
+        text=token_in(made.owner_invitation.url),
+        now=timezone.now(),
+    )
+
+    (message,) = mail.outbox
+    assert message.to == [owner_of(slug)]
+    assert made.owner_invitation.url in message.body
+    assert made.owner_invitation.is_mailed
+    (member,) = list_members(tenant_id=made.tenant_id)
+    assert (member.email, member.role) == (owner_of(slug), Role.OWNER)
+
+
+def test_a_mail_server_that_is_down_does_not_lose_the_tenant(
+    slug: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_arguments: object) -> int:
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr("tenants.identity.invitations.email.send_mail", refuse)
+
+    made = onboard(slug)
+
+    assert not made.owner_invitation.is_mailed
+    find_open_invitation(text=token_in(made.owner_invitation.url), now=timezone.now())
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("owner_email", "nobody"),
+        ("plan", "no-such-plan"),
+        ("plan", "\0"),
+        ("region", "EU North"),
+        ("name", ""),
+    ],
+)
+def test_an_invalid_value_creates_nothing(slug: str, field: str, value: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        onboard(slug, **{field: value})
+
+    assert caught.value.field == field
+    assert find_tenant(slug=slug) is None
+    assert mail.outbox == []
+
+
+def test_without_the_key_management_service_nothing_is_created(
+    slug: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        raise RootKeyUnavailable
+
+    monkeypatch.setattr("tenants.identity.tenant_lifecycle.create_tenant_key", fail)
+
+    with pytest.raises(Conflict, match="key management service"):
+        onboard(slug)
+
+    assert find_tenant(slug=slug) is None
+    assert mail.outbox == []
+
+
+def test_a_taken_slug_is_a_conflict_and_mails_nobody(slug: str) -> None:
+    onboard(slug)
+    mail.outbox.clear()
+
+    with pytest.raises(Conflict, match="already exists"):
+        onboard(slug)
+
+    assert mail.outbox == []
+
+
+def test_an_operator_who_may_only_read_creates_nothing(slug: str) -> None:
+    def support(tenant_id: TenantId) -> Actor:
+        operator = OperatorIdentity("ola", can_change=False)
+        return Actor(tenant_id, None, Role.AUDITOR, None, "", operator=operator)
+
+    new = NewTenant(slug=slug, name="Initech", owner_email=owner_of(slug))
+    with pytest.raises(Forbidden):
+        onboard_tenant(new=new, actor_for=support, now=timezone.now())
+
+    assert find_tenant(slug=slug) is None
+
+
+def test_a_second_invitation_of_the_owner_replaces_the_first(slug: str) -> None:
+    made = onboard(slug, owner_email=f"typo@{slug}.example")
+
+    invite_owner(actor=system_actor(made.tenant_id), email=owner_of(slug), now=timezone.now())
+
+    with pytest.raises(NotFound):
+        find_open_invitation(text=token_in(made.owner_invitation.url), now=timezone.now())
+
+
+def test_a_tenant_with_an_owner_invites_its_own_people() -> None:
+    acme = make_company("acme", ACME)
+
+    with pytest.raises(Conflict, match="already has an owner"):
+        invite_owner(actor=acme.platform, email="eve@elsewhere.example", now=timezone.now())
+
+
+def test_its_own_administrator_does_not_invite_an_owner_this_way() -> None:
+    globex = make_company("globex", GLOBEX)
+
+    with pytest.raises(Forbidden):
+        invite_owner(
+            actor=globex.administrator.actor, email="eve@elsewhere.example", now=timezone.now()
+        )
+
+
+def test_a_tenant_is_renamed_and_the_audit_log_has_both_names() -> None:
+    globex, neighbour = make_company("globex", GLOBEX), make_company("acme", ACME)
+
+    rename_tenant(actor=globex.platform, name=" Globex AG ", reason="merger", now=timezone.now())
+
+    assert Tenant.objects.get(id=globex.tenant_id).name == "Globex AG"
+    assert Tenant.objects.get(id=neighbour.tenant_id).name == neighbour.name
+    with tenant_scope(globex.tenant_id):
+        entry = AuditEntry.objects.get(action="tenant.renamed")
+    assert (entry.before, entry.after) == ({"name": "Globex"}, {"name": "Globex AG"})
+    assert entry.reason == "merger"
+
+
+def test_the_tenants_administrator_does_not_rename_it() -> None:
+    globex = make_company("globex", GLOBEX)
+
+    with pytest.raises(Forbidden):
+        rename_tenant(actor=globex.administrator.actor, name="Mine", reason="", now=timezone.now())
+
+
+def test_the_command_creates_a_tenant_and_prints_the_link_once(slug: str, plan: str) -> None:
+    output = run(*("create", slug, "--name", "Initech", "--owner", owner_of(slug), "--plan", plan))
+
+    token = token_in(output)
+    opened = find_open_invitation(text=token, now=timezone.now() + timedelta(days=6))
+    assert (opened.email, opened.tenant_name) == (owner_of(slug), "Initech")
+    assert parse_token(BearerTokenKind.INVITATION, token) is not None
+    assert f"Created the tenant {slug}." in output
+    assert re.search(rf"^{slug} +active +local +Initech$", run("list"), re.MULTILINE)
+
+
+def test_the_command_renames_suspends_and_resumes(slug: str) -> None:
+    onboard(slug)
+
+    assert f"{slug} is now called Initrode." in run("rename", slug, "Initrode")
+    assert f"{slug} is suspended" in run("suspend", slug)
+    assert f"{slug} is active" in run("resume", slug)
+
+
+def test_the_command_invites_the_owner_again(slug: str) -> None:
+    onboard(slug, owner_email=f"typo@{slug}.example")
+
+    output = run("invite-owner", slug, owner_of(slug))
+
+    opened = find_open_invitation(text=token_in(output), now=timezone.now())
+    assert opened.email == owner_of(slug)
+
+
+def test_the_command_says_what_is_wrong(slug: str) -> None:
+    with pytest.raises(CommandError, match="The slug support is reserved"):
+        run("create", "support", "--name", "Initech", "--owner", owner_of(slug))
+    with pytest.raises(CommandError, match="There is no tenant"):
+        run("rename", slug, "Initrode")
