@@ -12,6 +12,7 @@ from typing import Final
 
 from django.contrib import messages
 from django.contrib.auth import logout
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -107,7 +108,8 @@ def _reset(request: HttpRequest, link: ResetLink, email: str) -> HttpResponse:
     if not form.is_valid():
         return render(request, _RESET, context, status=400)
     try:
-        with hashing_slot():
+        # The e-mail is sent after the commit, which must not occupy a place for hashing.
+        with transaction.atomic(), hashing_slot():
             reset_password(
                 link=link,
                 password=form.cleaned_data["password"],

@@ -73,7 +73,8 @@ def _tried(request: HttpRequest, member: CurrentMember, form: ChangePasswordForm
 
 def _change(request: HttpRequest, new: str) -> None:
     """Set the password, and end all sessions but this one, which gets a new key."""
-    with hashing_slot(), transaction.atomic():
+    # The e-mail is sent after the commit, which must not occupy a place for hashing.
+    with transaction.atomic(), hashing_slot():
         change_password(
             user_id=UserId(str(request.user.pk)),
             password=new,

@@ -36,6 +36,7 @@ from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 
 LIFETIME: Final = timedelta(days=7)
+_MAX_EMAIL_CHARS: Final = 254
 _UNKNOWN: Final = gettext_noop(
     "This invitation was already used or revoked, or it has expired. Ask for a new one."
 )
@@ -269,4 +270,6 @@ def _read_email(email: str, *, field: str = "email") -> str:
         validate_email(email)
     except ValidationError as error:
         raise InvalidValue(field, "This is not a valid e-mail address.") from error
+    if len(email) > _MAX_EMAIL_CHARS:
+        raise InvalidValue(field, "This is not a valid e-mail address.")
     return email

@@ -78,7 +78,8 @@ def mail_requested_links(*, now: datetime) -> int:
         sealed = connect().rpop(_QUEUE)
         if not isinstance(sealed, bytes):
             return number
-        _process(sealed, now)
+        if not _process(sealed, now):
+            return number + 1  # the mail server may not respond, and other tasks wait for this one
     return _MAX_A_TICK
 
 
@@ -107,21 +108,21 @@ def mail_operators_link(*, email: str, reason: str, now: datetime) -> None:
             )
 
 
-def _process(sealed: bytes, now: datetime) -> None:
+def _process(sealed: bytes, now: datetime) -> bool:
+    """Answer one request. Return False if the mail server did not accept the e-mail."""
     try:
         email, at_s = json.loads(unseal(_key(), sealed, bound_to=_PURPOSE.encode()))
     except DecryptionFailed:  # from before a change of the root secret
         logger.warning("password_reset.unreadable_request")
-        return
+        return True
     user = _find_user(email)
     if user is None or now.timestamp() - at_s > _MAX_AGE.total_seconds():
-        return
+        return True
     if provider_for(user.email) is not None:
         opening = _BY_USER.format(email=user.email)
         text = _SINGLE_SIGN_ON.format(opening=opening, console=settings.CONSOLE_URL)
-        _send(user, "Sign in to Caret with single sign-on", text)
-        return
-    _mail_link(user, _BY_USER)
+        return _send(user, "Sign in to Caret with single sign-on", text)
+    return _mail_link(user, _BY_USER)
 
 
 def _find_user(email: str) -> User | None:
