@@ -43,7 +43,7 @@ def has_id(pattern: str) -> bool:
     sign-in has no user yet.
     """
     return any(each in pattern for each in ("<uuid:", "<lookup_id>", "<int:pk>")) and not (
-        pattern.startswith((*OTHER_INTERFACES, "operators/", "sign-in/"))
+        pattern.startswith((*OTHER_INTERFACES, "operators/", "sign-in/", "reset-password/"))
     )
 
 

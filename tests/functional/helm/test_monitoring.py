@@ -35,7 +35,7 @@ ON_CALL_FIVE = [
 _NAME = re.compile(r"(?<![\w:\"/.])caret_[a-z0-9_]+(?![\w:\"])")
 _RECORDED = re.compile(r"caret:[a-z0-9_]+:[a-z0-9_]+")
 # Names of metric families that only a complete gateway creates, found in the source.
-_MADE = re.compile(r"(CounterMetricFamily|GaugeMetricFamily|_one)\(\s*\"(caret_[a-z_]+)\"")
+_MADE = re.compile(r"(CounterMetricFamily|GaugeMetricFamily|_make_gauge)\(\s*\"(caret_[a-z_]+)\"")
 _SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
 
 
@@ -142,6 +142,6 @@ def _samples(families: Iterable[Metric]) -> Iterator[str]:
 
 
 def _samples_in_code() -> Iterator[str]:
-    for path in (REPOSITORY / "inference" / "recording").glob("*.py"):
+    for path in (REPOSITORY / "inference" / "recording").rglob("*.py"):
         for kind, name in _MADE.findall(path.read_text()):
             yield f"{name}_total" if kind == "CounterMetricFamily" else name

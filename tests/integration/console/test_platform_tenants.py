@@ -134,7 +134,7 @@ def test_a_body_that_is_huge_or_not_json_is_refused(
 
     assert code_of(huge) == (413, "too_large")
     assert code_of(broken) == (400, "invalid_json")
-    assert code_of(unknown) == (422, "invalid")
+    assert code_of(unknown) == (422, "validation_failed")
 
 
 def test_an_owner_of_a_tenant_who_is_signed_in_is_no_operator(sign_in: SignIn) -> None:
@@ -206,7 +206,7 @@ def test_an_invalid_field_is_named(slug: str, field: str, value: str) -> None:
 
     response = ask(make_operator_key(), "POST", "", body | {field: value})
 
-    assert code_of(response) == (422, "invalid")
+    assert code_of(response) == (422, "validation_failed")
     assert response.json()["field"] == field
     assert find_tenant(slug=slug) is None
 

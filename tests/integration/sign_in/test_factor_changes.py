@@ -160,7 +160,7 @@ class FailingBackend(EmailBackend):
 def test_a_failed_mail_is_logged_without_the_address(
     companies: list[Company], olga: Person, settings: LazySettings
 ) -> None:
-    settings.EMAIL_BACKEND = f"{__name__}.Silent"
+    settings.EMAIL_BACKEND = f"{__name__}.FailingBackend"
 
     with structlog.testing.capture_logs() as logs:
         add_passkey(olga)

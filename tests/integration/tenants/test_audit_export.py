@@ -156,7 +156,7 @@ def test_a_changed_entry_is_named_by_verification(company: Company, services: Se
         )
         owner.execute("ALTER TABLE tenants_auditentry FORCE ROW LEVEL SECURITY")
 
-    with pytest.raises(VerificationFailed, match="entry 3: what it says does not have its hash"):
+    with pytest.raises(VerificationFailed, match="entry 3: its content does not match its hash"):
         verify(export(company.platform))
 
 

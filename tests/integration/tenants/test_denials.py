@@ -63,7 +63,7 @@ def index_of(month: str) -> str:
     return name
 
 
-@pytest.mark.usefixtures("_much_used")
+@pytest.mark.usefixtures("_with_many_records")
 def test_denied_requests_are_found_by_their_partial_index(company: Company) -> None:
     with CaptureQueriesContext(connection) as queries:
         found = count_denials(actor=company.administrator.actor, num_days=7, now=NOON)

@@ -103,7 +103,7 @@ def test_an_unused_root_key_can_be_removed(
     call_command("rotate_encryption_keys", "--tenant", acme.slug, stdout=(output := StringIO()))
 
     assert new_id not in used
-    assert f"{new_id} wraps nothing any more" in output.getvalue()
+    assert f"{new_id} wraps no key any more" in output.getvalue()
     configure_root_keys(settings, "root-secret")
     assert find_problems() == []
 
