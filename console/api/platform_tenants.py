@@ -19,7 +19,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.web.credential_notes import note_credential
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.openapi import DONE_ANEW
-from console.api.pagination import PageQuery, PageResponse
+from console.api.pagination import Items, PageQuery, PageResponse
 from console.api.rate_limit import take_request
 from console.sign_in.current_member import client_address
 from tenants.base.errors import Unauthenticated
@@ -114,7 +114,7 @@ class PlatformTenantResponse(ResponseSchema):
 
 
 class PlatformTenantsResponse(PageResponse):
-    rows: list[PlatformTenantResponse]  # newest first
+    items: Items[PlatformTenantResponse]  # newest first
 
 
 class OwnerInvitationResponse(ResponseSchema):

@@ -48,7 +48,7 @@ def forgot_password(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return render(request, _FORGOT, {"form": form}, status=400)
     try:
-        return _requested(request, form)
+        return _request_link(request, form)
     except RedisError:
         return _unavailable(request, _FORGOT, {"form": form, "message": gettext(UNAVAILABLE)})
 
@@ -88,7 +88,7 @@ def new_password(request: HttpRequest) -> HttpResponse:
         return render(request, _RESET, {"refusal": translate_error(error)}, status=404)
 
 
-def _requested(request: HttpRequest, form: ForgotPasswordForm) -> HttpResponse:
+def _request_link(request: HttpRequest, form: ForgotPasswordForm) -> HttpResponse:
     """Queue the request. Raises redis.RedisError."""
     email = form.cleaned_data["email"]
     throttled = count_attempt(attempt_at(request, Secret.RESET_LINK, email))

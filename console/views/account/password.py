@@ -41,7 +41,7 @@ def password(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if not form.is_valid():
         return render_page(request, member, _PAGE, {"form": form}, status=400)
     try:
-        return _tried(request, member, form)
+        return _try_change(request, member, form)
     except InvalidValue as error:
         return _refused(request, member, form, ("password", translate_error(error)))
     except TooManyHashes:
@@ -49,7 +49,9 @@ def password(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         return _refused(request, member, form, busy, status=503, retry_after_s=_BUSY_S)
 
 
-def _tried(request: HttpRequest, member: CurrentMember, form: ChangePasswordForm) -> HttpResponse:
+def _try_change(
+    request: HttpRequest, member: CurrentMember, form: ChangePasswordForm
+) -> HttpResponse:
     """Change the password. Raises InvalidValue, TooManyHashes, redis.RedisError."""
     attempt = attempt_at(request, Secret.STEP_UP_PASSWORD, member.email)
     if (throttled := count_attempt(attempt)) is not None:

@@ -173,7 +173,7 @@ def test_a_script_takes_on_a_customer(slug: str) -> None:
     assert find_open_invitation(text=token, now=timezone.now()).email == f"olga@{slug}.example"
     assert response.json()["tenant"]["status"] == "active"
     assert ask(key, "GET", f"/{slug}").json() == response.json()["tenant"]
-    listed = ask(key, "GET", f"?search={slug}").json()["rows"]
+    listed = ask(key, "GET", f"?search={slug}").json()["items"]
     assert listed == [response.json()["tenant"]]
     entry = first_entry(slug)
     assert (entry.action, entry.actor_kind) == ("tenant.created", "operator")

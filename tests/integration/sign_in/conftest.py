@@ -60,3 +60,31 @@ def owner(company: Company) -> Person:
     from tenants.base.permissions import Role
 
     return company.people[Role.OWNER]
+
+
+@pytest.fixture
+def companies() -> list[Company]:
+    """Make two companies: olga is an owner of the first and a developer of the second."""
+    from django.utils import timezone
+
+    from caret.foundation.postgres.tenant_scope import tenant_scope
+    from tenants.base.permissions import Role
+    from tenants.identity.members.operations import insert_membership
+    from tests.fixtures.companies import make_company
+
+    home, other = make_company("initech", {Role.OWNER: "olga"}), make_company("hooli", {})
+    with tenant_scope(other.tenant_id):
+        insert_membership(
+            tenant_id=other.tenant_id,
+            user_id=home.people[Role.OWNER].user_id,
+            role=Role.DEVELOPER,
+            now=timezone.now(),
+        )
+    return [home, other]
+
+
+@pytest.fixture
+def olga(companies: list[Company]) -> Person:
+    from tenants.base.permissions import Role
+
+    return companies[0].people[Role.OWNER]

@@ -9,12 +9,10 @@ from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import redis_connection
-from tenants.base.permissions import Role
-from tenants.identity.members.operations import insert_membership
 from tenants.identity.passwords.reset_mail import mail_requested_links
 from tenants.models import AuditEntry, User
 from tests.fakes.console_client import Client
-from tests.fixtures.companies import PASSWORD, Company, Person, make_company
+from tests.fixtures.companies import PASSWORD, Company, Person
 from tests.integration.sign_in.browser import Browser, new_browser
 from tests.integration.sign_in.by_provider import fresh_client
 
@@ -27,19 +25,6 @@ def keep_mails_in_memory(settings: LazySettings) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     mail.outbox = []
     redis_connection.connect().delete(QUEUE)
-
-
-def two_companies() -> list[Company]:
-    """Make two companies: olga is an owner of the first and a developer of the second."""
-    home, other = make_company("initech", {Role.OWNER: "olga"}), make_company("hooli", {})
-    with tenant_scope(other.tenant_id):
-        insert_membership(
-            tenant_id=other.tenant_id,
-            user_id=home.people[Role.OWNER].user_id,
-            role=Role.DEVELOPER,
-            now=timezone.now(),
-        )
-    return [home, other]
 
 
 def entries(company: Company) -> list[AuditEntry]:

@@ -8,15 +8,12 @@ import structlog
 from django.conf import LazySettings
 from django.core import mail
 from django.core.mail.backends.locmem import EmailBackend
-from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.permissions import Role
 from tenants.identity.members import account_changes
-from tenants.identity.members.operations import insert_membership
 from tenants.models import AuditEntry
 from tests.fakes.passkey import SoftPasskey
-from tests.fixtures.companies import Cast, Company, Person, make_company
+from tests.fixtures.companies import Cast, Company, Person
 from tests.integration.sign_in import with_passkey
 from tests.integration.sign_in.browser import Browser, new_browser
 
@@ -25,23 +22,6 @@ from tests.integration.sign_in.browser import Browser, new_browser
 def _mails_in_memory(settings: LazySettings) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     mail.outbox = []
-
-
-@pytest.fixture
-def companies() -> list[Company]:
-    """Make two companies: olga is an owner of the first and a developer of the second."""
-    home, other = make_company("initech", {Role.OWNER: "olga"}), make_company("hooli", {})
-    with tenant_scope(other.tenant_id):
-        olga = home.people[Role.OWNER].user_id
-        insert_membership(
-            tenant_id=other.tenant_id, user_id=olga, role=Role.DEVELOPER, now=timezone.now()
-        )
-    return [home, other]
-
-
-@pytest.fixture
-def olga(companies: list[Company]) -> Person:
-    return companies[0].people[Role.OWNER]
 
 
 def entries(company: Company) -> list[AuditEntry]:

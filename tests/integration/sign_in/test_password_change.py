@@ -6,7 +6,6 @@ from django.core import mail
 
 from console.password_hashing import MAX_CHECKS, hashing_slot
 from console.throttling import MAX_ATTEMPTS, MAX_WAIT_S, Secret
-from tenants.base.permissions import Role
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import PASSWORD, Company, Person
 from tests.integration.sign_in.by_provider import fresh_client
@@ -18,23 +17,12 @@ from tests.integration.sign_in.passwords import (
     keep_mails_in_memory,
     row_of,
     signed_in,
-    two_companies,
 )
 
 
 @pytest.fixture(autouse=True)
 def _mails_in_memory(settings: LazySettings) -> None:
     keep_mails_in_memory(settings)
-
-
-@pytest.fixture
-def companies() -> list[Company]:
-    return two_companies()
-
-
-@pytest.fixture
-def olga(companies: list[Company]) -> Person:
-    return companies[0].people[Role.OWNER]
 
 
 def test_a_changed_password_replaces_the_old_one(olga: Person) -> None:

@@ -30,7 +30,6 @@ from tests.integration.sign_in.passwords import (
     open_link,
     row_of,
     signed_in,
-    two_companies,
 )
 from tests.integration.sign_in.test_throttle import spend_attempts
 
@@ -38,16 +37,6 @@ from tests.integration.sign_in.test_throttle import spend_attempts
 @pytest.fixture(autouse=True)
 def _mails_in_memory(settings: LazySettings) -> None:
     keep_mails_in_memory(settings)
-
-
-@pytest.fixture
-def companies() -> list[Company]:
-    return two_companies()
-
-
-@pytest.fixture
-def olga(companies: list[Company]) -> Person:
-    return companies[0].people[Role.OWNER]
 
 
 def test_a_link_sets_a_new_password(companies: list[Company], olga: Person) -> None:

@@ -16,7 +16,6 @@ from django.utils import timezone
 
 from console.throttling import MAX_ATTEMPTS, MAX_WAIT_S, Secret
 from tenants.base import redis_connection
-from tenants.base.permissions import Role
 from tenants.identity.passwords.reset_links import ResetLink
 from tenants.identity.passwords.reset_mail import enqueue_reset_request, mail_requested_links
 from tests.fixtures.companies import Company, Person
@@ -33,7 +32,6 @@ from tests.integration.sign_in.passwords import (
     request_link,
     row_of,
     signed_in,
-    two_companies,
 )
 from tests.integration.sign_in.test_throttle import spend_attempts
 
@@ -41,16 +39,6 @@ from tests.integration.sign_in.test_throttle import spend_attempts
 @pytest.fixture(autouse=True)
 def _mails_in_memory(settings: LazySettings) -> None:
     keep_mails_in_memory(settings)
-
-
-@pytest.fixture
-def companies() -> list[Company]:
-    return two_companies()
-
-
-@pytest.fixture
-def olga(companies: list[Company]) -> Person:
-    return companies[0].people[Role.OWNER]
 
 
 def test_the_answer_does_not_reveal_whether_an_account_exists(olga: Person) -> None:
