@@ -46,6 +46,12 @@ _MARK_NEW: Final = """([known, mark]) => {
   }
   return found;
 }"""
+# Check only the marked elements, in the task that marks them: a live page soon replaces them.
+_RUN_NEW: Final = f"""([known, mark, options]) => {{
+  const found = ({_MARK_NEW})([known, mark]);
+  const checked = found.length ? ({_RUN})([`[${{mark}}]`, options]) : Promise.resolve([]);
+  return checked.then(violations => [found, violations]);
+}}"""
 
 
 def serious(tab: Page) -> list[str]:
@@ -72,15 +78,24 @@ class ColourChecks:
     def serious_of_new(self, tab: Page) -> list[str]:
         """Return broken rules as `serious_of_colour` does, for combinations that were not yet
         checked."""
-        found = tab.evaluate(_MARK_NEW, [sorted(self.checked), _MARK])
+        _load_axe(tab)
+        options = _VIOLATIONS | _COLOUR
+        found, violations = tab.evaluate(_RUN_NEW, [sorted(self.checked), _MARK, options])
         self.checked.update(found)
-        return _broken(tab, _COLOUR, f"[{_MARK}]") if found else []
+        return _serious_of(violations)
 
 
-def _broken(tab: Page, options: dict[str, Any], selector: str | None = None) -> list[str]:
+def _broken(tab: Page, options: dict[str, Any]) -> list[str]:
+    _load_axe(tab)
+    return _serious_of(tab.evaluate(_RUN, [None, _VIOLATIONS | options]))
+
+
+def _load_axe(tab: Page) -> None:
     if tab.evaluate("typeof axe === 'undefined'"):
         tab.evaluate(_SCRIPT)
-    violations = tab.evaluate(_RUN, [selector, _VIOLATIONS | options])
+
+
+def _serious_of(violations: list[tuple[str, str, list[str]]]) -> list[str]:
     return [
         f"{rule}: {html}"
         for rule, impact, places in violations
