@@ -28,8 +28,10 @@ pytest_plugins = ["tests.stack.services", "tests.stack.database", "tests.stack.r
 
 
 # tests/benchmarks measures speed; no example fails here because the machine is busy.
-settings.register_profile("default-suite", deadline=None, derandomize=True)
-settings.register_profile("deep-suite", deadline=None, derandomize=False, print_blob=True)
+settings.register_profile("default-suite", deadline=None, derandomize=True, max_examples=25)
+settings.register_profile(
+    "deep-suite", deadline=None, derandomize=False, print_blob=True, max_examples=300
+)
 settings.load_profile("deep-suite" if IS_DEEP else "default-suite")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection
 from django.utils import timezone
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.contracts.snapshot import TenantStatus
@@ -216,7 +216,6 @@ VALUES = st.recursive(
 
 
 @given(facts=VALUES)
-@settings(max_examples=60)
 def test_any_recorded_facts_have_the_same_hash_when_read_back(cast: Cast, facts: Any) -> None:
     add(cast.acme.platform, facts=facts)
 

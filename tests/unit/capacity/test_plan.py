@@ -2,7 +2,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.capacity.inputs import (
@@ -49,7 +49,6 @@ def test_an_impossible_input_is_rejected_by_name(wrong: dict[str, Any], named: s
         CapacityInputs(**({"requests_per_s": 10} | wrong))
 
 
-@settings(max_examples=200)
 @given(
     figures=st.dictionaries(
         st.sampled_from([name for name in NUMBERS if name != "num_gpus"]),

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.contracts.policy import Mode
@@ -144,7 +144,6 @@ TEXTS = st.text(max_size=3_000) | st.builds(
 )
 
 
-@settings(max_examples=40)
 @given(
     st.sampled_from(sorted(LAYOUTS)),
     TEXTS,
@@ -164,7 +163,6 @@ def test_no_text_exceeds_the_budget_and_assembly_is_deterministic(
     assert one == other
 
 
-@settings(max_examples=40)
 @given(TEXTS, st.integers(min_value=1_024, max_value=2_100))
 def test_prompt_and_completion_fit_into_the_context_of_the_model(
     text: str, max_context: int

@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from inference.gateway.protocol.frames import ErrorFrame
@@ -48,7 +48,6 @@ valid = st.builds(
 texts = st.one_of(st.none(), st.text(max_size=40), st.one_of(frames, valid).map(json.dumps))
 
 
-@settings(max_examples=30)
 @given(st.lists(texts, max_size=12), st.booleans())
 async def test_random_frames_neither_end_the_connection_nor_are_repeated(
     sent: list[str | None], hangs: bool

@@ -26,6 +26,7 @@ from inference.gateway.rate_limits.leased_bucket import (
 from inference.gateway.rate_limits.leases import SWEEP_S, Leases, RateLimitExceeded, SpendRequest
 from tests.fakes.leases import FakeLeaseStore
 from tests.fakes.virtual_time import VirtualClock, run_in_virtual_time
+from tests.stack.seed import scaled
 
 MAX_UNITS: Final = 60  # of a request
 MAX_LEASE: Final = 100
@@ -261,7 +262,7 @@ def _logs_are_off() -> Iterator[None]:
         yield
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(12, deep=200))
 @given(st.lists(PHASES, min_size=1, max_size=10), st.integers(0, 2**32))
 def test_no_schedule_breaks_the_bounds_or_loses_units(phases: list[Phase], seed: int) -> None:
     async def scenario() -> None:
@@ -281,7 +282,7 @@ def test_no_schedule_breaks_the_bounds_or_loses_units(phases: list[Phase], seed:
     run_in_virtual_time(scenario())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=scaled(6, deep=100))
 @given(st.sampled_from([CALM, REPEATED, BAD]), st.integers(0, 2**32))
 def test_no_schedule_exceeds_a_rate_and_its_bursts(quality: NetworkQuality, seed: int) -> None:
     async def scenario() -> None:

@@ -1,7 +1,7 @@
 """A file's outline: the signatures of its definitions."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.foundation.parsing.grammars import Grammar
@@ -372,7 +372,6 @@ def test_a_long_table_is_represented_by_its_first_line() -> None:
     assert outline("a.py", f"{table}{table}", frozen_budget()) == "TABLE = {\nTABLE = {\n"
 
 
-@settings(max_examples=60)
 @given(st.text(max_size=400), st.sampled_from(sorted(FILES)))
 def test_any_text_is_accepted(text: str, path: str) -> None:
     assert isinstance(outline(path, text, frozen_budget()), str)

@@ -51,6 +51,7 @@ def test_a_changed_file_restarts_the_programs_that_import_it(file: str, programs
     assert programs_of(file) == programs
 
 
+@pytest.mark.deep  # each starts an interpreter that imports a whole program
 @pytest.mark.parametrize("program", _ENTRIES)
 def test_a_program_restarts_for_all_code_that_it_imports(program: str) -> None:
     entries = _ENTRIES[program]
