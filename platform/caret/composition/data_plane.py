@@ -17,7 +17,7 @@ from caret.foundation.garbage_collection import GcScheduler, install_gc_schedule
 from caret.foundation.parsing.grammars import load_all
 from inference.config import DataPlaneConfig
 from inference.content_capture import ContentCapture
-from inference.context.prompt.chat_template import load_chat_template
+from inference.context.prompt.model_formats.chat_template import load_chat_template
 from inference.context.prompt.prompt_writer import PromptWriter, evict_expired_forever
 from inference.context.prompt.variant_options import validate_variants
 from inference.context.sources.snippet_source import NullSnippetSource, SnippetSource

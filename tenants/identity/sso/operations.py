@@ -18,7 +18,7 @@ from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import is_storable, parse_reason, validate_text
+from tenants.base.validation.text import is_storable, parse_reason, validate_text
 from tenants.identity.domains.queries import find_owning_tenant
 from tenants.identity.members.sessions import end_sessions_at
 from tenants.identity.sso.queries import SignInRules, bound_to, get_rules, secret_key
