@@ -50,11 +50,10 @@ from inference.pools.health.replica_states import ReplicaStates, reroute_overdue
 from inference.pools.pool_config import DiscoverySource, Pool, PoolConfig, read_catalog
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.pools.vllm.engine import VllmEngine
-from inference.pools.vllm.health import VllmHealth
 from inference.pools.vllm.http_client import HttpClient
 from inference.pools.vllm.identity import VllmIdentity
 from inference.pools.vllm.kv_event_feeds import KvEventFeeds
-from inference.pools.vllm.metrics import VllmMetrics
+from inference.pools.vllm.monitoring import VllmHealth, VllmMetrics
 from inference.prefix_cache.cache_index import PrefixCacheIndex
 from inference.prefix_cache.namespace import CacheNamespaces
 from inference.prefix_cache.warmup import WarmupQueue
