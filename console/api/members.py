@@ -18,7 +18,7 @@ from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.pagination import Items, PageQuery, PageResponse
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission, Role
-from tenants.base.text_validation import MAX_REASON_CHARS
+from tenants.base.validation.text import MAX_REASON_CHARS
 from tenants.identity.api_keys.queries import KeySummary
 from tenants.identity.member_lifecycle import change_role, remove_member
 from tenants.identity.members.queries import TenantView, find_member, get_tenant, page_of_members

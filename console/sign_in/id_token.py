@@ -8,7 +8,7 @@ from typing import Any, Final
 import jwt
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 
-from tenants.base.text_validation import is_storable
+from tenants.base.validation.text import is_storable
 
 # Asymmetric algorithms only: with HS256, the public key itself could sign tokens.
 ALGORITHMS: Final = (

@@ -25,8 +25,7 @@ from console.error_messages import translate_error
 from console.sign_in.account_adapter import PROVIDER_SIGNED_IN_AT, PROVIDER_TENANT
 from console.sign_in.current_member import client_address
 from tenants.base.errors import Forbidden
-from tenants.identity.sso.operations import provision_user
-from tenants.identity.sso.refused_sign_ins import record_refused_sign_in
+from tenants.identity.sso.operations import provision_user, record_refused_sign_in
 
 logger = structlog.get_logger(__name__)
 

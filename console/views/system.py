@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from caret.foundation.crypto.signing import write_public_keys
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 
 
 def healthz(request: HttpRequest) -> HttpResponse:

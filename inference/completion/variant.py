@@ -8,7 +8,7 @@ class Variant:
     """The values of a variant. None: as the pool or the service is configured."""
 
     name: str  # experiment/variant, in usage records; "": no experiment
-    layout: str | None = None  # one of inference.context.prompt.layout's names
+    layout: str | None = None  # one of inference.context.prompt.model_formats.layout's names
     ranking: str | None = None  # of other files: recency | similarity
     files_share: float | None = None  # of the prompt's tokens, 0 to 1
     suffix_share: float | None = None

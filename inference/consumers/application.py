@@ -7,23 +7,23 @@ from typing import Final
 import structlog
 
 from caret.foundation.log_config import describe
-from inference.consumers import (
+from inference.consumers.base import Receive, Scope, SendMessage
+from inference.consumers.dialects import (
     llama_cpp_infill,
     mistral_fim,
     ollama_generate,
     openai_chat,
     openai_completions,
 )
-from inference.consumers.base import Receive, Scope, SendMessage
-from inference.consumers.completions import CompletionConsumer, Dialect
-from inference.consumers.http import HealthConsumer, HttpConsumer, NotFoundConsumer
-from inference.consumers.models_list import ModelsConsumer
-from inference.consumers.ollama_models import ShowConsumer, TagsConsumer, VersionConsumer
-from inference.consumers.tabby_events import (
+from inference.consumers.dialects.models_list import ModelsConsumer
+from inference.consumers.dialects.ollama_models import ShowConsumer, TagsConsumer, VersionConsumer
+from inference.consumers.dialects.tabby_events import (
     EventsConsumer,
     ServerSettingConsumer,
     TabbyHealthConsumer,
 )
+from inference.consumers.http.completions import CompletionConsumer, Dialect
+from inference.consumers.http.http_consumer import HealthConsumer, HttpConsumer, NotFoundConsumer
 from inference.consumers.websocket import WebSocketConsumer
 from inference.pipeline import DataPlane
 

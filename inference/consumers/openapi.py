@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from inference.consumers import (
+from inference.consumers.dialects import (
     llama_cpp_infill,
     mistral_fim,
     models_list,
@@ -20,7 +20,7 @@ from inference.consumers import (
     tabby_completions,
     tabby_events,
 )
-from inference.consumers.openai_schemas import ErrorResponse
+from inference.consumers.http.openai_schemas import ErrorResponse
 
 _SSE: Final = "text/event-stream"
 _LINES: Final = "application/x-ndjson"

@@ -7,7 +7,7 @@
     tokenizer = "/models/qwen"     # a folder with tokenizer.json, or a name on the hub
     max_context_tokens = 8192      # of the replicas: prompt and completion together
     replicas = ["http://10.0.0.1:8000"]
-    # order of the prompt: see inference/context/prompt/layout.py; default: stable
+    # order of the prompt: see inference/context/prompt/model_formats/layout.py; default: stable
     layout = "stable"
     family = "mellum"              # model family; default: detected by the tokenizer's markers
     heals_words = false            # the model can continue a partial word; default: true

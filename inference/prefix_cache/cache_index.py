@@ -6,11 +6,13 @@ Rules:
 3. At most MAX_BLOCKS are stored per replica; the oldest are dropped first.
 """
 
+import hashlib
+import os
+from array import array
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NewType
 
 from caret.foundation.ids import CacheSalt
-from inference.prefix_cache.block_hash import BlockHash, BlockHasher
 from inference.prefix_cache.kv_events import (
     AllBlocksCleared,
     BlockRemoved,
@@ -24,6 +26,46 @@ MAX_BLOCKS: Final = 131_072
 # Blocks in slower tiers do not count: the engine finds them itself, but loading takes time.
 _COUNTED_MEDIA: Final = (None, "GPU")  # the CPU build also says GPU
 _COUNTED_GROUPS: Final = (None, 0)  # in hybrid models, one group stands for all
+_NAME_BYTES: Final = 8  # among a million blocks, a collision occurs once in 30 million cases
+_TOKEN_BYTES: Final = 4
+
+BlockHash = NewType("BlockHash", bytes)
+
+
+class BlockHasher:
+    """Computes the gateway's own hashes of token blocks in an engine's prefix cache.
+
+    A block's hash covers its tokens and the hash of the previous block; for the first block it
+    covers the namespace's salt. A hash thus identifies a whole prefix in one namespace. The engine
+    chains its hashes in the same way, but its hash function depends on version and settings. These
+    hashes are our own (ADR 0027). They are keyed with a secret of this process, so they reveal
+    nothing.
+    """
+
+    def __init__(self, key: bytes | None = None) -> None:
+        """`key`: at most 64 bytes; None: a new random key."""
+        self._key = os.urandom(32) if key is None else key
+
+    def hash_root(self, salt: CacheSalt) -> BlockHash:
+        """Return the value that precedes the first block."""
+        digest = hashlib.blake2b(salt.encode(), digest_size=_NAME_BYTES, key=self._key).digest()
+        return BlockHash(digest)
+
+    def hash_chain(
+        self, before: BlockHash, token_ids: Sequence[int], *, block_tokens: int
+    ) -> list[BlockHash]:
+        """Return the hashes of all whole blocks, in order. 2,000 tokens take about 0.05 ms.
+
+        An invalid token ID is an error. Raises OverflowError, TypeError.
+        """
+        data = array("I", token_ids).tobytes()
+        width = block_tokens * _TOKEN_BYTES
+        names = []
+        for start in range(0, len(data) - width + 1, width):
+            text = before + data[start : start + width]
+            before = BlockHash(hashlib.blake2b(text, digest_size=_NAME_BYTES).digest())
+            names.append(before)
+        return names
 
 
 class ReplicaBlocks:

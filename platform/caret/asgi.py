@@ -10,7 +10,11 @@ import os
 from typing import Any, Final
 
 import django
+import redis
+import structlog
+from asgiref.sync import sync_to_async
 from django.conf import settings
+from django.db import Error, connections
 
 from caret.foundation.web.body_limit import Application, BodyLimitMiddleware, Receive, Send
 from caret.foundation.web.concurrency_limit import ConcurrencyLimitMiddleware, ConcurrencyLimits
@@ -18,7 +22,7 @@ from caret.foundation.web.credential_notes import CredentialNotes
 from caret.foundation.web.health_checks import HealthCheckMiddleware
 from caret.foundation.web.server_limits import ServerLimits
 from console.static_files import Files, StaticFiles
-from tenants.base.health_checks import is_ready
+from tenants.base.redis_connection import connect
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
 
@@ -35,11 +39,35 @@ LIMITS: Final = ConcurrencyLimits(
     uncounted_bytes=16 * 1024,
 )
 
+log = structlog.get_logger(__name__)
+
 
 def _add_guards(application: Application) -> Application:
     limited = ConcurrencyLimitMiddleware(application, LIMITS)
     bounded = BodyLimitMiddleware(limited, max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-    return HealthCheckMiddleware(StaticFiles(CredentialNotes(bounded), _static_files), is_ready)
+    return HealthCheckMiddleware(StaticFiles(CredentialNotes(bounded), _static_files), _is_ready)
+
+
+async def _is_ready() -> bool:
+    """Return whether Postgres and Redis answer.
+
+    The check runs on its own thread and closes the connection of that thread. The connections of
+    requests stay open.
+    """
+    return await sync_to_async(_ping_databases, thread_sensitive=False)()
+
+
+def _ping_databases() -> bool:
+    try:
+        with connections["default"].cursor() as cursor:
+            cursor.execute("SELECT 1")
+        connect().ping()
+    except (Error, redis.RedisError) as error:
+        log.warning("console.not_ready", reason=type(error).__name__)
+        return False
+    finally:
+        connections["default"].close()
+    return True
 
 
 def _static_files() -> Files:

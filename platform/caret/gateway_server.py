@@ -8,7 +8,7 @@ from caret.composition.config import data_plane_config
 from caret.foundation.environment import env_int, env_text
 from caret.foundation.log_config import configure_logging
 from caret.foundation.web.server import run_server
-from inference.consumers.completions import MAX_BODY_BYTES
+from inference.consumers.http.completions import MAX_BODY_BYTES
 from inference.gateway.protocol.frames import MAX_FRAME_CHARS
 
 _CLOSING_S: Final = 1  # after the drain timeout

@@ -19,7 +19,7 @@ from django.db.models.expressions import Combinable
 
 from tenants.base.errors import InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page
-from tenants.base.text_validation import is_storable
+from tenants.base.validation.text import is_storable
 
 MAX_CURSOR_CHARS: Final = 2_000
 _Row = TypeVar("_Row", bound=Model)

@@ -15,7 +15,7 @@ from typing import Final
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.demo.api_keys import DemoKeys, keys
 from tenants.demo.billing import billing, price_from_the_beginning
 from tenants.demo.compliance import build_exports, erase_somebody, purge_what_is_old

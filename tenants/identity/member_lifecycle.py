@@ -8,7 +8,7 @@ from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission, Role
-from tenants.base.text_validation import parse_reason
+from tenants.base.validation.text import parse_reason
 from tenants.identity.api_keys.operations import revoke_keys_of
 from tenants.identity.api_keys.queries import KeySummary
 from tenants.identity.api_keys.unowned import find_keys_shown_to

@@ -15,7 +15,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.bearer_tokens import TenantToken, token_digest
 from tenants.base.billing_periods import utc_day
 from tenants.base.errors import Conflict, InvalidValue
-from tenants.base.text_validation import parse_reason
+from tenants.base.validation.text import parse_reason
 from tenants.billing.plans.operations import subscribe
 from tenants.billing.plans.queries import list_plans
 from tenants.identity.invitations.email import invitation_url, send_invitation

@@ -13,7 +13,7 @@ from caret.contracts.policy import (
     TenantPolicy,
 )
 from tenants.base.errors import InvalidValue
-from tenants.base.text_validation import is_storable
+from tenants.base.validation.text import is_storable
 from tenants.policy.data_classes import DATA_CLASSES
 
 MAX_CONCURRENT_COMPLETIONS: Final = 10_000

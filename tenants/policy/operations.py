@@ -8,7 +8,7 @@ from caret.contracts.policy import TenantPolicy
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import VersionConflict
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import require_reason
+from tenants.base.validation.text import require_reason
 from tenants.models import PolicyVersion
 from tenants.policy.document import read_policy, write_policy
 from tenants.policy.queries import PolicyInForce, find_policy

@@ -6,7 +6,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.security.audit import signed_heads
 
 

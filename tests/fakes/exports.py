@@ -7,7 +7,7 @@ from typing import Final
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.compliance.exports.jobs import sealed_objects
+from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.operations import ExportRequest, request_export
 from tenants.compliance.exports.jobs.queries import BuildView, find_build
 from tenants.compliance.exports.jobs.run import visit

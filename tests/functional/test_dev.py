@@ -102,12 +102,12 @@ def test_saved_templates_and_views_appear_in_the_next_response(
 def test_a_syntax_error_is_shown_and_the_next_save_restarts_the_program(
     development: Development,
 ) -> None:
-    before = development.append("inference/consumers/http.py", "def broken(:\n")
+    before = development.append("inference/consumers/http/http_consumer.py", "def broken(:\n")
     wait_until(
         lambda: development.has_output("Gateway does not start."), timeout_s=_RESTART_TIMEOUT_S
     )
 
-    (development.scratch.root / "inference/consumers/http.py").write_text(before)
+    (development.scratch.root / "inference/consumers/http/http_consumer.py").write_text(before)
 
     wait_until(
         lambda: development.has_output("Gateway is ready again"), timeout_s=_RESTART_TIMEOUT_S

@@ -13,7 +13,7 @@ from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.security.audit.chain_check import MAX_ENTRIES, check_chain
 
 _PAGE: Final = "console/audit/check.html"

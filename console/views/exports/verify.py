@@ -16,7 +16,7 @@ from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.verification_result import VerificationResult, signed_fields
 from tenants.base.permissions import Permission
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.compliance.exports.definitions.definitions import PACK, PACK_MEDIA
 from tenants.compliance.exports.evidence_pack_verification import verify_pack
 from tenants.compliance.exports.verification import BrokenExport, Document, verify_export

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.api_key import KeyKind
 from console.views.keys.presenters import API_NAMES, KIND_NAMES, MODE_NAMES
-from tenants.base.text_validation import MAX_REASON_CHARS
+from tenants.base.validation.text import MAX_REASON_CHARS
 from tenants.identity.api_keys.operations import MAX_OVERLAP
 from tenants.identity.api_keys.scopes import KeyScope
 from tenants.identity.api_keys.validation import MAX_NAME_CHARS

@@ -18,7 +18,7 @@ from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from tenants.base.errors import InvalidValue, VersionConflict
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import MAX_REASON_CHARS
+from tenants.base.validation.text import MAX_REASON_CHARS
 from tenants.policy.document import write_policy
 from tenants.policy.operations import set_policy
 from tenants.policy.queries import PolicyInForce, get_policy

@@ -14,7 +14,7 @@ from console.sign_in.current_member import CurrentMember, member_required
 from console.views.keys.detail import key_or_404
 from console.views.keys.presenters import key_line
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import MAX_REASON_CHARS
+from tenants.base.validation.text import MAX_REASON_CHARS
 from tenants.identity.api_keys.operations import revoke_key
 
 

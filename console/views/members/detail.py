@@ -25,7 +25,7 @@ from console.views.keys.presenters import key_lines
 from console.views.members.presenters import ROLE_LEADS, ROLE_NAMES, role_choices, way_names
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Permission, Role
-from tenants.base.text_validation import MAX_REASON_CHARS
+from tenants.base.validation.text import MAX_REASON_CHARS
 from tenants.identity.api_keys.queries import KeySummary
 from tenants.identity.api_keys.search import KeyFilter, find_keys
 from tenants.identity.member_lifecycle import change_role, remove_member

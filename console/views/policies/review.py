@@ -29,7 +29,7 @@ from console.views.policies.policy_draft import (
 from console.views.policies.system_reasons import reason_of_undoing
 from tenants.base.errors import InvalidValue, VersionConflict
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import MAX_REASON_CHARS
+from tenants.base.validation.text import MAX_REASON_CHARS
 from tenants.policy.diff import is_destructive
 from tenants.policy.document import write_policy
 from tenants.policy.dry_run import preview_policy

@@ -25,7 +25,7 @@ from console.views.retention.list import tabs
 from console.views.verification_result import VerificationResult, signed_fields
 from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.compliance.data_subjects.verification import verify_bundle
 from tenants.policy.data_classes import DATA_CLASSES
 from tenants.privacy.retention.queries import (

@@ -13,7 +13,7 @@ from detect_secrets.util.filetype import FileType
 
 from inference.completion.incoming_request import ChatMessage
 from inference.completion.segment import Segment, SegmentKind
-from inference.context.prompt.chat_template import ChatTemplateError
+from inference.context.prompt.model_formats.chat_template import ChatTemplateError
 from inference.context.prompt.prompt import Prompt
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.redaction.redact import (

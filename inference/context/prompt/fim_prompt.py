@@ -8,14 +8,14 @@ from inference.completion.request import AdmittedRequest, CompletionRequest
 from inference.completion.segment import SegmentTokens, count_segments, join_token_ids
 from inference.completion.snippet import Snippet
 from inference.context.prompt.cursor_text import CursorText
-from inference.context.prompt.layout import (
+from inference.context.prompt.line_or_block import is_single_line
+from inference.context.prompt.model_formats.layout import (
     PromptLayout,
     PromptParts,
     lay_out_segments,
     resolve_order,
 )
-from inference.context.prompt.line_or_block import is_single_line
-from inference.context.prompt.model_families import FimOrder
+from inference.context.prompt.model_formats.model_families import FimOrder
 from inference.context.prompt.prompt import Prompt
 from inference.context.prompt.prompt_encoder import PromptEncoder
 from inference.context.prompt.prompt_writer import PromptWriter

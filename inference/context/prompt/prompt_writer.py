@@ -6,8 +6,8 @@ from typing import Final
 
 from caret.foundation.clock import Clock
 from inference.completion.variant import Variant
-from inference.context.prompt.chat_template import ChatTemplate
-from inference.context.prompt.layout import (
+from inference.context.prompt.model_formats.chat_template import ChatTemplate
+from inference.context.prompt.model_formats.layout import (
     DEFAULT_LAYOUT,
     PromptLayout,
     ends_with_text,
@@ -15,7 +15,12 @@ from inference.context.prompt.layout import (
     resolve_markers,
     stop_token_ids,
 )
-from inference.context.prompt.model_families import FimOrder, ModelFamily, detect_family, get_family
+from inference.context.prompt.model_formats.model_families import (
+    FimOrder,
+    ModelFamily,
+    detect_family,
+    get_family,
+)
 from inference.context.prompt.prompt_options import DEFAULT_PROMPT_OPTIONS, PromptOptions
 from inference.context.tokenization.line_cache import LineCache
 from inference.context.tokenization.tokenized_lines import TokenizedLines

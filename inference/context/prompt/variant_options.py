@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from caret.foundation.environment import BadSetting
 from inference.completion.variant import Variant
-from inference.context.prompt.layout import get_layout
+from inference.context.prompt.model_formats.layout import get_layout
 from inference.context.prompt.token_budget import MIN_PREFIX_SHARE, TokenShares
 from inference.context.sources.ranking import Ranking
 

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer as HfTokenizer
 from tokenizers import models
 
 from caret.foundation.environment import BadSetting
-from inference.context.prompt.model_families import ALL_MARKERS
+from inference.context.prompt.model_formats.model_families import ALL_MARKERS
 from inference.context.tokenization.bpe import make_bpe_encoder
 from inference.context.tokenization.split_points import AFTER_NEWLINE, BEFORE_NEWLINE, SplitRule
 

@@ -38,6 +38,7 @@ from inference.gateway.protocol.frames import (
     ServerFrame,
     TypingFrame,
     build_meta,
+    build_policy_frame,
     decode_frame,
 )
 from inference.gateway.protocol.outcome_reports import (
@@ -45,7 +46,6 @@ from inference.gateway.protocol.outcome_reports import (
     SuggestionRecord,
     count_outcome,
 )
-from inference.gateway.protocol.policy_answer import answer_policy_query
 from inference.gateway.protocol.state_machine import CompletionEvent, CompletionState, advance
 from inference.gateway.protocol.typing_reports import TypingReportLimiter
 from inference.gateway.receive import MAX_FILES, MAX_NAME_CHARS
@@ -172,7 +172,7 @@ class Connection:
                 self._on_typing(frame)
             case PolicyQueryFrame():
                 await self._send(
-                    answer_policy_query(self._backend.find_principal(), frame.repository)
+                    build_policy_frame(self._backend.find_principal(), frame.repository)
                 )
 
     async def _send_error(self, identifier: str, error: CompletionError) -> None:

@@ -39,4 +39,4 @@ class StreamCaller:
     principal: Principal
     key_text: str
     address: str | None  # the client's; None: unknown
-    editor: str = ""  # one of inference.gateway.protocol.user_agent
+    editor: str = ""  # one of inference.consumers.base

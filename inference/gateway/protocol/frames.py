@@ -7,11 +7,15 @@ from typing import Final
 
 import msgspec
 
+from caret.contracts.content_exclusion import exclusion_names
+from caret.contracts.policy import Mode
 from caret.contracts.usage import FinishReason, OutcomeEvent
+from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.completion.segment import Segment, SegmentKind
 from inference.errors import BadRequest
 from inference.gateway.bad_fields import name_bad_field
+from inference.gateway.receive import MAX_NAME_CHARS
 
 SUBPROTOCOL: Final = "caret.v1"
 MAX_FRAME_CHARS: Final = (
@@ -265,3 +269,25 @@ def _segments(segments: tuple[Segment, ...], cached_tokens: int | None) -> list[
         frames.append(SegmentFrame(segment.kind, segment.num_tokens, cached))
         left = None if left is None or cached is None else left - cached
     return frames
+
+
+def build_policy_frame(principal: Principal, repository: str) -> PolicyFrame:
+    """Return the user's policy for one repository. Globs of other repositories are left out.
+
+    The code of InvalidFrame is `too_large`. Raises InvalidFrame.
+    """
+    if len(repository) > MAX_NAME_CHARS:
+        raise InvalidFrame(
+            "too_large", f"repository must have at most {MAX_NAME_CHARS} characters."
+        )
+    policy = principal.snapshot.policy
+    exclusion = policy.content_exclusion
+    names = exclusion_names(exclusion, repository)
+    globs = (glob for name in names for glob in exclusion[name])
+    of_key = principal.credential.modes
+    modes = policy.features if of_key is None else policy.features & of_key
+    return PolicyFrame(
+        repository=repository,
+        excluded=list(dict.fromkeys(globs)),
+        modes=[mode for mode in Mode if mode in modes],
+    )

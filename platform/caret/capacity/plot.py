@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
+from xml.sax.saxutils import escape, quoteattr
 
-from caret.capacity import svg
 from caret.capacity.plan import CapacityPlan, HitRateRow, at_hit_rate
 from caret.capacity.time_to_first_token import FirstTokenLatency
 
@@ -99,14 +99,14 @@ def drawing(
     values_ms = [min(value(found), most_ms) for _, found in told for value in _QUANTILES.values()]
     scale = _Scale(_low_rate(lost), [*values_ms, figures.target_ms])
     parts = [
-        *([svg.element("style", style)] if style else []),
+        *([_write_element("style", style)] if style else []),
         *_draw_titles(plan, words),
         *_draw_overload(lost, scale, words),
         *_draw_axes(scale, words),
         *_draw_marks(plan, scale),
         *_draw_curves(told, scale, most_ms, scale.y(figures.target_ms)),
     ]
-    picture = svg.element(
+    picture = _write_element(
         "svg",
         "\n".join(parts),
         xmlns="http://www.w3.org/2000/svg",
@@ -139,8 +139,8 @@ def _draw_titles(plan: CapacityPlan, words: PlotLabels) -> list[str]:
         "queue": figures.queue,
     }
     return [
-        svg.text(words.title, _LEFT, 28, class_="title"),
-        svg.text(load, _LEFT, 48, class_="quiet"),
+        _write_text(words.title, _LEFT, 28, class_="title"),
+        _write_text(load, _LEFT, 48, class_="quiet"),
     ]
 
 
@@ -150,16 +150,16 @@ def _draw_axes(scale: _Scale, words: PlotLabels) -> list[str]:
     step = 10 if scale.low_rate < 0.5 else 5 if scale.low_rate < 0.8 else 2
     for percent in range(100, round(scale.low_rate * 100) - 1, -step):
         x = scale.x(percent / 100)
-        parts.append(svg.line(x, _TOP, x, bottom, class_="grid"))
-        parts.append(svg.text(f"{percent}", x, bottom + 20, text_anchor="middle"))
+        parts.append(_write_line(x, _TOP, x, bottom, class_="grid"))
+        parts.append(_write_text(f"{percent}", x, bottom + 20, text_anchor="middle"))
     for decade in range(scale.low, scale.high + 1):
         y = scale.y(10.0**decade)
-        parts.append(svg.line(_LEFT, y, right, y, class_="grid"))
-        parts.append(svg.text(f"{10.0**decade:,g}", _LEFT - 10, y + 4, text_anchor="end"))
-    parts.append(svg.text(words.across, (_LEFT + right) / 2, _HEIGHT - 20, text_anchor="middle"))
+        parts.append(_write_line(_LEFT, y, right, y, class_="grid"))
+        parts.append(_write_text(f"{10.0**decade:,g}", _LEFT - 10, y + 4, text_anchor="end"))
+    parts.append(_write_text(words.across, (_LEFT + right) / 2, _HEIGHT - 20, text_anchor="middle"))
     height = (_TOP + bottom) / 2
     beside = {"text_anchor": "middle", "transform": f"rotate(-90 20 {height:g})"}
-    parts.append(svg.text(words.up, 20, height, **beside))
+    parts.append(_write_text(words.up, 20, height, **beside))
     return parts
 
 
@@ -169,9 +169,11 @@ def _draw_overload(lost: Sequence[float], scale: _Scale, words: PlotLabels) -> l
         return []
     x, bottom = scale.x(max(lost)), _HEIGHT - _BOTTOM
     size = {"x": _LEFT, "y": _TOP, "width": x - _LEFT, "height": bottom - _TOP}
-    parts = [svg.element("rect", **size, class_="overload")]
+    parts = [_write_element("rect", **size, class_="overload")]
     if x - _LEFT > 90:
-        parts.append(svg.text(words.overloaded, (_LEFT + x) / 2, _TOP + 24, text_anchor="middle"))
+        parts.append(
+            _write_text(words.overloaded, (_LEFT + x) / 2, _TOP + 24, text_anchor="middle")
+        )
     return parts
 
 
@@ -180,13 +182,13 @@ def _draw_marks(plan: CapacityPlan, scale: _Scale) -> list[str]:
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     x, y = scale.x(plan.figures.hit_rate), scale.y(plan.figures.target_ms)
     parts = [
-        svg.line(_LEFT, y, right, y, class_="mark"),
-        svg.text(f"{plan.figures.target_ms:g} ms", right + 8, y + 4),
+        _write_line(_LEFT, y, right, y, class_="mark"),
+        _write_text(f"{plan.figures.target_ms:g} ms", right + 8, y + 4),
     ]
     if x >= _LEFT:
-        parts.append(svg.line(x, _TOP, x, bottom, class_="mark"))
+        parts.append(_write_line(x, _TOP, x, bottom, class_="mark"))
         share = f"{plan.figures.hit_rate * 100:.4g}%"
-        parts.append(svg.text(share, x, _TOP - 6, text_anchor="middle"))
+        parts.append(_write_text(share, x, _TOP - 6, text_anchor="middle"))
     return parts
 
 
@@ -203,8 +205,34 @@ def _draw_curves(
             if value(found) <= most_ms
         ]
         if points:
-            parts.append(svg.polyline(points, class_=f"curve {name}"))
+            parts.append(_write_polyline(points, class_=f"curve {name}"))
         x, y = _WIDTH - _RIGHT + 8, top + 20 * index
-        parts.append(svg.line(x, y - 4, x + 20, y - 4, class_=f"curve {name}"))
-        parts.append(svg.text(name, x + 28, y))
+        parts.append(_write_line(x, y - 4, x + 20, y - 4, class_=f"curve {name}"))
+        parts.append(_write_text(name, x + 28, y))
     return parts
+
+
+def _write_element(name: str, content: str = "", /, **attributes: object) -> str:
+    """Write an element. Underscores in attribute names become hyphens, except a final one."""
+    written = "".join(
+        f" {key.rstrip('_').replace('_', '-')}={quoteattr(_format_value(value))}"
+        for key, value in attributes.items()
+    )
+    return f"<{name}{written}>{content}</{name}>" if content else f"<{name}{written}/>"
+
+
+def _write_text(words: str, x: float, y: float, **attributes: object) -> str:
+    return _write_element("text", escape(words), x=x, y=y, **attributes)
+
+
+def _write_line(x1: float, y1: float, x2: float, y2: float, **attributes: object) -> str:
+    return _write_element("line", x1=x1, y1=y1, x2=x2, y2=y2, **attributes)
+
+
+def _write_polyline(points: list[tuple[float, float]], **attributes: object) -> str:
+    joined = " ".join(f"{_format_value(x)},{_format_value(y)}" for x, y in points)
+    return _write_element("polyline", points=joined, **attributes)
+
+
+def _format_value(value: object) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

@@ -17,7 +17,7 @@ from caret.foundation.garbage_collection import GcScheduler, install_gc_schedule
 from caret.foundation.parsing.grammars import load_all
 from inference.config import DataPlaneConfig
 from inference.content_capture import ContentCapture
-from inference.context.prompt.chat_template import load_chat_template
+from inference.context.prompt.model_formats.chat_template import load_chat_template
 from inference.context.prompt.prompt_writer import PromptWriter, evict_expired_forever
 from inference.context.prompt.variant_options import validate_variants
 from inference.context.sources.snippet_source import NullSnippetSource, SnippetSource
@@ -50,11 +50,10 @@ from inference.pools.health.replica_states import ReplicaStates, reroute_overdue
 from inference.pools.pool_config import DiscoverySource, Pool, PoolConfig, read_catalog
 from inference.pools.speculation.speculative_decoding import SpeculationTracker
 from inference.pools.vllm.engine import VllmEngine
-from inference.pools.vllm.health import VllmHealth
 from inference.pools.vllm.http_client import HttpClient
 from inference.pools.vllm.identity import VllmIdentity
 from inference.pools.vllm.kv_event_feeds import KvEventFeeds
-from inference.pools.vllm.metrics import VllmMetrics
+from inference.pools.vllm.monitoring import VllmHealth, VllmMetrics
 from inference.prefix_cache.cache_index import PrefixCacheIndex
 from inference.prefix_cache.namespace import CacheNamespaces
 from inference.prefix_cache.warmup import WarmupQueue

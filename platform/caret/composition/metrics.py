@@ -12,7 +12,7 @@ from caret.foundation.web import connections
 from inference.config import DataPlaneConfig
 from inference.pipeline import DataPlane
 from inference.pools.discovery.pool_members import PoolMembers
-from inference.pools.vllm.metrics import VllmMetrics
+from inference.pools.vllm.monitoring import VllmMetrics
 from inference.recording.journal import FileJournal
 from inference.recording.metrics.admission_metrics import AdmissionMetrics
 from inference.recording.metrics.completion_metrics import CompletionMetrics

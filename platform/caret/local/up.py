@@ -1,18 +1,21 @@
 """`manage.py up [--detach]`: prepares and starts all of Caret, and tests it with a completion."""
 
 import argparse
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import FrameType
 
 from caret.local.caret_services import manage
 from caret.local.errors import ExitCode, NoDiskSpace, StartupError
 from caret.local.installation import Installation, steps
 from caret.local.paths import REPOSITORY, EmbeddedPaths, make_folders
-from caret.local.processes.daemonize import READY_OPTION, detach_from_terminal, run_detached
+from caret.local.processes.log_rotation import rotate_at_start
 from caret.local.processes.pid_lock import HomeLock, supervisor_pid
 from caret.local.processes.signals import ShutdownRequested, raise_on_stop_signals
 from caret.local.progress import PlainProgress, StepList, progress_for
@@ -21,6 +24,8 @@ from caret.local.up_settings import UpSettings, settings_from_environment
 
 # A new Postgres takes 40 MB; its write-ahead log and the services' logs grow under load.
 MIN_FREE_BYTES = 500 * 1024 * 1024
+_READY_OPTION = "--ready-descriptor"
+_READY = b"1"
 
 
 def require_room(folder: Path, *, min_free_bytes: int = MIN_FREE_BYTES) -> None:
@@ -48,14 +53,14 @@ def main(arguments: list[str]) -> int:
     make_folders(settings.paths)
     require_room(settings.paths.home)
     if options.detach:
-        return run_detached()
+        return _run_detached()
     return _run_installation(settings, ready_descriptor=options.ready_descriptor)
 
 
 def _parse_options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="manage.py up", description=__doc__)
     parser.add_argument("--detach", action="store_true", help="return when everything is ready")
-    parser.add_argument(READY_OPTION, type=int, help=argparse.SUPPRESS)
+    parser.add_argument(_READY_OPTION, type=int, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
 
@@ -68,7 +73,7 @@ def _run_installation(settings: UpSettings, *, ready_descriptor: int | None) -> 
                 if ready_descriptor is None:
                     installation.progress.print_line("  Ctrl-C stops everything.")
                 else:
-                    detach_from_terminal(settings.paths, ready_descriptor=ready_descriptor)
+                    _detach_from_terminal(settings.paths, ready_descriptor=ready_descriptor)
                     installation.progress = PlainProgress(StepList(steps(settings)))
                 installation.supervise()
         except ShutdownRequested:
@@ -165,3 +170,49 @@ def stream_smoke_test(*, environment: Mapping[str, str], say: Callable[[str], No
     if finished.returncode != 0:
         say(f"  The completion failed with status {finished.returncode}.")
     say("")
+
+
+def _run_detached() -> int:
+    """Run the supervisor in its own session, wait until it is ready, and return the exit code.
+
+    The supervisor keeps the terminal until then, so the output is the same as without --detach. It
+    reports readiness with one byte through a pipe. If the pipe ends without that byte, the
+    supervisor has ended, and its exit code becomes ours.
+    """
+    reading, writing = os.pipe()
+    with subprocess.Popen(
+        manage("up", _READY_OPTION, str(writing)), pass_fds=[writing], start_new_session=True
+    ) as supervisor:
+        os.close(writing)
+        _pass_on_stop_signals(supervisor)
+        is_ready = os.read(reading, 1) == _READY
+        os.close(reading)
+        if is_ready:
+            # Popen's exit would otherwise wait until the supervisor ends.
+            supervisor.returncode = 0
+            return 0
+        return supervisor.wait()
+
+
+def _detach_from_terminal(paths: EmbeddedPaths, *, ready_descriptor: int) -> None:
+    """Redirect output to the supervisor's log, then report readiness to the waiting process."""
+    log_file = paths.logs / "supervisor.log"
+    rotate_at_start(log_file)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with log_file.open("ab") as log, Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    os.write(ready_descriptor, _READY)
+    os.close(ready_descriptor)
+
+
+def _pass_on_stop_signals(supervisor: subprocess.Popen[bytes]) -> None:
+    """Forward signals to the supervisor: Ctrl-C does not reach its session."""
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        supervisor.send_signal(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, pass_on)

@@ -18,8 +18,8 @@ from django.db.models import QuerySet
 from caret.contracts.pricing import BudgetScope
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.email_domains import anonymous_email
 from tenants.base.money import write_amount
+from tenants.base.validation.email_domains import anonymous_email
 from tenants.billing.budgets import webhook
 from tenants.billing.budgets.alerts import WEBHOOK
 from tenants.billing.plans.queries import find_currency

@@ -10,7 +10,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import validate_text
+from tenants.base.validation.text import validate_text
 from tenants.billing.invoices.document import InvoiceParty, InvoiceTax
 from tenants.models import BillingProfile, Tenant
 from tenants.security.audit.operations import record_change

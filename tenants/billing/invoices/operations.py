@@ -17,7 +17,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import ONE_DAY, begins_at, month_to_book, next_month, utc_day
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.money import MICROS_PER_CENT, to_cents
-from tenants.base.text_validation import parse_reason
+from tenants.base.validation.text import parse_reason
 from tenants.billing.invoices.billing_profile import issuer, read_profile
 from tenants.billing.invoices.document import (
     DocumentKind,

@@ -10,7 +10,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import month_to_book, utc_day
 from tenants.base.errors import InvalidValue
 from tenants.base.money import MAX_MICROS, MICROS_PER_CENT
-from tenants.base.text_validation import parse_reason
+from tenants.base.validation.text import parse_reason
 from tenants.billing.ledger.accounts import LedgerAccountCode
 from tenants.billing.ledger.operations import (
     Posting,

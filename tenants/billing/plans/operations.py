@@ -15,8 +15,8 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.billing_periods import month_of, utc_day
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.money import Currency
-from tenants.base.text_validation import validate_text
-from tenants.base.time_bounds import validate_date
+from tenants.base.validation.text import validate_text
+from tenants.base.validation.time_bounds import validate_date
 from tenants.models import BillingState, Plan, PriceVersion, Subscription, Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.security.audit.operations import record_change

@@ -17,7 +17,7 @@ from caret.foundation.concurrency.thread_timeout import run_in_thread_with_timeo
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import validate_text
+from tenants.base.validation.text import validate_text
 from tenants.compliance.audit_sinks.backoff import backoff_after
 from tenants.compliance.audit_sinks.delivery import (
     SILENT,

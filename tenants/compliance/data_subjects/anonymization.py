@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import user_scope
-from tenants.base.email_domains import anonymous_email
+from tenants.base.validation.email_domains import anonymous_email
 from tenants.billing.budgets.alert_delivery import anonymize_recipients
 from tenants.compliance.data_subjects.data_inventory import DataSubject
 from tenants.identity.members.access_changes import announce

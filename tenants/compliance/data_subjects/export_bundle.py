@@ -26,8 +26,8 @@ from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Permission
 from tenants.base.redis_connection import connect
 from tenants.base.redis_lock import redis_lock
-from tenants.base.signing_keys import signing_keys
-from tenants.base.text_validation import MAX_REASON_CHARS, parse_reason
+from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.validation.text import MAX_REASON_CHARS, parse_reason
 from tenants.compliance.data_subjects.data_inventory import (
     OWN_SOURCES,
     SOURCES,

@@ -20,7 +20,7 @@ from caret.foundation.ids import TenantId, UserId, uuid7
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission, Role
-from tenants.base.text_validation import require_reason
+from tenants.base.validation.text import require_reason
 from tenants.compliance.data_subjects.erasure_tombstones import (
     ErasureTombstone,
     note_once_committed,

@@ -13,8 +13,8 @@ from django.db.models import Max, Model, QuerySet
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.email_domains import ANONYMOUS_DOMAIN
 from tenants.base.redis_connection import connect
+from tenants.base.validation.email_domains import ANONYMOUS_DOMAIN
 from tenants.billing.budgets.alert_delivery import anonymize_recipients
 from tenants.compliance.data_subjects import anonymization
 from tenants.models import (

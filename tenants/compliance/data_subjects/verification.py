@@ -17,7 +17,7 @@ from zipfile import BadZipFile, ZipFile
 
 from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
-from tenants.base.verifier_cli import VerifierCli, open_file
+from tenants.base.signatures.verifier_cli import VerifierCli, open_file
 
 PURPOSE: Final = "data-subject-bundle/1"
 KIND: Final = "caret-data-subject-bundle"

@@ -18,7 +18,7 @@ from typing import Any
 from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.compliance.exports.digesting_writer import WriteDigest
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.rows import Period, RowQuery

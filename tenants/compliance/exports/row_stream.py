@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
-from tenants.base.time_bounds import validate_datetime
+from tenants.base.validation.time_bounds import validate_datetime
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.rows import Period, Row, RowQuery
 from tenants.security.audit.operations import record_read

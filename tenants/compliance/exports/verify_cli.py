@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from caret.foundation.crypto.signing import PublicKeys
-from tenants.base.verifier_cli import VerifierCli, open_file
+from tenants.base.signatures.verifier_cli import VerifierCli, open_file
 from tenants.compliance.exports.evidence_pack_verification import verify_pack
 from tenants.compliance.exports.verification import PROOF_SUFFIX, BrokenExport, verify_export
 

@@ -14,7 +14,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.operator_roles import WRITE_ROLES, OperatorRole
-from tenants.base.text_validation import is_storable, validate_text
+from tenants.base.validation.text import is_storable, validate_text
 from tenants.fleet.operators import totp
 from tenants.models import Operator
 

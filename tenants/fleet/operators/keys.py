@@ -16,7 +16,7 @@ from caret.foundation.ids import LookupId, TenantId
 from tenants.base.errors import Forbidden, InvalidValue, NotFound, Unauthenticated
 from tenants.base.operator_roles import OperatorScope
 from tenants.base.permissions import Role
-from tenants.base.text_validation import validate_text
+from tenants.base.validation.text import validate_text
 from tenants.identity.api_keys.key_secrets import key_digest, matches
 from tenants.models import OperatorKey
 from tenants.security.authorization.actor import Actor, OperatorIdentity

@@ -11,7 +11,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
-from tenants.base.text_validation import parse_reason
+from tenants.base.validation.text import parse_reason
 from tenants.billing.plans.operations import subscribe
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.snapshots.platform_limits import PlatformLimits

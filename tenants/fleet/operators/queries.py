@@ -25,7 +25,7 @@ from tenants.base.pagination import (
     read_cursor,
 )
 from tenants.base.permissions import Role
-from tenants.base.text_validation import is_storable
+from tenants.base.validation.text import is_storable
 from tenants.fleet.operators.operations import required_reason
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
 from tenants.identity.members.operations import is_slug

@@ -28,7 +28,7 @@ from caret.contracts.added_replicas import (
 )
 from caret.foundation.clock import from_unix_ms, to_unix_ms
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
-from tenants.base.text_validation import parse_reason
+from tenants.base.validation.text import parse_reason
 from tenants.fleet.operators.accounts import OperatorView
 from tenants.fleet.pools.draining import LastReplicaOfPool, Members, find_emptied_pools
 from tenants.fleet.pools.fleet_state import FleetStateStore

@@ -13,7 +13,7 @@ from caret.foundation.ids import LookupId, TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import parse_reason
+from tenants.base.validation.text import parse_reason
 from tenants.identity.api_keys.queries import KeyState, KeyView, find_key, require_lookup_id
 from tenants.identity.api_keys.row_writes import (
     check_policy,

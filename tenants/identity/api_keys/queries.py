@@ -22,7 +22,7 @@ from tenants.base.pagination import (
     read_cursor,
 )
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import is_storable
+from tenants.base.validation.text import is_storable
 from tenants.identity.api_keys.key_secrets import match_secret
 from tenants.identity.api_keys.scopes import KeyScope, read_scopes
 from tenants.models import ApiKey

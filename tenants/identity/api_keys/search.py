@@ -15,7 +15,7 @@ from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.pagination import Page, map_page
 from tenants.base.sorted_pagination import SortOrder, fetch_sorted_page
-from tenants.base.text_validation import is_storable
+from tenants.base.validation.text import is_storable
 from tenants.identity.api_keys.queries import KeyState, KeyView, erased_people, view_of, visible_to
 from tenants.identity.api_keys.unowned import unowned
 from tenants.models import ApiKey, Membership, User

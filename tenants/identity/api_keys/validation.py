@@ -13,7 +13,7 @@ from caret.contracts.api_key import KeyKind
 from caret.contracts.ip_allowlist import contains_all, parse_network
 from caret.foundation.ids import UserId
 from tenants.base.errors import Forbidden, InvalidValue
-from tenants.base.text_validation import is_storable
+from tenants.base.validation.text import is_storable
 from tenants.identity.api_keys.scopes import DEFAULT_SCOPES, KeyScope, modes_of, permissions_of
 from tenants.security.authorization.actor import Actor
 

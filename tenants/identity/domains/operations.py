@@ -9,9 +9,9 @@ from typing import Final
 from django.db import IntegrityError, transaction
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.email_domains import TXT_PREFIX, read_domain
 from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission
+from tenants.base.validation.email_domains import TXT_PREFIX, read_domain
 from tenants.identity.domains.queries import DomainView, find_domain
 from tenants.identity.members.sessions import end_sessions_at
 from tenants.identity.scim.provisioning import sync_domain_members

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.email_domains import TXT_PREFIX, domain_of
 from tenants.base.errors import NotFound
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import is_storable
+from tenants.base.validation.email_domains import TXT_PREFIX, domain_of
+from tenants.base.validation.text import is_storable
 from tenants.models import Domain, VerifiedDomain
 from tenants.security.authorization.actor import Actor
 

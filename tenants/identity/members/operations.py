@@ -19,7 +19,7 @@ from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission, Role
-from tenants.base.text_validation import validate_text
+from tenants.base.validation.text import validate_text
 from tenants.billing.rating.seats import post_pending_seat_charges
 from tenants.identity.members.password_validation import set_valid_password
 from tenants.identity.members.scim_sync import sync_scim_active

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 
 from tenants.base.errors import InvalidValue
-from tenants.base.text_validation import is_storable
+from tenants.base.validation.text import is_storable
 from tenants.models import User
 
 MAX_PASSWORD_CHARS: Final = 256

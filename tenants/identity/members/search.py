@@ -13,7 +13,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission, Role
 from tenants.base.sorted_pagination import SortOrder, fetch_sorted_page
-from tenants.base.text_validation import is_storable
+from tenants.base.validation.text import is_storable
 from tenants.identity.members.directory import MemberDirectoryRow, with_details
 from tenants.models import Membership, TeamMembership
 from tenants.security.authorization.actor import Actor

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_noop
 
 from caret.foundation.ids import UserId
 from tenants.base.errors import NotFound
-from tenants.base.text_validation import is_storable
+from tenants.base.validation.text import is_storable
 from tenants.identity.members.access_changes import announce
 from tenants.identity.members.account_changes import (
     RESET_PASSWORD,

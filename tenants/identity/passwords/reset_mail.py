@@ -21,7 +21,7 @@ from caret.foundation.ids import UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, NotFound
 from tenants.base.redis_connection import connect
-from tenants.base.text_validation import is_storable, parse_reason
+from tenants.base.validation.text import is_storable, parse_reason
 from tenants.identity.passwords.reset_links import ResetLink
 from tenants.identity.sso.queries import provider_for
 from tenants.models import User

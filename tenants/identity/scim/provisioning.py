@@ -12,9 +12,9 @@ import structlog
 from django.db import IntegrityError, transaction
 
 from caret.foundation.ids import UserId
-from tenants.base.email_domains import domain_of
 from tenants.base.errors import Conflict, DomainError, InvalidValue
 from tenants.base.permissions import Role
+from tenants.base.validation.email_domains import domain_of
 from tenants.billing.budgets.alert_delivery import anonymize_recipients
 from tenants.billing.budgets.limits import require_budget_limit_per_user
 from tenants.identity.invitations.operations import revoke_invitations_by

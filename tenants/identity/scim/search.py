@@ -21,7 +21,7 @@ from scim2_models.path import (
     ValuePath,
 )
 
-from tenants.base.text_validation import is_storable
+from tenants.base.validation.text import is_storable
 
 MAX_RESULTS: Final = 200
 # Rows that are tried one by one, for unknown attributes and for sorting: 0.13 ms each.

@@ -11,7 +11,7 @@ from scim2_models import PatchOp
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import is_storable
+from tenants.base.validation.text import is_storable
 from tenants.identity.scim.provisioning import deprovision, sync_member
 from tenants.identity.scim.queries import user_row, users_of
 from tenants.identity.scim.resources import POLICY, address_of

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -17,8 +18,9 @@ from caret.foundation.crypto.aead import seal
 from caret.foundation.ids import TenantId, UserId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden, InvalidValue
-from tenants.base.permissions import Permission
-from tenants.base.text_validation import is_storable, parse_reason, validate_text
+from tenants.base.permissions import Permission, Role
+from tenants.base.redis_connection import connect
+from tenants.base.validation.text import is_storable, parse_reason, validate_text
 from tenants.identity.domains.queries import find_owning_tenant
 from tenants.identity.members.sessions import end_sessions_at
 from tenants.identity.sso.queries import SignInRules, bound_to, get_rules, secret_key
@@ -31,6 +33,8 @@ _MAX_CHARS: Final = 200
 _MAX_EMAIL_CHARS: Final = 254
 _MAX_NAME_CHARS: Final = 120
 _MAX_URL_CHARS: Final = 500
+MAX_REFUSED_ENTRIES: Final = 10  # audit entries in an hour for each reason
+_HOUR_S: Final = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,3 +250,33 @@ def _is_url(text: str) -> bool:
         return False
     plain = text.isascii() and text.isprintable() and " " not in text
     return is_sound and plain and len(text) <= _MAX_URL_CHARS
+
+
+def record_refused_sign_in(
+    *, tenant_id: TenantId, reason: str, address: str, now: datetime
+) -> None:
+    """Record a sign-in that failed at the identity provider. `reason` is one of a fixed set.
+
+    Anybody can send a response that is rejected, so at most MAX_REFUSED_ENTRIES an hour are
+    recorded for each reason. The process log contains all (`sign_in.provider_failed`). Raises
+    redis.RedisError.
+    """
+    if not _is_below_refused_limit(tenant_id, reason):
+        return
+    platform = Actor(tenant_id, None, Role.OWNER, address, request_id=str(uuid4()))
+    with tenant_scope(tenant_id):
+        record_change(
+            actor=platform,
+            action="sign_in.refused",
+            target="identity_provider",
+            change=(None, {"reason": reason}),
+            now=now,
+        )
+
+
+def _is_below_refused_limit(tenant_id: TenantId, reason: str) -> bool:
+    name = f"caret:refused-sign-ins:{tenant_id}:{reason}"
+    pipeline = connect().pipeline(transaction=True)
+    pipeline.set(name, 0, ex=_HOUR_S, nx=True)
+    pipeline.incr(name)
+    return int(pipeline.execute()[1]) <= MAX_REFUSED_ENTRIES

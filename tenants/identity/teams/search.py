@@ -12,7 +12,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
 from tenants.base.sorted_pagination import SortOrder, fetch_sorted_page
-from tenants.base.text_validation import is_storable
+from tenants.base.validation.text import is_storable
 from tenants.identity.teams.queries import TeamView, counted, view_of
 from tenants.models import ScimGroup
 from tenants.security.authorization.actor import Actor

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import InvalidValue, NotFound
-from tenants.base.text_validation import parse_reason
+from tenants.base.validation.text import parse_reason
 from tenants.usage.requests.latency_explanation import explain
 from tenants.usage.requests.lookup import find_request_as_operator
 from tenants.usage.requests.waterfall import lines

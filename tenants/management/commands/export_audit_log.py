@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from caret.foundation.management_command import NoSystemChecksCommand
 from tenants.base.errors import DomainError
-from tenants.base.signing_keys import signing_keys
-from tenants.base.text_validation import parse_reason
+from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.validation.text import parse_reason
 from tenants.security.audit.export import AuditExportPeriod, ChainRange, write_export
 from tenants.security.authorization.actor import Actor, system_actor
 from tenants.security.authorization.directory import find_tenant

@@ -4,7 +4,7 @@ from typing import Any
 
 from caret.foundation.crypto.signing import write_public_keys
 from caret.foundation.management_command import NoSystemChecksCommand
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 
 
 class Command(NoSystemChecksCommand):

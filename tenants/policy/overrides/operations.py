@@ -7,7 +7,7 @@ from caret.contracts.policy import PolicyOverride
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, VersionConflict
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import require_reason
+from tenants.base.validation.text import require_reason
 from tenants.models import PolicyOverrideVersion
 from tenants.policy.overrides.document import read_layer, write_layer
 from tenants.policy.overrides.queries import (

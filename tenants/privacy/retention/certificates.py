@@ -14,7 +14,7 @@ from typing import Any
 
 from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.ids import TenantId
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.models import DeletionCertificate, Tenant
 from tenants.privacy.retention.verification import KIND, PURPOSE
 

@@ -8,8 +8,8 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import require_reason, validate_text
-from tenants.base.time_bounds import validate_datetime
+from tenants.base.validation.text import require_reason, validate_text
+from tenants.base.validation.time_bounds import validate_datetime
 from tenants.models import LegalHold, Membership, RetentionRule, Tenant
 from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
 from tenants.privacy.retention.rules_in_force import (

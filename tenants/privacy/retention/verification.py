@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
-from tenants.base.verifier_cli import VerifierCli, open_file
+from tenants.base.signatures.verifier_cli import VerifierCli, open_file
 
 PURPOSE: Final = "deletion-certificate/1"
 KIND: Final = "caret-deletion-certificate"

@@ -22,7 +22,7 @@ from caret.foundation.crypto.signing import SigningKeys
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Permission
-from tenants.base.time_bounds import validate_datetime
+from tenants.base.validation.time_bounds import validate_datetime
 from tenants.models import AuditEntry, SignedAuditHead, Tenant
 from tenants.security.audit.hash_chain import (
     DEFINITION,

@@ -14,7 +14,7 @@ from typing import IO, Any, Final
 
 from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import BadSignature, PublicKeys, verify_document
-from tenants.base.verifier_cli import VerifierCli, open_file
+from tenants.base.signatures.verifier_cli import VerifierCli, open_file
 from tenants.security.audit.hash_chain import (
     DEFINITION,
     FORMAT,

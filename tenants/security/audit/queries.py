@@ -21,8 +21,8 @@ from tenants.base.pagination import (
     read_cursor,
 )
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import validate_text
-from tenants.base.time_bounds import validate_datetime
+from tenants.base.validation.text import validate_text
+from tenants.base.validation.time_bounds import validate_datetime
 from tenants.models import AuditEntry, AuditHead
 from tenants.security.audit.hash_chain import GENESIS, timestamp
 from tenants.security.audit.operations import ChangeFields, record_read

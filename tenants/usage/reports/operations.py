@@ -6,7 +6,7 @@ from typing import Final
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
-from tenants.base.text_validation import parse_reason
+from tenants.base.validation.text import parse_reason
 from tenants.models import Tenant
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor

@@ -25,7 +25,7 @@ from django.db.models.functions import Greatest
 from caret.foundation.clock import to_unix_ms
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.time_bounds import validate_datetime
+from tenants.base.validation.time_bounds import validate_datetime
 from tenants.models import (
     DirtyHour,
     LatencyDay,

@@ -15,8 +15,8 @@ from console.api import rate_limit
 from console.views.export_download import MAX_AT_ONCE, running
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
-from tenants.base.signing_keys import signing_keys
-from tenants.compliance.exports.jobs import sealed_objects
+from tenants.base.signatures.signing_keys import signing_keys
+from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.verification import verify_export
 from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.api_keys.scopes import KeyScope

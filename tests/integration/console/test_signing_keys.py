@@ -7,7 +7,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from caret.foundation.crypto.signing import read_public_keys, verify
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 
 ADDRESS = "/.well-known/caret-signing-keys.json"
 

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.identity.member_lifecycle import remove_member
 from tenants.models import Membership, Tenant
 from tenants.privacy.consent.consent import NO_CONSENT

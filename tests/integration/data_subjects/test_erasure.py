@@ -17,7 +17,7 @@ from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
 from tenants.base.redis_lock import redis_lock
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.compliance import tasks
 from tenants.compliance.data_subjects import anonymization
 from tenants.compliance.data_subjects.erasure_worker import (
@@ -27,8 +27,8 @@ from tenants.compliance.data_subjects.erasure_worker import (
 from tenants.compliance.data_subjects.operations import ErasureRequest, demand_erasure
 from tenants.compliance.data_subjects.queries import list_erasures
 from tenants.compliance.exports.jobs import run as jobs_run
-from tenants.compliance.exports.jobs import sealed_objects
 from tenants.compliance.exports.jobs.claim import ClaimLost, claim_next
+from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.identity.members.operations import insert_membership
 from tenants.models import (

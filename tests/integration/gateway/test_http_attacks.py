@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from inference.consumers.application import DIALECTS, LOOKUPS
-from inference.consumers.http import HealthConsumer
+from inference.consumers.http.http_consumer import HealthConsumer
 from tests.benchmarks.installation import new_tenant, publish, root_secret_of
 from tests.functional.gateway.gateway_stack import Site, until
 from tests.integration.gateway.sample_requests import SAMPLE_REQUESTS

@@ -16,7 +16,7 @@ from console.outbound_limit import OUTWARD
 from console.sign_in.egress_session import BOUNDS
 from tenants.base import redis_connection
 from tenants.base.permissions import Role
-from tenants.identity.sso.refused_sign_ins import MAX_ENTRIES
+from tenants.identity.sso.operations import MAX_REFUSED_ENTRIES
 from tests.fixtures.companies import Company, Person, make_company
 from tests.fixtures.users import make_domain
 from tests.integration.sign_in.by_provider import (
@@ -293,7 +293,7 @@ def test_an_unsolicited_code_is_audited(company: Company) -> None:
 
 def test_the_number_of_audited_refusals_is_limited(company: Company) -> None:
     client = fresh_client()
-    for _ in range(MAX_ENTRIES + 5):
+    for _ in range(MAX_REFUSED_ENTRIES + 5):
         client.get(f"/sign-in/provider/{company.tenant_id}?code=x&state=y")
 
-    assert len(refusals_of(company)) == MAX_ENTRIES
+    assert len(refusals_of(company)) == MAX_REFUSED_ENTRIES

@@ -12,7 +12,7 @@ from tenants.base.errors import Conflict, Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.base.redis_connection import connect
 from tenants.base.redis_lock import redis_lock
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.models import AuditEntry
 from tenants.security.audit import chain_check
 from tenants.security.audit.chain_check import ChainCheckResult, check_chain

@@ -18,7 +18,7 @@ from caret.foundation.crypto.signing import write_public_keys
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden
 from tenants.base.permissions import Role
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.models import AuditEntry
 from tenants.security.audit.export import AuditExportPeriod, write_export
 from tenants.security.audit.export_verification import VerificationFailed, verify_export

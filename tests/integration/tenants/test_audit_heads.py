@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from caret.foundation.crypto.signing import verify_document
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.models import AuditEntry, SignedAuditHead
 from tenants.security.audit.hash_chain import HEAD_PURPOSE
 from tenants.security.audit.operations import record_change

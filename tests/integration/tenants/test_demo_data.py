@@ -16,11 +16,11 @@ from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.permissions import Role
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.compliance.audit_sinks.delivery import UNKNOWN
 from tenants.compliance.exports.definitions.definitions import PACK
 from tenants.compliance.exports.evidence_pack_verification import verify_pack
-from tenants.compliance.exports.jobs import sealed_objects
+from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.demo.demo_marker import FILLED, SUFFIX
 from tenants.identity.api_keys.queries import KeyState, list_keys

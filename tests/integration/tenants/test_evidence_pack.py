@@ -13,8 +13,8 @@ import pytest
 from caret.foundation.crypto.signing import SigningKeys, write_public_keys
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
-from tenants.base.signing_keys import signing_keys
-from tenants.base.verifier_cli import BROKEN, OK
+from tenants.base.signatures.signing_keys import signing_keys
+from tenants.base.signatures.verifier_cli import BROKEN, OK
 from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK
 from tenants.compliance.exports.evidence_pack_verification import MANIFEST, TRAIL, verify_pack
 from tenants.compliance.exports.jobs import run as jobs_run

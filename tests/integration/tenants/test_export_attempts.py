@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.exports.jobs import run as jobs_run
-from tenants.compliance.exports.jobs import sealed_objects
 from tenants.compliance.exports.jobs.claim import CLAIM_FOR, MAX_ATTEMPTS
 from tenants.compliance.exports.jobs.cleanup import sweep_tenant
+from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.run import visit
 from tenants.compliance.exports.jobs.state_machine import JobState
 from tenants.models import ExportObject

@@ -22,15 +22,15 @@ from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.compliance.exports import sql_source
 from tenants.compliance.exports.definitions.usage import USAGE_RECORDS
 from tenants.compliance.exports.formats import xlsx
 from tenants.compliance.exports.formats.text import FORMATS
-from tenants.compliance.exports.jobs import operations, sealed_objects
-from tenants.compliance.exports.jobs import run as jobs_run
+from tenants.compliance.exports.jobs import operations, run
 from tenants.compliance.exports.jobs.claim import CLAIM_FOR, MAX_ATTEMPTS, ClaimLost, claim_next
 from tenants.compliance.exports.jobs.cleanup import sweep_tenant
+from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.operations import cancel_export, create_signed_url
 from tenants.compliance.exports.jobs.queries import find_build, list_builds, list_definitions
 from tenants.compliance.exports.jobs.run import build_due, visit
@@ -126,7 +126,7 @@ def test_a_changed_byte_of_file_or_proof_is_detected(company: Company) -> None:
 def test_an_interrupted_export_continues_without_duplicate_rows(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs_run, "_SLICE_S", 0.0)
+    monkeypatch.setattr(run, "_SLICE_S", 0.0)
     build_id = records(company)
     assert visit(company.tenant_id, timezone.now)
     assert visit(company.tenant_id, timezone.now)
@@ -361,7 +361,8 @@ import django, os, signal, sys
 django.setup()
 from django.utils import timezone
 from tenants.compliance.exports import sql_source
-from tenants.compliance.exports.jobs import run, sealed_objects
+from tenants.compliance.exports.jobs import run
+from tenants.compliance.exports.jobs.files import sealed_objects
 sql_source.BATCH_ROWS = 2
 kept = run._store_part
 num_kept = 0

@@ -13,7 +13,7 @@ from tenants.compliance import tasks
 from tenants.compliance.exports.jobs import claim
 from tenants.compliance.exports.jobs import run as jobs_run
 from tenants.compliance.exports.jobs.claim import JobClaim, JobLane
-from tenants.compliance.exports.jobs.files import ExportFile, write_file
+from tenants.compliance.exports.jobs.files.export_file import ExportFile, write_file
 from tenants.compliance.exports.jobs.progress import ExportProgress
 from tenants.compliance.exports.jobs.queries import find_build
 from tenants.compliance.exports.jobs.run import build_due, visit

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.compliance.exports import sql_source
 from tenants.compliance.exports.definitions.definitions import EXPORTS
 from tenants.compliance.exports.definitions.usage import USAGE_DAYS, USAGE_RECORDS

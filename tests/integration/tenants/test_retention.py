@@ -14,7 +14,7 @@ from caret.foundation.crypto.signing import BadSignature
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict, Forbidden, InvalidValue, NotFound
 from tenants.base.permissions import Role
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.models import AuditEntry, PurgeRun, UsageRecord
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
 from tenants.policy.document import DEFAULT_POLICY, write_policy

@@ -17,7 +17,7 @@ def test_each_trigger_has_a_name() -> None:
 def test_each_protocol_has_a_name() -> None:
     consumers = Path(inference.consumers.__file__).parent
     protocols = {
-        name for file in consumers.glob("*.py") for name in _PROTOCOL.findall(file.read_text())
+        name for file in consumers.rglob("*.py") for name in _PROTOCOL.findall(file.read_text())
     }
 
     assert set(PROTOCOLS) == {"stream", *protocols}

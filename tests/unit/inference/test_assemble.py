@@ -10,7 +10,7 @@ from caret.contracts.policy import Mode
 from caret.foundation.environment import BadSetting
 from inference.completion.incoming_request import ContextFile
 from inference.completion.snippet import Snippet
-from inference.context.prompt.layout import LAYOUTS
+from inference.context.prompt.model_formats.layout import LAYOUTS
 from inference.context.prompt.token_budget import PROMPT_TOKENS
 from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.errors import BadRequest

@@ -4,8 +4,13 @@ import json
 
 import pytest
 
-from inference.consumers import llama_cpp_infill, ollama_generate, openai_chat, openai_completions
-from inference.consumers.completions import Dialect
+from inference.consumers.dialects import (
+    llama_cpp_infill,
+    ollama_generate,
+    openai_chat,
+    openai_completions,
+)
+from inference.consumers.http.completions import Dialect
 from inference.errors import BadRequest
 from inference.gateway.receive import MAX_FILES, MAX_MESSAGES, MAX_PROMPT_CHARS
 

@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from caret.foundation.ids import CacheSalt
-from inference.prefix_cache.block_hash import BlockHasher
-from inference.prefix_cache.cache_index import PrefixCacheIndex, ReplicaBlocks
+from inference.prefix_cache.cache_index import BlockHasher, PrefixCacheIndex, ReplicaBlocks
 from inference.prefix_cache.kv_events import (
     AllBlocksCleared,
     BlockRemoved,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from caret.foundation.environment import BadSetting
 from inference.completion.incoming_request import ChatMessage
 from inference.context.prompt.chat_prompt import build_chat_prompt
-from inference.context.prompt.chat_template import load_chat_template
+from inference.context.prompt.model_formats.chat_template import load_chat_template
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.errors import BadRequest
 from tests.fakes.clock import FakeClock

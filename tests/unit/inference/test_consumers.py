@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from caret.contracts.usage import FinishReason
-from inference.consumers import http, openai_completions
-from inference.consumers.completions import MAX_BODY_BYTES, CompletionConsumer
-from inference.consumers.http import HealthConsumer
+from inference.consumers.dialects import openai_completions
+from inference.consumers.http import http_consumer
+from inference.consumers.http.completions import MAX_BODY_BYTES, CompletionConsumer
+from inference.consumers.http.http_consumer import HealthConsumer
 from inference.consumers.websocket import WebSocketConsumer
 from inference.errors import TooManyRequests
 from inference.gateway.rate_limits.body_quota import MAX_OF_KEY_BYTES
@@ -95,7 +96,7 @@ async def test_a_request_without_a_key_is_rejected_if_no_body_arrives() -> None:
 
 
 async def test_a_body_that_never_arrives_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "MAX_RECEIVE_S", 0.01)  # the time limit itself, not our code
+    monkeypatch.setattr(http_consumer, "MAX_RECEIVE_S", 0.01)  # the time limit itself, not our code
     server = FakeServer(http_scope(PATH, key=KEY.text))
 
     await run_openai(FakeGateway(), server)

@@ -7,7 +7,7 @@ from tokenizers.models import BPE
 
 from caret.foundation.environment import BadSetting
 from inference.completion.segment import SegmentKind, SegmentTokens
-from inference.context.prompt.layout import (
+from inference.context.prompt.model_formats.layout import (
     LAYOUTS,
     PromptParts,
     ends_with_text,
@@ -17,7 +17,7 @@ from inference.context.prompt.layout import (
     resolve_order,
     stop_token_ids,
 )
-from inference.context.prompt.model_families import (
+from inference.context.prompt.model_formats.model_families import (
     FAMILIES,
     FAMILIES_BY_NAME,
     FimOrder,

@@ -4,8 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.context.prompt.fim_parser import ParsedFile, ParsedFimPrompt, parse_fim_prompt
-from inference.context.prompt.model_families import ALL_MARKERS, FAMILIES
+from inference.context.prompt.model_formats.fim_parser import (
+    ParsedFile,
+    ParsedFimPrompt,
+    parse_fim_prompt,
+)
+from inference.context.prompt.model_formats.model_families import ALL_MARKERS, FAMILIES
 from inference.gateway.receive import MAX_FILES
 
 # The plug-ins' own templates.

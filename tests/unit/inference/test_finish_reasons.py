@@ -9,7 +9,7 @@ from openai.types import Completion
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from caret.contracts.usage import FinishReason
-from inference.consumers.finish_reasons import (
+from inference.consumers.http.finish_reasons import (
     llama_stop_type,
     mistral_finish_reason,
     ollama_done_reason,

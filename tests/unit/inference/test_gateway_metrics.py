@@ -8,7 +8,7 @@ from inference.gateway.snapshots.snapshot_store import SnapshotStore
 from inference.pools.health.outlier_detection import MAX_CONSECUTIVE_LATE
 from inference.pools.health.replica_states import EJECTION_S, HealthStatus, ReplicaStates
 from inference.pools.pool_config import Replica
-from inference.pools.vllm.metrics import parse
+from inference.pools.vllm.monitoring import parse
 from inference.recording.metrics.engine_metrics import EngineMetricsPoller, Values
 from inference.recording.metrics.gateway_metrics import (
     PROBE_EVERY_S,

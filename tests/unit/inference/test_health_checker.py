@@ -13,7 +13,7 @@ from inference.pools.health.circuit_breaker import CircuitState
 from inference.pools.health.health_checker import HealthChecker
 from inference.pools.health.replica_states import MAX_FAILURES, HealthStatus, ReplicaStates
 from inference.pools.pool_config import Replica
-from inference.pools.vllm.health import VllmHealth
+from inference.pools.vllm.monitoring import VllmHealth
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import make_pool
 

@@ -8,8 +8,8 @@ from caret.foundation.web.connections import Connections, ConnectionSlot
 from caret.foundation.web.server_limits import ServerLimits
 from inference.consumers.application import DIALECTS, LOOKUPS
 from inference.consumers.base import Scope
-from inference.consumers.completions import CompletionConsumer
-from inference.consumers.models_list import ModelsListConsumer
+from inference.consumers.dialects.models_list import ModelsListConsumer
+from inference.consumers.http.completions import CompletionConsumer
 from inference.consumers.websocket import WebSocketConsumer
 from tests.fakes.asgi import FakeServer, http_scope, websocket_scope
 from tests.fakes.gateway import KEY, FakeGateway

@@ -12,8 +12,7 @@ import zmq
 import zmq.asyncio
 
 from caret.foundation.ids import CacheSalt
-from inference.prefix_cache.block_hash import BlockHasher
-from inference.prefix_cache.cache_index import ReplicaBlocks
+from inference.prefix_cache.cache_index import BlockHasher, ReplicaBlocks
 from inference.prefix_cache.kv_event_feed import (
     BatchSequence,
     KvEventFeed,

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from inference.consumers.application import DIALECTS, LOOKUPS
-from inference.consumers.http import HealthConsumer
+from inference.consumers.http.http_consumer import HealthConsumer
 from inference.consumers.openapi import build_openapi, render_openapi
 
 FILE = Path(__file__).parents[3] / "platform" / "docs" / "openapi.json"

@@ -9,7 +9,7 @@ from inference.completion.incoming_request import ChatMessage, ContextFile
 from inference.completion.request import CompletionRequest
 from inference.completion.segment import Segment, SegmentKind
 from inference.completion.snippet import Snippet
-from inference.context.prompt.layout import LAYOUTS
+from inference.context.prompt.model_formats.layout import LAYOUTS
 from inference.context.prompt.prompt import Prompt
 from inference.gateway.protocol.frames import DoneFrame, PromptSegments, build_meta
 from tests.fakes.prompts import CODE, assembled, writer_of

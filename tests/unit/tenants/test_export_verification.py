@@ -13,7 +13,7 @@ import pytest
 
 from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import SigningKeys, write_public_keys
-from tenants.base.verifier_cli import BROKEN, OK, UNUSABLE
+from tenants.base.signatures.verifier_cli import BROKEN, OK, UNUSABLE
 from tenants.compliance.exports.evidence_pack_verification import KEYS_FILE
 from tenants.compliance.exports.verification import (
     FORMAT,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenants.base.errors import InvalidValue
-from tenants.base.time_bounds import validate_date, validate_datetime
+from tenants.base.validation.time_bounds import validate_date, validate_datetime
 
 _OFFSETS = st.timedeltas(timedelta(hours=-23), timedelta(hours=23)).map(timezone)
 

@@ -28,7 +28,7 @@ _ALL: Final = (
 )
 EXPORTS: Final = MappingProxyType({export.name: export for export in _ALL})
 
-# All exports in one ZIP, see jobs.evidence_pack. It has no rows of its own.
+# All exports in one ZIP, see jobs.files.evidence_pack. It has no rows of its own.
 PACK: Final = "evidence_pack"
 PACK_VERSION: Final = 1
 PACK_MEDIA: Final = "zip"

@@ -5,7 +5,7 @@ operations.py       requests a job, cancels it, creates a signed URL
 queries.py          lists jobs
 run.py              reads rows into encrypted parts, then writes the file
 claim.py            makes sure that only one worker runs a job
-sealed_objects.py   encrypted objects in the object store
+files/              encrypted parts and files in the object store
 download.py         serves the file for a signed URL
 cleanup.py          destroys the key of an expired job, then its objects
 """

@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.compliance.exports.jobs import sealed_objects
+from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.progress import read_members, unread, write_members
 from tenants.compliance.exports.jobs.state_machine import TERMINAL, JobEvent, JobState, advance
 from tenants.models import ExportJob, ExportObject

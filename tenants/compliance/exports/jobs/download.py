@@ -10,7 +10,7 @@ from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import DomainError, Forbidden, NotFound
 from tenants.base.permissions import Role
-from tenants.compliance.exports.jobs import sealed_objects
+from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.jobs.queries import find_row
 from tenants.compliance.exports.jobs.signed_urls import SignedUrl, parse_signed_url
 from tenants.compliance.exports.jobs.state_machine import JobState

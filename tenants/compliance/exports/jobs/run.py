@@ -29,7 +29,6 @@ from tenants.base.errors import Conflict, DomainError, InvalidValue
 from tenants.compliance.exports.definitions.definitions import EXPORTS
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats.xlsx import require_rows
-from tenants.compliance.exports.jobs import sealed_objects
 from tenants.compliance.exports.jobs.claim import (
     MAX_ATTEMPTS,
     ClaimLost,
@@ -39,8 +38,9 @@ from tenants.compliance.exports.jobs.claim import (
     claim_next,
     lane_of,
 )
-from tenants.compliance.exports.jobs.files import write_file
-from tenants.compliance.exports.jobs.parts import encode_part
+from tenants.compliance.exports.jobs.files import sealed_objects
+from tenants.compliance.exports.jobs.files.export_file import write_file
+from tenants.compliance.exports.jobs.files.parts import encode_part
 from tenants.compliance.exports.jobs.progress import (
     ExportProgress,
     next_unread,

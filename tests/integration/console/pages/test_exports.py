@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from tenants.base.permissions import Role
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.compliance.exports.jobs.queries import BuildView, list_builds
 from tenants.compliance.exports.verification import verify_export
 from tests.fakes.exports import build_all, build_of, end_all_exports, file_of, start_export

@@ -15,7 +15,7 @@ from inference.completion.incoming_request import IncomingRequest
 from inference.completion.request_trace import RequestTrace
 from inference.completion.response_writer import ResponseWriter
 from inference.consumers.base import Header, Headers
-from inference.consumers.finish_reasons import finish_headers
+from inference.consumers.http.finish_reasons import finish_headers
 from inference.errors import CompletionError
 
 encode: Final = msgspec.json.Encoder().encode

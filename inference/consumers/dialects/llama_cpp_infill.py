@@ -15,10 +15,10 @@ import msgspec
 from caret.contracts.policy import Mode, Trigger
 from inference.completion.incoming_request import ContextFile, IncomingRequest, UnvalidatedRequest
 from inference.completion.request_trace import RequestTrace
-from inference.consumers.completions import Dialect, ParsedRequest
-from inference.consumers.finish_reasons import caret_finish, llama_stop_type
-from inference.consumers.request_bodies import Stops, decode, normalize_stops
-from inference.consumers.responses import SSE_WITHOUT_DONE, encode, make_response_writer
+from inference.consumers.http.completions import Dialect, ParsedRequest
+from inference.consumers.http.finish_reasons import caret_finish, llama_stop_type
+from inference.consumers.http.request_bodies import Stops, decode, normalize_stops
+from inference.consumers.http.responses import SSE_WITHOUT_DONE, encode, make_response_writer
 from inference.errors import CompletionError
 from inference.gateway.receive import MAX_FILES
 

@@ -15,7 +15,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from caret.foundation.crypto.canonical_json import canonicalize
 from caret.foundation.crypto.signing import write_public_keys
-from tenants.base.signing_keys import signing_keys
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.compliance.exports.definitions.definitions import EXPORTS
 from tenants.compliance.exports.definitions.retention import CERTIFICATES as CERTIFICATE_ROWS
 from tenants.compliance.exports.digesting_writer import DigestingWriter, WriteDigest
@@ -31,7 +31,7 @@ from tenants.compliance.exports.evidence_pack_verification import (
 from tenants.compliance.exports.export import Export
 from tenants.compliance.exports.formats.text import write_csv
 from tenants.compliance.exports.jobs.claim import JobClaim
-from tenants.compliance.exports.jobs.parts import file_of, read_back
+from tenants.compliance.exports.jobs.files.parts import file_of, read_back
 from tenants.compliance.exports.jobs.progress import ExportProgress
 from tenants.compliance.exports.proof import sign_proof
 from tenants.compliance.exports.verification import FORMAT, PROOF_SUFFIX

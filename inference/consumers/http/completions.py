@@ -18,8 +18,8 @@ from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.completion.response_writer import ResponseWriter
 from inference.consumers.base import Scope, client_address, header, read_api_key, read_editor
-from inference.consumers.http import HttpConsumer
-from inference.consumers.responses import HttpExchange
+from inference.consumers.http.http_consumer import HttpConsumer
+from inference.consumers.http.responses import HttpExchange
 from inference.errors import CompletionError
 from inference.gateway.authenticate import authenticate
 from inference.gateway.receive import receive

@@ -6,9 +6,9 @@ from caret.contracts.policy import Tier
 from caret.foundation.web.connections import authenticate_connection
 from inference.completion.request import Principal
 from inference.consumers.base import client_address, read_api_key
-from inference.consumers.http import HttpConsumer
-from inference.consumers.openai_schemas import error_body
-from inference.consumers.responses import encode
+from inference.consumers.http.http_consumer import HttpConsumer
+from inference.consumers.http.openai_schemas import error_body
+from inference.consumers.http.responses import encode
 from inference.errors import CompletionError
 from inference.gateway.authenticate import authenticate
 from inference.pipeline import DataPlane

@@ -15,10 +15,15 @@ import msgspec
 from caret.contracts.policy import Trigger
 from inference.completion.incoming_request import IncomingRequest
 from inference.completion.request_trace import RequestTrace
-from inference.consumers.completions import Dialect, ParsedRequest
-from inference.consumers.finish_reasons import ollama_done_reason
-from inference.consumers.request_bodies import Stops, build_fim_request, decode, normalize_stops
-from inference.consumers.responses import NDJSON, encode, make_response_writer
+from inference.consumers.http.completions import Dialect, ParsedRequest
+from inference.consumers.http.finish_reasons import ollama_done_reason
+from inference.consumers.http.request_bodies import (
+    Stops,
+    build_fim_request,
+    decode,
+    normalize_stops,
+)
+from inference.consumers.http.responses import NDJSON, encode, make_response_writer
 from inference.errors import CompletionError
 
 

@@ -5,9 +5,9 @@ from typing import Final
 import msgspec
 
 from caret.contracts.policy import Tier
-from inference.consumers.models_list import ModelsListConsumer
-from inference.consumers.ollama_generate import error_body
-from inference.consumers.request_bodies import decode
+from inference.consumers.dialects.models_list import ModelsListConsumer
+from inference.consumers.dialects.ollama_generate import error_body
+from inference.consumers.http.request_bodies import decode
 from inference.context.prompt.token_budget import PROMPT_TOKENS
 from inference.errors import CompletionError
 

@@ -25,7 +25,7 @@ from inference.consumers.base import (
     Scope,
     SendMessage,
 )
-from inference.consumers.openai_schemas import error_body
+from inference.consumers.http.openai_schemas import error_body
 from inference.errors import BadRequest, CompletionError, UnauthenticatedRequest
 from inference.pipeline import DataPlane
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from inference.completion.request_trace import RequestTrace
-from inference.consumers.responses import encode
+from inference.consumers.http.responses import encode
 from inference.errors import CompletionError
 
 

@@ -12,9 +12,9 @@ import msgspec
 from caret.contracts.policy import Tier
 from caret.contracts.usage import OutcomeEvent
 from caret.foundation.ids import RequestId
-from inference.consumers.models_list import ModelsListConsumer
-from inference.consumers.request_bodies import decode
-from inference.consumers.tabby_completions import ID_PREFIX
+from inference.consumers.dialects.models_list import ModelsListConsumer
+from inference.consumers.dialects.tabby_completions import ID_PREFIX
+from inference.consumers.http.request_bodies import decode
 from inference.gateway.protocol.outcome_reports import MAX_NUMBER
 
 

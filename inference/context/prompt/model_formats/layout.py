@@ -15,7 +15,7 @@ from typing import Final
 
 from caret.foundation.environment import BadSetting
 from inference.completion.segment import SegmentKind, SegmentTokens, join_token_ids
-from inference.context.prompt.model_families import FimOrder, ModelFamily
+from inference.context.prompt.model_formats.model_families import FimOrder, ModelFamily
 from inference.context.tokenization.tokenizer import Tokenizer
 
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.jobs import sealed_objects
 from tenants.compliance.exports.jobs.claim import JobClaim
+from tenants.compliance.exports.jobs.files import sealed_objects
 from tenants.compliance.exports.proof import ProvenFile
 from tenants.compliance.exports.rows import ColumnType, ExportColumn, Period, Row
 from tenants.models import ExportJob

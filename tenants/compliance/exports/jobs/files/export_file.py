@@ -8,10 +8,10 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.compliance.exports.definitions.definitions import EXPORTS, PACK, PACK_VERSION
 from tenants.compliance.exports.digesting_writer import DigestingWriter, WriteDigest
 from tenants.compliance.exports.formats.text import FORMATS
-from tenants.compliance.exports.jobs import sealed_objects
 from tenants.compliance.exports.jobs.claim import JobClaim
-from tenants.compliance.exports.jobs.evidence_pack import write_pack
-from tenants.compliance.exports.jobs.parts import file_of, read_back
+from tenants.compliance.exports.jobs.files import sealed_objects
+from tenants.compliance.exports.jobs.files.evidence_pack import write_pack
+from tenants.compliance.exports.jobs.files.parts import file_of, read_back
 from tenants.compliance.exports.jobs.progress import ExportProgress
 from tenants.compliance.exports.proof import ProofStart, ProvenFile, sign_proof
 from tenants.compliance.exports.rows import Period

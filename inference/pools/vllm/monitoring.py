@@ -1,10 +1,12 @@
-"""The metrics of vLLM servers, from `/metrics`."""
+"""The health and the metrics of vLLM servers, from `/health` and `/metrics`."""
 
 from collections import defaultdict
+from http import HTTPStatus
 from typing import Final
 
 import aiohttp
 
+from inference.pools.health.replica_states import HealthStatus
 from inference.pools.pool_config import Replica
 
 _PREFIX: Final = "vllm:"
@@ -42,3 +44,21 @@ def parse(page: str) -> Values:
             continue
         values[name].append(value)
     return values
+
+
+class VllmHealth:
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def check(self, replica: Replica) -> HealthStatus:
+        try:
+            url = f"{replica.url}/health"
+            async with self._session.get(url, allow_redirects=False) as response:
+                status = response.status
+        except aiohttp.ClientConnectorError:  # connection refused, or unknown host
+            return HealthStatus.UNHEALTHY
+        except (aiohttp.ClientError, OSError):
+            return HealthStatus.TIMED_OUT
+        # 503: its engine is dead. Other servers, such as routers, may not know the path.
+        is_ill = status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        return HealthStatus.UNHEALTHY if is_ill else HealthStatus.HEALTHY

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from inference.context.prompt.model_families import FAMILIES, ModelFamily
+from inference.context.prompt.model_formats.model_families import FAMILIES, ModelFamily
 from inference.gateway.receive import MAX_FILES
 
 _SPACE: Final = "▁"  # tokenizers write the space of a marker so

@@ -7,11 +7,16 @@ import msgspec
 
 from inference.completion.incoming_request import IncomingRequest
 from inference.completion.request_trace import RequestTrace
-from inference.consumers.completions import Dialect, ParsedRequest
-from inference.consumers.finish_reasons import caret_finish, mistral_finish_reason
-from inference.consumers.openai_schemas import Usage, build_usage
-from inference.consumers.request_bodies import Stops, build_fim_request, decode, normalize_stops
-from inference.consumers.responses import SSE, encode, make_response_writer
+from inference.consumers.http.completions import Dialect, ParsedRequest
+from inference.consumers.http.finish_reasons import caret_finish, mistral_finish_reason
+from inference.consumers.http.openai_schemas import Usage, build_usage
+from inference.consumers.http.request_bodies import (
+    Stops,
+    build_fim_request,
+    decode,
+    normalize_stops,
+)
+from inference.consumers.http.responses import SSE, encode, make_response_writer
 from inference.errors import CompletionError
 
 

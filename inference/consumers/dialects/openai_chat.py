@@ -11,12 +11,12 @@ import msgspec
 from caret.contracts.policy import Mode, Trigger
 from inference.completion.incoming_request import ChatMessage, IncomingRequest, UnvalidatedRequest
 from inference.completion.request_trace import RequestTrace
-from inference.consumers.completions import Dialect, ParsedRequest
-from inference.consumers.finish_reasons import caret_finish, openai_finish_reason
-from inference.consumers.openai_completions import StreamOptions, check_choices
-from inference.consumers.openai_schemas import Usage, build_usage, error_body
-from inference.consumers.request_bodies import Stops, decode, normalize_stops
-from inference.consumers.responses import SSE, make_response_writer
+from inference.consumers.dialects.openai_completions import StreamOptions, check_choices
+from inference.consumers.http.completions import Dialect, ParsedRequest
+from inference.consumers.http.finish_reasons import caret_finish, openai_finish_reason
+from inference.consumers.http.openai_schemas import Usage, build_usage, error_body
+from inference.consumers.http.request_bodies import Stops, decode, normalize_stops
+from inference.consumers.http.responses import SSE, make_response_writer
 from inference.errors import BadRequest
 from inference.gateway.receive import MAX_MESSAGES
 

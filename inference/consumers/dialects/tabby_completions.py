@@ -12,9 +12,9 @@ from caret.contracts.policy import Mode
 from inference.completion.incoming_request import ContextFile, IncomingRequest, UnvalidatedRequest
 from inference.completion.request_trace import RequestTrace
 from inference.completion.response_writer import ResponseWriter
-from inference.consumers.completions import ParsedRequest
-from inference.consumers.request_bodies import decode, normalize_language
-from inference.consumers.responses import FullResponseWriter, HttpExchange
+from inference.consumers.http.completions import ParsedRequest
+from inference.consumers.http.request_bodies import decode, normalize_language
+from inference.consumers.http.responses import FullResponseWriter, HttpExchange
 from inference.gateway.receive import MAX_FILES
 
 ID_PREFIX: Final = "cmpl-"  # precedes the request ID; the agent's events use the same form

@@ -1,0 +1,1 @@
+"""HTTP protocols of other products, one module each."""

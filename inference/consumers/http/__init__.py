@@ -1,0 +1,1 @@
+"""The HTTP server that the dialects share: reads requests, runs completions, writes responses."""

@@ -1,0 +1,1 @@
+"""The format that each model family expects: FIM markers, layouts and chat templates."""

@@ -1,0 +1,1 @@
+"""Signatures of this installation: its keys, and the command line that verifies files offline."""

@@ -1,0 +1,1 @@
+"""Checks of values from users: texts, e-mail domains and times."""
