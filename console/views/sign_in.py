@@ -16,8 +16,15 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from caret.foundation.concurrency.bulkhead import BulkheadFull
 from caret.foundation.ids import TenantId
-from console.outbound_limit import OUTWARD
-from console.password_hashing import BUSY, TooManyHashes, check_password
+from console.limits.outbound_limit import OUTWARD
+from console.limits.password_hashing import BUSY, TooManyHashes, check_password
+from console.limits.throttling import (
+    AttemptThrottled,
+    Secret,
+    count_attempt,
+    count_request_of_network,
+    forgive_attempt,
+)
 from console.sign_in.current_member import (
     CurrentMember,
     client_address,
@@ -28,13 +35,6 @@ from console.sign_in.devices import attempt_at
 from console.sign_in.next_page import next_page
 from console.sign_in.oidc import authorization_url
 from console.sign_in.saml import authn_request_url
-from console.throttling import (
-    AttemptThrottled,
-    Secret,
-    count_attempt,
-    count_request_of_network,
-    forgive_attempt,
-)
 from tenants.identity.sso.queries import Provider, SamlProvider, provider_for
 
 logger = structlog.get_logger(__name__)

@@ -17,7 +17,6 @@ from caret.foundation.web.concurrency_limit import ConcurrencyLimitMiddleware, C
 from caret.foundation.web.credential_notes import CredentialNotes
 from caret.foundation.web.health_checks import HealthCheckMiddleware
 from caret.foundation.web.server_limits import ServerLimits
-from console.static_files import Files, StaticFiles
 from tenants.base.health_checks import is_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
@@ -37,16 +36,12 @@ LIMITS: Final = ConcurrencyLimits(
 
 
 def _add_guards(application: Application) -> Application:
+    # Imported here: it needs Django to be set up.
+    from console.web.static_files import StaticFiles, all_static_files
+
     limited = ConcurrencyLimitMiddleware(application, LIMITS)
     bounded = BodyLimitMiddleware(limited, max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-    return HealthCheckMiddleware(StaticFiles(CredentialNotes(bounded), _static_files), is_ready)
-
-
-def _static_files() -> Files:
-    # Imported here: it needs Django to be set up.
-    from console.assets import static_files
-
-    return static_files()
+    return HealthCheckMiddleware(StaticFiles(CredentialNotes(bounded), all_static_files), is_ready)
 
 
 django.setup(set_prefix=False)
@@ -54,7 +49,7 @@ django.setup(set_prefix=False)
 
 def _make_handler() -> Application:
     # Imported here: it needs Django to be set up.
-    from console.asgi_handler import Handler
+    from console.web.asgi_handler import Handler
 
     return Handler()
 

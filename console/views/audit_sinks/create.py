@@ -8,10 +8,10 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.audit_sinks.presenters import row_of
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission

@@ -13,15 +13,15 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from caret.foundation.concurrency.bulkhead import BulkheadFull
-from console.delivery_errors import translate_delivery_error
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
-from console.outbound_limit import OUTWARD
-from console.password_hashing import BUSY
+from console.limits.outbound_limit import OUTWARD
+from console.limits.password_hashing import BUSY
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.delivery_errors import translate_delivery_error
+from console.texts.error_messages import translate_error
 from console.views.audit_sinks.presenters import row_of
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission

@@ -9,11 +9,11 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from caret.contracts.pricing import BudgetScope
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.budgets.forms import FIELDS, NewForm
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.pagination import MAX_PAGE

@@ -13,12 +13,12 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.budgets.forms import FIELDS, ChangeForm, initial_of
 from console.views.budgets.presenters import alert_rows, present_budget
 from tenants.base.errors import Conflict, InvalidValue

@@ -11,11 +11,11 @@ from django.views.decorators.http import require_http_methods
 
 from caret.contracts.api_key import KeyKind
 from caret.foundation.ids import UserId
-from console.error_messages import translate_error
 from console.layout.form_tokens import consume_form_token, issue_form_token
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.keys.created import show_once
 from console.views.keys.forms import NewKeyForm
 from tenants.base.errors import Conflict, Forbidden, InvalidValue

@@ -15,12 +15,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from console.api.data_subjects import BOUNDS
 from console.downloads.temp_file_response import temp_file_response
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.lists.list_page import ListPage
 from console.layout.lists.pagination import wants_csv
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.privacy.presenters import RECEIPTS_FILE
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission

@@ -10,11 +10,11 @@ from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
-from console.editor_settings import PLACEHOLDER, settings_with
 from console.layout.htmx import render_page
 from console.layout.tabs import Tab
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.editor_settings import PLACEHOLDER, settings_with
 from console.views.onboarding.steps import onboarding_steps
 
 # Stored in the browser like preferences. It does not identify the user.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from console.money_format import amount
+from console.texts.money_format import amount
 from console.usage_filters.number_format import share
 from tenants.usage.reports.overview import Overview
 

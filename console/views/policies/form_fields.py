@@ -6,7 +6,7 @@ from typing import Any, Final
 from django import forms
 
 from caret.contracts.policy import RateLimit
-from console.error_messages import translate_error
+from console.texts.error_messages import translate_error
 from tenants.base.errors import InvalidValue
 from tenants.policy.document import MAX_BURST, MAX_KEY_DAYS, MAX_PER_MINUTE
 

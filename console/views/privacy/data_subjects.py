@@ -16,12 +16,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from caret.foundation.ids import UserId
 from console.api.data_subjects import BOUNDS
 from console.downloads.temp_file_response import temp_file_response
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.members.presenters import ROLE_NAMES
 from console.views.policies.review import ReasonForm
 from console.views.privacy.list import tabs

@@ -12,14 +12,14 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from caret.foundation.concurrency.bulkhead import BulkheadFull
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
-from console.outbound_limit import OUTWARD
+from console.limits.outbound_limit import OUTWARD
 from console.sign_in.current_member import CurrentMember, member_required
 from console.sign_in.session_exemption import exempt_session
+from console.texts.error_messages import translate_error
 from console.views.sign_in_settings.presenters import service_provider_info
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission

@@ -9,13 +9,13 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
-from console.error_messages import translate_error
 from console.layout.form_tokens import consume_form_token
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.sign_in_settings.presenters import (
     TOKEN_FORM,
     TokenForm,

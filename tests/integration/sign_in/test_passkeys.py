@@ -9,7 +9,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from django.utils import timezone
 
-from console.throttling import MAX_TRIES_OF_NETWORK
+from console.limits.throttling import MAX_TRIES_OF_NETWORK
 from tenants.base.permissions import Role
 from tenants.identity.sso.operations import OidcProviderConfig, require_second_factor, set_provider
 from tests.fakes.console_client import Client

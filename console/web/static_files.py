@@ -5,17 +5,16 @@ compressed once, for clients that accept gzip.
 """
 
 import asyncio
-import gzip
-import mimetypes
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from django.conf import settings
 
 from caret.foundation.web.body_limit import Application, Receive, Send
+from console.assets.console_files import console_files
+from console.assets.static_file import StaticFile
+from console.operator_admin.static_files import operator_files
 
 _ACCEPTS_GZIP: Final = re.compile(rb"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
 # Small compared with a connection's buffers, for clients that read slowly.
@@ -29,30 +28,13 @@ _HEADERS: Final = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class StaticFile:
-    content_type: str
-    content: bytes = field(repr=False)
-    compressed: bytes | None = field(repr=False)  # None: not smaller, e.g. fonts
-
-
-def static_file(name: str, content: bytes) -> StaticFile:
-    compressed = gzip.compress(content, mtime=0)
-    content_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    if content_type.startswith("text/"):
-        content_type += "; charset=utf-8"
-    is_smaller = len(compressed) < len(content)
-    return StaticFile(content_type, content, compressed if is_smaller else None)
-
-
 Files: TypeAlias = Mapping[str, StaticFile]  # by path
 
 
-def version_of(folder: Path) -> int:
-    """Return a number that changes with the folder's files; 0 outside of `make dev`."""
-    if not settings.RELOAD:
-        return 0
-    return max(path.stat().st_mtime_ns for path in (folder, *folder.iterdir()))
+def all_static_files() -> Files:
+    """Return the console's files by path, with those of the operators' pages if these are on."""
+    own = console_files()
+    return own if settings.OPERATORS_PATH is None else {**own, **operator_files()}
 
 
 class StaticFiles:

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Final
 
 import django_htmx
-from django.conf import settings
 
-from console.operator_admin.static_files import operator_files
-from console.static_files import StaticFile, static_file, version_of
+from console.assets.static_file import StaticFile, static_file, version_of
 
-_FOLDER: Final = Path(__file__).parent / "static"
+_FOLDER: Final = Path(__file__).parents[1] / "static"
 # Files of installed packages.
 _PACKAGED: Final = {
     "htmx.js": Path(django_htmx.__file__).parent / "static" / "django_htmx" / "htmx-2.min.js",
@@ -31,10 +29,9 @@ def asset_url(name: str) -> str:
     return _urls(version_of(_FOLDER))[name]
 
 
-def static_files() -> Mapping[str, StaticFile]:
-    """Return all static files by path, with those of the operators' pages if these are on."""
-    own = _files(version_of(_FOLDER))
-    return own if settings.OPERATORS_PATH is None else {**own, **operator_files()}
+def console_files() -> Mapping[str, StaticFile]:
+    """Return the files by path."""
+    return _files(version_of(_FOLDER))
 
 
 @lru_cache(maxsize=1)
