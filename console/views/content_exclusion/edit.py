@@ -16,8 +16,8 @@ from console.layout.tabs import Tab, tabs_of
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.form_fields import MAX_TEXT_CHARS, add_refusal, whole_number
 from console.views.policies.place_form import AS_TYPED, PlaceForm
-from console.views.policies.policy_draft import PolicyDraft, read_draft
-from console.views.policies.review import shown as show_review
+from console.views.policies.review.policy_draft import PolicyDraft, read_draft
+from console.views.policies.review.review import shown as show_review
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions

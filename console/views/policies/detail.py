@@ -14,8 +14,8 @@ from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.diff import changes_between, values_of
 from console.views.policies.form_fields import add_refusal, whole_number
 from console.views.policies.forms import PolicyForm, groups_of, initial_of, policy_of
-from console.views.policies.policy_draft import PolicyDraft, read_draft
-from console.views.policies.review import shown as show_review
+from console.views.policies.review.policy_draft import PolicyDraft, read_draft
+from console.views.policies.review.review import shown as show_review
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.policy.queries import find_version, get_policy, page_of_versions

@@ -23,7 +23,7 @@ from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
 from console.views.members.presenters import ROLE_NAMES
-from console.views.policies.review import ReasonForm
+from console.views.policies.review.review import ReasonForm
 from console.views.privacy.list import tabs
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.permissions import Permission, Role

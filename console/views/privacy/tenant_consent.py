@@ -13,8 +13,8 @@ from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.form_fields import add_refusal, number_field, whole_number, yes_field
-from console.views.policies.policy_draft import PolicyDraft, read_draft
-from console.views.policies.review import shown as show_review
+from console.views.policies.review.policy_draft import PolicyDraft, read_draft
+from console.views.policies.review.review import shown as show_review
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.policy.data_classes import DATA_CLASSES, DataClass

@@ -21,7 +21,7 @@ from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
 from console.views.policies.form_fields import add_refusal
-from console.views.policies.review import ReasonForm
+from console.views.policies.review.review import ReasonForm
 from console.views.retention.list import tabs
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.pagination import Page, map_page

@@ -20,7 +20,7 @@ from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.number_format import count
 from console.views.policies.form_fields import add_refusal
-from console.views.policies.review import ReasonForm
+from console.views.policies.review.review import ReasonForm
 from console.views.policies.system_reasons import reason_of_undoing
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from console.layout.pending_form import PendingForm, find_pending_form, store_pending_form
-from console.views.policies.policy_draft import PolicyDraft
+from console.views.policies.review.policy_draft import PolicyDraft
 from tenants.base.permissions import Role
 from tenants.identity.invitations.queries import page_of_invitations
 from tenants.identity.members.queries import find_member

@@ -17,15 +17,15 @@ from console.layout.step_up import step_up_url
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.diff import changes_between, titles_of
-from console.views.policies.dry_run_presenters import summarize_dry_run
 from console.views.policies.form_fields import add_refusal, whole_number
-from console.views.policies.policy_draft import (
+from console.views.policies.review.policy_draft import (
     ConcurrentChange,
     PolicyDraft,
     find_meanwhile,
     read_draft,
     rebase_draft,
 )
+from console.views.policies.review.presenters import summarize_dry_run
 from console.views.policies.system_reasons import reason_of_undoing
 from tenants.base.errors import InvalidValue, VersionConflict
 from tenants.base.permissions import Permission

@@ -23,12 +23,12 @@ from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
 from console.views.policies.detail import tabs
-from console.views.policies.dry_run_presenters import summarize_dry_run
 from console.views.policies.form_fields import add_refusal, whole_number
-from console.views.policies.override_forms import LayerForm, groups_of, initial_of, layer_of
-from console.views.policies.override_presenters import layer_changes, layer_lines
-from console.views.policies.policy_draft import read_json
-from console.views.policies.review import ReasonForm
+from console.views.policies.overrides.forms import LayerForm, groups_of, initial_of, layer_of
+from console.views.policies.overrides.presenters import layer_changes, layer_lines
+from console.views.policies.review.policy_draft import read_json
+from console.views.policies.review.presenters import summarize_dry_run
+from console.views.policies.review.review import ReasonForm
 from console.views.policies.system_reasons import reason_of_undoing
 from tenants.base.errors import Conflict, InvalidValue, VersionConflict
 from tenants.base.pagination import MAX_PAGE, Page, map_page
