@@ -14,8 +14,13 @@ from caret.contracts.content_exclusion import matching_globs
 from console.layout.htmx import render_page
 from console.layout.tabs import Tab, tabs_of
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.policies.form_fields import MAX_TEXT_CHARS, add_refusal, whole_number
-from console.views.policies.place_form import AS_TYPED, PlaceForm
+from console.views.policies.form_fields import (
+    AS_TYPED,
+    MAX_TEXT_CHARS,
+    FileForm,
+    add_refusal,
+    whole_number,
+)
 from console.views.policies.review.policy_draft import PolicyDraft, read_draft
 from console.views.policies.review.review import shown as show_review
 from tenants.base.errors import InvalidValue
@@ -28,7 +33,7 @@ _PAGE: Final = "console/exclusion/exclusion.html"
 _ROWS: Final = 16
 
 
-class ExclusionForm(PlaceForm):
+class ExclusionForm(FileForm):
     content_exclusion = forms.CharField(
         label=_("Excluded paths"),
         help_text=_(
@@ -52,7 +57,7 @@ class PathTest:
 @dataclass(frozen=True, slots=True)
 class ExclusionEditor:
     form: ExclusionForm
-    replaces: int  # the version that the user has seen
+    expected_version: int  # the version that the user has seen
     tested: PathTest | None = None
 
 
@@ -77,14 +82,14 @@ def exclusion(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         draft = read_draft(request.POST)
         text = write_exclusions(draft.policy.content_exclusion)
         form = ExclusionForm(initial={"content_exclusion": text})
-        return _shown(request, member, held, ExclusionEditor(form, draft.replaces))
+        return _shown(request, member, held, ExclusionEditor(form, draft.expected_version))
     return _written(request, member, held)
 
 
 def _read(request: HttpRequest, member: CurrentMember, held: PolicyInForce) -> HttpResponse:
     """Show the rules in force. If the URL names a path, test it."""
     in_force = held.policy.content_exclusion
-    asked = PlaceForm(request.GET)
+    asked = FileForm(request.GET)
     tested = _tested(asked, in_force) if "path" in request.GET and asked.is_valid() else None
     initial = {"content_exclusion": write_exclusions(in_force)}
     if tested is not None:
@@ -94,18 +99,20 @@ def _read(request: HttpRequest, member: CurrentMember, held: PolicyInForce) -> H
 
 
 def _written(request: HttpRequest, member: CurrentMember, held: PolicyInForce) -> HttpResponse:
-    replaces = whole_number(request.POST.get("replaces", "")) or held.version
+    expected_version = whole_number(request.POST.get("expected_version", "")) or held.version
     form = ExclusionForm(request.POST)
     wanted = _exclusions(form)
     if wanted is None:
-        return _shown(request, member, held, ExclusionEditor(form, replaces), status=400)
+        return _shown(request, member, held, ExclusionEditor(form, expected_version), status=400)
     if request.POST.get("step") == "test":
-        return _shown(request, member, held, ExclusionEditor(form, replaces, _tested(form, wanted)))
+        return _shown(
+            request, member, held, ExclusionEditor(form, expected_version, _tested(form, wanted))
+        )
     seen = held
-    if replaces != held.version:
-        seen = find_version(actor=member.actor, version=replaces)
+    if expected_version != held.version:
+        seen = find_version(actor=member.actor, version=expected_version)
     policy = msgspec.structs.replace(seen.policy, content_exclusion=wanted)
-    return show_review(request, member, PolicyDraft(policy, replaces, origin="exclusion"))
+    return show_review(request, member, PolicyDraft(policy, expected_version, origin="exclusion"))
 
 
 def _exclusions(form: ExclusionForm) -> dict[str, tuple[str, ...]] | None:
@@ -121,7 +128,7 @@ def _exclusions(form: ExclusionForm) -> dict[str, tuple[str, ...]] | None:
     return found
 
 
-def _tested(form: PlaceForm, exclusion: dict[str, tuple[str, ...]]) -> PathTest:
+def _tested(form: FileForm, exclusion: dict[str, tuple[str, ...]]) -> PathTest:
     repository, path = form.cleaned_data["repository"], form.cleaned_data["path"]
     globs = matching_globs(exclusion, repository=repository, path=path)
     return PathTest(repository, path, globs)
@@ -140,7 +147,7 @@ def _shown(
         "text": write_exclusions(held.policy.content_exclusion),
         "form": editing.form,
         "tested": editing.tested,
-        "replaces": editing.replaces,
+        "expected_version": editing.expected_version,
         "may_edit": member.actor.has_permission(Permission.WRITE_POLICY),
     }
     return render_page(

@@ -11,11 +11,10 @@ from caret.contracts.policy import Mode
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.policies.detail import tabs
 from console.views.policies.diff import values_of
-from console.views.policies.form_fields import add_refusal
-from console.views.policies.place_form import AS_TYPED, PlaceForm
+from console.views.policies.form_fields import AS_TYPED, FileForm, add_refusal
 from console.views.policies.presenters import FIELDS, MODES
+from console.views.policies.tabs import tabs
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.policy.access_explanation import AccessExplanation, AccessQuery
@@ -37,7 +36,7 @@ class WhoForm(forms.Form):
     )
 
 
-class AboutForm(PlaceForm, WhoForm):
+class AboutForm(FileForm, WhoForm):
     mode = forms.ChoiceField(label=_("Completion mode"), choices=list(MODES.items()))
 
 

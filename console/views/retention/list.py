@@ -46,7 +46,7 @@ class RetentionPeriodForm(forms.Form):
 
 
 class SaveForm(ReasonForm):
-    replaces = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+    expected_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 
 
 def tabs(request: HttpRequest) -> list[Tab]:
@@ -100,7 +100,7 @@ def _saved(request: HttpRequest, member: CurrentMember, which: DataClass) -> Htt
             data_class=which,
             days=form.cleaned_data["days"],
             reason=save.cleaned_data["reason"],
-            expected_version=save.cleaned_data["replaces"],
+            expected_version=save.cleaned_data["expected_version"],
             now=timezone.now(),
         )
     except Conflict:
@@ -169,7 +169,7 @@ def _shown(
         if form.is_bound
         else RetentionPeriodForm(DATA_CLASSES[which], initial={"days": rule.days}),
         "save": save if save is not None else SaveForm(initial=initial),
-        "replaces": rule.version or 0,
+        "expected_version": rule.version or 0,
         "preview": found,
         "days": days,
     }

@@ -29,7 +29,7 @@ from tenants.policy.overrides.document import read_layer
 _EXCLUSION_ROWS: Final = 6
 
 
-class LayerForm(forms.Form):
+class OverrideForm(forms.Form):
     features_which = which_field(
         _("Completion modes"), _("All that the tenant allows"), _("Only these")
     )
@@ -61,26 +61,26 @@ class LayerForm(forms.Form):
     is_mfa_required = yes_field(_("Require two-factor authentication"))
 
 
-def groups_of(form: LayerForm) -> Iterator[FieldGroup]:
+def groups_of(form: OverrideForm) -> Iterator[FieldGroup]:
     for title, rows in _GROUPS:
         yield FieldGroup(str(title), "", [[form[name] for name in row] for row in rows])
 
 
-def initial_of(layer: PolicyOverride) -> dict[str, Any]:
-    features = FEATURES if layer.features is None else layer.features
+def initial_of(override: PolicyOverride) -> dict[str, Any]:
+    features = FEATURES if override.features is None else override.features
     return {
-        **{name: getattr(layer, name) for name in _AS_THEY_ARE},
-        "features_which": ALL if layer.features is None else ONLY,
+        **{name: getattr(override, name) for name in _AS_THEY_ARE},
+        "features_which": ALL if override.features is None else ONLY,
         "features": [str(feature) for feature in features],
-        "content_exclusion": write_exclusions(layer.content_exclusion),
-        **initial_names("models", layer.models),
-        **initial_names("regions", layer.regions),
-        **initial_rate("user_limit", layer.user_limit),
-        **initial_rate("key_limit", layer.key_limit),
+        "content_exclusion": write_exclusions(override.content_exclusion),
+        **initial_names("models", override.models),
+        **initial_names("regions", override.regions),
+        **initial_rate("user_limit", override.user_limit),
+        **initial_rate("key_limit", override.key_limit),
     }
 
 
-def layer_of(cleaned: dict[str, Any]) -> PolicyOverride:
+def override_of(cleaned: dict[str, Any]) -> PolicyOverride:
     """Return the override of the form's fields. Raises InvalidValue."""
     document = {
         **{name: cleaned[name] for name in _AS_THEY_ARE},

@@ -24,7 +24,7 @@ ORIGINS: Final = {
 @dataclass(frozen=True, slots=True)
 class PolicyDraft:
     policy: TenantPolicy
-    replaces: int  # the version on which the draft is based
+    expected_version: int  # the version on which the draft is based
     origin: str = "policies"  # one of ORIGINS
 
     @property
@@ -48,10 +48,12 @@ class ConcurrentChange:
 def read_draft(posted: Mapping[str, Any]) -> PolicyDraft:
     """Return the draft of a form. Raises InvalidValue if none of our pages sent it."""
     origin = str(posted.get("origin", "policies"))
-    replaces = whole_number(str(posted.get("replaces", "")))
-    if origin not in ORIGINS or not replaces:
-        raise InvalidValue("replaces", "Fill in all fields.")
-    return PolicyDraft(read_policy(read_json(str(posted.get("document", "")))), replaces, origin)
+    expected_version = whole_number(str(posted.get("expected_version", "")))
+    if origin not in ORIGINS or not expected_version:
+        raise InvalidValue("expected_version", "Fill in all fields.")
+    return PolicyDraft(
+        read_policy(read_json(str(posted.get("document", "")))), expected_version, origin
+    )
 
 
 def read_json(text: str) -> object:
@@ -70,14 +72,14 @@ def find_meanwhile(
 
     Raises NotFound if the draft's version does not exist.
     """
-    if draft.replaces == held.version:
+    if draft.expected_version == held.version:
         return None
-    if draft.replaces > held.version:
+    if draft.expected_version > held.version:
         raise NotFound("This version does not exist.")
-    seen = find_version(actor=actor, version=draft.replaces)
+    seen = find_version(actor=actor, version=draft.expected_version)
     merged = merge_policies(seen=seen.policy, wanted=draft.policy, held=held.policy)
     return ConcurrentChange(seen, held, merged)
 
 
 def rebase_draft(draft: PolicyDraft, meanwhile: ConcurrentChange) -> PolicyDraft:
-    return replace(draft, policy=meanwhile.merged.policy, replaces=meanwhile.held.version)
+    return replace(draft, policy=meanwhile.merged.policy, expected_version=meanwhile.held.version)

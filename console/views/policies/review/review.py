@@ -123,7 +123,7 @@ def _saved(request: HttpRequest, member: CurrentMember, draft: PolicyDraft) -> H
             actor=member.actor,
             document=write_policy(draft.policy),
             reason=form.cleaned_data["reason"],
-            expected_version=draft.replaces,
+            expected_version=draft.expected_version,
             now=timezone.now(),
         )
     except InvalidValue as error:
@@ -145,7 +145,9 @@ def _way_if_grave(
 ) -> HttpResponse | None:
     held = get_policy(actor=member.actor)
     # Versions only increase, so `set_policy` also rejects a draft that is outdated here.
-    if held.version != draft.replaces or not is_destructive(held=held.policy, wanted=draft.policy):
+    if held.version != draft.expected_version or not is_destructive(
+        held=held.policy, wanted=draft.policy
+    ):
         return None
     return step_up_url(request, member)
 

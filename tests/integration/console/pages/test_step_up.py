@@ -164,7 +164,11 @@ def reviewed(client: Client, company: Company, **fields: object) -> Any:
     """Save a policy version as its review page does."""
     held = get_policy(actor=company.platform)
     draft = PolicyDraft(read_policy(write_policy(held.policy) | fields), held.version)
-    form = {"document": draft.document, "replaces": draft.replaces, "origin": draft.origin}
+    form = {
+        "document": draft.document,
+        "expected_version": draft.expected_version,
+        "origin": draft.origin,
+    }
     return client.post("/policies/review", form | {"step": "save", "reason": "Leaner"})
 
 

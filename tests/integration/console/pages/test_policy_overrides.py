@@ -12,7 +12,7 @@ from tests.fixtures.companies import ACME, Cast, Company, make_company
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
 from tests.integration.console.pages.forms import fields_of, posted
-from tests.integration.console.pages.layer_forms import override_path, save_override
+from tests.integration.console.pages.override_forms import override_path, save_override
 from tests.integration.console.pages.queries import few_queries
 
 
@@ -99,7 +99,7 @@ def test_a_concurrent_change_to_an_override_is_a_conflict(company: Company, alic
     save_override(alice, company.developer, has_public_code_filter="on")
 
     conflict = posted(alice, path, **(fields | {"is_mfa_required": "on"}))
-    late = fields_of(conflict.content.decode()) | {"replaces": "0", "reason": "r"}
+    late = fields_of(conflict.content.decode()) | {"expected_version": "0", "reason": "r"}
     again = posted(alice, f"{path}/review", **late)
 
     assert (conflict.status_code, again.status_code) == (409, 409)
