@@ -16,7 +16,7 @@ from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.texts.error_messages import translate_error
-from console.views.billing.invoice_presenters import percent_of
+from console.views.billing.invoices import percent_of
 from console.views.billing.tabs import tabs
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission

@@ -12,7 +12,7 @@ from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.diff import values_of
-from console.views.policies.form_fields import AS_TYPED, FileForm, add_refusal
+from console.views.policies.form_fields import AS_TYPED, RepositoryFileForm, add_refusal
 from console.views.policies.presenters import FIELDS, MODES
 from console.views.policies.tabs import tabs
 from tenants.base.errors import InvalidValue
@@ -36,7 +36,7 @@ class WhoForm(forms.Form):
     )
 
 
-class AboutForm(FileForm, WhoForm):
+class AboutForm(RepositoryFileForm, WhoForm):
     mode = forms.ChoiceField(label=_("Completion mode"), choices=list(MODES.items()))
 
 

@@ -21,7 +21,7 @@ _ROWS: Final = 4
 _MAX_DIGITS: Final = 9
 
 
-class FileForm(forms.Form):
+class RepositoryFileForm(forms.Form):
     """A file, which content exclusion is checked for."""
 
     repository = forms.CharField(

@@ -3,7 +3,7 @@
 from django.urls import URLPattern, path
 
 from console.views.policies import detail, explain, versions
-from console.views.policies.overrides import edit as override_edit
+from console.views.policies.overrides import detail as override_detail
 from console.views.policies.overrides import list as override_list
 from console.views.policies.review import review
 
@@ -17,16 +17,18 @@ urlpatterns: list[URLPattern] = [
     path("policies/overrides", override_list.overrides, name="policies-overrides"),
     path("policies/overrides/new", override_list.choose, name="policies-new-override"),
     path(
-        "policies/overrides/<kind>/<uuid:subject_id>", override_edit.edit, name="policies-override"
+        "policies/overrides/<kind>/<uuid:subject_id>",
+        override_detail.edit,
+        name="policies-override",
     ),
     path(
         "policies/overrides/<kind>/<uuid:subject_id>/review",
-        override_edit.review,
+        override_detail.review,
         name="policies-override-review",
     ),
     path(
         "policies/overrides/<kind>/<uuid:subject_id>/versions/<int:version>/undo",
-        override_edit.undo,
+        override_detail.undo,
         name="policies-undo-override",
     ),
     path("policies/effective", explain.effective, name="policies-effective"),

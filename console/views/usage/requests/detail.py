@@ -14,7 +14,7 @@ from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.number_format import count, milliseconds, share
 from console.usage_filters.request_labels import PROTOCOLS, STAGES, TRIGGERS
 from console.views.overview.presenters import MODES
-from console.views.usage.request_list import FINISHES
+from console.views.usage.requests.list import FINISHES
 from tenants.base.errors import NotFound
 from tenants.usage.requests.latency_explanation import LatencyStage, explain
 from tenants.usage.requests.lookup import find_request

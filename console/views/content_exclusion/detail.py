@@ -17,7 +17,7 @@ from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.form_fields import (
     AS_TYPED,
     MAX_TEXT_CHARS,
-    FileForm,
+    RepositoryFileForm,
     add_refusal,
     whole_number,
 )
@@ -33,7 +33,7 @@ _PAGE: Final = "console/exclusion/exclusion.html"
 _ROWS: Final = 16
 
 
-class ExclusionForm(FileForm):
+class ExclusionForm(RepositoryFileForm):
     content_exclusion = forms.CharField(
         label=_("Excluded paths"),
         help_text=_(
@@ -89,7 +89,7 @@ def exclusion(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def _read(request: HttpRequest, member: CurrentMember, held: PolicyInForce) -> HttpResponse:
     """Show the rules in force. If the URL names a path, test it."""
     in_force = held.policy.content_exclusion
-    asked = FileForm(request.GET)
+    asked = RepositoryFileForm(request.GET)
     tested = _tested(asked, in_force) if "path" in request.GET and asked.is_valid() else None
     initial = {"content_exclusion": write_exclusions(in_force)}
     if tested is not None:
@@ -128,7 +128,7 @@ def _exclusions(form: ExclusionForm) -> dict[str, tuple[str, ...]] | None:
     return found
 
 
-def _tested(form: FileForm, exclusion: dict[str, tuple[str, ...]]) -> PathTest:
+def _tested(form: RepositoryFileForm, exclusion: dict[str, tuple[str, ...]]) -> PathTest:
     repository, path = form.cleaned_data["repository"], form.cleaned_data["path"]
     globs = matching_globs(exclusion, repository=repository, path=path)
     return PathTest(repository, path, globs)
