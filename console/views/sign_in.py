@@ -42,7 +42,7 @@ from console.sign_in.saml import authn_request_url
 from console.sign_in.session import provider_of
 from tenants.identity.sso.queries import Provider, SamlProvider, provider_for
 
-_RESUME_PAGE: Final = "console/account/go_on.html"
+_RESUME_PAGE: Final = "console/account/resume.html"
 _GONE: Final = 410
 
 logger = structlog.get_logger(__name__)
@@ -179,7 +179,7 @@ def resume(request: HttpRequest, member: CurrentMember, token: str) -> HttpRespo
 def sign_in_again(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     target = next_page(request)
     if request.method == "GET":
-        return render_page(request, member, "console/account/sign_in_again.html", {"next": target})
+        return render_page(request, member, "console/account/reauthenticate.html", {"next": target})
     provider = provider_for(member.email)
     if provider is not None and provider.tenant_id == provider_of(request):
         return to_provider(request, provider, target, again=True)

@@ -3,8 +3,8 @@
 A section declares its list once, and its view renders it:
 
     _TEAMS = ListPage(
-        template="console/teams/teams.html",
-        fragment="console/teams/_rows.html",
+        template="console/teams/list.html",
+        fragment="console/teams/_list.html",
         query=_query,
         form=TeamFilterForm,
         csv=CsvFile("teams", {"name": lambda team: team.name}),

@@ -31,7 +31,7 @@ from tenants.security.audit.chain_check import MAX_ENTRIES, check_chain
 from tenants.security.audit.queries import AuditEntryView, AuditFilter, list_entries
 from tenants.security.authorization.actor import ActorKind
 
-_VERIFY_PAGE: Final = "console/audit/check.html"
+_VERIFY_PAGE: Final = "console/audit/verify.html"
 
 _NOBODY: Final = str(uuid.UUID(int=0))
 
@@ -107,8 +107,8 @@ def _name_actor(entry: AuditEntryView) -> str:
 
 
 _ENTRIES: Final = ListPage(
-    template="console/audit/entries.html",
-    fragment="console/audit/_entries.html",
+    template="console/audit/list.html",
+    fragment="console/audit/_list.html",
     query=_find_entries,
     page_rows=50,
     form=AuditFilterForm,

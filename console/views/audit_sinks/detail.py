@@ -28,7 +28,7 @@ from tenants.base.permissions import Permission
 from tenants.compliance.audit_sinks.operations import delete_sink, probe_sink, replay_sink
 from tenants.compliance.audit_sinks.queries import get_sink
 
-_PAGE: Final = "console/sinks/sink.html"
+_PAGE: Final = "console/audit_sinks/detail.html"
 
 
 class ReplayForm(forms.Form):
@@ -77,7 +77,9 @@ def replay(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpRe
 def delete(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
     found = get_sink(actor=member.actor, sink_id=sink_id)
     if request.method == "GET":
-        return render_page(request, member, "console/sinks/delete.html", {"row": row_of(found)})
+        return render_page(
+            request, member, "console/audit_sinks/delete.html", {"row": row_of(found)}
+        )
     delete_sink(actor=member.actor, sink_id=sink_id, now=timezone.now())
     toast(request, gettext("%(name)s deleted. It gets no more entries.") % {"name": found.name})
     return redirect("console:sinks")

@@ -28,7 +28,7 @@ from tenants.compliance.audit_sinks.operations import (
 )
 from tenants.compliance.audit_sinks.queries import list_sinks
 
-_NEW_PAGE: Final = "console/sinks/new.html"
+_NEW_PAGE: Final = "console/audit_sinks/create.html"
 
 
 def _find_sinks(asked: ListQuery) -> Page[SinkRow]:
@@ -37,7 +37,7 @@ def _find_sinks(asked: ListQuery) -> Page[SinkRow]:
 
 
 _SINKS: Final = ListPage(
-    template="console/sinks/sinks.html",
+    template="console/audit_sinks/list.html",
     query=_find_sinks,
     page_rows=50,
     context=lambda asked, _: {"can_push": asked.actor.has_permission(Permission.WRITE_AUDIT_SINKS)},
@@ -96,7 +96,7 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if created is None:
         return render_page(request, member, _NEW_PAGE, {"form": form}, status=400)
     context = {"row": row_of(created.sink), "secret": created.secret}
-    return render_page(request, member, "console/sinks/created.html", context)
+    return render_page(request, member, "console/audit_sinks/created.html", context)
 
 
 def _created(member: CurrentMember, form: SinkForm) -> CreatedSink | None:

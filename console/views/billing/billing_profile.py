@@ -24,8 +24,8 @@ from tenants.billing.invoices.billing_profile import MAX_CHARS, change_customer
 from tenants.billing.invoices.document import InvoiceParty
 from tenants.billing.invoices.queries import find_profile
 
-_PAGE: Final = "console/billing/profile.html"
-_FORM: Final = "console/billing/edit_profile.html"
+_PAGE: Final = "console/billing/billing_profile.html"
+_FORM: Final = "console/billing/edit_billing_profile.html"
 
 
 class CustomerForm(forms.Form):

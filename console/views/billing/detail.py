@@ -31,8 +31,8 @@ from tenants.base.permissions import Permission
 from tenants.billing.budgets.status_queries import list_nearest_limit
 from tenants.billing.spending.queries import SpendingOverview, read_spending_overview
 
-_PAGE: Final = "console/billing/account.html"
-_PART: Final = "console/billing/_spent.html"
+_PAGE: Final = "console/billing/detail.html"
+_PART: Final = "console/billing/_spending.html"
 _NUM_BUDGETS: Final = 5  # the budgets' page lists all
 
 

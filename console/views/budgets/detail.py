@@ -26,7 +26,7 @@ from tenants.base.permissions import Permission
 from tenants.billing.budgets.operations import change_budget, delete_budget, revert_last_change
 from tenants.billing.budgets.queries import BudgetView, find_budget, find_webhook_secret
 
-_PAGE: Final = "console/budgets/budget.html"
+_PAGE: Final = "console/budgets/detail.html"
 
 
 @require_GET

@@ -25,7 +25,7 @@ from tenants.billing.budgets.queries import BudgetView, page_of_budgets
 from tenants.billing.spending.queries import read_currency
 from tenants.identity.teams.queries import page_of_teams
 
-_NEW_PAGE: Final = "console/budgets/new.html"
+_NEW_PAGE: Final = "console/budgets/create.html"
 _INITIAL: Final = {"scope": BudgetScope.TENANT.value, "is_hard": True}
 
 _BudgetRow = tuple[BudgetBar, BudgetView]
@@ -37,7 +37,7 @@ def _find_budgets(asked: ListQuery) -> Page[_BudgetRow]:
 
 
 _BUDGETS: Final = ListPage(
-    template="console/budgets/budgets.html",
+    template="console/budgets/list.html",
     query=_find_budgets,
     page_rows=50,
     context=lambda asked, _: {"may_write": asked.actor.has_permission(Permission.WRITE_BUDGETS)},

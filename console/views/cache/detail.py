@@ -38,8 +38,8 @@ from tenants.usage.reports.queries import GroupBy, ReportKind, ReportRow
 
 _PURGE_PAGE: Final = "console/cache/purge.html"
 
-_PAGE: Final = "console/cache/cache.html"
-_PART: Final = "console/cache/_cache.html"
+_PAGE: Final = "console/cache/detail.html"
+_PART: Final = "console/cache/_detail.html"
 _NAMES: Final = ("requests", "prompt_tokens", "prompt_tokens_with_cache_info", "cached_tokens")
 ISOLATION: Final[dict[Isolation, tuple[str | Promise, str | Promise]]] = {
     Isolation.SHARED: (

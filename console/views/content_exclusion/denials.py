@@ -102,9 +102,9 @@ def denials(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return render_page(
         request,
         member,
-        "console/exclusion/denials.html",
+        "console/content_exclusion/denials.html",
         context,
-        part="console/exclusion/_denials.html",
+        part="console/content_exclusion/_denials.html",
         status=200 if is_valid else 400,
     )
 

@@ -29,7 +29,7 @@ from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclu
 from tenants.policy.document import check_exclusions
 from tenants.policy.queries import PolicyInForce, find_version, get_policy
 
-_PAGE: Final = "console/exclusion/exclusion.html"
+_PAGE: Final = "console/content_exclusion/detail.html"
 _ROWS: Final = 16
 
 
@@ -151,5 +151,10 @@ def _shown(
         "may_edit": member.actor.has_permission(Permission.WRITE_POLICY),
     }
     return render_page(
-        request, member, _PAGE, context, part="console/exclusion/_tested.html", status=status
+        request,
+        member,
+        _PAGE,
+        context,
+        part="console/content_exclusion/_test_result.html",
+        status=status,
     )

@@ -26,8 +26,8 @@ from tenants.compliance.exports.jobs.queries import find_build, list_definitions
 
 P = ParamSpec("P")
 _View = Callable[Concatenate[HttpRequest, CurrentMember, UUID, P], HttpResponse]
-_PAGE: Final = "console/exports/export.html"
-_PART: Final = "console/exports/_export.html"
+_PAGE: Final = "console/exports/detail.html"
+_PART: Final = "console/exports/_detail.html"
 
 
 def _in_conflict_told(view: _View[P]) -> _View[P]:

@@ -28,7 +28,7 @@ from tenants.compliance.exports.jobs.operations import ExportRequest, request_ex
 from tenants.compliance.exports.jobs.queries import DefinitionView, list_builds, list_definitions
 from tenants.compliance.exports.rows import Period
 
-_NEW_PAGE: Final = "console/exports/new.html"
+_NEW_PAGE: Final = "console/exports/create.html"
 
 
 def _find_exports(asked: ListQuery) -> Page[ExportRow]:
@@ -38,8 +38,8 @@ def _find_exports(asked: ListQuery) -> Page[ExportRow]:
 
 
 _EXPORTS: Final = ListPage(
-    template="console/exports/builds.html",
-    fragment="console/exports/_builds.html",
+    template="console/exports/list.html",
+    fragment="console/exports/_list.html",
     query=_find_exports,
     shows_errors=True,
     context=lambda _, page: {"is_moving": any(row.is_under_way for row in page.rows)},

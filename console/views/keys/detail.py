@@ -36,7 +36,7 @@ def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResp
         "target": f"key:{found.lookup_id}",
         "reads_audit": member.actor.has_permission(Permission.READ_AUDIT),
     }
-    return render_page(request, member, "console/keys/key.html", context)
+    return render_page(request, member, "console/keys/detail.html", context)
 
 
 def key_or_404(member: CurrentMember, lookup_id: str) -> KeyView:

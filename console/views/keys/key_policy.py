@@ -65,7 +65,9 @@ def rules(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def _shown(
     request: HttpRequest, member: CurrentMember, form: RulesForm, status: int = 200
 ) -> HttpResponse:
-    return render_page(request, member, "console/keys/rules.html", {"form": form}, status=status)
+    return render_page(
+        request, member, "console/keys/key_policy.html", {"form": form}, status=status
+    )
 
 
 def _initial(held: PolicyInForce) -> dict[str, object]:

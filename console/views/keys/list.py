@@ -128,8 +128,8 @@ def _tabs(request: HttpRequest, here: KeyConcern | None, counts: KeyCounts) -> l
 
 
 _KEYS: Final = ListPage(
-    template="console/keys/keys.html",
-    fragment="console/keys/_rows.html",
+    template="console/keys/list.html",
+    fragment="console/keys/_list.html",
     query=_find_keys,
     form=KeyFilterForm,
     orders=_ORDERS,
@@ -193,7 +193,7 @@ def _shown(
         "form_token": issue_form_token(request, _FORM),
         "owners": [row.email for row in found.rows],
     }
-    return render_page(request, member, "console/keys/new.html", context, status=status)
+    return render_page(request, member, "console/keys/create.html", context, status=status)
 
 
 def _created(member: CurrentMember, form: NewKeyForm) -> CreatedKey | None:

@@ -78,7 +78,7 @@ def one(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> Http
         "reads_audit": actor.has_permission(Permission.READ_AUDIT),
         "exports_subjects": actor.has_permission(Permission.EXPORT_DATA_SUBJECTS),
     }
-    return render_page(request, member, "console/members/member.html", context)
+    return render_page(request, member, "console/members/detail.html", context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -190,4 +190,4 @@ def _role_page(
     request: HttpRequest, member: CurrentMember, found: MemberRow, form: RoleForm, status: int = 200
 ) -> HttpResponse:
     context = {"form": form, "found": found, "name": found.name or found.email}
-    return render_page(request, member, "console/members/role.html", context, status=status)
+    return render_page(request, member, "console/members/edit_role.html", context, status=status)

@@ -66,7 +66,7 @@ class InvitationRow:
     invitation: InvitationView
     role_name: str
     state_name: str
-    tone: str  # tone of <c-state>
+    tone: str  # tone of <c-badge>
     can_send: bool
     can_revoke: bool
 

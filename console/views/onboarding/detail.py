@@ -43,7 +43,7 @@ def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "gateway_url": settings.GATEWAY_URL,
         "is_put_away": is_dismissed(request),
     }
-    response = render_page(request, member, "console/start/start.html", context)
+    response = render_page(request, member, "console/onboarding/detail.html", context)
     if all(step.is_done for step in steps):
         _keep_away(response)
     return response

@@ -31,8 +31,8 @@ from tenants.usage.reports.overview import overview as read_overview
 from tenants.usage.reports.queries import GroupBy, ReportRow
 from tenants.usage.requests.last_minute import read_last_minute
 
-_PAGE: Final = "console/overview/overview.html"
-_PART: Final = "console/overview/_overview.html"
+_PAGE: Final = "console/overview/detail.html"
+_PART: Final = "console/overview/_detail.html"
 _TOP_ROWS: Final = 5
 _TITLES: Final[dict[GroupBy, str | Promise]] = {
     GroupBy.LANGUAGE: _("Languages"),

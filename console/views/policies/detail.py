@@ -28,7 +28,7 @@ def in_force(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "groups": values_of(held.policy),
         "may_edit": member.actor.has_permission(Permission.WRITE_POLICY),
     }
-    return render_page(request, member, "console/policies/in_force.html", context)
+    return render_page(request, member, "console/policies/detail.html", context)
 
 
 @require_http_methods(["GET", "POST"])

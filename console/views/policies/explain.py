@@ -80,7 +80,7 @@ def explain(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         member,
         "console/policies/explain.html",
         context,
-        part="console/policies/_explained.html",
+        part="console/policies/_explanation.html",
         status=400 if form.errors else 200,
     )
 

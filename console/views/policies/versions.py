@@ -15,7 +15,7 @@ from tenants.base.permissions import Permission
 from tenants.policy.queries import find_version, get_policy, page_of_versions
 
 _HISTORY: Final = ListPage(
-    template="console/policies/history.html",
+    template="console/policies/versions.html",
     fragment="console/policies/_versions.html",
     query=lambda asked: page_of_versions(actor=asked.actor, limit=asked.limit, cursor=asked.cursor),
     context=lambda asked, _: {

@@ -69,7 +69,9 @@ def people(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             return redirect("console:privacy-person", found.user_id)
     context = {"tabs": tabs(request, member), "form": form}
     status = 400 if form.errors else 200
-    return render_page(request, member, "console/privacy/people.html", context, status=status)
+    return render_page(
+        request, member, "console/privacy/data_subjects.html", context, status=status
+    )
 
 
 @require_GET
@@ -152,4 +154,4 @@ def _shown(
         "may_export": member.actor.has_permission(Permission.EXPORT_DATA_SUBJECTS),
         "may_erase": member.actor.has_permission(Permission.ERASE_DATA_SUBJECTS),
     }
-    return render_page(request, member, "console/privacy/person.html", context, status=status)
+    return render_page(request, member, "console/privacy/data_subject.html", context, status=status)

@@ -117,4 +117,6 @@ def _shown(
         "expected_version": expected_version,
         "wording": get_consent_text(TENANT_CONSENT_TEXT),
     }
-    return render_page(request, member, "console/privacy/allowance.html", context, status=status)
+    return render_page(
+        request, member, "console/privacy/tenant_consent.html", context, status=status
+    )

@@ -72,7 +72,7 @@ def _find_runs(asked: ListQuery) -> Page[_RunRow]:
 
 
 _RUNS: Final = ListPage(
-    template="console/retention/runs.html",
+    template="console/retention/purge_runs.html",
     query=_find_runs,
     context=lambda asked, _: {"tabs": tabs(asked.request)},
     csv=CsvFile(

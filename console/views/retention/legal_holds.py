@@ -69,7 +69,7 @@ def _find_holds(asked: ListQuery) -> Page[_HoldRow]:
 
 
 _HOLDS: Final = ListPage(
-    template="console/retention/holds.html",
+    template="console/retention/legal_holds.html",
     query=_find_holds,
     context=lambda asked, _: {
         "tabs": tabs(asked.request),
@@ -111,7 +111,7 @@ def place(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             return redirect("console:retention-holds")
     status = 400 if form.errors else 200
     return render_page(
-        request, member, "console/retention/new_hold.html", {"form": form}, status=status
+        request, member, "console/retention/create_legal_hold.html", {"form": form}, status=status
     )
 
 
@@ -141,7 +141,7 @@ def release(request: HttpRequest, member: CurrentMember, hold_id: UUID) -> HttpR
     }
     status = 400 if form.errors else 200
     return render_page(
-        request, member, "console/retention/release_hold.html", context, status=status
+        request, member, "console/retention/release_legal_hold.html", context, status=status
     )
 
 

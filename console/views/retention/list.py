@@ -28,7 +28,7 @@ from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
 from tenants.privacy.retention.operations import set_rule, undo_rule
 from tenants.privacy.retention.queries import find_rule, list_standings, preview
 
-_PAGE: Final = "console/retention/class.html"
+_PAGE: Final = "console/retention/detail.html"
 
 
 class RetentionPeriodForm(forms.Form):
@@ -74,7 +74,7 @@ def classes(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "may_edit": member.actor.has_permission(Permission.WRITE_RETENTION),
         "now": now,
     }
-    return render_page(request, member, "console/retention/classes.html", context)
+    return render_page(request, member, "console/retention/list.html", context)
 
 
 @require_http_methods(["GET", "POST"])

@@ -81,7 +81,9 @@ def verify(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) ->
 def release(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) -> HttpResponse:
     found = find_domain(actor=member.actor, domain_id=domain_id)
     if request.method == "GET":
-        return render_page(request, member, "console/access/give_up.html", {"domain": found})
+        return render_page(
+            request, member, "console/sign_in_settings/release_domain.html", {"domain": found}
+        )
     with exempt_session(request, member.actor.tenant_id, member.email) as session:
         release_domain(
             actor=member.actor, domain_id=domain_id, now=timezone.now(), spared_session=session

@@ -114,7 +114,9 @@ def saml(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def remove(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
         context = {"rules": get_rules(actor=member.actor)}
-        return render_page(request, member, "console/access/remove_provider.html", context)
+        return render_page(
+            request, member, "console/sign_in_settings/remove_identity_provider.html", context
+        )
     with exempt_session(request, member.actor.tenant_id, member.email) as session:
         remove_provider(actor=member.actor, now=timezone.now(), spared_session=session)
     toast(request, gettext("Identity provider removed. Members sign in with passwords again."))
@@ -130,7 +132,7 @@ def _answer(
         "is_saml": isinstance(form, SamlForm),
         "has_provider": get_rules(actor=member.actor).provider is not None,
     }
-    page = "console/access/provider.html"
+    page = "console/sign_in_settings/identity_provider.html"
     if request.method == "GET":
         return render_page(request, member, page, context)
     if not form.is_valid() or not _put(request, member, form, put):

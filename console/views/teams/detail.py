@@ -37,7 +37,7 @@ from tenants.identity.teams.operations import (
 from tenants.identity.teams.queries import TeamView, find_team
 from tenants.identity.teams.search import is_managed_by_scim
 
-_PAGE: Final = "console/teams/team.html"
+_PAGE: Final = "console/teams/detail.html"
 _PAGE_ROWS: Final = 50
 
 

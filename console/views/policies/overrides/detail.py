@@ -165,7 +165,9 @@ def _edited(
         "groups": groups_of(form),
         "expected_version": _expected_version(request, held),
     }
-    return render_page(request, member, "console/policies/layer.html", context, status=status)
+    return render_page(
+        request, member, "console/policies/overrides/detail.html", context, status=status
+    )
 
 
 def _reviewed(
@@ -193,5 +195,5 @@ def _reviewed(
     }
     status = 409 if is_outdated else 400 if is_wrong else 200
     return render_page(
-        request, member, "console/policies/layer_review.html", context, status=status
+        request, member, "console/policies/overrides/review.html", context, status=status
     )

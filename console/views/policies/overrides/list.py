@@ -53,8 +53,8 @@ def _find_overrides(asked: ListQuery) -> Page[_OverrideRow]:
 
 
 _OVERRIDES: Final = ListPage(
-    template="console/policies/layers.html",
-    fragment="console/policies/_layers.html",
+    template="console/policies/overrides/list.html",
+    fragment="console/policies/overrides/_list.html",
     query=_find_overrides,
     context=lambda asked, _: {
         "tabs": tabs(asked.request, asked.member),
@@ -97,7 +97,7 @@ def choose(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             return redirect("console:policies-override", subject.kind.value, subject.id)
     status = 400 if form.errors else 200
     return render_page(
-        request, member, "console/policies/new_layer.html", {"form": form}, status=status
+        request, member, "console/policies/overrides/create.html", {"form": form}, status=status
     )
 
 

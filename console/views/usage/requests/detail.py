@@ -19,7 +19,7 @@ from tenants.base.errors import NotFound
 from tenants.usage.requests.latency_explanation import LatencyStage, explain
 from tenants.usage.requests.lookup import find_request
 
-_PAGE: Final = "console/usage/request.html"
+_PAGE: Final = "console/usage/requests/detail.html"
 WIDTH: Final = 1000
 _MIN_WIDTH: Final = 3.0  # keeps very short stages visible
 

@@ -48,8 +48,8 @@ from tenants.usage.requests.list_queries import (
     page_of_requests,
 )
 
-_PAGE: Final = "console/usage/requests.html"
-_PART: Final = "console/usage/_requests.html"
+_PAGE: Final = "console/usage/requests/list.html"
+_PART: Final = "console/usage/requests/_list.html"
 _SHOWN: Final = 50
 _NOTHING: Final = RequestPage(Page([], None), is_of_few=False)
 _ENDED: Final[dict[EndingFilter, str | Promise]] = {
@@ -99,7 +99,7 @@ class RequestListRow:
     row: RequestRow
     url: str
     mode: str
-    state: str  # kind of c-state
+    state: str  # kind of <c-badge>
     finish: str
     first_token: str  # "": no text was sent
     is_slow: bool
