@@ -104,7 +104,7 @@ COLUMNS: Final = {
     "result": _("Result"),
     "first_token_ms": _("First token"),
     "total_ms": _("Total"),
-    "time_to_engine_ms": _("Queue"),
+    "time_to_engine_ms": _("Time to engine"),
     "assemble_ms": _("Assemble"),
     "engine_ms": _("Engine"),
     "prompt_tokens": _("Prompt"),

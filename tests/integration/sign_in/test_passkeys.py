@@ -43,6 +43,12 @@ def row_of(person: Person) -> Authenticator:
     return Authenticator.objects.get(user_id=person.user_id, type="webauthn")
 
 
+def test_the_script_gets_its_errors_in_the_language_of_the_reader() -> None:
+    page = Client().get("/sign-in", HTTP_ACCEPT_LANGUAGE="de").content.decode()
+
+    assert 'data-not-allowed="Es wurde kein Passkey verwendet.' in page
+
+
 def test_a_passkey_alone_signs_its_owner_in(owner: Person, passkey: SoftPasskey) -> None:
     browser = Browser(owner)
 

@@ -1,12 +1,12 @@
-// What one reads about requests: the newest in full, the others by a line each.
+// Shows requests: the newest one in full, earlier ones as rows of a table.
 
-import { explained, NUMBERS, shares, totals } from "./figures.js";
+import { explained, NUMBERS, shares, totals } from "./completion_meta.js";
 
 const MAX_LINES = 20;
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 1000; // of the drawing, whatever its size on the screen
+const WIDTH = 1000; // in units of the drawing, for any size on the screen
 
-export class Results {
+export class RequestList {
   constructor(page, texts) {
     this._page = page;
     this._texts = texts;
@@ -19,7 +19,7 @@ export class Results {
     this._num = 0;
   }
 
-  // What was said of it, to be announced.
+  // Returns the explanation, to be announced.
   add(frame, text) {
     const found = explained(frame, text, this._texts);
     this._num += 1;
@@ -102,7 +102,7 @@ export class Results {
   }
 }
 
-// A strip of all segments; under each what of it was cached.
+// Draws a bar of all segments, and below each one its cached part.
 function drawn(segments) {
   return shares(segments).flatMap((share) => {
     const from = share.from * WIDTH;
@@ -114,7 +114,7 @@ function drawn(segments) {
 
 function rectangle(x, width, y, height, name) {
   const found = document.createElementNS(SVG, "rect");
-  // A hair narrower, so that neighbours can be told apart without their colours.
+  // Slightly narrower, so that neighbours are distinct without their colours.
   const values = { x, width: Math.max(width - 1.5, 0.8), y, height, class: name };
   for (const [key, value] of Object.entries(values)) found.setAttribute(key, value);
   return found;

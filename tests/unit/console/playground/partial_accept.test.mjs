@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { firstWord, numLines } from "../../../../console/playground/words.js";
+import { firstWord, numLines } from "../../../../console/playground/partial_accept.js";
 
 for (const [text, expected] of [
   ["count + 1", "count"],

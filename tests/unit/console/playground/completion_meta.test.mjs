@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { endsSession, explained, shares, totals } from "../../../../console/playground/figures.js";
+import { endsSession, explained, shares, totals } from "../../../../console/playground/completion_meta.js";
 
 const TEXTS = {
   finish: { stop: "Stopped.", filtered: "Withheld.", shed: "Shed." },

@@ -1,12 +1,12 @@
-// Waits until nobody has typed for a while.
+// Calls a function once the user has stopped typing for a while.
 
-export const PAUSE_MS = 75; // Copilot's
+export const DELAY_MS = 75; // as in Copilot
 
-export class Pause {
-  constructor(act, { wait = PAUSE_MS, set = setTimeout, clear = clearTimeout } = {}) {
+export class Debouncer {
+  constructor(act, { wait = DELAY_MS, set = setTimeout, clear = clearTimeout } = {}) {
     this._act = act;
     this._wait = wait;
-    // A browser's timers want to be called as the window's.
+    // Browsers throw if their timer functions get another `this` than the window.
     this._set = (call, ms) => set(call, ms);
     this._clear = (timer) => clear(timer);
     this._timer = null;
