@@ -12,7 +12,7 @@ from console.api.authentication import AuthenticatedRequest, actor_of, documents
 from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.openapi import DONE_ANEW
 from console.api.pagination import Items, PageQuery, PageResponse
-from console.outbound_limit import OUTWARD
+from console.limits.outbound_limit import OUTWARD
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
 from tenants.compliance.audit_sinks.endpoint import SinkKind

@@ -118,7 +118,7 @@ def _replayed(found: StoredResponse) -> HttpResponse:
 def _conditional(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Add an ETag, and answer 304 if the caller already has this version.
 
-    `console.middleware.NoStore` forbids caches to store the response. Clients remember ETags on
+    `console.web.middleware.NoStore` forbids caches to store the response. Clients remember ETags on
     their own.
     """
     if response.streaming or response.status_code >= _FIRST_REFUSAL:

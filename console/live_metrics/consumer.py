@@ -25,7 +25,7 @@ from console.usage_filters.last_minute import format_last_minute
 from tenants.security.authorization.actor import Actor
 from tenants.usage.requests.last_minute import LastMinute, read_last_minute
 
-ENDED: Final = 4401  # live.js knows it: reconnecting would not help
+ENDED: Final = 4401  # live_metrics.js knows it: reconnecting would not help
 BUSY: Final = 1013  # try again later
 CHECK_EVERY_S: Final = 60.0  # if a change was missed: Redis may be unreachable
 _REST_S: Final = 0.3  # between two checks, if a tenant changes constantly

@@ -11,11 +11,11 @@ from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from console.error_messages import translate_error
 from console.operator_admin import session
 from console.operator_admin.site import operator_required, page
 from console.operator_admin.step_up import check_code
 from console.sign_in.current_member import client_address
+from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError, InvalidValue
 from tenants.billing.plans.queries import list_plans
 from tenants.fleet.operators.accounts import OperatorView

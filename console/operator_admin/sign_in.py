@@ -12,12 +12,12 @@ from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from console.limits.password_hashing import TooManyHashes, hashing_slot
+from console.limits.throttling import AttemptThrottled, Secret, count_attempt, forgive_attempt
 from console.operator_admin import session
 from console.operator_admin.site import page
-from console.password_hashing import TooManyHashes, hashing_slot
 from console.sign_in.current_member import client_address
 from console.sign_in.devices import attempt_at, remember_place
-from console.throttling import AttemptThrottled, Secret, count_attempt, forgive_attempt
 from tenants.fleet.operators.accounts import authenticate
 
 logger = structlog.get_logger(__name__)

@@ -10,7 +10,7 @@ import unfold
 from django.urls import reverse
 from unfold.settings import get_config
 
-from console.static_files import StaticFile, static_file, version_of
+from console.assets.static_file import StaticFile, static_file, version_of
 
 _UNFOLD: Final = Path(unfold.__file__).parent / "static" / "unfold"
 _OURS: Final = Path(__file__).parents[1] / "static" / "operators"

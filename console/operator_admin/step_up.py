@@ -8,9 +8,9 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext
 
+from console.limits.throttling import Secret, count_attempt, forgive_attempt
 from console.operator_admin import session
 from console.sign_in.devices import attempt_at
-from console.throttling import Secret, count_attempt, forgive_attempt
 from tenants.fleet.operators.accounts import OperatorView, verify_code
 
 

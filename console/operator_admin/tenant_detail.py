@@ -14,11 +14,11 @@ from django.views.decorators.http import require_GET, require_POST
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
-from console.error_messages import translate_error
 from console.operator_admin import session, tenant_tables
 from console.operator_admin.site import operator_required, page
 from console.operator_admin.step_up import check_code
 from console.sign_in.current_member import client_address
+from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError, Forbidden, InvalidValue, NotFound
 from tenants.billing.plans.queries import list_plans
 from tenants.fleet.operators.accounts import OperatorView

@@ -1,5 +1,5 @@
-// Bundles main.js into the folder that is named, and beside it the licences of what is in the bundle.
-// Run by platform/scripts/build_playground, where the packages of the lock are installed.
+// Bundles main.js into the given folder, and writes the licences of the bundled packages beside it.
+// platform/scripts/build_playground installs the locked packages and runs this.
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { build } from "esbuild";
 
 const folder = process.argv[2];
-// A test without npm can so see that what is committed was made of what is committed.
+// With this digest, a test without npm can check that the bundle matches the committed sources.
 const sources = createHash("sha256");
 for (const name of readdirSync(".").sort()) {
   if (/\.(js|mjs|json)$/.test(name)) sources.update(readFileSync(name));
@@ -21,7 +21,7 @@ const { metafile } = await build({
   format: "iife",
   target: "es2022",
   charset: "utf8",
-  legalComments: "none", // they are in the file beside it
+  legalComments: "none", // they are in the licence file
   banner: {
     js:
       "/* Made by platform/scripts/build_playground; licences: playground.licenses.txt\n" +

@@ -1,7 +1,8 @@
-// The page's session: stopped, starting, connecting, ready. Start takes a key and opens the stream;
-// stop, the hour's end and leaving the page give both back.
+// The page's session. Its states are stopped, starting, connecting and ready. `start` gets a key and
+// opens the stream. `stop`, the end of the hour, and leaving the page revoke the key and close the
+// stream.
 
-import { end, Refused, start } from "./session.js";
+import { end, Refused, start } from "./playground_key.js";
 import { Stream } from "./stream.js";
 
 export class Connection {
@@ -12,9 +13,9 @@ export class Connection {
     this._session = null;
     this._stream = null;
     this._timer = null;
-    this._numStarts = 0; // and stops: whoever waits knows by it whether he is still waited for
-    // Not `unload`: browsers that keep the page for the way back do not send it. Back again, it says
-    // what is so: not started.
+    this._numStarts = 0; // and stops: tells a start that waits whether it was cancelled
+    // Not `unload`: browsers do not send it if they keep the page for the Back button. A page that
+    // comes back shows that it is not started.
     addEventListener("pagehide", () => this.stop());
   }
 
@@ -31,7 +32,7 @@ export class Connection {
       return;
     }
     if (num !== this._numStarts) {
-      end(this._page.endUrl, this._page.token, session); // stopped, or started again, meanwhile
+      end(this._page.endUrl, this._page.token, session); // stopped or started again in the meantime
       return;
     }
     this._session = session;
@@ -49,7 +50,7 @@ export class Connection {
     });
   }
 
-  // `reason` names a sentence of the page's texts; none: the person wanted it.
+  // `reason` is a key of `texts.stopped`; undefined: the user stopped.
   stop(reason) {
     this._giveBack();
     this._on.state("stopped", reason === undefined ? "" : this._page.texts.stopped[reason]);

@@ -1,4 +1,4 @@
-// The files in the editor, and their tabs. One is shown, the others are context.
+// The files and their tabs. The editor shows one, the others are context.
 
 import { SAMPLES } from "./samples.js";
 
@@ -21,7 +21,7 @@ export class Files {
     this._draw();
   }
 
-  // What is in the editor now.
+  // Stores the editor's current text.
   keep(text, cursor) {
     const isNew = text !== this.shown.text;
     const editedAt = isNew ? Date.now() / 1000 : this.shown.editedAt;

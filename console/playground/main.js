@@ -1,23 +1,23 @@
-// The playground: a real editor, with what is suggested from the gateway by `/v1/stream`.
+// The playground: a real editor with suggestions from the gateway's `/v1/stream`.
 
 import { Connection } from "./connection.js";
 import { Editor } from "./editor.js";
-import { endsSession } from "./figures.js";
+import { endsSession } from "./completion_meta.js";
 import { Files } from "./files.js";
 import { read } from "./page.js";
-import { Pause } from "./pause.js";
+import { Debouncer } from "./debounce.js";
 import { completeFrame } from "./request.js";
-import { fill, Results } from "./results.js";
+import { fill, RequestList } from "./request_list.js";
 import { Suggestion } from "./suggestion.js";
 
 class Playground {
   constructor(page) {
     this._page = page;
-    this._results = new Results(page, page.texts);
+    this._requests = new RequestList(page, page.texts);
     this._files = new Files(page.tabs, { onChoose: (place) => this._choose(place) });
-    this._pause = new Pause(() => this._ask("automatic"));
-    this._suggestion = null; // the one that is shown, or comes
-    this._asked = new Map(); // id -> {text: what came of it, trigger}; of those that have not ended
+    this._debouncer = new Debouncer(() => this._ask("automatic"));
+    this._suggestion = null; // the visible or the requested one
+    this._asked = new Map(); // id -> {text received so far, trigger}, of requests in flight
     this._num = 0;
     this._connection = new Connection(page, {
       state: (name, sentence) => this._showState(name, sentence),
@@ -53,7 +53,7 @@ class Playground {
       this._editor.focus();
       this._ask("manual");
     });
-    // For whoever has no Tab key.
+    // For keyboards without a Tab key.
     take.addEventListener("click", () => {
       this._insert((suggestion) => suggestion.takeAll());
       this._editor.focus();
@@ -110,29 +110,29 @@ class Playground {
     } else {
       this._drop();
     }
-    if (this._page.trigger.value === "pause") this._pause.begin();
+    if (this._page.trigger.value === "pause") this._debouncer.begin();
   }
 
-  // Whether there was something to take.
+  // Returns whether there was text to insert.
   _insert(take) {
     const suggestion = this._suggestion;
     const text = suggestion === null ? "" : take(suggestion);
     if (text === "") return false;
     if (suggestion.isOver) {
-      this._connection.cancel(suggestion.id); // of what has not ended yet, no more is wanted
+      this._connection.cancel(suggestion.id); // the rest of the completion is not needed
       this._suggestion = null;
     }
     this._tell(suggestion);
     this._editor.insert(text, suggestion.left);
     this._page.take.hidden = suggestion.left === "";
     if (suggestion.isOver) this._say("", "");
-    if (suggestion.isOver && this._page.trigger.value === "pause") this._pause.begin();
+    if (suggestion.isOver && this._page.trigger.value === "pause") this._debouncer.begin();
     return true;
   }
 
-  // Whether there was one to be seen.
+  // Returns whether a suggestion was visible.
   _drop() {
-    this._pause.stop();
+    this._debouncer.stop();
     const suggestion = this._suggestion;
     if (suggestion === null) return false;
     const wasSeen = suggestion.left !== "";
@@ -173,7 +173,7 @@ class Playground {
   }
 
   _grow({ id, text }) {
-    if (!this._asked.has(id)) return; // of a session before this one
+    if (!this._asked.has(id)) return; // a request of an earlier session
     this._asked.get(id).text += text;
     const suggestion = this._suggestion;
     if (suggestion === null || suggestion.id !== id) return;
@@ -192,9 +192,9 @@ class Playground {
     const asked = this._asked.get(frame.id);
     this._asked.delete(frame.id);
     if (frame.finish_reason === "filtered" || frame.type === "error") this._dropIf(frame.id);
-    // One that a newer request made needless is no news; nor is what answers a frame of another kind.
+    // Do not list superseded and cancelled requests, nor errors about other frames.
     if (asked !== undefined && frame.finish_reason !== "superseded" && frame.finish_reason !== "cancelled") {
-      this._announce(this._results.add(frame, asked.text), asked);
+      this._announce(this._requests.add(frame, asked.text), asked);
     }
     if (endsSession(frame)) this._connection.stop("key");
   }
@@ -203,7 +203,7 @@ class Playground {
     if (this._suggestion !== null && this._suggestion.id === id) this._drop();
   }
 
-  // Said aloud by a screen reader: that nothing came at a pause in typing is not worth it.
+  // For screen readers. An automatic request without a suggestion is not announced.
   _announce({ outcome, sentences }, { text, trigger }) {
     const why = sentences.join(" ");
     if (outcome === "refused") this._say(why, "bad");

@@ -1,4 +1,4 @@
-// What of the page the script touches, found once; and its words, which the console has translated.
+// Finds the page's elements that the script uses, and its translated texts.
 
 const byId = (id) => document.getElementById(id);
 

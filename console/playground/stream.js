@@ -1,16 +1,16 @@
-// The protocol caret.v1, as a browser speaks it (platform/docs/protocol.md).
+// The browser's client for the protocol caret.v1 (platform/docs/protocol.md).
 //
 // Rules:
-// 1. The key is offered as a subprotocol; it is in no address.
-// 2. A new key is known at the gateway within a second: opening is tried again until then. What has
-//    been open and breaks is opened anew, too.
-// 3. Outcomes wait for the end of their completion, as the protocol wants it.
+// 1. The key is sent as a subprotocol, never in a URL.
+// 2. Gateways know a new key within a second, so the client retries until then. It also reopens a
+//    connection that breaks.
+// 3. Outcomes wait for the end of their completion, as the protocol requires.
 
 const TRIES_MS = [0, 150, 300, 600, 1200, 2400];
 const KEY_ENDED = 4401;
 
 export class Stream {
-  // `on`: {open, frame, end}; `end` is told why: "unreachable" or "key".
+  // `on`: {open, frame, end}; `end` gets the reason: "unreachable" or "key".
   constructor({ url, key, on, makeSocket, later = (call, ms) => setTimeout(call, ms) }) {
     this._url = url;
     this._key = key;
@@ -21,7 +21,7 @@ export class Stream {
     this._isOpen = false;
     this._isClosed = false;
     this._numTries = 0;
-    this._underWay = new Map(); // id -> outcomes that wait
+    this._underWay = new Map(); // id -> waiting outcomes
     this._connect();
   }
 
@@ -29,7 +29,7 @@ export class Stream {
     return this._isOpen;
   }
 
-  // False: it is not open.
+  // Returns false if the stream is not open.
   ask(frame) {
     if (!this._isOpen) return false;
     this._underWay.set(frame.id, []);

@@ -7,7 +7,7 @@ from django.contrib.auth import logout
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from console.password_hashing import hashing_slot
+from console.limits.password_hashing import hashing_slot
 from console.sign_in.current_member import client_address
 from console.sign_in.devices import remember_place
 from console.sign_in.next_page import is_own_path

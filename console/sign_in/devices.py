@@ -1,8 +1,8 @@
 """Known devices of an account: browsers by a signed cookie, networks by Redis.
 
 The cookie grants no access. It gives the browser its own limit for wrong passwords and codes
-(console.throttling), so that other people's attempts do not lock out the account's owner. Source:
-OWASP, "Slow Down Online Guessing Attacks with Device Cookies".
+(console.limits.throttling), so that other people's attempts do not lock out the account's owner.
+Source: OWASP, "Slow Down Online Guessing Attacks with Device Cookies".
 
 The cookie contains the version of the account's password, so a new password makes it worthless.
 """
@@ -18,9 +18,9 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import constant_time_compare, salted_hmac
 from redis import RedisError
 
+from console.limits.throttling import Secret, SecretAttempt, is_known_network, remember_network
 from console.sign_in.current_member import client_address
 from console.sign_in.operator_cookies import is_operator_path
-from console.throttling import Secret, SecretAttempt, is_known_network, remember_network
 from tenants.fleet.operators.accounts import operator_password_version
 from tenants.identity.passwords.operations import password_version
 

@@ -17,11 +17,11 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from caret.foundation.ids import UserId
-from console.password_hashing import BUSY, TooManyHashes
+from console.limits.password_hashing import BUSY, TooManyHashes
+from console.limits.throttling import Secret, SecretAttempt, count_attempt, forgive_attempt
 from console.sign_in.current_member import client_address
 from console.sign_in.devices import attempt_at
 from console.sign_in.mfa_adapter import record_new_factor
-from console.throttling import Secret, SecretAttempt, count_attempt, forgive_attempt
 from tenants.identity.sso.mfa_events import MfaChange, MfaEvent, MfaFactor, record_mfa_change
 
 _LIST: Final = reverse_lazy("mfa_index")

@@ -28,8 +28,8 @@ from django.utils.translation import gettext
 
 from caret.foundation.concurrency.bulkhead import BulkheadFull
 from caret.foundation.ids import TenantId
-from console.outbound_limit import OUTWARD
-from console.password_hashing import BUSY
+from console.limits.outbound_limit import OUTWARD
+from console.limits.password_hashing import BUSY
 from console.sign_in.egress_session import guarded_session
 from console.sign_in.id_token import ProviderRefused, require_algorithm, verified_claims
 from console.sign_in.sso_login import FAILED, SsoLogin, complete_sso_login, login_error, refuse

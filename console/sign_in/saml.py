@@ -25,7 +25,7 @@ from onelogin.saml2.auth import OneLogin_Saml2_Auth
 
 from caret.foundation.concurrency.bulkhead import Bulkhead, BulkheadFull
 from caret.foundation.ids import TenantId
-from console.password_hashing import BUSY
+from console.limits.password_hashing import BUSY
 from console.sign_in.saml_response import (
     InvalidSamlResponse,
     SamlAssertion,

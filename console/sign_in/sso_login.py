@@ -21,9 +21,9 @@ from django.utils.translation import gettext_lazy as _
 from redis import RedisError
 
 from caret.foundation.ids import TenantId, UserId
-from console.error_messages import translate_error
 from console.sign_in.account_adapter import PROVIDER_SIGNED_IN_AT, PROVIDER_TENANT
 from console.sign_in.current_member import client_address
+from console.texts.error_messages import translate_error
 from tenants.base.errors import Forbidden
 from tenants.identity.sso.operations import provision_user, record_refused_sign_in
 

@@ -1,17 +1,19 @@
-// Passkeys, which browsers give to scripts alone. Pages say what is asked: a form with `data-passkey`
-// ("create" or "get"; with `data-passkey-now`, at once) is sent with the browser's answer to the
-// question in #passkey-question. What needs passkeys is marked `data-passkey-only` and hidden until
-// here it is known that they are to be had; `data-passkey-missing` is what is shown else.
+// Creates and uses passkeys. A page marks its form with `data-passkey`, "create" or "get". On submit,
+// the browser gets the options in #passkey-question, and the form is sent with the browser's response.
+// A form with `data-passkey-now` starts at once. Elements with `data-passkey-only` are shown only if
+// the browser supports passkeys here; elements with `data-passkey-missing` are shown otherwise.
+// The script element has the error texts as data attributes, in the reader's language.
 "use strict";
 
 (() => {
-  const REFUSALS = {
-    NotAllowedError: "No passkey was used. Try again.",
-    InvalidStateError: "This device already has a passkey for your account.",
-    SecurityError: "Passkeys do not work at this address.",
+  const texts = document.currentScript.dataset;
+  const ERRORS = {
+    NotAllowedError: texts.notAllowed,
+    InvalidStateError: texts.invalidState,
+    SecurityError: texts.security,
   };
 
-  // A passkey belongs to a name, never to a network address.
+  // A passkey belongs to a host name, never to an IP address.
   const isAddress = /^[\d.]+$|^\[/.test(location.hostname);
   const isUsable = Boolean(window.PublicKeyCredential) && window.isSecureContext && !isAddress;
 
@@ -24,16 +26,16 @@
 
   const withBytes = (keys) => (keys || []).map((key) => ({ ...key, id: toBytes(key.id) }));
 
-  function readQuestion() {
+  function readOptions() {
     const { publicKey } = JSON.parse(document.getElementById("passkey-question").textContent);
-    const question = { ...publicKey, challenge: toBytes(publicKey.challenge) };
-    if (publicKey.user) question.user = { ...publicKey.user, id: toBytes(publicKey.user.id) };
-    question.excludeCredentials = withBytes(publicKey.excludeCredentials);
-    question.allowCredentials = withBytes(publicKey.allowCredentials);
-    return { publicKey: question };
+    const options = { ...publicKey, challenge: toBytes(publicKey.challenge) };
+    if (publicKey.user) options.user = { ...publicKey.user, id: toBytes(publicKey.user.id) };
+    options.excludeCredentials = withBytes(publicKey.excludeCredentials);
+    options.allowCredentials = withBytes(publicKey.allowCredentials);
+    return { publicKey: options };
   }
 
-  function writeAnswer(credential) {
+  function writeResponse(credential) {
     const response = {};
     for (const name of ["clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"]) {
       if (credential.response[name]) response[name] = toText(credential.response[name]);
@@ -48,16 +50,16 @@
     });
   }
 
-  async function ask(form) {
+  async function sendPasskey(form) {
     const notice = form.querySelector("[data-passkey-error]");
     notice.hidden = true;
     try {
-      form.elements.credential.value = writeAnswer(
-        await navigator.credentials[form.dataset.passkey](readQuestion()),
+      form.elements.credential.value = writeResponse(
+        await navigator.credentials[form.dataset.passkey](readOptions()),
       );
       form.submit();
     } catch (error) {
-      notice.textContent = REFUSALS[error.name] || "Your browser could not use the passkey. Try again.";
+      notice.textContent = ERRORS[error.name] || texts.failed;
       notice.hidden = false;
     }
   }
@@ -67,8 +69,8 @@
   for (const form of isUsable ? document.querySelectorAll("form[data-passkey]") : []) {
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      ask(form);
+      sendPasskey(form);
     });
-    if ("passkeyNow" in form.dataset) ask(form);
+    if ("passkeyNow" in form.dataset) sendPasskey(form);
   }
 })();

@@ -1,6 +1,6 @@
 from django import template
 
-from console.assets import asset_url
+from console.assets.console_files import asset_url
 
 register = template.Library()
 

@@ -2,7 +2,7 @@
 
 from django import template
 
-from console.money_format import amount, exact
+from console.texts.money_format import amount, exact
 from console.usage_filters.number_format import percent
 
 register = template.Library()

@@ -18,12 +18,12 @@ from django.views.decorators.http import require_GET, require_http_methods
 from redis import RedisError
 
 from caret.foundation.ids import TenantId, UserId
-from console.error_messages import translate_error
-from console.password_hashing import BUSY, TooManyHashes, check_password, hashing_slot
+from console.limits.password_hashing import BUSY, TooManyHashes, check_password, hashing_slot
+from console.limits.throttling import AttemptThrottled, count_request_of_network
 from console.sign_in.current_member import client_address, set_session_tenant
 from console.sign_in.devices import remember_place
 from console.sign_in.session import provider_of
-from console.throttling import AttemptThrottled, count_request_of_network
+from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError, Forbidden
 from tenants.identity.invitations.operations import (
     InvitationBearer,

@@ -20,12 +20,17 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 from redis import RedisError
 
-from console.error_messages import translate_error
-from console.password_hashing import BUSY, TooManyHashes, hashing_slot
+from console.limits.password_hashing import BUSY, TooManyHashes, hashing_slot
+from console.limits.throttling import (
+    AttemptThrottled,
+    Secret,
+    count_attempt,
+    count_request_of_network,
+)
 from console.sign_in.current_member import client_address
 from console.sign_in.devices import attempt_at
 from console.sign_in.password_forms import ForgotPasswordForm, NewPasswordForm
-from console.throttling import AttemptThrottled, Secret, count_attempt, count_request_of_network
+from console.texts.error_messages import translate_error
 from console.views.accept_invitation import UNAVAILABLE
 from tenants.base.errors import InvalidValue, NotFound
 from tenants.identity.passwords.operations import find_reset_email, reset_password

@@ -19,12 +19,12 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from console.error_messages import translate_error
 from console.layout.content_security_policy import policy_with
 from console.layout.permission_required import permission_required
-from console.playground_texts import COLUMNS, TEXTS
+from console.limits.throttling import WINDOW_S, take_start_of_playground
 from console.sign_in.current_member import CurrentMember, member_required
-from console.throttling import WINDOW_S, take_start_of_playground
+from console.texts.error_messages import translate_error
+from console.texts.playground_texts import COLUMNS, TEXTS
 from tenants.base.errors import DomainError
 from tenants.base.permissions import Permission
 from tenants.identity.api_keys.operations import CreatedKey

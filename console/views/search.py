@@ -39,7 +39,9 @@ def search(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     asked = request.GET.get("q", "")[:100]
     links = [link for link in all_links(request, member.actor) if _is_meant(link, asked)]
     context = {"asked": asked, "links": links, "things": _things(member.actor, asked.strip())}
-    return render_page(request, member, "console/search.html", context, part="console/_found.html")
+    return render_page(
+        request, member, "console/search.html", context, part="console/_search_results.html"
+    )
 
 
 def _is_meant(link: NavigationLink, asked: str) -> bool:

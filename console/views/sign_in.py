@@ -1,7 +1,8 @@
-"""Sign-in, sign-out, and the choice of a tenant."""
+"""Sign-in, sign-out, reauthentication, and the choice of a tenant."""
 
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import urlencode
 
 import redis
 import structlog
@@ -11,13 +12,23 @@ from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from django.contrib.auth import logout
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext, gettext_noop
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from caret.foundation.concurrency.bulkhead import BulkheadFull
 from caret.foundation.ids import TenantId
-from console.outbound_limit import OUTWARD
-from console.password_hashing import BUSY, TooManyHashes, check_password
+from console.layout.htmx import render_page
+from console.layout.pending_form import find_pending_form
+from console.limits.outbound_limit import OUTWARD
+from console.limits.password_hashing import BUSY, TooManyHashes, check_password
+from console.limits.throttling import (
+    AttemptThrottled,
+    Secret,
+    count_attempt,
+    count_request_of_network,
+    forgive_attempt,
+)
 from console.sign_in.current_member import (
     CurrentMember,
     client_address,
@@ -28,14 +39,11 @@ from console.sign_in.devices import attempt_at
 from console.sign_in.next_page import next_page
 from console.sign_in.oidc import authorization_url
 from console.sign_in.saml import authn_request_url
-from console.throttling import (
-    AttemptThrottled,
-    Secret,
-    count_attempt,
-    count_request_of_network,
-    forgive_attempt,
-)
+from console.sign_in.session import provider_of
 from tenants.identity.sso.queries import Provider, SamlProvider, provider_for
+
+_RESUME_PAGE: Final = "console/account/resume.html"
+_GONE: Final = 410
 
 logger = structlog.get_logger(__name__)
 
@@ -157,3 +165,24 @@ def sign_in_page(
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         response["Retry-After"] = str(_BUSY_S)
     return response
+
+
+@require_GET
+@member_required
+def resume(request: HttpRequest, member: CurrentMember, token: str) -> HttpResponse:
+    form = find_pending_form(member.actor, token)
+    return render_page(request, member, _RESUME_PAGE, {"form": form}, status=200 if form else _GONE)
+
+
+@require_http_methods(["GET", "POST"])
+@member_required
+def sign_in_again(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    target = next_page(request)
+    if request.method == "GET":
+        return render_page(request, member, "console/account/reauthenticate.html", {"next": target})
+    provider = provider_for(member.email)
+    if provider is not None and provider.tenant_id == provider_of(request):
+        return to_provider(request, provider, target, again=True)
+    # The domain now belongs to another provider, or to none: start a new sign-in.
+    logout(request)
+    return redirect(f"{reverse('console:sign-in')}?{urlencode({'next': target})}")

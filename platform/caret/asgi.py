@@ -21,7 +21,6 @@ from caret.foundation.web.concurrency_limit import ConcurrencyLimitMiddleware, C
 from caret.foundation.web.credential_notes import CredentialNotes
 from caret.foundation.web.health_checks import HealthCheckMiddleware
 from caret.foundation.web.server_limits import ServerLimits
-from console.static_files import Files, StaticFiles
 from tenants.base.redis_connection import connect
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "caret.settings")
@@ -43,9 +42,12 @@ log = structlog.get_logger(__name__)
 
 
 def _add_guards(application: Application) -> Application:
+    # Imported here: it needs Django to be set up.
+    from console.web.static_files import StaticFiles, all_static_files
+
     limited = ConcurrencyLimitMiddleware(application, LIMITS)
     bounded = BodyLimitMiddleware(limited, max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-    return HealthCheckMiddleware(StaticFiles(CredentialNotes(bounded), _static_files), _is_ready)
+    return HealthCheckMiddleware(StaticFiles(CredentialNotes(bounded), all_static_files), _is_ready)
 
 
 async def _is_ready() -> bool:
@@ -70,19 +72,12 @@ def _ping_databases() -> bool:
     return True
 
 
-def _static_files() -> Files:
-    # Imported here: it needs Django to be set up.
-    from console.assets import static_files
-
-    return static_files()
-
-
 django.setup(set_prefix=False)
 
 
 def _make_handler() -> Application:
     # Imported here: it needs Django to be set up.
-    from console.asgi_handler import Handler
+    from console.web.asgi_handler import Handler
 
     return Handler()
 

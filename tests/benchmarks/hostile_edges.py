@@ -93,7 +93,7 @@ def _gateway(cores: tuple[Cores, Cores]) -> Iterator[Server]:
 @contextmanager
 def _console(cores: tuple[Cores, Cores]) -> Iterator[Server]:
     with control_plane() as plane:
-        from console.assets import asset_url  # imported after Django is set up
+        from console.assets.console_files import asset_url  # imported after Django is set up
 
         port = free_port()
         url = f"http://127.0.0.1:{port}"

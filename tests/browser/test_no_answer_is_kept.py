@@ -14,7 +14,7 @@ from tests.browser.pages import ACTIONS, FILES, all_pages
 from tests.browser.routes import all_routes
 from tests.browser.sample_data import Scene, Visitor
 
-# Public keys. Static files are served before Django (console.static_files).
+# Public keys. Static files are served before Django (console.web.static_files).
 SHARED: Final = {".well-known/caret-signing-keys.json"}
 _PAGES: Final = {page.pattern for page in all_pages()}
 _EXAMPLES: Final = {

@@ -3,8 +3,8 @@
 A section declares its list once, and its view renders it:
 
     _TEAMS = ListPage(
-        template="console/teams/teams.html",
-        fragment="console/teams/_rows.html",
+        template="console/teams/list.html",
+        fragment="console/teams/_list.html",
         query=_query,
         form=TeamFilterForm,
         csv=CsvFile("teams", {"name": lambda team: team.name}),
@@ -26,12 +26,12 @@ from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.lists.csv_response import collect_rows, csv_error, csv_response, notes_of
 from console.layout.lists.pagination import page_links, wants_csv
 from console.layout.lists.sorting import SortOrders, headings, read_sorting
 from console.sign_in.current_member import CurrentMember
+from console.texts.error_messages import translate_error
 from tenants.base.errors import InvalidValue
 from tenants.base.pagination import MAX_PAGE, Page
 from tenants.compliance.exports.rows import Value

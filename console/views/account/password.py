@@ -14,14 +14,14 @@ from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods
 
 from caret.foundation.ids import UserId
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
-from console.password_hashing import BUSY, TooManyHashes, check_password, hashing_slot
+from console.limits.password_hashing import BUSY, TooManyHashes, check_password, hashing_slot
+from console.limits.throttling import Secret, count_attempt, forgive_attempt
 from console.sign_in.current_member import CurrentMember, client_address, member_required
 from console.sign_in.devices import attempt_at, remember_place
 from console.sign_in.password_forms import ChangePasswordForm
 from console.sign_in.session import password_session_required
-from console.throttling import Secret, count_attempt, forgive_attempt
+from console.texts.error_messages import translate_error
 from tenants.base.errors import InvalidValue
 from tenants.identity.passwords.operations import change_password
 

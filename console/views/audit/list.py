@@ -1,26 +1,37 @@
-"""The entries of the audit log, newest first. Reading them is itself recorded as an entry."""
+"""The audit log: its entries, newest first, and its verification.
+
+Reading entries is itself recorded as an entry.
+"""
 
 import uuid
 from dataclasses import dataclass
 from typing import Final
 
 from django import forms
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_http_methods
 
 from console.layout.diff_lines import DiffLine, diff_lines
+from console.layout.htmx import render_page
 from console.layout.lists.date_range_form import DateRangeForm, begin_of, end_of
 from console.layout.lists.list_page import ListPage, ListQuery
 from console.layout.lists.pagination import page_url
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
+from tenants.base.signatures.signing_keys import signing_keys
 from tenants.identity.members.queries import find_member_by_email
+from tenants.security.audit.chain_check import MAX_ENTRIES, check_chain
 from tenants.security.audit.queries import AuditEntryView, AuditFilter, list_entries
 from tenants.security.authorization.actor import ActorKind
+
+_VERIFY_PAGE: Final = "console/audit/verify.html"
 
 _NOBODY: Final = str(uuid.UUID(int=0))
 
@@ -96,8 +107,8 @@ def _name_actor(entry: AuditEntryView) -> str:
 
 
 _ENTRIES: Final = ListPage(
-    template="console/audit/entries.html",
-    fragment="console/audit/_entries.html",
+    template="console/audit/list.html",
+    fragment="console/audit/_list.html",
     query=_find_entries,
     page_rows=50,
     form=AuditFilterForm,
@@ -110,3 +121,29 @@ _ENTRIES: Final = ListPage(
 @permission_required(Permission.READ_AUDIT)
 def entries(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _ENTRIES.render(request, member)
+
+
+class _StartForm(forms.Form):
+    after = forms.IntegerField(required=False)  # None: the newest entries
+
+
+@require_http_methods(["GET", "POST"])
+@member_required
+@permission_required(Permission.READ_AUDIT)
+def check(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    if request.method == "GET":
+        return render_page(request, member, _VERIFY_PAGE, {})
+    keys, form = signing_keys().public_keys(), _StartForm(request.POST)
+    if not form.is_valid():
+        raise BadRequest("This entry does not exist.")
+    try:
+        checked = check_chain(
+            actor=member.actor, keys=keys, now=timezone.now(), after=form.cleaned_data["after"]
+        )
+    except InvalidValue as error:
+        raise BadRequest(error.message) from error
+    except Conflict:
+        return render_page(request, member, _VERIFY_PAGE, {"is_busy": True}, status=409)
+    return render_page(
+        request, member, _VERIFY_PAGE, {"checked": checked, "max_entries": MAX_ENTRIES}
+    )

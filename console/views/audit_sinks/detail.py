@@ -13,22 +13,22 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from caret.foundation.concurrency.bulkhead import BulkheadFull
-from console.delivery_errors import translate_delivery_error
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
-from console.outbound_limit import OUTWARD
-from console.password_hashing import BUSY
+from console.limits.outbound_limit import OUTWARD
+from console.limits.password_hashing import BUSY
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.delivery_errors import translate_delivery_error
+from console.texts.error_messages import translate_error
 from console.views.audit_sinks.presenters import row_of
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.compliance.audit_sinks.operations import delete_sink, probe_sink, replay_sink
 from tenants.compliance.audit_sinks.queries import get_sink
 
-_PAGE: Final = "console/sinks/sink.html"
+_PAGE: Final = "console/audit_sinks/detail.html"
 
 
 class ReplayForm(forms.Form):
@@ -77,7 +77,9 @@ def replay(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpRe
 def delete(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
     found = get_sink(actor=member.actor, sink_id=sink_id)
     if request.method == "GET":
-        return render_page(request, member, "console/sinks/delete.html", {"row": row_of(found)})
+        return render_page(
+            request, member, "console/audit_sinks/delete.html", {"row": row_of(found)}
+        )
     delete_sink(actor=member.actor, sink_id=sink_id, now=timezone.now())
     toast(request, gettext("%(name)s deleted. It gets no more entries.") % {"name": found.name})
     return redirect("console:sinks")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from console.delivery_errors import translate_delivery_error
+from console.texts.delivery_errors import translate_delivery_error
 from tenants.compliance.audit_sinks.endpoint import SinkKind
 from tenants.compliance.audit_sinks.queries import SinkView
 

@@ -10,13 +10,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.billing.invoice_presenters import percent_of
+from console.texts.error_messages import translate_error
+from console.views.billing.invoices import percent_of
 from console.views.billing.tabs import tabs
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
@@ -24,8 +24,8 @@ from tenants.billing.invoices.billing_profile import MAX_CHARS, change_customer
 from tenants.billing.invoices.document import InvoiceParty
 from tenants.billing.invoices.queries import find_profile
 
-_PAGE: Final = "console/billing/profile.html"
-_FORM: Final = "console/billing/edit_profile.html"
+_PAGE: Final = "console/billing/billing_profile.html"
+_FORM: Final = "console/billing/edit_billing_profile.html"
 
 
 class CustomerForm(forms.Form):

@@ -2,10 +2,13 @@
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
 from functools import wraps
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
+from django.utils.formats import number_format
 from django.views.decorators.http import require_GET
 
 from console.downloads.file_response import file_response
@@ -13,11 +16,26 @@ from console.layout.htmx import render_page
 from console.layout.lists.list_page import ListPage
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.billing.invoice_presenters import shown_document
+from console.views.billing.presenters import name_of
 from console.views.billing.tabs import tabs
+from tenants.base.billing_periods import ONE_DAY
+from tenants.base.money import MICROS_PER_CENT
 from tenants.base.permissions import Permission
+from tenants.billing.invoices.document import (
+    SEATS,
+    DocumentKind,
+    InvoiceHeader,
+    InvoiceLine,
+    InvoiceTax,
+)
 from tenants.billing.invoices.pdf import render
-from tenants.billing.invoices.queries import InvoiceNotReproducible, find_invoice, page_of_invoices
+from tenants.billing.invoices.queries import (
+    InvoiceNotReproducible,
+    InvoiceView,
+    find_invoice,
+    page_of_invoices,
+)
+from tenants.billing.pricing import LINES
 
 _PAGE: Final = "console/billing/invoice.html"
 _LOST: Final = "console/billing/invoice_not_reproducible.html"
@@ -85,3 +103,71 @@ def as_json(request: HttpRequest, member: CurrentMember, number: int) -> HttpRes
     found = find_invoice(actor=member.actor, number=number)
     name = f"{found.document.head.number}.json"
     return file_response(found.json, name=name, content_type="application/json")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownLine:
+    name: str
+    used_in: date
+    quantity: int
+    is_tokens: bool  # priced per million
+    is_seats: bool  # priced by the month, counted by the day
+    price_micros: int
+    amount_micros: int
+
+
+@dataclass(frozen=True, slots=True)
+class InvoicePage:
+    head: InvoiceHeader
+    is_invoice: bool
+    month: date
+    issued_on: date
+    due_on: date
+    first: date  # first and last day of the period, both inclusive
+    last: date
+    lines: tuple[ShownLine, ...]
+    subtotal_micros: int
+    credit_micros: int  # credit used by this invoice
+    tax_micros: int
+    total_micros: int
+    tax_percent: str  # such as 19 or 7.7
+    corrected_micros: int  # by credit notes, before tax
+
+
+def shown_document(invoice: InvoiceView) -> InvoicePage:
+    document, head = invoice.document, invoice.document.head
+    return InvoicePage(
+        head=head,
+        is_invoice=head.kind is DocumentKind.INVOICE,
+        month=date.fromisoformat(head.month),
+        issued_on=date.fromisoformat(head.issued_on),
+        due_on=date.fromisoformat(head.due_on),
+        first=date.fromisoformat(document.period_from),
+        last=date.fromisoformat(document.period_until) - ONE_DAY,
+        lines=tuple(_line(each) for each in document.lines),
+        subtotal_micros=document.subtotal_cents * MICROS_PER_CENT,
+        credit_micros=document.credit_cents * MICROS_PER_CENT,
+        tax_micros=document.tax_cents * MICROS_PER_CENT,
+        total_micros=document.total_cents * MICROS_PER_CENT,
+        tax_percent=percent_of(document.head.tax),
+        corrected_micros=invoice.corrected_cents * MICROS_PER_CENT,
+    )
+
+
+def _line(line: InvoiceLine) -> ShownLine:
+    is_known = line.code == SEATS or line.code in LINES
+    return ShownLine(
+        name=name_of(line.code) if is_known else line.description,
+        used_in=date.fromisoformat(line.used_in),
+        quantity=line.quantity,
+        is_tokens=line.code in LINES,
+        is_seats=line.code == SEATS,
+        price_micros=line.price_micros,
+        amount_micros=line.amount_cents * MICROS_PER_CENT,
+    )
+
+
+def percent_of(tax: InvoiceTax) -> str:
+    """Return the tax rate in percent, such as 19 or 7.7."""
+    whole, rest = divmod(tax.basis_points, 100)
+    return number_format(f"{whole}.{rest:02}".rstrip("0").rstrip("."), use_l10n=True)

@@ -1,5 +1,7 @@
 """The ledger: transactions with all their entries."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from django import forms
@@ -12,12 +14,51 @@ from console.layout.lists.date_range_form import DateRangeForm
 from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.billing.ledger_presenters import TransactionRow, row_of
+from console.views.billing.presenters import name_of
 from console.views.billing.tabs import tabs
 from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
 from tenants.billing.ledger.accounts import LedgerAccountCode
-from tenants.billing.ledger.queries import LedgerFilter, page_of_ledger
+from tenants.billing.ledger.operations import SourceKind
+from tenants.billing.ledger.queries import (
+    LedgerEntryView,
+    LedgerFilter,
+    TransactionView,
+    page_of_ledger,
+)
+
+# The page shows the day beside it. Documents have their number as title, corrections their reason.
+_TITLES: Final[dict[str, Promise]] = {
+    SourceKind.USAGE: _("Tokens"),
+    SourceKind.SEATS: _("Seats"),
+    SourceKind.CREDIT: _("Credit granted"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EntrySide:
+    entry: LedgerEntryView
+    account: str
+    what: str  # product that was used; "": the other side
+
+    @property
+    def debit_micros(self) -> int | None:
+        """The amount of a debit; None for a credit."""
+        return self.entry.amount_micros if self.entry.amount_micros > 0 else None
+
+    @property
+    def credit_micros(self) -> int | None:
+        return -self.entry.amount_micros if self.entry.amount_micros <= 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionRow:
+    transaction: TransactionView
+    title: str
+    amount_micros: int  # total of the debits, which equals the credits
+    sides: tuple[EntrySide, ...]
+    document: int | None  # number of the invoice or credit note; None: neither
+
 
 _ACCOUNTS: Final[dict[LedgerAccountCode, Promise]] = {
     LedgerAccountCode.UNBILLED: _("Not yet invoiced"),
@@ -86,3 +127,28 @@ _LEDGER: Final = ListPage(
 @permission_required(Permission.READ_BILLING)
 def ledger(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _LEDGER.render(request, member)
+
+
+def row_of(
+    transaction: TransactionView, accounts: Mapping[LedgerAccountCode, Promise]
+) -> TransactionRow:
+    return TransactionRow(
+        transaction=transaction,
+        title=str(_TITLES.get(transaction.source_kind, transaction.memo)),
+        amount_micros=sum(max(0, each.amount_micros) for each in transaction.entries),
+        sides=tuple(_side(each, accounts) for each in transaction.entries),
+        document=_document(transaction),
+    )
+
+
+def _side(entry: LedgerEntryView, accounts: Mapping[LedgerAccountCode, Promise]) -> EntrySide:
+    return EntrySide(
+        entry,
+        str(accounts[LedgerAccountCode(entry.account)]),
+        name_of(entry.line) if entry.line else "",
+    )
+
+
+def _document(transaction: TransactionView) -> int | None:
+    issued = transaction.source_kind in (SourceKind.INVOICE, SourceKind.CREDIT_NOTE)
+    return int(transaction.source_id) if issued else None

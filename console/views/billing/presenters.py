@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Tier
 from console.charts.chart import Chart, Series, Time, Unit, bars
-from console.money_format import amount
+from console.texts.money_format import amount
 from tenants.base.billing_periods import ONE_DAY, month_of, next_month
 from tenants.base.money import MICROS, Currency
 from tenants.billing.plans.price_book import PlanPrice

@@ -13,12 +13,12 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.budgets.forms import FIELDS, ChangeForm, initial_of
 from console.views.budgets.presenters import alert_rows, present_budget
 from tenants.base.errors import Conflict, InvalidValue
@@ -26,7 +26,7 @@ from tenants.base.permissions import Permission
 from tenants.billing.budgets.operations import change_budget, delete_budget, revert_last_change
 from tenants.billing.budgets.queries import BudgetView, find_budget, find_webhook_secret
 
-_PAGE: Final = "console/budgets/budget.html"
+_PAGE: Final = "console/budgets/detail.html"
 
 
 @require_GET

@@ -1,17 +1,32 @@
-"""The list of budgets with their spending."""
+"""The list of budgets with their spending, and the creation of one."""
 
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_GET
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET, require_http_methods
 
+from caret.contracts.pricing import BudgetScope
+from console.layout.htmx import render_page
 from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
+from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
+from console.views.budgets.forms import FIELDS, NewForm
 from console.views.budgets.presenters import BudgetBar, present_budget
-from tenants.base.pagination import Page, map_page
+from tenants.base.errors import Conflict, InvalidValue
+from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
+from tenants.billing.budgets.operations import create_budget
 from tenants.billing.budgets.queries import BudgetView, page_of_budgets
+from tenants.billing.spending.queries import read_currency
+from tenants.identity.teams.queries import page_of_teams
+
+_NEW_PAGE: Final = "console/budgets/create.html"
+_INITIAL: Final = {"scope": BudgetScope.TENANT.value, "is_hard": True}
 
 _BudgetRow = tuple[BudgetBar, BudgetView]
 
@@ -22,7 +37,7 @@ def _find_budgets(asked: ListQuery) -> Page[_BudgetRow]:
 
 
 _BUDGETS: Final = ListPage(
-    template="console/budgets/budgets.html",
+    template="console/budgets/list.html",
     query=_find_budgets,
     page_rows=50,
     context=lambda asked, _: {"may_write": asked.actor.has_permission(Permission.WRITE_BUDGETS)},
@@ -46,3 +61,36 @@ _BUDGETS: Final = ListPage(
 @permission_required(Permission.READ_BILLING)
 def budgets(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _BUDGETS.render(request, member)
+
+
+@require_http_methods(["GET", "POST"])
+@member_required
+@permission_required(Permission.WRITE_BUDGETS)
+def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    currency = read_currency(actor=member.actor)
+    # The newest teams; for others, the API can create budgets.
+    teams = page_of_teams(actor=member.actor, limit=MAX_PAGE, cursor=None).rows
+    if request.method == "GET":
+        form = NewForm(initial=_INITIAL, teams=teams)
+        return render_page(request, member, _NEW_PAGE, {"form": form, "currency": currency})
+    form = NewForm(request.POST, teams=teams)
+    made = _made(member, form) if form.is_valid() else None
+    if made is None:
+        return render_page(
+            request, member, _NEW_PAGE, {"form": form, "currency": currency}, status=400
+        )
+    toast(request, gettext("Budget created. It applies immediately."))
+    return redirect("console:budgets-budget", made.id)
+
+
+def _made(member: CurrentMember, form: NewForm) -> BudgetView | None:
+    try:
+        return create_budget(
+            actor=member.actor, holder=form.to_target(), terms=form.to_terms(), now=timezone.now()
+        )
+    except InvalidValue as error:
+        field = FIELDS.get(error.field, error.field)
+        form.add_error(field if field in form.fields else None, translate_error(error))
+    except Conflict as error:
+        form.add_error(None, translate_error(error))
+    return None

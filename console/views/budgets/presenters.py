@@ -9,8 +9,8 @@ from django.utils.translation import gettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.pricing import BudgetScope
-from console.delivery_errors import translate_delivery_error
-from console.money_format import of_budget
+from console.texts.delivery_errors import translate_delivery_error
+from console.texts.money_format import of_budget
 from tenants.billing.budgets.alerts import THRESHOLDS, WEBHOOK
 from tenants.billing.budgets.queries import AlertView, BudgetView, DeliveryView
 from tenants.billing.budgets.status_queries import BudgetStatus

@@ -1,9 +1,11 @@
-"""The tenant's cache namespace, and its hits over time and by language."""
+"""The tenant's cache namespace: its hits over time and by language, and its purge."""
 
 from dataclasses import dataclass
 from typing import Final
 
+from django import forms
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
@@ -15,21 +17,29 @@ from caret.contracts.policy import Isolation
 from console.charts.chart import Chart, Series, bars, lines
 from console.layout.htmx import render_page
 from console.layout.lists.csv_response import csv_error, csv_response
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_required
+from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.usage_filters.display_names import named
 from console.usage_filters.file_notes import notes_of_figures
 from console.usage_filters.filter_form import UsageFilters, read_usage_filters
 from console.usage_filters.number_format import COUNTS, SHARES, count, share
 from console.usage_filters.time_buckets import times, values
 from console.views.overview.presenters import cached
+from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
+from tenants.identity.members.tenant_status import purge_cache
 from tenants.policy.queries import read_namespace
 from tenants.usage.reports.counters import UsageCounters
 from tenants.usage.reports.figures import UsageFigures, read_figures
 from tenants.usage.reports.queries import GroupBy, ReportKind, ReportRow
 
-_PAGE: Final = "console/cache/cache.html"
-_PART: Final = "console/cache/_cache.html"
+_PURGE_PAGE: Final = "console/cache/purge.html"
+
+_PAGE: Final = "console/cache/detail.html"
+_PART: Final = "console/cache/_detail.html"
 _NAMES: Final = ("requests", "prompt_tokens", "prompt_tokens_with_cache_info", "cached_tokens")
 ISOLATION: Final[dict[Isolation, tuple[str | Promise, str | Promise]]] = {
     Isolation.SHARED: (
@@ -151,3 +161,35 @@ def _cells(row: ReportRow) -> list[str | int | None]:
         row.key,
         *(None if row.counts is None else getattr(row.counts, name) for name in _NAMES),
     ]
+
+
+class PurgeForm(forms.Form):
+    reason = forms.CharField(
+        label=_("Reason"),
+        max_length=500,
+        help_text=_("Recorded in the audit log."),
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+
+@require_http_methods(["GET", "POST"])
+@member_required
+@permission_required(Permission.WRITE_POLICY)
+@step_up_required
+def purge(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    form = PurgeForm(request.POST or None)
+    if request.method == "POST" and form.is_valid() and _purged(request, member, form):
+        return redirect("console:cache")
+    status = 400 if form.errors else 200
+    return render_page(request, member, _PURGE_PAGE, {"form": form}, status=status)
+
+
+def _purged(request: HttpRequest, member: CurrentMember, form: PurgeForm) -> bool:
+    reason = form.cleaned_data["reason"]
+    try:
+        epoch = purge_cache(actor=member.actor, reason=reason, now=timezone.now())
+    except InvalidValue as error:
+        form.add_error(error.field if error.field in form.fields else None, translate_error(error))
+        return False
+    toast(request, gettext("Cache purged. Epoch %(epoch)d has started.") % {"epoch": epoch})
+    return True

@@ -2,8 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from console.views.cache.detail import cache
-from console.views.cache.purge import purge
+from console.views.cache.detail import cache, purge
 
 urlpatterns: list[URLPattern] = [
     path("cache", cache, name="cache"),

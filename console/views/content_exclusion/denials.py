@@ -18,7 +18,7 @@ from console.layout.lists.csv_response import csv_response
 from console.layout.lists.pagination import wants_csv
 from console.layout.lists.sorting import TableSorting, headings, read_sorting, with_query
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.content_exclusion.edit import tabs
+from console.views.content_exclusion.detail import tabs
 from console.views.policies.presenters import MODES
 from tenants.base.permissions import Permission
 from tenants.identity.members.queries import emails_of
@@ -102,9 +102,9 @@ def denials(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return render_page(
         request,
         member,
-        "console/exclusion/denials.html",
+        "console/content_exclusion/denials.html",
         context,
-        part="console/exclusion/_denials.html",
+        part="console/content_exclusion/_denials.html",
         status=200 if is_valid else 400,
     )
 

@@ -30,8 +30,8 @@ from tenants.usage.reports.experiments import (
 )
 from tenants.usage.reports.queries import PERMISSIONS, ReportKind
 
-_PAGE: Final = "console/experiments/experiments.html"
-_PART: Final = "console/experiments/_experiments.html"
+_PAGE: Final = "console/experiments/list.html"
+_PART: Final = "console/experiments/_list.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ExperimentCell:
     value: str
     interval: str
     difference: str  # from the control; "": this is the control, or unknown
-    kind: str  # kind of c-state: good | bad | off
+    kind: str  # kind of <c-badge>: good | bad | off
     verdict: str
 
 

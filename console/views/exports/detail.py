@@ -13,11 +13,11 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from console.downloads.file_response import file_response
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.exports.presenters import row_of
 from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission
@@ -26,8 +26,8 @@ from tenants.compliance.exports.jobs.queries import find_build, list_definitions
 
 P = ParamSpec("P")
 _View = Callable[Concatenate[HttpRequest, CurrentMember, UUID, P], HttpResponse]
-_PAGE: Final = "console/exports/export.html"
-_PART: Final = "console/exports/_export.html"
+_PAGE: Final = "console/exports/detail.html"
+_PART: Final = "console/exports/_detail.html"
 
 
 def _in_conflict_told(view: _View[P]) -> _View[P]:

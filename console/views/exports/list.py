@@ -1,18 +1,34 @@
-"""The list of exports. It reloads itself while an export is being built."""
+"""The list of exports, which reloads itself while one is being built, and the request for one."""
 
-from typing import Final
+from collections.abc import Iterable
+from datetime import UTC, datetime, time, timedelta
+from typing import Any, Final
 
+from django import forms
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
 from django.utils.translation import gettext
-from django.views.decorators.http import require_GET
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_http_methods
 
+from console.layout.htmx import render_page
+from console.layout.lists.date_range_form import DateRangeForm, DayField
 from console.layout.lists.list_page import ListPage, ListQuery
 from console.layout.permission_required import permission_required
+from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.exports.presenters import ExportRow, row_of
+from console.texts.error_messages import translate_error
+from console.views.exports.presenters import MEDIA, ExportRow, row_of
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.pagination import Page, map_page
 from tenants.base.permissions import Permission
-from tenants.compliance.exports.jobs.queries import list_builds, list_definitions
+from tenants.compliance.exports.definitions.definitions import PACK, PACK_MEDIA
+from tenants.compliance.exports.jobs.operations import ExportRequest, request_export
+from tenants.compliance.exports.jobs.queries import DefinitionView, list_builds, list_definitions
+from tenants.compliance.exports.rows import Period
+
+_NEW_PAGE: Final = "console/exports/create.html"
 
 
 def _find_exports(asked: ListQuery) -> Page[ExportRow]:
@@ -22,8 +38,8 @@ def _find_exports(asked: ListQuery) -> Page[ExportRow]:
 
 
 _EXPORTS: Final = ListPage(
-    template="console/exports/builds.html",
-    fragment="console/exports/_builds.html",
+    template="console/exports/list.html",
+    fragment="console/exports/_list.html",
     query=_find_exports,
     shows_errors=True,
     context=lambda _, page: {"is_moving": any(row.is_under_way for row in page.rows)},
@@ -35,3 +51,77 @@ _EXPORTS: Final = ListPage(
 @permission_required(Permission.EXPORT)
 def builds(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _EXPORTS.render(request, member)
+
+
+class NewExport(DateRangeForm):
+    definition = forms.ChoiceField(label=_("Data"))
+    format = forms.ChoiceField(
+        label=_("Format"),
+        choices=[(name, title) for name, title in MEDIA.items() if name != PACK_MEDIA],
+        widget=forms.RadioSelect,
+    )
+    first = DayField(label=_("From"), required=True)
+    last = DayField(label=_("To"), required=True)
+
+    def __init__(self, *args: Any, known: Iterable[DefinitionView], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["definition"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [(each.name, gettext(each.title)) for each in known]
+        # An evidence pack has only one format: the field is ignored.
+        self.fields["format"].required = self.data.get("definition") != PACK
+
+    def to_request(self) -> ExportRequest:
+        cleaned = self.cleaned_data
+        definition = cleaned["definition"]
+        since = datetime.combine(cleaned["first"], time.min, UTC)
+        try:
+            until = datetime.combine(cleaned["last"], time.min, UTC) + timedelta(days=1)
+        except OverflowError as error:
+            raise InvalidValue("last", "This day does not exist.") from error
+        media = PACK_MEDIA if definition == PACK else cleaned["format"]
+        return ExportRequest(definition, media, Period(since, until))
+
+
+@require_http_methods(["GET", "POST"])
+@member_required
+@permission_required(Permission.EXPORT)
+def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    known = list_definitions(actor=member.actor)
+    if request.method == "GET":
+        return _shown(request, member, NewExport(initial=_initial(request), known=known))
+    form = NewExport(request.POST, known=known)
+    if form.is_valid() and _asked_for(request, member, form):
+        return redirect("console:exports")
+    return _shown(request, member, form, 400)
+
+
+def _asked_for(request: HttpRequest, member: CurrentMember, form: NewExport) -> bool:
+    try:
+        request_export(actor=member.actor, wish=form.to_request(), now=timezone.now())
+    except InvalidValue as error:
+        field = {"since": "first", "until": "last"}.get(error.field, error.field)
+        form.add_error(field if field in form.fields else None, translate_error(error))
+        return False
+    except Conflict as error:
+        form.add_error(None, translate_error(error))
+        return False
+    toast(request, gettext("We are creating the export. It stays available for a week."))
+    return True
+
+
+def _shown(
+    request: HttpRequest, member: CurrentMember, form: NewExport, status: int = 200
+) -> HttpResponse:
+    return render_page(request, member, _NEW_PAGE, {"form": form, "pack": PACK}, status=status)
+
+
+def _initial(request: HttpRequest) -> dict[str, object]:
+    """Return the days of the page that links here, or the previous month, which is complete."""
+    last = timezone.now().astimezone(UTC).date().replace(day=1) - timedelta(days=1)
+    return {
+        "definition": request.GET.get("definition", ""),
+        "format": "csv",
+        "first": request.GET.get("first") or last.replace(day=1),
+        "last": request.GET.get("last") or last,
+    }

@@ -2,12 +2,12 @@
 
 from django.urls import URLPattern, path
 
-from console.views.exports import create, detail, verify
+from console.views.exports import detail, verify
 from console.views.exports import list as list_page
 
 urlpatterns: list[URLPattern] = [
     path("exports", list_page.builds, name="exports"),
-    path("exports/new", create.new, name="exports-new"),
+    path("exports/new", list_page.new, name="exports-new"),
     path("exports/verify", verify.verify, name="exports-verify"),
     path("exports/<uuid:export_id>", detail.export, name="exports-export"),
     path("exports/<uuid:export_id>/proof", detail.proof, name="exports-proof"),

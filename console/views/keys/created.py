@@ -2,9 +2,9 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from console.editor_settings import settings_with
 from console.layout.htmx import render_page
 from console.sign_in.current_member import CurrentMember
+from console.texts.editor_settings import settings_with
 from console.views.keys.presenters import key_line
 from tenants.identity.api_keys.operations import CreatedKey
 from tenants.identity.api_keys.scopes import MODES

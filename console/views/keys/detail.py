@@ -1,16 +1,23 @@
-"""One API key: its scopes, creator, owner and last use."""
+"""One API key: its scopes, creator, owner and last use, and its revocation."""
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils import timezone
-from django.views.decorators.http import require_GET
+from django.utils.translation import gettext
+from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.ids import LookupId
 from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_required
+from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.keys.presenters import key_line, scope_lines
 from tenants.base.errors import Forbidden, NotFound
 from tenants.base.permissions import Permission
+from tenants.base.validation.text import MAX_REASON_CHARS
+from tenants.identity.api_keys.operations import revoke_key
 from tenants.identity.api_keys.queries import KeyView, find_key
 from tenants.identity.api_keys.unowned import is_unowned
 
@@ -29,7 +36,7 @@ def key(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResp
         "target": f"key:{found.lookup_id}",
         "reads_audit": member.actor.has_permission(Permission.READ_AUDIT),
     }
-    return render_page(request, member, "console/keys/key.html", context)
+    return render_page(request, member, "console/keys/detail.html", context)
 
 
 def key_or_404(member: CurrentMember, lookup_id: str) -> KeyView:
@@ -40,3 +47,21 @@ def key_or_404(member: CurrentMember, lookup_id: str) -> KeyView:
         raise PermissionDenied from error
     except NotFound as error:
         raise Http404 from error
+
+
+@require_http_methods(["GET", "POST"])
+@member_required
+@permission_required(Permission.REVOKE_KEYS)
+@step_up_required
+def revoke(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpResponse:
+    key = key_or_404(member, lookup_id)
+    if request.method == "GET":
+        context = {"line": key_line(member.actor, key), "max_reason_chars": MAX_REASON_CHARS}
+        return render_page(request, member, "console/keys/revoke.html", context)
+    reason = request.POST.get("reason", "").replace("\0", "")[:MAX_REASON_CHARS]
+    revoke_key(actor=member.actor, lookup_id=key.lookup_id, reason=reason, now=timezone.now())
+    toast(
+        request,
+        gettext("%(name)s revoked. Gateways reject it within a second.") % {"name": key.name},
+    )
+    return redirect("console:keys")

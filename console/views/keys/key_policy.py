@@ -10,12 +10,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from tenants.base.errors import InvalidValue, VersionConflict
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import MAX_REASON_CHARS
@@ -65,7 +65,9 @@ def rules(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def _shown(
     request: HttpRequest, member: CurrentMember, form: RulesForm, status: int = 200
 ) -> HttpResponse:
-    return render_page(request, member, "console/keys/rules.html", {"form": form}, status=status)
+    return render_page(
+        request, member, "console/keys/key_policy.html", {"form": form}, status=status
+    )
 
 
 def _initial(held: PolicyInForce) -> dict[str, object]:

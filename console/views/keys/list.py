@@ -1,21 +1,33 @@
-"""The list of API keys: the tenant's, or only the user's own."""
+"""The list of API keys, all of the tenant or the user's own, and the creation of one."""
 
 from typing import Any, Final
 
 from django import forms
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.contracts.api_key import KeyKind
+from caret.foundation.ids import UserId
+from console.layout.form_tokens import consume_form_token, issue_form_token
+from console.layout.htmx import render_page
 from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.lists.sorting import SortOrders, TableSorting, with_query
+from console.layout.permission_required import permission_required
 from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
+from console.views.keys.created import show_once
+from console.views.keys.forms import NewKeyForm
 from console.views.keys.presenters import KIND_NAMES, STATE_NAMES, KeyLine, key_line
-from tenants.base.pagination import Page, map_page
+from tenants.base.errors import Conflict, Forbidden, InvalidValue
+from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
+from tenants.identity.api_keys.operations import CreatedKey, create_key
 from tenants.identity.api_keys.queries import KeyState
 from tenants.identity.api_keys.scopes import stored
 from tenants.identity.api_keys.search import (
@@ -26,6 +38,12 @@ from tenants.identity.api_keys.search import (
     count_keys,
     find_keys,
 )
+from tenants.identity.api_keys.validation import KeyRequest
+from tenants.identity.members.search import MemberFilter, find_member_by_email, search_members
+from tenants.policy.queries import get_policy
+
+_FORM: Final = "new-key"
+_FIELDS: Final = {"owner_id": "owner", "expires_at": "lifetime", "scopes": "modes"}
 
 _PLAYGROUND: Final = "playground"
 _ORDERS: Final = SortOrders(
@@ -110,8 +128,8 @@ def _tabs(request: HttpRequest, here: KeyConcern | None, counts: KeyCounts) -> l
 
 
 _KEYS: Final = ListPage(
-    template="console/keys/keys.html",
-    fragment="console/keys/_rows.html",
+    template="console/keys/list.html",
+    fragment="console/keys/_list.html",
     query=_find_keys,
     form=KeyFilterForm,
     orders=_ORDERS,
@@ -139,3 +157,71 @@ _KEYS: Final = ListPage(
 @member_required
 def keys(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _KEYS.render(request, member)
+
+
+@require_http_methods(["GET", "POST"])
+@member_required
+@permission_required(Permission.CREATE_KEYS)
+def new_key(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    max_days = get_policy(actor=member.actor).policy.max_key_lifetime_days
+    if request.method == "GET":
+        return _shown(request, member, _form(request, member, max_days))
+    if not consume_form_token(request, _FORM):
+        messages.warning(
+            request, gettext("You already submitted this form. We did not create a second key.")
+        )
+        return redirect("console:keys")
+    form = _form(request, member, max_days)
+    created = _created(member, form)
+    if created is None:
+        return _shown(request, member, form, status=400)
+    return show_once(request, member, created)
+
+
+def _form(request: HttpRequest, member: CurrentMember, max_days: int | None) -> NewKeyForm:
+    form = NewKeyForm(request.POST or None, initial={"owner": member.email})
+    form.limit_lifetime(max_days)
+    return form
+
+
+def _shown(
+    request: HttpRequest, member: CurrentMember, form: NewKeyForm, status: int = 200
+) -> HttpResponse:
+    found = search_members(actor=member.actor, wanted=MemberFilter(), limit=MAX_PAGE, cursor=None)
+    context = {
+        "form": form,
+        "form_token": issue_form_token(request, _FORM),
+        "owners": [row.email for row in found.rows],
+    }
+    return render_page(request, member, "console/keys/create.html", context, status=status)
+
+
+def _created(member: CurrentMember, form: NewKeyForm) -> CreatedKey | None:
+    """Create the key. Return None if the form has an error."""
+    now = timezone.now()
+    if not form.is_valid():
+        return None
+    try:
+        kind = KeyKind(form.cleaned_data["kind"])
+        new = KeyRequest(
+            kind=kind,
+            owner_id=None if kind is KeyKind.SERVICE else _owner(member, form),
+            name=form.cleaned_data["name"],
+            expires_at=form.expires_at(now),
+            scopes=form.wanted_scopes(),
+            networks=tuple(form.cleaned_data["networks"].split()),
+        )
+        return create_key(actor=member.actor, new=new, now=now)
+    except InvalidValue as error:
+        form.add_error(_FIELDS.get(error.field, error.field), translate_error(error))
+    except (Conflict, Forbidden) as error:
+        form.add_error(None, translate_error(error))
+    return None
+
+
+def _owner(member: CurrentMember, form: NewKeyForm) -> UserId:
+    """Return the key's owner. Raises InvalidValue."""
+    owner = find_member_by_email(actor=member.actor, email=form.cleaned_data["owner"])
+    if owner is None:
+        raise InvalidValue("owner", "No member has this e-mail address.")
+    return owner.user_id

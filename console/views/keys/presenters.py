@@ -58,7 +58,7 @@ class KeyLine:
     prefix: str  # the start of the key's text
     kind_name: str
     state_name: str
-    tone: str  # tone of <c-state>
+    tone: str  # tone of <c-badge>
     is_active: bool
     is_leaked: bool
     can_rotate: bool

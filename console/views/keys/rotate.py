@@ -10,11 +10,11 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
-from console.error_messages import translate_error
 from console.layout.form_tokens import consume_form_token, issue_form_token
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.keys.created import show_once
 from console.views.keys.detail import key_or_404
 from console.views.keys.forms import RotateKeyForm

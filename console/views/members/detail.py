@@ -15,12 +15,12 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.ids import UserId
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_url
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.keys.presenters import key_lines
 from console.views.members.presenters import ROLE_LEADS, ROLE_NAMES, role_choices, way_names
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
@@ -78,7 +78,7 @@ def one(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> Http
         "reads_audit": actor.has_permission(Permission.READ_AUDIT),
         "exports_subjects": actor.has_permission(Permission.EXPORT_DATA_SUBJECTS),
     }
-    return render_page(request, member, "console/members/member.html", context)
+    return render_page(request, member, "console/members/detail.html", context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -190,4 +190,4 @@ def _role_page(
     request: HttpRequest, member: CurrentMember, found: MemberRow, form: RoleForm, status: int = 200
 ) -> HttpResponse:
     context = {"form": form, "found": found, "name": found.name or found.email}
-    return render_page(request, member, "console/members/role.html", context, status=status)
+    return render_page(request, member, "console/members/edit_role.html", context, status=status)

@@ -14,13 +14,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_url
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.members.presenters import ROLE_NAMES, STATE_NAMES, role_choices
 from console.views.members.tabs import tabs
 from tenants.base.errors import Conflict, InvalidValue, LimitReached
@@ -66,7 +66,7 @@ class InvitationRow:
     invitation: InvitationView
     role_name: str
     state_name: str
-    tone: str  # tone of <c-state>
+    tone: str  # tone of <c-badge>
     can_send: bool
     can_revoke: bool
 

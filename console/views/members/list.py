@@ -69,8 +69,8 @@ def _present_member(row: MemberDirectoryRow) -> MemberListRow:
 
 
 _MEMBERS: Final = ListPage(
-    template="console/members/members.html",
-    fragment="console/members/_rows.html",
+    template="console/members/list.html",
+    fragment="console/members/_list.html",
     query=_find_members,
     form=MemberFilterForm,
     orders=_ORDERS,

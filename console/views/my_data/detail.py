@@ -15,12 +15,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from console.api.data_subjects import BOUNDS
 from console.downloads.temp_file_response import temp_file_response
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.lists.list_page import ListPage
 from console.layout.lists.pagination import wants_csv
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.privacy.presenters import RECEIPTS_FILE
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
@@ -36,7 +36,7 @@ from tenants.privacy.consent.queries import OwnConsent, get_own_consent, list_re
 from tenants.privacy.consent_lifecycle import ConsentChoice, set_consent
 
 _RECEIPTS: Final = ListPage(  # a part of the page
-    template="console/own/own.html",
+    template="console/my_data/detail.html",
     query=lambda asked: list_receipts(
         actor=asked.actor, limit=asked.limit, cursor=asked.cursor, only_own=True
     ),
@@ -76,7 +76,7 @@ def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         consent = get_own_consent(actor=actor)
         context |= _RECEIPTS.page_context(request, member)
         context |= {"asked": _asked(consent), "retention_days": consent.retention_days}
-    return render_page(request, member, "console/own/own.html", context)
+    return render_page(request, member, "console/my_data/detail.html", context)
 
 
 @require_POST
@@ -111,7 +111,7 @@ def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResp
     given = get_own_consent(actor=member.actor).given
     if request.method == "GET":
         context = {"kind": which, "title": TITLES[which], "is_given": given.is_given(which)}
-        return render_page(request, member, "console/own/withdraw.html", context)
+        return render_page(request, member, "console/my_data/withdraw.html", context)
     keeps = given.content_capture and which is ConsentKind.TRAINING
     wordings = frozenset({USER_WORDINGS[ConsentKind.CONTENT_CAPTURE]})
     choice = ConsentChoice(

@@ -10,11 +10,11 @@ from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
-from console.editor_settings import PLACEHOLDER, settings_with
 from console.layout.htmx import render_page
 from console.layout.tabs import Tab
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.editor_settings import PLACEHOLDER, settings_with
 from console.views.onboarding.steps import onboarding_steps
 
 # Stored in the browser like preferences. It does not identify the user.
@@ -43,7 +43,7 @@ def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "gateway_url": settings.GATEWAY_URL,
         "is_put_away": is_dismissed(request),
     }
-    response = render_page(request, member, "console/start/start.html", context)
+    response = render_page(request, member, "console/onboarding/detail.html", context)
     if all(step.is_done for step in steps):
         _keep_away(response)
     return response

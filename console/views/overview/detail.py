@@ -1,25 +1,63 @@
-"""The overview of the period and filters in its URL."""
+"""The overview of the period and filters in its URL, and its top lists."""
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from console.layout.htmx import render_page
 from console.sign_in.current_member import CurrentMember, member_required
+from console.usage_filters.display_names import named
 from console.usage_filters.filter_form import UsageFilters, read_usage_filters
 from console.usage_filters.last_minute import format_last_minute
-from console.views.overview.presenters import accepted_chart, figures, requests_chart, speed_lines
-from console.views.overview.spending import spend_line
-from console.views.overview.top_lists import tops
+from console.usage_filters.number_format import count, share
+from console.views.overview.presenters import (
+    accepted_chart,
+    figures,
+    requests_chart,
+    speed_lines,
+    spend_line,
+)
+from tenants.usage.reports.metric_definitions import acceptance
 from tenants.usage.reports.overview import Overview
 from tenants.usage.reports.overview import overview as read_overview
+from tenants.usage.reports.queries import GroupBy, ReportRow
 from tenants.usage.requests.last_minute import read_last_minute
 
-_PAGE: Final = "console/overview/overview.html"
-_PART: Final = "console/overview/_overview.html"
+_PAGE: Final = "console/overview/detail.html"
+_PART: Final = "console/overview/_detail.html"
+_TOP_ROWS: Final = 5
+_TITLES: Final[dict[GroupBy, str | Promise]] = {
+    GroupBy.LANGUAGE: _("Languages"),
+    GroupBy.EDITOR: _("Editors"),
+    GroupBy.MODEL: _("Models"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TopLine:
+    name: str
+    url: str  # this page, filtered by the group
+    requests: int
+    requests_text: str
+    acceptance: str  # "": not reported, or not visible to the user
+
+
+@dataclass(frozen=True, slots=True)
+class TopList:
+    title: str
+    lines: list[TopLine]
+    most: int  # requests of the first line
+    num_more: int
+    num_hidden: int  # suppressed because the groups are too small
+    url: str  # the list of all groups
 
 
 @require_http_methods(["GET"])
@@ -52,3 +90,37 @@ def _shown(member: CurrentMember, question: UsageFilters, found: Overview) -> di
         "tops": tops(question, found),
         "spend": spend_line(found),
     }
+
+
+def tops(question: UsageFilters, found: Overview) -> list[TopList]:
+    return [_top(question, found, group_by) for group_by in _TITLES]
+
+
+def _top(question: UsageFilters, found: Overview, group_by: GroupBy) -> TopList:
+    rows = found.by[group_by]
+    shown = sorted((row for row in rows if row.counts), key=_requests, reverse=True)
+    lines = [_line(question, found, group_by, row) for row in shown[:_TOP_ROWS]]
+    return TopList(
+        title=str(_TITLES[group_by]),
+        lines=lines,
+        most=max((line.requests for line in lines), default=1),
+        num_more=max(0, len(shown) - _TOP_ROWS),
+        num_hidden=len(rows) - len(shown),
+        url=f"{reverse('console:usage')}?{question.with_filter(by=group_by.value)}",
+    )
+
+
+def _line(question: UsageFilters, found: Overview, group_by: GroupBy, row: ReportRow) -> TopLine:
+    assert row.counts is not None
+    taken = acceptance(row.counts) if found.quality is not None else None
+    return TopLine(
+        name=named(group_by.value, row.label) or gettext("unknown"),
+        url=f"?{question.with_filter(**{group_by.value: row.key})}",
+        requests=row.counts.requests,
+        requests_text=count(row.counts.requests),
+        acceptance="" if taken is None else share(taken),
+    )
+
+
+def _requests(row: ReportRow) -> int:
+    return row.counts.requests if row.counts else 0

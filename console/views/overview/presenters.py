@@ -1,4 +1,7 @@
-"""The five figures in order: first token, cancellation, cache, acceptance, engine load."""
+"""Figures, charts and spending of the overview.
+
+The figures stand in order: first token, cancellation, cache, acceptance, engine load.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import Mode
 from console.charts.chart import Chart, Series, bars, lines
+from console.texts.money_format import amount
 from console.usage_filters.filter_form import UsageFilters
 from console.usage_filters.number_format import (
     COUNTS,
@@ -229,3 +233,36 @@ def accepted_chart(question: UsageFilters, found: Overview) -> Chart | None:
 
 def _others(counts: UsageCounters) -> float:
     return counts.requests - counts.suggestions
+
+
+@dataclass(frozen=True, slots=True)
+class SpendLine:
+    spent: str
+    limit: str  # "": no budget
+    share: str
+    percent: int  # of the limit, at most 100
+    tone: str  # "" | warn | bad
+    is_hard: bool
+
+
+def spend_line(found: Overview) -> SpendLine | None:
+    spend = found.spend
+    if spend is None:
+        return None
+    spent = amount(spend.spent_micros, spend.currency)
+    if not spend.limit_micros:
+        return SpendLine(spent, "", "", 0, "", is_hard=False)
+    part = spend.spent_micros / spend.limit_micros
+    return SpendLine(
+        spent=spent,
+        limit=amount(spend.limit_micros, spend.currency),
+        share=share(part),
+        percent=min(100, int(part * 100)),
+        tone=_spend_tone(part),
+        is_hard=spend.is_hard,
+    )
+
+
+def _spend_tone(part: float) -> str:
+    """Return the tone. The limits are those of budget alerts: 80 percent and 100 percent."""
+    return "bad" if part >= 1 else ("warn" if part >= 0.8 else "")

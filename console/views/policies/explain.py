@@ -11,11 +11,10 @@ from caret.contracts.policy import Mode
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
-from console.views.policies.detail import tabs
 from console.views.policies.diff import values_of
-from console.views.policies.form_fields import add_refusal
-from console.views.policies.place_form import AS_TYPED, PlaceForm
+from console.views.policies.form_fields import AS_TYPED, RepositoryFileForm, add_refusal
 from console.views.policies.presenters import FIELDS, MODES
+from console.views.policies.tabs import tabs
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.policy.access_explanation import AccessExplanation, AccessQuery
@@ -37,7 +36,7 @@ class WhoForm(forms.Form):
     )
 
 
-class AboutForm(PlaceForm, WhoForm):
+class AboutForm(RepositoryFileForm, WhoForm):
     mode = forms.ChoiceField(label=_("Completion mode"), choices=list(MODES.items()))
 
 
@@ -81,7 +80,7 @@ def explain(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         member,
         "console/policies/explain.html",
         context,
-        part="console/policies/_explained.html",
+        part="console/policies/_explanation.html",
         status=400 if form.errors else 200,
     )
 

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 
 from caret.contracts.policy import RateLimit
-from console.error_messages import translate_error
+from console.texts.error_messages import translate_error
 from tenants.base.errors import InvalidValue
 from tenants.policy.document import MAX_BURST, MAX_KEY_DAYS, MAX_PER_MINUTE
 
@@ -14,8 +15,27 @@ ALL: Final = "all"
 ONLY: Final = "only"
 # A first bound for each field; policies have their own bounds.
 MAX_TEXT_CHARS: Final = 64_000
+AS_TYPED: Final = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}
+_MAX_NAME_CHARS: Final = 512  # as in gateways
 _ROWS: Final = 4
 _MAX_DIGITS: Final = 9
+
+
+class RepositoryFileForm(forms.Form):
+    """A file, which content exclusion is checked for."""
+
+    repository = forms.CharField(
+        label=_("Repository"),
+        required=False,
+        max_length=_MAX_NAME_CHARS,
+        widget=forms.TextInput(attrs=AS_TYPED | {"placeholder": "payments"}),
+    )
+    path = forms.CharField(
+        label=_("File path"),
+        required=False,
+        max_length=_MAX_NAME_CHARS,
+        widget=forms.TextInput(attrs=AS_TYPED | {"placeholder": "config/.env"}),
+    )
 
 
 def lines_field(label: Any, hint: Any = "", *, rows: int = _ROWS) -> forms.CharField:

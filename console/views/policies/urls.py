@@ -2,27 +2,34 @@
 
 from django.urls import URLPattern, path
 
-from console.views.policies import detail, explain, overrides, review
+from console.views.policies import detail, explain, versions
+from console.views.policies.overrides import detail as override_detail
+from console.views.policies.overrides import list as override_list
+from console.views.policies.review import review
 
 urlpatterns: list[URLPattern] = [
     path("policies", detail.in_force, name="policies"),
     path("policies/edit", detail.edit, name="policies-edit"),
     path("policies/review", review.review, name="policies-review"),
-    path("policies/versions", detail.history, name="policies-history"),
-    path("policies/versions/<int:version>", detail.version, name="policies-version"),
+    path("policies/versions", versions.history, name="policies-history"),
+    path("policies/versions/<int:version>", versions.version, name="policies-version"),
     path("policies/versions/<int:version>/undo", review.undo, name="policies-undo"),
-    path("policies/overrides", overrides.layers, name="policies-layers"),
-    path("policies/overrides/new", overrides.choose, name="policies-new-layer"),
-    path("policies/overrides/<kind>/<uuid:subject_id>", overrides.layer, name="policies-layer"),
+    path("policies/overrides", override_list.overrides, name="policies-overrides"),
+    path("policies/overrides/new", override_list.choose, name="policies-new-override"),
+    path(
+        "policies/overrides/<kind>/<uuid:subject_id>",
+        override_detail.edit,
+        name="policies-override",
+    ),
     path(
         "policies/overrides/<kind>/<uuid:subject_id>/review",
-        overrides.review,
-        name="policies-layer-review",
+        override_detail.review,
+        name="policies-override-review",
     ),
     path(
         "policies/overrides/<kind>/<uuid:subject_id>/versions/<int:version>/undo",
-        overrides.undo,
-        name="policies-undo-layer",
+        override_detail.undo,
+        name="policies-undo-override",
     ),
     path("policies/effective", explain.effective, name="policies-effective"),
     path("policies/explain", explain.explain, name="policies-explain"),

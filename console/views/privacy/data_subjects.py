@@ -16,14 +16,14 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from caret.foundation.ids import UserId
 from console.api.data_subjects import BOUNDS
 from console.downloads.temp_file_response import temp_file_response
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.members.presenters import ROLE_NAMES
-from console.views.policies.review import ReasonForm
+from console.views.policies.review.review import ReasonForm
 from console.views.privacy.list import tabs
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.permissions import Permission, Role
@@ -69,7 +69,9 @@ def people(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             return redirect("console:privacy-person", found.user_id)
     context = {"tabs": tabs(request, member), "form": form}
     status = 400 if form.errors else 200
-    return render_page(request, member, "console/privacy/people.html", context, status=status)
+    return render_page(
+        request, member, "console/privacy/data_subjects.html", context, status=status
+    )
 
 
 @require_GET
@@ -152,4 +154,4 @@ def _shown(
         "may_export": member.actor.has_permission(Permission.EXPORT_DATA_SUBJECTS),
         "may_erase": member.actor.has_permission(Permission.ERASE_DATA_SUBJECTS),
     }
-    return render_page(request, member, "console/privacy/person.html", context, status=status)
+    return render_page(request, member, "console/privacy/data_subject.html", context, status=status)

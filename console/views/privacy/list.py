@@ -64,7 +64,7 @@ def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "may_change": member.actor.has_permission(Permission.WRITE_POLICY),
         "may_export": member.actor.has_permission(Permission.EXPORT),
     }
-    return render_page(request, member, "console/privacy/overview.html", context)
+    return render_page(request, member, "console/privacy/list.html", context)
 
 
 def _show_tabs(asked: ListQuery, _page: Page[Any]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.policies.form_fields import add_refusal, number_field, whole_number, yes_field
-from console.views.policies.policy_draft import PolicyDraft, read_draft
-from console.views.policies.review import shown as show_review
+from console.views.policies.review.policy_draft import PolicyDraft, read_draft
+from console.views.policies.review.review import shown as show_review
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
 from tenants.policy.data_classes import DATA_CLASSES, DataClass
@@ -58,14 +58,14 @@ def allowance(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.POST.get("step") == "edit":
         draft = read_draft(request.POST)
         return _shown(
-            request, member, AllowanceForm(initial=_initial(draft.policy)), draft.replaces
+            request, member, AllowanceForm(initial=_initial(draft.policy)), draft.expected_version
         )
     return _reviewed(request, member)
 
 
 def _reviewed(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    replaces = whole_number(request.POST.get("replaces", "")) or 0
-    seen = find_version(actor=member.actor, version=replaces)
+    expected_version = whole_number(request.POST.get("expected_version", "")) or 0
+    seen = find_version(actor=member.actor, version=expected_version)
     form = AllowanceForm(request.POST)
     if form.is_valid():
         try:
@@ -73,8 +73,10 @@ def _reviewed(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         except InvalidValue as error:
             add_refusal(form, error)
         else:
-            return show_review(request, member, PolicyDraft(policy, replaces, origin="privacy"))
-    return _shown(request, member, form, replaces, status=400)
+            return show_review(
+                request, member, PolicyDraft(policy, expected_version, origin="privacy")
+            )
+    return _shown(request, member, form, expected_version, status=400)
 
 
 def _policy(cleaned: dict[str, Any], seen: TenantPolicy) -> TenantPolicy:
@@ -107,8 +109,14 @@ def _shown(
     request: HttpRequest,
     member: CurrentMember,
     form: AllowanceForm,
-    replaces: int,
+    expected_version: int,
     status: int = 200,
 ) -> HttpResponse:
-    context = {"form": form, "replaces": replaces, "wording": get_consent_text(TENANT_CONSENT_TEXT)}
-    return render_page(request, member, "console/privacy/allowance.html", context, status=status)
+    context = {
+        "form": form,
+        "expected_version": expected_version,
+        "wording": get_consent_text(TENANT_CONSENT_TEXT),
+    }
+    return render_page(
+        request, member, "console/privacy/tenant_consent.html", context, status=status
+    )

@@ -16,11 +16,11 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.crypto.signing import BadSignature
 from console.downloads.file_response import file_response
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.retention.list import tabs
 from console.views.verification_result import VerificationResult, signed_fields
 from tenants.base.pagination import Page, map_page
@@ -72,7 +72,7 @@ def _find_runs(asked: ListQuery) -> Page[_RunRow]:
 
 
 _RUNS: Final = ListPage(
-    template="console/retention/runs.html",
+    template="console/retention/purge_runs.html",
     query=_find_runs,
     context=lambda asked, _: {"tabs": tabs(asked.request)},
     csv=CsvFile(

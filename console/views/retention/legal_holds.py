@@ -13,15 +13,15 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from caret.foundation.ids import UserId
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.policies.form_fields import add_refusal
-from console.views.policies.review import ReasonForm
+from console.views.policies.review.review import ReasonForm
 from console.views.retention.list import tabs
 from tenants.base.errors import Conflict, InvalidValue, NotFound
 from tenants.base.pagination import Page, map_page
@@ -69,7 +69,7 @@ def _find_holds(asked: ListQuery) -> Page[_HoldRow]:
 
 
 _HOLDS: Final = ListPage(
-    template="console/retention/holds.html",
+    template="console/retention/legal_holds.html",
     query=_find_holds,
     context=lambda asked, _: {
         "tabs": tabs(asked.request),
@@ -111,7 +111,7 @@ def place(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             return redirect("console:retention-holds")
     status = 400 if form.errors else 200
     return render_page(
-        request, member, "console/retention/new_hold.html", {"form": form}, status=status
+        request, member, "console/retention/create_legal_hold.html", {"form": form}, status=status
     )
 
 
@@ -141,7 +141,7 @@ def release(request: HttpRequest, member: CurrentMember, hold_id: UUID) -> HttpR
     }
     status = 400 if form.errors else 200
     return render_page(
-        request, member, "console/retention/release_hold.html", context, status=status
+        request, member, "console/retention/release_legal_hold.html", context, status=status
     )
 
 

@@ -20,7 +20,7 @@ from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.number_format import count
 from console.views.policies.form_fields import add_refusal
-from console.views.policies.review import ReasonForm
+from console.views.policies.review.review import ReasonForm
 from console.views.policies.system_reasons import reason_of_undoing
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
@@ -28,7 +28,7 @@ from tenants.policy.data_classes import DATA_CLASSES, DataClass, DataClassTerms
 from tenants.privacy.retention.operations import set_rule, undo_rule
 from tenants.privacy.retention.queries import find_rule, list_standings, preview
 
-_PAGE: Final = "console/retention/class.html"
+_PAGE: Final = "console/retention/detail.html"
 
 
 class RetentionPeriodForm(forms.Form):
@@ -46,7 +46,7 @@ class RetentionPeriodForm(forms.Form):
 
 
 class SaveForm(ReasonForm):
-    replaces = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+    expected_version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 
 
 def tabs(request: HttpRequest) -> list[Tab]:
@@ -74,7 +74,7 @@ def classes(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "may_edit": member.actor.has_permission(Permission.WRITE_RETENTION),
         "now": now,
     }
-    return render_page(request, member, "console/retention/classes.html", context)
+    return render_page(request, member, "console/retention/list.html", context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -100,7 +100,7 @@ def _saved(request: HttpRequest, member: CurrentMember, which: DataClass) -> Htt
             data_class=which,
             days=form.cleaned_data["days"],
             reason=save.cleaned_data["reason"],
-            expected_version=save.cleaned_data["replaces"],
+            expected_version=save.cleaned_data["expected_version"],
             now=timezone.now(),
         )
     except Conflict:
@@ -169,7 +169,7 @@ def _shown(
         if form.is_bound
         else RetentionPeriodForm(DATA_CLASSES[which], initial={"days": rule.days}),
         "save": save if save is not None else SaveForm(initial=initial),
-        "replaces": rule.version or 0,
+        "expected_version": rule.version or 0,
         "preview": found,
         "days": days,
     }

@@ -10,14 +10,14 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from caret.foundation.concurrency.bulkhead import BulkheadFull
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
-from console.outbound_limit import OUTWARD
+from console.limits.outbound_limit import OUTWARD
 from console.sign_in.current_member import CurrentMember, member_required
 from console.sign_in.session_exemption import exempt_session
+from console.texts.error_messages import translate_error
 from console.views.sign_in_settings.presenters import DomainForm, access_page
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.permissions import Permission
@@ -81,7 +81,9 @@ def verify(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) ->
 def release(request: HttpRequest, member: CurrentMember, domain_id: uuid.UUID) -> HttpResponse:
     found = find_domain(actor=member.actor, domain_id=domain_id)
     if request.method == "GET":
-        return render_page(request, member, "console/access/give_up.html", {"domain": found})
+        return render_page(
+            request, member, "console/sign_in_settings/release_domain.html", {"domain": found}
+        )
     with exempt_session(request, member.actor.tenant_id, member.email) as session:
         release_domain(
             actor=member.actor, domain_id=domain_id, now=timezone.now(), spared_session=session

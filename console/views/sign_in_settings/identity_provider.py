@@ -12,14 +12,14 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from caret.foundation.concurrency.bulkhead import BulkheadFull
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
-from console.outbound_limit import OUTWARD
+from console.limits.outbound_limit import OUTWARD
 from console.sign_in.current_member import CurrentMember, member_required
 from console.sign_in.session_exemption import exempt_session
+from console.texts.error_messages import translate_error
 from console.views.sign_in_settings.presenters import service_provider_info
 from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Permission
@@ -114,7 +114,9 @@ def saml(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def remove(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
         context = {"rules": get_rules(actor=member.actor)}
-        return render_page(request, member, "console/access/remove_provider.html", context)
+        return render_page(
+            request, member, "console/sign_in_settings/remove_identity_provider.html", context
+        )
     with exempt_session(request, member.actor.tenant_id, member.email) as session:
         remove_provider(actor=member.actor, now=timezone.now(), spared_session=session)
     toast(request, gettext("Identity provider removed. Members sign in with passwords again."))
@@ -130,7 +132,7 @@ def _answer(
         "is_saml": isinstance(form, SamlForm),
         "has_provider": get_rules(actor=member.actor).provider is not None,
     }
-    page = "console/access/provider.html"
+    page = "console/sign_in_settings/identity_provider.html"
     if request.method == "GET":
         return render_page(request, member, page, context)
     if not form.is_valid() or not _put(request, member, form, put):

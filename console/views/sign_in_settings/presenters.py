@@ -81,4 +81,6 @@ def access_page(
         "form_token": issue_form_token(request, TOKEN_FORM),
         **forms_shown,
     }
-    return render_page(request, member, "console/access/access.html", context, status=status)
+    return render_page(
+        request, member, "console/sign_in_settings/detail.html", context, status=status
+    )

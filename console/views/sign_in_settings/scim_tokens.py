@@ -9,13 +9,13 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
-from console.error_messages import translate_error
 from console.layout.form_tokens import consume_form_token
 from console.layout.htmx import render_page
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.sign_in_settings.presenters import (
     TOKEN_FORM,
     TokenForm,
@@ -53,7 +53,7 @@ def create(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         form.add_error("token_name", translate_error(error))
         return access_page(request, member, status=400, token_form=form)
     context = {"text": made.text, "token": made.token, "ours": service_provider_info(member)}
-    return render_page(request, member, "console/access/created_token.html", context)
+    return render_page(request, member, "console/sign_in_settings/scim_token_created.html", context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -63,7 +63,9 @@ def create(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def revoke(request: HttpRequest, member: CurrentMember, token_id: uuid.UUID) -> HttpResponse:
     token = _found(member, token_id)
     if request.method == "GET":
-        return render_page(request, member, "console/access/revoke_token.html", {"token": token})
+        return render_page(
+            request, member, "console/sign_in_settings/revoke_scim_token.html", {"token": token}
+        )
     revoke_scim_token(actor=member.actor, token_id=token_id, now=timezone.now())
     toast(request, gettext("%(name)s revoked. It no longer works.") % {"name": token.name})
     return redirect("console:access")

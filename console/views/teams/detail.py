@@ -15,13 +15,13 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from caret.foundation.ids import UserId
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.lists.sorting import with_query
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from console.views.members.presenters import ROLE_NAMES
 from console.views.teams.list import TeamForm
 from tenants.base.errors import Conflict, InvalidValue
@@ -37,7 +37,7 @@ from tenants.identity.teams.operations import (
 from tenants.identity.teams.queries import TeamView, find_team
 from tenants.identity.teams.search import is_managed_by_scim
 
-_PAGE: Final = "console/teams/team.html"
+_PAGE: Final = "console/teams/detail.html"
 _PAGE_ROWS: Final = 50
 
 

@@ -10,13 +10,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods
 
-from console.error_messages import translate_error
 from console.layout.htmx import render_page
 from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
 from console.layout.lists.sorting import SortOrders, TableSorting
 from console.layout.permission_required import permission_required
 from console.layout.toasts import toast
 from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.base.pagination import Page
 from tenants.base.permissions import Permission
@@ -57,8 +57,8 @@ def _find_teams(asked: ListQuery) -> Page[TeamView]:
 
 
 _TEAMS: Final = ListPage(
-    template="console/teams/teams.html",
-    fragment="console/teams/_rows.html",
+    template="console/teams/list.html",
+    fragment="console/teams/_list.html",
     query=_find_teams,
     form=TeamFilterForm,
     orders=_ORDERS,
@@ -88,11 +88,13 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = TeamForm(request.POST or None)
     if request.method == "GET" or not form.is_valid():
         status = 200 if request.method == "GET" else 400
-        return render_page(request, member, "console/teams/new.html", {"form": form}, status=status)
+        return render_page(
+            request, member, "console/teams/create.html", {"form": form}, status=status
+        )
     try:
         made = create_team(actor=member.actor, name=form.cleaned_data["name"], now=timezone.now())
     except (Conflict, InvalidValue) as error:
         form.add_error("name", translate_error(error))
-        return render_page(request, member, "console/teams/new.html", {"form": form}, status=400)
+        return render_page(request, member, "console/teams/create.html", {"form": form}, status=400)
     toast(request, gettext("Team %(name)s created.") % {"name": made.name})
     return redirect("console:teams-team", team_id=made.id)

@@ -40,8 +40,8 @@ from tenants.usage.reports.queries import (
 )
 from tenants.usage.reports.suppression.small_groups import Suppression
 
-_PAGE: Final = "console/usage/report.html"
-_PART: Final = "console/usage/_report.html"
+_PAGE: Final = "console/usage/reports.html"
+_PART: Final = "console/usage/_reports.html"
 _BY: Final[dict[GroupBy, str | Promise]] = {
     GroupBy.DAY: _("Over time"),
     GroupBy.TEAM: _("By team"),

@@ -3,8 +3,8 @@
 from django.urls import URLPattern, path
 
 from console.views.usage.reports import quality, usage
-from console.views.usage.request_detail import explained_request
-from console.views.usage.request_list import requests
+from console.views.usage.requests.detail import explained_request
+from console.views.usage.requests.list import requests
 
 urlpatterns: list[URLPattern] = [
     path("usage", usage, name="usage"),

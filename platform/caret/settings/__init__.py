@@ -57,15 +57,15 @@ INSTALLED_APPS = [
     "allauth.usersessions",
 ]
 MIDDLEWARE = [
-    "console.request_metrics.RequestMetricsMiddleware",
-    "console.middleware.NoStore",  # before all that may respond, redirects to HTTPS included
+    "console.web.request_metrics.RequestMetricsMiddleware",
+    "console.web.middleware.NoStore",  # before all that may respond, redirects to HTTPS included
     "django.middleware.security.SecurityMiddleware",
-    "console.middleware.ContentSecurityPolicy",
-    "console.middleware.Utf8OnlyMiddleware",
-    "console.middleware.RedisErrorMiddleware",
+    "console.web.middleware.ContentSecurityPolicy",
+    "console.web.middleware.Utf8OnlyMiddleware",
+    "console.web.middleware.RedisErrorMiddleware",
     "console.sign_in.operator_cookies.OperatorCookieMiddleware",
     "console.sign_in.session_store.HashedSessions",
-    "console.middleware.SessionNotes",
+    "console.web.middleware.SessionNotes",
     "django.middleware.locale.LocaleMiddleware",
     "console.layout.preferences.PreferencesMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -151,7 +151,7 @@ ACCOUNT_ADAPTER = "console.sign_in.account_adapter.AccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*"]
-# console.throttling limits passwords and codes. allauth's own limits also count passkeys, so
+# console.limits.throttling limits passwords and codes. allauth's own limits also count passkeys, so
 # guessing codes would block the owner's passkey.
 ACCOUNT_RATE_LIMITS = {"login_failed": None, "reauthenticate": None}
 # An email address is verified before its account exists, by an invitation or a verified domain.

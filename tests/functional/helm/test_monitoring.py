@@ -11,7 +11,7 @@ from prometheus_client.core import Metric
 from caret.client.synthetic_probe import SyntheticProbe
 from caret.foundation.clock import SystemClock
 from caret.local.paths import REPOSITORY
-from console.request_metrics import registry as console_registry
+from console.web.request_metrics import registry as console_registry
 from inference.recording.metrics.completion_metrics import CompletionMetrics
 from inference.recording.metrics.engine_metrics import (
     EngineMetricsPoller,

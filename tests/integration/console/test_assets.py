@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.test import Client
 
-from console.assets import asset_url, static_files
+from console.assets.console_files import asset_url
+from console.assets.static_file import static_file, version_of
 from console.operator_admin.static_files import url_of
-from console.static_files import StaticFiles, static_file, version_of
+from console.web.static_files import StaticFiles, all_static_files
 
 if TYPE_CHECKING:
     from pytest_django import Settings
@@ -38,7 +39,7 @@ async def fetch(path: str, *, accepted: str = "", method: str = "GET") -> Answer
     answer = Answer()
     headers = [(b"accept-encoding", accepted.encode())] if accepted else []
     scope = {"type": "http", "method": method, "path": path, "headers": headers}
-    await StaticFiles(not_found, static_files)(scope, None, answer)  # type: ignore[arg-type]
+    await StaticFiles(not_found, all_static_files)(scope, None, answer)  # type: ignore[arg-type]
     return answer
 
 

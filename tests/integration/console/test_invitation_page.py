@@ -7,7 +7,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
-from console.throttling import MAX_TRIES_OF_NETWORK
+from console.limits.throttling import MAX_TRIES_OF_NETWORK
 from tenants.base.bearer_tokens import BearerTokenKind, new_token
 from tenants.identity.member_lifecycle import remove_member
 from tenants.security.authorization.directory import find_memberships, find_user

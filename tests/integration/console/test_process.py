@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings
 
 from caret.local.paths import REPOSITORY
-from console.assets import asset_url
+from console.assets.console_files import asset_url
 from tests.fixtures.companies import Cast
 from tests.integration.console.conftest import SignIn
 from tests.stack.console import console

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 import pytest
 from django.test import Client, override_settings
 
-from console.password_hashing import MAX_CHECKS, hashing_slot
-from console.throttling import MAX_TRIES, Secret, SecretAttempt, count_attempt
+from console.limits.password_hashing import MAX_CHECKS, hashing_slot
+from console.limits.throttling import MAX_TRIES, Secret, SecretAttempt, count_attempt
 from tenants.base import redis_connection
 from tests.fixtures.companies import PASSWORD, Cast, Person
 from tests.integration.console.conftest import SignIn

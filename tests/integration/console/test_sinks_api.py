@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from console.outbound_limit import OUTWARD
+from console.limits.outbound_limit import OUTWARD
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry, AuditSink
 from tenants.security.encryption.queries import find_destruction_proofs

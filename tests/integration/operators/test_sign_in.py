@@ -11,8 +11,8 @@ from django.conf import settings
 from django.core.management import call_command
 from django.utils import timezone
 
+from console.limits.throttling import MAX_ATTEMPTS, Secret, SecretAttempt, count_attempt
 from console.sign_in.operator_cookies import cookie_names
-from console.throttling import MAX_ATTEMPTS, Secret, SecretAttempt, count_attempt
 from tenants.base.permissions import Role
 from tenants.fleet.operators.accounts import disable_operator, reset_operator
 from tenants.models import Operator, User

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from console.assets import static_files
+from console.web.static_files import all_static_files
 from tenants.models import Tenant
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company
 from tests.integration.operators.browsers import signed_in
@@ -50,7 +50,7 @@ def test_every_static_file_that_a_page_links_to_exists(acme: Company) -> None:
     linked = set(re.findall(r'="(/operators/assets/[^"]+)"', text))
 
     assert len(linked) == 5
-    assert linked <= static_files().keys()
+    assert linked <= all_static_files().keys()
 
 
 def test_the_tenant_directory_is_exported_as_csv(acme: Company, globex: Company) -> None:

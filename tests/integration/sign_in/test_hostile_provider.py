@@ -12,7 +12,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from console.outbound_limit import OUTWARD
+from console.limits.outbound_limit import OUTWARD
 from console.sign_in.egress_session import BOUNDS
 from tenants.base import redis_connection
 from tenants.base.permissions import Role

@@ -7,7 +7,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from console.throttling import MAX_ATTEMPTS, Secret
+from console.limits.throttling import MAX_ATTEMPTS, Secret
 from tenants.base.errors import Forbidden, InvalidValue
 from tenants.base.permissions import Role
 from tenants.identity.sso.operations import OidcProviderConfig, remove_provider, set_provider

@@ -9,7 +9,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from django.utils import timezone
 
-from console.throttling import MAX_TRIES_OF_NETWORK
+from console.limits.throttling import MAX_TRIES_OF_NETWORK
 from tenants.base.permissions import Role
 from tenants.identity.sso.operations import OidcProviderConfig, require_second_factor, set_provider
 from tests.fakes.console_client import Client
@@ -41,6 +41,12 @@ def passkey(owner: Person) -> SoftPasskey:
 
 def row_of(person: Person) -> Authenticator:
     return Authenticator.objects.get(user_id=person.user_id, type="webauthn")
+
+
+def test_the_script_gets_its_errors_in_the_language_of_the_reader() -> None:
+    page = Client().get("/sign-in", HTTP_ACCEPT_LANGUAGE="de").content.decode()
+
+    assert 'data-not-allowed="Es wurde kein Passkey verwendet.' in page
 
 
 def test_a_passkey_alone_signs_its_owner_in(owner: Person, passkey: SoftPasskey) -> None:

@@ -4,8 +4,8 @@ import pytest
 from django.conf import LazySettings
 from django.core import mail
 
-from console.password_hashing import MAX_CHECKS, hashing_slot
-from console.throttling import MAX_ATTEMPTS, MAX_WAIT_S, Secret
+from console.limits.password_hashing import MAX_CHECKS, hashing_slot
+from console.limits.throttling import MAX_ATTEMPTS, MAX_WAIT_S, Secret
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import PASSWORD, Company, Person
 from tests.integration.sign_in.by_provider import fresh_client
@@ -111,7 +111,7 @@ def test_guesses_at_the_current_password_are_throttled(olga: Person) -> None:
 
 
 def test_a_change_waits_for_a_hashing_slot(olga: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("console.password_hashing.MAX_WAIT_S", 0.01)
+    monkeypatch.setattr("console.limits.password_hashing.MAX_WAIT_S", 0.01)
     client = signed_in(olga).client
     slots = [hashing_slot() for _ in range(MAX_CHECKS)]
     for slot in slots:

@@ -14,7 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from console.throttling import MAX_ATTEMPTS, MAX_WAIT_S, Secret
+from console.limits.throttling import MAX_ATTEMPTS, MAX_WAIT_S, Secret
 from tenants.base import redis_connection
 from tenants.identity.passwords.reset_links import ResetLink
 from tenants.identity.passwords.reset_mail import enqueue_reset_request, mail_requested_links

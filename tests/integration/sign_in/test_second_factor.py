@@ -8,7 +8,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from console.password_hashing import MAX_CHECKS, hashing_slot
+from console.limits.password_hashing import MAX_CHECKS, hashing_slot
 from tenants.base.permissions import Role
 from tenants.identity.member_lifecycle import remove_member
 from tenants.identity.members.operations import insert_membership

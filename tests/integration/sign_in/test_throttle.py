@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core import signing
 from django.test import Client
 
-from console.throttling import (
+from console.limits.throttling import (
     MAX_ATTEMPTS,
     MAX_TRIES_OF_NETWORK,
     MAX_WAIT_S,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from console.asgi_handler import Handler
+from console.web.asgi_handler import Handler
 
 TOKENS = [
     *("charset", "charset*", "charset*0", "charset*0*", "charset*1", "boundary*", "a", "*", "="),

@@ -7,7 +7,7 @@ import pytest
 from django.utils.translation import override
 
 from caret.foundation.egress import http_client
-from console.delivery_errors import OF_EXCHANGES, translate_delivery_error
+from console.texts.delivery_errors import OF_EXCHANGES, translate_delivery_error
 from tenants.compliance.audit_sinks.delivery import ANSWERED, SILENT
 
 

@@ -3,7 +3,7 @@
 from django.utils import translation
 
 from caret.foundation.crypto.signing import BadSignature
-from console.error_messages import translate_error
+from console.texts.error_messages import translate_error
 from tenants.base.errors import Conflict, InvalidValue
 
 

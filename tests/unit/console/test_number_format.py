@@ -3,7 +3,7 @@
 import pytest
 from django.utils.translation import override
 
-from console.money_format import of_budget
+from console.texts.money_format import of_budget
 from console.usage_filters.number_format import axis_share, change, share
 
 

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from caret.contracts.usage import FinishReason
-from console.playground_texts import COLUMNS, SEGMENTS, TEXTS
+from console.texts.playground_texts import COLUMNS, SEGMENTS, TEXTS
 from console.views.playground import LANGUAGES, stream_url
 from inference.completion.segment import SegmentKind
 from inference.filtering.filter_reason import FilterReason

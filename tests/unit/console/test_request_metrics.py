@@ -4,7 +4,7 @@ import pytest
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from console.request_metrics import RequestMetricsMiddleware, registry
+from console.web.request_metrics import RequestMetricsMiddleware, registry
 
 
 def _count(**labels: str) -> float:

@@ -12,7 +12,7 @@ from caret.foundation.log_config import configure_logging
 from caret.foundation.metrics_server import serve_metrics
 from caret.foundation.postgres.roles import RoleBypassesRls, require_rls_bound_role
 from caret.foundation.web.server import run_server
-from console.request_metrics import registry
+from console.web.request_metrics import registry
 from tenants.security.encryption.startup_check import RootKeysUnusable, require_root_keys
 
 

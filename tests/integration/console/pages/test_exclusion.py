@@ -31,7 +31,7 @@ def alice(company: Company, sign_in: SignIn) -> Client:
 
 
 def send(client: Client, step: str, text: str = TEXT, **fields: str) -> Any:
-    values = {"step": step, "content_exclusion": text, "replaces": "1"} | fields
+    values = {"step": step, "content_exclusion": text, "expected_version": "1"} | fields
     return client.post(PAGE, values)
 
 
@@ -148,7 +148,7 @@ def test_a_draft_can_be_edited_after_its_review(alice: Client) -> None:
     page = alice.post(PAGE, draft | {"step": "edit"}).content.decode()
 
     assert 'payments":\n  - "keys/**"' in fields_of(page)["content_exclusion"]
-    assert fields_of(page)["replaces"] == "1"
+    assert fields_of(page)["expected_version"] == "1"
 
 
 def test_a_concurrent_change_is_reported_and_not_overwritten(

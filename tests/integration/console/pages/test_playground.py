@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from caret.contracts.api_key import KEY_PATTERN, parse_key
-from console.throttling import MAX_STARTS
+from console.limits.throttling import MAX_STARTS
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.queries import holds, list_keys
 from tenants.identity.api_keys.row_writes import MAX_KEYS

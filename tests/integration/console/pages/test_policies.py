@@ -268,11 +268,15 @@ def test_a_setting_that_both_authors_changed_is_named(company: Company, alice: C
     "fields",
     [
         {},
-        {"document": "{", "replaces": "1"},
-        {"document": "[" * 100_000, "replaces": "1"},
-        {"document": "{}", "replaces": "1"},
-        {"document": json.dumps(write_policy(DEFAULT_POLICY)), "replaces": "9" * 5000},
-        {"document": json.dumps(write_policy(DEFAULT_POLICY)), "replaces": "1", "origin": "x"},
+        {"document": "{", "expected_version": "1"},
+        {"document": "[" * 100_000, "expected_version": "1"},
+        {"document": "{}", "expected_version": "1"},
+        {"document": json.dumps(write_policy(DEFAULT_POLICY)), "expected_version": "9" * 5000},
+        {
+            "document": json.dumps(write_policy(DEFAULT_POLICY)),
+            "expected_version": "1",
+            "origin": "x",
+        },
     ],
 )
 def test_a_forged_draft_is_rejected(alice: Client, fields: dict[str, str]) -> None:

@@ -7,7 +7,7 @@ from django.test import Client
 
 from tests.fixtures.companies import ACME, Company, make_company
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.layer_forms import save_override
+from tests.integration.console.pages.override_forms import save_override
 from tests.integration.console.pages.queries import few_queries
 
 

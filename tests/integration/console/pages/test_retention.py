@@ -130,7 +130,7 @@ def test_the_preview_counts_deletions_and_saves_nothing(company: Company, alice:
 
 
 def test_days_are_saved_with_a_reason(company: Company, alice: Client) -> None:
-    answer = alice.post(USAGE, {"days": "90", "reason": "Annex 2", "replaces": "0"})
+    answer = alice.post(USAGE, {"days": "90", "reason": "Annex 2", "expected_version": "0"})
 
     assert answer["Location"] == "/retention"
     assert days_of(company) == 90
@@ -144,10 +144,10 @@ def test_days_are_saved_with_a_reason(company: Company, alice: Client) -> None:
 @pytest.mark.parametrize(
     ("fields", "status"),
     [
-        ({"days": "90", "reason": "", "replaces": "0"}, 400),
-        ({"days": "3", "reason": "kept text", "replaces": "0"}, 400),
-        ({"days": "many", "reason": "kept text", "replaces": "0"}, 400),
-        ({"days": "90", "reason": "kept text", "replaces": "4"}, 409),
+        ({"days": "90", "reason": "", "expected_version": "0"}, 400),
+        ({"days": "3", "reason": "kept text", "expected_version": "0"}, 400),
+        ({"days": "many", "reason": "kept text", "expected_version": "0"}, 400),
+        ({"days": "90", "reason": "kept text", "expected_version": "4"}, 409),
     ],
 )
 def test_an_invalid_retention_setting_is_refused(
@@ -315,7 +315,7 @@ def test_destructive_actions_require_a_step_up(
     client = sign_in(company.administrator)
     target_path = f"/retention/holds/{hold_of(company)}/release" if path == "hold" else path
 
-    answer = client.post(target_path, {"days": "90", "replaces": "0", "reason": "r"})
+    answer = client.post(target_path, {"days": "90", "expected_version": "0", "reason": "r"})
 
     assert answer["Location"].startswith("/account/confirm?next=")
     assert days_of(company) == 400

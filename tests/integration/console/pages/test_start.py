@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from console.editor_settings import EDITORS, settings_with
+from console.texts.editor_settings import EDITORS, settings_with
 from tenants.base.permissions import Role
 from tenants.identity.api_keys.playground import create_playground_key
 from tenants.identity.teams.operations import create_team

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from console.layout.pending_form import PendingForm, find_pending_form, store_pending_form
-from console.views.policies.policy_draft import PolicyDraft
+from console.views.policies.review.policy_draft import PolicyDraft
 from tenants.base.permissions import Role
 from tenants.identity.invitations.queries import page_of_invitations
 from tenants.identity.members.queries import find_member
@@ -164,7 +164,11 @@ def reviewed(client: Client, company: Company, **fields: object) -> Any:
     """Save a policy version as its review page does."""
     held = get_policy(actor=company.platform)
     draft = PolicyDraft(read_policy(write_policy(held.policy) | fields), held.version)
-    form = {"document": draft.document, "replaces": draft.replaces, "origin": draft.origin}
+    form = {
+        "document": draft.document,
+        "expected_version": draft.expected_version,
+        "origin": draft.origin,
+    }
     return client.post("/policies/review", form | {"step": "save", "reason": "Leaner"})
 
 

@@ -27,7 +27,7 @@ from tests.fakes.billing import make_budget, make_old_customer
 from tests.fixtures.companies import Cast, Company
 from tests.fixtures.users import make_team
 from tests.integration.console.conftest import SignIn
-from tests.integration.console.pages.layer_forms import save_override
+from tests.integration.console.pages.override_forms import save_override
 from tests.integration.console.pages.step_up import with_recent_step_up
 
 _UNDO: Final = re.compile(r'<form method="post" action="([^"]+)">.*?>Undo</button>')
@@ -89,7 +89,7 @@ def days(company: Company, owner: Client) -> UndoCase:
 
     def change(days: str) -> Any:
         rule = find_rule(actor=company.administrator.actor, data_class=DataClass.USAGE)
-        form = {"days": days, "reason": "r", "replaces": str(rule.version or 0)}
+        form = {"days": days, "reason": "r", "expected_version": str(rule.version or 0)}
         return owner.post("/retention/classes/usage_records", form, follow=True)
 
     return UndoCase(change, state, ("90", "100"))

@@ -12,7 +12,7 @@ from django.test import Client
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.layout.lists import csv_response
-from console.views.usage import request_list
+from console.views.usage.requests import list as request_list
 from tenants.base.permissions import Role
 from tenants.models import AuditEntry
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_completion

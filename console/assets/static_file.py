@@ -1,0 +1,31 @@
+"""A static file in memory, as it is and compressed."""
+
+import gzip
+import mimetypes
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from django.conf import settings
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    content_type: str
+    content: bytes = field(repr=False)
+    compressed: bytes | None = field(repr=False)  # None: not smaller, e.g. fonts
+
+
+def static_file(name: str, content: bytes) -> StaticFile:
+    compressed = gzip.compress(content, mtime=0)
+    content_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    if content_type.startswith("text/"):
+        content_type += "; charset=utf-8"
+    is_smaller = len(compressed) < len(content)
+    return StaticFile(content_type, content, compressed if is_smaller else None)
+
+
+def version_of(folder: Path) -> int:
+    """Return a number that changes with the folder's files; 0 outside of `make dev`."""
+    if not settings.RELOAD:
+        return 0
+    return max(path.stat().st_mtime_ns for path in (folder, *folder.iterdir()))

@@ -1,0 +1,152 @@
+"""The texts of the playground's script. They are here so that they can be translated."""
+
+from typing import Any, Final
+
+from django.utils.translation import gettext_lazy as _
+
+_OUTCOMES: Final = {
+    "shown": _("Shown"),
+    "nothing": _("No suggestion"),
+    "refused": _("Rejected"),
+}
+_FINISHES: Final = {
+    "stop": _("The completion ended normally."),
+    "length": _("The completion reached the maximum length."),
+    "cancelled": _("You cancelled the request."),
+    "superseded": _("A newer request for the same file replaced this one."),
+    "shed": _("There is no capacity right now. The next keystroke sends a new request."),
+    "budget_exceeded": _("A hard budget is used up. Completions stop until the end of the month."),
+    "filtered": _("A filter removed the completion."),
+    "error": _("The request failed."),
+}
+# Reasons why the filter truncated or withheld text.
+_CUTS: Final = {
+    "line_end": _("A single-line completion ends at the end of the line."),
+    "block_end": _("The next line would have left the block."),
+    "blank_line": _("The completion ended at a blank line."),
+    "repeats_suffix": _("The completion repeated the code after the cursor."),
+    "repetition": _("The completion repeated itself."),
+    "healing_mismatch": _("The completion did not continue the word at the cursor."),
+    "incomplete_character": _("The completion contained an incomplete character."),
+    "blank": _("The completion contained only white space."),
+    "syntax": _("The rest would have introduced syntax errors."),
+    "secret": _("The completion contained text that looks like a secret."),
+    "public_code": _("The completion matches public code, which your policy does not allow."),
+    "engine_disconnected": _(
+        "The connection to the engine was lost, and no other engine could take over."
+    ),
+}
+_ERRORS: Final = {
+    "invalid_json": _("The gateway could not read the request."),
+    "binary_frame": _("The gateway could not read the request."),
+    "unknown_type": _(
+        "The gateway does not support this kind of request. It may be an older version."
+    ),
+    "invalid_field": _("A field in the request is invalid."),
+    "unknown_mode": _("The gateway does not support this mode."),
+    "unknown_language": _("The gateway does not support this language."),
+    "prompt_too_long": _("The prompt is too long and cannot be shortened."),
+    "invalid_messages": _("The model's chat template does not accept these messages."),
+    "duplicate_id": _("This request was already sent."),
+    "unknown_id": _("The gateway does not recognise this suggestion."),
+    "duplicate_outcome": _("The outcome of this suggestion was already reported."),
+    "wrong_subprotocol": _("The gateway uses a different protocol version."),
+    "missing_api_key": _("The request has no API key."),
+    "invalid_api_key": _("The key is no longer valid. Select Start to continue."),
+    "revoked_api_key": _("The key was revoked. Select Start to continue."),
+    "expired_api_key": _(
+        "The key has expired, or you started the playground in another tab. Select Start "
+        "to continue."
+    ),
+    "tenant_suspended": _("This tenant is suspended and gets no completions."),
+    "origin_not_allowed": _(
+        "The gateway does not allow requests from this page's address (CARET_ALLOWED_ORIGINS)."
+    ),
+    "feature_disabled": _("Your policy does not allow this mode."),
+    "insufficient_scope": _("The playground's key does not allow this mode."),
+    "path_excluded": _("Your policy excludes files at this path."),
+    "path_required": _("Your policy requires a file path with each request."),
+    "model_not_allowed": _("Your policy does not allow the model for this mode."),
+    "region_not_allowed": _("Your policy does not allow completions in this region."),
+    "not_found": _("The gateway has no endpoint at this address."),
+    "method_not_allowed": _("The gateway does not accept this kind of request."),
+    "too_slow": _("The connection is too slow: the request timed out."),
+    "too_large": _("A file is too large for a request."),
+    "too_many_connections": _("This key has too many open connections."),
+    "too_many_requests": _("Too many requests are in progress."),
+    "rate_limited": _("You reached the request limit of your policy."),
+    "token_quota_exceeded": _("You reached the daily token limit of your policy."),
+    "budget_exceeded": _("A hard budget is used up. Completions stop until the end of the month."),
+    "prompt_refused": _("The engine does not accept this prompt."),
+    "engine_refused": _("The engine rejected the request."),
+    "engine_invalid_response": _("The engine sent an invalid response."),
+    "engine_disconnected": _("The connection to the engine was lost."),
+    "engine_unavailable": _("No engine is available right now."),
+    "engine_busy": _("The engine is busy."),
+    "engine_timeout": _("The engine did not respond in time."),
+    "gateway_at_capacity": _("The gateway is at capacity."),
+    "snapshots_stale": _("The gateway cannot check keys right now."),
+    "deadline_exceeded": _("The request took longer than 30 seconds."),
+    "internal_error": _("Something went wrong in the gateway. See its log for details."),
+}
+SEGMENTS: Final = {
+    "markers": _("FIM markers"),
+    "repository": _("Repository"),
+    "files": _("Other files"),
+    "snippets": _("Retrieved snippets"),
+    "path": _("File path"),
+    "suffix": _("After the cursor"),
+    "prefix": _("Before the cursor"),
+    "messages": _("Messages"),
+    "raw": _("Whole prompt"),
+}
+COLUMNS: Final = {
+    "result": _("Result"),
+    "first_token_ms": _("First token"),
+    "total_ms": _("Total"),
+    "time_to_engine_ms": _("Time to engine"),
+    "assemble_ms": _("Assemble"),
+    "engine_ms": _("Engine"),
+    "prompt_tokens": _("Prompt"),
+    "cached_tokens": _("Cached"),
+    "generated_tokens": _("Generated"),
+}
+TEXTS: Final[dict[str, Any]] = {
+    "editor": _("Code"),
+    "outcome": _OUTCOMES,
+    "finish": _FINISHES,
+    "cut": _CUTS,
+    "error": _ERRORS,
+    "segment": SEGMENTS,
+    "column": COLUMNS,
+    "empty": _("The model had nothing to add."),
+    "retry": _("Try again in {seconds} s."),
+    "suggested": _("Suggestion: {text}"),
+    "ready": _("Ready. Type, or press Alt+\\ to request a suggestion."),
+    "state": {
+        "stopped": _("Not started"),
+        "starting": _("Creating a key"),
+        "connecting": _("Connecting"),
+        "ready": _("Connected"),
+    },
+    "stopped": {
+        "hour": _("Your hour is over. Select Start to continue."),
+        "key": _("The key has expired. Select Start to continue."),
+        "unreachable": _(
+            "Cannot connect. Either this browser cannot reach the gateway, the gateway "
+            "does not allow this page's address (CARET_ALLOWED_ORIGINS), or the key is "
+            "no longer valid."
+        ),
+    },
+    "noConsole": _("The console sent an unexpected response. Reload the page."),
+    "signedOut": _("You are signed out. Reload the page to sign in."),
+    "tokens": _("{tokens} tokens"),
+    "tokensCached": _("{tokens} tokens, {cached} cached"),
+    "cached": _(
+        "The line below marks the cached part of the prompt. The engine computed only the rest."
+    ),
+    "cachedUntold": _("The engine stopped before it reported how much of the prompt was cached."),
+    "files": _("The prompt contains {used} of {sent} other files."),
+    "excluded": _("Your policy excludes {excluded} of them."),
+    "snippets": _("Retrieval found {found} snippets."),
+}

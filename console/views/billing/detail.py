@@ -1,0 +1,107 @@
+"""The plan in force, the current month, the nearest budgets, and spending over time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET
+
+from console.layout.htmx import render_page
+from console.layout.lists.pagination import page_url
+from console.layout.permission_required import permission_required
+from console.layout.tabs import Tab
+from console.sign_in.current_member import CurrentMember, member_required
+from console.views.billing.presenters import (
+    SpendRow,
+    price_rows,
+    spent_by_day,
+    spent_by_month,
+    spent_chart,
+    used_rows,
+)
+from console.views.billing.tabs import tabs
+from console.views.budgets.presenters import present_budget
+from tenants.base.billing_periods import ONE_DAY, month_of, next_month, utc_day
+from tenants.base.permissions import Permission
+from tenants.billing.budgets.status_queries import list_nearest_limit
+from tenants.billing.spending.queries import SpendingOverview, read_spending_overview
+
+_PAGE: Final = "console/billing/detail.html"
+_PART: Final = "console/billing/_spending.html"
+_NUM_BUDGETS: Final = 5  # the budgets' page lists all
+
+
+@dataclass(frozen=True, slots=True)
+class BillingPeriod:
+    title: Promise
+    first: Callable[[date], date]  # first day, calculated from today
+    is_by_month: bool = False
+
+
+def _a_year_before(day: date) -> date:
+    """Return the first day of twelve months that end with this one."""
+    return next_month(month_of(day).replace(year=day.year - 1))
+
+
+_SPANS: Final = {
+    "30": BillingPeriod(_("30 days"), lambda day: day - 29 * ONE_DAY),
+    "90": BillingPeriod(_("90 days"), lambda day: day - 89 * ONE_DAY),
+    "year": BillingPeriod(_("12 months"), _a_year_before, is_by_month=True),
+}
+
+
+@require_GET
+@member_required
+@permission_required(Permission.READ_BILLING)
+def account(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    chosen = request.GET.get("span", "30")
+    chosen, now = chosen if chosen in _SPANS else "30", timezone.now()
+    first = _SPANS[chosen].first(utc_day(now))
+    found = read_spending_overview(actor=member.actor, first=first, now=now)
+    context: dict[str, Any] = {"tabs": tabs("billing"), "account": found}
+    if found is not None:
+        context |= _spent_over_time(found, chosen, first) | _this_month(found)
+        context |= _budgets(member, found, now)
+    return render_page(request, member, _PAGE, context, part=_PART)
+
+
+def _this_month(found: SpendingOverview) -> dict[str, Any]:
+    rows = used_rows(found.days, found.month)
+    price = None if found.plan is None else found.plan.price
+    return {
+        "rows": rows,
+        "total_micros": sum(row.amount_micros for row in rows),
+        "seats_micros": sum(row.amount_micros for row in rows if row.is_seats),
+        "tokens_micros": sum(row.amount_micros for row in rows if not row.is_seats),
+        "num_tokens": sum(row.quantity for row in rows if not row.is_seats),
+        "prices": [] if price is None else price_rows(price),
+        "month_of_seats": 0 if price is None else price.seat_month_micros * found.num_seats,
+    }
+
+
+def _spent_over_time(found: SpendingOverview, chosen: str, first: date) -> dict[str, Any]:
+    asked = [each for each in found.days if each.day >= first]
+    by = spent_by_month if _SPANS[chosen].is_by_month else spent_by_day
+    spent: list[SpendRow] = by(asked, first, found.today)
+    return {
+        "chart": spent_chart(spent, found.currency, is_by_month=_SPANS[chosen].is_by_month),
+        "spent_micros": sum(each.micros for each in spent),
+        "spans": [
+            Tab(str(span.title), page_url("billing", span=name), name == chosen)
+            for name, span in _SPANS.items()
+        ],
+    }
+
+
+def _budgets(member: CurrentMember, account: SpendingOverview, now: datetime) -> dict[str, Any]:
+    price = None if account.plan is None else account.plan.price
+    found = list_nearest_limit(actor=member.actor, limit=_NUM_BUDGETS, price=price, now=now)
+    return {
+        "budgets": [present_budget(standing, account.currency) for standing in found],
+        "may_write": member.actor.has_permission(Permission.WRITE_BUDGETS),
+    }

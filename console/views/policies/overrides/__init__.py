@@ -1,0 +1,1 @@
+"""Policy overrides of teams and users: list, edit, review."""

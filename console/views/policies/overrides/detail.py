@@ -1,0 +1,199 @@
+"""One policy override: edit, review, remove, undo."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.http import require_http_methods, require_POST
+
+from caret.contracts.policy import PolicyOverride
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_url
+from console.layout.toasts import toast
+from console.sign_in.current_member import CurrentMember, member_required
+from console.texts.error_messages import translate_error
+from console.views.policies.form_fields import add_refusal, whole_number
+from console.views.policies.overrides.forms import OverrideForm, groups_of, initial_of, override_of
+from console.views.policies.overrides.presenters import override_changes
+from console.views.policies.review.policy_draft import read_json
+from console.views.policies.review.presenters import summarize_dry_run
+from console.views.policies.review.review import ReasonForm
+from console.views.policies.system_reasons import reason_of_undoing
+from tenants.base.errors import Conflict, InvalidValue, VersionConflict
+from tenants.base.permissions import Permission
+from tenants.policy.dry_run import preview_layer
+from tenants.policy.overrides.document import read_layer, write_layer
+from tenants.policy.overrides.operations import set_override
+from tenants.policy.overrides.queries import (
+    OverrideInForce,
+    OverrideSubject,
+    SubjectKind,
+    find_layer_version,
+    find_override,
+)
+
+
+@require_http_methods(["GET", "POST"])
+@member_required
+@permission_required(Permission.WRITE_POLICY)
+def edit(request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID) -> HttpResponse:
+    """Edit the override. A valid POST continues with its review."""
+    held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
+    if request.method == "GET":
+        return _edited(request, member, held, OverrideForm(initial=initial_of(held.layer)))
+    if request.POST.get("step") == "edit":
+        said = read_layer(read_json(request.POST.get("document", "")))
+        return _edited(request, member, held, OverrideForm(initial=initial_of(said)))
+    form = OverrideForm(request.POST)
+    if form.is_valid():
+        try:
+            said = override_of(form.cleaned_data)
+        except InvalidValue as error:
+            add_refusal(form, error)
+        else:
+            return _reviewed(request, member, held, said)
+    return _edited(request, member, held, form, status=400)
+
+
+@require_http_methods(["GET", "POST"])
+@member_required
+@permission_required(Permission.WRITE_POLICY)
+def review(
+    request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID
+) -> HttpResponse:
+    """Review the removal of the override (GET), or save the reviewed override (POST)."""
+    held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
+    if request.method == "GET":
+        return _reviewed(request, member, held, PolicyOverride())
+    said = read_layer(read_json(request.POST.get("document", "")))
+    form = ReasonForm(request.POST)
+    if not form.is_valid():
+        return _reviewed(request, member, held, said, form)
+    if (way := _way_if_grave(request, member, held, said)) is not None:
+        return way
+    try:
+        saved = set_override(
+            actor=member.actor,
+            subject=held.subject,
+            document=write_layer(said),
+            reason=form.cleaned_data["reason"],
+            expected_version=_expected_version(request, held),
+            now=timezone.now(),
+        )
+    except VersionConflict:
+        held = find_override(actor=member.actor, subject=held.subject)
+        return _reviewed(request, member, held, said, form)
+    except Conflict as error:
+        form.add_error(None, translate_error(error))
+        return _reviewed(request, member, held, said, form)
+    toast(
+        request,
+        gettext("Saved. Gateways apply it within a second."),
+        undo_url=reverse("console:policies-undo-override", args=[kind, subject_id, saved.version]),
+    )
+    return redirect("console:policies-overrides")
+
+
+@require_POST
+@member_required
+@permission_required(Permission.WRITE_POLICY)
+def undo(
+    request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID, version: int
+) -> HttpResponse:
+    """Restore the override before this version, if this version is still in force."""
+    held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
+    if version != held.version or version == 0:
+        said = gettext("Not undone: someone has changed this override since.")
+        messages.error(request, said)
+        return redirect("console:policies-overrides")
+    before = find_layer_version(actor=member.actor, subject=held.subject, version=version - 1)
+    if (way := _way_if_grave(request, member, held, before)) is not None:
+        return way
+    try:
+        set_override(
+            actor=member.actor,
+            subject=held.subject,
+            document=write_layer(before),
+            reason=reason_of_undoing(version),
+            expected_version=version,
+            now=timezone.now(),
+        )
+    except Conflict as error:  # includes VersionConflict
+        messages.error(request, translate_error(error))
+    else:
+        toast(request, gettext("Change undone. Gateways apply it within a second."))
+    return redirect("console:policies-overrides")
+
+
+def _way_if_grave(
+    request: HttpRequest, member: CurrentMember, held: OverrideInForce, said: PolicyOverride
+) -> HttpResponse | None:
+    lets_in_by_less = held.layer.is_mfa_required and not said.is_mfa_required
+    return step_up_url(request, member) if lets_in_by_less else None
+
+
+def _subject(kind: str, subject_id: UUID) -> OverrideSubject:
+    try:
+        return OverrideSubject(SubjectKind(kind), subject_id)
+    except ValueError as error:
+        raise Http404 from error
+
+
+def _expected_version(request: HttpRequest, held: OverrideInForce) -> int:
+    """Return the version that the user has seen; by default the one in force."""
+    expected_version = whole_number(request.POST.get("expected_version", ""))
+    return held.version if expected_version is None else expected_version
+
+
+def _edited(
+    request: HttpRequest,
+    member: CurrentMember,
+    held: OverrideInForce,
+    form: OverrideForm,
+    status: int = 200,
+) -> HttpResponse:
+    context = {
+        "held": held,
+        "form": form,
+        "groups": groups_of(form),
+        "expected_version": _expected_version(request, held),
+    }
+    return render_page(
+        request, member, "console/policies/overrides/detail.html", context, status=status
+    )
+
+
+def _reviewed(
+    request: HttpRequest,
+    member: CurrentMember,
+    held: OverrideInForce,
+    said: PolicyOverride,
+    form: ReasonForm | None = None,
+) -> HttpResponse:
+    """Show the review.
+
+    After a concurrent change, show the current override beside the wanted one.
+    """
+    found = preview_layer(actor=member.actor, subject=held.subject, document=write_layer(said))
+    is_outdated = _expected_version(request, held) != held.version
+    is_wrong = form is not None and bool(form.errors)
+    context: dict[str, Any] = {
+        "held": held,
+        "document": json.dumps(write_layer(said)),
+        "form": form or ReasonForm(),
+        "changes": override_changes(held.layer, said),
+        "effects": summarize_dry_run(found),
+        "is_outdated": is_outdated,
+        "is_lifted": said == PolicyOverride(),
+    }
+    status = 409 if is_outdated else 400 if is_wrong else 200
+    return render_page(
+        request, member, "console/policies/overrides/review.html", context, status=status
+    )

@@ -1,0 +1,127 @@
+"""Conversion of a policy override to form fields and back."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from caret.contracts.policy import PolicyOverride
+from console.views.policies.form_fields import (
+    ALL,
+    ONLY,
+    burst_field,
+    days_field,
+    initial_names,
+    initial_rate,
+    lines_field,
+    names_of,
+    per_minute_field,
+    rate_of,
+    which_field,
+    yes_field,
+)
+from console.views.policies.forms import FieldGroup
+from console.views.policies.presenters import FEATURES
+from tenants.policy.content_exclusion_syntax import read_exclusions, write_exclusions
+from tenants.policy.overrides.document import read_layer
+
+_EXCLUSION_ROWS: Final = 6
+
+
+class OverrideForm(forms.Form):
+    features_which = which_field(
+        _("Completion modes"), _("All that the tenant allows"), _("Only these")
+    )
+    features = forms.MultipleChoiceField(
+        label=_("Allowed completion modes"),
+        choices=list(FEATURES.items()),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+    models_which = which_field(_("Models"), _("All that the tenant allows"), _("Only these"))
+    models = lines_field(_("Model names"), _("One per line."))
+    regions_which = which_field(_("Regions"), _("All that the tenant allows"), _("Only these"))
+    regions = lines_field(_("Region names"), _("One per line."))
+    content_exclusion = lines_field(
+        _("Content exclusion"),
+        _(
+            "In addition to the tenant's rules. For each repository, enter its name and a "
+            "colon, then one pattern per line after a dash."
+        ),
+        rows=_EXCLUSION_ROWS,
+    )
+    has_secret_filter = yes_field(_("Secret filter"))
+    has_public_code_filter = yes_field(_("Public code filter"))
+    user_limit_per_minute = per_minute_field(_("Per user: requests per minute"))
+    user_limit_burst = burst_field(_("Per user: burst of requests"))
+    key_limit_per_minute = per_minute_field(_("Per key: requests per minute"))
+    key_limit_burst = burst_field(_("Per key: burst of requests"))
+    max_key_lifetime_days = days_field(_("Maximum lifetime of new keys in days"))
+    is_mfa_required = yes_field(_("Require two-factor authentication"))
+
+
+def groups_of(form: OverrideForm) -> Iterator[FieldGroup]:
+    for title, rows in _GROUPS:
+        yield FieldGroup(str(title), "", [[form[name] for name in row] for row in rows])
+
+
+def initial_of(override: PolicyOverride) -> dict[str, Any]:
+    features = FEATURES if override.features is None else override.features
+    return {
+        **{name: getattr(override, name) for name in _AS_THEY_ARE},
+        "features_which": ALL if override.features is None else ONLY,
+        "features": [str(feature) for feature in features],
+        "content_exclusion": write_exclusions(override.content_exclusion),
+        **initial_names("models", override.models),
+        **initial_names("regions", override.regions),
+        **initial_rate("user_limit", override.user_limit),
+        **initial_rate("key_limit", override.key_limit),
+    }
+
+
+def override_of(cleaned: dict[str, Any]) -> PolicyOverride:
+    """Return the override of the form's fields. Raises InvalidValue."""
+    document = {
+        **{name: cleaned[name] for name in _AS_THEY_ARE},
+        "features": cleaned["features"] if cleaned["features_which"] == ONLY else None,
+        "content_exclusion": read_exclusions(cleaned["content_exclusion"]),
+        "models": names_of(cleaned, "models"),
+        "regions": names_of(cleaned, "regions"),
+        "user_limit": rate_of(cleaned, "user_limit"),
+        "key_limit": rate_of(cleaned, "key_limit"),
+    }
+    return read_layer(document)
+
+
+_AS_THEY_ARE: Final = (
+    "has_secret_filter",
+    "has_public_code_filter",
+    "max_key_lifetime_days",
+    "is_mfa_required",
+)
+_GROUPS: Final = (
+    (
+        _("Allowed completions"),
+        (
+            ("features_which",),
+            ("features",),
+            ("models_which",),
+            ("models",),
+            ("regions_which",),
+            ("regions",),
+        ),
+    ),
+    (
+        _("Exclusion and filters"),
+        (("content_exclusion",), ("has_secret_filter",), ("has_public_code_filter",)),
+    ),
+    (
+        _("Limits"),
+        (
+            ("user_limit_per_minute", "user_limit_burst"),
+            ("key_limit_per_minute", "key_limit_burst"),
+        ),
+    ),
+    (_("Keys and sign-in"), (("max_key_lifetime_days",), ("is_mfa_required",))),
+)

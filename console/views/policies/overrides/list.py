@@ -1,0 +1,116 @@
+"""The list of policy overrides, and the choice of a team or user for a new one."""
+
+import json
+from typing import Final
+from uuid import UUID
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_http_methods
+
+from console.layout.htmx import render_page
+from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
+from console.layout.permission_required import permission_required
+from console.sign_in.current_member import CurrentMember, member_required
+from console.views.policies.overrides.presenters import override_lines
+from console.views.policies.tabs import tabs
+from tenants.base.pagination import MAX_PAGE, Page, map_page
+from tenants.base.permissions import Permission
+from tenants.identity.members.queries import find_member_by_email
+from tenants.identity.teams.queries import page_of_teams
+from tenants.policy.overrides.document import write_layer
+from tenants.policy.overrides.queries import (
+    OverrideInForce,
+    OverrideSubject,
+    SubjectKind,
+    page_of_layers,
+)
+
+_MAX_EMAIL_CHARS: Final = 254
+
+
+class SubjectForm(forms.Form):
+    """A team or a user."""
+
+    team = forms.ChoiceField(label=_("Team"), required=False)
+    user_email = forms.CharField(
+        label=_("… or enter a member's e-mail address"),
+        required=False,
+        max_length=_MAX_EMAIL_CHARS,
+        widget=forms.EmailInput(attrs={"autocomplete": "off"}),
+    )
+
+
+_OverrideRow = tuple[OverrideInForce, dict[str, list[str]]]  # an override and its presentation
+
+
+def _find_overrides(asked: ListQuery) -> Page[_OverrideRow]:
+    page = page_of_layers(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
+    return map_page(page, lambda found: (found, override_lines(found.layer)))
+
+
+_OVERRIDES: Final = ListPage(
+    template="console/policies/overrides/list.html",
+    fragment="console/policies/overrides/_list.html",
+    query=_find_overrides,
+    context=lambda asked, _: {
+        "tabs": tabs(asked.request, asked.member),
+        "may_edit": asked.actor.has_permission(Permission.WRITE_POLICY),
+    },
+    csv=CsvFile(
+        "overrides",
+        {
+            "kind": lambda row: row[0].subject.kind,
+            "name": lambda row: row[0].name,
+            "version": lambda row: row[0].version,
+            # The JSON document that the API accepts.
+            "override": lambda row: json.dumps(write_layer(row[0].layer)),
+            "author": lambda row: row[0].author_email or row[0].author_key,
+            "reason": lambda row: row[0].reason,
+            "created_at": lambda row: row[0].created_at,
+        },
+    ),
+)
+
+
+@require_GET
+@member_required
+def overrides(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    return _OVERRIDES.render(request, member)
+
+
+@require_http_methods(["GET", "POST"])
+@member_required
+@permission_required(Permission.WRITE_POLICY)
+def choose(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    """Choose the team or user of a new override."""
+    form = SubjectForm(request.POST if request.method == "POST" else None)
+    teams = page_of_teams(actor=member.actor, limit=MAX_PAGE, cursor=None).rows
+    choices = [("", gettext("None")), *((str(team.id), team.name) for team in teams)]
+    form.fields["team"].choices = choices  # type: ignore[attr-defined]  # a ChoiceField
+    if form.is_bound and form.is_valid():
+        subject = _chosen(member, form)
+        if subject is not None:
+            return redirect("console:policies-override", subject.kind.value, subject.id)
+    status = 400 if form.errors else 200
+    return render_page(
+        request, member, "console/policies/overrides/create.html", {"form": form}, status=status
+    )
+
+
+def _chosen(member: CurrentMember, form: SubjectForm) -> OverrideSubject | None:
+    """Return the chosen team or user; None if the form has an error."""
+    team, email = form.cleaned_data["team"], form.cleaned_data["user_email"]
+    if bool(team) == bool(email):
+        form.add_error("team", gettext("Choose a team or enter a member."))
+        return None
+    if team:
+        return OverrideSubject(SubjectKind.TEAM, UUID(team))
+    found = find_member_by_email(actor=member.actor, email=email)
+    if found is None:
+        form.add_error("user_email", gettext("This user is not a member of the tenant."))
+        return None
+    return OverrideSubject(SubjectKind.USER, UUID(found.user_id))

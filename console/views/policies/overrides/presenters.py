@@ -1,0 +1,53 @@
+"""Presentation of policy overrides: only the fields that they set."""
+
+from django.utils.translation import gettext
+
+from caret.contracts.policy import PolicyOverride
+from console.views.policies.diff import FieldChange, change_of
+from console.views.policies.presenters import (
+    days_or_none,
+    exclusion_lines,
+    feature_lines,
+    names_or_all,
+    rate_line,
+)
+
+
+def override_lines(override: PolicyOverride) -> dict[str, list[str]]:
+    """Return the lines of each field that is set, by title."""
+    features = None if override.features is None else feature_lines(override.features)
+    lines = {
+        gettext("Allowed completion modes"): features,
+        gettext("Models"): None if override.models is None else names_or_all(override.models),
+        gettext("Regions"): None if override.regions is None else names_or_all(override.regions),
+        gettext("Content exclusion"): exclusion_lines(override.content_exclusion),
+        gettext("Filtered"): _withheld(override),
+        gettext("Rate limits"): _rates(override),
+        gettext("Key lifetime"): _lifetime(override.max_key_lifetime_days),
+        gettext("Two-factor authentication"): [gettext("Required")]
+        if override.is_mfa_required
+        else None,
+    }
+    return {title: said for title, said in lines.items() if said}
+
+
+def override_changes(before: PolicyOverride, after: PolicyOverride) -> list[FieldChange]:
+    old, new = override_lines(before), override_lines(after)
+    titles = dict.fromkeys([*old, *new])
+    pairs = [(title, old.get(title, []), new.get(title, [])) for title in titles]
+    return [change_of(*pair) for pair in pairs if pair[1] != pair[2]]
+
+
+def _withheld(override: PolicyOverride) -> list[str]:
+    secrets = [gettext("Secret filter")] if override.has_secret_filter else []
+    public = [gettext("Public code filter")] if override.has_public_code_filter else []
+    return secrets + public
+
+
+def _rates(override: PolicyOverride) -> list[str]:
+    rates = ((gettext("Per user"), override.user_limit), (gettext("Per key"), override.key_limit))
+    return [rate_line(whose, rate) for whose, rate in rates if rate is not None]
+
+
+def _lifetime(days: int | None) -> list[str] | None:
+    return None if days is None else days_or_none(days, "")

@@ -1,0 +1,85 @@
+"""A policy draft, which travels with the forms and is not stored."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from caret.contracts.policy import TenantPolicy
+from console.views.policies.form_fields import whole_number
+from tenants.base.errors import InvalidValue, NotFound
+from tenants.policy.document import read_policy, write_policy
+from tenants.policy.queries import PolicyInForce, find_version
+from tenants.policy.three_way_merge import MergeResult, merge_policies
+from tenants.security.authorization.actor import Actor
+
+# The page where a draft starts -> the page that edits it. Both are URL names.
+ORIGINS: Final = {
+    "policies": "policies-edit",
+    "exclusion": "exclusion",
+    "privacy": "privacy-allowance",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyDraft:
+    policy: TenantPolicy
+    expected_version: int  # the version on which the draft is based
+    origin: str = "policies"  # one of ORIGINS
+
+    @property
+    def document(self) -> str:
+        return json.dumps(write_policy(self.policy))
+
+    @property
+    def edit_name(self) -> str:
+        return f"console:{ORIGINS[self.origin]}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConcurrentChange:
+    """A new version that somebody saved after the draft was started."""
+
+    seen: PolicyInForce  # the draft is based on it
+    held: PolicyInForce
+    merged: MergeResult
+
+
+def read_draft(posted: Mapping[str, Any]) -> PolicyDraft:
+    """Return the draft of a form. Raises InvalidValue if none of our pages sent it."""
+    origin = str(posted.get("origin", "policies"))
+    expected_version = whole_number(str(posted.get("expected_version", "")))
+    if origin not in ORIGINS or not expected_version:
+        raise InvalidValue("expected_version", "Fill in all fields.")
+    return PolicyDraft(
+        read_policy(read_json(str(posted.get("document", "")))), expected_version, origin
+    )
+
+
+def read_json(text: str) -> object:
+    """Return the parsed JSON. Raises InvalidValue."""
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidValue("document", "Fill in all fields.") from error
+    return found
+
+
+def find_meanwhile(
+    actor: Actor, draft: PolicyDraft, held: PolicyInForce
+) -> ConcurrentChange | None:
+    """Return the concurrent change, if any.
+
+    Raises NotFound if the draft's version does not exist.
+    """
+    if draft.expected_version == held.version:
+        return None
+    if draft.expected_version > held.version:
+        raise NotFound("This version does not exist.")
+    seen = find_version(actor=actor, version=draft.expected_version)
+    merged = merge_policies(seen=seen.policy, wanted=draft.policy, held=held.policy)
+    return ConcurrentChange(seen, held, merged)
+
+
+def rebase_draft(draft: PolicyDraft, meanwhile: ConcurrentChange) -> PolicyDraft:
+    return replace(draft, policy=meanwhile.merged.policy, expected_version=meanwhile.held.version)

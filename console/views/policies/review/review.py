@@ -1,0 +1,174 @@
+"""The review of a policy draft: its effect, the reason, saving."""
+
+from typing import Any, Final
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from console.layout.htmx import render_page
+from console.layout.permission_required import permission_required
+from console.layout.step_up import step_up_url
+from console.layout.toasts import toast
+from console.sign_in.current_member import CurrentMember, member_required
+from console.views.policies.diff import changes_between, titles_of
+from console.views.policies.form_fields import add_refusal, whole_number
+from console.views.policies.review.policy_draft import (
+    ConcurrentChange,
+    PolicyDraft,
+    find_meanwhile,
+    read_draft,
+    rebase_draft,
+)
+from console.views.policies.review.presenters import summarize_dry_run
+from console.views.policies.system_reasons import reason_of_undoing
+from tenants.base.errors import InvalidValue, VersionConflict
+from tenants.base.permissions import Permission
+from tenants.base.validation.text import MAX_REASON_CHARS
+from tenants.policy.diff import is_destructive
+from tenants.policy.document import write_policy
+from tenants.policy.dry_run import preview_policy
+from tenants.policy.operations import set_policy
+from tenants.policy.queries import find_version, get_policy
+
+_PAGE: Final = "console/policies/review.html"
+
+
+class ReasonForm(forms.Form):
+    reason = forms.CharField(
+        label=_("Reason"),
+        help_text=_("Recorded with the version and in the audit log."),
+        max_length=MAX_REASON_CHARS,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+
+@require_http_methods(["GET", "POST"])
+@member_required
+@permission_required(Permission.WRITE_POLICY)
+def review(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    """Review an earlier version (GET) or the submitted draft (POST), and save it."""
+    if request.method == "GET":
+        return shown(request, member, _going_back(request, member))
+    draft = read_draft(request.POST)
+    step = request.POST.get("step")
+    if step == "save":
+        return _saved(request, member, draft)
+    if step == "merge":
+        draft = _merged(member, draft)
+    return shown(request, member, draft)
+
+
+@require_http_methods(["POST"])
+@member_required
+@permission_required(Permission.WRITE_POLICY)
+def undo(request: HttpRequest, member: CurrentMember, version: int) -> HttpResponse:
+    """Restore the version before this one, if this one is still in force."""
+    before = find_version(actor=member.actor, version=version - 1)
+    if (way := _way_if_grave(request, member, PolicyDraft(before.policy, version))) is not None:
+        return way
+    try:
+        found = set_policy(
+            actor=member.actor,
+            document=write_policy(before.policy),
+            reason=reason_of_undoing(version),
+            expected_version=version,
+            now=timezone.now(),
+        )
+    except VersionConflict:
+        toast(request, gettext("Not undone: someone has saved another version since."))
+        return redirect("console:policies")
+    said = gettext("Change undone. Version %(version)s is now active.")
+    toast(request, said % {"version": found.version})
+    return redirect("console:policies")
+
+
+def shown(
+    request: HttpRequest,
+    member: CurrentMember,
+    draft: PolicyDraft,
+    *,
+    form: ReasonForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    actor = member.actor
+    held = get_policy(actor=actor)
+    meanwhile = find_meanwhile(actor, draft, held)
+    found = preview_policy(actor=actor, document=write_policy(draft.policy), now=timezone.now())
+    context: dict[str, Any] = {
+        "draft": draft,
+        "edit_url": reverse(draft.edit_name),
+        "held": held,
+        "form": form or ReasonForm(initial={"reason": request.POST.get("reason", "")}),
+        "changes": changes_between(held.policy, draft.policy),
+        "effects": summarize_dry_run(found),
+        "meanwhile": None if meanwhile is None else _told(meanwhile, draft),
+    }
+    return render_page(request, member, _PAGE, context, status=409 if meanwhile else status)
+
+
+def _saved(request: HttpRequest, member: CurrentMember, draft: PolicyDraft) -> HttpResponse:
+    form = ReasonForm(request.POST)
+    if not form.is_valid():
+        return shown(request, member, draft, form=form, status=400)
+    if (way := _way_if_grave(request, member, draft)) is not None:
+        return way
+    try:
+        found = set_policy(
+            actor=member.actor,
+            document=write_policy(draft.policy),
+            reason=form.cleaned_data["reason"],
+            expected_version=draft.expected_version,
+            now=timezone.now(),
+        )
+    except InvalidValue as error:
+        add_refusal(form, error)
+        return shown(request, member, draft, form=form, status=400)
+    except VersionConflict:
+        return shown(request, member, draft, form=form)
+    said = gettext("Version %(version)s saved. Gateways apply it within a second.")
+    toast(
+        request,
+        said % {"version": found.version},
+        undo_url=reverse("console:policies-undo", args=[found.version]),
+    )
+    return redirect(f"console:{draft.origin}")
+
+
+def _way_if_grave(
+    request: HttpRequest, member: CurrentMember, draft: PolicyDraft
+) -> HttpResponse | None:
+    held = get_policy(actor=member.actor)
+    # Versions only increase, so `set_policy` also rejects a draft that is outdated here.
+    if held.version != draft.expected_version or not is_destructive(
+        held=held.policy, wanted=draft.policy
+    ):
+        return None
+    return step_up_url(request, member)
+
+
+def _going_back(request: HttpRequest, member: CurrentMember) -> PolicyDraft:
+    """Return the earlier version as a draft. Raises NotFound."""
+    version = whole_number(request.GET.get("from", ""))
+    earlier = find_version(actor=member.actor, version=version or 0)
+    return PolicyDraft(earlier.policy, get_policy(actor=member.actor).version)
+
+
+def _merged(member: CurrentMember, draft: PolicyDraft) -> PolicyDraft:
+    meanwhile = find_meanwhile(member.actor, draft, get_policy(actor=member.actor))
+    return draft if meanwhile is None else rebase_draft(draft, meanwhile)
+
+
+def _told(meanwhile: ConcurrentChange, draft: PolicyDraft) -> dict[str, Any]:
+    seen = meanwhile.seen.policy
+    return {
+        "held": meanwhile.held,
+        "theirs": changes_between(seen, meanwhile.held.policy),
+        "mine": changes_between(seen, draft.policy),
+        "both": titles_of(meanwhile.merged.both_changed),
+    }

@@ -1,0 +1,62 @@
+"""The history of the policy, and one version."""
+
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from console.layout.htmx import render_page
+from console.layout.lists.list_page import CsvFile, ListPage
+from console.sign_in.current_member import CurrentMember, member_required
+from console.views.policies.diff import changes_between, values_of
+from console.views.policies.form_fields import whole_number
+from console.views.policies.tabs import tabs
+from tenants.base.permissions import Permission
+from tenants.policy.queries import find_version, get_policy, page_of_versions
+
+_HISTORY: Final = ListPage(
+    template="console/policies/versions.html",
+    fragment="console/policies/_versions.html",
+    query=lambda asked: page_of_versions(actor=asked.actor, limit=asked.limit, cursor=asked.cursor),
+    context=lambda asked, _: {
+        "tabs": tabs(asked.request, asked.member),
+        "is_first": asked.cursor is None,
+    },
+    csv=CsvFile(
+        "policy-versions",
+        {
+            "version": lambda found: found.version,
+            "created_at": lambda found: found.created_at,
+            "author": lambda found: found.author_email or found.author_key,
+            "reason": lambda found: found.reason,
+        },
+    ),
+)
+
+
+@require_GET
+@member_required
+def history(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    return _HISTORY.render(request, member)
+
+
+@require_GET
+@member_required
+def version(request: HttpRequest, member: CurrentMember, version: int) -> HttpResponse:
+    """Show a version and its changes from the one before, or from the version in `with`."""
+    found = find_version(actor=member.actor, version=version)
+    other = whole_number(request.GET.get("with", ""))
+    other = version - 1 if other is None else other
+    before = find_version(actor=member.actor, version=other) if other >= 1 else None
+    held = get_policy(actor=member.actor)
+    is_held = held.version == version
+    context: dict[str, Any] = {
+        "found": found,
+        "held": held,
+        "before": before,
+        "changes": [] if before is None else changes_between(before.policy, found.policy),
+        "groups": values_of(found.policy),
+        "is_held": is_held,
+        "may_go_back": member.actor.has_permission(Permission.WRITE_POLICY) and not is_held,
+    }
+    return render_page(request, member, "console/policies/version.html", context)

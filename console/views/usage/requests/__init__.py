@@ -1,0 +1,1 @@
+"""Requests: the list, and what one request spent its time on."""

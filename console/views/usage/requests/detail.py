@@ -1,0 +1,85 @@
+"""One request: its stages against their budgets, and the reasons why it was slow or failed."""
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from caret.foundation.clock import from_unix_ms
+from console.layout.htmx import render_page
+from console.sign_in.current_member import CurrentMember, member_required
+from console.usage_filters.number_format import count, milliseconds, share
+from console.usage_filters.request_labels import PROTOCOLS, STAGES, TRIGGERS
+from console.views.overview.presenters import MODES
+from console.views.usage.requests.list import FINISHES
+from tenants.base.errors import NotFound
+from tenants.usage.requests.latency_explanation import LatencyStage, explain
+from tenants.usage.requests.lookup import find_request
+
+_PAGE: Final = "console/usage/requests/detail.html"
+WIDTH: Final = 1000
+_MIN_WIDTH: Final = 3.0  # keeps very short stages visible
+
+
+@dataclass(frozen=True, slots=True)
+class StageLine:
+    name: str
+    took: str
+    budget: str  # "": it has none
+    is_over: bool
+    ended_here: bool
+    x: float  # in units of WIDTH
+    width: float
+
+
+@require_http_methods(["GET"])
+@member_required
+def explained_request(
+    request: HttpRequest, member: CurrentMember, request_id: UUID
+) -> HttpResponse:
+    try:
+        record = find_request(actor=member.actor, request_id=request_id, now=timezone.now())
+    except NotFound as error:
+        raise Http404 from error
+    found = explain(record)
+    state, finish = FINISHES[record.finish]
+    prompt, cached = record.prompt_tokens, record.cached_tokens
+    first_ms = record.first_token_ms
+    context = {
+        "record": record,
+        "is_own": record.user_id == member.actor.user_id,
+        "found": found,
+        "at": from_unix_ms(record.occurred_at_ms),
+        "mode": MODES[record.mode],
+        "trigger": TRIGGERS[record.trigger],
+        "protocol": PROTOCOLS.get(record.protocol, record.protocol),
+        "state": state,
+        "finish": finish,
+        "stages": [_line(stage, record.total_ms) for stage in found.stages],
+        "width": WIDTH,
+        "first_token": "–" if first_ms is None else milliseconds(first_ms),
+        "tone": "bad" if found.is_slow else "" if first_ms is None else "good",
+        "target": milliseconds(found.target_ms),
+        "total": milliseconds(record.total_ms),
+        "prompt": count(prompt),
+        "cached": share(cached / prompt) if cached is not None and prompt else "–",
+        "generated": count(record.generated_tokens),
+    }
+    return render_page(request, member, _PAGE, context)
+
+
+def _line(stage: LatencyStage, total_ms: float) -> StageLine:
+    scale = WIDTH / total_ms if total_ms > 0 else 0.0
+    x = min(stage.began_ms * scale, WIDTH - _MIN_WIDTH)
+    return StageLine(
+        name=str(STAGES.get(stage.name, stage.name)),
+        took=milliseconds(stage.took_ms),
+        budget="" if stage.budget_ms is None else milliseconds(stage.budget_ms),
+        is_over=stage.is_over,
+        ended_here=stage.ended_here,
+        x=round(x, 1),
+        width=round(min(max(_MIN_WIDTH, stage.took_ms * scale), WIDTH - x), 1),
+    )

@@ -1,0 +1,1 @@
+"""The HTTP side of the console: ASGI handler, middleware, static files, metrics."""

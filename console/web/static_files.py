@@ -1,0 +1,81 @@
+"""Static files served from memory, before Django, which browsers cache without limit.
+
+They need no thread and no request slot, so a slow client keeps nobody else waiting. Each file is
+compressed once, for clients that accept gzip.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from django.conf import settings
+
+from caret.foundation.web.body_limit import Application, Receive, Send
+from console.assets.console_files import console_files
+from console.assets.static_file import StaticFile
+from console.operator_admin.static_files import operator_files
+
+_ACCEPTS_GZIP: Final = re.compile(rb"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
+# Small compared with a connection's buffers, for clients that read slowly.
+_CHUNK_BYTES: Final = 16 * 1024
+_HEADERS: Final = [
+    # The path contains a digest of the content.
+    (b"cache-control", b"public, max-age=31536000, immutable"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+
+
+Files: TypeAlias = Mapping[str, StaticFile]  # by path
+
+
+def all_static_files() -> Files:
+    """Return the console's files by path, with those of the operators' pages if these are on."""
+    own = console_files()
+    return own if settings.OPERATORS_PATH is None else {**own, **operator_files()}
+
+
+class StaticFiles:
+    """ASGI middleware: answers GET and HEAD of known paths, passes on everything else."""
+
+    def __init__(self, application: Application, load_files: Callable[[], Files]) -> None:
+        """Store `load_files`, which is called for each request and must cache its result."""
+        self._application = application
+        self._load_files = load_files
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        file = self._find_file(scope) if scope["type"] == "http" else None
+        if file is None:
+            await self._application(scope, receive, send)
+        else:
+            await _send_file(file, scope, send)
+
+    def _find_file(self, scope: dict[str, Any]) -> StaticFile | None:
+        if scope["method"] not in ("GET", "HEAD"):
+            return None
+        return self._load_files().get(scope["path"])
+
+
+async def _send_file(file: StaticFile, scope: dict[str, Any], send: Send) -> None:
+    headers = [*_HEADERS, (b"content-type", file.content_type.encode())]
+    content = file.content
+    if file.compressed is not None:
+        headers.append((b"vary", b"Accept-Encoding"))
+        accepted = b",".join(
+            value for name, value in scope["headers"] if name == b"accept-encoding"
+        )
+        if _ACCEPTS_GZIP.search(accepted):
+            headers.append((b"content-encoding", b"gzip"))
+            content = file.compressed
+    headers.append((b"content-length", str(len(content)).encode()))
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    if scope["method"] == "HEAD":
+        await send({"type": "http.response.body", "body": b""})
+        return
+    for start in range(0, len(content), _CHUNK_BYTES):
+        part = content[start : start + _CHUNK_BYTES]
+        more = start + _CHUNK_BYTES < len(content)
+        await send({"type": "http.response.body", "body": part, "more_body": more})
+        await asyncio.sleep(0)  # let other connections run between two chunks

@@ -1,0 +1,119 @@
+"""Policy overrides of teams and users, on the console's pages."""
+
+import pytest
+from django.test import Client
+
+from caret.contracts.policy import Mode
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.models import PolicyOverrideVersion
+from tenants.policy.document import DEFAULT_POLICY
+from tenants.policy.overrides.queries import effective_policy
+from tests.fixtures.companies import ACME, Cast, Company, make_company
+from tests.fixtures.users import make_team
+from tests.integration.console.conftest import SignIn
+from tests.integration.console.pages.forms import fields_of, posted
+from tests.integration.console.pages.override_forms import override_path, save_override
+from tests.integration.console.pages.queries import few_queries
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("acme", ACME)
+
+
+@pytest.fixture
+def alice(company: Company, sign_in: SignIn) -> Client:
+    return sign_in(company.administrator)
+
+
+def test_an_override_for_a_user_is_saved_and_lifted(company: Company, alice: Client) -> None:
+    ada = company.developer
+    answer = save_override(
+        alice,
+        ada,
+        features_which="only",
+        features=["inline"],
+        content_exclusion='"*":\n  - "keys/**"',
+        user_limit_per_minute="60",
+        user_limit_burst="6",
+    )
+
+    policy = effective_policy(tenant_id=company.tenant_id, user_id=ada.user_id)
+    page = alice.get("/policies/overrides").content.decode()
+    lifted = fields_of(alice.get(f"{override_path(ada)}/review").content.decode())
+    posted(alice, f"{override_path(ada)}/review", **(lifted | {"reason": "Hired"}))
+
+    assert answer["Location"] == "/policies/overrides"
+    assert policy.features == frozenset({Mode.INLINE})
+    assert "keys/**" in policy.content_exclusion["*"]
+    assert ada.email in page
+    assert "Contractor" in page
+    assert effective_policy(tenant_id=company.tenant_id, user_id=ada.user_id) == DEFAULT_POLICY
+
+
+def test_an_override_can_be_created_for_a_team(company: Company, alice: Client) -> None:
+    team_id = make_team(company, "Contractors")
+
+    chosen = alice.post("/policies/overrides/new", {"team": team_id, "user_email": ""})
+
+    assert chosen["Location"] == f"/policies/overrides/team/{team_id}"
+    with few_queries():
+        assert "Contractors" in alice.get(chosen["Location"]).content.decode()
+
+
+def test_a_user_is_selected_by_email_address(company: Company, alice: Client) -> None:
+    ada = company.developer
+
+    chosen = alice.post("/policies/overrides/new", {"user_email": ada.email.upper()})
+
+    assert chosen["Location"] == override_path(ada)
+
+
+@pytest.mark.parametrize("email", ["", "nobody@nowhere.example"])
+def test_an_unknown_user_gets_an_error_message(alice: Client, email: str) -> None:
+    answer = alice.post("/policies/overrides/new", {"team": "", "user_email": email})
+
+    assert (answer.status_code, answer.content.decode().count('class="wrong"')) == (400, 1)
+    assert f'value="{email}"' in answer.content.decode() or not email
+
+
+def test_an_invalid_exclusion_gets_an_error_with_its_line_number(
+    company: Company, alice: Client
+) -> None:
+    path = override_path(company.developer)
+    fields = fields_of(alice.get(path).content.decode())
+
+    answer = posted(alice, path, **(fields | {"content_exclusion": '"*":\n  - *.pem'}))
+
+    page = answer.content.decode()
+    assert answer.status_code == 400
+    assert "Line 2: put patterns that start with * in quotes" in page
+    assert "- *.pem" in page
+    with tenant_scope(company.tenant_id):
+        assert not PolicyOverrideVersion.objects.exists()
+
+
+def test_a_concurrent_change_to_an_override_is_a_conflict(company: Company, alice: Client) -> None:
+    path = override_path(company.developer)
+    fields = fields_of(alice.get(path).content.decode())
+    save_override(alice, company.developer, has_public_code_filter="on")
+
+    conflict = posted(alice, path, **(fields | {"is_mfa_required": "on"}))
+    late = fields_of(conflict.content.decode()) | {"expected_version": "0", "reason": "r"}
+    again = posted(alice, f"{path}/review", **late)
+
+    assert (conflict.status_code, again.status_code) == (409, 409)
+    assert "Contractor" in conflict.content.decode()
+    with tenant_scope(company.tenant_id):
+        assert PolicyOverrideVersion.objects.count() == 1
+
+
+@pytest.mark.parametrize("kind", ["user", "team", "x"])
+def test_another_tenants_users_and_teams_are_not_found(
+    cast: Cast, company: Company, alice: Client, kind: str
+) -> None:
+    path = f"/policies/overrides/{kind}/{cast.globex.developer.user_id}"
+
+    assert alice.get(path).status_code == 404
+    assert alice.get(f"{path}/review").status_code == 404
+    assert alice.post(f"{path}/review", {"document": "{}", "reason": "r"}).status_code == 404
