@@ -68,7 +68,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class TaskCompletion:
     """A pool's response to a task."""
 
     task: Task
@@ -84,7 +84,7 @@ async def ask_pool(
     tasks: Sequence[Task],
     *,
     report_progress: Callable[[int], None],
-) -> list[Completion]:
+) -> list[TaskCompletion]:
     """Return the completions in the order of the tasks.
 
     Raises BadSetting if the pool answers none of them.
@@ -96,7 +96,7 @@ async def ask_pool(
     salt = CacheSalt(secrets.token_hex(32))  # an evaluation shares no cache with tenants
     num_done = 0
 
-    async def complete(number: int, task: Task) -> Completion:
+    async def complete(number: int, task: Task) -> TaskCompletion:
         nonlocal num_done
         async with slots:
             replica = pool.replicas[number % len(pool.replicas)]
@@ -115,7 +115,7 @@ async def ask_pool(
 
 async def _complete(
     engine: Engine, subject: Subject, replica: Replica, salt: CacheSalt, task: Task
-) -> Completion:
+) -> TaskCompletion:
     started_s = time.monotonic()
     first_token_ms: float | None = None
     texts: list[str] = []
@@ -142,10 +142,10 @@ async def _complete(
                 texts.append(text)
     except CompletionError as error:
         total_ms = (time.monotonic() - started_s) * 1000
-        return Completion(task, "", None, total_ms, error.code)
+        return TaskCompletion(task, "", None, total_ms, error.code)
     # The client of a filtered completion is told to show nothing, even if some text was sent.
     text = "" if account.finish_reason is FinishReason.FILTERED else "".join(texts)
-    return Completion(task, text, first_token_ms, (time.monotonic() - started_s) * 1000)
+    return TaskCompletion(task, text, first_token_ms, (time.monotonic() - started_s) * 1000)
 
 
 def _admit(task: Task) -> tuple[AdmittedRequest, RequestTrace]:

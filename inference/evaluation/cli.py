@@ -14,7 +14,7 @@ from caret.foundation.environment import BadSetting, env_text
 from caret.foundation.home_dir import home_folder
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import load_tokenizer
-from inference.evaluation.ask_pool import Completion, Subject, ask_pool
+from inference.evaluation.ask_pool import Subject, TaskCompletion, ask_pool
 from inference.evaluation.exam_reader import read_exam
 from inference.evaluation.report import TaskResult, compare, judge, summarize
 from inference.evaluation.sandbox import SandboxLimits, has_sandbox, program_of, run_program
@@ -103,7 +103,9 @@ def _read_tasks(options: argparse.Namespace) -> list[Task]:
     return tasks
 
 
-async def _evaluate(subjects: Sequence[Subject], tasks: Sequence[Task]) -> list[list[Completion]]:
+async def _evaluate(
+    subjects: Sequence[Subject], tasks: Sequence[Task]
+) -> list[list[TaskCompletion]]:
     async with HttpClient(max_stall_s=_MAX_STALL_S) as client:
         engine = VllmEngine(client)
         return [
@@ -122,7 +124,7 @@ def _report_progress(num_done: int, num_tasks: int) -> None:
         sys.stderr.write(f"{num_done} of {num_tasks} tasks\n")
 
 
-def _judge_all(completions: Sequence[Completion]) -> list[TaskResult]:
+def _judge_all(completions: Sequence[TaskCompletion]) -> list[TaskResult]:
     """Score the completions, and run the tests of those that have one."""
     limits = SandboxLimits()
     return [

@@ -39,11 +39,11 @@ def read_exam(path: Path) -> list[Task]:
     return tasks
 
 
-def _open(path: Path) -> IO[bytes]:
+def _open(path: Path) -> IO[bytes] | gzip.GzipFile:
     return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
 
 
-def _read_tasks(file: IO[bytes], path: Path) -> Iterator[Task]:
+def _read_tasks(file: IO[bytes] | gzip.GzipFile, path: Path) -> Iterator[Task]:
     decoder = msgspec.json.Decoder(_ExamLine)
     number = 0
     while line := file.readline(_MAX_LINE_BYTES + 1):

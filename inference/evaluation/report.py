@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from statistics import quantiles
 from typing import Any, Final
 
-from inference.evaluation.ask_pool import Completion
+from inference.evaluation.ask_pool import TaskCompletion
 from inference.evaluation.sandbox import Verdict
 from inference.evaluation.scores import (
     Estimate,
@@ -25,7 +25,7 @@ _DIGITS: Final = 4
 class TaskResult:
     """A judged completion. None: the score does not apply to the task."""
 
-    completion: Completion
+    completion: TaskCompletion
     exact_match: bool
     edit_similarity: float
     syntax_valid: bool | None
@@ -37,7 +37,7 @@ class TaskResult:
         return self.completion.task
 
 
-def judge(completion: Completion, verdict: Verdict | None) -> TaskResult:
+def judge(completion: TaskCompletion, verdict: Verdict | None) -> TaskResult:
     """Return the scores. `verdict` is that of the task's test; None: it has none."""
     task, text = completion.task, completion.text
     return TaskResult(

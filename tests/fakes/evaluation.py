@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from inference.evaluation.ask_pool import Completion
+from inference.evaluation.ask_pool import TaskCompletion
 from inference.evaluation.report import TaskResult, judge
 from inference.evaluation.sandbox import Verdict
 from inference.evaluation.task import Task, TaskKind
@@ -21,4 +21,4 @@ TASK: Final = Task(
 
 def make_result(text: str, verdict: Verdict | None = None, **changes: Any) -> TaskResult:
     task = replace(TASK, **changes)
-    return judge(Completion(task, text, first_token_ms=10.0, total_ms=20.0), verdict)
+    return judge(TaskCompletion(task, text, first_token_ms=10.0, total_ms=20.0), verdict)

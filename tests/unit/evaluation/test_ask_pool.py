@@ -9,7 +9,7 @@ from caret.local.engines.engine import DEMO_MODEL
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import load_tokenizer
 from inference.errors import EngineError
-from inference.evaluation.ask_pool import Completion, Subject, ask_pool
+from inference.evaluation.ask_pool import Subject, TaskCompletion, ask_pool
 from inference.evaluation.task import Task
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.evaluation import TASK
@@ -18,7 +18,7 @@ from tests.fakes.pools import make_pool
 URLS = ("http://engine-1:8000", "http://engine-2:8000")
 
 
-async def ask(engine: FakeEngine, tasks: Sequence[Task], *urls: str) -> list[Completion]:
+async def ask(engine: FakeEngine, tasks: Sequence[Task], *urls: str) -> list[TaskCompletion]:
     writer = PromptWriter(
         load_tokenizer(str(DEMO_MODEL)),
         model="demo",

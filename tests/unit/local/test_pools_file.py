@@ -36,7 +36,10 @@ def test_one_engine_serves_both_tiers() -> None:
 
 
 def test_each_tier_may_have_an_engine_of_its_own() -> None:
-    replicas = {"fast": [{"url": "http://h:1", "max_num_seqs": 8}], "quality": ["http://h:2"]}
+    replicas: dict[str, list[ReplicaEntry]] = {
+        "fast": [{"url": "http://h:1", "max_num_seqs": 8}],
+        "quality": ["http://h:2"],
+    }
 
     text = render_pools(model="m", tokenizer="t", max_context_tokens=1, replicas=replicas)
 
