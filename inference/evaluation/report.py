@@ -1,7 +1,7 @@
 """The report of an evaluation: scores by language, pattern and kind, and the difference of two."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import quantiles
 from typing import Any, Final
 
@@ -87,7 +87,9 @@ def compare(first: Sequence[TaskResult], second: Sequence[TaskResult]) -> dict[s
 
 
 def _scores(results: Sequence[TaskResult]) -> dict[str, Any]:
-    scores = {"edit_similarity": _rounded(mean_of([each.edit_similarity for each in results]))}
+    similarity = mean_of([each.edit_similarity for each in results])
+    within = replace(similarity, low=max(0.0, similarity.low), high=min(1.0, similarity.high))
+    scores = {"edit_similarity": _rounded(within)}
     for name in _SHARES:
         values = [getattr(each, name) for each in results]
         outcomes = [value for value in values if value is not None]
