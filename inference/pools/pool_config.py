@@ -54,6 +54,8 @@ speculation      ngram | draft | suffix, as in --speculative-config. Requests in
                  otherwise completions of one tenant become drafts for another.
 kv_connector     from --kv-transfer-config: OffloadingConnector or LMCacheMPConnector, which have
                  the tenant's salt in their keys. Any other is rejected.
+max_num_seqs     as in --max-num-seqs: the requests that the replica runs at once. More wait in its
+                 queue, so the gateway sheds prefetches first. Default: unknown.
 """
 
 from collections.abc import Iterable, Mapping
@@ -90,6 +92,7 @@ class ReplicaEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     speculation: SpeculationMethod | None = None
     suffix_decoding_max_cached_requests: int | None = None
     kv_connector: str | None = None
+    max_num_seqs: int | None = None
 
 
 class PoolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,6 +125,7 @@ class Replica:
     kv_events: str | None = None  # tcp://host:port; None: not published
     kv_replay: str | None = None
     speculation: SpeculationMethod | None = None  # None: no speculation
+    max_num_seqs: int | None = None  # requests that it runs at once; None: unknown
 
     @property
     def host(self) -> str:
@@ -152,6 +156,17 @@ class Pool:
     prompt_options: PromptOptions = DEFAULT_PROMPT_OPTIONS  # of its prompts
     tenants: frozenset[str] = frozenset()  # slugs; empty: shared by tenants without a pool
     allowed_replica_hosts: tuple[str, ...] = ()  # networks and host names (host_patterns.py)
+
+    @property
+    def max_num_seqs(self) -> int | None:
+        """The requests that its replicas run at once; None: unknown.
+
+        A replica without a known limit counts like the smallest of the others.
+        """
+        known = [each.max_num_seqs for each in self.replicas if each.max_num_seqs is not None]
+        if not known:
+            return None
+        return sum(known) + min(known) * (len(self.replicas) - len(known))
 
 
 class PoolConfig:
@@ -290,6 +305,8 @@ def replica_of(entry: str | ReplicaEntry, *, pool: str) -> Replica:
         raise BadSetting(
             f"CARET_POOLS_FILE: the pool {pool} has a replica without an http address."
         )
+    if entry.max_num_seqs is not None and entry.max_num_seqs < 1:
+        raise BadSetting(f"CARET_POOLS_FILE: the pool {pool} has a max_num_seqs below 1.")
     for address in (entry.kv_events, entry.kv_replay):
         if address is not None and not _is_socket(address):
             raise BadSetting(f"CARET_POOLS_FILE: the pool {pool} has KV events at no tcp address.")
@@ -307,6 +324,7 @@ def replica_of(entry: str | ReplicaEntry, *, pool: str) -> Replica:
         kv_events=entry.kv_events,
         kv_replay=entry.kv_replay,
         speculation=entry.speculation,
+        max_num_seqs=entry.max_num_seqs,
     )
 
 

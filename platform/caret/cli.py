@@ -66,6 +66,12 @@ def _capacity(argv: list[str]) -> int:
     return main(argv[2:])
 
 
+def _evaluate(argv: list[str]) -> int:
+    from inference.evaluation.cli import main
+
+    return main(argv[2:])
+
+
 def _index_public_code(argv: list[str]) -> int:
     from inference.filtering.build_public_code_index import main
 
@@ -127,6 +133,7 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "down": _down,
     "complete": _complete,
     "capacity": _capacity,
+    "evaluate": _evaluate,
     "index_public_code": _index_public_code,
     "verify_audit": _verify_audit,
     "verify_certificate": _verify_certificate,

@@ -33,6 +33,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "create_demo_tenants": "create the demonstration tenants, as `up` does",
     },
     "Reports and diagnosis": {
+        "evaluate": "score a pool's completions of your own code",
         "explain_request": "show where a completion spent its time",
         "rebuild_rollups": "aggregate usage again from its records",
         "recount_pool_usage": "count usage by pool and day now",

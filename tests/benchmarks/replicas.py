@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from caret.local.engines.engine import engine_from_environment, engine_service
-from caret.local.engines.engine_args import check_arguments
 from caret.local.engines.pools_file import ReplicaEntry
 from caret.local.processes.service import Service, await_ready
 from tests.benchmarks.installation import own_home
@@ -55,7 +54,6 @@ def _launched(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
     settings = replace(
         settings,
         extra_arguments=(*settings.extra_arguments, *publishing, *arguments),
-        stated=check_arguments(arguments, {}),
     )
     part = engine_service(settings, paths=home.paths, environment=home.environment)
     part.launch()
@@ -64,7 +62,7 @@ def _launched(stack: ExitStack, arguments: tuple[str, ...]) -> OwnReplica:
         url=settings.url,
         name=settings.url.removeprefix("http://"),
         entry={
-            **settings.table,
+            **settings.entry,
             "kv_events": f"tcp://127.0.0.1:{events}",
             "kv_replay": f"tcp://127.0.0.1:{replay}",
         },

@@ -8,7 +8,7 @@ from caret.foundation.ids import CacheSalt
 from inference.gateway.admit import AdmissionController
 from inference.gateway.experiments import ExperimentSet
 from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
-from inference.gateway.load_shedding.load_shedder import LoadShedder
+from inference.gateway.load_shedding.load_shedder import LoadShedder, PoolCapacity
 from inference.gateway.rate_limits.quotas import Quotas
 from inference.gateway.supersession.feed import ClaimQueue
 from inference.gateway.supersession.registry import SupersessionRegistry
@@ -87,10 +87,15 @@ def make_admission(
     )
 
 
-def make_load(*pools: str, clock: Clock | None = None, num_replicas: int = 1) -> LoadShedder:
+def make_load(
+    *pools: str,
+    clock: Clock | None = None,
+    num_replicas: int = 1,
+    max_num_seqs: int | None = None,
+) -> LoadShedder:
     return LoadShedder(
         clock or FakeClock(),
-        num_replicas=dict.fromkeys(pools, num_replicas),
+        capacities=dict.fromkeys(pools, PoolCapacity(num_replicas, max_num_seqs)),
         targets_ms=dict.fromkeys(Mode, TARGET_MS),
     )
 

@@ -13,7 +13,7 @@ from typing import Final
 from caret.contracts.policy import Mode, Trigger
 from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
-from inference.gateway.load_shedding.load_shedder import PoolLoadShedder
+from inference.gateway.load_shedding.load_shedder import PoolCapacity, PoolLoadShedder
 from tests.fakes.clock import FakeClock
 from tests.fakes.requests import make_account, make_request
 
@@ -49,7 +49,7 @@ class QueueModel:
 
     def __post_init__(self) -> None:
         targets = dict.fromkeys(Mode, self.target_s)
-        self.load = PoolLoadShedder(num_replicas=self.num_replicas, targets_s=targets)
+        self.load = PoolLoadShedder(PoolCapacity(self.num_replicas), targets)
         self._free_s = [0.0] * self.num_replicas
         self._random = random.Random(self.seed)
 

@@ -32,9 +32,11 @@ _MAX_AT_EASE: Final = 0.5  # of the target; caps the idle value of a gateway tha
 
 
 class CubicLimit:
-    def __init__(self, *, floor: int) -> None:
+    def __init__(self, *, floor: int, initial: int | None = None) -> None:
+        """`initial` is the first value; None: it follows the floor."""
         self.floor = floor  # follows the number of replicas
-        self.value = float(FIRST * floor)
+        self.initial = initial
+        self.value = self._first_value
         self._latest: deque[float] = deque(maxlen=_NUM_LATEST)
         self._at_ease: float | None = None  # ratio of an idle pool; None: unknown
         self._late_at: float | None = None  # the limit that was too high; None: none was
@@ -47,11 +49,22 @@ class CubicLimit:
         """True if the latest requests took longer than those of an idle pool."""
         return self._is_slow(list(self._latest))
 
+    def set_bounds(self, *, floor: int, initial: int | None) -> None:
+        """Follow the pool's replicas. A value that was learnt is kept."""
+        is_untouched = self.value == self._first_value
+        self.floor, self.initial = floor, initial
+        if is_untouched:
+            self.value = self._first_value
+
+    @property
+    def _first_value(self) -> float:
+        return float(FIRST * self.floor if self.initial is None else max(self.floor, self.initial))
+
     def reset(self, now_s: float) -> None:
         """Start afresh if first tokens were in time for long enough. Call this periodically."""
         if self._late_at is not None and now_s - self._decreased_s > FORGET_S:
             self._late_at = None
-            self.value = max(self.value, float(FIRST * self.floor))
+            self.value = max(self.value, self._first_value)
             self._latest.clear()
 
     def on_first_token(

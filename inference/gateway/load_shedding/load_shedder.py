@@ -3,8 +3,8 @@
 Each pool has a limit of requests in flight on this gateway, learnt from the latency of first tokens
 (`adaptive_limit`). Near the limit, prefetches are shed first, then automatic requests, then manual
 ones. Tenants above their fair share are shed as well (`fair_share`). Prefetches are also shed while
-requests queue and the p99 of the first token is over its target. An idle pool always accepts the
-next request.
+requests queue and the p99 of the first token is over its target, and while the engines' batches are
+full, if their size is known. An idle pool always accepts the next request.
 
 A request counts as late as soon as its first token is overdue. A pool also counts as late when more
 requests wait than it can answer in time at its best recent rate.
@@ -28,6 +28,7 @@ from inference.gateway.load_shedding.fair_share import FairShareLimiter
 from inference.gateway.load_shedding.rolling_quantiles import RollingQuantiles
 
 _FLOOR_PER_REPLICA: Final = 2
+_BATCHES: Final = 2  # of the first limit: one runs, and one waits
 _LOOK_EVERY_S: Final = 0.002
 _REFUSED_RATIO: Final = 2.0  # the ratio that counts when an engine's queue is full
 _GUARD: Final = 0.99  # the quantile of first tokens that is compared with the target
@@ -35,6 +36,20 @@ _MIN_SLOT_S: Final = 0.25  # minimum time in which first tokens are counted
 _NUM_SLOTS: Final = 20
 _FEW_FIRST_TOKENS: Final = 5
 _LONG_WAIT: Final = 0.4  # of the target
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCapacity:
+    num_replicas: int
+    max_num_seqs: int | None = None  # requests that all replicas run at once; None: unknown
+
+    @property
+    def floor(self) -> int:
+        return _FLOOR_PER_REPLICA * max(1, self.num_replicas)
+
+    @property
+    def initial_limit(self) -> int | None:
+        return None if self.max_num_seqs is None else _BATCHES * self.max_num_seqs
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +85,9 @@ class PoolLoadShedder:
     to send its request says nothing about the pool.
     """
 
-    def __init__(self, *, num_replicas: int, targets_s: Mapping[Mode, float]) -> None:
-        self.limit = CubicLimit(floor=_FLOOR_PER_REPLICA * num_replicas)
+    def __init__(self, capacity: PoolCapacity, targets_s: Mapping[Mode, float]) -> None:
+        self.limit = CubicLimit(floor=capacity.floor, initial=capacity.initial_limit)
+        self._max_num_seqs = capacity.max_num_seqs
         self.times: Final = {mode: RollingQuantiles() for mode in Mode}
         self._targets_s = targets_s
         self._shares = FairShareLimiter()
@@ -85,6 +101,10 @@ class PoolLoadShedder:
     def num_in_flight(self) -> int:
         return self._shares.num_in_flight
 
+    def set_capacity(self, capacity: PoolCapacity) -> None:
+        self.limit.set_bounds(floor=capacity.floor, initial=capacity.initial_limit)
+        self._max_num_seqs = capacity.max_num_seqs
+
     def can_admit(self, request: CompletionRequest, account: RequestTrace, now_s: float) -> bool:
         self._check_waiting(now_s)
         self.limit.reset(now_s)
@@ -94,7 +114,9 @@ class PoolLoadShedder:
         if not self.num_in_flight:
             return True
         trigger = Trigger.PREFETCH if request.is_warm_up else request.trigger
-        if trigger is Trigger.PREFETCH and self._is_over_target(request.mode, now_s):
+        if trigger is Trigger.PREFETCH and (
+            self._is_batch_full() or self._is_over_target(request.mode, now_s)
+        ):
             return False
         return self._shares.can_admit(_tenant_id(account), trigger, self.limit.value)
 
@@ -126,6 +148,9 @@ class PoolLoadShedder:
 
     def p99_ms(self, mode: Mode, now_s: float) -> float | None:
         return self.times[mode].quantile(_GUARD, now_s=now_s)
+
+    def _is_batch_full(self) -> bool:
+        return self._max_num_seqs is not None and self.num_in_flight >= self._max_num_seqs
 
     def _is_over_target(self, mode: Mode, now_s: float) -> bool:
         if not self.limit.is_queueing:
@@ -185,11 +210,15 @@ class LoadShedder:
     """The load shedders of all pools. One event loop uses it."""
 
     def __init__(
-        self, clock: Clock, *, num_replicas: Mapping[str, int], targets_ms: Mapping[Mode, float]
+        self,
+        clock: Clock,
+        *,
+        capacities: Mapping[str, PoolCapacity],
+        targets_ms: Mapping[Mode, float],
     ) -> None:
         """Create one load shedder per pool.
 
-        `num_replicas` is by pool name. `targets_ms` are the p99 targets of the first token; a pool
+        `capacities` are by pool name. `targets_ms` are the p99 targets of the first token; a pool
         that exceeds them sheds.
         """
         self.num_shed: Counter[tuple[str, Mode, Trigger]] = Counter()  # by pool
@@ -197,13 +226,12 @@ class LoadShedder:
         self._targets_ms = targets_ms
         targets_s = {mode: target_ms / 1000 for mode, target_ms in targets_ms.items()}
         self._pools = {
-            name: PoolLoadShedder(num_replicas=max(1, count), targets_s=targets_s)
-            for name, count in num_replicas.items()
+            name: PoolLoadShedder(capacity, targets_s) for name, capacity in capacities.items()
         }
 
-    def set_num_replicas(self, pool: str, num_replicas: int) -> None:
-        """Set the number of replicas of a pool. Everything learnt about the pool is kept."""
-        self._pools[pool].limit.floor = _FLOOR_PER_REPLICA * max(1, num_replicas)
+    def set_capacity(self, pool: str, capacity: PoolCapacity) -> None:
+        """Set the capacity of a pool. Everything learnt about the pool is kept."""
+        self._pools[pool].set_capacity(capacity)
 
     @property
     def pools(self) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from inference.filtering.public_code_index import PublicCodeIndexFile
 from inference.gateway.admit import AdmissionController
 from inference.gateway.experiments import ExperimentSet, read_experiments
 from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
-from inference.gateway.load_shedding.load_shedder import LoadShedder
+from inference.gateway.load_shedding.load_shedder import LoadShedder, PoolCapacity
 from inference.gateway.protocol.late_outcomes import LateOutcomeRecorder
 from inference.gateway.protocol.recent_suggestions import RecentSuggestions
 from inference.gateway.rate_limits.body_quota import BodyQuota
@@ -289,7 +289,7 @@ def _build_admission(
         ),
         load_shedder=LoadShedder(
             clock,
-            num_replicas={name: len(pool.replicas) for name, pool in pools.by_name.items()},
+            capacities={name: _capacity_of(pool) for name, pool in pools.by_name.items()},
             targets_ms=config.first_token_targets_ms,
         ),
         get_pool=lambda snapshot, tier: pools.find(snapshot, tier).name,
@@ -297,6 +297,10 @@ def _build_admission(
         get_model=lambda snapshot, tier: pools.find(snapshot, tier).model,
         region=config.region,
     )
+
+
+def _capacity_of(pool: Pool) -> PoolCapacity:
+    return PoolCapacity(num_replicas=len(pool.replicas), max_num_seqs=pool.max_num_seqs)
 
 
 def _read_experiments(config: DataPlaneConfig) -> ExperimentSet:
@@ -330,7 +334,7 @@ def membership_of(
             for name, writer in plane.prompt_writers.items()
         },
     )
-    membership.changed.append(lambda pool: load.set_num_replicas(pool.name, len(pool.replicas)))
+    membership.changed.append(lambda pool: load.set_capacity(pool.name, _capacity_of(pool)))
     watched.changed.append(membership.request_reconcile)
     return membership, (("endpoints", watched.run),) if watched.names else ()
 

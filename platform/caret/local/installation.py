@@ -163,10 +163,15 @@ class Installation:
         write_up_file(self._settings.paths.up_file, self.describe())
 
     def _describe_pools(self) -> list[StatePoolEntry]:
-        engine = self._parts.engine
-        pid = None if engine is None else engine.child.pid
+        pids = {
+            engine.url: part.child.pid
+            # Without engines of its own, an installation has no parts here.
+            for engine, part in zip(
+                self._settings.engines, self._parts.completion_engines, strict=False
+            )
+        }
         return [
-            {"name": pool.name, "tier": pool.tier, "url": replica, "pid": pid}
+            {"name": pool.name, "tier": pool.tier, "url": replica, "pid": pids.get(replica)}
             for pool in read_pools(self._settings.pools_file)
             for replica in pool.replicas
         ]
@@ -186,6 +191,7 @@ _WHAT = {
     "Worker": "ingests usage, publishes snapshots",
     "Beat": "schedules the periodic tasks",
     "Engine": "vLLM loads the model (since the start)",
+    "Quality engine": "vLLM loads the model (since the start)",
     "Embeddings": "vLLM loads the retrieval model (since the start)",
 }
 
@@ -193,7 +199,8 @@ _WHAT = {
 def steps(settings: UpSettings) -> tuple[str, ...]:
     """Return the titles of the steps in the order of the terminal."""
     retrieval = () if settings.embeddings is None else ("Embeddings",)
-    return (*_STEPS, *retrieval, "a completion")
+    engines = () if settings.own_pools else tuple(each.name for each in settings.engines)
+    return (*_STEPS, *engines, *retrieval, "a completion")
 
 
 _STEPS = (
@@ -205,7 +212,6 @@ _STEPS = (
     "Console",
     "Worker",
     "Beat",
-    "Engine",
 )
 
 

@@ -39,6 +39,7 @@ class Ports:
     console: Port
     gateway: Port
     engine: Port
+    quality_engine: Port  # for a second engine
     embeddings: Port
 
 
@@ -57,6 +58,7 @@ def ports_from_environment() -> Ports:
             host=env_text("CARET_GATEWAY_HOST", LOOPBACK),
         ),
         engine=_read_port("CARET_ENGINE_PORT", 8402, "the engine"),
+        quality_engine=_read_port("CARET_QUALITY_ENGINE_PORT", 8406, "the quality engine"),
         embeddings=_read_port("CARET_EMBEDDINGS_PORT", 8404, "the embedding engine"),
     )
 

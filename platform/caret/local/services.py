@@ -21,7 +21,7 @@ from caret.local.up_settings import UpSettings
 class Services:
     postgres: Service | None  # None: a setting names another server; likewise below
     valkey: Service | None
-    engine: Service | None
+    completion_engines: tuple[Service, ...]  # in the order of the settings
     embeddings: Service | None  # also None without retrieval
     gateway: Service
     console: Service
@@ -34,7 +34,8 @@ class Services:
 
     @property
     def engines(self) -> tuple[Service, ...]:
-        return tuple(part for part in (self.engine, self.embeddings) if part is not None)
+        embeddings = () if self.embeddings is None else (self.embeddings,)
+        return (*self.completion_engines, *embeddings)
 
     @property
     def programs(self) -> tuple[Service, ...]:
@@ -48,7 +49,7 @@ def make_parts(settings: UpSettings, *, mark: str) -> Services:
     return Services(
         postgres=None if settings.has_own_postgres else EmbeddedPostgres(paths, mark=marked),
         valkey=None if settings.has_own_redis else EmbeddedValkey(paths, mark=marked),
-        engine=_make_engine(settings, environment=environment),
+        completion_engines=_make_engines(settings, environment=environment),
         embeddings=_make_embedding_engine(settings, environment=environment),
         gateway=_make_web_service("Gateway", settings.ports.gateway, settings, environment),
         console=_make_console(settings, environment),
@@ -64,7 +65,7 @@ def make_parts(settings: UpSettings, *, mark: str) -> Services:
 
 
 def environment_of_children(settings: UpSettings, *, mark: str) -> dict[str, str]:
-    targets = {} if settings.own_pools else first_token_targets(settings.engine)
+    targets = {} if settings.own_pools else first_token_targets(settings.engines[0])
     return (
         targets
         | {"CARET_ALLOWED_ORIGINS": ",".join(_origins_of(settings.ports.console))}
@@ -90,21 +91,25 @@ def _origins_of(console: Port) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _make_engine(settings: UpSettings, *, environment: Mapping[str, str]) -> Service | None:
-    """Return the engine, and write the catalogue of pools for the gateway."""
+def _make_engines(settings: UpSettings, *, environment: Mapping[str, str]) -> tuple[Service, ...]:
+    """Return the engines, and write the catalogue of pools for the gateway."""
     if settings.own_pools is not None:
-        return None
+        return ()
+    fast, quality = settings.engines[0], settings.engines[-1]
     write_pools(
         settings.paths.pools,
         render_pools(
-            model=settings.engine.model.served_name,
-            tokenizer=settings.engine.model.path,
+            model=fast.model.served_name,
+            tokenizer=fast.model.path,
             max_context_tokens=MAX_CONTEXT_TOKENS,
-            replicas=[settings.engine.entry],
-            heals_words=settings.engine.model.has_token_healing,
+            replicas={"fast": [fast.entry], "quality": [quality.entry]},
+            heals_words=fast.model.has_token_healing,
         ),
     )
-    return engine_service(settings.engine, paths=settings.paths, environment=environment)
+    return tuple(
+        engine_service(engine, paths=settings.paths, environment=environment)
+        for engine in settings.engines
+    )
 
 
 def _make_embedding_engine(

@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 
+from caret.foundation.environment import env_text
 from caret.local.caret_services import manage
+from caret.local.engines.engine_plan import require_hardware
 from caret.local.errors import ExitCode, NoDiskSpace, StartupError
 from caret.local.installation import Installation, steps
 from caret.local.paths import REPOSITORY, EmbeddedPaths, make_folders
@@ -52,6 +54,8 @@ def main(arguments: list[str]) -> int:
         return _say_that_it_runs(settings.paths)
     make_folders(settings.paths)
     require_room(settings.paths.home)
+    if settings.own_pools is None:
+        require_hardware(settings.machine, env_text("CARET_ENGINE", ""))
     if options.detach:
         return _run_detached()
     return _run_installation(settings, ready_descriptor=options.ready_descriptor)
@@ -86,6 +90,8 @@ def _start_services(installation: Installation, *, settings: UpSettings) -> None
     say = installation.progress.print_line
     say("")
     say(f"  Caret starts in {settings.paths.home}")
+    if settings.own_pools is None:
+        say(f"  {settings.engine_plan.sentence}")
     for sentence in _own_parts(settings):
         say(f"  {sentence}")
     say("")

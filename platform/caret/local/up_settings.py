@@ -1,7 +1,7 @@
 """The settings of `manage.py up`, read once from the environment."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from caret.foundation.environment import BadSetting, env_bool, env_text
@@ -11,6 +11,13 @@ from caret.local.engines.embedding_engine import (
     embeddings_settings,
 )
 from caret.local.engines.engine import EngineSettings, engine_from_environment
+from caret.local.engines.engine_plan import (
+    TWO_ENGINES_GPU_PERCENT,
+    EnginePlan,
+    Machine,
+    plan_engines,
+    read_machine,
+)
 from caret.local.paths import EmbeddedPaths, home_from_environment
 from caret.local.ports import Port, Ports, ports_from_environment
 
@@ -19,7 +26,9 @@ from caret.local.ports import Port, Ports, ports_from_environment
 class UpSettings:
     paths: EmbeddedPaths
     ports: Ports
-    engine: EngineSettings
+    machine: Machine
+    engine_plan: EnginePlan
+    engines: tuple[EngineSettings, ...]  # the first serves the fast tier, the last the quality tier
     # Set by the user, so these servers are not started here:
     has_own_postgres: bool
     has_own_redis: bool
@@ -34,9 +43,10 @@ class UpSettings:
 
     @property
     def needed_ports(self) -> tuple[Port, ...]:
-        engine = () if self.own_pools else (self.ports.engine,)
+        both = (self.ports.engine, self.ports.quality_engine)
+        engines = () if self.own_pools else both[: len(self.engines)]
         embeddings = () if self.embeddings is None else (self.ports.embeddings,)
-        return (self.ports.console, self.ports.gateway, *engine, *embeddings)
+        return (self.ports.console, self.ports.gateway, *engines, *embeddings)
 
 
 def settings_from_environment() -> UpSettings:
@@ -53,16 +63,35 @@ def settings_from_environment() -> UpSettings:
             "DATABASE_URL is your own Postgres; set CARET_OWNER_DATABASE_URL to the same"
             " database with the role that owns the tables, for the migrations."
         )
+    engine = engine_from_environment(ports.engine.number)
+    machine = read_machine()
+    plan = plan_engines(
+        env_text("CARET_ENGINES", "auto"), machine, is_demo_model=engine.model.is_demo
+    )
     return UpSettings(
         paths=home_from_environment(),
         ports=ports,
-        engine=engine_from_environment(ports.engine.number),
+        machine=machine,
+        engine_plan=plan,
+        engines=_make_engines(plan, engine, ports),
         has_own_postgres=has_own_postgres,
         has_own_redis=_is_named("REDIS_URL"),
         own_pools=Path(own_pools).absolute() if own_pools else None,
         embeddings=_read_embeddings(ports) if has_retrieval else None,
         has_retrieval=has_retrieval,
         has_reload=env_bool("CARET_RELOAD", False),
+    )
+
+
+def _make_engines(
+    plan: EnginePlan, engine: EngineSettings, ports: Ports
+) -> tuple[EngineSettings, ...]:
+    if len(plan.profiles) == 1:
+        return (engine,)
+    numbers = (ports.engine.number, ports.quality_engine.number)
+    return tuple(
+        replace(engine, port=port, profile=profile, gpu_memory_percent=TWO_ENGINES_GPU_PERCENT)
+        for port, profile in zip(numbers, plan.profiles, strict=True)
     )
 
 

@@ -11,7 +11,7 @@ from inference.completion.request import Principal
 from inference.completion.request_trace import RequestTrace
 from inference.errors import CompletionDropped, EngineError
 from inference.gateway.load_shedding.adaptive_limit import FIRST, FORGET_S
-from inference.gateway.load_shedding.load_shedder import LoadShedder
+from inference.gateway.load_shedding.load_shedder import LoadShedder, PoolCapacity
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import TARGET_MS, make_load
 from tests.fakes.requests import make_account, make_request
@@ -22,9 +22,11 @@ FLOOR = 2  # of one replica
 
 
 class Gateway:
-    def __init__(self) -> None:
+    def __init__(self, *, max_num_seqs: int | None = None) -> None:
         self.clock = FakeClock()
-        self.load: LoadShedder = make_load(POOL, "demo-quality", clock=self.clock)
+        self.load: LoadShedder = make_load(
+            POOL, "demo-quality", clock=self.clock, max_num_seqs=max_num_seqs
+        )
         self.open = ExitStack()
 
     def request(
@@ -276,3 +278,33 @@ def test_manual_requests_of_one_tenant_do_not_exclude_another(gateway: Gateway) 
 
     assert is_admitted(make_principal(tenant_id=GLOBEX))
     assert not is_admitted(busy)
+
+
+def test_prefetches_need_a_place_in_a_batch() -> None:
+    gateway = Gateway(max_num_seqs=3)
+    gateway.hold(2)
+    assert gateway.can_admit(trigger=Trigger.PREFETCH)
+
+    gateway.hold(1)
+
+    assert not gateway.can_admit(trigger=Trigger.PREFETCH)
+    assert gateway.can_admit(trigger=Trigger.AUTOMATIC)
+
+
+def test_the_first_limit_is_one_running_and_one_waiting_batch() -> None:
+    gateway = Gateway(max_num_seqs=3)
+    assert gateway.limit == 6
+
+    gateway.load.set_capacity(POOL, PoolCapacity(num_replicas=2, max_num_seqs=6))
+
+    assert gateway.limit == 12
+
+
+def test_a_change_of_replicas_keeps_what_was_learnt() -> None:
+    gateway = Gateway()
+    gateway.learn_a_small_limit()
+    learnt = gateway.limit
+
+    gateway.load.set_capacity(POOL, PoolCapacity(num_replicas=2, max_num_seqs=64))
+
+    assert gateway.limit == learnt

@@ -59,7 +59,7 @@ def test_a_replica_may_have_further_fields(tmp_path: Path) -> None:
     table = (
         '{ url = "http://10.0.0.3:8000/", kv_events = "tcp://10.0.0.3:5557", '
         'kv_replay = "tcp://10.0.0.3:5558", speculation = "ngram", '
-        'kv_connector = "LMCacheMPConnector" }'
+        'kv_connector = "LMCacheMPConnector", max_num_seqs = 8 }'
     )
 
     pools = read_catalog(_write(tmp_path, _with(table) + QUALITY))
@@ -70,7 +70,20 @@ def test_a_replica_may_have_further_fields(tmp_path: Path) -> None:
         kv_events="tcp://10.0.0.3:5557",
         kv_replay="tcp://10.0.0.3:5558",
         speculation=SpeculationMethod.NGRAM,
+        max_num_seqs=8,
     )
+
+
+def test_a_pools_batch_is_that_of_its_replicas(tmp_path: Path) -> None:
+    tables = (f'{{ url = "http://h:{size}", max_num_seqs = {size} }}' for size in (8, 16))
+    some = FAST.replace("replicas = [", f"replicas = [{', '.join(tables)}, ")
+
+    pools = read_catalog(_write(tmp_path, some + QUALITY))
+
+    assert len(pools.find_shared(Tier.FAST).replicas) == 4
+    # The two replicas without a limit count like the smallest.
+    assert pools.find_shared(Tier.FAST).max_num_seqs == 8 + 16 + 8 + 8
+    assert pools.find_shared(Tier.QUALITY).max_num_seqs is None
 
 
 def test_suffix_decoding_is_allowed_without_its_cache(tmp_path: Path) -> None:
@@ -180,6 +193,11 @@ BAD_FILES = {
     "no replicas": (
         FAST.replace('["http://10.0.0.1:8000/", "https://engine.example.com"]', "[]") + QUALITY,
         "quick has no replicas",
+    ),
+    "a batch of no requests": (
+        FAST.replace('"http://10.0.0.1:8000/"', '{ url = "http://h:1", max_num_seqs = 0 }')
+        + QUALITY,
+        "max_num_seqs below 1",
     ),
     "a block size of zero": (FAST + "block_size = 0\n" + QUALITY, "block_size below 1"),
     "an invalid port": (FAST.replace(":8000", ":many") + QUALITY, "quick has a replica"),

@@ -1,7 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting
 from caret.local.engines.engine import (
     DEMO_MODEL,
@@ -12,17 +15,19 @@ from caret.local.engines.engine import (
     engine_service,
     first_token_targets,
 )
+from caret.local.engines.profiles import Hardware
 from caret.local.paths import EmbeddedPaths
 
+SETTINGS = EngineSettings(
+    model=LocalModel(path="/models/demo", served_name="demo"),
+    port=8402,
+    hardware=Hardware.CPU,
+    profile=Tier.FAST,
+)
 
-def _command(*, has_gpu: bool = False, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
-    settings = EngineSettings(
-        model=LocalModel(path="/models/demo", served_name="demo"),
-        port=8402,
-        has_gpu=has_gpu,
-        extra_arguments=extra,
-    )
-    return engine_command(settings)
+
+def _command(**changes: Any) -> tuple[str, ...]:
+    return engine_command(replace(SETTINGS, **changes))
 
 
 def _value(command: tuple[str, ...], option: str) -> str:
@@ -43,14 +48,14 @@ def test_on_a_cpu_the_engine_has_its_smallest_block_size() -> None:
 
 
 def test_on_a_gpu_the_engine_gets_no_cpu_flags() -> None:
-    command = _command(has_gpu=True)
+    command = _command(hardware=Hardware.GPU)
 
     assert _value(command, "--block-size") == "16"
     assert "--enforce-eager" not in command
 
 
 def test_extra_arguments_come_last() -> None:
-    assert _command(extra=("--seed", "7"))[-2:] == ("--seed", "7")
+    assert _command(extra_arguments=("--seed", "7"))[-2:] == ("--seed", "7")
 
 
 def test_the_demonstration_model_is_the_default() -> None:
@@ -102,7 +107,37 @@ def test_the_pool_entry_names_the_speculation_method(monkeypatch: pytest.MonkeyP
         "url": "http://127.0.0.1:8402",
         "speculation": "suffix",
         "suffix_decoding_max_cached_requests": 0,
+        "max_num_seqs": 8,
     }
+
+
+def test_the_pool_entry_has_the_largest_batch_of_the_users_arguments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CARET_ENGINE_ARGS", "--max-num-seqs=3")
+
+    assert engine_from_environment(8402).entry["max_num_seqs"] == 3
+
+
+def test_the_users_speculation_replaces_the_profiles() -> None:
+    own = ("--spec-model", "/models/draft")
+
+    assert "--speculative-config" in _command(hardware=Hardware.GPU)
+    assert "--speculative-config" not in _command(hardware=Hardware.GPU, extra_arguments=own)
+
+
+def test_the_demonstration_model_is_not_quantized() -> None:
+    demo = LocalModel(path=str(DEMO_MODEL), served_name="demo")
+
+    assert _value(_command(hardware=Hardware.GPU), "--quantization") == "fp8"
+    assert "--quantization" not in _command(hardware=Hardware.GPU, model=demo)
+
+
+def test_two_engines_share_the_memory_of_a_gpu() -> None:
+    command = _command(hardware=Hardware.GPU, gpu_memory_percent=45)
+
+    assert _value(command, "--gpu-memory-utilization") == "0.45"
+    assert "--gpu-memory-utilization" not in _command(gpu_memory_percent=45)
 
 
 def test_arguments_that_leak_data_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,14 +148,11 @@ def test_arguments_that_leak_data_are_rejected(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_engine_gets_no_secrets_of_other_programs(tmp_path: Path) -> None:
-    settings = EngineSettings(
-        model=LocalModel(path="/models/demo", served_name="demo"), port=8402, has_gpu=False
-    )
     names = ("CARET_ROOT_SECRET", "DATABASE_URL", "CARET_OWNER_DATABASE_URL", "REDIS_URL")
     secrets = {name + tail: "secret" for name in names for tail in ("", "_FILE")}
     environment = {**secrets, "CARET_API_KEY": "secret", "PATH": "/bin", "HF_TOKEN": "its own"}
 
-    service = engine_service(settings, paths=EmbeddedPaths(tmp_path), environment=environment)
+    service = engine_service(SETTINGS, paths=EmbeddedPaths(tmp_path), environment=environment)
 
     engine_environment = service.make_spec().environment
     assert "secret" not in engine_environment.values()
@@ -128,10 +160,8 @@ def test_the_engine_gets_no_secrets_of_other_programs(tmp_path: Path) -> None:
 
 
 def test_load_shedding_targets_are_relaxed_only_on_a_cpu() -> None:
-    model = LocalModel(path="/models/demo", served_name="demo")
     on_cpu, on_gpu = (
-        first_token_targets(EngineSettings(model=model, port=8402, has_gpu=has_gpu))
-        for has_gpu in (False, True)
+        first_token_targets(replace(SETTINGS, hardware=hardware)) for hardware in Hardware
     )
 
     assert int(on_cpu["CARET_FIRST_TOKEN_TARGET_INLINE_MS"]) >= 1_000

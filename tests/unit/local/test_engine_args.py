@@ -34,6 +34,7 @@ LEAKS = {
     "a file with an equals sign": ("--config=engine.yaml",),
     "not JSON": ("--speculative-config", "suffix"),
 }
+BAD_NUMBERS = ["0", "-1", "many", ""]
 
 
 @pytest.mark.parametrize("name", LEAKS)
@@ -77,6 +78,18 @@ def test_the_speculation_method_is_detected(
     facts = check_arguments(arguments, {})
 
     assert facts.speculation == (SpeculationMethod(speculation) if speculation else None)
+
+
+@pytest.mark.parametrize("number", BAD_NUMBERS)
+def test_the_size_of_a_batch_is_a_positive_number(number: str) -> None:
+    with pytest.raises(BadSetting, match="--max-num-seqs"):
+        check_arguments(("--max_num_seqs", number), {})
+
+
+def test_the_last_size_of_a_batch_counts() -> None:
+    arguments = ("--max-num-seqs", "8", "--max-num-batched-tokens", "512", "--max-num-seqs=4")
+
+    assert check_arguments(arguments, {}).max_num_seqs == 4
 
 
 def test_no_arguments_state_nothing() -> None:

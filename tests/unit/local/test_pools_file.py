@@ -35,6 +35,18 @@ def test_one_engine_serves_both_tiers() -> None:
     }
 
 
+def test_each_tier_may_have_an_engine_of_its_own() -> None:
+    replicas: dict[str, list[ReplicaEntry]] = {
+        "fast": [{"url": "http://h:1", "max_num_seqs": 8}],
+        "quality": ["http://h:2"],
+    }
+
+    text = render_pools(model="m", tokenizer="t", max_context_tokens=1, replicas=replicas)
+
+    pools = tomllib.loads(text)["pools"]
+    assert {pool["tier"]: pool["replicas"] for pool in pools} == replicas
+
+
 @given(folder=st.text(alphabet=st.characters(exclude_categories=["Cs"])))
 def test_any_folder_name_survives_rendering(folder: str) -> None:
     text = render_pools(model="m", tokenizer=folder, max_context_tokens=1, replicas=["http://h:1"])

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from caret.local.engines.engine import engine_environment, is_built_for_gpu
+from caret.local.engines.engine import engine_environment
+from caret.local.engines.engine_plan import is_built_for_gpu
 from caret.local.errors import MissingFeature
 from caret.local.paths import EmbeddedPaths
 from caret.local.ports import LOOPBACK

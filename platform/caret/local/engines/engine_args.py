@@ -7,7 +7,7 @@ underscores, abbreviated.
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from caret.foundation.environment import BadSetting
@@ -19,6 +19,7 @@ _OFFLOADING: Final = "--kv-offloading-size"
 _METHOD: Final = "--spec-method"
 _MODEL: Final = "--spec-model"
 _FILE: Final = "--config"
+_SEQUENCES: Final = "--max-num-seqs"
 # The shortest abbreviation of each that vLLM does not take for another option.
 _SHORTEST: Final = {
     _SPECULATION: len("--specu"),
@@ -27,6 +28,7 @@ _SHORTEST: Final = {
     _METHOD: len("--spec-me"),
     _MODEL: len("--spec-mo"),
     _FILE: len("--config"),
+    _SEQUENCES: len("--max-num-se"),
 }
 _METHODS: Final = {
     "ngram": SpeculationMethod.NGRAM,
@@ -40,6 +42,7 @@ _METHODS: Final = {
 class EngineArguments:
     speculation: SpeculationMethod | None = None  # None: no speculative decoding
     max_cached_requests: int | None = None  # None: not given
+    max_num_seqs: int | None = None  # requests in a batch; None: not given
 
 
 NO_ENGINE_ARGUMENTS: Final = EngineArguments()
@@ -60,7 +63,7 @@ def check_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
         raise BadSetting(
             "CARET_ENGINE_ARGS: --config is not allowed. List the arguments themselves."
         )
-    stated = _read_speculation(settings)
+    stated = replace(_read_speculation(settings), max_num_seqs=_read_sequences(settings))
     try:
         require_isolated_cache(
             speculation=stated.speculation,
@@ -84,6 +87,21 @@ def _read_speculation(settings: Mapping[str, dict[str, Any]]) -> EngineArguments
         speculation=_METHODS.get(str(method), SpeculationMethod.DRAFT),
         max_cached_requests=None if cached is None else int(cached),
     )
+
+
+def _read_sequences(settings: Mapping[str, dict[str, Any]]) -> int | None:
+    """Return the limit of a batch.
+
+    Raises BadSetting.
+    """
+    if _SEQUENCES not in settings:
+        return None
+    text = str(settings[_SEQUENCES].get("", ""))
+    if not (text.isascii() and text.isdigit() and int(text) >= 1):
+        raise BadSetting(
+            f"CARET_ENGINE_ARGS: --max-num-seqs is {text!r}; write a whole number from 1."
+        )
+    return int(text)
 
 
 def _read_connector(

@@ -11,9 +11,7 @@ from caret.foundation.environment import BadSetting
 
 ReplicaEntry = str | Mapping[str, str | int]  # its URL, or the long form of the entry
 Value = str | int | list[ReplicaEntry] | Mapping[str, str | int]
-
-# One engine serves both tiers: a demonstration machine has memory for only one model.
-_TIERS = ("fast", "quality")
+Replicas = Sequence[ReplicaEntry] | Mapping[str, Sequence[ReplicaEntry]]  # by tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +26,29 @@ def render_pools(
     model: str,
     tokenizer: str,
     max_context_tokens: int,
-    replicas: Sequence[ReplicaEntry],
+    replicas: Replicas,
     heals_words: bool = True,
     additions_from: Sequence[str] = (),
 ) -> str:
     """Return the catalogue's text.
 
-    `heals_words` is False for a model that continues in mid-word. `additions_from` lists the hosts
-    on which operators may add replicas.
+    A sequence of `replicas` serves both tiers. `heals_words` is False for a model that continues in
+    mid-word. `additions_from` lists the hosts on which operators may add replicas.
     """
     shared: dict[str, Value] = {
         "model": model,
         "tokenizer": tokenizer,
         "max_context_tokens": max_context_tokens,
-        "replicas": list(replicas),
     }
     if not heals_words:
         shared["heals_words"] = False
     if additions_from:
         shared["additions_from"] = list(additions_from)
+    if not isinstance(replicas, Mapping):
+        replicas = {"fast": replicas, "quality": replicas}
     return "\n".join(
-        _render_pool({"name": f"{model}-{tier}", "tier": tier, **shared}) for tier in _TIERS
+        _render_pool({"name": f"{model}-{tier}", "tier": tier, **shared, "replicas": list(of_tier)})
+        for tier, of_tier in replicas.items()
     )
 
 

@@ -15,6 +15,7 @@ speculation: {}
 kvTier: {}
 kvPeers: []
 quantization: ""
+maxNumSeqs: 0
 args: []
 nodeSelector: {}
 tolerations: []
@@ -31,7 +32,24 @@ tolerations: []
 {{ toYaml $pool }}
 {{- end }}
 
-{{/* Flags, with reasons in ADR 0012. {root, pool} */}}
+{{/*
+The flags of a pool's profile, as JSON {"flags": [...]}: engine-profiles.json has the reasons. Values
+of the pool replace those of the profile. {root, pool}
+*/}}
+{{- define "caret.profile" -}}
+{{- $pool := .pool -}}
+{{- $own := dict "--quantization" $pool.quantization "--speculative-config" $pool.speculation "--max-num-seqs" $pool.maxNumSeqs -}}
+{{- $flags := list -}}
+{{- range (.root.Files.Get "engine-profiles.json" | fromJson).flags -}}
+{{- $isOfPool := and (eq (.profile | default $pool.tier) $pool.tier) (eq (.hardware | default "gpu") "gpu") -}}
+{{- if and $isOfPool (not (index $own .flag)) -}}
+{{- $flags = append $flags . -}}
+{{- end -}}
+{{- end -}}
+{{ dict "flags" $flags | toJson }}
+{{- end }}
+
+{{/* {root, pool} */}}
 {{- define "caret.engineArguments" -}}
 {{- $pool := .pool -}}
 - --model={{ $pool.model }}
@@ -40,28 +58,23 @@ tolerations: []
 - --port=8000
 - --max-model-len={{ int $pool.maxContextTokens }}
 - --tensor-parallel-size={{ int $pool.gpus }}
-- --block-size=16
-- --enable-prefix-caching
-- --enable-prompt-tokens-details
-- --scheduling-policy=priority
-- --max-num-batched-tokens=512
-- --long-prefill-token-threshold=128
-- --max-num-queued-reqs=256
-- --max-num-queued-tokens=262144
-- --no-enable-log-requests
-- --disable-uvicorn-access-log
-- --generation-config=vllm
 - --shutdown-timeout={{ int .root.Values.engine.shutdownTimeoutS }}
-{{- with $pool.quantization }}
-- --quantization={{ . }}
+{{- range (include "caret.profile" . | fromJson).flags }}
+- {{ ternary (printf "%s=%s" .flag .value) .flag (hasKey . "value") | squote }}
+{{- end }}
+{{- with $pool.maxNumSeqs }}
+- --max-num-seqs={{ int . }}
+{{- end }}
+{{- if not (has $pool.quantization (list "" "none")) }}
+- --quantization={{ $pool.quantization }}
 {{- end }}
 {{- if $pool.kvEvents }}
 - --kv-events-config
 - '{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:5557","replay_endpoint":"tcp://*:5558"}'
 {{- end }}
-{{- with $pool.speculation }}
+{{- if not (has $pool.speculation.method (list nil "none")) }}
 - --speculative-config
-- {{ include "caret.speculation" . | squote }}
+- {{ include "caret.speculation" $pool.speculation | squote }}
 {{- end }}
 {{- with $pool.kvTier }}
 - --kv-transfer-config
@@ -130,12 +143,22 @@ replicas = [
 {{- $entries = append $entries (printf "kv_events = %q" (printf "tcp://%s:5557" .host)) -}}
 {{- $entries = append $entries (printf "kv_replay = %q" (printf "tcp://%s:5558" .host)) -}}
 {{- end -}}
-{{- with .pool.speculation -}}
-{{- $entries = append $entries (printf "speculation = %q" .method) -}}
-{{- if eq .method "suffix" -}}
+{{- $method := .pool.speculation.method -}}
+{{- $maxNumSeqs := .pool.maxNumSeqs -}}
+{{- range (include "caret.profile" . | fromJson).flags -}}
+{{- if eq .flag "--speculative-config" -}}
+{{- $method = (fromJson .value).method -}}
+{{- else if eq .flag "--max-num-seqs" -}}
+{{- $maxNumSeqs = .value -}}
+{{- end -}}
+{{- end -}}
+{{- if not (has $method (list nil "none")) -}}
+{{- $entries = append $entries (printf "speculation = %q" $method) -}}
+{{- end -}}
+{{- if eq ($method | default "") "suffix" -}}
 {{- $entries = append $entries "suffix_decoding_max_cached_requests = 0" -}}
 {{- end -}}
-{{- end -}}
+{{- $entries = append $entries (printf "max_num_seqs = %d" (int $maxNumSeqs)) -}}
 {{- with .pool.kvTier -}}
 {{- $entries = append $entries (printf "kv_connector = %q" .connector) -}}
 {{- end -}}

@@ -1,0 +1,150 @@
+"""`manage.py evaluate`: scores the completions of one or two pools, as JSON."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from caret.foundation.clock import SystemClock
+from caret.foundation.environment import BadSetting, env_text
+from caret.foundation.home_dir import home_folder
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.tokenization.tokenizer import load_tokenizer
+from inference.evaluation.ask_pool import Subject, TaskCompletion, ask_pool
+from inference.evaluation.exam_reader import read_exam
+from inference.evaluation.report import TaskResult, compare, judge, summarize
+from inference.evaluation.sandbox import SandboxLimits, has_sandbox, program_of, run_program
+from inference.evaluation.task import Task
+from inference.evaluation.task_generator import generate_tasks
+from inference.pools.pool_config import PoolConfig, read_catalog
+from inference.pools.vllm.engine import VllmEngine
+from inference.pools.vllm.http_client import HttpClient
+
+INFILLING: Final = "infilling"
+_MAX_STALL_S: Final = 60.0
+_SAY_EVERY: Final = 20
+
+
+def main(argv: list[str]) -> int:
+    """Run the command. Raises BadSetting."""
+    options = _make_parser().parse_args(argv)
+    pools = read_catalog(Path(env_text("CARET_POOLS_FILE", str(home_folder() / "pools.toml"))))
+    subjects = [make_subject(pools, name) for name in options.pool]
+    tasks = _read_tasks(options)
+    reports = asyncio.run(_evaluate(subjects, tasks))
+    results = [_judge_all(completions) for completions in reports]
+    report = make_report(options.pool, results)
+    sys.stdout.write(json.dumps({"suite": options.suite, **report}, indent=2) + "\n")
+    return 0
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="manage.py evaluate", description=__doc__)
+    parser.add_argument(
+        "--pool",
+        action="append",
+        required=True,
+        metavar="NAME[:LAYOUT]",
+        help="a pool of the pools file, optionally with another layout; give two to compare them",
+    )
+    parser.add_argument(
+        "--suite",
+        default=INFILLING,
+        help="infilling: tasks from --repository; else a file (.jsonl or .jsonl.gz) in the format"
+        " of HumanEval-infilling, whose tests run in a sandbox",
+    )
+    parser.add_argument("--repository", type=Path, help="a folder with your own code")
+    parser.add_argument("--tasks", type=int, default=200, help="number of tasks (200)")
+    parser.add_argument("--seed", type=int, default=1, help="selects the tasks (1)")
+    return parser
+
+
+def make_subject(pools: PoolConfig, written: str) -> Subject:
+    """Return the pool of `NAME` or `NAME:LAYOUT`. Raises BadSetting."""
+    name, _, layout = written.partition(":")
+    pool = pools.by_name.get(name)
+    if pool is None:
+        known = ", ".join(pools.by_name)
+        raise BadSetting(f"--pool: there is no pool {name!r}; the pools file has {known}.")
+    options = replace(pool.prompt_options, layout=layout) if layout else pool.prompt_options
+    writer = PromptWriter(
+        load_tokenizer(pool.tokenizer),
+        model=pool.model,
+        max_context_tokens=pool.max_context_tokens,
+        clock=SystemClock(),
+        style=options,
+    )
+    return Subject(pool, writer)
+
+
+def _read_tasks(options: argparse.Namespace) -> list[Task]:
+    """Return the tasks of the suite. Raises BadSetting."""
+    if len(options.pool) > 2:
+        raise BadSetting("--pool: give one pool, or two to compare them.")
+    if options.tasks < 1:
+        raise BadSetting("--tasks must be at least 1.")
+    if options.suite != INFILLING:
+        tasks = read_exam(Path(options.suite))[: options.tasks]
+        if any(task.unit_test for task in tasks) and not has_sandbox():
+            raise BadSetting(
+                "--suite: the tests of this file need a Linux kernel with Landlock (6.2 or later),"
+                " which confines their code."
+            )
+        return tasks
+    if options.repository is None or not options.repository.is_dir():
+        raise BadSetting("--repository: the suite infilling needs a folder with code.")
+    tasks = generate_tasks(options.repository, num_tasks=options.tasks, seed=options.seed)
+    if not tasks:
+        raise BadSetting(f"--repository: {options.repository} has no source files to use.")
+    return tasks
+
+
+async def _evaluate(
+    subjects: Sequence[Subject], tasks: Sequence[Task]
+) -> list[list[TaskCompletion]]:
+    async with HttpClient(max_stall_s=_MAX_STALL_S) as client:
+        engine = VllmEngine(client)
+        return [
+            await ask_pool(
+                engine,
+                subject,
+                tasks,
+                report_progress=lambda done: _report_progress(done, len(tasks)),
+            )
+            for subject in subjects
+        ]
+
+
+def _report_progress(num_done: int, num_tasks: int) -> None:
+    if num_done % _SAY_EVERY == 0:
+        sys.stderr.write(f"{num_done} of {num_tasks} tasks\n")
+
+
+def _judge_all(completions: Sequence[TaskCompletion]) -> list[TaskResult]:
+    """Score the completions, and run the tests of those that have one."""
+    limits = SandboxLimits()
+    return [
+        judge(
+            each,
+            None
+            if each.task.unit_test is None
+            else run_program(program_of(each.task, each.text), limits),
+        )
+        for each in completions
+    ]
+
+
+def make_report(names: Sequence[str], results: Sequence[Sequence[TaskResult]]) -> dict[str, Any]:
+    """Return the report of one pool or two."""
+    report: dict[str, Any] = {
+        "pools": [
+            {"pool": name, **summarize(each)} for name, each in zip(names, results, strict=True)
+        ]
+    }
+    if len(results) > 1:
+        report["difference"] = compare(*results)
+    return report

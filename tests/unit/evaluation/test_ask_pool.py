@@ -1,0 +1,77 @@
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from caret.foundation.clock import SystemClock
+from caret.foundation.environment import BadSetting
+from caret.local.engines.engine import DEMO_MODEL
+from inference.context.prompt.prompt_writer import PromptWriter
+from inference.context.tokenization.tokenizer import load_tokenizer
+from inference.errors import EngineError
+from inference.evaluation.ask_pool import Subject, TaskCompletion, ask_pool
+from inference.evaluation.task import Task
+from tests.fakes.engine import FakeEngine, chunks_of
+from tests.fakes.evaluation import TASK
+from tests.fakes.pools import make_pool
+
+URLS = ("http://engine-1:8000", "http://engine-2:8000")
+
+
+async def ask(engine: FakeEngine, tasks: Sequence[Task], *urls: str) -> list[TaskCompletion]:
+    writer = PromptWriter(
+        load_tokenizer(str(DEMO_MODEL)),
+        model="demo",
+        max_context_tokens=4096,
+        clock=SystemClock(),
+    )
+    done: list[int] = []
+    pool = make_pool(*urls)
+    found = await ask_pool(engine, Subject(pool, writer), tasks, report_progress=done.append)
+    assert done == list(range(1, len(tasks) + 1))
+    return found
+
+
+async def test_completions_are_what_users_would_see() -> None:
+    engine = FakeEngine(chunks_of("width", " * height", "\nprint("))
+
+    (completion,) = await ask(engine, [TASK])
+
+    assert completion.text == "width * height"
+    assert completion.first_token_ms is not None
+    assert completion.first_token_ms <= completion.total_ms
+
+
+async def test_tasks_are_spread_over_replicas_in_one_cache_of_their_own() -> None:
+    engine = FakeEngine(chunks_of("width"))
+
+    await ask(engine, [TASK] * 10, *URLS)
+
+    assert {request.replica.url for request in engine.requests} == set(URLS)
+    assert len({request.salt for request in engine.requests}) == 1
+    assert engine.max_open <= 4
+
+
+async def test_a_failed_task_counts_as_an_error() -> None:
+    failing = {URLS[0]: EngineError("engine_busy", "The engine is full.")}
+    engine = FakeEngine(chunks_of("width"), failing=failing)
+
+    first, second = await ask(engine, [TASK, TASK], *URLS)
+
+    assert (first.error, first.text) == ("engine_busy", "")
+    assert (second.error, second.text) == ("", "width")
+
+
+async def test_a_pool_that_answers_nothing_is_named() -> None:
+    engine = FakeEngine(error_at_start=EngineError("engine_unavailable", "No engine."))
+
+    with pytest.raises(BadSetting, match="demo-fast answered none of 2 tasks: engine_unavailable"):
+        await ask(engine, [TASK, TASK])
+
+
+async def test_a_pool_without_replicas_is_named() -> None:
+    engine = FakeEngine()
+    subject = Subject(replace(make_pool(), replicas=()), writer=None)  # type: ignore[arg-type]
+
+    with pytest.raises(BadSetting, match="demo-fast has no replicas"):
+        await ask_pool(engine, subject, [TASK], report_progress=lambda _: None)

@@ -1,0 +1,70 @@
+"""Hostile programs: each attack fails, within the limits, and leaves nothing."""
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from inference.evaluation.sandbox import SandboxLimits, Verdict, has_sandbox, run_program
+
+pytestmark = pytest.mark.skipif(not has_sandbox(), reason="the kernel has no Landlock")
+
+LIMITS = SandboxLimits(time_s=20.0)
+# Each passes if its attack succeeds.
+ATTACKS = {
+    "a socket": "import socket; socket.socket()",
+    "a local socket": "import socket; socket.socket(socket.AF_UNIX)",
+    "a program": "import subprocess; subprocess.run(['/bin/true'], check=True)",
+    "a shell": "import os; assert os.system('true') == 0",
+    "a process": "import os; os.fork()",
+    "another process's memory": "import os; open(f'/proc/{os.getppid()}/environ').read()",
+    "a signal": "import os; os.kill(os.getppid(), 0)",
+    "a password file": "open('/etc/passwd').read()",
+    "a folder": "import os; os.listdir('/')",
+    "a file in another folder": "open('/tmp/caret-escaped', 'w').write('x')",
+    "a folder of its own": "import os; os.mkdir('deep')",
+    "a link": "import os; os.symlink('/etc/passwd', 'link')",
+    "the mode of a file": "import os; os.chmod('/tmp', 0o777)",
+    "the time of a file": "import os; os.utime('/tmp')",
+    "its own limits": ("import resource; resource.setrlimit(resource.RLIMIT_CPU, (999, 999))"),
+    "memory": "x = bytearray(2 * 1024 ** 3)",
+    "a large file": "open('large', 'wb').write(bytes(64 * 1024 ** 2))",
+    "an exit without an error": "import os; os._exit(0)",
+    "a polite exit": "raise SystemExit(0)",
+    "a wrong result": "assert 1 + 1 == 3",
+    "no Python": "def (",
+    "a forged result": "import os\nfor fd in range(3, 20):\n  try: os.write(fd, b'0' * 32)\n"
+    "  except OSError: pass\nos._exit(0)",
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_attacks_fail(name: str) -> None:
+    assert run_program(ATTACKS[name], LIMITS) is Verdict.FAILED
+    assert not Path("/tmp/caret-escaped").exists()  # noqa: S108  # the attack names it
+
+
+def test_an_endless_program_is_stopped() -> None:
+    assert run_program("while True: pass", replace(LIMITS, time_s=1.0)) is Verdict.TIMED_OUT
+
+
+def test_many_files_are_stopped_and_deleted() -> None:
+    program = "for n in range(10**6):\n  open(str(n), 'wb').write(bytes(2 ** 20))"
+    folder = Path(tempfile.gettempdir())
+    before = set(folder.glob("caret-evaluation-*"))
+
+    verdict = run_program(program, replace(LIMITS, disk_mb=4))
+
+    assert verdict is Verdict.DISK_EXCEEDED
+    assert set(folder.glob("caret-evaluation-*")) <= before
+
+
+def test_an_ordinary_program_passes() -> None:
+    program = (
+        "import json, math, re, threading, dataclasses\n"
+        "thread = threading.Thread(target=lambda: None); thread.start(); thread.join()\n"
+        "open('note', 'w').write('x'); assert open('note').read() == 'x'\n"
+        "assert math.floor(1.5) == json.loads('1')\n"
+    )
+    assert run_program(program, LIMITS) is Verdict.PASSED

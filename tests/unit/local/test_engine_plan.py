@@ -1,0 +1,63 @@
+from dataclasses import replace
+
+import pytest
+
+from caret.contracts.policy import Tier
+from caret.foundation.environment import BadSetting
+from caret.local.engines.engine_plan import Machine, plan_engines, require_hardware
+from caret.local.engines.profiles import Hardware
+from caret.local.errors import MissingFeature
+
+GIB = 2**30
+LARGE = Machine(Hardware.CPU, free_bytes=16 * GIB, num_cores=8)
+SMALL = replace(LARGE, free_bytes=5 * GIB)
+BOTH = (Tier.FAST, Tier.QUALITY)
+
+
+@pytest.mark.parametrize(
+    ("machine", "is_demo_model", "profiles", "reason"),
+    [
+        (LARGE, True, BOTH, "Two engines"),
+        (replace(LARGE, hardware=Hardware.GPU), True, BOTH, "for a GPU"),
+        (SMALL, True, BOTH[:1], "7 GB of free memory, and this machine has 5.0 GB"),
+        (replace(LARGE, num_cores=2), True, BOTH[:1], "4 cores"),
+        (LARGE, False, BOTH[:1], "CARET_ENGINES=2"),
+    ],
+)
+def test_two_engines_start_where_there_is_room(
+    machine: Machine, is_demo_model: bool, profiles: tuple[Tier, ...], reason: str
+) -> None:
+    plan = plan_engines("auto", machine, is_demo_model=is_demo_model)
+
+    assert plan.profiles == profiles
+    assert reason in plan.sentence
+
+
+def test_the_setting_decides_on_the_number_of_engines() -> None:
+    assert plan_engines("1", LARGE, is_demo_model=True).profiles == BOTH[:1]
+    assert plan_engines("2", LARGE, is_demo_model=False).profiles == BOTH
+
+
+@pytest.mark.parametrize("setting", ["0", "3", "two", ""])
+def test_another_number_of_engines_is_rejected(setting: str) -> None:
+    with pytest.raises(BadSetting, match="write auto, 1 or 2"):
+        plan_engines(setting, LARGE, is_demo_model=True)
+
+
+def test_two_engines_without_memory_are_rejected() -> None:
+    with pytest.raises(BadSetting, match="CARET_ENGINES is 2, but two engines need 7 GB"):
+        plan_engines("2", SMALL, is_demo_model=True)
+
+
+def test_a_profile_for_hardware_that_is_missing_is_rejected() -> None:
+    without_gpu = Machine(Hardware.GPU, free_bytes=None, num_cores=8)
+
+    with pytest.raises(MissingFeature, match="nvidia-smi finds none"):
+        require_hardware(without_gpu, "")
+
+
+def test_a_profile_for_the_other_build_is_rejected() -> None:
+    require_hardware(LARGE, "cpu")
+
+    with pytest.raises(BadSetting, match="CARET_ENGINE is 'gpu', but vLLM is installed for a CPU"):
+        require_hardware(LARGE, "gpu")
