@@ -52,14 +52,14 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = SinkForm(request.POST or None)
     if request.method == "GET":
         return render_page(request, member, _PAGE, {"form": form})
-    created = _created(member, form) if form.is_valid() else None
+    created = _create_sink(member, form) if form.is_valid() else None
     if created is None:
         return render_page(request, member, _PAGE, {"form": form}, status=400)
     context = {"row": row_of(created.sink), "secret": created.secret}
     return render_page(request, member, "console/sinks/created.html", context)
 
 
-def _created(member: CurrentMember, form: SinkForm) -> CreatedSink | None:
+def _create_sink(member: CurrentMember, form: SinkForm) -> CreatedSink | None:
     try:
         return create_sink(actor=member.actor, new=form.to_sink(), now=timezone.now())
     except InvalidValue as error:

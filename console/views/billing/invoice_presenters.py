@@ -58,7 +58,7 @@ def shown_document(invoice: InvoiceView) -> InvoicePage:
         due_on=date.fromisoformat(head.due_on),
         first=date.fromisoformat(document.period_from),
         last=date.fromisoformat(document.period_until) - ONE_DAY,
-        lines=tuple(_line(each) for each in document.lines),
+        lines=tuple(_to_shown_line(each) for each in document.lines),
         subtotal_micros=document.subtotal_cents * MICROS_PER_CENT,
         credit_micros=document.credit_cents * MICROS_PER_CENT,
         tax_micros=document.tax_cents * MICROS_PER_CENT,
@@ -68,7 +68,7 @@ def shown_document(invoice: InvoiceView) -> InvoicePage:
     )
 
 
-def _line(line: InvoiceLine) -> ShownLine:
+def _to_shown_line(line: InvoiceLine) -> ShownLine:
     is_known = line.code == SEATS or line.code in LINES
     return ShownLine(
         name=name_of(line.code) if is_known else line.description,

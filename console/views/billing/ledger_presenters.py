@@ -52,12 +52,12 @@ def row_of(
         transaction=transaction,
         title=str(_TITLES.get(transaction.source_kind, transaction.memo)),
         amount_micros=sum(max(0, each.amount_micros) for each in transaction.entries),
-        sides=tuple(_side(each, accounts) for each in transaction.entries),
-        document=_document(transaction),
+        sides=tuple(_to_side(each, accounts) for each in transaction.entries),
+        document=_document_number(transaction),
     )
 
 
-def _side(entry: LedgerEntryView, accounts: Mapping[LedgerAccountCode, Promise]) -> EntrySide:
+def _to_side(entry: LedgerEntryView, accounts: Mapping[LedgerAccountCode, Promise]) -> EntrySide:
     return EntrySide(
         entry,
         str(accounts[LedgerAccountCode(entry.account)]),
@@ -65,6 +65,6 @@ def _side(entry: LedgerEntryView, accounts: Mapping[LedgerAccountCode, Promise])
     )
 
 
-def _document(transaction: TransactionView) -> int | None:
+def _document_number(transaction: TransactionView) -> int | None:
     issued = transaction.source_kind in (SourceKind.INVOICE, SourceKind.CREDIT_NOTE)
     return int(transaction.source_id) if issued else None

@@ -38,14 +38,14 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         form = NewForm(initial=_INITIAL, teams=teams)
         return render_page(request, member, _PAGE, {"form": form, "currency": currency})
     form = NewForm(request.POST, teams=teams)
-    made = _made(member, form) if form.is_valid() else None
+    made = _create_budget(member, form) if form.is_valid() else None
     if made is None:
         return render_page(request, member, _PAGE, {"form": form, "currency": currency}, status=400)
     toast(request, gettext("Budget created. It applies immediately."))
     return redirect("console:budgets-budget", made.id)
 
 
-def _made(member: CurrentMember, form: NewForm) -> BudgetView | None:
+def _create_budget(member: CurrentMember, form: NewForm) -> BudgetView | None:
     try:
         return create_budget(
             actor=member.actor, holder=form.to_target(), terms=form.to_terms(), now=timezone.now()

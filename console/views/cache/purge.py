@@ -38,13 +38,13 @@ class PurgeForm(forms.Form):
 @step_up_required
 def purge(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = PurgeForm(request.POST or None)
-    if request.method == "POST" and form.is_valid() and _purged(request, member, form):
+    if request.method == "POST" and form.is_valid() and _purge_cache(request, member, form):
         return redirect("console:cache")
     status = 400 if form.errors else 200
     return render_page(request, member, _PAGE, {"form": form}, status=status)
 
 
-def _purged(request: HttpRequest, member: CurrentMember, form: PurgeForm) -> bool:
+def _purge_cache(request: HttpRequest, member: CurrentMember, form: PurgeForm) -> bool:
     reason = form.cleaned_data["reason"]
     try:
         epoch = purge_cache(actor=member.actor, reason=reason, now=timezone.now())

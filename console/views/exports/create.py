@@ -65,11 +65,13 @@ class NewExport(DateRangeForm):
 def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     known = list_definitions(actor=member.actor)
     if request.method == "GET":
-        return _shown(request, member, NewExport(initial=_initial(request), known=known))
+        return _render_page(
+            request, member, NewExport(initial=_initial_values(request), known=known)
+        )
     form = NewExport(request.POST, known=known)
     if form.is_valid() and _asked_for(request, member, form):
         return redirect("console:exports")
-    return _shown(request, member, form, 400)
+    return _render_page(request, member, form, 400)
 
 
 def _asked_for(request: HttpRequest, member: CurrentMember, form: NewExport) -> bool:
@@ -86,13 +88,13 @@ def _asked_for(request: HttpRequest, member: CurrentMember, form: NewExport) -> 
     return True
 
 
-def _shown(
+def _render_page(
     request: HttpRequest, member: CurrentMember, form: NewExport, status: int = 200
 ) -> HttpResponse:
     return render_page(request, member, _PAGE, {"form": form, "pack": PACK}, status=status)
 
 
-def _initial(request: HttpRequest) -> dict[str, object]:
+def _initial_values(request: HttpRequest) -> dict[str, object]:
     """Return the days of the page that links here, or the previous month, which is complete."""
     last = timezone.now().astimezone(UTC).date().replace(day=1) - timedelta(days=1)
     return {

@@ -30,11 +30,11 @@ def spend_line(found: Overview) -> SpendLine | None:
         limit=amount(spend.limit_micros, spend.currency),
         share=share(part),
         percent=min(100, int(part * 100)),
-        tone=_tone(part),
+        tone=_tone_of(part),
         is_hard=spend.is_hard,
     )
 
 
-def _tone(part: float) -> str:
+def _tone_of(part: float) -> str:
     """Return the tone. The limits are those of budget alerts: 80 percent and 100 percent."""
     return "bad" if part >= 1 else ("warn" if part >= 0.8 else "")

@@ -43,13 +43,13 @@ class TopList:
 
 
 def tops(question: UsageFilters, found: Overview) -> list[TopList]:
-    return [_top(question, found, group_by) for group_by in _TITLES]
+    return [_build_top_list(question, found, group_by) for group_by in _TITLES]
 
 
-def _top(question: UsageFilters, found: Overview, group_by: GroupBy) -> TopList:
+def _build_top_list(question: UsageFilters, found: Overview, group_by: GroupBy) -> TopList:
     rows = found.by[group_by]
-    shown = sorted((row for row in rows if row.counts), key=_requests, reverse=True)
-    lines = [_line(question, found, group_by, row) for row in shown[:_SHOWN]]
+    shown = sorted((row for row in rows if row.counts), key=_count_requests, reverse=True)
+    lines = [_to_top_line(question, found, group_by, row) for row in shown[:_SHOWN]]
     return TopList(
         title=str(_TITLES[group_by]),
         lines=lines,
@@ -60,7 +60,9 @@ def _top(question: UsageFilters, found: Overview, group_by: GroupBy) -> TopList:
     )
 
 
-def _line(question: UsageFilters, found: Overview, group_by: GroupBy, row: ReportRow) -> TopLine:
+def _to_top_line(
+    question: UsageFilters, found: Overview, group_by: GroupBy, row: ReportRow
+) -> TopLine:
     assert row.counts is not None
     taken = acceptance(row.counts) if found.quality is not None else None
     return TopLine(
@@ -72,5 +74,5 @@ def _line(question: UsageFilters, found: Overview, group_by: GroupBy, row: Repor
     )
 
 
-def _requests(row: ReportRow) -> int:
+def _count_requests(row: ReportRow) -> int:
     return row.counts.requests if row.counts else 0

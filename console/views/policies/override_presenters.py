@@ -21,9 +21,9 @@ def layer_lines(layer: PolicyOverride) -> dict[str, list[str]]:
         gettext("Models"): None if layer.models is None else names_or_all(layer.models),
         gettext("Regions"): None if layer.regions is None else names_or_all(layer.regions),
         gettext("Content exclusion"): exclusion_lines(layer.content_exclusion),
-        gettext("Filtered"): _withheld(layer),
-        gettext("Rate limits"): _rates(layer),
-        gettext("Key lifetime"): _lifetime(layer.max_key_lifetime_days),
+        gettext("Filtered"): _withheld_lines(layer),
+        gettext("Rate limits"): _rate_lines(layer),
+        gettext("Key lifetime"): _lifetime_lines(layer.max_key_lifetime_days),
         gettext("Two-factor authentication"): [gettext("Required")]
         if layer.is_mfa_required
         else None,
@@ -38,16 +38,16 @@ def layer_changes(before: PolicyOverride, after: PolicyOverride) -> list[FieldCh
     return [change_of(*pair) for pair in pairs if pair[1] != pair[2]]
 
 
-def _withheld(layer: PolicyOverride) -> list[str]:
+def _withheld_lines(layer: PolicyOverride) -> list[str]:
     secrets = [gettext("Secret filter")] if layer.has_secret_filter else []
     public = [gettext("Public code filter")] if layer.has_public_code_filter else []
     return secrets + public
 
 
-def _rates(layer: PolicyOverride) -> list[str]:
+def _rate_lines(layer: PolicyOverride) -> list[str]:
     rates = ((gettext("Per user"), layer.user_limit), (gettext("Per key"), layer.key_limit))
     return [rate_line(whose, rate) for whose, rate in rates if rate is not None]
 
 
-def _lifetime(days: int | None) -> list[str] | None:
+def _lifetime_lines(days: int | None) -> list[str] | None:
     return None if days is None else days_or_none(days, "")

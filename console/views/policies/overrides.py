@@ -110,7 +110,7 @@ def choose(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     choices = [("", gettext("None")), *((str(team.id), team.name) for team in teams)]
     form.fields["team"].choices = choices  # type: ignore[attr-defined]  # a ChoiceField
     if form.is_bound and form.is_valid():
-        subject = _chosen(member, form)
+        subject = _find_subject(member, form)
         if subject is not None:
             return redirect("console:policies-layer", subject.kind.value, subject.id)
     status = 400 if form.errors else 200
@@ -124,12 +124,12 @@ def choose(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.WRITE_POLICY)
 def layer(request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID) -> HttpResponse:
     """Edit the override. A valid POST continues with its review."""
-    held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
+    held = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
     if request.method == "GET":
-        return _edited(request, member, held, LayerForm(initial=initial_of(held.layer)))
+        return _render_edit_page(request, member, held, LayerForm(initial=initial_of(held.layer)))
     if request.POST.get("step") == "edit":
         said = read_layer(read_json(request.POST.get("document", "")))
-        return _edited(request, member, held, LayerForm(initial=initial_of(said)))
+        return _render_edit_page(request, member, held, LayerForm(initial=initial_of(said)))
     form = LayerForm(request.POST)
     if form.is_valid():
         try:
@@ -137,8 +137,8 @@ def layer(request: HttpRequest, member: CurrentMember, kind: str, subject_id: UU
         except InvalidValue as error:
             add_refusal(form, error)
         else:
-            return _reviewed(request, member, held, said)
-    return _edited(request, member, held, form, status=400)
+            return _render_review(request, member, held, said)
+    return _render_edit_page(request, member, held, form, status=400)
 
 
 @require_http_methods(["GET", "POST"])
@@ -148,13 +148,13 @@ def review(
     request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID
 ) -> HttpResponse:
     """Review the removal of the override (GET), or save the reviewed override (POST)."""
-    held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
+    held = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
     if request.method == "GET":
-        return _reviewed(request, member, held, PolicyOverride())
+        return _render_review(request, member, held, PolicyOverride())
     said = read_layer(read_json(request.POST.get("document", "")))
     form = ReasonForm(request.POST)
     if not form.is_valid():
-        return _reviewed(request, member, held, said, form)
+        return _render_review(request, member, held, said, form)
     if (way := _way_if_grave(request, member, held, said)) is not None:
         return way
     try:
@@ -163,15 +163,15 @@ def review(
             subject=held.subject,
             document=write_layer(said),
             reason=form.cleaned_data["reason"],
-            expected_version=_replaces(request, held),
+            expected_version=_read_replaced_version(request, held),
             now=timezone.now(),
         )
     except VersionConflict:
         held = find_override(actor=member.actor, subject=held.subject)
-        return _reviewed(request, member, held, said, form)
+        return _render_review(request, member, held, said, form)
     except Conflict as error:
         form.add_error(None, translate_error(error))
-        return _reviewed(request, member, held, said, form)
+        return _render_review(request, member, held, said, form)
     toast(
         request,
         gettext("Saved. Gateways apply it within a second."),
@@ -187,7 +187,7 @@ def undo(
     request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID, version: int
 ) -> HttpResponse:
     """Restore the override before this version, if this version is still in force."""
-    held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
+    held = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
     if version != held.version or version == 0:
         said = gettext("Not undone: someone has changed this override since.")
         messages.error(request, said)
@@ -218,7 +218,7 @@ def _way_if_grave(
     return step_up_url(request, member) if lets_in_by_less else None
 
 
-def _chosen(member: CurrentMember, form: SubjectForm) -> OverrideSubject | None:
+def _find_subject(member: CurrentMember, form: SubjectForm) -> OverrideSubject | None:
     """Return the chosen team or user; None if the form has an error."""
     team, email = form.cleaned_data["team"], form.cleaned_data["user_email"]
     if bool(team) == bool(email):
@@ -233,20 +233,20 @@ def _chosen(member: CurrentMember, form: SubjectForm) -> OverrideSubject | None:
     return OverrideSubject(SubjectKind.USER, UUID(found.user_id))
 
 
-def _subject(kind: str, subject_id: UUID) -> OverrideSubject:
+def _to_subject(kind: str, subject_id: UUID) -> OverrideSubject:
     try:
         return OverrideSubject(SubjectKind(kind), subject_id)
     except ValueError as error:
         raise Http404 from error
 
 
-def _replaces(request: HttpRequest, held: OverrideInForce) -> int:
+def _read_replaced_version(request: HttpRequest, held: OverrideInForce) -> int:
     """Return the version that the user has seen; by default the one in force."""
     replaces = whole_number(request.POST.get("replaces", ""))
     return held.version if replaces is None else replaces
 
 
-def _edited(
+def _render_edit_page(
     request: HttpRequest,
     member: CurrentMember,
     held: OverrideInForce,
@@ -257,12 +257,12 @@ def _edited(
         "held": held,
         "form": form,
         "groups": groups_of(form),
-        "replaces": _replaces(request, held),
+        "replaces": _read_replaced_version(request, held),
     }
     return render_page(request, member, "console/policies/layer.html", context, status=status)
 
 
-def _reviewed(
+def _render_review(
     request: HttpRequest,
     member: CurrentMember,
     held: OverrideInForce,
@@ -274,7 +274,7 @@ def _reviewed(
     After a concurrent change, show the current override beside the wanted one.
     """
     found = preview_layer(actor=member.actor, subject=held.subject, document=write_layer(said))
-    is_outdated = _replaces(request, held) != held.version
+    is_outdated = _read_replaced_version(request, held) != held.version
     is_wrong = form is not None and bool(form.errors)
     context: dict[str, Any] = {
         "held": held,
