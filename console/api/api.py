@@ -48,7 +48,7 @@ TOO_MANY_AT_ONCE: Final = Problem(
 _HTTP_CODES: Final = {400: "invalid_json", 403: "csrf_failed"}
 
 
-def _build() -> CaretApi:
+def _build_api() -> CaretApi:
     api = CaretApi(
         title="Caret",
         version="1",
@@ -92,11 +92,11 @@ def _build() -> CaretApi:
     return api
 
 
-def _refused(_request: HttpRequest, error: DomainError) -> HttpResponse:
+def _to_problem_response(_request: HttpRequest, error: DomainError) -> HttpResponse:
     return problem_response(build_problem(error))
 
 
-def _raised(_request: HttpRequest, error: ProblemRaised) -> HttpResponse:
+def _respond_with_problem(_request: HttpRequest, error: ProblemRaised) -> HttpResponse:
     return problem_response(error.problem)
 
 
@@ -112,7 +112,7 @@ def _too_large(_request: HttpRequest, _error: RequestDataTooBig) -> HttpResponse
     return problem_response(TOO_LARGE)
 
 
-def _malformed(_request: HttpRequest, error: ValidationError) -> HttpResponse:
+def _to_validation_problem(_request: HttpRequest, error: ValidationError) -> HttpResponse:
     """Name the first invalid field and the reason, but never repeat the input."""
     first = error.errors[0]
     place = ".".join(str(part) for part in first["loc"][1:] if part != "asked")
@@ -125,13 +125,13 @@ def _http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
 
 
 _HANDLERS: Final[dict[type[Exception], Callable[..., HttpResponse]]] = {
-    DomainError: _refused,
-    ProblemRaised: _raised,
+    DomainError: _to_problem_response,
+    ProblemRaised: _respond_with_problem,
     BulkheadFull: _no_place,
     AuthenticationError: _not_signed_in,
     RequestDataTooBig: _too_large,
-    ValidationError: _malformed,
+    ValidationError: _to_validation_problem,
     HttpError: _http_error,
 }
 
-api = _build()
+api = _build_api()

@@ -125,7 +125,7 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Budg
 def create(request: AuthenticatedRequest, asked: CreateBudget) -> Status[object]:
     made = create_budget(
         actor=actor_of(request),
-        holder=_holder(asked),
+        holder=_to_target(asked),
         terms=BudgetTerms(asked.limit_micros, asked.is_hard, asked.webhook_url),
         now=timezone.now(),
     )
@@ -184,7 +184,7 @@ def webhook_secret(request: AuthenticatedRequest, budget_id: uuid.UUID) -> dict[
     return {"secret": secret}
 
 
-def _holder(asked: CreateBudget) -> BudgetTarget:
+def _to_target(asked: CreateBudget) -> BudgetTarget:
     """Return the target of the budget. Raises InvalidValue if its ID does not fit the scope."""
     named = {BudgetScope.TEAM: asked.team_id, BudgetScope.USER: asked.user_id}
     for scope, field in ((BudgetScope.TEAM, "team_id"), (BudgetScope.USER, "user_id")):

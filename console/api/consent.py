@@ -78,7 +78,7 @@ class ReceiptList(PageResponse):
     openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
 )
 def get(request: AuthenticatedRequest) -> OwnConsentAnswer:
-    return _answer(get_own_consent(actor=actor_of(request)))
+    return _to_response(get_own_consent(actor=actor_of(request)))
 
 
 @router.put(
@@ -91,7 +91,7 @@ def put(request: AuthenticatedRequest, asked: SetConsent) -> OwnConsentAnswer:
     choice = ConsentChoice(
         UserConsent(asked.content_capture, asked.training), frozenset(asked.consent_texts)
     )
-    return _answer(set_consent(actor=actor_of(request), choice=choice, now=timezone.now()))
+    return _to_response(set_consent(actor=actor_of(request), choice=choice, now=timezone.now()))
 
 
 @router.delete(
@@ -101,7 +101,7 @@ def put(request: AuthenticatedRequest, asked: SetConsent) -> OwnConsentAnswer:
     openapi_extra=documents_permissions(Permission.MANAGE_OWN_CONSENT),
 )
 def delete(request: AuthenticatedRequest) -> OwnConsentAnswer:
-    return _answer(withdraw_consent(actor=actor_of(request), now=timezone.now()))
+    return _to_response(withdraw_consent(actor=actor_of(request), now=timezone.now()))
 
 
 @router.get(
@@ -114,7 +114,7 @@ def receipts(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Cons
     return list_receipts(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
-def _answer(own: OwnConsent) -> OwnConsentAnswer:
+def _to_response(own: OwnConsent) -> OwnConsentAnswer:
     return OwnConsentAnswer(
         allowance=ConsentAnswer.model_validate(own.allowance),
         given=ConsentAnswer.model_validate(own.given),

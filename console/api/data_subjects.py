@@ -45,7 +45,7 @@ class ReasonBody(
     openapi_extra=documents_permissions(Permission.EXPORT_OWN_DATA) | DONE_ANEW,
 )
 def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
-    return _bundle(request, BundleRequest(own_id(actor_of(request)), "", BOUNDS))
+    return _stream_bundle(request, BundleRequest(own_id(actor_of(request)), "", BOUNDS))
 
 
 @router.post(
@@ -56,7 +56,7 @@ def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
 def bundle(
     request: AuthenticatedRequest, user_id: uuid.UUID, asked: ReasonBody
 ) -> StreamingHttpResponse:
-    return _bundle(request, BundleRequest(UserId(str(user_id)), asked.reason, BOUNDS))
+    return _stream_bundle(request, BundleRequest(UserId(str(user_id)), asked.reason, BOUNDS))
 
 
 class ErasureRequested(ResponseSchema):
@@ -99,7 +99,7 @@ def erasures(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Eras
     return list_erasures(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
 
 
-def _bundle(request: AuthenticatedRequest, asked: BundleRequest) -> StreamingHttpResponse:
+def _stream_bundle(request: AuthenticatedRequest, asked: BundleRequest) -> StreamingHttpResponse:
     """Return the ZIP as a download. Raises ProblemRaised and the errors of write_bundle."""
     actor = actor_of(request)
 

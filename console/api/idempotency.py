@@ -52,15 +52,15 @@ def idempotent(run: MethodType) -> Callable[..., HttpResponse]:
     def repeated(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         ask: Run = partial(run, request, *args, **kwargs)
         if request.method == "GET":
-            return _conditional(request, ask())
+            return _make_conditional(request, ask())
         key = request.headers.get(_HEADER)
         if request.method != "POST" or key is None or not is_once:
             return ask()
         try:
-            named = _named(request, key)
+            named = _identify_request(request, key)
         except _REFUSALS as error:
             return api.on_exception(request, error)
-        return _once(named, ask)
+        return _run_once(named, ask)
 
     return repeated
 
@@ -71,7 +71,7 @@ def _api_of(operation: Operation) -> NinjaAPI:
     return api
 
 
-def _named(request: HttpRequest, key: str) -> IdempotentRequest:
+def _identify_request(request: HttpRequest, key: str) -> IdempotentRequest:
     """Authenticate the caller and check the key.
 
     The body is read completely first, so that no transaction waits for a slow client. Raises the
@@ -91,12 +91,12 @@ def _named(request: HttpRequest, key: str) -> IdempotentRequest:
     )
 
 
-def _once(named: IdempotentRequest, run: Run) -> HttpResponse:
+def _run_once(named: IdempotentRequest, run: Run) -> HttpResponse:
     with tenant_scope(named.tenant_id):
         try:
             found = find_response(named, now=timezone.now())
             if found is not None:
-                return _replayed(found)
+                return _replay_response(found)
             response = run()
             if response.status_code >= _FIRST_REFUSAL:
                 transaction.set_rollback(True)
@@ -109,13 +109,13 @@ def _once(named: IdempotentRequest, run: Run) -> HttpResponse:
         return response
 
 
-def _replayed(found: StoredResponse) -> HttpResponse:
+def _replay_response(found: StoredResponse) -> HttpResponse:
     answer = HttpResponse(found.body, "application/json", found.status)
     answer["Idempotent-Replayed"] = "true"
     return answer
 
 
-def _conditional(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+def _make_conditional(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Add an ETag, and answer 304 if the caller already has this version.
 
     `console.web.middleware.NoStore` forbids caches to store the response. Clients remember ETags on

@@ -156,7 +156,7 @@ def create(request: AuthenticatedRequest, asked: CreateKey) -> Status[object]:
     actor.require(Permission.CREATE_KEYS)  # first: others cannot probe for members
     new = KeyRequest(
         kind=asked.kind,
-        owner_id=None if asked.owner_email is None else _owner(actor, asked.owner_email),
+        owner_id=None if asked.owner_email is None else _find_owner(actor, asked.owner_email),
         name=asked.name,
         expires_at=asked.expires_at,
         scopes=frozenset(asked.scopes),
@@ -202,7 +202,7 @@ def rotate(request: AuthenticatedRequest, lookup_id: str, asked: RotateKey | Non
     )
 
 
-def _owner(actor: Actor, email: str) -> UserId:
+def _find_owner(actor: Actor, email: str) -> UserId:
     for member in list_members(tenant_id=actor.tenant_id):
         if member.email == email.strip().lower():
             return member.user_id

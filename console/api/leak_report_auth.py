@@ -61,7 +61,7 @@ def is_signed_by_github(request: HttpRequest) -> bool | None:
     take_request(f"leaks:{client_address(request)}")
     if settings.GITHUB_SCANNING_KEYS is None:
         return None
-    keys = _keys(Path(settings.GITHUB_SCANNING_KEYS))
+    keys = _read_public_keys(Path(settings.GITHUB_SCANNING_KEYS))
     key = keys.get(request.headers.get(KEY_ID_HEADER, ""))
     signature = request.headers.get(SIGNATURE_HEADER, "")
     return True if key is not None and _is_signed(key, signature, request.body) else None
@@ -76,7 +76,7 @@ def _is_signed(key: EllipticCurvePublicKey, signature: str, body: bytes) -> bool
 
 
 @lru_cache(maxsize=4)
-def _keys(path: Path) -> dict[str, EllipticCurvePublicKey]:
+def _read_public_keys(path: Path) -> dict[str, EllipticCurvePublicKey]:
     """Return GitHub's keys by ID.
 
     They are read once: new keys need a restart. Raises BadSetting.

@@ -66,7 +66,7 @@ class LeakReportReceived(ResponseSchema):
     openapi_extra=_FOR_REPORTERS,
 )
 def report(request: AuthenticatedRequest, asked: LeakReportRequest) -> Status[LeakReportReceived]:
-    _keep(find_keys_in(asked.texts, place=asked.place))
+    _store_reports(find_keys_in(asked.texts, place=asked.place))
     return Status(202, LeakReportReceived())
 
 
@@ -81,11 +81,11 @@ def report_from_github(
     request: AuthenticatedRequest, asked: NinjaBody[FoundList]
 ) -> Status[LeakReportReceived]:
     for found in asked:
-        _keep(find_keys_in([found.token], place=found.url))
+        _store_reports(find_keys_in([found.token], place=found.url))
     return Status(202, LeakReportReceived())
 
 
-def _keep(sightings: list[LeakReport]) -> None:
+def _store_reports(sightings: list[LeakReport]) -> None:
     """Queue the reports. Raises ProblemRaised, Conflict."""
     try:
         enqueue(connect(), sightings)

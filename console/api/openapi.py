@@ -136,15 +136,15 @@ class CaretApi(NinjaAPI):
         components = schema["components"]
         components.setdefault("schemas", {})["Problem"] = _PROBLEM_SCHEMA
         components["responses"] = {
-            refusal.name: _response(status, refusal) for status, refusal in _REFUSALS.items()
+            refusal.name: _error_response(status, refusal) for status, refusal in _REFUSALS.items()
         }
         for path, operations in schema["paths"].items():
             for method, operation in operations.items():
-                _complete(path, method, operation)
+                _complete_operation(path, method, operation)
         return schema
 
 
-def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
+def _complete_operation(path: str, method: str, operation: dict[str, Any]) -> None:
     """Add the error responses and headers that every operation shares."""
     if method == "post" and _DONE_ANEW not in operation:
         operation["parameters"] = [*operation.get("parameters", []), _IDEMPOTENCY_KEY]
@@ -172,7 +172,7 @@ def _may_answer(status: int, path: str, operation: dict[str, Any]) -> bool:
     return "requestBody" in operation
 
 
-def _response(status: int, refusal: _ErrorResponse) -> dict[str, Any]:
+def _error_response(status: int, refusal: _ErrorResponse) -> dict[str, Any]:
     example = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,

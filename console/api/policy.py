@@ -55,7 +55,7 @@ class SetPolicy(RequestSchema, json_schema_extra={"example": _EXAMPLE}):
 def get(request: AuthenticatedRequest, response: HttpResponse) -> PolicyResponse:
     found = get_policy(actor=actor_of(request))
     response["ETag"] = make_etag(found.version)
-    return _policy(found)
+    return _to_response(found)
 
 
 @router.get(
@@ -66,7 +66,7 @@ def get(request: AuthenticatedRequest, response: HttpResponse) -> PolicyResponse
 )
 def versions(request: AuthenticatedRequest, page: Query[PageQuery]) -> dict[str, object]:
     found = page_of_versions(actor=actor_of(request), limit=page.limit, cursor=page.cursor)
-    return {"items": [_policy(row) for row in found.rows], "next_cursor": found.next_cursor}
+    return {"items": [_to_response(row) for row in found.rows], "next_cursor": found.next_cursor}
 
 
 @router.put(
@@ -85,10 +85,10 @@ def put(request: AuthenticatedRequest, asked: SetPolicy, response: HttpResponse)
             now=timezone.now(),
         )
     response["ETag"] = make_etag(found.version)
-    return _policy(found)
+    return _to_response(found)
 
 
-def _policy(found: PolicyInForce) -> PolicyResponse:
+def _to_response(found: PolicyInForce) -> PolicyResponse:
     return PolicyResponse(
         version=found.version,
         policy=write_policy(found.policy),

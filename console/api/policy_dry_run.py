@@ -101,7 +101,7 @@ class DryRunRange(RequestSchema):
 )
 def preview(request: AuthenticatedRequest, asked: PreviewPolicy) -> DryRunResponse:
     found = preview_policy(actor=actor_of(request), document=asked.policy, now=timezone.now())
-    return _previewed(found)
+    return _to_response(found)
 
 
 @router.post(
@@ -114,7 +114,7 @@ def preview_override(
     request: AuthenticatedRequest, kind: SubjectKind, subject_id: UUID, asked: PreviewOverride
 ) -> DryRunResponse:
     subject = OverrideSubject(kind, subject_id)
-    return _previewed(
+    return _to_response(
         preview_layer(actor=actor_of(request), subject=subject, document=asked.override)
     )
 
@@ -153,7 +153,7 @@ def denials(request: AuthenticatedRequest, span: Query[DryRunRange]) -> dict[str
     return {"denials": found, "generated_at": now}
 
 
-def _previewed(found: DryRun) -> DryRunResponse:
+def _to_response(found: DryRun) -> DryRunResponse:
     difference = found.difference
     return DryRunResponse(
         num_members=difference.num_members,

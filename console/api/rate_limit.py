@@ -30,10 +30,10 @@ def take_request(caller: str) -> None:
         _log.warning("api.uncounted")
         return
     if int(taken) > MAX_PER_MINUTE:
-        raise ProblemRaised(_refusal(max(1, int(left_s))))
+        raise ProblemRaised(_rate_limit_problem(max(1, int(left_s))))
 
 
-def _refusal(left_s: int) -> Problem:
+def _rate_limit_problem(left_s: int) -> Problem:
     return Problem(
         429,
         "too_many_requests",

@@ -111,11 +111,11 @@ class SetReportSettings(
 )
 def usage(request: AuthenticatedRequest, period: Query[ReportPeriod]) -> dict[str, Any]:
     now = timezone.now()
-    found = report(actor=actor_of(request), kind=ReportKind.USAGE, asked=_asked(period, now))
+    found = report(actor=actor_of(request), kind=ReportKind.USAGE, asked=_to_query(period, now))
     return {
-        **_head(found, now),
-        "items": [_row(row) for row in found.rows],
-        "total": _row(found.total),
+        **_report_fields(found, now),
+        "items": [_row_fields(row) for row in found.rows],
+        "total": _row_fields(found.total),
     }
 
 
@@ -127,12 +127,12 @@ def usage(request: AuthenticatedRequest, period: Query[ReportPeriod]) -> dict[st
 )
 def quality(request: AuthenticatedRequest, period: Query[QualityPeriod]) -> dict[str, Any]:
     now = timezone.now()
-    metrics = (*METRICS, cost_metric(_price(period)))
-    found = report(actor=actor_of(request), kind=ReportKind.QUALITY, asked=_asked(period, now))
+    metrics = (*METRICS, cost_metric(_token_price_of(period)))
+    found = report(actor=actor_of(request), kind=ReportKind.QUALITY, asked=_to_query(period, now))
     return {
-        **_head(found, now),
-        "items": [_row(row) | _metrics(row, metrics) for row in found.rows],
-        "total": _row(found.total) | _metrics(found.total, metrics),
+        **_report_fields(found, now),
+        "items": [_row_fields(row) | _metric_fields(row, metrics) for row in found.rows],
+        "total": _row_fields(found.total) | _metric_fields(found.total, metrics),
         "definitions": metrics,
     }
 
@@ -153,7 +153,7 @@ def configure(request: AuthenticatedRequest, asked: SetReportSettings) -> dict[s
     return {"min_users": asked.min_users}
 
 
-def _asked(period: ReportPeriod, now: datetime.datetime) -> ReportQuery:
+def _to_query(period: ReportPeriod, now: datetime.datetime) -> ReportQuery:
     today = now.date()
     end = period.end or _next_day(today)
     return ReportQuery(period.start or today.replace(day=1), end, period.group_by)
@@ -163,7 +163,7 @@ def _next_day(day: datetime.date) -> datetime.date:
     return day + datetime.timedelta(days=1)
 
 
-def _price(period: QualityPeriod) -> TokenPrice | None:
+def _token_price_of(period: QualityPeriod) -> TokenPrice | None:
     prompt, generated = period.prompt_price_micros, period.generated_price_micros
     if prompt is None and generated is None:
         return None
@@ -172,7 +172,7 @@ def _price(period: QualityPeriod) -> TokenPrice | None:
     return TokenPrice(prompt, generated)
 
 
-def _head(found: Report, now: datetime.datetime) -> dict[str, Any]:
+def _report_fields(found: Report, now: datetime.datetime) -> dict[str, Any]:
     return {
         **{name: getattr(found.query, name) for name in ("start", "end", "group_by")},
         "complete_until": found.complete_until,
@@ -183,7 +183,7 @@ def _head(found: Report, now: datetime.datetime) -> dict[str, Any]:
     }
 
 
-def _row(row: ReportRow) -> dict[str, Any]:
+def _row_fields(row: ReportRow) -> dict[str, Any]:
     return {
         "key": row.key,
         "label": row.label,
@@ -193,9 +193,9 @@ def _row(row: ReportRow) -> dict[str, Any]:
     }
 
 
-def _metrics(row: ReportRow, metrics: tuple[Metric, ...]) -> dict[str, Any]:
-    return {"metrics": None if row.counts is None else _values(row.counts, metrics)}
+def _metric_fields(row: ReportRow, metrics: tuple[Metric, ...]) -> dict[str, Any]:
+    return {"metrics": None if row.counts is None else _metric_values(row.counts, metrics)}
 
 
-def _values(counts: UsageCounters, metrics: tuple[Metric, ...]) -> dict[str, float | None]:
+def _metric_values(counts: UsageCounters, metrics: tuple[Metric, ...]) -> dict[str, float | None]:
     return {metric.name: metric.of(counts) for metric in metrics}

@@ -151,7 +151,7 @@ class CertificateList(PageResponse):
 def list_all(request: AuthenticatedRequest) -> dict[str, object]:
     now = timezone.now()
     found = queries.report(actor=actor_of(request), now=now)
-    return {"classes": [_class(each) for each in found], "generated_at": now}
+    return {"classes": [_to_response(each) for each in found], "generated_at": now}
 
 
 @router.get(
@@ -247,10 +247,10 @@ def put(request: AuthenticatedRequest, data_class: DataClass, asked: SetDays) ->
         now=now,
     )
     found = queries.report(actor=actor, now=now)
-    return _class(next(each for each in found if each.data_class is data_class))
+    return _to_response(next(each for each in found if each.data_class is data_class))
 
 
-def _class(found: DataClassReport) -> dict[str, object]:
+def _to_response(found: DataClassReport) -> dict[str, object]:
     terms, rule, count = found.terms, found.rule, found.count
     return {
         "data_class": found.data_class,

@@ -170,7 +170,7 @@ def set_second_factor(request: AuthenticatedRequest, asked: SetSecondFactor) -> 
 )
 def put_provider(request: AuthenticatedRequest, asked: SetProvider) -> SignInRules:
     new = OidcProviderConfig(asked.issuer, asked.client_id, asked.client_secret)
-    with _spared(request) as session:
+    with _exempt_own_session(request) as session:
         return set_provider(
             actor=actor_of(request), new=new, now=timezone.now(), spared_session=session
         )
@@ -190,7 +190,7 @@ def put_saml_provider(request: AuthenticatedRequest, asked: SetSamlProvider) -> 
             return fetch_metadata(url)
 
     described = SamlProviderConfig(asked.metadata, asked.metadata_url, fetch)
-    with _spared(request) as session:
+    with _exempt_own_session(request) as session:
         return set_saml_provider(
             actor=actor, described=described, now=timezone.now(), spared_session=session
         )
@@ -203,7 +203,7 @@ def put_saml_provider(request: AuthenticatedRequest, asked: SetSamlProvider) -> 
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def delete_provider(request: AuthenticatedRequest) -> SignInRules:
-    with _spared(request) as session:
+    with _exempt_own_session(request) as session:
         return remove_provider(actor=actor_of(request), now=timezone.now(), spared_session=session)
 
 
@@ -235,7 +235,7 @@ def claim(request: AuthenticatedRequest, asked: ClaimDomain) -> Status[object]:
 )
 def verify(request: AuthenticatedRequest, domain_id: uuid.UUID) -> DomainView:
     actor = actor_of(request)
-    with OUTWARD.acquire(actor.tenant_id), _spared(request) as session:
+    with OUTWARD.acquire(actor.tenant_id), _exempt_own_session(request) as session:
         return verify_domain(
             actor=actor,
             domain_id=domain_id,
@@ -252,7 +252,7 @@ def verify(request: AuthenticatedRequest, domain_id: uuid.UUID) -> DomainView:
     openapi_extra=documents_permissions(Permission.WRITE_SIGN_IN_SETTINGS),
 )
 def release(request: AuthenticatedRequest, domain_id: uuid.UUID) -> Status[None]:
-    with _spared(request) as session:
+    with _exempt_own_session(request) as session:
         release_domain(
             actor=actor_of(request), domain_id=domain_id, now=timezone.now(), spared_session=session
         )
@@ -316,7 +316,7 @@ def set_role(
 
 
 @contextmanager
-def _spared(request: AuthenticatedRequest) -> Iterator[str | None]:
+def _exempt_own_session(request: AuthenticatedRequest) -> Iterator[str | None]:
     """Keep the session of the changing administrator. Yield its key; None for a service key."""
     if isinstance(request.auth, Bearer):
         yield None

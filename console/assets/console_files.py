@@ -26,29 +26,32 @@ def asset_url(name: str) -> str:
 
     Raises KeyError for a missing file, so that no page has a dead link.
     """
-    return _urls(version_of(_FOLDER))[name]
+    return _urls_by_name(version_of(_FOLDER))[name]
 
 
 def console_files() -> Mapping[str, StaticFile]:
     """Return the files by path."""
-    return _files(version_of(_FOLDER))
+    return _read_files(version_of(_FOLDER))
 
 
 @lru_cache(maxsize=1)
-def _files(version: int) -> Mapping[str, StaticFile]:
-    urls = _urls(version)
-    return {urls[name]: static_file(name, content) for name, content in _contents(version).items()}
-
-
-@lru_cache(maxsize=1)
-def _urls(version: int) -> Mapping[str, str]:
+def _read_files(version: int) -> Mapping[str, StaticFile]:
+    urls = _urls_by_name(version)
     return {
-        name: f"/assets/{hashlib.sha256(content).hexdigest()[:16]}/{name}"
-        for name, content in _contents(version).items()
+        urls[name]: static_file(name, content)
+        for name, content in _contents_by_url(version).items()
     }
 
 
 @lru_cache(maxsize=1)
-def _contents(version: int) -> Mapping[str, bytes]:
+def _urls_by_name(version: int) -> Mapping[str, str]:
+    return {
+        name: f"/assets/{hashlib.sha256(content).hexdigest()[:16]}/{name}"
+        for name, content in _contents_by_url(version).items()
+    }
+
+
+@lru_cache(maxsize=1)
+def _contents_by_url(version: int) -> Mapping[str, bytes]:
     own = {path.name: path for path in sorted(_FOLDER.iterdir()) if path.is_file()}
     return {name: path.read_bytes() for name, path in {**own, **_PACKAGED}.items()}

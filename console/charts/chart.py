@@ -31,14 +31,14 @@ class Scale:
 def scale_of(values: Iterable[float | None], *, at_most: float | None = None) -> Scale:
     """Return the scale of the values. `at_most` is their natural maximum, such as 1 for shares."""
     highest = max((value for value in values if value and value > _NOTHING), default=1.0)
-    step = _step(highest / _NUM_TICKS)
+    step = _round_step(highest / _NUM_TICKS)
     num = max(1, ceil(round(highest / step, 9)))
     if at_most is not None and step * num > at_most:
         step, num = at_most / _NUM_TICKS, _NUM_TICKS
     return Scale(step * num, tuple(step * place for place in range(num + 1)))
 
 
-def _step(least: float) -> float:
+def _round_step(least: float) -> float:
     """Return the next round number."""
     power = 10.0 ** floor(log10(least))
     return next(power * step for step in _STEPS if power * step >= least * (1 - 1e-9))
@@ -143,7 +143,7 @@ def bars(title: str, times: Sequence[Time], series: Sequence[Series], unit: Unit
     """Return a chart of stacked columns, with the first series at the bottom."""
     sums = [sum(value or 0 for value in at) for at in _by_time(series)]
     scale = scale_of(sums)
-    return _chart(title, times, series, unit, scale, is_lines=False)
+    return _build_chart(title, times, series, unit, scale, is_lines=False)
 
 
 def lines(
@@ -156,10 +156,10 @@ def lines(
 ) -> Chart:
     """Return a chart of lines, with gaps where values are missing."""
     scale = scale_of((value for each in series for value in each.values), at_most=at_most)
-    return _chart(title, times, series, unit, scale, is_lines=True)
+    return _build_chart(title, times, series, unit, scale, is_lines=True)
 
 
-def _chart(
+def _build_chart(
     title: str,
     times: Sequence[Time],
     series: Sequence[Series],
@@ -170,7 +170,7 @@ def _chart(
 ) -> Chart:  # fmt: skip
     has_totals = not is_lines and len(series) > 1
     by_time = zip(times, _by_time(series), strict=True)
-    rows = tuple(_row(time, values, unit, has_totals=has_totals) for time, values in by_time)
+    rows = tuple(_table_row(time, values, unit, has_totals=has_totals) for time, values in by_time)
     step = WIDTH / max(len(times), 1)
     drawn = () if is_lines else series
     return Chart(
@@ -180,19 +180,20 @@ def _chart(
             ChartColumn(
                 x=round(place * step, 2),
                 width=round(step, 2),
-                parts=_parts(place, step, [each.values[place] for each in drawn], scale),
-                label=_label(series, row),
+                parts=_shapes_at(place, step, [each.values[place] for each in drawn], scale),
+                label=_describe_row(series, row),
             )
             for place, row in enumerate(rows)
         ),
         lines=tuple(
-            ChartLine(kind, _path(each.values, step, scale)) for kind, each in enumerate(series, 1)
+            ChartLine(kind, _line_path(each.values, step, scale))
+            for kind, each in enumerate(series, 1)
         )
         if is_lines
         else (),
         rules=tuple(round(HEIGHT * (1 - scale.to_share(tick)), 2) for tick in scale.ticks),
         ticks=tuple(unit.short(tick) for tick in reversed(scale.ticks)),
-        labels=_labels([time.label for time in times]),
+        labels=_axis_labels([time.label for time in times]),
         legend=tuple((kind, each.name) for kind, each in enumerate(series, 1)),
         head=tuple(each.name for each in series),
         rows=rows,
@@ -203,7 +204,9 @@ def _by_time(series: Sequence[Series]) -> list[tuple[Value, ...]]:
     return list(zip(*(each.values for each in series), strict=True))
 
 
-def _row(time: Time, values: Sequence[Value], unit: Unit, *, has_totals: bool) -> ChartTableRow:
+def _table_row(
+    time: Time, values: Sequence[Value], unit: Unit, *, has_totals: bool
+) -> ChartTableRow:
     told = [value for value in values if value is not None]
     return ChartTableRow(
         time=time,
@@ -214,12 +217,12 @@ def _row(time: Time, values: Sequence[Value], unit: Unit, *, has_totals: bool) -
     )
 
 
-def _label(series: Sequence[Series], row: ChartTableRow) -> str:
+def _describe_row(series: Sequence[Series], row: ChartTableRow) -> str:
     said = (f"{each.name} {cell.text}" for each, cell in zip(series, row.cells, strict=True))
     return f"{row.time.label}: {', '.join(said)}"
 
 
-def _parts(
+def _shapes_at(
     place: int, step: float, values: Sequence[Value], scale: Scale
 ) -> tuple[ChartShape, ...]:
     gap = min(_MAX_GAP, step / 4)
@@ -238,7 +241,7 @@ def _parts(
     return tuple(found)
 
 
-def _path(values: Sequence[Value], step: float, scale: Scale) -> str:
+def _line_path(values: Sequence[Value], step: float, scale: Scale) -> str:
     """Return the SVG path through the middle of each time. A value alone is a short line."""
     said: list[str] = []
     for (_, before), (place, value) in pairwise(enumerate([None, *values], -1)):
@@ -251,7 +254,7 @@ def _path(values: Sequence[Value], step: float, scale: Scale) -> str:
     return "".join(said)
 
 
-def _labels(times: Sequence[str]) -> tuple[str, ...]:
+def _axis_labels(times: Sequence[str]) -> tuple[str, ...]:
     """Return the first and last label and evenly spaced ones between; all if there are few."""
     num = min(_NUM_LABELS, len(times))
     if num < 2:  # nothing is between

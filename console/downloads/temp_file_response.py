@@ -30,14 +30,14 @@ def temp_file_response(
     except BaseException:
         file.close()
         raise
-    response = _answer(request, file)
+    response = _stream_file(request, file)
     response["Content-Type"] = content_type
     response["Content-Length"] = str(num_bytes)
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 
 
-def _answer(request: HttpRequest, file: IO[bytes]) -> StreamingHttpResponse:
+def _stream_file(request: HttpRequest, file: IO[bytes]) -> StreamingHttpResponse:
     """Return the response for the server's kind: Django would buffer the other kind completely."""
     if isinstance(request, ASGIRequest):
         return StreamingHttpResponse(_AsyncPieces(file))

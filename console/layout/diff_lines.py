@@ -20,26 +20,26 @@ class DiffLine:
 
 def diff_lines(before: Any, after: Any) -> list[DiffLine]:
     """Return the removed and added lines, sorted by path. Equal values are left out."""
-    old, new = dict(_flat(before)), dict(_flat(after))
+    old, new = dict(_flatten(before)), dict(_flatten(after))
     lines = []
     for path in sorted({**old, **new}):
         if old.get(path) == new.get(path):
             continue
         if path in old:
-            lines.append(DiffLine("-", _said(path, old[path])))
+            lines.append(DiffLine("-", _format_line(path, old[path])))
         if path in new:
-            lines.append(DiffLine("+", _said(path, new[path])))
+            lines.append(DiffLine("+", _format_line(path, new[path])))
     return lines
 
 
-def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def _flatten(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping) and value:
         for name, part in value.items():
-            yield from _flat(part, f"{path}.{name}" if path else str(name))
+            yield from _flatten(part, f"{path}.{name}" if path else str(name))
     elif value is not None or path:
         yield path, json.dumps(value, ensure_ascii=False)
 
 
-def _said(path: str, value: str) -> str:
+def _format_line(path: str, value: str) -> str:
     shown = value if len(value) <= _MAX_CHARS else f"{value[:_MAX_CHARS]}…"
     return f"{path}: {shown}" if path else shown

@@ -18,7 +18,7 @@ _GOOD_S: Final = 24 * 3600  # a tab may stay open overnight
 
 def issue_form_token(request: HttpRequest, what: str) -> str:
     """Return a single-use token for FIELD, valid only for the signed-in user."""
-    return _signer(request, what).sign(secrets.token_urlsafe(12))
+    return _signer_for(request, what).sign(secrets.token_urlsafe(12))
 
 
 def consume_form_token(request: HttpRequest, what: str) -> bool:
@@ -27,11 +27,11 @@ def consume_form_token(request: HttpRequest, what: str) -> bool:
     Raises redis.RedisError.
     """
     try:
-        token = _signer(request, what).unsign(request.POST.get(FIELD, ""), max_age=_GOOD_S)
+        token = _signer_for(request, what).unsign(request.POST.get(FIELD, ""), max_age=_GOOD_S)
     except signing.BadSignature:
         return False
     return bool(connect().set(f"caret:form-token:{token}", 1, nx=True, ex=_GOOD_S))
 
 
-def _signer(request: HttpRequest, what: str) -> signing.TimestampSigner:
+def _signer_for(request: HttpRequest, what: str) -> signing.TimestampSigner:
     return signing.TimestampSigner(salt=f"form/1|{what}|{request.user.pk}")

@@ -156,22 +156,22 @@ OWN: Final = (
 def groups(request: HttpRequest, actor: Actor) -> list[NavigationGroup]:
     """Return the groups of the sidebar, without empty ones."""
     found = [
-        NavigationGroup(str(section.title), _links(request, actor, section.items))
+        NavigationGroup(str(section.title), _visible_links(request, actor, section.items))
         for section in SECTIONS
     ]
     return [group for group in found if group.links]
 
 
 def own_links(request: HttpRequest, actor: Actor) -> list[NavigationLink]:
-    return _links(request, actor, OWN)
+    return _visible_links(request, actor, OWN)
 
 
 def all_links(request: HttpRequest, actor: Actor) -> list[NavigationLink]:
     items = [item for section in SECTIONS for item in section.items]
-    return _links(request, actor, (*items, *OWN))
+    return _visible_links(request, actor, (*items, *OWN))
 
 
-def _links(
+def _visible_links(
     request: HttpRequest, actor: Actor, items: tuple[NavigationItem, ...]
 ) -> list[NavigationLink]:
     here = _area_of(request)

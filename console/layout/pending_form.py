@@ -33,8 +33,8 @@ def store_pending_form(actor: Actor, form: PendingForm) -> str:
     """
     token, text = secrets.token_urlsafe(16), msgspec.json.encode(form)
     if len(text) <= _MAX_BYTES:
-        sealed = seal(_key(), text, bound_to=_bound_to(actor, token))
-        connect().set(_name(actor), sealed, ex=_KEPT_S)
+        sealed = seal(_encryption_key(), text, bound_to=_bound_to(actor, token))
+        connect().set(_cache_key(actor), sealed, ex=_KEPT_S)
     return token
 
 
@@ -43,17 +43,17 @@ def find_pending_form(actor: Actor, token: str) -> PendingForm | None:
 
     Raises redis.RedisError.
     """
-    sealed = connect().get(_name(actor))
+    sealed = connect().get(_cache_key(actor))
     if not isinstance(sealed, bytes):
         return None
     try:
-        text = unseal(_key(), sealed, bound_to=_bound_to(actor, token))
+        text = unseal(_encryption_key(), sealed, bound_to=_bound_to(actor, token))
     except DecryptionFailed:
         return None
     return msgspec.json.decode(text, type=PendingForm)
 
 
-def _name(actor: Actor) -> str:
+def _cache_key(actor: Actor) -> str:
     return f"caret:pending-form:{actor.user_id}"
 
 
@@ -61,5 +61,5 @@ def _bound_to(actor: Actor, token: str) -> bytes:
     return f"kept-form/1|{actor.tenant_id}|{actor.user_id}|{token}".encode()
 
 
-def _key() -> bytes:
+def _encryption_key() -> bytes:
     return derive_key(settings.ROOT_SECRET, "kept-forms/1")

@@ -51,11 +51,11 @@ def step_up_url(request: HttpRequest, member: CurrentMember) -> HttpResponse | N
     """
     if _is_fresh(request):
         return None
-    target = request.get_full_path() if request.method == "GET" else _kept(request, member)
-    return redirect(f"{_way(request)}?{urlencode({'next': target})}")
+    target = request.get_full_path() if request.method == "GET" else _store_form(request, member)
+    return redirect(f"{_reauthentication_url(request)}?{urlencode({'next': target})}")
 
 
-def _kept(request: HttpRequest, member: CurrentMember) -> str:
+def _store_form(request: HttpRequest, member: CurrentMember) -> str:
     """Store the submitted form and return the URL that resumes it."""
     fields = {name: texts for name, texts in request.POST.lists() if name != _CSRF_FIELD}
     token = store_pending_form(member.actor, PendingForm(request.get_full_path(), fields))
@@ -73,7 +73,7 @@ def _is_fresh(request: HttpRequest) -> bool:
     return bool(time.time() - last_s < app_settings.REAUTHENTICATION_TIMEOUT)
 
 
-def _way(request: HttpRequest) -> str:
+def _reauthentication_url(request: HttpRequest) -> str:
     """Return the step-up page.
 
     Users of an identity provider have no password here: they sign in again.

@@ -105,7 +105,7 @@ def count_attempt(attempt: SecretAttempt) -> AttemptThrottled | None:
 
     Raises redis.RedisError: nobody may sign in while attempts cannot be counted.
     """
-    return _count(_counters(attempt))
+    return _count_attempt(_counters_for(attempt))
 
 
 def forgive_attempt(attempt: SecretAttempt) -> None:
@@ -114,7 +114,7 @@ def forgive_attempt(attempt: SecretAttempt) -> None:
     Otherwise one right password would allow more guesses at other accounts. Raises
     redis.RedisError.
     """
-    names = [counter.name for counter in _counters(attempt) if not counter.is_of_network]
+    names = [counter.name for counter in _counters_for(attempt) if not counter.is_of_network]
     connect().eval(_UNCOUNT_SCRIPT, len(names), *names)
 
 
@@ -133,18 +133,20 @@ def count_request_of_network(*, address: str, what: str = "sign-in") -> AttemptT
 
     Returns None within the limits. Raises redis.RedisError.
     """
-    return _count([_network_counter(address, what)])
+    return _count_attempt([_network_counter(address, what)])
 
 
 def take_start_of_playground(*, user_id: str) -> bool:
     """Count a start of the playground. Return False after too many. Raises redis.RedisError."""
     return (
-        _count([_AttemptCounter(f"caret:throttle:playground:{user_id}", MAX_STARTS, WINDOW_S)])
+        _count_attempt(
+            [_AttemptCounter(f"caret:throttle:playground:{user_id}", MAX_STARTS, WINDOW_S)]
+        )
         is None
     )
 
 
-def _count(counters: list[_AttemptCounter]) -> AttemptThrottled | None:
+def _count_attempt(counters: list[_AttemptCounter]) -> AttemptThrottled | None:
     """Count one attempt at each counter, up to the first that is full."""
     limits = [number for counter in counters for number in (counter.limit, counter.window_s)]
     names = [counter.name for counter in counters]
@@ -154,13 +156,13 @@ def _count(counters: list[_AttemptCounter]) -> AttemptThrottled | None:
     return AttemptThrottled(max(1, ceil(left_ms / 1000)), counters[full - 1].is_of_network)
 
 
-def _counters(attempt: SecretAttempt) -> list[_AttemptCounter]:
+def _counters_for(attempt: SecretAttempt) -> list[_AttemptCounter]:
     limit = MAX_ATTEMPTS[attempt.secret]
-    account = _digest(f"{attempt.secret}|{attempt.account.strip().lower()}")
+    account = _hash_key(f"{attempt.secret}|{attempt.account.strip().lower()}")
     name = f"caret:throttle:{attempt.secret}:{account}"
     if attempt.device is not None:
-        return [_AttemptCounter(f"{name}:device:{_digest(attempt.device)}", limit, MAX_WAIT_S)]
-    network = _network(attempt.address)
+        return [_AttemptCounter(f"{name}:device:{_hash_key(attempt.device)}", limit, MAX_WAIT_S)]
+    network = _network_of(attempt.address)
     place = f"known-network:{network}" if attempt.is_known_network else "unknown"
     return [
         _network_counter(attempt.address, "sign-in"),
@@ -170,21 +172,21 @@ def _counters(attempt: SecretAttempt) -> list[_AttemptCounter]:
 
 
 def _name_of_known_network(account: str, address: str) -> str:
-    digest = _digest(f"{account.strip().lower()}|{_network(address)}")
+    digest = _hash_key(f"{account.strip().lower()}|{_network_of(address)}")
     return f"caret:throttle:known-network:{digest}"
 
 
 def _network_counter(address: str, what: str) -> _AttemptCounter:
-    name = f"caret:throttle:{what}:network:{_network(address)}"
+    name = f"caret:throttle:{what}:network:{_network_of(address)}"
     return _AttemptCounter(name, MAX_TRIES_OF_NETWORK, WINDOW_S, is_of_network=True)
 
 
-def _network(address: str) -> str:
+def _network_of(address: str) -> str:
     """Return the network of an address. IPv6 customers have 2^64 addresses, which count as one."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:  # the peer of a Unix socket has none
-        return _digest(address)
+        return _hash_key(address)
     if parsed.version == 4:
         return str(parsed)
     if parsed.ipv4_mapped is not None:
@@ -192,6 +194,6 @@ def _network(address: str) -> str:
     return str(ipaddress.IPv6Network((parsed.packed, 64), strict=False))
 
 
-def _digest(text: str) -> str:
+def _hash_key(text: str) -> str:
     """Hash the text, so that Redis contains no personal addresses."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -68,7 +68,7 @@ class LiveBroadcaster(Generic[_Reading]):
         if looked.reader is None:
             looked.reader = asyncio.create_task(self._poll_forever(actor, looked))
         try:
-            yield _readings(looked)
+            yield _iterate_readings(looked)
         finally:
             _give_back(self._of_tenant, actor.tenant_id)
             _give_back(self._of_person, person)
@@ -125,7 +125,7 @@ def _give_back(counted: Counter[_Counted], who: _Counted) -> None:
         del counted[who]
 
 
-async def _readings(looked: _Subscription[_Reading]) -> AsyncIterator[_Reading]:
+async def _iterate_readings(looked: _Subscription[_Reading]) -> AsyncIterator[_Reading]:
     num_seen = 0
     while True:
         async with looked.changed:

@@ -37,7 +37,7 @@ _P = ParamSpec("_P")
 _ResultT = TypeVar("_ResultT")
 
 
-async def _read(actor: Actor) -> LastMinute:
+async def _read_last_minute(actor: Actor) -> LastMinute:
     return await _in_a_thread(read_last_minute)(actor=actor, now=timezone.now())
 
 
@@ -54,7 +54,7 @@ def _in_a_thread(ask: Callable[_P, _ResultT]) -> Callable[_P, Awaitable[_ResultT
 
 
 class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no types
-    board: LiveBroadcaster[LastMinute] = LiveBroadcaster(_read)  # one for the process
+    board: LiveBroadcaster[LastMinute] = LiveBroadcaster(_read_last_minute)  # one for the process
     feed = AccessFeed()  # one for the process
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
 
     async def _send_readings(self, readings: AsyncIterator[LastMinute], viewer: Viewer) -> None:
         async for minute in readings:
-            await self._send(_text(minute, viewer))
+            await self._send(_render_message(minute, viewer))
 
     async def _until_ended(self, changed: asyncio.Event, viewer: Viewer) -> None:
         """Return when the session has lost or changed its access. The page then reconnects."""
@@ -102,7 +102,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]  # Channels has no type
                     await changed.wait()
             changed.clear()
             found = await self._find_viewer()
-            if found is None or _sees(found) != _sees(viewer):
+            if found is None or _access_of(found) != _access_of(viewer):
                 return
             await asyncio.sleep(_REST_S)
 
@@ -132,10 +132,10 @@ async def _first_of(*works: Coroutine[Any, Any, None]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _sees(viewer: Viewer) -> tuple[str, str, str]:
+def _access_of(viewer: Viewer) -> tuple[str, str, str]:
     return viewer.actor.tenant_id, viewer.actor.authority, viewer.status
 
 
-def _text(minute: LastMinute, viewer: Viewer) -> str:
+def _render_message(minute: LastMinute, viewer: Viewer) -> str:
     with translation.override(viewer.language), timezone.override(ZoneInfo(viewer.zone)):
         return json.dumps(format_last_minute(minute, viewer.actor))

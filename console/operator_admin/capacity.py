@@ -62,30 +62,30 @@ def capacity(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     pools = [pool.name for pool in installation.pools]
     pool = request.GET.get("pool", "")
     measured = measured_figures(installation, pool=pool if pool in pools else None)
-    given, errors = _given(request)
+    given, errors = _read_numbers(request)
     plan, picture = None, None
     if not errors:
         try:
-            plan = compute_plan(_figures(measured | given, request.GET.get("queue", "")))
-            picture = drawing(plan, steps=_CURVE_STEPS, words=_words(plan.num_gpus))
+            plan = compute_plan(_to_inputs(measured | given, request.GET.get("queue", "")))
+            picture = drawing(plan, steps=_CURVE_STEPS, words=_plot_labels(plan.num_gpus))
         except InvalidInput as error:
-            errors = _placed(str(error))
+            errors = _errors_by_field(str(error))
     context = {
         "title": gettext("Capacity"),
-        "fields": [_field(name, request, measured, errors) for name in _FIELDS],
+        "fields": [_build_field(name, request, measured, errors) for name in _FIELDS],
         "pools": [(name, name == pool) for name in pools],
         "queues": [(each.value, each.value == request.GET.get("queue")) for each in Queue],
         "has_measured": bool(measured),
         "message": errors.get(""),
         "plan": plan,
-        **({} if plan is None or picture is None else _drawn(plan, picture)),
+        **({} if plan is None or picture is None else _plot_context(plan, picture)),
     }
     # Measured figures can exceed the model's defaults, which is not the user's error.
     is_wrong = bool(errors) and bool(given or any(errors))
     return page(request, "capacity.html", context, status=400 if is_wrong else 200)
 
 
-def _given(request: HttpRequest) -> tuple[dict[str, float], dict[str, str]]:
+def _read_numbers(request: HttpRequest) -> tuple[dict[str, float], dict[str, str]]:
     """Return the valid numbers, and the error messages of the other fields."""
     given: dict[str, float] = {}
     errors: dict[str, str] = {}
@@ -103,7 +103,7 @@ def _given(request: HttpRequest) -> tuple[dict[str, float], dict[str, str]]:
     return given, errors
 
 
-def _figures(found: dict[str, float], queue: str) -> CapacityInputs:
+def _to_inputs(found: dict[str, float], queue: str) -> CapacityInputs:
     """Return the planner's inputs. Raises InvalidInput."""
     numbers: dict[str, Any] = {"requests_per_s": _SOME_LOAD, **found}
     # The default must not exceed the measured size of whole prompts.
@@ -116,42 +116,42 @@ def _figures(found: dict[str, float], queue: str) -> CapacityInputs:
     return CapacityInputs(**numbers, queue=Queue(chosen))
 
 
-def _placed(message: str) -> dict[str, str]:
+def _errors_by_field(message: str) -> dict[str, str]:
     """Return the message for the field that it names, or else for the whole form."""
     name = message.split(" ", 1)[0]
     return {name if name in _FIELDS else "": message}
 
 
-def _field(
+def _build_field(
     name: str, request: HttpRequest, measured: dict[str, float], errors: dict[str, str]
 ) -> CapacityField:
-    default = _SOME_LOAD if name == "requests_per_s" else _default(name)
+    default = _SOME_LOAD if name == "requests_per_s" else _default_of(name)
     value = measured.get(name, default)
     return CapacityField(
         name=name,
         label=str(_FIELDS[name]),
         given=request.GET.get(name, "").strip()[:32],
-        otherwise="" if value is None else written(value, _digits(value)),
+        otherwise="" if value is None else written(value, _count_decimals(value)),
         is_measured=name in measured,
         error=errors.get(name, ""),
     )
 
 
-def _digits(value: float) -> int:
+def _count_decimals(value: float) -> int:
     """Return enough decimals to distinguish shares, and none for whole or large numbers."""
     return 0 if value == int(value) or value >= _MANY else 3
 
 
-def _default(name: str) -> float | None:
+def _default_of(name: str) -> float | None:
     value = CapacityInputs.__dataclass_fields__[name].default
     return float(value) if isinstance(value, int | float) else None
 
 
-def _drawn(plan: CapacityPlan, picture: Drawing) -> dict[str, Any]:
+def _plot_context(plan: CapacityPlan, picture: Drawing) -> dict[str, Any]:
     return {
         # The SVG contains only numbers and our own texts, escaped when it is drawn.
         "svg": mark_safe(picture.svg),  # noqa: S308
-        "curve": json.dumps(_curve(picture), separators=(",", ":")),
+        "curve": json.dumps(_curve_points(picture), separators=(",", ":")),
         "picture": picture,
         "figures": plan.figures,
         "keeps_target": plan.min_hit_rate == 0,
@@ -161,7 +161,7 @@ def _drawn(plan: CapacityPlan, picture: Drawing) -> dict[str, Any]:
     }
 
 
-def _words(num_replicas: int) -> PlotLabels:
+def _plot_labels(num_replicas: int) -> PlotLabels:
     load = ngettext(
         "%(requests_per_s)s requests/s on one replica, %(context_tokens)s tokens per "
         "prompt, queue: %(queue)s",
@@ -178,7 +178,7 @@ def _words(num_replicas: int) -> PlotLabels:
     )
 
 
-def _curve(picture: Drawing) -> list[list[float | None]]:
+def _curve_points(picture: Drawing) -> list[list[float | None]]:
     """Return hit rate, p50, p95 and p99 in ms for each point; null: overloaded."""
     return [
         [

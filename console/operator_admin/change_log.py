@@ -32,12 +32,12 @@ def changes_of(drains: DrainState | None, additions: AddedReplicas | None) -> li
         for each in (drains.latest if drains else ())
     )
     added = (
-        ChangeLogEntry(each.at, each.replica, _told(each), each.operator, each.reason)
+        ChangeLogEntry(each.at, each.replica, _describe_addition(each), each.operator, each.reason)
         for each in (additions.latest if additions else ())
     )
     return sorted((*drained, *added), key=lambda change: change.at, reverse=True)[:MAX_SHOWN]
 
 
-def _told(change: AddedReplicaRecord) -> str:
+def _describe_addition(change: AddedReplicaRecord) -> str:
     words = gettext("added to %(pool)s") if change.is_added else gettext("removed from %(pool)s")
     return words % {"pool": change.pool}

@@ -40,24 +40,24 @@ class CostPeriod:
 @operator_required
 def cost(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     num_days = _num_days(request.GET.get("days", ""))
-    price, wrong = _price(request.GET.get("price", ""))
+    price, wrong = _read_price(request.GET.get("price", ""))
     try:
-        found = _costs(price)
+        found = _costs_by_period(price)
     except redis.RedisError:
         return page(request, "cost.html", {"title": "Cost", "is_away": True}, status=503)
     chosen = found[num_days]
     if request.GET.get("format") == "csv":
-        return _file(chosen)
+        return _csv_response(chosen)
     context = {
         "title": "Cost",
         "cost": chosen,
         "how_counted": _how_counted(chosen),
-        "rows": [_shown(row) for row in chosen.rows],
-        "total": _shown(chosen.total),
-        "periods": [_period(days, found[days], price, num_days) for days in PERIODS],
+        "rows": [_to_shown_row(row) for row in chosen.rows],
+        "total": _to_shown_row(chosen.total),
+        "periods": [_to_period(days, found[days], price, num_days) for days in PERIODS],
         "price": request.GET.get("price", "").strip() or f"{price:.2f}",
         "wrong_price": wrong,
-        "csv_url": f"{_url(num_days, price)}&format=csv",
+        "csv_url": f"{_period_url(num_days, price)}&format=csv",
     }
     return page(request, "cost.html", context, status=400 if wrong else 200)
 
@@ -71,12 +71,12 @@ class ShownRow:
     per_1000: float | None
 
 
-def _shown(row: CostRow) -> ShownRow:
+def _to_shown_row(row: CostRow) -> ShownRow:
     cents = row.cents_per_1000_accepted
     return ShownRow(row, row.cost_cents / 100, None if cents is None else cents / 100)
 
 
-def _costs(price: float) -> dict[int, FleetCost]:
+def _costs_by_period(price: float) -> dict[int, FleetCost]:
     """Return the costs by number of days. Raises redis.RedisError."""
     store, now = connect(), timezone.now()
     seconds_a_day = replica_seconds_a_day(read_installation(now=now))
@@ -92,12 +92,12 @@ def _costs(price: float) -> dict[int, FleetCost]:
     }
 
 
-def _period(num_days: int, found: FleetCost, price: float, chosen: int) -> CostPeriod:
-    total = _shown(found.total)
-    return CostPeriod(num_days, _url(num_days, price), num_days == chosen, total.per_1000)
+def _to_period(num_days: int, found: FleetCost, price: float, chosen: int) -> CostPeriod:
+    total = _to_shown_row(found.total)
+    return CostPeriod(num_days, _period_url(num_days, price), num_days == chosen, total.per_1000)
 
 
-def _url(num_days: int, price: float) -> str:
+def _period_url(num_days: int, price: float) -> str:
     return f"{reverse('operators:cost')}?days={num_days}&price={price:.2f}"
 
 
@@ -105,7 +105,7 @@ def _num_days(text: str) -> int:
     return int(text) if text in {str(each) for each in PERIODS} else _DEFAULT_DAYS
 
 
-def _price(text: str) -> tuple[float, str]:
+def _read_price(text: str) -> tuple[float, str]:
     """Return the price of a replica's hour and an error message; the setting's price if empty."""
     default: float = settings.REPLICA_HOUR_CENTS / 100
     if not text.strip():
@@ -119,10 +119,10 @@ def _price(text: str) -> tuple[float, str]:
     return price, ""
 
 
-def _file(found: FleetCost) -> HttpResponse:
+def _csv_response(found: FleetCost) -> HttpResponse:
     lines = []
     for row in (*found.rows, found.total):
-        shown, counts = _shown(row), row.counts
+        shown, counts = _to_shown_row(row), row.counts
         per_1000 = "" if shown.per_1000 is None else f"{shown.per_1000:.6f}"
         lines.append(
             (

@@ -54,7 +54,7 @@ def drain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpRes
     members = replicas_by_pool(scrape_gateways())
     if replica not in {each for every in members.values() for each in every}:
         raise Http404
-    return _answer(request, operator, _DrainStep(replica, is_drained=True, members=members))
+    return _apply_step(request, operator, _DrainStep(replica, is_drained=True, members=members))
 
 
 @never_cache
@@ -62,17 +62,17 @@ def drain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpRes
 @operator_required
 def restore(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
     # Gateways are not asked: a replica that none of them knows must be restorable too.
-    return _answer(request, operator, _DrainStep(replica, is_drained=False, members={}))
+    return _apply_step(request, operator, _DrainStep(replica, is_drained=False, members={}))
 
 
-def _answer(request: HttpRequest, operator: OperatorView, step: _DrainStep) -> HttpResponse:
+def _apply_step(request: HttpRequest, operator: OperatorView, step: _DrainStep) -> HttpResponse:
     if not operator.can_change:
         raise PermissionDenied
     if request.method == "GET":
-        return _form(request, step, {})
+        return _show_form(request, step, {})
     wrong = check_code(request, operator)
     if wrong is not None:
-        return _form(request, step, {"code": wrong}, status=_BAD)
+        return _show_form(request, step, {"code": wrong}, status=_BAD)
     wish = DrainRequest(
         replica=step.replica,
         is_drained=step.is_drained,
@@ -82,25 +82,25 @@ def _answer(request: HttpRequest, operator: OperatorView, step: _DrainStep) -> H
     try:
         set_drain(connect(), operator=operator, wish=wish, members=step.members, now=timezone.now())
     except DomainError as error:
-        return _refused(request, step, error)
+        return _show_error(request, step, error)
     return redirect(
         reverse("operators:pools") + f"?done={'drained' if step.is_drained else 'returned'}"
     )
 
 
-def _refused(request: HttpRequest, step: _DrainStep, error: DomainError) -> HttpResponse:
+def _show_error(request: HttpRequest, step: _DrainStep, error: DomainError) -> HttpResponse:
     if isinstance(error, NotFound):
         raise Http404 from error
     if isinstance(error, InvalidValue):
-        return _form(request, step, {error.field: translate_error(error)}, status=_BAD)
+        return _show_form(request, step, {error.field: translate_error(error)}, status=_BAD)
     if isinstance(error, LastReplicaOfPool):
         wrong = gettext("Enter the replica's name as shown above.")
-        return _form(request, step, {"confirmation": wrong}, status=_BAD)
+        return _show_form(request, step, {"confirmation": wrong}, status=_BAD)
     assert isinstance(error, Conflict)
-    return _form(request, step, {"": translate_error(error)}, status=_CONFLICT)
+    return _show_form(request, step, {"": translate_error(error)}, status=_CONFLICT)
 
 
-def _form(
+def _show_form(
     request: HttpRequest, step: _DrainStep, wrong: dict[str, str], *, status: int = 200
 ) -> HttpResponse:
     context: dict[str, Any] = {
@@ -108,7 +108,7 @@ def _form(
         "replica": step.replica,
         "is_drained": step.is_drained,
         "pools": sorted(pool for pool, every in step.members.items() if step.replica in every),
-        "emptied": _emptied(step),
+        "emptied": _find_emptied(step),
         "needs_code": not session.is_confirmed(request),
         "reason": request.POST.get("reason", ""),
         "confirmation": request.POST.get("confirmation", ""),
@@ -118,7 +118,7 @@ def _form(
     return page(request, "drain.html", context, status=status)
 
 
-def _emptied(step: _DrainStep) -> list[str]:
+def _find_emptied(step: _DrainStep) -> list[str]:
     """Return the pools that would have no replica left."""
     if not step.is_drained:
         return []

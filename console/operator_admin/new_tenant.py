@@ -34,15 +34,15 @@ def new_tenant(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     if not operator.can_change:
         raise PermissionDenied
     if request.method == "GET":
-        return _form(request, {})
+        return _show_form(request, {})
     if (wrong := check_code(request, operator)) is not None:
-        return _form(request, {"code": wrong}, status=_BAD)
+        return _show_form(request, {"code": wrong}, status=_BAD)
     try:
-        created = _create(request, operator)
+        created = _create_tenant(request, operator)
     except InvalidValue as error:
-        return _form(request, {error.field: translate_error(error)}, status=_BAD)
+        return _show_form(request, {error.field: translate_error(error)}, status=_BAD)
     except DomainError as error:
-        return _form(request, {"": translate_error(error)}, status=_CONFLICT)
+        return _show_form(request, {"": translate_error(error)}, status=_CONFLICT)
     context = {
         "title": gettext("Tenant created"),
         "created": created,
@@ -51,7 +51,7 @@ def new_tenant(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     return page(request, "tenant_created.html", context, status=201)
 
 
-def _create(request: HttpRequest, operator: OperatorView) -> OnboardedTenant:
+def _create_tenant(request: HttpRequest, operator: OperatorView) -> OnboardedTenant:
     """Create the tenant that the form describes. Raises DomainError."""
     texts = {name: request.POST.get(name, "").strip() for name in _TEXTS}
     request_id = str(uuid4())
@@ -70,7 +70,7 @@ def _create(request: HttpRequest, operator: OperatorView) -> OnboardedTenant:
     )
 
 
-def _form(request: HttpRequest, wrong: dict[str, str], *, status: int = 200) -> HttpResponse:
+def _show_form(request: HttpRequest, wrong: dict[str, str], *, status: int = 200) -> HttpResponse:
     chosen = request.POST.get("plan", "")
     context = {
         "title": gettext("New tenant"),

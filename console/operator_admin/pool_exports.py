@@ -22,13 +22,13 @@ def file_of(
     `changes` is None if Redis is unreachable.
     """
     if request.GET.get("of") == "changes":
-        return _changes(changes)
+        return _change_log_csv(changes)
     if request.GET.get("of") == "first-tokens":
         return _first_tokens(installation)
-    return _replicas(installation)
+    return _replica_csv(installation)
 
 
-def _replicas(installation: InstallationStatus) -> HttpResponse:
+def _replica_csv(installation: InstallationStatus) -> HttpResponse:
     """Return all replicas, including rejected ones."""
     header = (
         *(
@@ -46,14 +46,14 @@ def _replicas(installation: InstallationStatus) -> HttpResponse:
     lines: list[tuple[Value, ...]] = []
     for pool in installation.pools:
         about = (pool.name, pool.tier, pool.model)
-        lines += [(*about, *_cells(replica), None, "") for replica in pool.replicas]
+        lines += [(*about, *_replica_cells(replica), None, "") for replica in pool.replicas]
         lines += [(*about, *_left_out(refused)) for refused in pool.rejected]
-    return csv_response("replicas", header, lines, notes=_notes(installation))
+    return csv_response("replicas", header, lines, notes=_csv_notes(installation))
 
 
-def _cells(replica: ReplicaStatus) -> tuple[Value, ...]:
+def _replica_cells(replica: ReplicaStatus) -> tuple[Value, ...]:
     return (
-        *(replica.name, _state(replica), replica.is_drained),
+        *(replica.name, _replica_state(replica), replica.is_drained),
         *(replica.num_gateways_open, replica.num_gateways_ejected, replica.num_in_flight),
         *(replica.running, replica.waiting, replica.kv_usage, replica.hit_rate),
     )
@@ -64,7 +64,7 @@ def _left_out(refused: RejectedReplica) -> tuple[Value, ...]:
     return (refused.name, "rejected", *nothing, refused.num_gateways, why_refused(refused))
 
 
-def _state(replica: ReplicaStatus) -> str:
+def _replica_state(replica: ReplicaStatus) -> str:
     """Return the state as the page's badge shows it. Draining is a separate column."""
     if replica.num_gateways_open:
         return "circuit breaker open"
@@ -80,10 +80,10 @@ def _first_tokens(installation: InstallationStatus) -> HttpResponse:
         for pool in installation.pools
         for at in pool.first_tokens
     ]
-    return csv_response("first-tokens", header, lines, notes=_notes(installation))
+    return csv_response("first-tokens", header, lines, notes=_csv_notes(installation))
 
 
-def _changes(changes: Sequence[ChangeLogEntry] | None) -> HttpResponse:
+def _change_log_csv(changes: Sequence[ChangeLogEntry] | None) -> HttpResponse:
     header = ("at", "replica", "change", "operator", "reason")
     lines = [
         (each.at, each.replica, each.what, each.operator, each.reason) for each in changes or ()
@@ -92,7 +92,7 @@ def _changes(changes: Sequence[ChangeLogEntry] | None) -> HttpResponse:
     return csv_response("replica-changes", header, lines, notes=[away] if changes is None else [])
 
 
-def _notes(installation: InstallationStatus) -> list[str]:
+def _csv_notes(installation: InstallationStatus) -> list[str]:
     notes = []
     if num := len(installation.unreachable):
         said = ngettext(
@@ -101,10 +101,10 @@ def _notes(installation: InstallationStatus) -> list[str]:
             num,
         )
         notes.append(said % {"n": num})
-    return [*notes, _since(of_installation(installation)["window_minutes"])]
+    return [*notes, _format_since(of_installation(installation)["window_minutes"])]
 
 
-def _since(minutes: int | None) -> str:
+def _format_since(minutes: int | None) -> str:
     if minutes is None:
         return gettext(
             "Rates and first tokens cover the time since the gateways started, until "

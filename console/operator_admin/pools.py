@@ -51,7 +51,7 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "additions": additions,
         "pools": [(pool, _added_to(pool, additions)) for pool in installation.pools],
         "changes": changes,
-        "waiting": _waiting(additions, installation.pools),
+        "waiting": _pending_additions(additions, installation.pools),
         # Drained replicas that no gateway lists. They must be restorable too.
         "strangers": [
             change
@@ -76,7 +76,7 @@ def _added_to(pool: PoolStatus, additions: AddedReplicas | None) -> frozenset[st
     return frozenset(replica for name, replica in held if name == pool.name)
 
 
-def _waiting(
+def _pending_additions(
     additions: AddedReplicas | None, pools: Iterable[PoolStatus]
 ) -> list[AddedReplicaRecord]:
     """Return added replicas that no gateway reports: it has not seen them, or none answers."""

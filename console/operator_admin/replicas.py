@@ -47,7 +47,7 @@ _FIELDS: Final = ("url", "kv_events", "speculation", "reason")
 def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse:
     if not operator.can_change:
         raise PermissionDenied
-    known = _known()
+    known = _read_fleet()
     if pool not in known.members:
         raise Http404
     if request.method == "GET":
@@ -73,7 +73,7 @@ def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str
     # Gateways are not asked: replicas that they do not know or reject must be removable too.
     if not operator.can_change:
         raise PermissionDenied
-    known, old = _known(), _old(request, pool, replica)
+    known, old = _read_fleet(), _to_removal(request, pool, replica)
     if request.method == "GET":
         return _remove_form(request, old, known, {})
     if (wrong := check_code(request, operator)) is not None:
@@ -92,7 +92,7 @@ def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str
     return redirect(reverse("operators:pools") + "?done=removed")
 
 
-def _old(request: HttpRequest, pool: str, replica: str) -> RemoveReplica:
+def _to_removal(request: HttpRequest, pool: str, replica: str) -> RemoveReplica:
     """Return the removal. Raises Http404 if no operator added this replica."""
     try:
         if (pool, replica) not in read_additions(connect()).held:
@@ -104,7 +104,7 @@ def _old(request: HttpRequest, pool: str, replica: str) -> RemoveReplica:
     )
 
 
-def _known() -> FleetView:
+def _read_fleet() -> FleetView:
     readings = scrape_gateways()
     try:
         drained = frozenset(read_drains(connect()).drained)
@@ -123,7 +123,7 @@ def _add_form(
         "speculation": [(name, name == request.POST.get("speculation")) for name in SPECULATION],
         "url": request.POST.get("url", ""),
         "kv_events": request.POST.get("kv_events", ""),
-        **_common(request, wrong),
+        **_form_context(request, wrong),
     }
     return page(request, "add.html", context, status=status)
 
@@ -142,12 +142,12 @@ def _remove_form(
         "replica": old.replica,
         "emptied": emptied_by(old.pool, old.replica, known),
         "confirmation": old.confirmation,
-        **_common(request, wrong),
+        **_form_context(request, wrong),
     }
     return page(request, "remove.html", context, status=status)
 
 
-def _common(request: HttpRequest, wrong: dict[str, str]) -> dict[str, Any]:
+def _form_context(request: HttpRequest, wrong: dict[str, str]) -> dict[str, Any]:
     return {
         "needs_code": not session.is_confirmed(request),
         "reason": request.POST.get("reason", ""),

@@ -36,19 +36,19 @@ def end_session(request: HttpRequest) -> None:
 def operator_of(request: HttpRequest) -> OperatorView | None:
     """Return the operator, or None. Makes one query a request: disabling takes effect at once."""
     if _FOUND not in request.__dict__:
-        request.__dict__[_FOUND] = _find(request)
+        request.__dict__[_FOUND] = _find_operator(request)
     return cast("OperatorView | None", request.__dict__[_FOUND])
 
 
 def record_access_reason(request: HttpRequest, tenant_id: TenantId, reason: str) -> None:
-    looks = _looks(request)
+    looks = _valid_reasons(request)
     looks[tenant_id] = [reason, time.time() + ACCESS_REASON_S]
     request.session[_LOOKS] = looks
 
 
 def access_reason(request: HttpRequest, tenant_id: TenantId) -> str | None:
     """Return the reason; None if the operator gave none within the last hour."""
-    found = _looks(request).get(tenant_id)
+    found = _valid_reasons(request).get(tenant_id)
     return None if found is None else str(found[0])
 
 
@@ -62,13 +62,13 @@ def is_confirmed(request: HttpRequest) -> bool:
     return until_s > time.time()
 
 
-def _looks(request: HttpRequest) -> dict[str, list[Any]]:
+def _valid_reasons(request: HttpRequest) -> dict[str, list[Any]]:
     """Return the reasons that have not expired."""
     held = request.session.get(_LOOKS, {})
     return {tenant: look for tenant, look in held.items() if look[1] > time.time()}
 
 
-def _find(request: HttpRequest) -> OperatorView | None:
+def _find_operator(request: HttpRequest) -> OperatorView | None:
     held = request.session.get(_OPERATOR) if is_operator_path(request) else None
     if held is None or held["until"] < time.time():
         return None

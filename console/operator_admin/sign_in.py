@@ -32,11 +32,11 @@ _BUSY_S: Final = 5
 def sign_in(request: HttpRequest) -> HttpResponse:
     if request.method == "GET":
         signed_in = session.operator_of(request) is not None
-        return redirect("operators:index") if signed_in else _form(request)
+        return redirect("operators:index") if signed_in else _show_form(request)
     try:
-        return _tried(request)
+        return _try_sign_in(request)
     except (redis.RedisError, TooManyHashes):
-        return _form(request, UNAVAILABLE, 503)
+        return _show_form(request, UNAVAILABLE, 503)
 
 
 @require_POST
@@ -45,14 +45,14 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     return redirect("operators:login")
 
 
-def _tried(request: HttpRequest) -> HttpResponse:
+def _try_sign_in(request: HttpRequest) -> HttpResponse:
     """Process the form. Raises redis.RedisError, TooManyHashes."""
     handle, address = request.POST.get("handle", "").strip(), client_address(request)
     account = f"operator:{handle}"
     attempt = attempt_at(request, Secret.OPERATOR_PASSWORD, account)
     if (throttled := count_attempt(attempt)) is not None:
         logger.warning("operator.throttled", address=address)
-        return _throttled(request, throttled)
+        return _show_throttled(request, throttled)
     with hashing_slot():
         operator = authenticate(
             handle=handle,
@@ -62,7 +62,7 @@ def _tried(request: HttpRequest) -> HttpResponse:
         )
     if operator is None:
         logger.warning("operator.refused", address=address)
-        return _form(request, WRONG, 400)
+        return _show_form(request, WRONG, 400)
     forgive_attempt(attempt)
     session.start_session(request, operator)
     logger.info("operator.signed_in", operator=operator.handle, address=address)
@@ -71,13 +71,13 @@ def _tried(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def _throttled(request: HttpRequest, throttled: AttemptThrottled) -> HttpResponse:
-    response = _form(request, throttled.message, 429)
+def _show_throttled(request: HttpRequest, throttled: AttemptThrottled) -> HttpResponse:
+    response = _show_form(request, throttled.message, 429)
     response["Retry-After"] = str(throttled.wait_s)
     return response
 
 
-def _form(request: HttpRequest, message: str = "", status: int = 200) -> HttpResponse:
+def _show_form(request: HttpRequest, message: str = "", status: int = 200) -> HttpResponse:
     context = {
         "title": gettext("Sign in"),
         "message": gettext(message),

@@ -55,11 +55,11 @@ operator_site: Final = OperatorSite(name="operators")
 def page(
     request: HttpRequest, template: str, context: dict[str, Any], *, status: int = 200
 ) -> HttpResponse:
-    everywhere = {**operator_site.each_context(request), "navigation": _navigation(request)}
+    everywhere = {**operator_site.each_context(request), "navigation": _navigation_items(request)}
     return render(request, f"operators/{template}", {**everywhere, **context}, status=status)
 
 
-def _navigation(request: HttpRequest) -> list[AdminNavigationItem]:
+def _navigation_items(request: HttpRequest) -> list[AdminNavigationItem]:
     match = request.resolver_match
     here = "" if match is None else match.url_name
     return [

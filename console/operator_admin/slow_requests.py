@@ -66,28 +66,28 @@ def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     found = list_slow_requests()
     mode, pool = request.GET.get("mode", ""), request.GET.get("pool", "")
     rows = [
-        _row(each)
+        _to_row(each)
         for each in found.requests
         if mode in ("", each.record.mode) and pool in ("", each.record.pool)
     ]
     if by_time := request.GET.get("sort") == "time":
         rows.sort(key=lambda row: row.at, reverse=True)
     if wants_csv(request):
-        return _file(rows, num_silent=found.num_unreachable)
+        return _csv_response(rows, num_silent=found.num_unreachable)
     context = {
         "title": "Slow requests",
         "rows": rows,
         "num_silent": found.num_unreachable,
         "num_all": len(found.requests),
-        "modes": _choices([each.value for each in Mode], mode),
-        "pools": _choices(sorted({each.record.pool for each in found.requests}), pool),
+        "modes": _filter_options([each.value for each in Mode], mode),
+        "pools": _filter_options(sorted({each.record.pool for each in found.requests}), pool),
         "by_time": by_time,
         "file_url": f"{request.path}?{urlencode({**request.GET.dict(), 'as': 'csv'})}",
     }
     return page(request, "slow.html", context)
 
 
-def _file(rows: list[SlowRow], *, num_silent: int) -> HttpResponse:
+def _csv_response(rows: list[SlowRow], *, num_silent: int) -> HttpResponse:
     """Return the rows as CSV, without stages, because they differ between requests."""
     header = (
         *("request_id", "tenant_id", "occurred_at", "mode", "pool", "replica", "finish"),
@@ -108,10 +108,10 @@ def _file(rows: list[SlowRow], *, num_silent: int) -> HttpResponse:
         )
         for row in rows
     ]
-    return csv_response("slow-requests", header, lines, notes=_notes(num_silent))
+    return csv_response("slow-requests", header, lines, notes=_csv_notes(num_silent))
 
 
-def _notes(num_silent: int) -> list[str]:
+def _csv_notes(num_silent: int) -> list[str]:
     if not num_silent:
         return []
     said = ngettext(
@@ -128,11 +128,11 @@ class FilterOption:
     is_selected: bool
 
 
-def _choices(values: list[str], chosen: str) -> list[FilterOption]:
+def _filter_options(values: list[str], chosen: str) -> list[FilterOption]:
     return [FilterOption(value, value == chosen) for value in values if value]
 
 
-def _row(found: SlowRequest) -> SlowRow:
+def _to_row(found: SlowRequest) -> SlowRow:
     record, total_ms = found.record, max(found.record.total_ms, found.waited_ms, 0.001)
     return SlowRow(
         request_id=record.request_id,
@@ -152,13 +152,13 @@ def _row(found: SlowRequest) -> SlowRow:
         num_in_flight_at_replica=record.num_in_flight_at_replica,
         total_ms=total_ms,
         target_x=min(WIDTH, found.explanation.target_ms / total_ms * WIDTH),
-        bars=[_bar(stage, total_ms) for stage in found.explanation.stages],
+        bars=[_to_stage_bar(stage, total_ms) for stage in found.explanation.stages],
         verdict=found.explanation.verdicts[0],
         others=found.explanation.verdicts[1:],
     )
 
 
-def _bar(stage: LatencyStage, total_ms: float) -> StageBar:
+def _to_stage_bar(stage: LatencyStage, total_ms: float) -> StageBar:
     width = max(_MIN_BAR, stage.took_ms / total_ms * WIDTH)
     return StageBar(
         stage=str(_STAGES.get(stage.name, stage.name)),

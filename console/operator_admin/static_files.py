@@ -25,36 +25,39 @@ def url_of(name: str) -> str:
     Raises KeyError for a missing file, so that no page has a dead link.
     """
     version = version_of(_OURS)
-    assert _contents(version)[name]
-    return f"{reverse('operators:index')}assets/{_digest(version)}/{name}"
+    assert _contents_by_name(version)[name]
+    return f"{reverse('operators:index')}assets/{_digest_of_files(version)}/{name}"
 
 
 def operator_files() -> Mapping[str, StaticFile]:
     """Return the files by path. Call it only if the operators' pages are on."""
-    return _files(version_of(_OURS))
+    return _read_files(version_of(_OURS))
 
 
 @lru_cache(maxsize=1)
-def _files(version: int) -> Mapping[str, StaticFile]:
+def _read_files(version: int) -> Mapping[str, StaticFile]:
     return {
-        url_of(name): static_file(name, content) for name, content in _contents(version).items()
+        url_of(name): static_file(name, content)
+        for name, content in _contents_by_name(version).items()
     }
 
 
 @lru_cache(maxsize=1)
-def _contents(version: int) -> Mapping[str, bytes]:
+def _contents_by_name(version: int) -> Mapping[str, bytes]:
     theirs = {name: (_UNFOLD / name).read_bytes() for name in _OF_UNFOLD}
     ours = {path.name: path.read_bytes() for path in sorted(_OURS.iterdir())}
-    return {**theirs, **ours, "colors.css": _colors().encode()}
+    return {**theirs, **ours, "colors.css": _color_css().encode()}
 
 
 @lru_cache(maxsize=1)
-def _digest(version: int) -> str:
-    named = (name.encode() + content for name, content in sorted(_contents(version).items()))
+def _digest_of_files(version: int) -> str:
+    named = (
+        name.encode() + content for name, content in sorted(_contents_by_name(version).items())
+    )
     return hashlib.sha256(b"".join(named)).hexdigest()[:16]
 
 
-def _colors() -> str:
+def _color_css() -> str:
     """Return unfold's palette and the system font as a stylesheet.
 
     Unfold writes its palette into each page. The file avoids inline styles.

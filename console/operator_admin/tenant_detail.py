@@ -71,7 +71,7 @@ _OF_THIS_FORM: Final = frozenset({"csrfmiddlewaretoken", "code"})
 @require_GET
 @operator_required
 def tenant(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> HttpResponse:
-    return _look(request, operator, TenantId(str(tenant_id)))
+    return _show_tenant(request, operator, TenantId(str(tenant_id)))
 
 
 @require_POST
@@ -81,7 +81,7 @@ def give_reason(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -
     try:
         reason = required_reason(request.POST.get("reason", ""))
     except InvalidValue as error:
-        return _ask(request, named, translate_error(error))
+        return _ask_for_reason(request, named, translate_error(error))
     session.record_access_reason(request, named, reason)
     return redirect("operators:tenant", tenant_id)
 
@@ -95,15 +95,15 @@ def change(
     if what not in _DONE:
         raise Http404
     if session.access_reason(request, named) is None:
-        return _ask(request, named)
+        return _ask_for_reason(request, named)
     if (asked := _asked_first(request, operator, named, what)) is not None:
         return asked
     try:
-        _change(what, request, _actor(request, operator, named))
+        _apply_change(what, request, _operator_as_actor(request, operator, named))
     except Forbidden as error:
-        return _look(request, operator, named, error, status=403)
+        return _show_tenant(request, operator, named, error, status=403)
     except DomainError as error:
-        return _look(request, operator, named, error, status=400)
+        return _show_tenant(request, operator, named, error, status=400)
     return redirect(reverse("operators:tenant", args=[tenant_id]) + f"?done={what}")
 
 
@@ -134,17 +134,17 @@ def _asked_first(
     return page(request, "confirm_change.html", context, status=400 if is_tried else 200)
 
 
-def _change(what: str, request: HttpRequest, actor: Actor) -> None:
+def _apply_change(what: str, request: HttpRequest, actor: Actor) -> None:
     """Apply the change. Raises DomainError."""
     form, now = request.POST, timezone.now()
     reason = form.get("reason", "")
     if what == "name":
         change_name(actor=actor, name=form.get("name", ""), reason=reason, now=now)
     elif what == "status":
-        status = _status(form.get("status", ""))
+        status = _read_status(form.get("status", ""))
         change_status(actor=actor, status=status, reason=reason, now=now)
     elif what == "plan":
-        starts_on = _date(form.get("starts_on", ""))
+        starts_on = _read_date(form.get("starts_on", ""))
         change_plan(
             actor=actor, plan=form.get("plan", ""), starts_on=starts_on, reason=reason, now=now
         )
@@ -152,13 +152,13 @@ def _change(what: str, request: HttpRequest, actor: Actor) -> None:
         change_region(actor=actor, region=form.get("region", ""), reason=reason, now=now)
     else:
         ceiling = PlatformLimits(
-            _count("max_concurrent_completions", request),
-            _count("max_requests_per_minute", request),
+            _read_count("max_concurrent_completions", request),
+            _read_count("max_requests_per_minute", request),
         )
         change_limits(actor=actor, ceiling=ceiling, reason=reason, now=now)
 
 
-def _look(
+def _show_tenant(
     request: HttpRequest,
     operator: OperatorView,
     tenant_id: TenantId,
@@ -168,9 +168,9 @@ def _look(
 ) -> HttpResponse:
     reason = session.access_reason(request, tenant_id)
     if reason is None:
-        return _ask(request, tenant_id)
+        return _ask_for_reason(request, tenant_id)
     try:
-        actor = _actor(request, operator, tenant_id)
+        actor = _operator_as_actor(request, operator, tenant_id)
         look = read_tenant_details(actor=actor, reason=reason, now=timezone.now())
     except NotFound as missing:
         raise Http404 from missing
@@ -192,7 +192,7 @@ def _look(
     return page(request, "tenant.html", context, status=status)
 
 
-def _ask(request: HttpRequest, tenant_id: TenantId, message: str = "") -> HttpResponse:
+def _ask_for_reason(request: HttpRequest, tenant_id: TenantId, message: str = "") -> HttpResponse:
     try:
         row = find_in_directory(tenant_id)
     except NotFound as error:
@@ -201,7 +201,7 @@ def _ask(request: HttpRequest, tenant_id: TenantId, message: str = "") -> HttpRe
     return page(request, "reason.html", context, status=400 if message else 200)
 
 
-def _actor(request: HttpRequest, operator: OperatorView, tenant_id: TenantId) -> Actor:
+def _operator_as_actor(request: HttpRequest, operator: OperatorView, tenant_id: TenantId) -> Actor:
     return operator_actor(
         operator,
         tenant_id=tenant_id,
@@ -210,7 +210,7 @@ def _actor(request: HttpRequest, operator: OperatorView, tenant_id: TenantId) ->
     )
 
 
-def _status(text: str) -> TenantStatus:
+def _read_status(text: str) -> TenantStatus:
     """Return the status. Raises InvalidValue."""
     try:
         return TenantStatus(text)
@@ -218,7 +218,7 @@ def _status(text: str) -> TenantStatus:
         raise InvalidValue("status", "Choose one of these statuses.") from error
 
 
-def _date(text: str) -> date:
+def _read_date(text: str) -> date:
     """Return the date. Raises InvalidValue."""
     try:
         return date.fromisoformat(text)
@@ -226,7 +226,7 @@ def _date(text: str) -> date:
         raise InvalidValue("starts_on", "Enter a date such as 2026-01-31.") from error
 
 
-def _count(name: str, request: HttpRequest) -> int | None:
+def _read_count(name: str, request: HttpRequest) -> int | None:
     """Return the limit; None, no limit, if empty. Raises InvalidValue."""
     text = request.POST.get(name, "").strip()
     if not text:

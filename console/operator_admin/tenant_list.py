@@ -28,7 +28,7 @@ def directory(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         return list_directory(search=search, limit=limit, cursor=cursor)
 
     if wants_csv(request):
-        return _file(collect_rows(page_after))
+        return _csv_response(collect_rows(page_after))
     try:
         found = page_after(request.GET.get("cursor") or None, PAGE_ROWS)
     except InvalidValue:  # an invalid cursor: show the first page
@@ -36,13 +36,13 @@ def directory(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     context = {
         "title": gettext("Tenants"),
         "search": search,
-        "table": _table(found),
+        "table": _table_context(found),
         "next_cursor": found.next_cursor,
     }
     return page(request, "directory.html", context)
 
 
-def _table(found: Page[TenantDirectoryRow]) -> dict[str, Any]:
+def _table_context(found: Page[TenantDirectoryRow]) -> dict[str, Any]:
     """Return the table in the format of unfold's component."""
     return {
         "headers": [
@@ -52,11 +52,11 @@ def _table(found: Page[TenantDirectoryRow]) -> dict[str, Any]:
             gettext("Region"),
             gettext("Since"),
         ],
-        "rows": [_line(row) for row in found.rows],
+        "rows": [_csv_line(row) for row in found.rows],
     }
 
 
-def _file(found: CsvRows[TenantDirectoryRow]) -> HttpResponse:
+def _csv_response(found: CsvRows[TenantDirectoryRow]) -> HttpResponse:
     header = ("tenant", "name", "status", "region", "created_at", "id")
     rows = [
         (row.slug, row.name, row.status, row.region, row.created_at, row.tenant_id)
@@ -65,7 +65,7 @@ def _file(found: CsvRows[TenantDirectoryRow]) -> HttpResponse:
     return csv_response("tenants", header, rows, notes=notes_of(found))
 
 
-def _line(row: TenantDirectoryRow) -> list[Any]:
+def _csv_line(row: TenantDirectoryRow) -> list[Any]:
     link = format_html(
         '<a class="operators-link" href="{}">{}</a>',
         reverse("operators:tenant", args=[row.tenant_id]),

@@ -25,7 +25,13 @@ def keys(look: TenantDetails) -> dict[str, Any]:
             gettext("Ends"),
         ],
         "rows": [
-            [key.lookup_id, key.kind.value, _moment(key.created_at), _used(key), _end(key)]
+            [
+                key.lookup_id,
+                key.kind.value,
+                _format_moment(key.created_at),
+                _format_last_use(key),
+                _format_expiry(key),
+            ]
             for key in look.keys
         ],
     }
@@ -34,19 +40,19 @@ def keys(look: TenantDetails) -> dict[str, Any]:
 def versions(look: TenantDetails) -> dict[str, Any]:
     return {
         "headers": [gettext("Version"), gettext("Active since (UTC)")],
-        "rows": [[each.version, _moment(each.created_at)] for each in look.policy_versions],
+        "rows": [[each.version, _format_moment(each.created_at)] for each in look.policy_versions],
     }
 
 
-def _used(key: KeyRow) -> str:
-    return gettext("never") if key.last_used_at is None else _moment(key.last_used_at)
+def _format_last_use(key: KeyRow) -> str:
+    return gettext("never") if key.last_used_at is None else _format_moment(key.last_used_at)
 
 
-def _end(key: KeyRow) -> str:
+def _format_expiry(key: KeyRow) -> str:
     if key.revoked_at is not None:
-        return gettext("revoked %(at)s") % {"at": _moment(key.revoked_at)}
-    return gettext("never") if key.expires_at is None else _moment(key.expires_at)
+        return gettext("revoked %(at)s") % {"at": _format_moment(key.revoked_at)}
+    return gettext("never") if key.expires_at is None else _format_moment(key.expires_at)
 
 
-def _moment(at: datetime) -> str:
+def _format_moment(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M}"

@@ -56,32 +56,36 @@ def scim_endpoint(**methods: View) -> View:
     @csrf_exempt  # browsers never send a bearer token on their own
     def answered(request: HttpRequest, **kwargs: Any) -> HttpResponse:
         try:
-            return _seen(request, methods, kwargs)
+            return _dispatch(request, methods, kwargs)
         except BulkheadFull:
-            return _error(Error(status=429, detail="Too many requests at one time. Try again."))
+            return _error_response(
+                Error(status=429, detail="Too many requests at one time. Try again.")
+            )
         except SCIMException as error:
-            return _error(error.to_error())
+            return _error_response(error.to_error())
         except DomainError as error:
-            return _error(_REFUSALS[type(error)](detail=_detail(error)).to_error())
+            return _error_response(_REFUSALS[type(error)](detail=_error_detail(error)).to_error())
         except ValidationError as error:
-            return _error(Error.from_validation_error(error.errors()[0]))
+            return _error_response(Error.from_validation_error(error.errors()[0]))
         except RequestDataTooBig:
-            return _error(
+            return _error_response(
                 PayloadTooLargeException(detail="The body must have at most 1 MiB.").to_error()
             )
         except ProblemRaised as error:
-            return _error(Error(status=error.problem.status, detail=error.problem.detail))
+            return _error_response(Error(status=error.problem.status, detail=error.problem.detail))
 
     return wraps(scim_endpoint)(answered)
 
 
-def _seen(request: HttpRequest, methods: dict[str, View], named: dict[str, Any]) -> HttpResponse:
+def _dispatch(
+    request: HttpRequest, methods: dict[str, View], named: dict[str, Any]
+) -> HttpResponse:
     """Answer the request. Raises BulkheadFull and the errors of views and operations."""
     with POLICY:
-        actor = _bearer(request)
+        actor = _authenticate(request)
         view = methods.get((request.method or "").lower())
         if view is None:
-            return _error(Error(status=405, detail="This method is not allowed here."))
+            return _error_response(Error(status=405, detail="This method is not allowed here."))
         with PLACES.acquire(actor.tenant_id):
             return view(request, actor, **named)
 
@@ -135,7 +139,7 @@ def is_known(request: HttpRequest, resource: Resource[Any]) -> bool:
     return resource.meta is not None and resource.meta.version in tags
 
 
-def _bearer(request: HttpRequest) -> Actor:
+def _authenticate(request: HttpRequest) -> Actor:
     """Return the bearer's actor. Raises UnauthorizedException, ProblemRaised."""
     scheme, _, text = request.headers.get("Authorization", "").partition(" ")
     actor = None
@@ -153,11 +157,11 @@ def _bearer(request: HttpRequest) -> Actor:
     return actor
 
 
-def _detail(error: DomainError) -> str:
+def _error_detail(error: DomainError) -> str:
     return f"{error.field}: {error.message}" if isinstance(error, InvalidValue) else error.message
 
 
-def _error(error: Error) -> HttpResponse:
+def _error_response(error: Error) -> HttpResponse:
     response = answer_json(error.model_dump(), status=error.status or 500)
     if error.status == 429:
         response["Retry-After"] = "5"

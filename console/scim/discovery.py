@@ -64,22 +64,22 @@ def config(request: HttpRequest, actor: Actor) -> HttpResponse:
 
 
 def schemas(request: HttpRequest, actor: Actor) -> HttpResponse:
-    return _list(Schema, PROVIDER.schemas)
+    return _list_response(Schema, PROVIDER.schemas)
 
 
 def schema(request: HttpRequest, actor: Actor, name: str) -> HttpResponse:
-    return answer(_one(PROVIDER.schemas, "id", name))
+    return answer(_find_resource(PROVIDER.schemas, "id", name))
 
 
 def resource_types(request: HttpRequest, actor: Actor) -> HttpResponse:
-    return _list(ResourceType, PROVIDER.resource_types)
+    return _list_response(ResourceType, PROVIDER.resource_types)
 
 
 def resource_type(request: HttpRequest, actor: Actor, name: str) -> HttpResponse:
-    return answer(_one(PROVIDER.resource_types, "name", name))
+    return answer(_find_resource(PROVIDER.resource_types, "name", name))
 
 
-def _one(found: tuple[Any, ...], attribute: str, name: str) -> Resource[Any]:
+def _find_resource(found: tuple[Any, ...], attribute: str, name: str) -> Resource[Any]:
     """Return the resource with this name. Raises NotFoundException."""
     for resource in found:
         if str(getattr(resource, attribute)).lower() == name.lower():
@@ -88,7 +88,7 @@ def _one(found: tuple[Any, ...], attribute: str, name: str) -> Resource[Any]:
     raise NotFoundException
 
 
-def _list(model: type[Any], resources: tuple[Any, ...]) -> HttpResponse:
+def _list_response(model: type[Any], resources: tuple[Any, ...]) -> HttpResponse:
     response = ListResponse[model](  # type: ignore[valid-type]  # a class in a variable
         total_results=len(resources),
         start_index=1,

@@ -84,21 +84,21 @@ def list_view(kind: ScimResourceType[Any]) -> View:
         search = SearchRequest[kind.model].model_validate(  # type: ignore[name-defined]  # a class in a variable
             request.GET.dict(), scim_ctx=Context.SEARCH_REQUEST
         )
-        return _listed(kind, search, kind.list_all(actor=actor, search=search))
+        return _list_response(kind, search, kind.list_all(actor=actor, search=search))
 
     def post(request: HttpRequest, actor: Actor) -> HttpResponse:
         asked = kind.model.model_validate(
             body_of(request), scim_ctx=Context.RESOURCE_CREATION_REQUEST
         )
         made = kind.create(actor=actor, asked=asked, now=timezone.now())
-        return answer(made, _parameters(kind, request), status=201)
+        return answer(made, _read_parameters(kind, request), status=201)
 
     return scim_endpoint(get=get, post=post)
 
 
 def resource_view(kind: ScimResourceType[Any]) -> View:
     def get(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
-        asked = _parameters(kind, request)
+        asked = _read_parameters(kind, request)
         found = kind.find(actor=actor, asked=asked, **kind.resource_kwargs(resource_id))
         if is_known(request, found):
             return HttpResponse(status=304, headers={"ETag": found.meta.version})
@@ -115,7 +115,7 @@ def resource_view(kind: ScimResourceType[Any]) -> View:
             now=timezone.now(),
             **kind.resource_kwargs(resource_id),
         )
-        return answer(replaced, _parameters(kind, request))
+        return answer(replaced, _read_parameters(kind, request))
 
     def patch(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
         asked = PatchOp[kind.model].model_validate(  # type: ignore[name-defined]
@@ -128,7 +128,7 @@ def resource_view(kind: ScimResourceType[Any]) -> View:
             now=timezone.now(),
             **kind.resource_kwargs(resource_id),
         )
-        return answer(patched, _parameters(kind, request))
+        return answer(patched, _read_parameters(kind, request))
 
     def delete(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
         kind.delete(
@@ -172,7 +172,7 @@ def not_implemented(request: HttpRequest, actor: Actor, **kwargs: str) -> HttpRe
     raise NotImplementedException
 
 
-def _listed(
+def _list_response(
     kind: ScimResourceType[Any], search: "SearchRequest[Any]", found: SearchResult[Any]
 ) -> HttpResponse:
     response = ListResponse[kind.model](  # type: ignore[name-defined]
@@ -189,7 +189,9 @@ def _listed(
     )
 
 
-def _parameters(kind: ScimResourceType[Any], request: HttpRequest) -> "ResponseParameters[Any]":
+def _read_parameters(
+    kind: ScimResourceType[Any], request: HttpRequest
+) -> "ResponseParameters[Any]":
     named = {
         name: text
         for name, text in request.GET.items()

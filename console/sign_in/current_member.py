@@ -45,7 +45,7 @@ def find_member(request: HttpRequest) -> CurrentMember | None:
     if not user.is_authenticated:
         return None
     user_id = UserId(str(user.pk))
-    memberships = _memberships(request)
+    memberships = _find_memberships(request)
     if not memberships:
         return None
     chosen = request.session.get(_SESSION_TENANT)
@@ -64,7 +64,7 @@ def find_member(request: HttpRequest) -> CurrentMember | None:
     )
 
 
-def _memberships(request: HttpRequest) -> list[MembershipRow]:
+def _find_memberships(request: HttpRequest) -> list[MembershipRow]:
     """Return the memberships that the session may use, by name.
 
     A session started by a tenant's identity provider is limited to that tenant.
@@ -83,7 +83,7 @@ def _lacks_second_factor(request: HttpRequest, tenant: MembershipRow) -> bool:
 
 def set_session_tenant(request: HttpRequest, tenant_id: TenantId) -> bool:
     """Choose the session's tenant. Return False if the user or their session may not use it."""
-    if tenant_id not in {row.tenant_id for row in _memberships(request)}:
+    if tenant_id not in {row.tenant_id for row in _find_memberships(request)}:
         return False
     request.session[_SESSION_TENANT] = tenant_id
     return True

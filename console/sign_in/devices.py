@@ -48,7 +48,7 @@ def remember_place(request: HttpRequest, response: HttpResponse, account: str) -
     is_operator = is_operator_path(request)
     response.set_cookie(
         _cookie_name(request, account),
-        signing.dumps([device, _password_version(account)], salt=_salt(account)),
+        signing.dumps([device, _password_version(account)], salt=_salt_for(account)),
         max_age=LIFETIME,
         path=f"/{settings.OPERATORS_PATH}" if is_operator else "/",
         secure=settings.HTTPS,
@@ -68,7 +68,7 @@ def _device_of(request: HttpRequest, account: str) -> str | None:
     """
     signed = request.COOKIES.get(_cookie_name(request, account), "")
     try:
-        device, version = signing.loads(signed, salt=_salt(account), max_age=LIFETIME)
+        device, version = signing.loads(signed, salt=_salt_for(account), max_age=LIFETIME)
     except (signing.BadSignature, ValueError):
         return None
     # Queried only with a valid cookie: without one, unknown accounts must take as long as known.
@@ -86,14 +86,14 @@ def _cookie_name(request: HttpRequest, account: str) -> str:
 
     `__Host-` would require the path /, but operators' cookies must not be sent to the console.
     """
-    digest = salted_hmac(_PURPOSE, _normal(account), algorithm="sha256").hexdigest()[:16]
+    digest = salted_hmac(_PURPOSE, _normalize_account(account), algorithm="sha256").hexdigest()[:16]
     prefix = "__Secure-" if is_operator_path(request) else "__Host-"
     return f"{prefix if settings.HTTPS else ''}caret-device-{digest}"
 
 
-def _salt(account: str) -> str:
-    return f"{_PURPOSE}|{_normal(account)}"
+def _salt_for(account: str) -> str:
+    return f"{_PURPOSE}|{_normalize_account(account)}"
 
 
-def _normal(account: str) -> str:
+def _normalize_account(account: str) -> str:
     return account.strip().lower()

@@ -37,20 +37,22 @@ class _EgressCheckedAdapter(BaseAdapter):
         asked = OutboundRequest(
             method=str(request.method),
             url=str(request.url),
-            headers=_texts(request.headers),
-            body=_bytes(request.body),
+            headers=_decode_headers(request.headers),
+            body=_body_bytes(request.body),
         )
         try:
             answer = send_request(asked, settings.PRIVATE_TARGETS, BOUNDS)
         except RequestFailed as error:
             raise requests.ConnectionError(str(error), request=request) from error
-        return _response(request, answer)
+        return _to_requests_response(request, answer)
 
     def close(self) -> None:
         """Do nothing: no connection stays open."""
 
 
-def _response(request: requests.PreparedRequest, answer: OutboundResponse) -> requests.Response:
+def _to_requests_response(
+    request: requests.PreparedRequest, answer: OutboundResponse
+) -> requests.Response:
     response = requests.Response()
     response.status_code = answer.status
     response.headers = CaseInsensitiveDict(answer.headers)
@@ -62,13 +64,13 @@ def _response(request: requests.PreparedRequest, answer: OutboundResponse) -> re
     return response
 
 
-def _bytes(body: object) -> bytes | None:
+def _body_bytes(body: object) -> bytes | None:
     """Return the body as bytes. allauth sends only forms: no files, no streams."""
     assert isinstance(body, str | bytes | None)
     return body.encode() if isinstance(body, str) else body
 
 
-def _texts(headers: Mapping[str, str | bytes]) -> dict[str, str]:
+def _decode_headers(headers: Mapping[str, str | bytes]) -> dict[str, str]:
     return {
         name: text.decode("latin-1") if isinstance(text, bytes) else text
         for name, text in headers.items()

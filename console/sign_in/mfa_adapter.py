@@ -27,10 +27,12 @@ _BOUND_TO: Final = b"second-factor/1"
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no types
     def encrypt(self, text: str) -> str:
-        return base64.b64encode(seal(_key(), text.encode(), bound_to=_BOUND_TO)).decode()
+        return base64.b64encode(seal(_encryption_key(), text.encode(), bound_to=_BOUND_TO)).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        return unseal(_key(), base64.b64decode(encrypted_text), bound_to=_BOUND_TO).decode()
+        return unseal(
+            _encryption_key(), base64.b64decode(encrypted_text), bound_to=_BOUND_TO
+        ).decode()
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
         """Return the relying party: the browser's host, one of ALLOWED_HOSTS.
@@ -86,5 +88,5 @@ def _factors_of(request: HttpRequest) -> QuerySet[Any]:
     )
 
 
-def _key() -> bytes:
+def _encryption_key() -> bytes:
     return derive_key(settings.ROOT_SECRET, "second-factors/1")

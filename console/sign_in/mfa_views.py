@@ -105,7 +105,7 @@ class _AddPasskey(views.AddWebAuthnView):  # type: ignore[misc]  # allauth has n
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
             record_new_factor(self.request, Authenticator.Type.WEBAUTHN)
-            _note(self.request, MfaFactor.PASSKEY, MfaEvent.ADDED)
+            _record_event(self.request, MfaFactor.PASSKEY, MfaEvent.ADDED)
         return response
 
 
@@ -114,7 +114,7 @@ class _SetUpApp(ActivateTOTPView):  # type: ignore[misc]  # allauth has no types
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
             record_new_factor(self.request, Authenticator.Type.TOTP)
-            _note(self.request, MfaFactor.APP, MfaEvent.ADDED)
+            _record_event(self.request, MfaFactor.APP, MfaEvent.ADDED)
         return response
 
 
@@ -122,7 +122,7 @@ class _RemovePasskey(views.RemoveWebAuthnView):  # type: ignore[misc]  # allauth
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
-            _note(self.request, MfaFactor.PASSKEY, MfaEvent.REMOVED)
+            _record_event(self.request, MfaFactor.PASSKEY, MfaEvent.REMOVED)
         return response
 
 
@@ -130,7 +130,7 @@ class _RemoveApp(DeactivateTOTPView):  # type: ignore[misc]  # allauth has no ty
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
-            _note(self.request, MfaFactor.APP, MfaEvent.REMOVED)
+            _record_event(self.request, MfaFactor.APP, MfaEvent.REMOVED)
         return response
 
 
@@ -138,7 +138,7 @@ class _MakeRecoveryCodes(GenerateRecoveryCodesView):  # type: ignore[misc]  # no
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
-            _note(self.request, MfaFactor.RECOVERY_CODES, MfaEvent.RENEWED)
+            _record_event(self.request, MfaFactor.RECOVERY_CODES, MfaEvent.RENEWED)
         return response
 
 
@@ -172,7 +172,7 @@ class _ConfirmByPasskey(views.ReauthenticateWebAuthnView):  # type: ignore[misc]
         return {**context, **kwargs, "question": context["js_data"]["request_options"]}
 
 
-def _note(request: HttpRequest, factor: MfaFactor, event: MfaEvent) -> None:
+def _record_event(request: HttpRequest, factor: MfaFactor, event: MfaEvent) -> None:
     record_mfa_change(
         user_id=UserId(str(request.user.pk)),
         change=MfaChange(factor, event),

@@ -78,7 +78,9 @@ class IdentityProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc
 
     def on_authentication_error(self, request: HttpRequest, provider: Any, **kwargs: Any) -> None:
         exception = kwargs.get("exception")
-        response = _refused(request, provider.app.provider_id, exception or _unasked(request))
+        response = _show_refusal(
+            request, provider.app.provider_id, exception or _unsolicited_response(request)
+        )
         raise ImmediateHttpResponse(response)
 
     def get_requests_session(self) -> requests.Session:
@@ -89,19 +91,19 @@ class StrictOpenIDConnect(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # 
     """allauth's adapter, but it always verifies the ID token's signature, not only without TLS."""
 
     def get_client(self, request: HttpRequest, app: SocialApp) -> Any:
-        with _sound():
+        with _translate_provider_errors():
             return super().get_client(request, app)
 
     def get_access_token_data(self, *args: Any, **kwargs: Any) -> Any:
-        with _sound():
+        with _translate_provider_errors():
             return super().get_access_token_data(*args, **kwargs)
 
     def parse_token(self, data: Any) -> Any:
-        with _sound():
+        with _translate_provider_errors():
             return super().parse_token(data)
 
     def complete_login(self, *args: Any, **kwargs: Any) -> SocialLogin:
-        with _sound():
+        with _translate_provider_errors():
             return super().complete_login(*args, **kwargs)
 
     def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
@@ -133,7 +135,7 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
     except BulkheadFull:
         return login_error(request, BUSY, 503)
     except OAuth2Error as error:  # raised before allauth starts to catch it
-        return _refused(request, provider_id, error)
+        return _show_refusal(request, provider_id, error)
     return response
 
 
@@ -147,7 +149,7 @@ def authorization_url(
     """
     provider = get_adapter().get_provider(request, tenant_id)
     asked_again_at_s = int(time.time()) if again else None
-    with _sound():
+    with _translate_provider_errors():
         response: HttpResponse = provider.redirect(
             request,
             "login",
@@ -159,7 +161,7 @@ def authorization_url(
 
 
 @contextmanager
-def _sound() -> Iterator[None]:
+def _translate_provider_errors() -> Iterator[None]:
     """Turn every exception that a provider's response causes in allauth into OAuth2Error."""
     try:
         yield
@@ -167,14 +169,14 @@ def _sound() -> Iterator[None]:
         raise ProviderRefused("malformed", type(error).__name__) from error
 
 
-def _unasked(request: HttpRequest) -> ProviderRefused:
+def _unsolicited_response(request: HttpRequest) -> ProviderRefused:
     """Return the reason for a response that has neither a code nor an exception."""
     if request.GET.get("error") == "access_denied":
         return ProviderRefused("access_denied")
     return ProviderRefused("provider_error" if "error" in request.GET else "unsolicited")
 
 
-def _refused(request: HttpRequest, provider_id: str, error: Exception) -> HttpResponse:
+def _show_refusal(request: HttpRequest, provider_id: str, error: Exception) -> HttpResponse:
     """Refuse the sign-in. allauth itself raises OAuth2Error, for example for a rejected code."""
     tenant_id = _tenant_id(provider_id)
     assert tenant_id is not None  # it has a provider

@@ -45,11 +45,11 @@ class OperatorCookieMiddleware:
         response = self._get_response(request)
         for known, own in names.items():
             if known in response.cookies:
-                _rename(response, response.cookies.pop(known), own)
+                _rename_cookie(response, response.cookies.pop(known), own)
         return response
 
 
-def _rename(response: HttpResponse, morsel: "Morsel[str]", own: str) -> None:
+def _rename_cookie(response: HttpResponse, morsel: "Morsel[str]", own: str) -> None:
     path = f"/{settings.OPERATORS_PATH}"
     if morsel["max-age"] == 0:
         response.delete_cookie(own, path=path, samesite="Strict")

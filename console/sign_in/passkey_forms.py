@@ -60,7 +60,7 @@ class AddPasskey(AddWebAuthnForm):  # type: ignore[misc]  # allauth has no types
         if owned.count() >= MAX_PASSKEYS:
             said = gettext("You already have %(most)s passkeys. Remove one first.")
             raise ValidationError(said % {"most": MAX_PASSKEYS})
-        return _registration(self.cleaned_data["credential"])
+        return _parse_registration(self.cleaned_data["credential"])
 
 
 class RenamePasskey(EditWebAuthnForm):  # type: ignore[misc]  # allauth has no types
@@ -73,7 +73,7 @@ class _CheckedPasskeyForm:
     answer: AuthenticationResponse
 
     def clean_credential(self) -> Authenticator:
-        self.answer = _authentication(self.cleaned_data["credential"])  # type: ignore[attr-defined]
+        self.answer = _parse_authentication(self.cleaned_data["credential"])  # type: ignore[attr-defined]
         return super().clean_credential()  # type: ignore[misc]  # allauth's form comes next
 
 
@@ -100,7 +100,7 @@ class SignInByPasskey(_CheckedPasskeyForm, LoginWebAuthnForm):  # type: ignore[m
         return authenticator
 
 
-def _authentication(answer: Mapping[str, Any]) -> AuthenticationResponse:
+def _parse_authentication(answer: Mapping[str, Any]) -> AuthenticationResponse:
     """Return the parsed assertion. Raises ValidationError."""
     try:
         parsed = AuthenticationResponse.from_dict(answer)
@@ -110,7 +110,7 @@ def _authentication(answer: Mapping[str, Any]) -> AuthenticationResponse:
     return parsed
 
 
-def _registration(answer: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_registration(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields to store: the key, and whether the passkey is discoverable.
 
     Raises ValidationError, also for a key type that we cannot verify.

@@ -65,7 +65,7 @@ def authn_request_url(
 
     `again` forces a new authentication of a user who is signed in at the provider.
     """
-    us = _us(provider.tenant_id)
+    us = _service_provider(provider.tenant_id)
     auth = OneLogin_Saml2_Auth(request_data(us), settings_for(provider, us))
     url = str(auth.login(return_to="", force_authn=again))
     request.session[_QUESTION] = {
@@ -88,7 +88,7 @@ def consume(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     try:
         with _VERIFYING.acquire(provider.tenant_id):
             encoded = request.POST.get("SAMLResponse", "")
-            asserted = read_response(encoded, provider, _us(provider.tenant_id))
+            asserted = read_response(encoded, provider, _service_provider(provider.tenant_id))
         ticket = _ticket_for(provider.tenant_id, asserted)
     except InvalidSamlResponse as error:
         return refuse(request, provider.tenant_id, error.reason, detail=error.detail)
@@ -145,12 +145,12 @@ def _ask_anew(request: HttpRequest, tenant_id: TenantId, target: str) -> HttpRes
 @require_GET
 def metadata(request: HttpRequest, tenant_id: uuid.UUID) -> HttpResponse:
     """Return our service provider metadata. A tenant that does not exist gets the same."""
-    us = _us(TenantId(str(tenant_id)))
+    us = _service_provider(TenantId(str(tenant_id)))
     text = _METADATA.format(entity_id=quoteattr(us.entity_id), acs_url=quoteattr(us.acs_url))
     return HttpResponse(text, content_type="application/samlmetadata+xml")
 
 
-def _us(tenant_id: TenantId) -> ServiceProvider:
+def _service_provider(tenant_id: TenantId) -> ServiceProvider:
     base = settings.CONSOLE_URL.rstrip("/")
     return ServiceProvider(
         entity_id=base + reverse("saml_metadata", args=[tenant_id]),
@@ -170,15 +170,15 @@ def _ticket_for(tenant_id: TenantId, asserted: SamlAssertion) -> str:
     if not connect().set(f"caret:saml:seen:{seen}", 1, nx=True, ex=_SEEN_S):
         raise InvalidSamlResponse("replayed")
     ticket = secrets.token_urlsafe(32)
-    connect().set(_name(tenant_id, ticket), kept, ex=_TICKET_S)
+    connect().set(_cache_key(tenant_id, ticket), kept, ex=_TICKET_S)
     return ticket
 
 
 def _asserted_under(tenant_id: TenantId, ticket: str) -> SamlAssertion | None:
     """Return the assertion of a ticket and delete it. Raises redis.RedisError."""
-    kept = connect().getdel(_name(tenant_id, ticket))
+    kept = connect().getdel(_cache_key(tenant_id, ticket))
     return None if kept is None else msgspec.json.decode(kept, type=SamlAssertion)
 
 
-def _name(tenant_id: TenantId, ticket: str) -> str:
+def _cache_key(tenant_id: TenantId, ticket: str) -> str:
     return f"caret:saml:ticket:{tenant_id}:{hashlib.sha256(ticket.encode()).hexdigest()}"

@@ -100,7 +100,7 @@ class SamlAssertion:
 def read_response(encoded: str, provider: SamlProvider, us: ServiceProvider) -> SamlAssertion:
     """Return the verified assertion. `encoded` is base64, as posted. Raises InvalidSamlResponse."""
     try:
-        return _read(encoded, provider, us)
+        return _read_assertion(encoded, provider, us)
     except OneLogin_Saml2_ValidationError as error:
         raise InvalidSamlResponse(
             _LIBRARY_REASONS.get(error.code, "invalid"), str(error)
@@ -109,17 +109,17 @@ def read_response(encoded: str, provider: SamlProvider, us: ServiceProvider) -> 
         raise InvalidSamlResponse("malformed", f"{type(error).__name__}: {error}") from error
 
 
-def _read(encoded: str, provider: SamlProvider, us: ServiceProvider) -> SamlAssertion:
+def _read_assertion(encoded: str, provider: SamlProvider, us: ServiceProvider) -> SamlAssertion:
     """Raises InvalidSamlResponse, OneLogin_Saml2_ValidationError, _MALFORMED."""
-    assertion = _require_plain_form(_parsed(encoded))
-    response = _verified(encoded, provider, us)
+    assertion = _require_plain_form(_parse_xml(encoded))
+    response = _verify_signature(encoded, provider, us)
     in_response_to = _require_addressed(response, assertion, us)
     attributes = response.get_attributes()
     return SamlAssertion(
         assertion_id=str(assertion.get("ID")),
         in_response_to=in_response_to,
-        email=_email(response.get_nameid_data(), attributes),
-        name=_first(attributes, _NAMES) or "",
+        email=_find_email(response.get_nameid_data(), attributes),
+        name=_first_value(attributes, _NAMES) or "",
         signed_in_at_s=_signed_in_at_s(assertion),
     )
 
@@ -162,7 +162,7 @@ def request_data(us: ServiceProvider) -> dict[str, str]:
     }
 
 
-def _parsed(encoded: str) -> Any:
+def _parse_xml(encoded: str) -> Any:
     """Return the XML document. Raises InvalidSamlResponse."""
     if len(encoded) > MAX_RESPONSE_CHARS:
         raise InvalidSamlResponse("too_long")
@@ -195,21 +195,21 @@ def _is_plain(signature: Any) -> bool:
     whole = f"#{signature.getparent().get('ID')}"
     if [reference.get("URI") for reference in references] != [whole]:
         return False
-    transforms = _algorithms(signature, ".//ds:Transform")
+    transforms = _find_algorithms(signature, ".//ds:Transform")
     return (
         transforms == [_ENVELOPED, _EXCLUSIVE]
         and not Xml.query(signature, "./ds:Object")
-        and _algorithms(signature, "./ds:SignedInfo/ds:CanonicalizationMethod") == [_EXCLUSIVE]
-        and set(_algorithms(signature, "./ds:SignedInfo/ds:SignatureMethod")) <= _SIGNATURES
-        and set(_algorithms(signature, ".//ds:DigestMethod")) <= _DIGESTS
+        and _find_algorithms(signature, "./ds:SignedInfo/ds:CanonicalizationMethod") == [_EXCLUSIVE]
+        and set(_find_algorithms(signature, "./ds:SignedInfo/ds:SignatureMethod")) <= _SIGNATURES
+        and set(_find_algorithms(signature, ".//ds:DigestMethod")) <= _DIGESTS
     )
 
 
-def _algorithms(signature: Any, path: str) -> list[str]:
+def _find_algorithms(signature: Any, path: str) -> list[str]:
     return [str(node.get("Algorithm")) for node in Xml.query(signature, path)]
 
 
-def _verified(encoded: str, provider: SamlProvider, us: ServiceProvider) -> Any:
+def _verify_signature(encoded: str, provider: SamlProvider, us: ServiceProvider) -> Any:
     """Return python3-saml's verified response.
 
     Raises InvalidSamlResponse, OneLogin_Saml2_ValidationError, _MALFORMED.
@@ -264,9 +264,9 @@ def _signed_in_at_s(assertion: Any) -> int:
     return int(at.replace(tzinfo=at.tzinfo or UTC).timestamp())
 
 
-def _email(name_id: dict[str, Any], attributes: dict[str, list[Any]]) -> str:
+def _find_email(name_id: dict[str, Any], attributes: dict[str, list[Any]]) -> str:
     """Return the e-mail address of the attributes or the name ID. Raises InvalidSamlResponse."""
-    told = _first(attributes, _EMAILS)
+    told = _first_value(attributes, _EMAILS)
     if told is None and name_id.get("Format") == _EMAIL_FORMAT:
         told = name_id["Value"]
     if not told:
@@ -274,7 +274,7 @@ def _email(name_id: dict[str, Any], attributes: dict[str, list[Any]]) -> str:
     return str(told)
 
 
-def _first(attributes: dict[str, list[Any]], names: tuple[str, ...]) -> str | None:
+def _first_value(attributes: dict[str, list[Any]], names: tuple[str, ...]) -> str | None:
     """Return the text of the first attribute with one value. A repeated equal value counts once."""
     for name in names:
         values = attributes.get(name, [])

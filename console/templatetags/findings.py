@@ -14,11 +14,11 @@ register: Final = template.Library()
 
 @register.filter
 def translate_finding(verdict: Finding) -> str:
-    values = {name: _told(name, value) for name, value in verdict.values.items()}
+    values = {name: _format_value(name, value) for name, value in verdict.values.items()}
     return gettext(verdict.wording).format(**values)
 
 
-def _told(name: str, value: Quantity | str) -> str:
+def _format_value(name: str, value: Quantity | str) -> str:
     if isinstance(value, Quantity):
         return number(value.value, value.digits)
     if name == "stage":

@@ -35,8 +35,8 @@ def translate_delivery_error(error: str) -> str:
     return gettext(error) if error else ""
 
 
-def _pattern(wording: str) -> re.Pattern[str]:
+def _compile_wording(wording: str) -> re.Pattern[str]:
     return re.compile(_VALUE.sub(r"(?P<\1>.*)", re.escape(wording)))
 
 
-_PATTERNS: Final = tuple((wording, _pattern(wording)) for wording in _WITH_VALUES)
+_PATTERNS: Final = tuple((wording, _compile_wording(wording)) for wording in _WITH_VALUES)

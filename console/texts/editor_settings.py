@@ -116,10 +116,10 @@ class EditorSnippet:
 
 def settings_with(key: str) -> list[EditorSnippet]:
     return [
-        EditorSnippet(editor.code, str(editor.name), str(editor.place), _filled(editor.text, key))
+        EditorSnippet(editor.code, str(editor.name), str(editor.place), _fill_in(editor.text, key))
         for editor in EDITORS
     ]
 
 
-def _filled(text: str, key: str) -> str:
+def _fill_in(text: str, key: str) -> str:
     return text.replace("URL", settings.GATEWAY_URL).replace("KEY", key).rstrip("\n")

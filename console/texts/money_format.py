@@ -20,7 +20,7 @@ _TINY_MICROS: Final = MICROS // 10
 
 def amount(micros: int, currency: str) -> str:
     """Return the amount in whole cents, rounded half away from zero: €1,234.50."""
-    return _written(Decimal(to_cents(micros)) / 100, currency, _CENTS)
+    return _format_amount(Decimal(to_cents(micros)) / 100, currency, _CENTS)
 
 
 def of_budget(micros: int, limit_micros: int, currency: str) -> str:
@@ -33,10 +33,10 @@ def exact(micros: int, currency: str) -> str:
     value = Decimal(micros) / MICROS
     exponent = value.normalize().as_tuple().exponent
     assert isinstance(exponent, int), "the value is finite"
-    return _written(value, currency, max(_CENTS, -exponent))
+    return _format_amount(value, currency, max(_CENTS, -exponent))
 
 
-def _written(value: Decimal, currency: str, decimals: int) -> str:
+def _format_amount(value: Decimal, currency: str, decimals: int) -> str:
     number = number_format(abs(value), decimal_pos=decimals, use_l10n=True, force_grouping=True)
     # Translators: in German "%(number)s %(symbol)s", with a no-break space.
     pattern = pgettext("an amount of money", "%(symbol)s%(number)s")

@@ -22,7 +22,7 @@ class CompleteFigures(Protocol):
 
 def notes_of_figures(question: UsageFilters, found: CompleteFigures) -> list[str]:
     """Return the notes. Hours contain their time zone; days do not, so a note names it."""
-    notes = [_complete(found.complete_until)]
+    notes = [_completeness_note(found.complete_until)]
     if not question.is_hourly:
         notes.append(gettext("Dates are in UTC and inclusive."))
     if found.min_users > 1:
@@ -31,7 +31,7 @@ def notes_of_figures(question: UsageFilters, found: CompleteFigures) -> list[str
     return notes
 
 
-def _complete(until: datetime | None) -> str:
+def _completeness_note(until: datetime | None) -> str:
     if until is None:
         return gettext("No usage counted yet")
     at = date_format(timezone.localtime(until), "SHORT_DATETIME_FORMAT")

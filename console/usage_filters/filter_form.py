@@ -184,7 +184,7 @@ def read_usage_filters(request: HttpRequest, *, now: datetime) -> UsageFilters:
         for name in form.fields
         if (text := request.GET.get(name, "").strip()) and is_good
     }
-    return UsageFilters(form, _asked(said, chosen, now), chosen, {"range": chosen} | parameters)
+    return UsageFilters(form, _to_query(said, chosen, now), chosen, {"range": chosen} | parameters)
 
 
 def by(question: UsageFilters, group_by: GroupBy | None) -> ReportQuery:
@@ -192,7 +192,7 @@ def by(question: UsageFilters, group_by: GroupBy | None) -> ReportQuery:
     return ReportQuery(asked.start, asked.end, group_by, asked.filter, asked.hours_until)
 
 
-def _asked(said: Mapping[str, Any], chosen: str, now: datetime) -> ReportQuery:
+def _to_query(said: Mapping[str, Any], chosen: str, now: datetime) -> ReportQuery:
     today = now.astimezone(UTC).date()
     tomorrow = today + timedelta(days=1)
     start = tomorrow - timedelta(days=_DAYS.get(chosen, _DAYS[_DEFAULT]))
@@ -201,11 +201,11 @@ def _asked(said: Mapping[str, Any], chosen: str, now: datetime) -> ReportQuery:
         end = said["end"] + timedelta(days=1) if said.get("end") else tomorrow
         start = said.get("start") or min(start, end - timedelta(days=1))
     if chosen == HOURS:
-        return ReportQuery(today, tomorrow, filter=_only(said), hours_until=now)
-    return ReportQuery(start, end, filter=_only(said))
+        return ReportQuery(today, tomorrow, filter=_to_filter(said), hours_until=now)
+    return ReportQuery(start, end, filter=_to_filter(said))
 
 
-def _only(said: Mapping[str, Any]) -> ReportFilter:
+def _to_filter(said: Mapping[str, Any]) -> ReportFilter:
     values = {name: said.get(name) or None for name in COLUMNS}
     known = {name: "" if value == UNKNOWN else value for name, value in values.items()}
     return ReportFilter(**known, team_id=said.get("team"))

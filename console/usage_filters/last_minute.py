@@ -25,8 +25,8 @@ def format_last_minute(minute: LastMinute, actor: Actor) -> LastMinuteText:
     told, cached = minute.prompt_tokens_with_cache_info, minute.cached_tokens
     values = LastMinuteText(
         requests=count(minute.requests),
-        p50=_ms(minute.first_token_p50_ms),
-        p99=_ms(minute.first_token_p99_ms),
+        p50=_format_ms(minute.first_token_p50_ms),
+        p99=_format_ms(minute.first_token_p99_ms),
         cached=share(cached / told) if told else _NONE,
         at=date_format(timezone.localtime(minute.until), "H:i:s"),
     )
@@ -35,5 +35,5 @@ def format_last_minute(minute: LastMinute, actor: Actor) -> LastMinuteText:
     return values
 
 
-def _ms(value: float | None) -> str:
+def _format_ms(value: float | None) -> str:
     return _NONE if value is None else milliseconds(value)

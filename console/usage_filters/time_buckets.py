@@ -24,7 +24,7 @@ def times(question: UsageFilters) -> list[Time]:
     if question.is_hourly:
         local = map(timezone.localtime, moments(question))
         return [Time(date_format(at, "TIME_FORMAT")) for at in local]
-    return [Time(date_format(day, "MONTH_DAY_FORMAT"), day) for day in _days(question)]
+    return [Time(date_format(day, "MONTH_DAY_FORMAT"), day) for day in _days_of(question)]
 
 
 def values(
@@ -41,5 +41,5 @@ def num_hidden(rows: Iterable[ReportRow]) -> int:
     return sum(row.suppression is not None for row in rows)
 
 
-def _days(question: UsageFilters) -> list[date]:
+def _days_of(question: UsageFilters) -> list[date]:
     return [at.astimezone(UTC).date() for at in moments(question)]

@@ -46,12 +46,12 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
     try:
         throttled = count_request_of_network(address=client_address(request), what="invitation")
         if throttled is not None:
-            return _throttled(request, throttled)
+            return _show_throttled(request, throttled)
         find_open_invitation(text=token, now=timezone.now())
     except RedisError:
-        return _page(request, {"refusal": gettext(UNAVAILABLE)}, 503)
+        return _render_page(request, {"refusal": gettext(UNAVAILABLE)}, 503)
     except DomainError as error:
-        return _page(request, {"refusal": translate_error(error)}, 404)
+        return _render_page(request, {"refusal": translate_error(error)}, 404)
     request.session[_SESSION_TOKEN] = token
     return redirect("console:invitation")
 
@@ -62,23 +62,23 @@ def invitation(request: HttpRequest) -> HttpResponse:
     try:
         invited = find_open_invitation(text=token, now=timezone.now())
     except DomainError as error:
-        return _page(request, {"refusal": translate_error(error)}, 404)
+        return _render_page(request, {"refusal": translate_error(error)}, 404)
     context = {
         "email": invited.email,
         "tenant_name": invited.tenant_name,
-        "stage": _stage(request, invited),
+        "stage": _next_stage(request, invited),
     }
     if request.method == "GET":
-        return _page(request, context)
+        return _render_page(request, context)
     try:
-        return _joined(request, token, invited)
+        return _join_tenant(request, token, invited)
     except DomainError as error:
-        return _page(request, context | {"message": translate_error(error)}, 400)
+        return _render_page(request, context | {"message": translate_error(error)}, 400)
     except TooManyHashes:
-        return _page(request, context | {"message": gettext(BUSY)}, 503)
+        return _render_page(request, context | {"message": gettext(BUSY)}, 503)
 
 
-def _stage(request: HttpRequest, invited: OpenInvitation) -> str:
+def _next_stage(request: HttpRequest, invited: OpenInvitation) -> str:
     if request.user.is_authenticated:
         if request.user.get_username() != invited.email:
             return "other"
@@ -93,7 +93,7 @@ def _may_open(request: HttpRequest, invited: OpenInvitation) -> bool:
     return provider_of(request) in (None, invited.tenant_id)
 
 
-def _joined(request: HttpRequest, token: str, invited: OpenInvitation) -> HttpResponse:
+def _join_tenant(request: HttpRequest, token: str, invited: OpenInvitation) -> HttpResponse:
     """Add the guest to the tenant.
 
     Raises DomainError, TooManyHashes.
@@ -103,10 +103,10 @@ def _joined(request: HttpRequest, token: str, invited: OpenInvitation) -> HttpRe
     if request.user.is_authenticated:
         user_id = UserId(str(request.user.pk))
         tenant_id = accept_invitation(
-            guest=_guest(request, user_id), text=token, now=timezone.now()
+            guest=_to_bearer(request, user_id), text=token, now=timezone.now()
         )
     else:
-        tenant_id = _registered(request, token, invited.email)
+        tenant_id = _register_user(request, token, invited.email)
     del request.session[_SESSION_TOKEN]
     set_session_tenant(request, tenant_id)
     messages.success(request, gettext("Welcome! You are now a member."))
@@ -115,7 +115,7 @@ def _joined(request: HttpRequest, token: str, invited: OpenInvitation) -> HttpRe
     return response
 
 
-def _registered(request: HttpRequest, token: str, email: str) -> TenantId:
+def _register_user(request: HttpRequest, token: str, email: str) -> TenantId:
     """Create account and membership in one transaction. Raises DomainError, TooManyHashes."""
     if provider_for(email) is not None:
         raise Forbidden("Sign in through your identity provider first.")
@@ -128,7 +128,7 @@ def _registered(request: HttpRequest, token: str, email: str) -> TenantId:
             now=timezone.now(),
         )
         tenant_id = accept_invitation(
-            guest=_guest(request, user_id), text=token, now=timezone.now()
+            guest=_to_bearer(request, user_id), text=token, now=timezone.now()
         )
     user = check_password(request, email=email, password=password)
     assert user is not None  # created a moment ago with this password
@@ -136,17 +136,17 @@ def _registered(request: HttpRequest, token: str, email: str) -> TenantId:
     return tenant_id
 
 
-def _throttled(request: HttpRequest, throttled: AttemptThrottled) -> HttpResponse:
-    response = _page(request, {"refusal": throttled.message}, 429)
+def _show_throttled(request: HttpRequest, throttled: AttemptThrottled) -> HttpResponse:
+    response = _render_page(request, {"refusal": throttled.message}, 429)
     response["Retry-After"] = str(throttled.wait_s)
     return response
 
 
-def _guest(request: HttpRequest, user_id: UserId) -> InvitationBearer:
+def _to_bearer(request: HttpRequest, user_id: UserId) -> InvitationBearer:
     return InvitationBearer(
         user_id=user_id, address=client_address(request), request_id=str(uuid4())
     )
 
 
-def _page(request: HttpRequest, context: dict[str, str], status: int = 200) -> HttpResponse:
+def _render_page(request: HttpRequest, context: dict[str, str], status: int = 200) -> HttpResponse:
     return render(request, "console/invitation.html", context, status=status)

@@ -22,7 +22,7 @@ _TITLES: Final = {
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _answer(
+    return _render_problem(
         request,
         Problem(
             400,
@@ -33,17 +33,19 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _answer(
+    return _render_problem(
         request, Problem(403, "forbidden", gettext_noop("Your role does not allow this."))
     )
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _answer(request, Problem(404, "not_found", gettext_noop("This page does not exist.")))
+    return _render_problem(
+        request, Problem(404, "not_found", gettext_noop("This page does not exist."))
+    )
 
 
 def failed(request: HttpRequest) -> HttpResponse:
-    return _answer(
+    return _render_problem(
         request,
         Problem(
             500,
@@ -55,15 +57,17 @@ def failed(request: HttpRequest) -> HttpResponse:
 
 def unavailable(request: HttpRequest) -> HttpResponse:
     detail = gettext_noop("This is not possible right now: Redis does not respond.")
-    return _answer(request, Problem(503, "unavailable", detail, retry_after_s=_RETRY_AFTER_S))
+    return _render_problem(
+        request, Problem(503, "unavailable", detail, retry_after_s=_RETRY_AFTER_S)
+    )
 
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
     detail = gettext_noop("This form has expired. Go back, reload the page and try again.")
-    return _answer(request, Problem(403, "csrf_failed", detail))
+    return _render_problem(request, Problem(403, "csrf_failed", detail))
 
 
-def _answer(request: HttpRequest, problem: Problem) -> HttpResponse:
+def _render_problem(request: HttpRequest, problem: Problem) -> HttpResponse:
     if request.path.startswith(_API):
         return problem_response(problem)
     context = {

@@ -66,14 +66,14 @@ running: Final = _RunningDownloads()
 @require_GET
 def export_file(request: HttpRequest, token: str) -> HttpResponseBase:
     try:
-        return _begin(request, token)
+        return _start_download(request, token)
     except NotFound as error:
-        return _refusal(build_problem(error))
+        return _show_refusal(build_problem(error))
     except ProblemRaised as error:
-        return _refusal(error.problem)
+        return _show_refusal(error.problem)
 
 
-def _begin(request: HttpRequest, token: str) -> StreamingHttpResponse:
+def _start_download(request: HttpRequest, token: str) -> StreamingHttpResponse:
     """Start the download. Raises NotFound, ProblemRaised.
 
     The download slot is acquired first: opening the download writes an audit entry, which must
@@ -88,13 +88,13 @@ def _begin(request: HttpRequest, token: str) -> StreamingHttpResponse:
         found = open_download(
             link=link, address=client_address(request), request_id=str(uuid4()), now=now
         )
-        return _answer(request, found)
+        return _stream_download(request, found)
     except BaseException:
         running.release_slot(link.tenant_id)
         raise
 
 
-def _answer(request: HttpRequest, found: Download) -> StreamingHttpResponse:
+def _stream_download(request: HttpRequest, found: Download) -> StreamingHttpResponse:
     body = _AsyncBody(found) if isinstance(request, ASGIRequest) else _SyncBody(found)
     response = StreamingHttpResponse(body, content_type="application/octet-stream")
     response["Content-Length"] = str(found.num_bytes)
@@ -102,7 +102,7 @@ def _answer(request: HttpRequest, found: Download) -> StreamingHttpResponse:
     return response
 
 
-def _refusal(problem: Problem) -> HttpResponseBase:
+def _show_refusal(problem: Problem) -> HttpResponseBase:
     response = problem_response(problem)
     # Django would log the URL of an error, and the log would then contain a valid signed URL.
     vars(response)["_has_been_logged"] = True

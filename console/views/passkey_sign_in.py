@@ -41,18 +41,24 @@ def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
         return sign_in_page(request, target, UNAVAILABLE, 503)
     if throttled is not None:
         return throttled_page(request, target, throttled)
-    return _answered(request, target) if "credential" in request.POST else _asked(request, target)
+    return (
+        _sign_in_with_passkey(request, target)
+        if "credential" in request.POST
+        else _ask_for_passkey(request, target)
+    )
 
 
-def _asked(request: HttpRequest, target: str, message: str = "", status: int = 200) -> HttpResponse:
+def _ask_for_passkey(
+    request: HttpRequest, target: str, message: str = "", status: int = 200
+) -> HttpResponse:
     context = {"question": begin_authentication(), "next": target, "message": message}
     return render(request, "console/passkey.html", context, status=status)
 
 
-def _answered(request: HttpRequest, target: str) -> HttpResponse:
+def _sign_in_with_passkey(request: HttpRequest, target: str) -> HttpResponse:
     form = SignInByPasskey(data=request.POST)
     if not form.is_valid():
-        return _asked(request, target, form.errors["credential"][0], 400)
+        return _ask_for_passkey(request, target, form.errors["credential"][0], 400)
     passkey = form.cleaned_data["credential"]
     if provider_for(passkey.user.email) is not None:
         return sign_in_page(request, target, BY_PROVIDER_ONLY, 403)

@@ -55,7 +55,7 @@ def forgot_password(request: HttpRequest) -> HttpResponse:
     try:
         return _request_link(request, form)
     except RedisError:
-        return _unavailable(request, _FORGOT, {"form": form, "message": gettext(UNAVAILABLE)})
+        return _show_unavailable(request, _FORGOT, {"form": form, "message": gettext(UNAVAILABLE)})
 
 
 @require_GET
@@ -70,10 +70,10 @@ def open_link(request: HttpRequest, user_id: uuid.UUID, token: str) -> HttpRespo
         address = client_address(request)
         throttled = count_request_of_network(address=address, what="password-reset")
         if throttled is not None:
-            return _throttled(request, _RESET, {"refusal": throttled.message}, throttled)
+            return _show_throttled(request, _RESET, {"refusal": throttled.message}, throttled)
         find_reset_email(ResetLink(user_id, token))
     except RedisError:
-        return _unavailable(request, _RESET, {"refusal": gettext(UNAVAILABLE)})
+        return _show_unavailable(request, _RESET, {"refusal": gettext(UNAVAILABLE)})
     except NotFound as error:
         return render(request, _RESET, {"refusal": translate_error(error)}, status=404)
     request.session[_SESSION_LINK] = [str(user_id), token]
@@ -88,7 +88,7 @@ def new_password(request: HttpRequest) -> HttpResponse:
         email = find_reset_email(link)
         if request.method == "GET":
             return render(request, _RESET, {"email": email, "form": NewPasswordForm()})
-        return _reset(request, link, email)
+        return _reset_password(request, link, email)
     except NotFound as error:
         return render(request, _RESET, {"refusal": translate_error(error)}, status=404)
 
@@ -98,12 +98,14 @@ def _request_link(request: HttpRequest, form: ForgotPasswordForm) -> HttpRespons
     email = form.cleaned_data["email"]
     throttled = count_attempt(attempt_at(request, Secret.RESET_LINK, email))
     if throttled is not None:
-        return _throttled(request, _FORGOT, {"form": form, "message": throttled.message}, throttled)
+        return _show_throttled(
+            request, _FORGOT, {"form": form, "message": throttled.message}, throttled
+        )
     enqueue_reset_request(email=email, now=timezone.now())
     return redirect("console:reset-requested")
 
 
-def _reset(request: HttpRequest, link: ResetLink, email: str) -> HttpResponse:
+def _reset_password(request: HttpRequest, link: ResetLink, email: str) -> HttpResponse:
     """Set the new password. The user then signs in, with a second factor if there is one.
 
     Raises NotFound.
@@ -125,13 +127,13 @@ def _reset(request: HttpRequest, link: ResetLink, email: str) -> HttpResponse:
         form.add_error("password", translate_error(error))
         return render(request, _RESET, context, status=400)
     except TooManyHashes:
-        return _unavailable(request, _RESET, context | {"message": gettext(BUSY)})
+        return _show_unavailable(request, _RESET, context | {"message": gettext(BUSY)})
     logout(request)  # this session may be the user's own, which has just ended
     messages.success(request, gettext("Password changed. Sign in with the new one."))
     return redirect("console:sign-in")
 
 
-def _throttled(
+def _show_throttled(
     request: HttpRequest, page: str, context: dict[str, object], throttled: AttemptThrottled
 ) -> HttpResponse:
     response = render(request, page, context, status=429)
@@ -139,7 +141,7 @@ def _throttled(
     return response
 
 
-def _unavailable(request: HttpRequest, page: str, context: dict[str, object]) -> HttpResponse:
+def _show_unavailable(request: HttpRequest, page: str, context: dict[str, object]) -> HttpResponse:
     response = render(request, page, context, status=503)
     response["Retry-After"] = str(_BUSY_S)
     return response

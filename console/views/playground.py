@@ -68,7 +68,9 @@ def playground(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     }
     response = render(request, "console/playground.html", context)
     # CodeMirror adds a style element. The nonce allows it for this response only.
-    response["Content-Security-Policy"] = policy_with(style_nonce=nonce, connects_to=_origin(url))
+    response["Content-Security-Policy"] = policy_with(
+        style_nonce=nonce, connects_to=_origin_of(url)
+    )
     return response
 
 
@@ -79,22 +81,22 @@ def start(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Create the playground's key. Limited, because each start also publishes a snapshot."""
     try:
         if not take_start_of_playground(user_id=str(member.actor.user_id)):
-            return _refused(
+            return _error_response(
                 _("You started the playground too often. Wait a minute, then try again."), 429
             )
         created = create_playground_key(actor=member.actor, now=timezone.now())
     except redis.RedisError:
-        return _refused(_("This is not possible right now: Redis does not respond."), 503)
+        return _error_response(_("This is not possible right now: Redis does not respond."), 503)
     except DomainError as error:
-        return _refused(translate_error(error), 409)
-    return JsonResponse(_answer(created))
+        return _error_response(translate_error(error), 409)
+    return JsonResponse(_key_response(created))
 
 
 @require_POST
 @member_required
 @permission_required(Permission.USE_PLAYGROUND)
 def end(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    issued_at = _moment(request.POST.get("issued_at", ""))
+    issued_at = _read_moment(request.POST.get("issued_at", ""))
     revoke_playground_key(actor=member.actor, issued_at=issued_at, now=timezone.now())
     return HttpResponse(status=204)
 
@@ -104,12 +106,12 @@ def stream_url(gateway_url: str) -> str:
     return gateway_url.replace("http", "ws", 1).rstrip("/") + _STREAM
 
 
-def _origin(url: str) -> str:
+def _origin_of(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _moment(text: str) -> datetime:
+def _read_moment(text: str) -> datetime:
     try:
         moment = parse_datetime(text)
     except ValueError:
@@ -119,7 +121,7 @@ def _moment(text: str) -> datetime:
     return moment
 
 
-def _answer(created: CreatedKey) -> dict[str, str]:
+def _key_response(created: CreatedKey) -> dict[str, str]:
     expires_at = created.key.expires_at
     assert expires_at is not None, "a playground's key expires"
     return {
@@ -129,6 +131,6 @@ def _answer(created: CreatedKey) -> dict[str, str]:
     }
 
 
-def _refused(message: str, status: int) -> HttpResponse:
+def _error_response(message: str, status: int) -> HttpResponse:
     headers = {"Retry-After": str(WINDOW_S)} if status == 429 else {}
     return JsonResponse({"message": message}, status=status, headers=headers)

@@ -38,7 +38,7 @@ class SearchHit:
 def search(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     asked = request.GET.get("q", "")[:100]
     links = [link for link in all_links(request, member.actor) if _is_meant(link, asked)]
-    context = {"asked": asked, "links": links, "things": _things(member.actor, asked.strip())}
+    context = {"asked": asked, "links": links, "things": _search_all(member.actor, asked.strip())}
     return render_page(
         request, member, "console/search.html", context, part="console/_search_results.html"
     )
@@ -51,14 +51,18 @@ def _is_meant(link: NavigationLink, asked: str) -> bool:
     return all(any(name.startswith(word) for name in known) for word in words)
 
 
-def _things(actor: Actor, asked: str) -> list[SearchHit]:
+def _search_all(actor: Actor, asked: str) -> list[SearchHit]:
     """Return the hits that the actor may see. Makes at most three queries."""
     if len(asked) < _MIN_CHARS:
         return []
-    return [*_members(actor, asked), *_teams(actor, asked), *_keys(actor, asked)]
+    return [
+        *_search_members(actor, asked),
+        *_search_teams(actor, asked),
+        *_search_keys(actor, asked),
+    ]
 
 
-def _keys(actor: Actor, asked: str) -> list[SearchHit]:
+def _search_keys(actor: Actor, asked: str) -> list[SearchHit]:
     if not (
         actor.has_permission(Permission.READ_KEYS) or actor.has_permission(Permission.READ_OWN_KEYS)
     ):
@@ -76,7 +80,7 @@ def _keys(actor: Actor, asked: str) -> list[SearchHit]:
     ]
 
 
-def _members(actor: Actor, asked: str) -> list[SearchHit]:
+def _search_members(actor: Actor, asked: str) -> list[SearchHit]:
     if not actor.has_permission(Permission.READ_MEMBERS):
         return []
     wanted = MemberFilter(text=asked)
@@ -92,7 +96,7 @@ def _members(actor: Actor, asked: str) -> list[SearchHit]:
     ]
 
 
-def _teams(actor: Actor, asked: str) -> list[SearchHit]:
+def _search_teams(actor: Actor, asked: str) -> list[SearchHit]:
     if not actor.has_permission(Permission.READ_TEAMS):
         return []
     page = find_teams(actor=actor, wanted=TeamFilter(text=asked), limit=_MAX_THINGS, cursor=None)

@@ -63,14 +63,14 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     if request.method == "GET":
         return redirect(target) if request.user.is_authenticated else sign_in_page(request, target)
     try:
-        return _tried(request, target)
+        return _try_sign_in(request, target)
     except redis.RedisError:
         return sign_in_page(request, target, UNAVAILABLE, 503)
     except TooManyHashes:
         return sign_in_page(request, target, BUSY, 503)
 
 
-def _tried(request: HttpRequest, target: str) -> HttpResponse:
+def _try_sign_in(request: HttpRequest, target: str) -> HttpResponse:
     """Process the form. Raises redis.RedisError, TooManyHashes."""
     email, password = request.POST.get("email", ""), request.POST.get("password", "")
     provider = provider_for(email)

@@ -37,13 +37,13 @@ class RequestMetricsMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         began_s = time.perf_counter()
         response = self._get_response(request)
-        area = _area(request)
+        area = _area_of(request)
         _seconds.labels(area).observe(time.perf_counter() - began_s)
         _requests.labels(area, f"{response.status_code // 100}xx").inc()
         return response
 
 
-def _area(request: HttpRequest) -> str:
+def _area_of(request: HttpRequest) -> str:
     if is_operator_path(request):
         return "operators"
     found = (area for start, area in _AREAS.items() if request.path_info.startswith(start))

@@ -69,18 +69,20 @@ class GatewayApplication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._serve_lifespan(receive, send)
             return
         consumer = self._routes.get((scope["type"], scope["path"]))
         if consumer is None:
-            consumer = _MISSING if scope["type"] == "http" else _deny
+            consumer = _MISSING if scope["type"] == "http" else _deny_connection
         await consumer(scope, receive, send)
 
-    async def _live(self, receive: Receive, send: SendMessage) -> None:
+    async def _serve_lifespan(self, receive: Receive, send: SendMessage) -> None:
         await receive()
         async with AsyncExitStack() as stack:
             try:
-                self._routes = self._consumers(await stack.enter_async_context(self._open_plane()))
+                self._routes = self._build_consumers(
+                    await stack.enter_async_context(self._open_plane())
+                )
             except Exception as error:
                 log.error("gateway.not_started", reason=str(error), **describe(error))
                 await send({"type": "lifespan.startup.failed", "message": ""})
@@ -89,7 +91,7 @@ class GatewayApplication:
             await receive()
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _consumers(self, plane: DataPlane) -> Mapping[tuple[str, str], Asgi]:
+    def _build_consumers(self, plane: DataPlane) -> Mapping[tuple[str, str], Asgi]:
         stream = WebSocketConsumer.as_asgi(
             plane=plane, allowed_origins=self._allowed_origins, drain_s=self._drain_s
         )
@@ -102,7 +104,7 @@ class GatewayApplication:
         return {("websocket", "/v1/stream"): stream, **http}
 
 
-async def _deny(_scope: Scope, receive: Receive, send: SendMessage) -> None:
+async def _deny_connection(_scope: Scope, receive: Receive, send: SendMessage) -> None:
     await receive()
     await send({"type": "websocket.close"})
 

@@ -139,7 +139,9 @@ def build_openapi() -> dict[str, Any]:
     schema_of = dict(zip(ordered, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in ENDPOINTS:
-        paths.setdefault(endpoint.path, {})[endpoint.method] = _operation(endpoint, schema_of)
+        paths.setdefault(endpoint.path, {})[endpoint.method] = _describe_operation(
+            endpoint, schema_of
+        )
     return {
         "openapi": "3.1.0",
         "info": {"title": "Caret's gateway", "version": "1"},
@@ -155,7 +157,7 @@ def build_openapi() -> dict[str, Any]:
     }
 
 
-def _operation(endpoint: Endpoint, schema_of: dict[type, Any]) -> dict[str, Any]:
+def _describe_operation(endpoint: Endpoint, schema_of: dict[type, Any]) -> dict[str, Any]:
     answer = _any_of(endpoint.answers, schema_of)
     if endpoint.is_trimmed:
         answer = {"anyOf": [answer, {"type": "object"}]}

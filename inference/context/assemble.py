@@ -29,11 +29,11 @@ def assemble(
     if request.messages:
         return build_chat_prompt(writer, request.messages, max_tokens=total, path=request.path)
     if request.is_raw:
-        return _raw(writer, request, total)
+        return _encode_raw_prompt(writer, request, total)
     return build_fim_prompt(writer, admitted, snippets, max_tokens=total)
 
 
-def _raw(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt:
+def _encode_raw_prompt(writer: PromptWriter, request: CompletionRequest, total: int) -> Prompt:
     # Reject very long prompts without counting: counting 512 KB would block the event loop for 170
     # ms.
     if len(request.prefix) <= total * _MAX_CHARS_PER_TOKEN:

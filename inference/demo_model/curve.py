@@ -63,10 +63,10 @@ def draw(lines: Sequence[dict[str, float]]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-        *_axes(frame),
-        _line(frame, training, 'stroke="#8aa4c8" stroke-width="1.2"'),
-        _line(frame, validation, 'stroke="#c0392b" stroke-width="2"'),
-        *_legend(),
+        *_draw_axes(frame),
+        _draw_line(frame, training, 'stroke="#8aa4c8" stroke-width="1.2"'),
+        _draw_line(frame, validation, 'stroke="#c0392b" stroke-width="2"'),
+        *_draw_legend(),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -76,12 +76,12 @@ def points(lines: Sequence[dict[str, float]], field: str) -> list[CurvePoint]:
     return [CurvePoint(line["tokens"] / 1e6, line[field]) for line in lines if field in line]
 
 
-def _line(frame: CurveFrame, points: Sequence[CurvePoint], stroke: str) -> str:
+def _draw_line(frame: CurveFrame, points: Sequence[CurvePoint], stroke: str) -> str:
     path = " ".join(f"{frame.x(p.million_tokens):.1f},{frame.y(p.nats):.1f}" for p in points)
     return f'<polyline fill="none" {stroke} points="{path}"/>'
 
 
-def _axes(frame: CurveFrame) -> list[str]:
+def _draw_axes(frame: CurveFrame) -> list[str]:
     parts = []
     for nats in range(frame.min_nats, frame.max_nats + 1):
         y = frame.y(nats)
@@ -98,7 +98,7 @@ def _axes(frame: CurveFrame) -> list[str]:
     return parts
 
 
-def _legend() -> list[str]:
+def _draw_legend() -> list[str]:
     x, y = WIDTH - RIGHT - 330, TOP - 12
     return [
         f'<text x="{LEFT}" y="{y + 4}" {TEXT}>nats per token</text>',

@@ -34,7 +34,7 @@ class FimIds:
 
 def cut_line_at(text: str, cursor: int) -> FimCut:
     """Cut the text from the cursor to the end of its line."""
-    return _cut(text, cursor, _line_end(text, cursor))
+    return _cut_at(text, cursor, _line_end(text, cursor))
 
 
 def arrange(
@@ -56,7 +56,7 @@ def prompt(
     return [ids.prefix, ids.suffix, *suffix, ids.middle, *prefix]
 
 
-def _cut(text: str, start: int, end: int) -> FimCut:
+def _cut_at(text: str, start: int, end: int) -> FimCut:
     return FimCut(text[:start], text[start:end], text[end:])
 
 

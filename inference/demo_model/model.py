@@ -34,9 +34,9 @@ class Attention(nn.Module):
         self.k_norm = nn.RMSNorm(shape.head_dim, shape.norm_epsilon)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        q = _rotate(self.q_norm(self._heads(self.q_proj(x))), cos, sin)
-        k = _rotate(self.k_norm(self._heads(self.k_proj(x))), cos, sin)
-        v = self._heads(self.v_proj(x))
+        q = _rotate_embedding(self.q_norm(self._split_heads(self.q_proj(x))), cos, sin)
+        k = _rotate_embedding(self.k_norm(self._split_heads(self.k_proj(x))), cos, sin)
+        v = self._split_heads(self.v_proj(x))
         repeats = self.shape.num_heads // self.shape.num_kv_heads
         k, v = k.repeat_interleave(repeats, dim=1), v.repeat_interleave(repeats, dim=1)
         mixed = functional.scaled_dot_product_attention(
@@ -45,7 +45,7 @@ class Attention(nn.Module):
         out: Tensor = self.o_proj(mixed.transpose(1, 2).flatten(2))
         return out
 
-    def _heads(self, x: Tensor) -> Tensor:
+    def _split_heads(self, x: Tensor) -> Tensor:
         """Reshape (rows, tokens, heads * head_dim) to (rows, heads, tokens, head_dim)."""
         return x.view(*x.shape[:2], -1, self.shape.head_dim).transpose(1, 2)
 
@@ -86,7 +86,7 @@ class Qwen3(nn.Module):
         self.embed_tokens = nn.Embedding(shape.vocabulary_tokens, shape.hidden)
         self.layers = nn.ModuleList(DecoderLayer(shape) for _ in range(shape.num_layers))
         self.norm = nn.RMSNorm(shape.hidden, shape.norm_epsilon)
-        self._initialise()
+        self._initialise_weights()
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return the logits of each position's next token."""
@@ -103,7 +103,7 @@ class Qwen3(nn.Module):
         nats = functional.cross_entropy(logits.float(), labels.flatten(), reduction="none")
         return (nats * weights.flatten()).sum() / weights.sum()
 
-    def _initialise(self) -> None:
+    def _initialise_weights(self) -> None:
         """Initialise the weights so that each layer begins as the identity.
 
         Its two output projections are zero.
@@ -124,6 +124,6 @@ def rotations(shape: ModelDimensions, num_tokens: int) -> tuple[Tensor, Tensor]:
     return doubled.cos(), doubled.sin()
 
 
-def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def _rotate_embedding(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat((-second, first), dim=-1) * sin

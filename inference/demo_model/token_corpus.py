@@ -77,7 +77,7 @@ def save(corpus: TokenCorpus, tokenizer: Tokenizer, folder: Path) -> None:
     lines = [f"{f.group}\t{f.repository}\t{f.path}\t{len(f)}\n" for f in corpus.files]
     (folder / "files.tsv").write_text("".join(lines))
     tokenizer.save(str(folder / "tokenizer.json"))
-    digests = {name: _sha256(folder / name) for name in NAMES}
+    digests = {name: _hash_file(folder / name) for name in NAMES}
     (folder / "manifest.json").write_text(json.dumps(digests, indent=1) + "\n")
 
 
@@ -103,10 +103,10 @@ def check(folder: Path) -> None:
         raise CorpusError(f"{folder} contains no corpus: run inference.demo_model.dataset.build.")
     for name, digest in json.loads(manifest.read_text()).items():
         path = folder / name
-        if not path.exists() or _sha256(path) != digest:
+        if not path.exists() or _hash_file(path) != digest:
             raise CorpusError(f"{path} is missing or damaged: build or copy the corpus again.")
 
 
-def _sha256(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -155,7 +155,7 @@ async def _forward_verbatim(
             break  # leaving the loop stops the engine
     if shown := gate.finish():
         yield shown
-    account.filter_reason = _reason(gate.reason, stop, is_withheld=gate.is_withheld)
+    account.filter_reason = _finish_reason_of(gate.reason, stop, is_withheld=gate.is_withheld)
     account.finish(FinishReason.FILTERED if gate.is_withheld else _to_finish_reason(stop))
 
 
@@ -185,7 +185,7 @@ async def _forward_filtered(
         healer.reason or gate.reason or cutter.reason or (FilterReason.BLANK if is_blank else None)
     )
     is_withheld = is_blank or gate.is_withheld
-    account.filter_reason = _reason(reason, stop, is_withheld=is_withheld)
+    account.filter_reason = _finish_reason_of(reason, stop, is_withheld=is_withheld)
     account.finish(FinishReason.FILTERED if is_withheld else _to_finish_reason(stop))
 
 
@@ -194,7 +194,9 @@ def _to_finish_reason(stop: EngineStop | None) -> FinishReason:
     return FinishReason.STOP if stop is EngineStop.STOP or stop is None else FinishReason.LENGTH
 
 
-def _reason(reason: FilterReason | None, stop: EngineStop | None, *, is_withheld: bool) -> str:
+def _finish_reason_of(
+    reason: FilterReason | None, stop: EngineStop | None, *, is_withheld: bool
+) -> str:
     if stop is EngineStop.DISCONNECTED and not is_withheld:
         # A truncation may be the effect of the lost stream.
         return FilterReason.ENGINE_DISCONNECTED

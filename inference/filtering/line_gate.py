@@ -101,9 +101,9 @@ class LineGate:
             place = self._checks.find_pending_secret and self._checks.find_pending_secret(
                 self._line()
             )
-            self._num_good = len(self._text) if place is None else self._locate(place)
+            self._num_good = len(self._text) if place is None else self._to_completion_index(place)
 
-    def _locate(self, place: int) -> int:
+    def _to_completion_index(self, place: int) -> int:
         """Convert an index in the checked line to an index in the completion."""
         before = 0 if self._line_start else len(self._line_before)
         return max(self._num_good, self._line_start + place - before)

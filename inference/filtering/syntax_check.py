@@ -68,14 +68,14 @@ class SyntaxChecker:
             return True
 
     def _has_no_new_errors(self, completion: str) -> bool:
-        tree = self._parse(self._near.before + completion + self._near.after)
-        self._parsed = _ParsedText(completion, self._near, tree)
+        tree = self._parse(self._near_excerpt.before + completion + self._near_excerpt.after)
+        self._parsed = _ParsedText(completion, self._near_excerpt, tree)
         damage = self._count_tree_errors(tree)
         if not damage or self._is_prose or damage <= self._stable_errors_nearby:
             return True
         for finished in self._parse_finished(completion, tree):
             if self._is_allowed(self._count_tree_errors(finished), completion):
-                self._parsed = _ParsedText(completion, self._wide, finished)
+                self._parsed = _ParsedText(completion, self._wide_excerpt, finished)
                 return True
         return False
 
@@ -84,10 +84,10 @@ class SyntaxChecker:
 
         `nearby` is the parse of the unchanged text in the smaller excerpt.
         """
-        wide = self._wide
+        wide = self._wide_excerpt
         rest, newline, below = wide.after.partition("\n")
         written = wide.before + completion + rest
-        yield nearby if wide is self._near else self._parse(f"{written}{newline}{below}")
+        yield nearby if wide is self._near_excerpt else self._parse(f"{written}{newline}{below}")
         for finish in closing_candidates(self._grammar, wide.line_before + completion + rest):
             yield self._parse(f"{written}{finish}{newline}{below}")
 
@@ -106,33 +106,39 @@ class SyntaxChecker:
         return has_comments and self._prefix.rfind("/*") > self._prefix.rfind("*/")
 
     @cached_property
-    def _near(self) -> Excerpt:
+    def _near_excerpt(self) -> Excerpt:
         """The smaller excerpt. Computed lazily, so that the first token does not wait for it."""
         return excerpt(self._prefix, self._suffix, 0)
 
     @cached_property
     def _stable_errors_nearby(self) -> int:
         """The number of errors without the current line."""
-        return self._count_errors(self._near.stable_lines)
+        return self._count_errors(self._near_excerpt.stable_lines)
 
     @cached_property
-    def _wide(self) -> Excerpt:
+    def _wide_excerpt(self) -> Excerpt:
         """A larger excerpt if the smaller one has errors, which the cut may have caused."""
-        return excerpt(self._prefix, self._suffix, 1) if self._stable_errors_nearby else self._near
+        return (
+            excerpt(self._prefix, self._suffix, 1)
+            if self._stable_errors_nearby
+            else self._near_excerpt
+        )
 
     @cached_property
     def _stable_errors(self) -> int:
-        return self._count_errors(self._wide.stable_lines) if self._stable_errors_nearby else 0
+        return (
+            self._count_errors(self._wide_excerpt.stable_lines) if self._stable_errors_nearby else 0
+        )
 
     @cached_property
     def _errors_without_completion(self) -> int:
         """The number of errors with the half-written line."""
-        return self._count_errors(self._wide.before + self._wide.after)
+        return self._count_errors(self._wide_excerpt.before + self._wide_excerpt.after)
 
     def _is_whole(self, completion: str) -> bool:
         if self._grammar in _LENIENT:
             return False
-        line = (self._near.line_before + completion).rpartition("\n")[2].strip()
+        line = (self._near_excerpt.line_before + completion).rpartition("\n")[2].strip()
         return not line.endswith(_GOES_ON) and not line.startswith(_ANNOTATION)
 
     def has_block_ended(self, completion: str, line_start: int) -> bool:
@@ -146,10 +152,10 @@ class SyntaxChecker:
         if parsed is None or parsed.completion != completion:
             return False
         tree, line = parsed.tree, completion[line_start:]
-        is_top = not self._near.line_before and line[:1].strip()
+        is_top = not self._near_excerpt.line_before and line[:1].strip()
         if not is_top or tree.root_node.has_error:
             return False
-        cursor = self._offset(parsed.within.before)
+        cursor = self._byte_offset(parsed.within.before)
         first = cursor + _num_bytes(completion) - _num_bytes(completion.lstrip())
         return _is_over(
             tree.root_node, first=first, line=cursor + _num_bytes(completion[:line_start])
@@ -159,7 +165,7 @@ class SyntaxChecker:
         """Return whether a line with less indentation still belongs to the block."""
         if self._grammar in _DIRECTIVES and line.lstrip().startswith("#"):
             return True
-        return is_inside_literal(self._grammar, self._near.line_before + completion)
+        return is_inside_literal(self._grammar, self._near_excerpt.line_before + completion)
 
     def _count_errors(self, text: str) -> int:
         return self._count_tree_errors(self._parse(text))
@@ -172,7 +178,7 @@ class SyntaxChecker:
             text = f"{_PHP_TAG} {text}"
         return self._parse_bytes(text.encode("utf-8", "replace"))
 
-    def _offset(self, before: str) -> int:
+    def _byte_offset(self, before: str) -> int:
         """Return the byte offset of the end of `before` in the parsed text."""
         is_tagged = self._has_tag and _PHP_TAG not in before
         return _num_bytes(before) + (len(_PHP_TAG) + 1 if is_tagged else 0)

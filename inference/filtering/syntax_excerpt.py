@@ -83,12 +83,12 @@ def _select_above(lines: list[str], num_kept: int) -> list[str]:
         if here >= indent and here != begins_at:
             continue
         indent = here
-        if (begun := _begun(line)) is not None:
+        if (begun := _stand_in_for(line)) is not None:
             kept += [line, begun]
             begins_at = _begins_at(begun)
             top = position
             continue
-        first = _opening(lines, position)
+        first = _find_opening(lines, position)
         kept += lines[first : min(top, _end_of_head(lines, position))][::-1]
         begins_at = _begins_at(kept[-1])
         position = top = first
@@ -147,7 +147,7 @@ def _end_of_head(lines: list[str], position: int) -> int:
     return position + 1
 
 
-def _begun(line: str) -> str | None:
+def _stand_in_for(line: str) -> str | None:
     """Return a stand-in for the `if` or `try` that the line continues.
 
     It saves the search for the actual one. None: search.
@@ -164,7 +164,7 @@ def _begun(line: str) -> str | None:
     return f"{indent}{'try' if is_tried else 'if 1'}:\n{indent}    pass"
 
 
-def _opening(lines: list[str], position: int) -> int:
+def _find_opening(lines: list[str], position: int) -> int:
     """Return the index of the line that opens the block which the line continues.
 
     That is an `if` for an `else`. If there is none, it is the line itself.

@@ -151,7 +151,7 @@ class Truncator:
         kept = self._without_duplicate(line)
         if kept != line:
             self._end(FilterReason.REPEATS_SUFFIX)
-        return self._rest(kept)
+        return self._take_unshown(kept)
 
     def _end(self, reason: FilterReason) -> None:
         self.has_ended = True
@@ -184,7 +184,7 @@ class Truncator:
         if self._can_become_repetition(content):
             return ""
         line = self._line.rstrip()
-        return self._rest(line[: len(line) - self._uncertain.before_blank].rstrip())
+        return self._take_unshown(line[: len(line) - self._uncertain.before_blank].rstrip())
 
     def _end_line(self) -> str:
         content = self._line.strip()
@@ -200,7 +200,7 @@ class Truncator:
         elif self._around.is_ended_by_blank_line and not self._is_first_line:
             self._end(FilterReason.BLANK_LINE)
         line = self._line.rstrip()
-        shown = self._rest(line)
+        shown = self._take_unshown(line)
         self._held += self._line[len(line) :] + "\n"
         self._num_unopened += _num_unopened(line)
         self._text += f"{self._line}\n"
@@ -208,7 +208,7 @@ class Truncator:
         self._uncertain.restart()
         return shown
 
-    def _rest(self, line: str) -> str:
+    def _take_unshown(self, line: str) -> str:
         """Return the part of `line` that was not shown yet, with the held text before it."""
         if len(line) <= self._num_shown:
             return ""
@@ -231,7 +231,7 @@ class Truncator:
         """Return whether the line, of which nothing was shown, may still become a repetition."""
         if self._num_shown:
             return False
-        line, next_line = self._comparable()
+        line, next_line = self._comparable_texts()
         repeats_suffix = self._is_whole_line() and next_line.startswith(line)
         return repeats_suffix or self._lines.can_become_repetition(content)
 
@@ -243,10 +243,10 @@ class Truncator:
         return self.reason is not None
 
     def _is_repeating_suffix(self) -> bool:
-        line, next_line = self._comparable()
+        line, next_line = self._comparable_texts()
         return self._is_whole_line() and line == next_line
 
-    def _comparable(self) -> tuple[str, str]:
+    def _comparable_texts(self) -> tuple[str, str]:
         """Return the line and the first line of the suffix, in comparable form.
 
         Indentation counts, to distinguish closing brackets of different blocks. On the cursor's own
@@ -287,7 +287,7 @@ class SuffixOverlap:
 
     def feed(self, part: str) -> None:
         for letter in part if self._text else "":
-            self._length = self._after(self._length, letter)
+            self._length = self._next_length(self._length, letter)
             if not letter.isspace():
                 self.before_blank = self._length
 
@@ -295,7 +295,7 @@ class SuffixOverlap:
         """Start with a new growing text."""
         self._length = self.before_blank = 0
 
-    def _after(self, length: int, letter: str) -> int:
+    def _next_length(self, length: int, letter: str) -> int:
         while length == len(self._text) or self._text[length] != letter:
             if not length:
                 return 0
@@ -305,7 +305,7 @@ class SuffixOverlap:
     def _shorter_than(self, length: int) -> int:
         while len(self._shorter) < length:
             place = len(self._shorter)
-            self._shorter.append(self._after(self._shorter[-1], self._text[place]))
+            self._shorter.append(self._next_length(self._shorter[-1], self._text[place]))
         return self._shorter[length - 1]
 
 

@@ -52,7 +52,7 @@ async def admit(
     superseded, shed or over budget. Raises ForbiddenRequest, TooManyRequests, CompletionDropped.
     """
     _check_scope(principal, request)
-    allowed = _allowed(principal.snapshot.policy, request)
+    allowed = _apply_policy(principal.snapshot.policy, request)
     policy, tenant_id = principal.snapshot.policy, principal.snapshot.tenant_id
     _check_place(admission, principal.snapshot, request.tier)
     pool = admission.get_pool(principal.snapshot, request.tier)
@@ -92,7 +92,7 @@ def _check_place(admission: AdmissionController, snapshot: TenantSnapshot, tier:
         raise ForbiddenRequest("model_not_allowed", "The policy does not allow the model.")
 
 
-def _allowed(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequest:
+def _apply_policy(policy: TenantPolicy, request: CompletionRequest) -> CompletionRequest:
     """Return the request without the files that must not reach a prompt.
 
     The policy excludes some files. If it requires paths, files without one are removed too. Raises

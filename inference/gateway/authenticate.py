@@ -44,31 +44,31 @@ def authenticate(
         )
     key = parse_key(key_text)
     if key is None:
-        raise _invalid()
+        raise _invalid_key_error()
     if not authority.is_fresh():
-        raise _stale()
-    credential, snapshot = _find(authority, key)
+        raise _stale_snapshot_error()
+    credential, snapshot = _find_credential(authority, key)
     if not is_allowed(credential.networks, address):
-        raise _invalid()
+        raise _invalid_key_error()
     if not authority.is_readable(snapshot.tenant_id):
-        raise _stale()
+        raise _stale_snapshot_error()
     _check_in_force(credential, snapshot, now_ms)
     if snapshot.region not in (None, authority.region):
         raise ForbiddenRequest("region_not_allowed", "This tenant is served in another region.")
     return Principal(credential=credential, snapshot=snapshot)
 
 
-def _invalid() -> UnauthenticatedRequest:
+def _invalid_key_error() -> UnauthenticatedRequest:
     return UnauthenticatedRequest("invalid_api_key", "This is not a valid API key.")
 
 
-def _stale() -> UnauthenticatedRequest:
+def _stale_snapshot_error() -> UnauthenticatedRequest:
     return UnauthenticatedRequest(
         "snapshots_stale", "The gateway cannot verify keys at the moment.", http_status=503
     )
 
 
-def _find(authority: SnapshotStore, key: ParsedKey) -> tuple[Credential, TenantSnapshot]:
+def _find_credential(authority: SnapshotStore, key: ParsedKey) -> tuple[Credential, TenantSnapshot]:
     candidates = authority.find_credentials(key.lookup_id)
     for credential, snapshot in candidates:
         digest = digest_key(authority.derive_pepper(credential.pepper_version), key)
@@ -80,7 +80,7 @@ def _find(authority: SnapshotStore, key: ParsedKey) -> tuple[Credential, TenantS
         hmac.compare_digest(
             digest_key(authority.derive_pepper(_CURRENT_PEPPER), key), _DUMMY_DIGEST
         )
-    raise _invalid()
+    raise _invalid_key_error()
 
 
 def _check_in_force(credential: Credential, snapshot: TenantSnapshot, now_ms: int) -> None:

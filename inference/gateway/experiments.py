@@ -93,10 +93,10 @@ def read_experiments(path: Path) -> ExperimentSet:
     names = [entry.name for entry in parsed.experiments]
     if len(set(names)) < len(names):
         raise BadSetting(f"CARET_EXPERIMENTS_FILE: {path}: two experiments have the same name.")
-    return ExperimentSet(_experiment(entry, path) for entry in parsed.experiments)
+    return ExperimentSet(_read_experiment(entry, path) for entry in parsed.experiments)
 
 
-def _experiment(entry: ExperimentEntry, path: Path) -> Experiment:
+def _read_experiment(entry: ExperimentEntry, path: Path) -> Experiment:
     names = [variant.name for variant in entry.variants]
     if not names or len(set(names)) < len(names):
         raise BadSetting(
@@ -107,12 +107,12 @@ def _experiment(entry: ExperimentEntry, path: Path) -> Experiment:
     return Experiment(
         name=entry.name,
         tenants=frozenset(entry.tenants),
-        variants=tuple(_variant(entry.name, variant, path) for variant in entry.variants),
+        variants=tuple(_read_variant(entry.name, variant, path) for variant in entry.variants),
         thresholds=tuple(accumulate(variant.weight for variant in entry.variants)),
     )
 
 
-def _variant(experiment: str, entry: VariantEntry, path: Path) -> Variant:
+def _read_variant(experiment: str, entry: VariantEntry, path: Path) -> Variant:
     for name in ("files_share", "suffix_share"):
         share = getattr(entry, name)
         if share is not None and not 0 <= share <= 1:

@@ -45,14 +45,14 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
     Raises BadRequest.
     """
     draft = arrival.draft
-    mode = _mode(draft.mode)
+    mode = _read_mode(draft.mode)
     if (mode is Mode.CHAT) != bool(draft.messages):
         raise BadRequest("invalid_field", "The mode chat requires messages; other modes have none.")
     _check_sizes(draft)
     return CompletionRequest(
         mode=mode,
         path=draft.path,
-        language=_language(draft.language),
+        language=_read_language(draft.language),
         prefix=draft.prefix,
         suffix=draft.suffix,
         files=tuple(sorted(draft.files, key=lambda file: -file.edited_at)),
@@ -61,12 +61,12 @@ def receive(arrival: IncomingRequest) -> CompletionRequest:
         stop=draft.stop,
         is_raw=draft.is_raw,
         messages=draft.messages,
-        trigger=_trigger(draft.trigger),
+        trigger=_read_trigger(draft.trigger),
         is_warm_up=draft.is_warm_up,
     )
 
 
-def _mode(text: str) -> Mode:
+def _read_mode(text: str) -> Mode:
     try:
         return Mode(text)
     except ValueError:
@@ -74,7 +74,7 @@ def _mode(text: str) -> Mode:
         raise BadRequest("unknown_mode", f"The mode is not one of {known}.") from None
 
 
-def _trigger(text: str) -> Trigger:
+def _read_trigger(text: str) -> Trigger:
     try:
         return Trigger(text)
     except ValueError:
@@ -82,7 +82,7 @@ def _trigger(text: str) -> Trigger:
         raise BadRequest("invalid_field", f"The trigger is not one of {known}.") from None
 
 
-def _language(text: str) -> str:
+def _read_language(text: str) -> str:
     language = text.lower()
     if language and language not in LANGUAGES:
         raise BadRequest(

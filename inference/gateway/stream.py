@@ -20,30 +20,30 @@ async def stream(client: ResponseWriter, account: RequestTrace) -> AsyncIterator
     it only if the message of `Task.cancel` names a reason.
     """
     try:
-        yield _sender(client, account)
+        yield _build_sender(client, account)
     except CompletionError as error:
         account.fail(error)
-        await _tell(client.write_error(error, account))
+        await _send_ignoring_disconnect(client.write_error(error, account))
     except CompletionDropped as dropped:
         account.finish(dropped.finish)
-        await _tell(client.write_done(account))
+        await _send_ignoring_disconnect(client.write_done(account))
     except ClientDisconnected:
         account.finish(FinishReason.CANCELLED)
     except asyncio.CancelledError as cancelled:
-        account.finish(_reason(cancelled))
+        account.finish(_reason_of_cancellation(cancelled))
         if cancelled.args:
-            await _tell(client.write_done(account))
+            await _send_ignoring_disconnect(client.write_done(account))
         raise
     except Exception:
-        await _tell(
+        await _send_ignoring_disconnect(
             client.write_error(CompletionError("internal_error", "Something went wrong."), account)
         )
         raise
     else:
-        await _tell(client.write_done(account))
+        await _send_ignoring_disconnect(client.write_done(account))
 
 
-def _sender(client: ResponseWriter, account: RequestTrace) -> Send:
+def _build_sender(client: ResponseWriter, account: RequestTrace) -> Send:
     async def send(text: str) -> None:
         began_s = account.clock.monotonic_s()
         try:
@@ -55,12 +55,12 @@ def _sender(client: ResponseWriter, account: RequestTrace) -> Send:
     return send
 
 
-async def _tell(telling: Awaitable[None]) -> None:
+async def _send_ignoring_disconnect(telling: Awaitable[None]) -> None:
     # A disconnected client cannot be told. The usage record is still written.
     with suppress(ClientDisconnected):
         await telling
 
 
-def _reason(cancelled: asyncio.CancelledError) -> FinishReason:
+def _reason_of_cancellation(cancelled: asyncio.CancelledError) -> FinishReason:
     told = cancelled.args[0] if cancelled.args else None
     return FinishReason.SUPERSEDED if told == FinishReason.SUPERSEDED else FinishReason.CANCELLED

@@ -135,10 +135,10 @@ class Replica:
         """Return the replica at an IP address instead of its name."""
         return replace(
             self,
-            name=_placed(f"//{self.name}", address).removeprefix("//"),
-            url=_placed(self.url, address),
-            kv_events=self.kv_events and _placed(self.kv_events, address),
-            kv_replay=self.kv_replay and _placed(self.kv_replay, address),
+            name=_replace_host(f"//{self.name}", address).removeprefix("//"),
+            url=_replace_host(self.url, address),
+            kv_events=self.kv_events and _replace_host(self.kv_events, address),
+            kv_replay=self.kv_replay and _replace_host(self.kv_replay, address),
         )
 
 
@@ -341,7 +341,7 @@ def _has_host(parts: SplitResult) -> bool:
     return bool(parts.hostname)
 
 
-def _placed(url: str, address: str) -> str:
+def _replace_host(url: str, address: str) -> str:
     """Replace the host of the URL by an address."""
     parts = urlsplit(url)
     host = f"[{address}]" if ":" in address else address

@@ -144,7 +144,7 @@ class FileJournal:
     async def ship(self, shipment: JournalShipper) -> bool:
         """Send all segments. False if sending failed and the rest must wait."""
         try:
-            self._rotate()
+            self._rotate_segment()
             await self._delete_ingested(shipment)
             while self._closed:
                 receipt = await ship_segment(self._closed[0], shipment)
@@ -201,7 +201,7 @@ class FileJournal:
         if not self._current.num_bytes:
             await asyncio.to_thread(self._current.path.unlink, missing_ok=True)
 
-    def _rotate(self) -> None:
+    def _rotate_segment(self) -> None:
         if not self._current.num_bytes:
             return
         full, self._current = self._current, self._new_segment()

@@ -39,7 +39,7 @@ class SlowestRequests:
         slowness = waited_ms / FIRST_TOKEN_TARGETS_MS[record.mode]
         if slowness <= 1:
             return
-        heap = self._slots.setdefault(self._slot(), [])
+        heap = self._slots.setdefault(self._current_slot(), [])
         if len(heap) < _PER_SLOT:
             heappush(heap, (slowness, next(self._numbers), _anonymize(record)))
         elif slowness > heap[0][0]:
@@ -60,11 +60,11 @@ class SlowestRequests:
         return encode_records(list(self.records()))
 
     def _evict_expired(self) -> None:
-        oldest = self._slot() - KEPT_S // _SLOT_S
+        oldest = self._current_slot() - KEPT_S // _SLOT_S
         for number in [number for number in self._slots if number < oldest]:
             del self._slots[number]
 
-    def _slot(self) -> int:
+    def _current_slot(self) -> int:
         return int(self._clock.monotonic_s() // _SLOT_S)
 
 

@@ -58,7 +58,7 @@ class SendQueue:
     def enqueue(self, errand: OutgoingMessage) -> None:
         """Queue the message if there is room."""
         key = errand.tenant_id, errand.is_query
-        queue, limit = self._queue(is_query=errand.is_query)
+        queue, limit = self._queue_for(is_query=errand.is_query)
         if len(queue) >= limit or self._num_of_tenant[key] >= limit // MAX_OF_TENANT:
             return
         queue.append(errand)
@@ -116,5 +116,5 @@ class SendQueue:
     def _schedule_of(self, *, is_query: bool) -> TenantLru[FileKey, _ResendSchedule]:
         return self._due_questions if is_query else self._due_files
 
-    def _queue(self, *, is_query: bool) -> tuple[deque[OutgoingMessage], int]:
+    def _queue_for(self, *, is_query: bool) -> tuple[deque[OutgoingMessage], int]:
         return (self._questions, MAX_QUESTIONS) if is_query else (self._files, MAX_FILES)

@@ -89,7 +89,7 @@ def _ensure_tenant(slug: str, name: str, known: DemoTenant | None, now: datetime
     owner_email = f"owner@{slug}.example"
     admin_email, developer_email = f"admin@{slug}.example", f"developer@{slug}.example"
     _ensure_plan(now)
-    tenant_id = find_tenant(slug=slug) or _onboard(slug, name, owner_email, now)
+    tenant_id = find_tenant(slug=slug) or _create_demo_tenant(slug, name, owner_email, now)
     actor = system_actor(tenant_id)
     _ensure_budget(actor, now)
     owner_password = _ensure_member(
@@ -115,7 +115,7 @@ def _ensure_tenant(slug: str, name: str, known: DemoTenant | None, now: datetime
     )
 
 
-def _onboard(slug: str, name: str, owner_email: str, now: datetime) -> TenantId:
+def _create_demo_tenant(slug: str, name: str, owner_email: str, now: datetime) -> TenantId:
     """Create the tenant as an operator does, and accept the invitation as its owner."""
     new = NewTenant(slug=slug, name=name, owner_email=owner_email, plan=PLAN)
     created = onboard_tenant(new=new, actor_for=system_actor, now=now)

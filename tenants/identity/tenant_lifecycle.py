@@ -74,9 +74,9 @@ def onboard_tenant(
         actor.require_operator()
         _create_key(tenant_id, now)
         if new.plan is not None:
-            _subscribe(actor, new.plan, now)
-        token = _invite(actor, new.owner_email, now)
-    return OnboardedTenant(tenant_id, new.slug, _view(new.owner_email, token, now))
+            _subscribe_to_plan(actor, new.plan, now)
+        token = _invite_owner(actor, new.owner_email, now)
+    return OnboardedTenant(tenant_id, new.slug, _to_invitation(new.owner_email, token, now))
 
 
 def invite_owner(*, actor: Actor, email: str, now: datetime) -> OwnerInvitation:
@@ -84,7 +84,7 @@ def invite_owner(*, actor: Actor, email: str, now: datetime) -> OwnerInvitation:
 
     Raises Forbidden, InvalidValue, NotFound, Conflict, LimitReached.
     """
-    return _view(email, _invite(actor, email, now), now)
+    return _to_invitation(email, _invite_owner(actor, email, now), now)
 
 
 def rename_tenant(*, actor: Actor, name: str, reason: str, now: datetime) -> None:
@@ -115,19 +115,19 @@ def _create_key(tenant_id: TenantId, now: datetime) -> None:
         ) from error
 
 
-def _subscribe(actor: Actor, plan: str, now: datetime) -> None:
+def _subscribe_to_plan(actor: Actor, plan: str, now: datetime) -> None:
     if plan not in {each.slug for each in list_plans()}:
         raise InvalidValue("plan", "The plan {slug} does not exist.", slug=plan)
     subscribe(actor=actor, plan=plan, starts_on=utc_day(now), now=now)
 
 
-def _invite(actor: Actor, email: str, now: datetime) -> TenantToken:
+def _invite_owner(actor: Actor, email: str, now: datetime) -> TenantToken:
     name = Tenant.objects.get(id=actor.tenant_id).name
     mailer = partial(send_invitation, tenant_name=name)
     return invite_first_owner(actor=actor, email=email, mailer=mailer, now=now)
 
 
-def _view(email: str, token: TenantToken, now: datetime) -> OwnerInvitation:
+def _to_invitation(email: str, token: TenantToken, now: datetime) -> OwnerInvitation:
     """Return the invitation as shown to the operator, after the e-mail was sent."""
     with tenant_scope(token.tenant_id):
         mailed = Invitation.objects.filter(digest=token_digest(token), mailed_at__isnull=False)

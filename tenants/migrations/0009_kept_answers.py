@@ -1,4 +1,4 @@
-"""What was answered to requests that may be sent again."""
+"""Responses to requests that may be sent again."""
 
 import uuid
 

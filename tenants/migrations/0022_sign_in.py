@@ -1,4 +1,4 @@
-"""How people sign in, and what the application may do with django-allauth's tables."""
+"""Sign-in methods of users, and the application's rights on django-allauth's tables."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""What is reported to Stripe."""
+"""Reports to Stripe."""
 
 import django.db.models.deletion
 from django.db import migrations, models

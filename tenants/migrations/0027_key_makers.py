@@ -1,4 +1,4 @@
-"""Who made a key, and who was shown its present text; of older keys nobody noted it."""
+"""The creator of a key and the user who saw its current text; both unknown for older keys."""
 
 import django.db.models.deletion
 from django.conf import settings

@@ -1,4 +1,4 @@
-"""How many records a purge leaves that are older than itself."""
+"""The number of records older than a purge that the purge leaves."""
 
 from django.db import migrations, models
 

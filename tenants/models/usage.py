@@ -17,7 +17,7 @@ from caret.foundation.postgres.row_security import (
 from tenants.models.tenant import Tenant
 
 
-def _renamable(name: str, table: str) -> ColumnUpdatable:
+def _renamable_column(name: str, table: str) -> ColumnUpdatable:
     """Return the rule that lets an erasure replace the user's ID by one that belongs to nobody.
 
     A record can therefore not be assigned to another user.
@@ -74,7 +74,7 @@ class UsageRecord(models.Model):
         constraints: ClassVar = [
             RowSecurity(name="usage_record_tenant", privileges=APPEND_ONLY),
             DeletableAfter(name="usage_record_age", column="occurred_at", days=62),
-            _renamable("usage_record_renamed", "tenants_usage_record"),
+            _renamable_column("usage_record_renamed", "tenants_usage_record"),
         ]
         indexes: ClassVar = [
             # Reader: rating, which takes batch after batch.
@@ -114,7 +114,7 @@ class Outcome(models.Model):
         constraints: ClassVar = [
             RowSecurity(name="outcome_tenant", privileges=APPEND_ONLY),
             DeletableAfter(name="outcome_age", column="occurred_at", days=62),
-            _renamable("outcome_renamed", "tenants_outcome"),
+            _renamable_column("outcome_renamed", "tenants_outcome"),
         ]
         indexes: ClassVar = [
             # Reader: rollups, for the outcomes of an hour's completions.
@@ -142,7 +142,7 @@ class TypingReport(models.Model):
         constraints: ClassVar = [
             RowSecurity(name="typed_tenant", privileges=APPEND_ONLY),
             DeletableAfter(name="typed_age", column="occurred_at", days=62),
-            _renamable("typed_renamed", "tenants_typing_report"),
+            _renamable_column("typed_renamed", "tenants_typing_report"),
         ]
 
     def __str__(self) -> str:

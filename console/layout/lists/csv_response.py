@@ -45,7 +45,7 @@ def csv_response(
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(header)
     for row in (*rows, *([note] for note in notes)):
-        writer.writerow(map(_spelt, row))
+        writer.writerow(map(_format_cell, row))
     return file_response(
         text.getvalue(), name=f"{name}.csv", content_type="text/csv; charset=utf-8"
     )
@@ -80,7 +80,7 @@ def notes_of(listed: CsvRows[_Row]) -> list[str]:
     return [said % {"num": MAX_ROWS}]
 
 
-def _spelt(value: Value) -> Value:
+def _format_cell(value: Value) -> Value:
     """Return the value as exports write it."""
     if isinstance(value, bool):
         return "true" if value else "false"

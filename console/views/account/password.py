@@ -43,10 +43,10 @@ def password(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     try:
         return _try_change(request, member, form)
     except InvalidValue as error:
-        return _refused(request, member, form, ("password", translate_error(error)))
+        return _show_error(request, member, form, ("password", translate_error(error)))
     except TooManyHashes:
         busy = ("password", gettext(BUSY))
-        return _refused(request, member, form, busy, status=503, retry_after_s=_BUSY_S)
+        return _show_error(request, member, form, busy, status=503, retry_after_s=_BUSY_S)
 
 
 def _try_change(
@@ -56,7 +56,7 @@ def _try_change(
     attempt = attempt_at(request, Secret.STEP_UP_PASSWORD, member.email)
     if (throttled := count_attempt(attempt)) is not None:
         error = ("current_password", throttled.message)
-        return _refused(request, member, form, error, status=429, retry_after_s=throttled.wait_s)
+        return _show_error(request, member, form, error, status=429, retry_after_s=throttled.wait_s)
     current = form.cleaned_data["current_password"]
     try:
         is_right = check_password(request, email=member.email, password=current) is not None
@@ -64,16 +64,16 @@ def _try_change(
         forgive_attempt(attempt)
         raise
     if not is_right:
-        return _refused(request, member, form, ("current_password", gettext(_WRONG)))
+        return _show_error(request, member, form, ("current_password", gettext(_WRONG)))
     forgive_attempt(attempt)
-    _change(request, form.cleaned_data["password"])
+    _change_password(request, form.cleaned_data["password"])
     messages.success(request, gettext("Password changed. Your other sessions have ended."))
     response = redirect("console:password")
     remember_place(request, response, member.email)
     return response
 
 
-def _change(request: HttpRequest, new: str) -> None:
+def _change_password(request: HttpRequest, new: str) -> None:
     """Set the password, and end all sessions but this one, which gets a new key."""
     # The e-mail is sent after the commit, which must not occupy a place for hashing.
     with transaction.atomic(), hashing_slot():
@@ -89,7 +89,7 @@ def _change(request: HttpRequest, new: str) -> None:
         end_other_sessions(request, request.user)
 
 
-def _refused(
+def _show_error(
     request: HttpRequest,
     member: CurrentMember,
     form: ChangePasswordForm,

@@ -40,10 +40,10 @@ class PreferencesForm(forms.Form):
 @member_required
 def preferences(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
-        return _shown(request, member, PreferencesForm(initial=_initial(request)))
+        return _render_page(request, member, PreferencesForm(initial=_initial_values(request)))
     form = PreferencesForm(request.POST)
     if not form.is_valid():
-        return _shown(request, member, form, status=400)
+        return _render_page(request, member, form, status=400)
     response = redirect("console:preferences")
     keep(response, Preferences(**form.cleaned_data))
     with translation.override(form.cleaned_data["language"]):
@@ -51,12 +51,12 @@ def preferences(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return response
 
 
-def _shown(
+def _render_page(
     request: HttpRequest, member: CurrentMember, form: PreferencesForm, status: int = 200
 ) -> HttpResponse:
     return render_page(request, member, _PAGE, {"form": form, "now": timezone.now()}, status=status)
 
 
-def _initial(request: HttpRequest) -> dict[str, str]:
+def _initial_values(request: HttpRequest) -> dict[str, str]:
     known = preferences_of(request)
     return {"language": known.language, "zone": known.zone, "theme": known.theme}

@@ -39,7 +39,7 @@ class ReplayForm(forms.Form):
 @member_required
 @permission_required(Permission.READ_AUDIT)
 def sink(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpResponse:
-    return _shown(request, member, sink_id, ReplayForm(initial={"from_sequence": 1}))
+    return _render_page(request, member, sink_id, ReplayForm(initial={"from_sequence": 1}))
 
 
 @require_POST
@@ -67,7 +67,7 @@ def replay(request: HttpRequest, member: CurrentMember, sink_id: UUID) -> HttpRe
     if form.is_valid() and _is_replayed(member, sink_id, form):
         toast(request, gettext("The entries are sent with the next delivery."))
         return redirect("console:sinks-sink", sink_id)
-    return _shown(request, member, sink_id, form, 400)
+    return _render_page(request, member, sink_id, form, 400)
 
 
 @require_http_methods(["GET", "POST"])
@@ -99,7 +99,7 @@ def _is_replayed(member: CurrentMember, sink_id: UUID, form: ReplayForm) -> bool
     return True
 
 
-def _shown(
+def _render_page(
     request: HttpRequest, member: CurrentMember, sink_id: UUID, form: ReplayForm, status: int = 200
 ) -> HttpResponse:
     found = get_sink(actor=member.actor, sink_id=sink_id)

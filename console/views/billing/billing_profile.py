@@ -75,16 +75,16 @@ def profile(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.WRITE_BILLING)
 @step_up_required
 def edit(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    form = CustomerForm(request.POST or None, initial=_initial(member))
+    form = CustomerForm(request.POST or None, initial=_initial_values(member))
     if request.method == "GET":
         return render_page(request, member, _FORM, {"form": form})
-    if not form.is_valid() or not _changed(member, form):
+    if not form.is_valid() or not _change_customer(member, form):
         return render_page(request, member, _FORM, {"form": form}, status=400)
     toast(request, gettext("Billing profile saved. It applies from the next invoice."))
     return redirect("console:billing-profile")
 
 
-def _initial(member: CurrentMember) -> dict[str, str]:
+def _initial_values(member: CurrentMember) -> dict[str, str]:
     held = find_profile(actor=member.actor).customer
     return {
         "name": held.name,
@@ -94,7 +94,7 @@ def _initial(member: CurrentMember) -> dict[str, str]:
     }
 
 
-def _changed(member: CurrentMember, form: CustomerForm) -> bool:
+def _change_customer(member: CurrentMember, form: CustomerForm) -> bool:
     """Change the customer. Return False if the form has an error."""
     try:
         change_customer(actor=member.actor, customer=form.to_customer(), now=timezone.now())

@@ -66,7 +66,7 @@ def account(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     context: dict[str, Any] = {"tabs": tabs("billing"), "account": found}
     if found is not None:
         context |= _spent_over_time(found, chosen, first) | _this_month(found)
-        context |= _budgets(member, found, now)
+        context |= _budgets_context(member, found, now)
     return render_page(request, member, _PAGE, context, part=_PART)
 
 
@@ -98,7 +98,9 @@ def _spent_over_time(found: SpendingOverview, chosen: str, first: date) -> dict[
     }
 
 
-def _budgets(member: CurrentMember, account: SpendingOverview, now: datetime) -> dict[str, Any]:
+def _budgets_context(
+    member: CurrentMember, account: SpendingOverview, now: datetime
+) -> dict[str, Any]:
     price = None if account.plan is None else account.plan.price
     found = list_nearest_limit(actor=member.actor, limit=_NUM_BUDGETS, price=price, now=now)
     return {

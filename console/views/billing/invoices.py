@@ -57,7 +57,7 @@ def invoices(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return _INVOICES.render(request, member)
 
 
-def _reproducible(view: _View) -> _View:
+def _answer_unreproducible(view: _View) -> _View:
     """Show an error page if the ledger no longer reproduces the document as it was issued."""
 
     @wraps(view)
@@ -73,7 +73,7 @@ def _reproducible(view: _View) -> _View:
 @require_GET
 @member_required
 @permission_required(Permission.READ_BILLING)
-@_reproducible
+@_answer_unreproducible
 def invoice(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
     found = find_invoice(actor=member.actor, number=number)
     context = {
@@ -87,7 +87,7 @@ def invoice(request: HttpRequest, member: CurrentMember, number: int) -> HttpRes
 @require_GET
 @member_required
 @permission_required(Permission.READ_BILLING)
-@_reproducible
+@_answer_unreproducible
 def pdf(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
     found = find_invoice(actor=member.actor, number=number).document
     return file_response(
@@ -98,7 +98,7 @@ def pdf(request: HttpRequest, member: CurrentMember, number: int) -> HttpRespons
 @require_GET
 @member_required
 @permission_required(Permission.READ_BILLING)
-@_reproducible
+@_answer_unreproducible
 def as_json(request: HttpRequest, member: CurrentMember, number: int) -> HttpResponse:
     found = find_invoice(actor=member.actor, number=number)
     name = f"{found.document.head.number}.json"

@@ -95,22 +95,22 @@ def used_rows(days: Iterable[DailyCostLine], month: date) -> list[UsedRow]:
 
 def spent_by_day(days: Iterable[DailyCostLine], first: date, last: date) -> list[SpendRow]:
     """Return a row for each day from `first` to `last`, also for days without spending."""
-    sums = _sums((each.day, each) for each in days)
+    sums = _sum_amounts((each.day, each) for each in days)
     num_days = (last - first).days + 1
-    return [_spent(first + number * ONE_DAY, sums) for number in range(num_days)]
+    return [_to_spend_row(first + number * ONE_DAY, sums) for number in range(num_days)]
 
 
 def spent_by_month(days: Iterable[DailyCostLine], first: date, last: date) -> list[SpendRow]:
-    sums, months = _sums((month_of(each.day), each) for each in days), [month_of(first)]
+    sums, months = _sum_amounts((month_of(each.day), each) for each in days), [month_of(first)]
     while months[-1] < month_of(last):
         months.append(next_month(months[-1]))
-    return [_spent(month, sums) for month in months]
+    return [_to_spend_row(month, sums) for month in months]
 
 
 _Sums = dict[tuple[date, str], int]
 
 
-def _sums(dated: Iterable[tuple[date, DailyCostLine]]) -> _Sums:
+def _sum_amounts(dated: Iterable[tuple[date, DailyCostLine]]) -> _Sums:
     """Return the sums by start date and by tier or seats."""
     sums: defaultdict[tuple[date, str], int] = defaultdict(int)
     for begins_on, each in dated:
@@ -118,7 +118,7 @@ def _sums(dated: Iterable[tuple[date, DailyCostLine]]) -> _Sums:
     return sums
 
 
-def _spent(begins_on: date, sums: _Sums) -> SpendRow:
+def _to_spend_row(begins_on: date, sums: _Sums) -> SpendRow:
     return SpendRow(
         begins_on=begins_on,
         seats_micros=sums.get((begins_on, SEATS), 0),
@@ -135,10 +135,10 @@ def spent_chart(spent: Sequence[SpendRow], currency: Currency, *, is_by_month: b
         Series(gettext("Quality tier"), [each.quality_micros / MICROS for each in spent]),
     ]
     times = [Time(date_format(each.begins_on, name)) for each in spent]
-    return bars(gettext("Spent over time"), times, series, _unit(currency))
+    return bars(gettext("Spent over time"), times, series, _unit_of(currency))
 
 
-def _unit(currency: Currency) -> Unit:
+def _unit_of(currency: Currency) -> Unit:
     def write(value: float) -> str:
         return amount(round(value * MICROS), currency)
 

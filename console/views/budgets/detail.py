@@ -33,7 +33,7 @@ _PAGE: Final = "console/budgets/detail.html"
 @member_required
 @permission_required(Permission.READ_BILLING)
 def budget(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
-    return _shown(request, member, budget_id)
+    return _render_page(request, member, budget_id)
 
 
 @require_POST
@@ -41,14 +41,14 @@ def budget(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
 @permission_required(Permission.WRITE_BUDGETS)
 def change(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
     form = ChangeForm(request.POST)
-    if form.is_valid() and (changed := _changed(member, budget_id, form)) is not None:
+    if form.is_valid() and (changed := _change_budget(member, budget_id, form)) is not None:
         toast(
             request,
             gettext("Budget saved. It applies immediately."),
             undo_url=reverse("console:budgets-undo", args=[budget_id, changed.version]),
         )
         return redirect("console:budgets-budget", budget_id)
-    return _shown(request, member, budget_id, form=form, status=400)
+    return _render_page(request, member, budget_id, form=form, status=400)
 
 
 @require_POST
@@ -75,7 +75,7 @@ def undo(
 def secret(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> HttpResponse:
     """Show the secret. It needs a POST because the audit log records the access."""
     found = find_webhook_secret(actor=member.actor, budget_id=budget_id, now=timezone.now())
-    return _shown(request, member, budget_id, secret=found)
+    return _render_page(request, member, budget_id, secret=found)
 
 
 @require_http_methods(["GET", "POST"])
@@ -89,7 +89,10 @@ def delete(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
         return render_page(request, member, "console/budgets/delete.html", context)
     try:
         delete_budget(
-            actor=member.actor, budget_id=budget_id, version=_version(request), now=timezone.now()
+            actor=member.actor,
+            budget_id=budget_id,
+            version=_read_version(request),
+            now=timezone.now(),
         )
     except Conflict as error:
         messages.warning(request, translate_error(error))
@@ -98,7 +101,7 @@ def delete(request: HttpRequest, member: CurrentMember, budget_id: UUID) -> Http
     return redirect("console:budgets")
 
 
-def _version(request: HttpRequest) -> int:
+def _read_version(request: HttpRequest) -> int:
     """Return the version that the user has seen; 0, which matches no budget, if it is no number."""
     try:
         version: int = forms.IntegerField().clean(request.POST.get("version", ""))
@@ -107,7 +110,7 @@ def _version(request: HttpRequest) -> int:
     return version
 
 
-def _changed(member: CurrentMember, budget_id: UUID, form: ChangeForm) -> BudgetView | None:
+def _change_budget(member: CurrentMember, budget_id: UUID, form: ChangeForm) -> BudgetView | None:
     """Change the budget. Return None if the form has an error."""
     try:
         return change_budget(
@@ -131,7 +134,7 @@ def _changed(member: CurrentMember, budget_id: UUID, form: ChangeForm) -> Budget
     return None
 
 
-def _shown(
+def _render_page(
     request: HttpRequest,
     member: CurrentMember,
     budget_id: UUID,

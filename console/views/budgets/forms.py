@@ -39,13 +39,13 @@ class AmountField(forms.DecimalField):
     def to_python(self, value: Any) -> Any:
         separator = get_format("THOUSAND_SEPARATOR")
         if isinstance(value, str) and separator in value.strip():
-            if not _grouped().fullmatch(value.strip()):
+            if not _grouping_pattern().fullmatch(value.strip()):
                 raise ValidationError(self.error_messages["invalid"], code="invalid")
             value = value.replace(separator, "")
         return super().to_python(value)
 
 
-def _grouped() -> re.Pattern[str]:
+def _grouping_pattern() -> re.Pattern[str]:
     thousands, decimals = get_format("THOUSAND_SEPARATOR"), get_format("DECIMAL_SEPARATOR")
     return re.compile(rf"[1-9]\d{{0,2}}({re.escape(thousands)}\d{{3}})+({re.escape(decimals)}\d*)?")
 

@@ -50,10 +50,10 @@ _SCOPES: Final[dict[BudgetScope, Promise]] = {
 def present_budget(budget: BudgetStatus | BudgetView, currency: str) -> BudgetBar:
     left_micros = max(0, budget.limit_micros - budget.spent_micros)
     percent = budget.spent_micros * 100 // budget.limit_micros
-    kind, state = _state(budget, percent)
+    kind, state = _describe_state(budget, percent)
     return BudgetBar(
         budget_id=budget.budget_id if isinstance(budget, BudgetStatus) else budget.id,
-        whose=_whose(budget.scope, budget.holder_name),
+        whose=_describe_scope(budget.scope, budget.holder_name),
         scope=_SCOPES[budget.scope],
         limit=of_budget(budget.limit_micros, budget.limit_micros, currency),
         spent=of_budget(budget.spent_micros, budget.limit_micros, currency),
@@ -66,7 +66,7 @@ def present_budget(budget: BudgetStatus | BudgetView, currency: str) -> BudgetBa
     )
 
 
-def _state(budget: BudgetStatus | BudgetView, percent: int) -> tuple[str, Promise]:
+def _describe_state(budget: BudgetStatus | BudgetView, percent: int) -> tuple[str, Promise]:
     if budget.is_exhausted:
         return ("bad", _("Completions stopped")) if budget.is_hard else ("warn", _("Exceeded"))
     if percent >= _NEAR:
@@ -74,7 +74,7 @@ def _state(budget: BudgetStatus | BudgetView, percent: int) -> tuple[str, Promis
     return "good", _("Within budget")
 
 
-def _whose(scope: BudgetScope, holder_name: str | None) -> str:
+def _describe_scope(scope: BudgetScope, holder_name: str | None) -> str:
     if scope is BudgetScope.TENANT:
         return pgettext("whose budget", "All users")
     if holder_name is not None:
@@ -105,15 +105,15 @@ class Threshold:
 
 def alert_rows(budget: BudgetView) -> list[Threshold]:
     alerts = {alert.percent: alert for alert in budget.alerts}
-    return [_threshold(percent, alerts.get(percent)) for percent in THRESHOLDS]
+    return [_to_threshold(percent, alerts.get(percent)) for percent in THRESHOLDS]
 
 
-def _threshold(percent: int, alert: AlertView | None) -> Threshold:
-    sent = () if alert is None else tuple(_sent(each) for each in alert.deliveries)
+def _to_threshold(percent: int, alert: AlertView | None) -> Threshold:
+    sent = () if alert is None else tuple(_to_sent_alert(each) for each in alert.deliveries)
     return Threshold(percent, alert, sent, is_in_next=alert is not None and not sent)
 
 
-def _sent(delivery: DeliveryView) -> SentAlert:
+def _to_sent_alert(delivery: DeliveryView) -> SentAlert:
     if delivery.delivered_at is not None:
         kind, state = "good", _("Delivered")
     elif delivery.next_at is None:

@@ -84,7 +84,7 @@ def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     )
     rows = found.by[GroupBy.LANGUAGE]
     if is_file:
-        return _file(question, found)
+        return _csv_response(question, found)
     namespace = read_namespace(actor=member.actor)
     context = {
         "question": question,
@@ -93,21 +93,23 @@ def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "namespace": namespace,
         "isolation": ISOLATION[namespace.isolation],
         "can_purge": member.actor.has_permission(Permission.WRITE_POLICY),
-        "total": _line(question, found.total),
-        "lines": [_line(question, row) for row in sorted(rows, key=_size, reverse=True)],
-        "charts": _charts(question, found),
+        "total": _to_row(question, found.total),
+        "lines": [
+            _to_row(question, row) for row in sorted(rows, key=_count_requests, reverse=True)
+        ],
+        "charts": _build_charts(question, found),
         "csv_url": f"?{question.with_filter(format='csv')}",
     }
     status = 400 if question.is_invalid else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
-def _charts(question: UsageFilters, found: UsageFigures) -> list[Chart]:
+def _build_charts(question: UsageFilters, found: UsageFigures) -> list[Chart]:
     rows, at = found.by[GroupBy.DAY], times(question)
     hits = [Series(gettext("Prefix-cache hits"), values(question, rows, cached))]
     tokens = [
         Series(gettext("From cache"), values(question, rows, lambda counts: counts.cached_tokens)),
-        Series(gettext("Prefilled"), values(question, rows, _prefilled)),
+        Series(gettext("Prefilled"), values(question, rows, _uncached_tokens)),
     ]
     return [
         lines(gettext("Prefix-cache hits"), at, hits, SHARES, at_most=1),
@@ -115,11 +117,11 @@ def _charts(question: UsageFilters, found: UsageFigures) -> list[Chart]:
     ]
 
 
-def _prefilled(counts: UsageCounters) -> float:
+def _uncached_tokens(counts: UsageCounters) -> float:
     return counts.prompt_tokens_with_cache_info - counts.cached_tokens
 
 
-def _line(question: UsageFilters, row: ReportRow) -> CacheRow:
+def _to_row(question: UsageFilters, row: ReportRow) -> CacheRow:
     counts = row.counts
     if counts is None:
         return CacheRow(
@@ -145,18 +147,18 @@ def _line(question: UsageFilters, row: ReportRow) -> CacheRow:
     )
 
 
-def _size(row: ReportRow) -> int:
+def _count_requests(row: ReportRow) -> int:
     return row.counts.requests if row.counts else -1
 
 
-def _file(question: UsageFilters, found: UsageFigures) -> HttpResponse:
-    lines = [_cells(row) for row in [*found.by[GroupBy.LANGUAGE], found.total]]
+def _csv_response(question: UsageFilters, found: UsageFigures) -> HttpResponse:
+    lines = [_csv_cells(row) for row in [*found.by[GroupBy.LANGUAGE], found.total]]
     lines[-1][0] = "total"
     notes = notes_of_figures(question, found)
     return csv_response("cache-by-language", ("language", *_NAMES), lines, notes=notes)
 
 
-def _cells(row: ReportRow) -> list[str | int | None]:
+def _csv_cells(row: ReportRow) -> list[str | int | None]:
     return [
         row.key,
         *(None if row.counts is None else getattr(row.counts, name) for name in _NAMES),

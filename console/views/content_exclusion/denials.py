@@ -56,14 +56,14 @@ _TITLES: Final = {
 }
 
 
-def _choices() -> list[tuple[str, str]]:
+def _period_choices() -> list[tuple[str, str]]:
     return [(str(days), ngettext("%d day", "%d days", days) % days) for days in _SPANS]
 
 
 class SpanForm(forms.Form):
     days = forms.ChoiceField(
         label=_("Period"),
-        choices=_choices,  # a callable, so that each request gets its own language
+        choices=_period_choices,  # a callable, so that each request gets its own language
         required=False,
     )
 
@@ -86,9 +86,9 @@ def denials(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     found = count_denials(actor=member.actor, num_days=days, now=timezone.now())
     sorting = read_sorting(request, _MOST)
     are_all = member.actor.has_permission(Permission.READ_USAGE)
-    rows = _sorted(_rows(member, found), sorting)
+    rows = _sort_rows(_to_rows(member, found), sorting)
     if wants_csv(request):
-        return _file(rows, are_all=are_all)
+        return _csv_response(rows, are_all=are_all)
     context = {
         "tabs": tabs(request, member),
         "form": form,
@@ -109,7 +109,7 @@ def denials(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     )
 
 
-def _rows(member: CurrentMember, found: list[DenialReport]) -> list[DenialRow]:
+def _to_rows(member: CurrentMember, found: list[DenialReport]) -> list[DenialRow]:
     user_ids = {each.user_id for each in found if each.user_id is not None}
     emails = {}
     if member.actor.has_permission(Permission.READ_MEMBERS):
@@ -131,7 +131,7 @@ def _rows(member: CurrentMember, found: list[DenialReport]) -> list[DenialRow]:
     ]
 
 
-def _sorted(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list[DenialRow]:
+def _sort_rows(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list[DenialRow]:
     keys: dict[DenialSort, Callable[[DenialRow], Any]] = {
         DenialSort.REASON: lambda row: row.reason,
         DenialSort.MODE: lambda row: row.mode,
@@ -142,7 +142,7 @@ def _sorted(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list[De
     return sorted(rows, key=keys[sorting.order], reverse=sorting.is_descending)
 
 
-def _file(rows: list[DenialRow], *, are_all: bool) -> HttpResponse:
+def _csv_response(rows: list[DenialRow], *, are_all: bool) -> HttpResponse:
     """Return all rows as CSV, also those that do not fit on the page."""
     header = ("reason", "mode", "user", "count", "last_seen_at")
     cells = [(row.reason, row.mode, row.who, row.num, row.last_at) for row in rows]

@@ -76,37 +76,46 @@ def exclusion(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Show or process the editor. `step`: `test`, `review`, or `edit` for a draft under review."""
     held = get_policy(actor=member.actor)
     if request.method == "GET":
-        return _read(request, member, held)
+        return _show_exclusion(request, member, held)
     member.actor.require(Permission.WRITE_POLICY)
     if request.POST.get("step") == "edit":
         draft = read_draft(request.POST)
         text = write_exclusions(draft.policy.content_exclusion)
         form = ExclusionForm(initial={"content_exclusion": text})
-        return _shown(request, member, held, ExclusionEditor(form, draft.expected_version))
-    return _written(request, member, held)
+        return _render_page(request, member, held, ExclusionEditor(form, draft.expected_version))
+    return _save_exclusion(request, member, held)
 
 
-def _read(request: HttpRequest, member: CurrentMember, held: PolicyInForce) -> HttpResponse:
+def _show_exclusion(
+    request: HttpRequest, member: CurrentMember, held: PolicyInForce
+) -> HttpResponse:
     """Show the rules in force. If the URL names a path, test it."""
     in_force = held.policy.content_exclusion
     asked = RepositoryFileForm(request.GET)
-    tested = _tested(asked, in_force) if "path" in request.GET and asked.is_valid() else None
+    tested = _run_path_test(asked, in_force) if "path" in request.GET and asked.is_valid() else None
     initial = {"content_exclusion": write_exclusions(in_force)}
     if tested is not None:
         initial |= {"repository": tested.repository, "path": tested.path}
     editing = ExclusionEditor(ExclusionForm(initial=initial), held.version, tested)
-    return _shown(request, member, held, editing)
+    return _render_page(request, member, held, editing)
 
 
-def _written(request: HttpRequest, member: CurrentMember, held: PolicyInForce) -> HttpResponse:
+def _save_exclusion(
+    request: HttpRequest, member: CurrentMember, held: PolicyInForce
+) -> HttpResponse:
     expected_version = whole_number(request.POST.get("expected_version", "")) or held.version
     form = ExclusionForm(request.POST)
-    wanted = _exclusions(form)
+    wanted = _read_exclusions(form)
     if wanted is None:
-        return _shown(request, member, held, ExclusionEditor(form, expected_version), status=400)
+        return _render_page(
+            request, member, held, ExclusionEditor(form, expected_version), status=400
+        )
     if request.POST.get("step") == "test":
-        return _shown(
-            request, member, held, ExclusionEditor(form, expected_version, _tested(form, wanted))
+        return _render_page(
+            request,
+            member,
+            held,
+            ExclusionEditor(form, expected_version, _run_path_test(form, wanted)),
         )
     seen = held
     if expected_version != held.version:
@@ -115,7 +124,7 @@ def _written(request: HttpRequest, member: CurrentMember, held: PolicyInForce) -
     return show_review(request, member, PolicyDraft(policy, expected_version, origin="exclusion"))
 
 
-def _exclusions(form: ExclusionForm) -> dict[str, tuple[str, ...]] | None:
+def _read_exclusions(form: ExclusionForm) -> dict[str, tuple[str, ...]] | None:
     """Return the entered rules; None if the form has an error."""
     if not form.is_valid():
         return None
@@ -128,13 +137,13 @@ def _exclusions(form: ExclusionForm) -> dict[str, tuple[str, ...]] | None:
     return found
 
 
-def _tested(form: RepositoryFileForm, exclusion: dict[str, tuple[str, ...]]) -> PathTest:
+def _run_path_test(form: RepositoryFileForm, exclusion: dict[str, tuple[str, ...]]) -> PathTest:
     repository, path = form.cleaned_data["repository"], form.cleaned_data["path"]
     globs = matching_globs(exclusion, repository=repository, path=path)
     return PathTest(repository, path, globs)
 
 
-def _shown(
+def _render_page(
     request: HttpRequest,
     member: CurrentMember,
     held: PolicyInForce,

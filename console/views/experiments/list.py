@@ -90,11 +90,11 @@ def experiments(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         return csv_error(question.form)
     found = read_experiments(actor=member.actor, asked=question.report_query)
     if is_file:
-        return _file(question, found)
+        return _csv_response(question, found)
     context = {
         "question": question,
         "found": found,
-        "cards": [_card(question, each) for each in found.experiments],
+        "cards": [_to_card(question, each) for each in found.experiments],
         "metrics": METRICS,
         "min_shown": MIN_SHOWN,
         "csv_url": f"?{question.with_filter(format='csv')}",
@@ -103,15 +103,15 @@ def experiments(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
-def _card(question: UsageFilters, found: ExperimentView) -> ExperimentCard:
+def _to_card(question: UsageFilters, found: ExperimentView) -> ExperimentCard:
     return ExperimentCard(
         found.name,
         found.control,
-        [_line(question, found.name, variant) for variant in found.variants],
+        [_to_variant_row(question, found.name, variant) for variant in found.variants],
     )
 
 
-def _line(question: UsageFilters, experiment: str, variant: VariantView) -> VariantRow:
+def _to_variant_row(question: UsageFilters, experiment: str, variant: VariantView) -> VariantRow:
     row = variant.row
     full_name = f"{experiment}/{variant.name}" if experiment else variant.name
     return VariantRow(
@@ -123,26 +123,26 @@ def _line(question: UsageFilters, experiment: str, variant: VariantView) -> Vari
         users="" if row.users is None else count(row.users),
         requests="" if row.counts is None else count(row.counts.requests),
         shown="" if row.counts is None else count(row.counts.shown),
-        cells=[_cell(metric, variant) for metric in METRICS],
+        cells=[_to_cell(metric, variant) for metric in METRICS],
     )
 
 
-def _cell(metric: ExperimentMetric, variant: VariantView) -> ExperimentCell:
-    write = share if metric.is_share else _ms
+def _to_cell(metric: ExperimentMetric, variant: VariantView) -> ExperimentCell:
+    write = share if metric.is_share else _format_ms
     value: IntervalEstimate | None = getattr(variant.measured, metric.name)
     apart: IntervalEstimate | None = getattr(variant.difference_to_control, metric.name)
-    kind, verdict = _verdict(metric, apart, is_few=variant.has_few_users)
+    kind, verdict = _to_verdict(metric, apart, is_few=variant.has_few_users)
     return ExperimentCell(
         title=str(metric.title),
         value="–" if value is None else write(value.value),
-        interval="" if value is None else _interval(value, write),
-        difference="" if apart is None else _difference(metric, apart),
+        interval="" if value is None else _format_interval(value, write),
+        difference="" if apart is None else _format_difference(metric, apart),
         kind=kind,
         verdict=verdict,
     )
 
 
-def _verdict(
+def _to_verdict(
     metric: ExperimentMetric, apart: IntervalEstimate | None, *, is_few: bool
 ) -> tuple[str, str]:
     if apart is None:
@@ -155,13 +155,15 @@ def _verdict(
     return ("good", gettext("better")) if is_better else ("bad", gettext("worse"))
 
 
-def _interval(value: IntervalEstimate, write: Callable[[float], str]) -> str:
+def _format_interval(value: IntervalEstimate, write: Callable[[float], str]) -> str:
     return gettext("%(low)s to %(high)s") % {"low": write(value.low), "high": write(value.high)}
 
 
-def _difference(metric: ExperimentMetric, apart: IntervalEstimate) -> str:
+def _format_difference(metric: ExperimentMetric, apart: IntervalEstimate) -> str:
     scale = 100 if metric.is_share else 1
-    low, value, high = (_signed(each * scale) for each in (apart.low, apart.value, apart.high))
+    low, value, high = (
+        _format_signed(each * scale) for each in (apart.low, apart.value, apart.high)
+    )
     unit = gettext("points") if metric.is_share else "ms"
     return gettext("%(value)s %(unit)s (%(low)s to %(high)s)") % {
         "value": value,
@@ -171,43 +173,45 @@ def _difference(metric: ExperimentMetric, apart: IntervalEstimate) -> str:
     }
 
 
-def _signed(value: float) -> str:
+def _format_signed(value: float) -> str:
     sign = "+" if value > 0 else ("−" if value < 0 else "")
     return f"{sign}{number(abs(value), 1)}"
 
 
-def _ms(value: float) -> str:
+def _format_ms(value: float) -> str:
     return f"{number(value, 1)} ms"
 
 
-def _file(question: UsageFilters, found: ExperimentsReport) -> HttpResponse:
+def _csv_response(question: UsageFilters, found: ExperimentsReport) -> HttpResponse:
     names = [metric.name for metric in METRICS]
     head = ["experiment", "variant", "control", "users", "requests", "shown"]
     for name in names:
         head += [name, f"{name}_low", f"{name}_high"]
         head += [f"{name}_difference", f"{name}_difference_low", f"{name}_difference_high"]
     rows = [
-        [*_about(each, variant), *_estimates(variant, names)]
+        [*_csv_identity_cells(each, variant), *_csv_estimates(variant, names)]
         for each in found.experiments
         for variant in each.variants
     ]
     return csv_response("experiments", head, rows, notes=notes_of_figures(question, found))
 
 
-def _about(experiment: ExperimentView, variant: VariantView) -> list[str | int | bool | None]:
+def _csv_identity_cells(
+    experiment: ExperimentView, variant: VariantView
+) -> list[str | int | bool | None]:
     counts = variant.row.counts
     numbers = (None, None) if counts is None else (counts.requests, counts.shown)
     return [experiment.name, variant.name, variant.is_control, variant.row.users, *numbers]
 
 
-def _estimates(variant: VariantView, names: list[str]) -> list[float | None]:
+def _csv_estimates(variant: VariantView, names: list[str]) -> list[float | None]:
     both: list[float | None] = []
     for name in names:
         for measured in (variant.measured, variant.difference_to_control):
-            both += _three(measured, name)
+            both += _csv_estimate(measured, name)
     return both
 
 
-def _three(measured: VariantMetrics, name: str) -> list[float | None]:
+def _csv_estimate(measured: VariantMetrics, name: str) -> list[float | None]:
     value: IntervalEstimate | None = getattr(measured, name)
     return [None] * 3 if value is None else [value.value, value.low, value.high]

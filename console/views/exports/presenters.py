@@ -53,13 +53,13 @@ def row_of(build: BuildView, titles: dict[str, str]) -> ExportRow:
         state=state,
         is_under_way=build.state in UNDER_WAY,
         is_ready=build.state is JobState.FINISHED,
-        percent=_percent(build),
+        percent=_percent_done(build),
         last=build.until - _A_MOMENT,
         command=f"manage.py verify_export {build.name} --public-key caret-signing-keys.json",
     )
 
 
-def _percent(build: BuildView) -> int | None:
+def _percent_done(build: BuildView) -> int | None:
     """Return the progress, below 100 until encryption and signature are done."""
     if build.state not in UNDER_WAY or not build.rows_expected:
         return None

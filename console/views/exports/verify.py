@@ -58,24 +58,24 @@ def verify(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Verify the files by the public keys alone. The files are not stored."""
     is_sent = request.method == "POST"
     form = ExportForm(request.POST, request.FILES) if is_sent else ExportForm()
-    verdict = _verdict(form) if is_sent and form.is_valid() else None
+    verdict = _verify_upload(form) if is_sent and form.is_valid() else None
     context = {"form": form, "verdict": verdict}
     status = 400 if form.errors else 200
     return render_page(request, member, "console/exports/verify.html", context, status=status)
 
 
-def _verdict(form: ExportForm) -> VerificationResult:
+def _verify_upload(form: ExportForm) -> VerificationResult:
     file: IO[bytes] = form.cleaned_data["file"]
     proof = form.cleaned_data["proof"]
     kind = gettext("Export") if proof else gettext("Evidence pack")
     try:
-        signed = _verified(file, proof.read() if proof else None, signing_keys().public_keys())
+        signed = _verify_file(file, proof.read() if proof else None, signing_keys().public_keys())
     except BrokenExport as error:
         return VerificationResult(kind, [], str(error))
     return VerificationResult(kind, signed_fields(signed))
 
 
-def _verified(file: IO[bytes], proof: bytes | None, keys: PublicKeys) -> Document:
+def _verify_file(file: IO[bytes], proof: bytes | None, keys: PublicKeys) -> Document:
     """Return the signed document. An evidence pack also proves its files. Raises BrokenExport."""
     if proof is None:
         return verify_pack(file, keys)

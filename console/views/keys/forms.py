@@ -113,7 +113,7 @@ class NewKeyForm(KeyLifetime):
         """Offer the lifetimes of the policy. `max_days` None: unlimited."""
         endless = [(NEVER, gettext("Never"))] if max_days is None else []
         default = _DEFAULT_DAYS if max_days is None else min(_DEFAULT_DAYS, max_days)
-        self.set_choices([*_lifetimes(max_days), *endless], str(default))
+        self.set_choices([*_lifetime_choices(max_days), *endless], str(default))
 
     def wanted_scopes(self) -> frozenset[KeyScope]:
         """Return the chosen scopes.
@@ -143,25 +143,28 @@ class RotateKeyForm(KeyLifetime):
         super().__init__(*args, **kwargs)
         overlap = self.fields["overlap"]
         assert isinstance(overlap, forms.ChoiceField)
-        overlap.choices = [(str(hours), _for(hours)) for hours in _OVERLAPS_H]
+        overlap.choices = [(str(hours), _format_hours(hours)) for hours in _OVERLAPS_H]
 
     def limit_lifetime(self, max_days: int | None) -> None:
         """Offer the lifetimes except "never": for the operation, None keeps the current expiry."""
-        self.set_choices([(KEEP, gettext("Unchanged")), *_lifetimes(max_days)], KEEP)
+        self.set_choices([(KEEP, gettext("Unchanged")), *_lifetime_choices(max_days)], KEEP)
 
     def new_expiry(self, now: datetime) -> datetime | None:
         """Return the new expiry; None keeps the current one."""
         return None if self.cleaned_data["lifetime"] == KEEP else self.expires_at(now)
 
 
-def _lifetimes(max_days: int | None) -> list[tuple[str, str]]:
+def _lifetime_choices(max_days: int | None) -> list[tuple[str, str]]:
     days = [num for num in _DAYS if max_days is None or num <= max_days]
     if max_days is not None and max_days not in days:
         days.append(max_days)
-    return [*((str(num), _after(num)) for num in days), (ON_A_DAY, gettext("On a specific day"))]
+    return [
+        *((str(num), _format_days(num)) for num in days),
+        (ON_A_DAY, gettext("On a specific day")),
+    ]
 
 
-def _after(days: int) -> str:
+def _format_days(days: int) -> str:
     if days == 365:
         return gettext("After one year")
     return (
@@ -169,7 +172,7 @@ def _after(days: int) -> str:
     )
 
 
-def _for(hours: int) -> str:
+def _format_hours(hours: int) -> str:
     if hours == 0:
         return gettext("Expire it now")
     if hours < 24:

@@ -54,15 +54,15 @@ class RulesForm(forms.Form):
 def rules(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     held = get_policy(actor=member.actor)
     if request.method == "GET":
-        return _shown(request, member, RulesForm(initial=_initial(held)))
+        return _render_page(request, member, RulesForm(initial=_initial_values(held)))
     form = RulesForm(request.POST)
-    if not form.is_valid() or not _set(member, held, form):
-        return _shown(request, member, form, status=400)
+    if not form.is_valid() or not _save_rules(member, held, form):
+        return _render_page(request, member, form, status=400)
     toast(request, gettext("Key policy applied."))
     return redirect("console:keys")
 
 
-def _shown(
+def _render_page(
     request: HttpRequest, member: CurrentMember, form: RulesForm, status: int = 200
 ) -> HttpResponse:
     return render_page(
@@ -70,12 +70,12 @@ def _shown(
     )
 
 
-def _initial(held: PolicyInForce) -> dict[str, object]:
+def _initial_values(held: PolicyInForce) -> dict[str, object]:
     document = write_policy(held.policy)
     return {name: document.get(name) for name in _FIELDS} | {"version": held.version}
 
 
-def _set(member: CurrentMember, held: PolicyInForce, form: RulesForm) -> bool:
+def _save_rules(member: CurrentMember, held: PolicyInForce, form: RulesForm) -> bool:
     """Save the rules. Return False if the form has an error."""
     document = write_policy(held.policy) | {name: form.cleaned_data[name] for name in _FIELDS}
     try:

@@ -108,13 +108,13 @@ def _more_context(asked: ListQuery, _page: Page[KeyLine]) -> dict[str, Any]:
     return {
         "concern": concern,
         "counts": counts,
-        "tabs": _tabs(asked.request, concern, counts),
+        "tabs": _build_tabs(asked.request, concern, counts),
         "sees_all": asked.actor.has_permission(Permission.READ_KEYS),
         "can_create": asked.actor.has_permission(Permission.CREATE_KEYS),
     }
 
 
-def _tabs(request: HttpRequest, here: KeyConcern | None, counts: KeyCounts) -> list[Tab]:
+def _build_tabs(request: HttpRequest, here: KeyConcern | None, counts: KeyCounts) -> list[Tab]:
     named = {
         None: (gettext("All"), counts.listed),
         KeyConcern.IDLE: (gettext("Idle"), counts.idle),

@@ -38,26 +38,26 @@ def rotate(request: HttpRequest, member: CurrentMember, lookup_id: str) -> HttpR
         messages.warning(request, gettext("You can rotate only active keys."))
         return redirect("console:keys-key", lookup_id=key.lookup_id)
     if request.method == "GET":
-        return _shown(request, member, key, _form(request, member))
+        return _render_page(request, member, key, _build_form(request, member))
     if not consume_form_token(request, _FORM):
         messages.warning(
             request, gettext("You already submitted this form. We did not create a second secret.")
         )
         return redirect("console:keys-key", lookup_id=key.lookup_id)
-    form = _form(request, member)
-    created = _rotated(member, key, form)
+    form = _build_form(request, member)
+    created = _rotate_key(member, key, form)
     if created is None:
-        return _shown(request, member, key, form, status=400)
+        return _render_page(request, member, key, form, status=400)
     return show_once(request, member, created, is_new=False)
 
 
-def _form(request: HttpRequest, member: CurrentMember) -> RotateKeyForm:
+def _build_form(request: HttpRequest, member: CurrentMember) -> RotateKeyForm:
     form = RotateKeyForm(request.POST or None)
     form.limit_lifetime(get_policy(actor=member.actor).policy.max_key_lifetime_days)
     return form
 
 
-def _shown(
+def _render_page(
     request: HttpRequest,
     member: CurrentMember,
     key: KeyView,
@@ -72,7 +72,7 @@ def _shown(
     return render_page(request, member, "console/keys/rotate.html", context, status=status)
 
 
-def _rotated(member: CurrentMember, key: KeyView, form: RotateKeyForm) -> CreatedKey | None:
+def _rotate_key(member: CurrentMember, key: KeyView, form: RotateKeyForm) -> CreatedKey | None:
     """Rotate the key. Return None if the form has an error."""
     now = timezone.now()
     if not form.is_valid():

@@ -94,8 +94,8 @@ def role(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> Htt
     if request.method == "GET":
         form = RoleForm(choices=choices, initial={"role": found.role.value})
         return _role_page(request, member, found, form)
-    form = RoleForm(_said(request), choices=choices)
-    if not form.is_valid() or not _changed(request, member, found, form):
+    form = RoleForm(_read_role_form(request), choices=choices)
+    if not form.is_valid() or not _change_role(request, member, found, form):
         return _role_page(request, member, found, form, status=400)
     return redirect("console:members-member", user_id=user_id)
 
@@ -130,12 +130,14 @@ def remove(request: HttpRequest, member: CurrentMember, user_id: uuid.UUID) -> H
     return redirect("console:overview" if context["is_oneself"] else "console:members")
 
 
-def _said(request: HttpRequest) -> Any:
+def _read_role_form(request: HttpRequest) -> Any:
     """Return the form's data, or for an undo button the role in its URL."""
     return {"role": request.GET["to"]} if "to" in request.GET else request.POST
 
 
-def _changed(request: HttpRequest, member: CurrentMember, found: MemberRow, form: RoleForm) -> bool:
+def _change_role(
+    request: HttpRequest, member: CurrentMember, found: MemberRow, form: RoleForm
+) -> bool:
     """Change the role. Return False if the form has an error."""
     try:
         changed = change_role(

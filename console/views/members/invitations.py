@@ -127,21 +127,21 @@ def invite_somebody(request: HttpRequest, member: CurrentMember) -> HttpResponse
     choices = role_choices(member.actor)
     if request.method == "GET":
         form = InviteForm(choices=choices, initial={"email": request.GET.get("email", "")})
-        return _shown(request, member, form)
+        return _render_page(request, member, form)
     form = InviteForm(request.POST, choices=choices)
     if not form.is_valid():
-        return _shown(request, member, form, status=400)
+        return _render_page(request, member, form, status=400)
     role = Role(form.cleaned_data["role"])
     if role in _POWERFUL and (way := step_up_url(request, member)) is not None:
         return way
     try:
-        _invite(request, member, form.cleaned_data["email"], role)
+        _invite_member(request, member, form.cleaned_data["email"], role)
     except (Conflict, InvalidValue) as error:
         form.add_error("email", translate_error(error))
-        return _shown(request, member, form, status=400)
+        return _render_page(request, member, form, status=400)
     except LimitReached as error:
         form.add_error("email", translate_error(error))
-        response = _shown(request, member, form, status=429)
+        response = _render_page(request, member, form, status=429)
         response["Retry-After"] = str(error.retry_after_s)
         return response
     return redirect("console:members-invitations")
@@ -158,7 +158,7 @@ def send_again(
     if held.role in _POWERFUL and (way := step_up_url(request, member)) is not None:
         return way
     try:
-        _invite(request, member, held.email, held.role)
+        _invite_member(request, member, held.email, held.role)
     except (Conflict, LimitReached) as error:
         messages.error(request, translate_error(error))
     return redirect("console:members-invitations")
@@ -175,7 +175,7 @@ def revoke(request: HttpRequest, member: CurrentMember, invitation_id: uuid.UUID
     return redirect("console:members-invitations")
 
 
-def _invite(request: HttpRequest, member: CurrentMember, email: str, role: Role) -> None:
+def _invite_member(request: HttpRequest, member: CurrentMember, email: str, role: Role) -> None:
     """Invite by mail. Raises Conflict, Forbidden, InvalidValue, LimitReached."""
     made = create_invitation(
         actor=member.actor,
@@ -193,7 +193,7 @@ def _invite(request: HttpRequest, member: CurrentMember, email: str, role: Role)
         toast(request, gettext("Invitation sent to %(email)s.") % {"email": made.email})
 
 
-def _shown(
+def _render_page(
     request: HttpRequest, member: CurrentMember, form: InviteForm, status: int = 200
 ) -> HttpResponse:
     context = {

@@ -75,7 +75,7 @@ def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if actor.has_permission(Permission.MANAGE_OWN_CONSENT):
         consent = get_own_consent(actor=actor)
         context |= _RECEIPTS.page_context(request, member)
-        context |= {"asked": _asked(consent), "retention_days": consent.retention_days}
+        context |= {"asked": _consent_questions(consent), "retention_days": consent.retention_days}
     return render_page(request, member, "console/my_data/detail.html", context)
 
 
@@ -83,7 +83,7 @@ def own(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
     """Give consent to the wordings that the page showed."""
-    which = _kind(kind)
+    which = _read_kind(kind)
     given = get_own_consent(actor=member.actor).given
     is_training = which is ConsentKind.TRAINING
     wanted = UserConsent(
@@ -107,7 +107,7 @@ def agree(request: HttpRequest, member: CurrentMember, kind: str) -> HttpRespons
 @member_required
 def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResponse:
     """Withdraw after one question: withdrawing must be as easy as agreeing."""
-    which = _kind(kind)
+    which = _read_kind(kind)
     given = get_own_consent(actor=member.actor).given
     if request.method == "GET":
         context = {"kind": which, "title": TITLES[which], "is_given": given.is_given(which)}
@@ -118,7 +118,7 @@ def withdraw(request: HttpRequest, member: CurrentMember, kind: str) -> HttpResp
         UserConsent(content_capture=keeps, training=False), wordings if keeps else frozenset()
     )
     set_consent(actor=member.actor, choice=choice, now=timezone.now())
-    toast(request, _withdrawn(which))
+    toast(request, _withdrawal_message(which))
     return redirect("console:own")
 
 
@@ -147,7 +147,7 @@ def bundle(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return redirect("console:own")
 
 
-def _asked(consent: OwnConsent) -> list[ConsentQuestion]:
+def _consent_questions(consent: OwnConsent) -> list[ConsentQuestion]:
     return [
         ConsentQuestion(
             kind=kind,
@@ -162,14 +162,14 @@ def _asked(consent: OwnConsent) -> list[ConsentQuestion]:
     ]
 
 
-def _kind(text: str) -> ConsentKind:
+def _read_kind(text: str) -> ConsentKind:
     try:
         return ConsentKind(text)
     except ValueError as error:
         raise Http404 from error
 
 
-def _withdrawn(kind: ConsentKind) -> str:
+def _withdrawal_message(kind: ConsentKind) -> str:
     if kind is ConsentKind.TRAINING:
         return gettext("Consent withdrawn. New training data sets do not contain your content.")
     return gettext(

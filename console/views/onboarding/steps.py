@@ -22,10 +22,10 @@ class SetupStep:
 
 def onboarding_steps(actor: Actor) -> list[SetupStep]:
     """Return the steps in their order. Makes at most three queries."""
-    return [*_completing(actor), *_settling(actor)]
+    return [*_completion_steps(actor), *_tenant_steps(actor)]
 
 
-def _completing(actor: Actor) -> list[SetupStep]:
+def _completion_steps(actor: Actor) -> list[SetupStep]:
     if not actor.has_permission(Permission.USE_PLAYGROUND):
         return []
     facts = key_steps(actor=actor)
@@ -59,7 +59,7 @@ def _completing(actor: Actor) -> list[SetupStep]:
     ]
 
 
-def _settling(actor: Actor) -> list[SetupStep]:
+def _tenant_steps(actor: Actor) -> list[SetupStep]:
     found = []
     if actor.has_permission(Permission.WRITE_MEMBERS):
         page = search_members(actor=actor, wanted=MemberFilter(), limit=1, cursor=None)

@@ -72,13 +72,13 @@ def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "filters": question.list_filters(found.choices, found.teams),
         "live": format_last_minute(read_last_minute(actor=member.actor, now=now), member.actor),
         "gateway_url": settings.GATEWAY_URL,
-        **_shown(member, question, found),
+        **_page_context(member, question, found),
     }
     status = 400 if question.is_invalid else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
-def _shown(member: CurrentMember, question: UsageFilters, found: Overview) -> dict[str, Any]:
+def _page_context(member: CurrentMember, question: UsageFilters, found: Overview) -> dict[str, Any]:
     """Return the figures; nothing if there were no requests or all are suppressed."""
     if found.total.counts is None or not found.total.counts.requests:
         return {}

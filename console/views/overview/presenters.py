@@ -71,11 +71,11 @@ class SpeedLine:
 
 def figures(question: UsageFilters, found: Overview) -> list[OverviewFigure]:
     assert found.total.counts is not None
-    shown = [_first_token(question, found.speeds), _cancelled(question, found)]
-    shown.append(_cached(question, found))
+    shown = [_first_token(question, found.speeds), _cancelled_figure(question, found)]
+    shown.append(_cached_figure(question, found))
     if found.quality is not None:
-        shown.append(_accepted(question, found))
-    return [*shown, _load(question, found.speeds)]
+        shown.append(_accepted_figure(question, found))
+    return [*shown, _load_figure(question, found.speeds)]
 
 
 def speed_lines(question: UsageFilters, found: Overview) -> list[SpeedLine]:
@@ -94,7 +94,7 @@ def _speed_line(question: UsageFilters, speed: LatencyRow, before: LatencyRow | 
         target=milliseconds(speed.target_ms),
         is_on_target=speed.is_on_target,
         change=change(speed.p99_ms, None if before is None else before.p99_ms, better="less"),
-        url=_requests(question, mode=speed.mode.value, order="slow"),
+        url=_request_list_url(question, mode=speed.mode.value, order="slow"),
     )
 
 
@@ -111,31 +111,31 @@ def _first_token(question: UsageFilters, speeds: LatencyReport | None) -> Overvi
             "the first text sent, for completed requests."
         ),
         source=str(SOURCES[CounterOrigin.SERVER]),
-        url=_requests(question, mode=Mode.INLINE.value, order="slow"),
+        url=_request_list_url(question, mode=Mode.INLINE.value, order="slow"),
         tone="" if inline is None or p99_ms is None else ("good" if inline.is_on_target else "bad"),
-        beside="" if inline is None else _target(inline),
+        beside="" if inline is None else _describe_target(inline),
     )
 
 
-def _target(speed: LatencyRow) -> str:
+def _describe_target(speed: LatencyRow) -> str:
     return gettext("target: under %(time)s") % {"time": milliseconds(speed.target_ms)}
 
 
-def _cancelled(question: UsageFilters, found: Overview) -> OverviewFigure:
-    return _share(
+def _cancelled_figure(question: UsageFilters, found: Overview) -> OverviewFigure:
+    return _share_figure(
         gettext("Cancellation rate"),
-        (_of(cancellation, found.total.counts), _of(cancellation, found.before.counts)),
+        (_value_of(cancellation, found.total.counts), _value_of(cancellation, found.before.counts)),
         better="less",
         definition=gettext("Share of requests that the client cancelled or superseded."),
         source=CounterOrigin.SERVER,
-        url=_requests(question, ended="taken_back"),
+        url=_request_list_url(question, ended="taken_back"),
     )
 
 
-def _cached(question: UsageFilters, found: Overview) -> OverviewFigure:
-    return _share(
+def _cached_figure(question: UsageFilters, found: Overview) -> OverviewFigure:
+    return _share_figure(
         gettext("Prefix-cache hits"),
-        (_of(cached, found.total.counts), _of(cached, found.before.counts)),
+        (_value_of(cached, found.total.counts), _value_of(cached, found.before.counts)),
         better="more",
         definition=gettext(
             "Share of prompt tokens that came from the engine's cache, for requests "
@@ -146,12 +146,15 @@ def _cached(question: UsageFilters, found: Overview) -> OverviewFigure:
     )
 
 
-def _accepted(question: UsageFilters, found: Overview) -> OverviewFigure:
+def _accepted_figure(question: UsageFilters, found: Overview) -> OverviewFigure:
     assert found.quality is not None
     assert found.quality_before is not None
-    return _share(
+    return _share_figure(
         gettext("Acceptance rate"),
-        (_of(acceptance, found.quality.counts), _of(acceptance, found.quality_before.counts)),
+        (
+            _value_of(acceptance, found.quality.counts),
+            _value_of(acceptance, found.quality_before.counts),
+        ),
         better="more",
         definition=gettext("Share of shown suggestions that were accepted fully or partially."),
         source=CounterOrigin.CLIENT,
@@ -159,7 +162,7 @@ def _accepted(question: UsageFilters, found: Overview) -> OverviewFigure:
     )
 
 
-def _load(question: UsageFilters, speeds: LatencyReport | None) -> OverviewFigure:
+def _load_figure(question: UsageFilters, speeds: LatencyReport | None) -> OverviewFigure:
     load = None if speeds is None else speeds.load
     return OverviewFigure(
         label=gettext("Engine load"),
@@ -170,7 +173,7 @@ def _load(question: UsageFilters, speeds: LatencyReport | None) -> OverviewFigur
             "across all tenants, per gateway."
         ),
         source=str(SOURCES[CounterOrigin.SERVER]),
-        url=_requests(question, order="busy"),
+        url=_request_list_url(question, order="busy"),
     )
 
 
@@ -178,7 +181,7 @@ def cached(counts: UsageCounters) -> float | None:
     return ratio(counts.cached_tokens, counts.prompt_tokens_with_cache_info)
 
 
-def _of(metric: object, counts: UsageCounters | None) -> float | None:
+def _value_of(metric: object, counts: UsageCounters | None) -> float | None:
     if counts is None:
         return None
     assert callable(metric)
@@ -186,7 +189,7 @@ def _of(metric: object, counts: UsageCounters | None) -> float | None:
     return value
 
 
-def _share(
+def _share_figure(
     label: str,
     values: tuple[float | None, float | None],
     *,
@@ -206,7 +209,7 @@ def _share(
     )
 
 
-def _requests(question: UsageFilters, **more: str) -> str:
+def _request_list_url(question: UsageFilters, **more: str) -> str:
     return f"{reverse('console:usage-requests')}?{question.with_filter(**more)}"
 
 
@@ -215,7 +218,7 @@ def requests_chart(question: UsageFilters, found: Overview) -> Chart:
     rows = found.by[GroupBy.DAY]
     series = [
         Series(gettext("Suggestions"), values(question, rows, lambda counts: counts.suggestions)),
-        Series(gettext("Other requests"), values(question, rows, _others)),
+        Series(gettext("Other requests"), values(question, rows, _requests_without_suggestion)),
     ]
     title = gettext("Requests per hour") if question.is_hourly else gettext("Requests per day")
     return bars(title, times(question), series, COUNTS)
@@ -231,7 +234,7 @@ def accepted_chart(question: UsageFilters, found: Overview) -> Chart | None:
     return lines(title, times(question), series, SHARES, at_most=1)
 
 
-def _others(counts: UsageCounters) -> float:
+def _requests_without_suggestion(counts: UsageCounters) -> float:
     return counts.requests - counts.suggestions
 
 

@@ -39,22 +39,26 @@ def edit(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
         held = get_policy(actor=member.actor)
         draft = PolicyDraft(held.policy, held.version)
-        return _edited(request, member, draft, PolicyForm(initial=initial_of(draft.policy)))
+        return _render_edit_page(
+            request, member, draft, PolicyForm(initial=initial_of(draft.policy))
+        )
     draft = read_draft(request.POST)
     if request.POST.get("step") == "edit":
-        return _edited(request, member, draft, PolicyForm(initial=initial_of(draft.policy)))
+        return _render_edit_page(
+            request, member, draft, PolicyForm(initial=initial_of(draft.policy))
+        )
     form = PolicyForm(request.POST)
     if not form.is_valid():
-        return _edited(request, member, draft, form, status=400)
+        return _render_edit_page(request, member, draft, form, status=400)
     try:
         policy = policy_of(form.cleaned_data, base=draft.policy)
     except InvalidValue as error:
         add_refusal(form, error)
-        return _edited(request, member, draft, form, status=400)
+        return _render_edit_page(request, member, draft, form, status=400)
     return show_review(request, member, PolicyDraft(policy, draft.expected_version))
 
 
-def _edited(
+def _render_edit_page(
     request: HttpRequest,
     member: CurrentMember,
     draft: PolicyDraft,

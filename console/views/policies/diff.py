@@ -43,7 +43,7 @@ def values_of(
     return [
         ValueGroup(
             str(section.title),
-            [_value(policy, field, by.get(field.name, [])) for field in section.fields],
+            [_field_value(policy, field, by.get(field.name, [])) for field in section.fields],
         )
         for section in SECTIONS
     ]
@@ -71,7 +71,9 @@ def titles_of(names: Iterable[str]) -> list[str]:
     return [str(FIELDS[name].title) for name in names]
 
 
-def _value(policy: TenantPolicy, field: PolicyField, decided_by: list[NamedOverride]) -> FieldValue:
+def _field_value(
+    policy: TenantPolicy, field: PolicyField, decided_by: list[NamedOverride]
+) -> FieldValue:
     return FieldValue(
         field.name, str(field.title), str(field.meaning), field.lines(policy), decided_by
     )

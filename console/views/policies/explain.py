@@ -45,9 +45,9 @@ class AboutForm(RepositoryFileForm, WhoForm):
 @permission_required(Permission.READ_POLICY)
 def effective(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = WhoForm(request.GET)
-    found = _effective(member.actor, form) if form.is_valid() else None
+    found = _find_effective_policy(member.actor, form) if form.is_valid() else None
     context: dict[str, Any] = {
-        **_asking(request, member, form),
+        **_form_context(request, member, form),
         "found": found,
         "who": form.cleaned_data.get("user_email") or member.email,
         "groups": [] if found is None else values_of(found.policy, found.decided_by),
@@ -68,9 +68,9 @@ def effective(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def explain(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     is_asked = "path" in request.GET
     form = AboutForm(request.GET if is_asked else None, initial={"mode": Mode.INLINE.value})
-    found = _explanation(member.actor, form) if is_asked and form.is_valid() else None
+    found = _explain_access(member.actor, form) if is_asked and form.is_valid() else None
     context: dict[str, Any] = {
-        **_asking(request, member, form),
+        **_form_context(request, member, form),
         "found": found,
         "who": (form.cleaned_data.get("user_email") if is_asked else "") or member.email,
         "field_titles": {name: str(field.title) for name, field in FIELDS.items()},
@@ -85,12 +85,12 @@ def explain(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     )
 
 
-def _asking(request: HttpRequest, member: CurrentMember, form: forms.Form) -> dict[str, Any]:
+def _form_context(request: HttpRequest, member: CurrentMember, form: forms.Form) -> dict[str, Any]:
     asks_of_others = member.actor.has_permission(Permission.READ_OVERRIDES)
     return {"tabs": tabs(request, member), "form": form, "asks_of_others": asks_of_others}
 
 
-def _effective(actor: Actor, form: WhoForm) -> EffectivePolicy | None:
+def _find_effective_policy(actor: Actor, form: WhoForm) -> EffectivePolicy | None:
     try:
         return find_effective_policy(actor=actor, email=form.cleaned_data["user_email"] or None)
     except InvalidValue as error:
@@ -98,7 +98,7 @@ def _effective(actor: Actor, form: WhoForm) -> EffectivePolicy | None:
         return None
 
 
-def _explanation(actor: Actor, form: AboutForm) -> AccessExplanation | None:
+def _explain_access(actor: Actor, form: AboutForm) -> AccessExplanation | None:
     asked = form.cleaned_data
     question = AccessQuery(Mode(asked["mode"]), asked["repository"], asked["path"])
     try:

@@ -192,7 +192,7 @@ def policy_of(cleaned: dict[str, Any], *, base: TenantPolicy) -> TenantPolicy:
         "isolation": cleaned["isolation"],
         "models": names_of(cleaned, "models"),
         "regions": names_of(cleaned, "regions"),
-        "limits": _limits(cleaned),
+        "limits": _read_limits(cleaned),
         "content_capture": _content_capture(cleaned),
         "retention_days": {
             name: days
@@ -203,7 +203,7 @@ def policy_of(cleaned: dict[str, Any], *, base: TenantPolicy) -> TenantPolicy:
     return read_policy(document)
 
 
-def _limits(cleaned: dict[str, Any]) -> dict[str, Any]:
+def _read_limits(cleaned: dict[str, Any]) -> dict[str, Any]:
     tokens = {tier.value: cleaned[f"limits_tokens_per_day_{tier.value}"] for tier in Tier}
     return {
         **{whose: rate_of(cleaned, f"limits_{whose}") for whose in _RATES},

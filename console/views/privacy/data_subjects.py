@@ -77,7 +77,7 @@ def people(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @require_GET
 @member_required
 def person(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpResponse:
-    return _shown(request, member, user_id, ReasonForm())
+    return _render_page(request, member, user_id, ReasonForm())
 
 
 @require_POST
@@ -87,7 +87,7 @@ def person(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpRe
 def bundle(request: HttpRequest, member: CurrentMember, user_id: UUID) -> HttpResponse:
     form = ReasonForm(request.POST)
     if not form.is_valid():
-        return _shown(request, member, user_id, form, status=400)
+        return _render_page(request, member, user_id, form, status=400)
     actor = member.actor
     asked = BundleRequest(UserId(str(user_id)), form.cleaned_data["reason"], BOUNDS)
 
@@ -143,7 +143,7 @@ def _is_demanded(member: CurrentMember, user_id: UserId, form: ErasureForm) -> b
     return True
 
 
-def _shown(
+def _render_page(
     request: HttpRequest, member: CurrentMember, user_id: UUID, form: ReasonForm, status: int = 200
 ) -> HttpResponse:
     found = find_subject_of(actor=member.actor, text=str(user_id))

@@ -54,32 +54,37 @@ class AllowanceForm(forms.Form):
 def allowance(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     if request.method == "GET":
         held = get_policy(actor=member.actor)
-        return _shown(request, member, AllowanceForm(initial=_initial(held.policy)), held.version)
+        return _render_page(
+            request, member, AllowanceForm(initial=_initial_values(held.policy)), held.version
+        )
     if request.POST.get("step") == "edit":
         draft = read_draft(request.POST)
-        return _shown(
-            request, member, AllowanceForm(initial=_initial(draft.policy)), draft.expected_version
+        return _render_page(
+            request,
+            member,
+            AllowanceForm(initial=_initial_values(draft.policy)),
+            draft.expected_version,
         )
-    return _reviewed(request, member)
+    return _review_change(request, member)
 
 
-def _reviewed(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+def _review_change(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     expected_version = whole_number(request.POST.get("expected_version", "")) or 0
     seen = find_version(actor=member.actor, version=expected_version)
     form = AllowanceForm(request.POST)
     if form.is_valid():
         try:
-            policy = _policy(form.cleaned_data, seen.policy)
+            policy = _to_policy(form.cleaned_data, seen.policy)
         except InvalidValue as error:
             add_refusal(form, error)
         else:
             return show_review(
                 request, member, PolicyDraft(policy, expected_version, origin="privacy")
             )
-    return _shown(request, member, form, expected_version, status=400)
+    return _render_page(request, member, form, expected_version, status=400)
 
 
-def _policy(cleaned: dict[str, Any], seen: TenantPolicy) -> TenantPolicy:
+def _to_policy(cleaned: dict[str, Any], seen: TenantPolicy) -> TenantPolicy:
     """Return the new policy. Raises InvalidValue, also for an outdated wording."""
     content_capture = None
     if cleaned["content_capture"]:
@@ -92,7 +97,7 @@ def _policy(cleaned: dict[str, Any], seen: TenantPolicy) -> TenantPolicy:
     return read_policy(write_policy(msgspec.structs.replace(seen, content_capture=content_capture)))
 
 
-def _initial(policy: TenantPolicy) -> dict[str, Any]:
+def _initial_values(policy: TenantPolicy) -> dict[str, Any]:
     default = ContentCapturePolicy(
         TENANT_CONSENT_TEXT, DATA_CLASSES[DataClass.CONTENT].default_days
     )
@@ -105,7 +110,7 @@ def _initial(policy: TenantPolicy) -> dict[str, Any]:
     }
 
 
-def _shown(
+def _render_page(
     request: HttpRequest,
     member: CurrentMember,
     form: AllowanceForm,

@@ -100,7 +100,7 @@ def runs(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 def _find_certificates(asked: ListQuery) -> Page[CertificateRow]:
     page = list_certificates(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
-    return map_page(page, _certified)
+    return map_page(page, _to_row)
 
 
 _CERTIFICATES: Final = ListPage(
@@ -130,7 +130,7 @@ def certificates(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @member_required
 def certificate(request: HttpRequest, member: CurrentMember, certificate_id: UUID) -> HttpResponse:
     found = find_certificate(actor=member.actor, certificate_id=certificate_id)
-    context = {"row": _certified(found), "verdict": _of_certificate(found.document.encode())}
+    context = {"row": _to_row(found), "verdict": _of_certificate(found.document.encode())}
     return render_page(request, member, "console/retention/certificate.html", context)
 
 
@@ -151,13 +151,13 @@ def verify(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     """Verify a file with the public keys alone, as one can offline. The file is not stored."""
     is_sent = request.method == "POST"
     form = FileForm(request.POST, request.FILES) if is_sent else FileForm()
-    verdict = _verdict(form) if is_sent and form.is_valid() else None
+    verdict = _verify_upload(form) if is_sent and form.is_valid() else None
     context = {"tabs": tabs(request), "form": form, "verdict": verdict}
     status = 400 if form.errors else 200
     return render_page(request, member, "console/retention/verify.html", context, status=status)
 
 
-def _verdict(form: FileForm) -> VerificationResult | None:
+def _verify_upload(form: FileForm) -> VerificationResult | None:
     """Return the result; None if the form has an error."""
     file: UploadedFile[bytes] = form.cleaned_data["document"]
     if (file.size or 0) > _MAX_FILE_BYTES:
@@ -185,7 +185,7 @@ def _of_bundle(content: bytes) -> VerificationResult:
     return VerificationResult(kind, signed_fields(manifest))
 
 
-def _certified(found: CertificateView) -> CertificateRow:
+def _to_row(found: CertificateView) -> CertificateRow:
     document = json.loads(found.document)
     name = str(document.get("data_class", ""))
     titles = {each.value: gettext(terms.title) for each, terms in DATA_CLASSES.items()} | {

@@ -64,8 +64,8 @@ _HoldRow = tuple[HoldView, str]  # a hold and the person whose data it covers
 
 def _find_holds(asked: ListQuery) -> Page[_HoldRow]:
     page = list_holds(actor=asked.actor, limit=asked.limit, cursor=asked.cursor)
-    emails = _emails(asked.member, page.rows)
-    return map_page(page, lambda hold: (hold, _whose(hold, emails)))
+    emails = _emails_by_user(asked.member, page.rows)
+    return map_page(page, lambda hold: (hold, _describe_subject(hold, emails)))
 
 
 _HOLDS: Final = ListPage(
@@ -103,7 +103,7 @@ def place(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = HoldForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
         try:
-            place_hold(actor=member.actor, new=_new(form), now=timezone.now())
+            place_hold(actor=member.actor, new=_to_new_hold(form), now=timezone.now())
         except InvalidValue as error:
             add_refusal(form, error)
         else:
@@ -137,7 +137,7 @@ def release(request: HttpRequest, member: CurrentMember, hold_id: UUID) -> HttpR
     context: dict[str, Any] = {
         "form": form,
         "hold": hold,
-        "whose": _whose(hold, _emails(member, [hold])),
+        "whose": _describe_subject(hold, _emails_by_user(member, [hold])),
     }
     status = 400 if form.errors else 200
     return render_page(
@@ -145,7 +145,7 @@ def release(request: HttpRequest, member: CurrentMember, hold_id: UUID) -> HttpR
     )
 
 
-def _new(form: HoldForm) -> NewHold:
+def _to_new_hold(form: HoldForm) -> NewHold:
     """Return the new hold of the form. Raises InvalidValue."""
     asked = form.cleaned_data
     return NewHold(
@@ -153,7 +153,7 @@ def _new(form: HoldForm) -> NewHold:
         reason=asked["reason"],
         user_id=_user_id(asked["user_email"]),
         since=_begin_of(asked["since"]),
-        until=None if asked["until"] is None else _begin_of(_next(asked["until"])),
+        until=None if asked["until"] is None else _begin_of(_next_day(asked["until"])),
     )
 
 
@@ -170,7 +170,7 @@ def _user_id(email: str) -> UUID | None:
         raise InvalidValue("user_id", "This user is not a member of the tenant.") from error
 
 
-def _next(day: date) -> date:
+def _next_day(day: date) -> date:
     try:
         return day + timedelta(days=1)
     except OverflowError as error:
@@ -182,7 +182,7 @@ def _begin_of(day: date | None) -> datetime | None:
     return None if day is None else timezone.make_aware(datetime.combine(day, time.min))
 
 
-def _emails(member: CurrentMember, rows: list[HoldView]) -> dict[str, str]:
+def _emails_by_user(member: CurrentMember, rows: list[HoldView]) -> dict[str, str]:
     if not member.actor.has_permission(Permission.READ_MEMBERS):
         return {}
     user_ids = {UserId(str(row.user_id)) for row in rows if row.user_id is not None}
@@ -190,7 +190,7 @@ def _emails(member: CurrentMember, rows: list[HoldView]) -> dict[str, str]:
     return {str(user_id): email for user_id, email in found.items()}
 
 
-def _whose(row: HoldView, emails: dict[str, str]) -> str:
+def _describe_subject(row: HoldView, emails: dict[str, str]) -> str:
     if row.user_id is None:
         return gettext("All users")
     return emails.get(str(row.user_id), str(row.user_id))

@@ -85,15 +85,15 @@ def edit(request: HttpRequest, member: CurrentMember, data_class: str) -> HttpRe
     """Show the form. GET with `days` previews the deletion; POST saves the days."""
     which = _class_of(data_class)
     if request.method == "POST":
-        return _saved(request, member, which)
+        return _save_period(request, member, which)
     form = RetentionPeriodForm(DATA_CLASSES[which], request.GET if "days" in request.GET else None)
-    return _shown(request, member, which, form, None)
+    return _render_page(request, member, which, form, None)
 
 
-def _saved(request: HttpRequest, member: CurrentMember, which: DataClass) -> HttpResponse:
+def _save_period(request: HttpRequest, member: CurrentMember, which: DataClass) -> HttpResponse:
     form, save = RetentionPeriodForm(DATA_CLASSES[which], request.POST), SaveForm(request.POST)
     if not (form.is_valid() and save.is_valid()):
-        return _shown(request, member, which, form, save, status=400)
+        return _render_page(request, member, which, form, save, status=400)
     try:
         rule = set_rule(
             actor=member.actor,
@@ -108,10 +108,10 @@ def _saved(request: HttpRequest, member: CurrentMember, which: DataClass) -> Htt
             "Someone changed this while you were editing. Check the current value above."
         )
         save.add_error(None, said)
-        return _shown(request, member, which, form, save, status=409)
+        return _render_page(request, member, which, form, save, status=409)
     except InvalidValue as error:
         add_refusal(save, error)
-        return _shown(request, member, which, form, save, status=400)
+        return _render_page(request, member, which, form, save, status=400)
     said = gettext("%(title)s: retention set to %(days)s days. It applies from the next purge.")
     toast(
         request,
@@ -146,7 +146,7 @@ def undo(
     return redirect("console:retention")
 
 
-def _shown(
+def _render_page(
     request: HttpRequest,
     member: CurrentMember,
     which: DataClass,

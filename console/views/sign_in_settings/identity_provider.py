@@ -81,7 +81,7 @@ def open_id(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         new = OidcProviderConfig(**form.cleaned_data)
         set_provider(actor=member.actor, new=new, now=timezone.now(), spared_session=session)
 
-    return _answer(request, member, form, put)
+    return _handle_form(request, member, form, put)
 
 
 @require_http_methods(["GET", "POST"])
@@ -104,7 +104,7 @@ def saml(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             actor=member.actor, described=described, now=timezone.now(), spared_session=session
         )
 
-    return _answer(request, member, form, put)
+    return _handle_form(request, member, form, put)
 
 
 @require_http_methods(["GET", "POST"])
@@ -123,7 +123,7 @@ def remove(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     return redirect("console:access")
 
 
-def _answer(
+def _handle_form(
     request: HttpRequest, member: CurrentMember, form: forms.Form, put: Callable[[str | None], None]
 ) -> HttpResponse:
     context: dict[str, Any] = {
@@ -135,13 +135,13 @@ def _answer(
     page = "console/sign_in_settings/identity_provider.html"
     if request.method == "GET":
         return render_page(request, member, page, context)
-    if not form.is_valid() or not _put(request, member, form, put):
+    if not form.is_valid() or not _save_provider(request, member, form, put):
         return render_page(request, member, page, context, status=400)
     toast(request, gettext("Identity provider saved. Test it in a private window now."))
     return redirect("console:access")
 
 
-def _put(
+def _save_provider(
     request: HttpRequest, member: CurrentMember, form: forms.Form, put: Callable[[str | None], None]
 ) -> bool:
     """Save the provider. Return False if the form has an error."""

@@ -61,7 +61,7 @@ def create(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def revoke(request: HttpRequest, member: CurrentMember, token_id: uuid.UUID) -> HttpResponse:
-    token = _found(member, token_id)
+    token = _find_token(member, token_id)
     if request.method == "GET":
         return render_page(
             request, member, "console/sign_in_settings/revoke_scim_token.html", {"token": token}
@@ -71,7 +71,7 @@ def revoke(request: HttpRequest, member: CurrentMember, token_id: uuid.UUID) -> 
     return redirect("console:access")
 
 
-def _found(member: CurrentMember, token_id: uuid.UUID) -> ScimTokenView:
+def _find_token(member: CurrentMember, token_id: uuid.UUID) -> ScimTokenView:
     for token in list_scim_tokens(actor=member.actor):
         if token.id == token_id:
             return token

@@ -51,7 +51,7 @@ class AddForm(forms.Form):
 @require_GET
 @member_required
 def team(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
-    return _page(request, member, find_team(actor=member.actor, team_id=team_id), AddForm())
+    return _render_page(request, member, find_team(actor=member.actor, team_id=team_id), AddForm())
 
 
 @require_POST
@@ -61,18 +61,18 @@ def add(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> Http
     held = find_team(actor=member.actor, team_id=team_id)
     form = AddForm(request.POST)
     if not form.is_valid():
-        return _page(request, member, held, form, status=400)
+        return _render_page(request, member, held, form, status=400)
     found = find_member_by_email(actor=member.actor, email=form.cleaned_data["email"])
     if found is None:
         form.add_error("email", gettext("No member has this e-mail address."))
-        return _page(request, member, held, form, status=400)
+        return _render_page(request, member, held, form, status=400)
     try:
         add_team_member(
             actor=member.actor, team_id=team_id, user_id=found.user_id, now=timezone.now()
         )
     except Conflict as error:
         form.add_error("email", translate_error(error))
-        return _page(request, member, held, form, status=400)
+        return _render_page(request, member, held, form, status=400)
     names = {"who": found.email, "team": held.name}
     back = reverse("console:teams-take-out", args=[team_id, found.user_id])
     toast(request, gettext("Added %(who)s to %(team)s.") % names, undo_url=back)
@@ -126,7 +126,7 @@ def rename(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> H
     context = {"form": form, "team": held}
     if request.method == "GET":
         return render_page(request, member, "console/teams/rename.html", context)
-    if not form.is_valid() or not _renamed(member, held, form):
+    if not form.is_valid() or not _rename_team(member, held, form):
         return render_page(request, member, "console/teams/rename.html", context, status=400)
     _tell_renamed(request, team_id, before=held.name, after=form.cleaned_data["name"])
     return redirect("console:teams-team", team_id=team_id)
@@ -170,7 +170,7 @@ def delete(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> H
     return redirect("console:teams")
 
 
-def _renamed(member: CurrentMember, held: TeamView, form: TeamForm) -> bool:
+def _rename_team(member: CurrentMember, held: TeamView, form: TeamForm) -> bool:
     """Rename the team. Return False if the form has an error."""
     try:
         rename_team(
@@ -191,7 +191,7 @@ def _tell_renamed(request: HttpRequest, team_id: uuid.UUID, *, before: str, afte
     toast(request, gettext("Team renamed."), undo_url=f"{undo}?{names}")
 
 
-def _page(
+def _render_page(
     request: HttpRequest, member: CurrentMember, held: TeamView, form: AddForm, status: int = 200
 ) -> HttpResponse:
     """Show the team. The billing role sees teams, but no names of members."""
@@ -210,7 +210,7 @@ def _page(
         "others": [],
     }
     if reads_members:
-        context |= _people(request, member, held)
+        context |= _members_context(request, member, held)
     if reads_members and can_change:
         others = MemberFilter(not_in_team_id=held.id)
         page = search_members(actor=actor, wanted=others, limit=MAX_PAGE, cursor=None)
@@ -218,7 +218,7 @@ def _page(
     return render_page(request, member, _PAGE, context, status=status)
 
 
-def _people(request: HttpRequest, member: CurrentMember, held: TeamView) -> dict[str, Any]:
+def _members_context(request: HttpRequest, member: CurrentMember, held: TeamView) -> dict[str, Any]:
     try:
         page = search_members(
             actor=member.actor,

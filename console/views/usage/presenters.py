@@ -43,11 +43,11 @@ class ReportTableRow:
     why_hidden: str  # "": not suppressed
 
 
-def _cached(counts: UsageCounters) -> float | None:
+def _cached_share(counts: UsageCounters) -> float | None:
     return ratio(counts.cached_tokens, counts.prompt_tokens_with_cache_info)
 
 
-def _taken(counts: UsageCounters) -> float:
+def _accepted_tokens(counts: UsageCounters) -> float:
     return counts.accepted + counts.partly_accepted
 
 
@@ -65,7 +65,7 @@ COLUMNS: Final[dict[ReportKind, tuple[ReportColumn, ...]]] = {
         ReportColumn("cached", _("From cache"),
                _("Share of prompt tokens that came from the cache, for requests whose "
                  "engine reported it."), _S,
-               _cached, share),
+               _cached_share, share),
         ReportColumn("generated_tokens", _("Generated tokens"), _("In all requests."), _S,
                lambda counts: counts.generated_tokens),
         ReportColumn("errors", _("Errors"), _("Requests that ended with an error."), _S,
@@ -75,7 +75,7 @@ COLUMNS: Final[dict[ReportKind, tuple[ReportColumn, ...]]] = {
         ReportColumn("shown", _("Shown"), _("Suggestions that an editor showed."), _C,
                lambda counts: counts.shown),
         ReportColumn("accepted", _("Accepted"), _("Shown suggestions that were accepted "
-                                                  "fully or partially."), _C, _taken),
+                                                  "fully or partially."), _C, _accepted_tokens),
         ReportColumn("acceptance", _("Acceptance rate"), _("Share of shown suggestions that were "
                                                       "accepted."), _C, acceptance,
                share),

@@ -65,16 +65,16 @@ class _GroupForm(forms.Form):
 @require_http_methods(["GET"])
 @member_required
 def usage(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    return _report(request, member, ReportKind.USAGE)
+    return _show_report(request, member, ReportKind.USAGE)
 
 
 @require_http_methods(["GET"])
 @member_required
 def quality(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    return _report(request, member, ReportKind.QUALITY)
+    return _show_report(request, member, ReportKind.QUALITY)
 
 
-def _report(request: HttpRequest, member: CurrentMember, kind: ReportKind) -> HttpResponse:
+def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) -> HttpResponse:
     if not any(map(member.actor.has_permission, PERMISSIONS[kind])):
         raise PermissionDenied
     now = timezone.now()
@@ -87,7 +87,7 @@ def _report(request: HttpRequest, member: CurrentMember, kind: ReportKind) -> Ht
     group_by = GroupBy(group.cleaned_data.get("by") or GroupBy.DAY)
     found = report(actor=member.actor, kind=kind, asked=by(question, group_by))
     if is_file:
-        return _file(question, kind, group_by, found)
+        return _csv_response(question, kind, group_by, found)
     choices, teams = read_filter_options(actor=member.actor, kind=kind, asked=question.report_query)
     context = {
         "question": question,
@@ -95,12 +95,14 @@ def _report(request: HttpRequest, member: CurrentMember, kind: ReportKind) -> Ht
         "by": group_by.value,
         "filters": question.list_filters(choices, teams),
         "tabs": tabs(member.actor, question, _URLS[kind]),
-        "groups": _groups(question, kind, group_by, has_teams=bool(teams)),
+        "groups": _group_tabs(question, kind, group_by, has_teams=bool(teams)),
         "columns": COLUMNS[kind],
         "sources": {source.name: str(text) for source, text in SOURCES.items()},
-        "lines": [_line(question, kind, group_by, row) for row in _in_order(found, group_by)],
-        "total": _line(question, kind, None, found.total),
-        "charts": _charts(question, kind, found) if group_by is GroupBy.DAY else [],
+        "lines": [
+            _to_table_row(question, kind, group_by, row) for row in _in_order(found, group_by)
+        ],
+        "total": _to_table_row(question, kind, None, found.total),
+        "charts": _build_charts(question, kind, found) if group_by is GroupBy.DAY else [],
         "is_quality": kind is ReportKind.QUALITY,
         "csv_url": f"?{question.with_filter(by=group_by.value, format='csv')}",
     }
@@ -108,7 +110,7 @@ def _report(request: HttpRequest, member: CurrentMember, kind: ReportKind) -> Ht
     return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
-def _groups(
+def _group_tabs(
     question: UsageFilters, kind: ReportKind, here: GroupBy, *, has_teams: bool
 ) -> list[Tab]:
     url = reverse(f"console:{_URLS[kind]}")
@@ -126,11 +128,11 @@ def _in_order(found: Report, group_by: GroupBy) -> list[ReportRow]:
     return sorted(found.rows, key=lambda row: -row.counts.requests if row.counts else 1)
 
 
-def _line(
+def _to_table_row(
     question: UsageFilters, kind: ReportKind, group_by: GroupBy | None, row: ReportRow
 ) -> ReportTableRow:
     return ReportTableRow(
-        label=_label(group_by, row),
+        label=_row_label(group_by, row),
         url=_rows_behind(question, group_by, row),
         users="" if row.users is None else count(row.users),
         cells=cells(row, COLUMNS[kind]),
@@ -138,7 +140,7 @@ def _line(
     )
 
 
-def _label(group_by: GroupBy | None, row: ReportRow) -> str:
+def _row_label(group_by: GroupBy | None, row: ReportRow) -> str:
     if group_by is None:
         return gettext("Total")
     if group_by is GroupBy.DAY:
@@ -161,7 +163,7 @@ def _rows_behind(question: UsageFilters, group_by: GroupBy | None, row: ReportRo
     return f"{reverse('console:usage-requests')}?{question.with_filter(**more)}"
 
 
-def _charts(question: UsageFilters, kind: ReportKind, found: Report) -> list[Chart]:
+def _build_charts(question: UsageFilters, kind: ReportKind, found: Report) -> list[Chart]:
     at = times(question)
 
     def series(name: str, of: Any) -> Series:
@@ -171,7 +173,7 @@ def _charts(question: UsageFilters, kind: ReportKind, found: Report) -> list[Cha
         tokens = series(gettext("Generated tokens"), lambda counts: counts.generated_tokens)
         asked = [
             series(gettext("Suggestions"), lambda counts: counts.suggestions),
-            series(gettext("Other requests"), _others),
+            series(gettext("Other requests"), _requests_without_suggestion),
         ]
         return [
             bars(gettext("Requests"), at, asked, COUNTS),
@@ -191,17 +193,17 @@ def _charts(question: UsageFilters, kind: ReportKind, found: Report) -> list[Cha
     ]
 
 
-def _others(counts: UsageCounters) -> float:
+def _requests_without_suggestion(counts: UsageCounters) -> float:
     return counts.requests - counts.suggestions
 
 
-def _file(
+def _csv_response(
     question: UsageFilters, kind: ReportKind, group_by: GroupBy, found: Report
 ) -> HttpResponse:
     columns = COLUMNS[kind]
     head = [group_by.value, "label", "users", *(column.name for column in columns), "suppressed"]
     rows = [
-        [row.key, row.label, row.users, *_numbers(row, kind), row.suppression or ""]
+        [row.key, row.label, row.users, *_csv_numbers(row, kind), row.suppression or ""]
         for row in [*found.rows, found.total]
     ]
     rows[-1][0] = "total"
@@ -209,5 +211,5 @@ def _file(
     return csv_response(f"{kind.value}-by-{group_by.value}", head, rows, notes=notes)
 
 
-def _numbers(row: ReportRow, kind: ReportKind) -> list[float | None]:
+def _csv_numbers(row: ReportRow, kind: ReportKind) -> list[float | None]:
     return [None if row.counts is None else column.of(row.counts) for column in COLUMNS[kind]]

@@ -112,13 +112,13 @@ class InfillResponseEncoder:
             tokens_predicted=account.generated_tokens,
             tokens_evaluated=account.prompt_tokens,
             tokens_cached=account.cached_tokens or 0,
-            timings=_timings(account),
+            timings=_to_timings(account),
             caret_finish=caret_finish(account),
         )
-        return _only(answer, self._fields) if self._fields else answer
+        return _select_fields(answer, self._fields) if self._fields else answer
 
 
-def _timings(account: RequestTrace) -> Timings:
+def _to_timings(account: RequestTrace) -> Timings:
     cached = account.cached_tokens or 0
     prompt_ms = account.engine_ms or 0.0
     first_ms = account.first_token_ms or account.total_ms
@@ -128,20 +128,20 @@ def _timings(account: RequestTrace) -> Timings:
         cache_n=cached,
         prompt_n=num_new,
         prompt_ms=prompt_ms,
-        prompt_per_token_ms=_ratio(prompt_ms, num_new),
-        prompt_per_second=_ratio(1000.0 * num_new, prompt_ms),
+        prompt_per_token_ms=_safe_ratio(prompt_ms, num_new),
+        prompt_per_second=_safe_ratio(1000.0 * num_new, prompt_ms),
         predicted_n=account.generated_tokens,
         predicted_ms=predicted_ms,
-        predicted_per_token_ms=_ratio(predicted_ms, account.generated_tokens),
-        predicted_per_second=_ratio(1000.0 * account.generated_tokens, predicted_ms),
+        predicted_per_token_ms=_safe_ratio(predicted_ms, account.generated_tokens),
+        predicted_per_second=_safe_ratio(1000.0 * account.generated_tokens, predicted_ms),
     )
 
 
-def _ratio(share: float, whole: float) -> float:
+def _safe_ratio(share: float, whole: float) -> float:
     return round(share / whole, 3) if whole else 0.0
 
 
-def _only(answer: InfillResponse, fields: Sequence[str]) -> dict[str, object]:
+def _select_fields(answer: InfillResponse, fields: Sequence[str]) -> dict[str, object]:
     """Return the requested fields under the requested names, without unknown ones.
 
     The result is flat: llama.vim searches for `"content"` in the raw text.
@@ -162,7 +162,7 @@ def understand(body: bytes) -> ParsedRequest:
         mode=Mode.FIM,
         prefix=parsed.input_prefix + (parsed.prompt or ""),
         suffix=parsed.input_suffix,
-        files=_files(parsed.input_extra or []),
+        files=_to_files(parsed.input_extra or []),
         max_tokens=limit if limit is not None and limit > 0 else None,
         stop=normalize_stops(parsed.stop),
         trigger=Trigger.PREFETCH if limit == 0 else Trigger.AUTOMATIC,
@@ -177,13 +177,13 @@ def understand(body: bytes) -> ParsedRequest:
     )
 
 
-def _files(extras: list[InfillExtraFile]) -> tuple[ContextFile, ...]:
+def _to_files(extras: list[InfillExtraFile]) -> tuple[ContextFile, ...]:
     """Return the newest files, within the limit. An editor may send more."""
-    newest = nlargest(MAX_FILES, extras, key=_moment)
-    return tuple(ContextFile(each.filename or "", each.text, _moment(each)) for each in newest)
+    newest = nlargest(MAX_FILES, extras, key=_modified_at)
+    return tuple(ContextFile(each.filename or "", each.text, _modified_at(each)) for each in newest)
 
 
-def _moment(extra: InfillExtraFile) -> float:
+def _modified_at(extra: InfillExtraFile) -> float:
     time = extra.time
     if isinstance(time, list):
         return time[0] if time else 0.0

@@ -89,15 +89,15 @@ class OllamaResponseEncoder:
             created_at=self._created_at,
             response=text,
             done_reason="load" if self._is_loading else ollama_done_reason(account),
-            total_duration=_nanoseconds(account.total_ms),
+            total_duration=_to_nanoseconds(account.total_ms),
             prompt_eval_count=account.prompt_tokens,
-            prompt_eval_duration=_nanoseconds(engine_ms),
+            prompt_eval_duration=_to_nanoseconds(engine_ms),
             eval_count=account.generated_tokens,
-            eval_duration=_nanoseconds(account.total_ms - first_ms),
+            eval_duration=_to_nanoseconds(account.total_ms - first_ms),
         )
 
 
-def _nanoseconds(ms: float) -> int:
+def _to_nanoseconds(ms: float) -> int:
     return max(round(ms * 1_000_000), 0)
 
 

@@ -134,7 +134,7 @@ def understand(body: bytes) -> ParsedRequest:
         mode=Mode.CHAT,
         prefix="",
         # One more than the limit, so that `receive` rejects too many messages.
-        messages=tuple(_message(each) for each in parsed.messages[: MAX_MESSAGES + 1]),
+        messages=tuple(_to_message(each) for each in parsed.messages[: MAX_MESSAGES + 1]),
         max_tokens=parsed.max_tokens if limit is None else limit,
         stop=normalize_stops(parsed.stop),
         trigger=Trigger.MANUAL,
@@ -147,7 +147,7 @@ def understand(body: bytes) -> ParsedRequest:
     return ParsedRequest(protocol="chat", draft=draft, client=client)
 
 
-def _message(message: ChatRequestMessage) -> ChatMessage:
+def _to_message(message: ChatRequestMessage) -> ChatMessage:
     content = message.content
     text = content if isinstance(content, str) else "".join(part.text for part in content)
     return ChatMessage(role=_ROLES.get(message.role, message.role), text=text)

@@ -78,22 +78,22 @@ def understand(body: bytes) -> ParsedRequest:
         suffix=segments.suffix or "",
         path=segments.filepath or "",
         language=normalize_language(parsed.language),
-        repository=_repository(segments.git_url or ""),
-        files=_files(segments),
+        repository=_repository_name(segments.git_url or ""),
+        files=_to_files(segments),
     )
-    return ParsedRequest(protocol="tabby", draft=draft, client=_client)
+    return ParsedRequest(protocol="tabby", draft=draft, client=_build_writer)
 
 
-def _client(http: HttpExchange, arrival: IncomingRequest) -> ResponseWriter:
+def _build_writer(http: HttpExchange, arrival: IncomingRequest) -> ResponseWriter:
     return FullResponseWriter(http, TabbyResponseEncoder(arrival), is_judged=True)
 
 
-def _repository(git_url: str) -> str:
+def _repository_name(git_url: str) -> str:
     """Return the name that policies use: `git@example.com:acme/shop.git` is `shop`."""
     return git_url.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2]
 
 
-def _files(segments: Segments) -> tuple[ContextFile, ...]:
+def _to_files(segments: Segments) -> tuple[ContextFile, ...]:
     """Return the files, most relevant first. `receive` keeps the order of files without time."""
     every = chain(
         segments.relevant_snippets_from_changed_files or (),

@@ -77,7 +77,7 @@ class CompletionConsumer(HttpConsumer):
             protocol=question.protocol,
             key_text=read_api_key(self.scope),
             address=client_address(self.scope),
-            draft=_located(question.draft, self.scope),
+            draft=_add_location(question.draft, self.scope),
             received_s=self._received_s,
             body_read_s=self._plane.clock.monotonic_s(),
             occurred_at_ms=self._plane.clock.now_ms(),
@@ -112,7 +112,7 @@ class CompletionConsumer(HttpConsumer):
         return self._plane.snapshots.watch_key(self._principal.credential.key_id, end)
 
 
-def _located(draft: UnvalidatedRequest, scope: Scope) -> UnvalidatedRequest:
+def _add_location(draft: UnvalidatedRequest, scope: Scope) -> UnvalidatedRequest:
     path = draft.path or header(scope, b"x-caret-path") or ""
     repository = draft.repository or header(scope, b"x-caret-repository") or ""
     return replace(draft, path=path, repository=repository)

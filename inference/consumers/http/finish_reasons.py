@@ -39,11 +39,11 @@ def caret_finish(account: RequestTrace) -> str | msgspec.UnsetType:
 
 def openai_finish_reason(account: RequestTrace) -> str:
     """Return OpenAI's value. `content_filter` is its only one for text that was left out."""
-    return _reason(account, otherwise="content_filter")
+    return _finish_reason_of(account, otherwise="content_filter")
 
 
 def mistral_finish_reason(account: RequestTrace) -> str:
-    return _reason(account, otherwise="error")
+    return _finish_reason_of(account, otherwise="error")
 
 
 def ollama_done_reason(account: RequestTrace) -> str:
@@ -58,7 +58,7 @@ def llama_stop_type(account: RequestTrace) -> str:
     return "eos" if account.finish_reason in _REGULAR else "none"
 
 
-def _reason(account: RequestTrace, *, otherwise: str) -> str:
+def _finish_reason_of(account: RequestTrace, *, otherwise: str) -> str:
     if account.finish_reason is FinishReason.LENGTH:
         return "length"
     return "stop" if account.finish_reason in _REGULAR else otherwise

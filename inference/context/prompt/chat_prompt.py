@@ -115,16 +115,16 @@ def _encode(
     empty = _lay_out(writer, [_Turn(message, []) for message in messages])
     around = -(-len(empty) // len(messages))  # tokens that the template adds per turn, on average
     encoder = _SafeEncoder(writer.tokenizer, kind)
-    turns = _fitting(encoder, messages, around=around, max_tokens=max_tokens)
+    turns = _fit_turns(encoder, messages, around=around, max_tokens=max_tokens)
     while True:
         token_ids = _lay_out(writer, turns)
         excess = len(token_ids) - max_tokens
         if excess <= 0:
             return token_ids
-        turns = _shortened(turns, excess)
+        turns = _shorten_turns(turns, excess)
 
 
-def _fitting(
+def _fit_turns(
     encoder: _SafeEncoder, messages: Sequence[ChatMessage], *, around: int, max_tokens: int
 ) -> list[_Turn]:
     """Return the leading system messages and the newest of the other turns that fit."""
@@ -158,7 +158,7 @@ def _from_the_user_on(turns: list[_Turn]) -> list[_Turn]:
     return turns[first:]
 
 
-def _shortened(turns: list[_Turn], excess: int) -> list[_Turn]:
+def _shorten_turns(turns: list[_Turn], excess: int) -> list[_Turn]:
     """Drop the oldest turn. If only the newest is left, truncate its beginning.
 
     Raises BadRequest.

@@ -54,13 +54,13 @@ def build_fim_prompt(
     request = admitted.request
     layout = writer.get_layout(admitted.variant)
     order = resolve_order(layout, writer.family)
-    text = _shown(writer, request, layout, order)
+    text = _prepare_cursor_text(writer, request, layout, order)
     encode = PromptEncoder(
         writer, writer.partitions.for_principal(admitted.principal), path=request.path
     )
     nominal = PROMPT_TOKENS[request.tier]
-    wanted = _wanted(writer, text, nominal)
-    sources = _gathered(admitted, snippets, encode, wanted)
+    wanted = _request_budget(writer, text, nominal)
+    sources = _gather_context(admitted, snippets, encode, wanted)
     room = max_tokens - _MARKER_TOKENS
     budget = allocate(
         room - sources.num_header_tokens,
@@ -77,7 +77,7 @@ def build_fim_prompt(
     window = encode.encode_before(
         text.prefix, max_tokens=room - len(suffix), is_anchored=layout.is_anchored
     )
-    pieces = lay_out_segments(order, writer.markers, _parts(order, context, suffix, window))
+    pieces = lay_out_segments(order, writer.markers, _to_parts(order, context, suffix, window))
     return Prompt(
         token_ids=join_token_ids(pieces),
         stop_token_ids=writer.stop_token_ids,
@@ -90,7 +90,7 @@ def build_fim_prompt(
     )
 
 
-def _shown(
+def _prepare_cursor_text(
     writer: PromptWriter, request: CompletionRequest, layout: PromptLayout, order: FimOrder
 ) -> CursorText:
     text = CursorText(request.prefix, request.suffix)
@@ -99,7 +99,7 @@ def _shown(
     return text.heal(writer.tokenizer.split_word) if writer.has_token_healing(order) else text
 
 
-def _gathered(
+def _gather_context(
     admitted: AdmittedRequest,
     snippets: tuple[Snippet, ...],
     encode: PromptEncoder,
@@ -149,7 +149,7 @@ def _worth_showing(
     )
 
 
-def _wanted(writer: PromptWriter, text: CursorText, nominal: int) -> TokenBudget:
+def _request_budget(writer: PromptWriter, text: CursorText, nominal: int) -> TokenBudget:
     """Estimate the tokens wanted, so that each text is encoded once. Limits are enforced later."""
     step = nominal // _STEPS
     return TokenBudget(
@@ -165,7 +165,7 @@ def _estimate(writer: PromptWriter, text: str) -> int:
     return int(len(text) / writer.chars_per_token * 1.2) + 2
 
 
-def _parts(
+def _to_parts(
     order: FimOrder, context: list[SegmentTokens], suffix: list[int], window: PromptWindow
 ) -> PromptParts:
     end = window.typed_from if order is FimOrder.EFIM else len(window.token_ids)

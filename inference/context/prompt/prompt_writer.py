@@ -33,8 +33,8 @@ _MAX_HEADER_TOKENS: Final = 64  # longer paths are truncated
 class FileHeaders:
     def __init__(self, family: ModelFamily, tokens: Tokenizer) -> None:
         self._tokens = tokens
-        self._repository = _marker(tokens, family.repository)
-        self._separator = _marker(tokens, family.file_separator)
+        self._repository = _marker_ids(tokens, family.repository)
+        self._separator = _marker_ids(tokens, family.file_separator)
 
     def encode_repository(self, name: str) -> list[int]:
         """Return the repository's header; empty if it has no name or the family has no marker."""
@@ -51,7 +51,7 @@ class FileHeaders:
         return self._tokens.encode(" ".join(name.split()) + "\n")[:_MAX_HEADER_TOKENS]
 
 
-def _marker(tokens: Tokenizer, name: str | None) -> list[int]:
+def _marker_ids(tokens: Tokenizer, name: str | None) -> list[int]:
     identifier = tokens.get_token_id(name) if name else None
     return [] if identifier is None else [identifier]
 

@@ -66,10 +66,10 @@ class TokenizedLinesCache:
             part = ordered[start:end][::step]  # in text order
             encoded += self._writer.lines.encode(part, self._holder, kind)[::step]
             room -= sum(map(len, encoded[start:]))
-        return _needed(encoded, max_tokens, step=step)[::step]
+        return _take_needed_lines(encoded, max_tokens, step=step)[::step]
 
 
-def _needed(encoded: list[list[int]], max_tokens: int, *, step: int) -> list[list[int]]:
+def _take_needed_lines(encoded: list[list[int]], max_tokens: int, *, step: int) -> list[list[int]]:
     """Keep one token more than fits. `encoded` starts with the line nearest to the cursor.
 
     That is enough to see that the farthest line does not fit. If a line is truncated, it is longer

@@ -25,12 +25,12 @@ def validate_variants(variants: Iterable[Variant]) -> None:
     """Validate all variants. Messages name the variant. Raises BadSetting."""
     for variant in variants:
         try:
-            _check(variant)
+            _check_variant(variant)
         except (BadSetting, ValueError) as error:
             raise BadSetting(f"CARET_EXPERIMENTS_FILE: {variant.name}: {error}") from error
 
 
-def _check(variant: Variant) -> None:
+def _check_variant(variant: Variant) -> None:
     if variant.layout is not None:
         get_layout(variant.layout)
     get_ranking(variant)

@@ -51,7 +51,7 @@ def find_keyword_secrets(line: str, kind: FileType) -> Iterator[tuple[int, int]]
     if not may_contain_keyword(line) or not _NAMES.search(line) or is_indirect_reference(line):
         return
     if line.count(_BACKTICK) <= _MAX_BACKTICKS:
-        yield from _spans(line, kind)
+        yield from _find_spans(line, kind)
         return
     for start in range(0, len(line), _SLICE_CHARS // 2):
         part = line[start : start + _SLICE_CHARS]
@@ -73,10 +73,10 @@ def _spans_of_slice(part: str, kind: FileType) -> Iterable[tuple[int, int]]:
         return ()
     if part.count(_BACKTICK) > _MAX_SLICE_BACKTICKS:
         return [(0, len(part))]
-    return _spans(part, kind)
+    return _find_spans(part, kind)
 
 
-def _spans(line: str, kind: FileType) -> Iterator[tuple[int, int]]:
+def _find_spans(line: str, kind: FileType) -> Iterator[tuple[int, int]]:
     for regex, group in _RULES.get(kind, _QUOTES_REQUIRED).items():
         match = regex.search(line)
         if match and not (

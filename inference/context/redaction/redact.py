@@ -116,7 +116,7 @@ def find_secret_spans(line: str, kind: FileType) -> Iterator[list[tuple[int, int
 
 def mask_spans(line: str, spans: Iterable[tuple[int, int]]) -> str:
     """Replace the spans. Return the same object if there are none."""
-    merged = _merged(spans)
+    merged = _merge_spans(spans)
     if not merged:
         return line
     ends = [0, *(end for _, end in merged)]
@@ -215,7 +215,7 @@ def _is_harmless(secret: str, line: str, plugin: HighEntropyStringsPlugin) -> bo
     )
 
 
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

@@ -55,7 +55,7 @@ class ContextItems:
         bodies = [
             SegmentTokens(kind, source.token_ids)
             for kind, group in (groups if is_sorted else groups[::-1])
-            for source in (_sorted(group) if is_sorted else group[::-1])
+            for source in (_sort_items(group) if is_sorted else group[::-1])
         ]
         repository = SegmentTokens(SegmentKind.REPOSITORY, self.repository)
         return [repository, *bodies, SegmentTokens(SegmentKind.PATH, self.current)]
@@ -98,5 +98,5 @@ def num_tokens(sources: Iterable[ContextItem]) -> int:
     return sum(len(source.token_ids) for source in sources)
 
 
-def _sorted(sources: Sequence[ContextItem]) -> list[ContextItem]:
+def _sort_items(sources: Sequence[ContextItem]) -> list[ContextItem]:
     return sorted(sources, key=lambda source: (source.path, source.token_ids))

@@ -193,10 +193,12 @@ def outline(path: str, text: str, allowance: ParseBudget) -> str:
     if grammar is None:
         return ""
     try:
-        definitions = _definitions(grammar, head_of(text).encode("utf-8", "replace"), allowance)
+        definitions = _find_definitions(
+            grammar, head_of(text).encode("utf-8", "replace"), allowance
+        )
     except ParseAbandoned:
         return ""
-    signatures = [definition.text for definition in _apart(definitions)]
+    signatures = [definition.text for definition in _drop_nested(definitions)]
     return "\n".join([*signatures, ""]) if len(signatures) >= _MIN_SIGNATURES else ""
 
 
@@ -207,20 +209,22 @@ def head_of(text: str) -> str:
     return text[: text.rfind("\n", 0, MAX_PARSED_CHARS) + 1 or MAX_PARSED_CHARS]
 
 
-def _definitions(grammar: Grammar, source: bytes, allowance: ParseBudget) -> list[_CodeDefinition]:
+def _find_definitions(
+    grammar: Grammar, source: bytes, allowance: ParseBudget
+) -> list[_CodeDefinition]:
     """Return all definitions. Raises ParseAbandoned."""
     root = parse(grammar, source, allowance).root_node
     if root.has_error and root.descendant_count > _MAX_BROKEN_NODES:
         raise ParseAbandoned
     with allowance.parse_slot():
         return [
-            _definition(node, captures.get("body"), source)
-            for _, captures in QueryCursor(_query(grammar)).matches(root)
+            _to_definition(node, captures.get("body"), source)
+            for _, captures in QueryCursor(_compile_query(grammar)).matches(root)
             for node in captures["def"]
         ]
 
 
-def _definition(node: Node, bodies: list[Node] | None, source: bytes) -> _CodeDefinition:
+def _to_definition(node: Node, bodies: list[Node] | None, source: bytes) -> _CodeDefinition:
     """Return the definition with its indentation and modifiers such as `export` or `async`."""
     start = source.rfind(b"\n", 0, node.start_byte) + 1
     end = _end_before(bodies[0]) if bodies else node.end_byte
@@ -243,7 +247,7 @@ def _end_before(body: Node) -> int:
     return before.end_byte if before is not None else body.start_byte
 
 
-def _apart(definitions: Iterable[_CodeDefinition]) -> Iterator[_CodeDefinition]:
+def _drop_nested(definitions: Iterable[_CodeDefinition]) -> Iterator[_CodeDefinition]:
     """Yield the definitions in order, without those inside another one."""
     shown = -1
     for definition in sorted(definitions, key=lambda each: (each.start, -each.end)):
@@ -253,6 +257,6 @@ def _apart(definitions: Iterable[_CodeDefinition]) -> Iterator[_CodeDefinition]:
 
 
 @cache
-def _query(grammar: Grammar) -> Query:
+def _compile_query(grammar: Grammar) -> Query:
     """Compile the query on first use, which takes some milliseconds."""
     return Query(load(grammar), QUERIES[grammar])

@@ -38,15 +38,15 @@ def drop_duplicates(
     """
     if not snippets:
         return
-    known = frozenset[str]().union(*map(_lines, shown))
+    known = frozenset[str]().union(*map(_line_set, shown))
 
     @cache  # several snippets may be of one file
     def lines_sent(path: str) -> frozenset[str] | None:
         text = sent.get(path)
-        return None if text is None or len(text) > MAX_FILE_CHARS else _lines(text)
+        return None if text is None or len(text) > MAX_FILE_CHARS else _line_set(text)
 
     for snippet in snippets:
-        lines = _lines(snippet.text)
+        lines = _line_set(snippet.text)
         now = lines_sent(snippet.path)
         is_outdated = now is not None and not _is_mostly(lines, now)
         if not is_outdated and not _is_mostly(lines, known):
@@ -58,7 +58,7 @@ def _is_mostly(lines: frozenset[str], known: frozenset[str]) -> bool:
     return sum(line in known for line in telling) >= _MOST * len(telling)
 
 
-def _lines(text: str) -> frozenset[str]:
+def _line_set(text: str) -> frozenset[str]:
     """Return the lines without indentation: code that was moved into another block is the same."""
     return frozenset(map(str.strip, text.splitlines()))
 
@@ -89,19 +89,22 @@ def rank(
 def similarity(file: ContextFile, near: str) -> float:
     """Return the similarity, 0 to 1."""
     wanted = words(near)
-    return max((_jaccard(wanted, words(window)) for window in _windows(file.text)), default=0.0)
+    return max(
+        (_jaccard_similarity(wanted, words(window)) for window in _iterate_windows(file.text)),
+        default=0.0,
+    )
 
 
 def words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
 
 
-def _windows(text: str) -> Iterator[str]:
+def _iterate_windows(text: str) -> Iterator[str]:
     """Yield windows of the file's head that overlap by half."""
     lines = head_of(text).splitlines()
     for start in range(0, max(1, len(lines) - WINDOW_LINES // 2), WINDOW_LINES // 2):
         yield "\n".join(islice(lines, start, start + WINDOW_LINES))
 
 
-def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+def _jaccard_similarity(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(one | other) if one or other else 0.0

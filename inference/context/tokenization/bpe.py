@@ -40,9 +40,9 @@ def make_bpe_encoder(tokenizer: Tokenizer) -> Encode | None:
     Texts must not contain added tokens. Takes 3 us for each token of the vocabulary.
     """
     description = json.loads(tokenizer.to_str())
-    normalise = _normaliser(description["normalizer"])
-    pieces = _pieces(description["pre_tokenizer"])
-    ranks = _ranks(description)
+    normalise = _build_normalizer(description["normalizer"])
+    pieces = _split_pattern(description["pre_tokenizer"])
+    ranks = _read_ranks(description)
     if normalise is None or pieces is None or ranks is None:
         return None
     merge = tiktoken.Encoding(
@@ -51,7 +51,7 @@ def make_bpe_encoder(tokenizer: Tokenizer) -> Encode | None:
     return lambda text: merge(text if text.isascii() else normalise(text))
 
 
-def _normaliser(description: Mapping[str, Any] | None) -> Callable[[str], str] | None:
+def _build_normalizer(description: Mapping[str, Any] | None) -> Callable[[str], str] | None:
     """Return the normalization; None: an unknown one."""
     if description is None:
         return lambda text: text
@@ -60,37 +60,39 @@ def _normaliser(description: Mapping[str, Any] | None) -> Callable[[str], str] |
     return None
 
 
-def _pieces(description: Mapping[str, Any] | None) -> str | None:
+def _split_pattern(description: Mapping[str, Any] | None) -> str | None:
     if description is None:
         return None
     steps = description.get("pretokenizers", [description])
     *before, last = steps
-    if not _is(last, _BYTE_LEVEL):
+    if not _matches_step(last, _BYTE_LEVEL):
         return None
     if last["use_regex"]:
         if not before:
             return _GPT_2
-        return _GPT_2_BEHIND_DIGITS if len(before) == 1 and _is(before[0], _DIGITS) else None
-    if len(before) == 1 and _is(before[0], _SPLIT):
+        return (
+            _GPT_2_BEHIND_DIGITS if len(before) == 1 and _matches_step(before[0], _DIGITS) else None
+        )
+    if len(before) == 1 and _matches_step(before[0], _SPLIT):
         pattern: str | None = before[0]["pattern"].get("Regex")
         return pattern
     return None
 
 
-def _is(step: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+def _matches_step(step: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     return {name: step.get(name) for name in wanted} == wanted
 
 
-def _ranks(description: Mapping[str, Any]) -> dict[bytes, int] | None:
+def _read_ranks(description: Mapping[str, Any]) -> dict[bytes, int] | None:
     """Return the token ID of each byte string; None if IDs do not rise with merge ranks."""
     model = description["model"]
     if model["type"] != "BPE" or any(model[each] for each in _PLAIN_MERGES):
         return None
     vocabulary: dict[str, int] = model["vocab"]
-    made = [vocabulary.get("".join(_pair(merge)), 0) for merge in model["merges"]]
+    made = [vocabulary.get("".join(_read_pair(merge)), 0) for merge in model["merges"]]
     if made != sorted(made):
         return None
-    merge = _merging(description).tokenize
+    merge = _build_merging_model(description).tokenize
     merges_alone = {
         text: number
         for text, number in vocabulary.items()
@@ -109,7 +111,7 @@ def _ranks(description: Mapping[str, Any]) -> dict[bytes, int] | None:
     return ranks if all(bytes([byte]) in ranks for byte in range(256)) else None
 
 
-def _merging(description: Mapping[str, Any]) -> models.Model:
+def _build_merging_model(description: Mapping[str, Any]) -> models.Model:
     """Return the model with its merges alone, and its own word cache."""
     model = {**description["model"], "ignore_merges": False}
     tokenizer = Tokenizer.from_str(json.dumps({**description, "model": model}))
@@ -117,7 +119,7 @@ def _merging(description: Mapping[str, Any]) -> models.Model:
     return merging
 
 
-def _pair(merge: str | list[str]) -> list[str]:
+def _read_pair(merge: str | list[str]) -> list[str]:
     return merge.split(" ") if isinstance(merge, str) else merge
 
 

@@ -36,7 +36,7 @@ def _split_after_break(text: str) -> list[str]:
 
 
 def _last_start_after_break(text: str) -> int:
-    found = _last(_SETTLED_BREAK, text)
+    found = _find_last(_SETTLED_BREAK, text)
     return found.end() if found else 0
 
 
@@ -60,7 +60,7 @@ def _split_before_break(text: str) -> list[str]:
 
 
 def _last_start_before_break(text: str) -> int:
-    found = _last(_BREAK_AFTER_TEXT, text)
+    found = _find_last(_BREAK_AFTER_TEXT, text)
     return found.end() - 1 if found else 0
 
 
@@ -69,7 +69,7 @@ def _first_end_before_break(text: str) -> int:
     return found.end() - 1 if found else len(text)
 
 
-def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+def _find_last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
     """Return the last match. Searches the text's end first, where it usually is.
 
     Unusual texts may be half a million line breaks.

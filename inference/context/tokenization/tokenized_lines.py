@@ -53,7 +53,7 @@ class TokenizedLines:
 
         `typed` None: a line was just finished.
         """
-        return PromptWindow(_end([*self.token_ids, *(typed or ())], max_tokens))
+        return PromptWindow(_take_end([*self.token_ids, *(typed or ())], max_tokens))
 
     def anchor(self, typed: list[int] | None, *, max_tokens: int, is_whole: bool) -> PromptWindow:
         """Return a window that begins with an anchor, or with the text if `is_whole`."""
@@ -61,7 +61,7 @@ class TokenizedLines:
         first = bisect_left(self.starts, len(self.token_ids) - (max_tokens - num_typed))
         if first > self.num_lines or (typed is None and first == self.num_lines):
             # Not even the last line fits.
-            return PromptWindow(_end(self._last_line if typed is None else typed, max_tokens))
+            return PromptWindow(_take_end(self._last_line if typed is None else typed, max_tokens))
         if first > 0 or not is_whole:
             first = self._find_first_anchor(first, num_typed)
         start, settled = self.starts[first], self.num_lines - (typed is None)
@@ -95,5 +95,5 @@ def join_lines(lines: Sequence[str], encoded: Sequence[list[int]]) -> TokenizedL
     )
 
 
-def _end(token_ids: list[int], max_tokens: int) -> list[int]:
+def _take_end(token_ids: list[int], max_tokens: int) -> list[int]:
     return token_ids[-max_tokens:] if max_tokens > 0 else []

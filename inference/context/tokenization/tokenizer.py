@@ -110,7 +110,7 @@ class Tokenizer:
 
     def _last_piece_start(self, line: str) -> int:
         if self._pre_tokenizer is not None:
-            pieces = self._pre_tokenizer.pre_tokenize_str(_whole(line))
+            pieces = self._pre_tokenizer.pre_tokenize_str(_replace_surrogates(line))
             if len(pieces) > 1:
                 start: int = pieces[-1][1][0]
                 return start
@@ -120,8 +120,8 @@ class Tokenizer:
     def encode_each(self, texts: list[str]) -> list[list[int]]:
         """Encode several texts, on several cores if that helps."""
         if self._merge is not None:
-            return [self._merge(_whole(text)) for text in texts]
-        return _encode(self._plain, texts)
+            return [self._merge(_replace_surrogates(text)) for text in texts]
+        return _encode_batch(self._plain, texts)
 
     def encode_lines(self, lines: list[str]) -> list[list[int]]:
         """Encode like `encode_each`, but faster for consecutive lines of ASCII text.
@@ -148,7 +148,7 @@ class Tokenizer:
 
     def encode_raw(self, text: str) -> list[int]:
         """Encode a text in which markers count as markers."""
-        return _encode(self._with_markers, [text])[0]
+        return _encode_batch(self._with_markers, [text])[0]
 
     def _find_line_split(self) -> SplitRule | None:
         whole = self.encode(_LINES_SAMPLE)
@@ -181,13 +181,15 @@ def _with_special_markers(tokenizer_json: str) -> str:
     return json.dumps(description)
 
 
-def _encode(tokenizer: HfTokenizer, texts: list[str]) -> list[list[int]]:
+def _encode_batch(tokenizer: HfTokenizer, texts: list[str]) -> list[list[int]]:
     # The "fast" variant keeps no character offsets: 1.9 ms instead of 2.3 for 3,000 tokens.
-    encodings = tokenizer.encode_batch_fast([_whole(t) for t in texts], add_special_tokens=False)
+    encodings = tokenizer.encode_batch_fast(
+        [_replace_surrogates(t) for t in texts], add_special_tokens=False
+    )
     return [encoding.ids for encoding in encodings]
 
 
-def _whole(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Replace unpaired surrogates, which the tokenizer rejects."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 

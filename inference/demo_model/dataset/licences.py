@@ -40,7 +40,7 @@ def check_licence(metadata: Message, texts: Sequence[str]) -> str:
 
     Raises LicenceError with the reason in one sentence.
     """
-    declared = _declared(metadata)
+    declared = _declared_licence(metadata)
     if COPYLEFT_NAME.search(declared):
         raise LicenceError(f"its metadata names a copyleft licence: {declared}")
     if not PERMISSIVE_NAME.search(declared):
@@ -57,7 +57,7 @@ def mentions_copyleft(text: str) -> bool:
     return COPYLEFT_NAME.search(text) is not None
 
 
-def _declared(metadata: Message) -> str:
+def _declared_licence(metadata: Message) -> str:
     """Return the SPDX expression, or else the first line of the free text with the classifiers."""
     expression = metadata.get("License-Expression")
     if expression:

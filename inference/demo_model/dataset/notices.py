@@ -62,7 +62,7 @@ def compose(texts: Mapping[str, Sequence[str]]) -> str:
     return "\n".join([INTRODUCTION, *parts])
 
 
-def _texts(packages: Sequence[Package], wheels: Path) -> dict[str, list[str]]:
+def _read_licence_texts(packages: Sequence[Package], wheels: Path) -> dict[str, list[str]]:
     texts = {}
     for package in packages:
         with open_wheel(package, wheels) as wheel:
@@ -76,7 +76,7 @@ def main() -> None:
     )
     parser.add_argument("--wheels", type=Path, required=True, metavar="DIR")
     options = parser.parse_args()
-    NOTICES.write_text(compose(_texts(read_list(), options.wheels)))
+    NOTICES.write_text(compose(_read_licence_texts(read_list(), options.wheels)))
 
 
 if __name__ == "__main__":

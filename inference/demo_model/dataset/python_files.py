@@ -77,15 +77,15 @@ class HeldOutFilter:
     """Finds files that are copies or near copies of held-out files, or contain a part of one."""
 
     def __init__(self, held_out: Sequence[SourceFile]) -> None:
-        self._shingles = frozenset[int]().union(*(_shingles(file.text) for file in held_out))
+        self._shingles = frozenset[int]().union(*(_hash_shingles(file.text) for file in held_out))
 
     def has_shared_text(self, file: SourceFile) -> bool:
-        own = _shingles(file.text)
+        own = _hash_shingles(file.text)
         num_shared = len(own & self._shingles)
         return num_shared > MAX_SHARED_SHINGLES or num_shared > MAX_SHARED_SHARE * max(1, len(own))
 
 
-def _shingles(text: str) -> frozenset[int]:
+def _hash_shingles(text: str) -> frozenset[int]:
     """Return the hashes of each run of lines, without indentation and blank lines."""
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line]

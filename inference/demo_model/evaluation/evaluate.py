@@ -48,13 +48,13 @@ class ModelCompleter:
     tokenizer: Tokenizer
 
     def complete(self, cut: FimCut, order: TrainingOrder) -> str:
-        prefix, suffix = self._windows(cut)
+        prefix, suffix = self._cut_windows(cut)
         tokens = prompt(order, fim_ids(self.tokenizer), prefix=prefix, suffix=suffix)
         return self._generate(tokens)
 
     def shown(self, cut: FimCut) -> str:
         """Return the part of prefix and suffix that fits into the prompt."""
-        prefix, suffix = self._windows(cut)
+        prefix, suffix = self._cut_windows(cut)
         return f"{self.tokenizer.decode(prefix)}\n{self.tokenizer.decode(suffix)}"
 
     def nats(self, tokens: Sequence[int]) -> float:
@@ -64,7 +64,7 @@ class ModelCompleter:
             logits = self.model(window).logits[0, :-1]
         return functional.cross_entropy(logits.float(), window[0, 1:], reduction="sum").item()
 
-    def _windows(self, cut: FimCut) -> tuple[list[int], list[int]]:
+    def _cut_windows(self, cut: FimCut) -> tuple[list[int], list[int]]:
         prefix = self._encode(cut.prefix[-CHARS_PER_TOKEN * PREFIX_TOKENS :])
         suffix = self._encode(cut.suffix[: CHARS_PER_TOKEN * SUFFIX_TOKENS])
         return prefix[-PREFIX_TOKENS:], suffix[:SUFFIX_TOKENS]
@@ -113,13 +113,13 @@ def line_figures(outcomes: Sequence[ProbeScore]) -> dict[str, Any]:
     by_length = {}
     for shortest, longest in ANSWER_LENGTHS:
         group = [o for o in outcomes if shortest <= len(o.probe.cut.middle) <= longest]
-        by_length[f"{shortest}-{longest}"] = _share([o.is_exact for o in group])
+        by_length[f"{shortest}-{longest}"] = _share_of([o.is_exact for o in group])
     return {
         "probes": len(outcomes),
-        "exact": _share([o.is_exact for o in outcomes]),
+        "exact": _share_of([o.is_exact for o in outcomes]),
         "exact_by_answer_chars": by_length,
-        "parses": _share([o.is_parsable for o in outcomes]),
-        "parses_with_nothing_inserted": _share([_parses_bare(o.probe) for o in outcomes]),
+        "parses": _share_of([o.is_parsable for o in outcomes]),
+        "parses_with_nothing_inserted": _share_of([_parses_bare(o.probe) for o in outcomes]),
     }
 
 
@@ -132,11 +132,11 @@ def name_figures(probes: Sequence[NameProbe], completions: Sequence[str]) -> dic
     ]
     return {
         "probes": len(outcomes),
-        "copied": _share([is_copied for _, is_copied in outcomes]),
-        "copied_at_start": _share(
+        "copied": _share_of([is_copied for _, is_copied in outcomes]),
+        "copied_at_start": _share_of(
             [is_copied for has_typed, is_copied in outcomes if not has_typed]
         ),
-        "copied_inside": _share([is_copied for has_typed, is_copied in outcomes if has_typed]),
+        "copied_inside": _share_of([is_copied for has_typed, is_copied in outcomes if has_typed]),
     }
 
 
@@ -159,7 +159,7 @@ def _parses_bare(probe: EvalProbe) -> bool:
     return parses(probe.cut.prefix + probe.cut.suffix)
 
 
-def _share(flags: Sequence[bool]) -> float | None:
+def _share_of(flags: Sequence[bool]) -> float | None:
     """Return the share of true flags, or None if there are none."""
     return round(sum(flags) / len(flags), 3) if flags else None
 

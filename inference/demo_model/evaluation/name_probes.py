@@ -43,25 +43,25 @@ def choose_name_probes(files: Sequence[SourceFile], window: Window, seed: int) -
     probes: list[NameProbe] = []
     for file in files:
         rng = random.Random(f"{seed}:{file.path}:names")
-        places = _names(file.text)
+        places = _find_names(file.text)
         rng.shuffle(places)
         found: list[NameProbe] = []
         for start, name in places:
             cursor = start + rng.randrange(len(name))
             cut = cut_line_at(file.text, cursor)
             if _stands_in(window(cut), name):
-                found.append(_probe(file.path, cut, name, cursor - start))
+                found.append(_build_probe(file.path, cut, name, cursor - start))
             if len(found) == MAX_PROBES_PER_FILE:
                 break
         probes += found
     return probes
 
 
-def _probe(path: str, cut: FimCut, name: str, num_typed: int) -> NameProbe:
+def _build_probe(path: str, cut: FimCut, name: str, num_typed: int) -> NameProbe:
     return NameProbe(path, cut, typed=name[:num_typed], rest=name[num_typed:])
 
 
-def _names(text: str) -> list[tuple[int, str]]:
+def _find_names(text: str) -> list[tuple[int, str]]:
     """Return the start of each name in the code; strings and comments have none."""
     lines = [0]
     for line in text.splitlines(keepends=True):

@@ -72,13 +72,13 @@ class DocumentSource:
         self._ids = fim_ids(tokenizer)
         self._cutter = Cutter(corpus, tokenizer, rng)
         self._groups = {group: _WeightedFiles(corpus, group) for group in Group}
-        self._siblings = _siblings(corpus)
+        self._siblings = _group_by_folder(corpus)
         self.mixture = Mixture({group: 1.0 for group, files in self._groups.items() if files})
 
     def row(self, num_tokens: int) -> TrainingRow:
         document = self.document(num_tokens + 1)
         padding = num_tokens + 1 - len(document.tokens)
-        pads = [self._id(names.FIM_PAD)] * padding
+        pads = [self._token_id(names.FIM_PAD)] * padding
         return TrainingRow(
             inputs=(document.tokens + pads)[:-1],
             labels=(document.targets + pads)[1:],
@@ -90,55 +90,57 @@ class DocumentSource:
 
         It has fewer if the file is short and has no neighbours.
         """
-        file = self._file()
+        file = self._pick_file()
         if self._rng.random() < self.mixture.echo_share:
-            return self._echo(file, max_tokens)
+            return self._echo_document(file, max_tokens)
         if self.mixture.order is None and self._rng.random() < PLAIN_SHARE:
-            return self._plain(file, max_tokens)
+            return self._plain_document(file, max_tokens)
         context = self._context_for(file, max_tokens)
-        filled = self._fim(file, max_tokens - len(context))
+        filled = self._fim_document(file, max_tokens - len(context))
         return TrainingDocument(
             context + filled.tokens,
             context + filled.targets,
             [1.0] * len(context) + filled.weights,
         )
 
-    def _file(self) -> TokenFile:
+    def _pick_file(self) -> TokenFile:
         shares = self.mixture.group_shares
         group = self._rng.choices(list(shares), list(shares.values()))[0]
         return self._groups[group].draw(self._rng)
 
-    def _echo(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
+    def _echo_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
         """Return shuffled tokens twice, the second time with a middle cut out.
 
         Only the answer counts, and only copying finds it. This teaches the model to look up what
         followed the same tokens before, and in PSM to continue from before the suffix.
         """
         num_tokens = (max_tokens - 4) // 2
-        tokens = self._piece(file, num_tokens)
+        tokens = self._pick_piece(file, num_tokens)
         self._rng.shuffle(tokens)
         cut, end = sorted(self._rng.choices(range(1, len(tokens) + 2), k=2))
-        return self._filled(tokens + tokens[:cut], tokens[cut:end], tokens[end:], given_weight=0.0)
+        return self._arrange_document(
+            tokens + tokens[:cut], tokens[cut:end], tokens[end:], given_weight=0.0
+        )
 
-    def _plain(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
+    def _plain_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
         start = file.start + self._rng.randrange(max(1, len(file) - max_tokens // 2))
         start = self._cutter.line_start(file, start)
         tokens = self._corpus.tokens[start : min(file.end, start + max_tokens)].tolist()
         if start + len(tokens) == file.end:
-            tokens = [*tokens, self._id(names.END_OF_TEXT)][:max_tokens]
+            tokens = [*tokens, self._token_id(names.END_OF_TEXT)][:max_tokens]
         return TrainingDocument(tokens, tokens, [1.0] * len(tokens))
 
-    def _fim(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
+    def _fim_document(self, file: TokenFile, max_tokens: int) -> TrainingDocument:
         kinds = list(CUT_WEIGHTS)
         kind = self._rng.choices(kinds, list(CUT_WEIGHTS.values()))[0]
         cut = self._cutter.cut(file, kind)
         room = max_tokens - 4 - len(cut.middle)  # three special tokens and the end token
         if room < max_tokens // 4:
-            return self._plain(file, max_tokens)
-        prefix, suffix = self._windows(file, cut, room)
-        return self._filled(prefix, cut.middle, suffix, given_weight=1.0)
+            return self._plain_document(file, max_tokens)
+        prefix, suffix = self._cut_windows(file, cut, room)
+        return self._arrange_document(prefix, cut.middle, suffix, given_weight=1.0)
 
-    def _filled(
+    def _arrange_document(
         self, prefix: list[int], middle: list[int], suffix: list[int], *, given_weight: float
     ) -> TrainingDocument:
         drawn = TrainingOrder.PSM if self._rng.random() < PSM_SHARE else TrainingOrder.SPM
@@ -155,7 +157,9 @@ class DocumentSource:
             weights[after_marker] = FIRST_WEIGHT
         return TrainingDocument(tokens, targets, weights)
 
-    def _windows(self, file: TokenFile, cut: TokenSpans, room: int) -> tuple[list[int], list[int]]:
+    def _cut_windows(
+        self, file: TokenFile, cut: TokenSpans, room: int
+    ) -> tuple[list[int], list[int]]:
         """Return a prefix and a suffix that fill the room together, if the file is long enough."""
         has_suffix = self._rng.random() >= NO_SUFFIX_SHARE
         share = MAX_SUFFIX_SHARE * self._rng.random() ** 2 if has_suffix else 0.0
@@ -173,22 +177,22 @@ class DocumentSource:
             return []
         missing = max_tokens - len(file) - 40  # the header's tokens, about
         if len(file) < SHORT_FILE_SHARE * max_tokens:
-            return self._context(file, missing)
+            return self._context_tokens(file, missing)
         if self._rng.random() < CONTEXT_SHARE:
-            return self._context(file, self._rng.randint(0, max_tokens // 2))
+            return self._context_tokens(file, self._rng.randint(0, max_tokens // 2))
         return []
 
-    def _context(self, file: TokenFile, max_tokens: int) -> list[int]:
+    def _context_tokens(self, file: TokenFile, max_tokens: int) -> list[int]:
         """Return the repository's name, a piece of a neighbouring file, and the file's own path."""
-        header = [self._id(names.REPO_NAME), *self._encode(f"{file.repository}\n")]
-        path = [self._id(names.FILE_SEP), *self._encode(f"{file.path}\n")]
+        header = [self._token_id(names.REPO_NAME), *self._encode(f"{file.repository}\n")]
+        path = [self._token_id(names.FILE_SEP), *self._encode(f"{file.path}\n")]
         other = self._rng.choice(self._siblings[file.folder])
         if other == file:
             return header + path
-        body = self._encode(f"{other.path}\n") + self._piece(other, max_tokens)
-        return [*header, self._id(names.FILE_SEP), *body, *self._encode("\n"), *path]
+        body = self._encode(f"{other.path}\n") + self._pick_piece(other, max_tokens)
+        return [*header, self._token_id(names.FILE_SEP), *body, *self._encode("\n"), *path]
 
-    def _piece(self, file: TokenFile, max_tokens: int) -> list[int]:
+    def _pick_piece(self, file: TokenFile, max_tokens: int) -> list[int]:
         start = file.start + self._rng.randrange(max(1, len(file) - max_tokens))
         piece: list[int] = self._corpus.tokens[start : min(file.end, start + max_tokens)].tolist()
         return piece
@@ -197,7 +201,7 @@ class DocumentSource:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
-    def _id(self, name: str) -> int:
+    def _token_id(self, name: str) -> int:
         return token_id(self._tokenizer, name)
 
 
@@ -239,7 +243,7 @@ def fim_ids(tokenizer: Tokenizer) -> FimIds:
     )
 
 
-def _siblings(corpus: TokenCorpus) -> dict[tuple[str, str], list[TokenFile]]:
+def _group_by_folder(corpus: TokenCorpus) -> dict[tuple[str, str], list[TokenFile]]:
     siblings: dict[tuple[str, str], list[TokenFile]] = {}
     for file in corpus.files:
         siblings.setdefault(file.folder, []).append(file)

@@ -67,20 +67,20 @@ class Cutter:
     def cut(self, file: TokenFile, kind: CutKind) -> TokenSpans:
         """Cut the file, as lines if a few draws find no lines that allow this kind."""
         for _ in range(NUM_DRAWS):
-            region = self._region(file)
-            span = self._span(region, kind)
+            region = self._pick_region(file)
+            span = self._pick_span(region, kind)
             if span is not None:
-                return self._cut(region, *span)
-        return self._cut(region, *self._lines_span(region))
+                return self._cut_lines(region, *span)
+        return self._cut_lines(region, *self._lines_span(region))
 
-    def _region(self, file: TokenFile) -> _Region:
+    def _pick_region(self, file: TokenFile) -> _Region:
         start = self.line_start(file, file.start + self._rng.randrange(len(file)))
         end = self._lines_end(file, start, REGION_LINES)
         text = self._decode(start, end)
         above = self._decode(max(file.start, start - NUM_TOKENS_ABOVE), start)
-        return _Region(start, end, text, above, lead=_indent(text))
+        return _Region(start, end, text, above, lead=_indent_of(text))
 
-    def _cut(self, region: _Region, first: int, last: int) -> TokenSpans:
+    def _cut_lines(self, region: _Region, first: int, last: int) -> TokenSpans:
         return TokenSpans(
             start=region.start,
             prefix_end=self._encode(region.text[:first]),
@@ -109,7 +109,7 @@ class Cutter:
             position += 1
         return self.line_start(file, position) if position < file.end else file.end
 
-    def _span(self, region: _Region, kind: CutKind) -> tuple[int, int] | None:
+    def _pick_span(self, region: _Region, kind: CutKind) -> tuple[int, int] | None:
         """Return the start and end of the middle, or None if the text has nothing of that kind."""
         match kind:
             case CutKind.LINES:
@@ -166,10 +166,10 @@ def _block_span(region: _Region) -> tuple[int, int] | None:
     head = next((n for n, line in enumerate(lines) if line.rstrip().endswith(":")), None)
     if head is None or head + 2 >= len(lines):
         return None
-    indent = _indent(lines[head + 1])
+    indent = _indent_of(lines[head + 1])
     last = head + 1
     while last + 1 < len(lines) and (
-        not lines[last + 1].strip() or _indent(lines[last + 1]) >= indent
+        not lines[last + 1].strip() or _indent_of(lines[last + 1]) >= indent
     ):
         last += 1
     is_cut_off = last == len(lines) - 1
@@ -194,5 +194,5 @@ def _line_end(text: str, position: int) -> int:
     return len(text) if newline < 0 else newline
 
 
-def _indent(line: str) -> int:
+def _indent_of(line: str) -> int:
     return len(line) - len(line.lstrip())

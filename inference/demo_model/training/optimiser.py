@@ -22,7 +22,7 @@ class Muon(torch.optim.Optimizer):
     def step(self, closure: None = None) -> None:  # type: ignore[override]  # never a closure
         for group in self.param_groups:
             parameters: list[nn.Parameter] = group["params"]
-            gradients = torch.stack([_gradient(p) for p in parameters])
+            gradients = torch.stack([_gradient_of(p) for p in parameters])
             state = self.state[parameters[0]]
             momentum = state.setdefault("momentum", torch.zeros_like(gradients))
             momentum.lerp_(gradients, 1 - MOMENTUM)
@@ -67,7 +67,7 @@ def _groups_by_shape(parameters: list[nn.Parameter]) -> list[dict[str, object]]:
     return [{"params": group} for group in groups.values()]
 
 
-def _gradient(parameter: nn.Parameter) -> Tensor:
+def _gradient_of(parameter: nn.Parameter) -> Tensor:
     if parameter.grad is None:
         raise ValueError("a matrix has no gradient: it was not used in the loss")
     return parameter.grad

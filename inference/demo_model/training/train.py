@@ -84,7 +84,7 @@ class TrainingRun:
         content = checkpoint.load_newest(self.folder)
         if content is not None:
             checkpoint.restore(self.trained, content)
-        self.schedule = _schedule(self.trained.progress)
+        self.schedule = _build_schedule(self.trained.progress)
         corpus = token_corpus.load(options.corpus)
         self.tokenizer = Tokenizer.from_file(str(options.corpus / "tokenizer.json"))
         self._batches = BatchDataset(corpus, self.tokenizer, self.schedule)
@@ -105,15 +105,15 @@ class TrainingRun:
             signal.signal(number, self._on_stop)
         losses: list[Tensor] = []
         for batch in self._remaining_batches():
-            losses.append(self._step(*batch))
+            losses.append(self._train_step(*batch))
             if self.trained.progress.step % LOG_EVERY_STEPS == 0:
-                self._log(loss=torch.stack(losses).mean().item())
+                self._log_figures(loss=torch.stack(losses).mean().item())
                 losses.clear()
             if time.monotonic() - self._saved_at > CHECKPOINT_EVERY_S:
-                self._save()
+                self._save_checkpoint()
             if self._stop or time.monotonic() > self._stop_at:
                 break
-        self._save(is_last=True)
+        self._save_checkpoint(is_last=True)
 
     def _on_stop(self, number: int, frame: FrameType | None) -> None:
         self._stop = True
@@ -131,7 +131,7 @@ class TrainingRun:
             )
         )
 
-    def _step(self, inputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+    def _train_step(self, inputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         progress = self.trained.progress
         parts = [part.to(self.device, non_blocking=True) for part in (inputs, labels, weights)]
         loss = self._loss(*parts)
@@ -145,17 +145,17 @@ class TrainingRun:
         progress.step += 1
         return loss.detach()
 
-    def _save(self, *, is_last: bool = False) -> None:
+    def _save_checkpoint(self, *, is_last: bool = False) -> None:
         self.trained.progress.elapsed_s = time.monotonic() - self._began_at
         checkpoint.save(self.trained, self.folder)
         if is_last or time.monotonic() - self._validated_at > VALIDATE_EVERY_S:
-            self._log(**self._validation.figures(self.trained.model))
+            self._log_figures(**self._validation.figures(self.trained.model))
             self._validated_at = time.monotonic()
         if self._mirror is not None:
             checkpoint.mirror(self.folder, self._mirror)
         self._saved_at = time.monotonic()
 
-    def _log(self, **figures: float) -> None:
+    def _log_figures(self, **figures: float) -> None:
         step = self.trained.progress.step
         elapsed_s = time.monotonic() - self._began_at
         line = {"step": step, "tokens": step * TOKENS_PER_STEP, "elapsed_s": round(elapsed_s, 1)}
@@ -209,7 +209,7 @@ def _new_model(seed: int, device: torch.device) -> TrainedCheckpoint:
     return TrainedCheckpoint(model, optimisers(model), TrainingProgress(seed=seed))
 
 
-def _schedule(progress: TrainingProgress) -> LearningRateSchedule:
+def _build_schedule(progress: TrainingProgress) -> LearningRateSchedule:
     return LearningRateSchedule(progress.seed, progress.cool_down_step, progress.cool_down_steps)
 
 
@@ -218,7 +218,7 @@ def _end_step(options: argparse.Namespace, schedule: LearningRateSchedule) -> in
     return asked if schedule.last_step is None else min(asked, schedule.last_step)
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="inference.demo_model.training.train", description=__doc__
     )
@@ -242,7 +242,7 @@ def _options() -> argparse.Namespace:
 
 
 def main() -> None:
-    options = _options()
+    options = _parse_options()
     torch.set_num_threads(options.threads)
     torch.set_float32_matmul_precision("high")
     # Raised by the norms, whose weights stay in float32.

@@ -182,12 +182,12 @@ class Connection:
         known = self._find_completion(frame.id)
         if known is not None:
             advance(known.state, CompletionEvent.COMPLETE)  # raises InvalidFrame: the id is in use
-        purpose = _purpose(frame)
+        purpose = _supersession_key(frame)
         superseded = self._find_superseded(purpose)
         self._require_room(num_leaving=len(superseded))
         for exchange in superseded:
             exchange.cancel(FinishReason.SUPERSEDED, at_s=self._backend.clock.monotonic_s())
-        arrival = self._make_incoming_request(_draft(frame), trace_parent=frame.traceparent)
+        arrival = self._make_incoming_request(_to_draft(frame), trace_parent=frame.traceparent)
         suggestion = SuggestionRecord(arrival.request_id)
         exchange = StreamedCompletion(
             frame.id,
@@ -254,7 +254,7 @@ class Connection:
     def _on_file_opened(self, frame: FileOpenedFrame) -> None:
         """Warm up the file if there is room. The client is not told about success or errors."""
         tenant_id = self._caller.principal.snapshot.tenant_id
-        self._backend.warm_up(tenant_id, self._make_incoming_request(_opened(frame)))
+        self._backend.warm_up(tenant_id, self._make_incoming_request(_to_warmup_draft(frame)))
 
     def _on_cancel(self, frame: CancelFrame) -> None:
         exchange = self._under_way.get(frame.id)
@@ -319,7 +319,7 @@ def _id_of(frame: ClientFrame) -> str:
     return "" if isinstance(frame, NAMELESS) else frame.id
 
 
-def _purpose(frame: CompleteFrame) -> SupersessionKey:
+def _supersession_key(frame: CompleteFrame) -> SupersessionKey:
     return SupersessionKey(
         # `receive` rejects a longer path, so it is not worth keeping until then.
         path=frame.path if len(frame.path) <= MAX_NAME_CHARS else "",
@@ -337,21 +337,21 @@ def _error_frame(identifier: str, error: CompletionError) -> ErrorFrame:
     )
 
 
-def _draft(frame: CompleteFrame) -> UnvalidatedRequest:
+def _to_draft(frame: CompleteFrame) -> UnvalidatedRequest:
     return UnvalidatedRequest(
         mode=frame.mode,
         prefix=frame.prefix,
         suffix=frame.suffix,
         path=frame.path,
         language=frame.language,
-        files=_files(frame.files),
+        files=_to_files(frame.files),
         repository=frame.repository.name,
         max_tokens=frame.max_tokens,
         trigger=frame.trigger,
     )
 
 
-def _opened(frame: FileOpenedFrame) -> UnvalidatedRequest:
+def _to_warmup_draft(frame: FileOpenedFrame) -> UnvalidatedRequest:
     """Put the cursor in the middle: the prompt's beginning hardly depends on its position."""
     middle = frame.text.rfind("\n", 0, len(frame.text) // 2) + 1
     return UnvalidatedRequest(
@@ -360,14 +360,14 @@ def _opened(frame: FileOpenedFrame) -> UnvalidatedRequest:
         suffix=frame.text[middle:],
         path=frame.path,
         language=frame.language,
-        files=_files(frame.files),
+        files=_to_files(frame.files),
         repository=frame.repository.name,
         trigger="prefetch",
         is_warm_up=True,
     )
 
 
-def _files(frames: list[FileFrame]) -> tuple[ContextFile, ...]:
+def _to_files(frames: list[FileFrame]) -> tuple[ContextFile, ...]:
     """Convert one file more than the limit allows, so that `receive` rejects too many files."""
     taken = frames[: MAX_FILES + 1]
     return tuple(ContextFile(file.path, file.text, file.edited_at) for file in taken)

@@ -197,7 +197,7 @@ def decode_frame(text: str) -> ClientFrame:
     try:
         frame: ClientFrame = _decode(text)
     except msgspec.ValidationError as error:
-        raise _explain(text, error) from None
+        raise _to_invalid_frame(text, error) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):  # the last: deep nesting
         raise InvalidFrame("invalid_json", "The frame is not a JSON object.") from None
     is_named = isinstance(frame, OutcomeFrame) and frame.request_id != ""
@@ -211,7 +211,7 @@ def encode_frame(frame: ServerFrame) -> str:
     return _encode(frame).decode()
 
 
-def _explain(text: str, error: msgspec.ValidationError) -> InvalidFrame:
+def _to_invalid_frame(text: str, error: msgspec.ValidationError) -> InvalidFrame:
     """Name the invalid field, never its value: it may be code."""
     try:
         seen = _decode_any(text)
@@ -252,7 +252,7 @@ def _build_prompt_segments(account: RequestTrace) -> PromptSegments:
     sent = 0 if account.request is None else len(account.request.files)
     allowed = sent if account.admitted is None else len(account.admitted.request.files)
     return PromptSegments(
-        segments=_segments(account.segments, account.cached_tokens),
+        segments=_to_segment_frames(account.segments, account.cached_tokens),
         files_sent=sent,
         files_excluded=sent - allowed,
         files_in_prompt=account.num_files,
@@ -260,7 +260,9 @@ def _build_prompt_segments(account: RequestTrace) -> PromptSegments:
     )
 
 
-def _segments(segments: tuple[Segment, ...], cached_tokens: int | None) -> list[SegmentFrame]:
+def _to_segment_frames(
+    segments: tuple[Segment, ...], cached_tokens: int | None
+) -> list[SegmentFrame]:
     """Divide the cached tokens among the segments. Engines cache the beginning of a prompt."""
     frames: list[SegmentFrame] = []
     left = cached_tokens

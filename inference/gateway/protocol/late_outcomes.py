@@ -54,7 +54,7 @@ class LateOutcomeRecorder:
         """
         span_s = validate_report(told)
         now_ms = self._clock.now_ms()
-        known = _checked(request_id, now_ms)
+        known = _check_request_id(request_id, now_ms)
         self._of_owners.spend(principal.owner)
         self._of_tenants.spend(principal.snapshot.tenant_id)
         self._keep(
@@ -97,7 +97,7 @@ class _RateLimiters:
         pace.spend(1, interval_s=self._interval_s, now_s=now_s)
 
 
-def _checked(text: str, now_ms: int) -> RequestId:
+def _check_request_id(text: str, now_ms: int) -> RequestId:
     """Check the form of the ID and its time. Raises InvalidFrame."""
     try:
         request_id = uuid.UUID(text)

@@ -26,7 +26,7 @@ class TypingReportLimiter:
         A client that reports too often must add these characters to its next report. Raises
         InvalidFrame, TooManyRequests.
         """
-        counted = _checked(chars)
+        counted = _check_counts(chars)
         now_s = self._clock.monotonic_s()
         if self._last_s is not None and now_s - self._last_s < MIN_PAUSE_S:
             pause_s = MIN_PAUSE_S - (now_s - self._last_s)
@@ -35,7 +35,7 @@ class TypingReportLimiter:
         return counted
 
 
-def _checked(chars: Mapping[str, int]) -> dict[str, int]:
+def _check_counts(chars: Mapping[str, int]) -> dict[str, int]:
     if len(chars) > MAX_LANGUAGES:
         raise InvalidFrame("invalid_field", f"chars must have at most {MAX_LANGUAGES} languages.")
     if any(not 0 <= count <= MAX_CHARS for count in chars.values()):

@@ -31,7 +31,7 @@ class BodyQuota:
         The codes of TooManyRequests are `too_many_requests` and `gateway_at_capacity`. Raises
         TooManyRequests.
         """
-        key, tenant = _owners(principal)
+        key, tenant = _owners_of(principal)
         is_over_key = self._of[key] + num_bytes > MAX_OF_KEY_BYTES
         if is_over_key or self._of[tenant] + num_bytes > MAX_OF_TENANT_BYTES:
             whose = "key" if is_over_key else "tenant"
@@ -40,20 +40,20 @@ class BodyQuota:
             )
         if self.num_bytes + num_bytes > MAX_TOTAL_BYTES:
             raise TooManyRequests("gateway_at_capacity", "The gateway is full.", http_status=503)
-        self._add(principal, num_bytes)
+        self._add_bytes(principal, num_bytes)
 
     def release(self, principal: Principal, num_bytes: int) -> None:
         """Release the bytes once the body is complete or abandoned."""
-        self._add(principal, -num_bytes)
+        self._add_bytes(principal, -num_bytes)
 
-    def _add(self, principal: Principal, num_bytes: int) -> None:
+    def _add_bytes(self, principal: Principal, num_bytes: int) -> None:
         self.num_bytes += num_bytes
-        for owner in _owners(principal):
+        for owner in _owners_of(principal):
             self._of[owner] += num_bytes
             if not self._of[owner]:
                 del self._of[owner]
 
 
-def _owners(principal: Principal) -> tuple[_Owner, _Owner]:
+def _owners_of(principal: Principal) -> tuple[_Owner, _Owner]:
     tenant_id = principal.snapshot.tenant_id
     return (tenant_id, principal.credential.key_id), (tenant_id, None)

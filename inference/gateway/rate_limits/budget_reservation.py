@@ -76,7 +76,7 @@ def reserve_budget(
     micros = max_cost_micros(of_tier, request.tier, max_tokens=request.max_tokens)
     month = f"{datetime.fromtimestamp(now_ms / 1000, tz=UTC):%Y-%m}"
     wants = [
-        SpendRequest(_rule(principal.snapshot.tenant_id, budget, month), micros)
+        SpendRequest(_bucket_spec(principal.snapshot.tenant_id, budget, month), micros)
         for budget in spending.budgets
     ]
     return BudgetReservation(wants, of_tier, request.is_warm_up)
@@ -94,7 +94,7 @@ def raise_budget_exhausted(request: CompletionRequest) -> NoReturn:
 
 
 @lru_cache(maxsize=_MAX_RULES)
-def _rule(tenant_id: TenantId, budget: HardBudget, month: str) -> BucketSpec:
+def _bucket_spec(tenant_id: TenantId, budget: HardBudget, month: str) -> BucketSpec:
     capacity = max(1, budget.limit_micros)
     max_lease = max(1, capacity // _MAX_LEASED_SHARE)
     return BucketSpec(

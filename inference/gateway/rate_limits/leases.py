@@ -124,7 +124,7 @@ class Leases:
             (bucket, units) for bucket, units in pairs if bucket.remaining_units(now_s) < units
         ]:
             if self.is_store_unavailable or now_s >= deadline_s:
-                self._probe(pairs, now_s)
+                self._probe_if_due(pairs, now_s)
                 _check_alone(short, now_s)
                 break
             _check_refusals(short, now_s)
@@ -284,7 +284,7 @@ class Leases:
             log.warning("rate_limits.store_unavailable", error=error)
         self._probe_at_s = self._clock.monotonic_s() + PROBE_S
 
-    def _probe(self, pairs: Sequence[tuple[LeasedBucket, int]], now_s: float) -> None:
+    def _probe_if_due(self, pairs: Sequence[tuple[LeasedBucket, int]], now_s: float) -> None:
         if self._probe_at_s is not None and now_s >= self._probe_at_s:
             self._probe_at_s = now_s + PROBE_S
             self._start_call([bucket for bucket, units in pairs if bucket.is_due(now_s, units)])
@@ -297,9 +297,11 @@ class Leases:
         by_holder: defaultdict[str, list[LeasedBucket]] = defaultdict(list)
         for bucket in buckets:
             by_holder[bucket.spec.holder].append(bucket)
-        calls = [call for held in by_holder.values() for call in _parts(held, _KEYS_PER_CALL)]
+        calls = [
+            call for held in by_holder.values() for call in _split_into_parts(held, _KEYS_PER_CALL)
+        ]
         is_all = True
-        for at_once in _parts(calls, _CALLS_AT_ONCE):
+        for at_once in _split_into_parts(calls, _CALLS_AT_ONCE):
             are_answered = await asyncio.gather(*map(self._return_batch, at_once))
             is_all = is_all and all(are_answered)
             if not any(are_answered):
@@ -313,7 +315,7 @@ class Leases:
         return not free or (task := free[0].renewal) is None or await asyncio.shield(task)
 
 
-def _parts(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+def _split_into_parts(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 

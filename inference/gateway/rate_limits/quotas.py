@@ -85,7 +85,7 @@ class Quotas:
         budgets = self._budget_requests(limits, principal, request)
         money = reserve_budget(principal, request, now_ms=self._clock.now_ms())
         wants = [*rates, *budgets, *money.spend_requests]
-        spent = await self._spend(wants, request) if wants else []
+        spent = await self._spend_leases(wants, request) if wants else []
         if rates:
             self._record_usage(principal, request, units)
         is_action = has_failed = False
@@ -107,7 +107,9 @@ class Quotas:
             for one in spent[first_money:]:
                 self.leases.settle(one, money.compute_cost(account, has_failed=has_failed))
 
-    async def _spend(self, wants: list[SpendRequest], request: CompletionRequest) -> list[Charge]:
+    async def _spend_leases(
+        self, wants: list[SpendRequest], request: CompletionRequest
+    ) -> list[Charge]:
         try:
             return await self.leases.spend(wants)
         except RateLimitExceeded as over:
@@ -150,18 +152,18 @@ class Quotas:
 
     def _estimate_units(self, principal: Principal, request: CompletionRequest) -> int:
         recent, now_s = (
-            self._recent.get(_holder(principal)) or _RecentUsage(),
+            self._recent.get(_holder_of(principal)) or _RecentUsage(),
             self._clock.monotonic_s(),
         )
         is_recent = now_s - recent.asked_s <= REPEAT_S and request.mode is not Mode.CHAT
-        if request.is_warm_up or (is_recent and recent.place == _place(request)):
+        if request.is_warm_up or (is_recent and recent.place == _hash_place(request)):
             return 1
         has_acted = now_s - recent.acted_s <= PREFETCH_S and recent.num_prefetches > 0
         return 1 if request.trigger is Trigger.PREFETCH and has_acted else ACTION
 
     def _record_usage(self, principal: Principal, request: CompletionRequest, units: int) -> None:
         recent = self._get_recent_usage(principal)
-        recent.place, recent.asked_s = _place(request), self._clock.monotonic_s()
+        recent.place, recent.asked_s = _hash_place(request), self._clock.monotonic_s()
         if request.trigger is Trigger.PREFETCH and units < ACTION:
             recent.num_prefetches = max(0, recent.num_prefetches - 1)
 
@@ -172,7 +174,7 @@ class Quotas:
 
     def _get_recent_usage(self, principal: Principal) -> _RecentUsage:
         """Return the holder's recent usage, and mark it as most recently used."""
-        holder = _holder(principal)
+        holder = _holder_of(principal)
         recent = self._recent.setdefault(holder, _RecentUsage())
         self._recent.move_to_end(holder)
         if len(self._recent) > _MAX_HOLDERS:
@@ -188,11 +190,11 @@ class Quotas:
         return datetime.fromtimestamp(self._clock.now_ms() / 1000, tz=UTC)
 
 
-def _holder(principal: Principal) -> str:
+def _holder_of(principal: Principal) -> str:
     return principal.credential.user_id or principal.credential.key_id
 
 
-def _place(request: CompletionRequest) -> int:
+def _hash_place(request: CompletionRequest) -> int:
     """Return a hash that is salted by the process and kept in memory only."""
     return hash((request.path, request.prefix[-256:], request.suffix[:64]))
 

@@ -156,14 +156,14 @@ class RedisLeaseStore:
 
     async def renew(self, gateway: str, requests: Sequence[LeaseRequest]) -> list[LeaseGrant]:
         keys = [request.spec.key for request in requests]
-        numbers = [number for request in requests for number in _numbers(request)]
+        numbers = [number for request in requests for number in _script_arguments(request)]
         try:
-            answers = await self._run(len(keys), [*keys, gateway, *self._times_us, *numbers])
+            answers = await self._run_script(len(keys), [*keys, gateway, *self._times_us, *numbers])
         except RedisError as error:
             raise OSError(f"limits: {type(error).__name__}") from error
         return [LeaseGrant(held, wait_us / 1e6, overdrawn) for held, wait_us, overdrawn in answers]
 
-    async def _run(self, num_keys: int, arguments: list[Any]) -> list[tuple[int, int, int]]:
+    async def _run_script(self, num_keys: int, arguments: list[Any]) -> list[tuple[int, int, int]]:
         try:
             answers = await self._redis.evalsha(self._digest, num_keys, *arguments)
         except NoScriptError:  # Redis was restarted, or failed over
@@ -171,7 +171,7 @@ class RedisLeaseStore:
         return cast(list[tuple[int, int, int]], answers)
 
 
-def _numbers(request: LeaseRequest) -> tuple[int | str, ...]:
+def _script_arguments(request: LeaseRequest) -> tuple[int | str, ...]:
     rule = request.spec
     return (
         rule.capacity,

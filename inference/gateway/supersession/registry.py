@@ -117,7 +117,7 @@ class SupersessionRegistry:
         """Supersede requests here that are older than a claim of another gateway."""
         for running in self._running.get(newer.subject, ()):
             if newer.is_superseding(running.claim):
-                _supersede(running)
+                _cancel_superseded(running)
 
     def _supersede_by(self, newer: _RunningRequest) -> None:
         """Supersede all older requests, unless a newer one is here. Raises CompletionDropped."""
@@ -126,7 +126,7 @@ class SupersessionRegistry:
             raise CompletionDropped(FinishReason.SUPERSEDED)
         for other in others:
             if newer.is_superseding(other):
-                _supersede(other)
+                _cancel_superseded(other)
 
     def _make_claim(
         self, principal: Principal, request: CompletionRequest, account: RequestTrace
@@ -154,7 +154,7 @@ class SupersessionRegistry:
             del self._running[subject]
 
 
-def _supersede(running: _RunningRequest) -> None:
+def _cancel_superseded(running: _RunningRequest) -> None:
     # Do not disturb a cancelled request while it tells its client about the end.
     if not running.task.cancelling():
         running.task.cancel(FinishReason.SUPERSEDED.value)

@@ -84,11 +84,11 @@ class _DiscoveredReplicas:
 
     @property
     def all_replicas(self) -> tuple[Replica, ...]:
-        return (*self.configured, *self._besides(self.added))
+        return (*self.configured, *self._without_configured(self.added))
 
     @property
     def barred(self) -> tuple[Replica, ...]:
-        return self._besides(self.misplaced)
+        return self._without_configured(self.misplaced)
 
     def has_joined(self, replica: Replica) -> bool:
         """Return whether the replica gets requests.
@@ -101,7 +101,7 @@ class _DiscoveredReplicas:
     def identities_of(self, replicas: Iterable[Replica]) -> list[ReplicaIdentity]:
         return [self.identities[each.url] for each in replicas if each.url in self.identities]
 
-    def _besides(self, wanted: tuple[Replica, ...]) -> tuple[Replica, ...]:
+    def _without_configured(self, wanted: tuple[Replica, ...]) -> tuple[Replica, ...]:
         """Leave out replicas that the configuration has: its entries take precedence."""
         names = {each.name for each in self.configured}
         return tuple({each.name: each for each in wanted if each.name not in names}.values())
@@ -149,7 +149,7 @@ class PoolMembers:
             wanted = tuple(added.get(name, ()))
             candidates.added = tuple(each for each in wanted if _is_within(each, patterns))
             candidates.misplaced = tuple(each for each in wanted if each not in candidates.added)
-            self._apply(name)
+            self._update_members(name)
         self.request_reconcile()
         if unknown := sorted(added.keys() - self._discovered.keys()):
             log.warning("added_replica.unknown_pool", pools=unknown)
@@ -192,7 +192,7 @@ class PoolMembers:
             for replica in candidates.all_replicas:
                 if asks_everybody or self._needs_identity(candidates, replica):
                     group.create_task(self._fetch_identity(candidates, replica, pool.model))
-        self._apply(name)
+        self._update_members(name)
 
     async def _resolve(
         self, candidates: _DiscoveredReplicas, discover: Replica, resolver: Resolver
@@ -228,7 +228,7 @@ class PoolMembers:
         else:
             candidates.failures.pop(replica.url, None)
 
-    def _apply(self, name: str) -> None:
+    def _update_members(self, name: str) -> None:
         """Decide which replicas are members, by what is known now."""
         candidates, pool = self._discovered[name], self._pools.by_name[name]
         urls = {replica.url for replica in candidates.all_replicas}
@@ -278,7 +278,7 @@ class PoolMembers:
         for replica, refusal in now.items():
             if before.get(replica) != refusal:
                 log.error(
-                    "replica.refused",
+                    "replica.rejected",
                     pool=pool,
                     replica=replica.name,
                     reason=refusal.reason.value,

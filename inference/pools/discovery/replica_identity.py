@@ -70,7 +70,9 @@ def derive_pool_identity(
     """Derive the common identity. `newcomers` count only where no other replica states anything."""
 
     def most(ask: Callable[[ReplicaIdentity], T | None], before: T | None) -> T | None:
-        return _most(told, ask, _most(newcomers, ask, before) if _none(told, ask) else before)
+        return _most_common(
+            told, ask, _most_common(newcomers, ask, before) if _is_none_known(told, ask) else before
+        )
 
     return PoolIdentity(
         root=most(lambda each: each.root(pool.model), before.root),
@@ -106,7 +108,7 @@ def check_identity(
     return None
 
 
-def _most(
+def _most_common(
     every: Iterable[ReplicaIdentity], ask: Callable[[ReplicaIdentity], T | None], before: T | None
 ) -> T | None:
     counts = Counter(value for each in every if (value := ask(each)) is not None)
@@ -117,5 +119,7 @@ def _most(
     return before if before in tied else min(tied, key=str)
 
 
-def _none(every: Iterable[ReplicaIdentity], ask: Callable[[ReplicaIdentity], T | None]) -> bool:
+def _is_none_known(
+    every: Iterable[ReplicaIdentity], ask: Callable[[ReplicaIdentity], T | None]
+) -> bool:
     return all(ask(each) is None for each in every)

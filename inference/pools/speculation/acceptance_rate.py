@@ -84,18 +84,18 @@ class AcceptanceRates:
 
     def estimates(self) -> dict[Kind, AcceptanceEstimate]:
         """Return the estimates of kinds with enough data."""
-        groups = self._groups()
+        groups = self._group_kinds()
         if self._num_windows < len(groups) + _MIN_WINDOWS_BEYOND:
             return {}
         inverse = _invert_matrix(
-            [[self._joint(row, column) for column in groups] for row in groups]
+            [[self._sum_squares(row, column) for column in groups] for row in groups]
         )
         if inverse is None:
             return {}
         drafted = _multiply(inverse, [_sum_group(self._drafted, group) for group in groups])
         accepted = _multiply(inverse, [_sum_group(self._accepted, group) for group in groups])
         excess = [a - MIN_ACCEPTANCE * d for a, d in zip(accepted, drafted, strict=True)]
-        variance = self._variance(groups, excess)
+        variance = self._variance_of(groups, excess)
         return {
             group[0]: AcceptanceEstimate(
                 acceptance=_divide_or_none(accepted[n], drafted[n]),
@@ -106,18 +106,18 @@ class AcceptanceRates:
             if len(group) == 1 and self._num_tokens[group[0]] >= MIN_TOKENS
         }
 
-    def _groups(self) -> list[list[Kind]]:
+    def _group_kinds(self) -> list[list[Kind]]:
         """Return each frequent kind alone, and all others as one group."""
         frequent = [kind for kind, tokens in self._num_tokens.items() if tokens >= MIN_TOKENS]
         frequent = sorted(frequent, key=lambda kind: -self._num_tokens[kind])[:_MAX_KINDS]
         others = [kind for kind in self._num_tokens if kind not in frequent]
         singles = [[kind] for kind in frequent]
-        return [*singles, others] if others and self._joint(others, others) else singles
+        return [*singles, others] if others and self._sum_squares(others, others) else singles
 
-    def _joint(self, rows: Sequence[Kind], columns: Sequence[Kind]) -> float:
+    def _sum_squares(self, rows: Sequence[Kind], columns: Sequence[Kind]) -> float:
         return sum(self._squares[row].get(column, 0.0) for row in rows for column in columns)
 
-    def _variance(self, groups: Sequence[Sequence[Kind]], excess: Sequence[float]) -> float:
+    def _variance_of(self, groups: Sequence[Sequence[Kind]], excess: Sequence[float]) -> float:
         """Return the variance of the noise: the residual of the regression."""
         explained = sum(
             (_sum_group(self._accepted, group) - MIN_ACCEPTANCE * _sum_group(self._drafted, group))

@@ -100,9 +100,9 @@ class SpeculationTracker:
     def on_completed(self, account: RequestTrace) -> None:
         followed = self._under_way.pop(id(account), None)
         if followed is not None:
-            self._count(followed)
+            self._count_tokens(followed)
 
-    def _count(self, followed: _WatchedEngine) -> None:
+    def _count_tokens(self, followed: _WatchedEngine) -> None:
         """Count the tokens generated since the last call."""
         account = followed.trace
         watched = self._watched.get(account.replica)
@@ -152,7 +152,7 @@ class SpeculationTracker:
             # Not at their end: a completion may be as long as a window. Its tokens would count in
             # the wrong window, and make both windows useless.
             for followed in self._under_way.values():
-                self._count(followed)
+                self._count_tokens(followed)
             _close_window(watched, _Counters(*counters))
 
 

@@ -150,7 +150,7 @@ class _StreamReader:
                 if line == _DONE:
                     self.is_done = True
                     break
-                event = _event(line)
+                event = _parse_event(line)
                 choice = event.choices[0] if event.choices else _NO_CHOICE
                 if choice.finish_reason is not None:
                     self.stop = _to_engine_stop(choice.finish_reason)
@@ -160,10 +160,10 @@ class _StreamReader:
             self.failure = failure
         if not texts:
             return None
-        cached_tokens = None if usage is None else self._count(usage)
+        cached_tokens = None if usage is None else self._store_counts(usage)
         return EngineChunk("".join(texts), self._generated_tokens, self.stop, cached_tokens)
 
-    def _count(self, usage: _Usage) -> int | None:
+    def _store_counts(self, usage: _Usage) -> int | None:
         """Store the generated tokens, and return the cached ones if reported."""
         self._generated_tokens = _clamp_count(usage.completion_tokens, self._max_generated_tokens)
         details = usage.prompt_tokens_details
@@ -176,7 +176,7 @@ def _clamp_count(count: int, max_count: int) -> int:
     return min(max(count, 0), max_count)
 
 
-def _event(line: bytes) -> _StreamEvent:
+def _parse_event(line: bytes) -> _StreamEvent:
     """Decode an event. Raises EngineError, PromptRefused."""
     try:
         event = _decode_event(line)

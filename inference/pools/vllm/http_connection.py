@@ -116,11 +116,11 @@ class HttpConnection(asyncio.Protocol):
         elif self._failure is None:
             self._on_end = then
             self._cancel_stall()
-            self._stall = self._loop.call_later(within_s, self._fail, ConnectionLost)
+            self._stall = self._loop.call_later(within_s, self._fail_stream, ConnectionLost)
 
     def abort(self) -> None:
         """Close at once. An engine then aborts the request."""
-        self._fail(ConnectionLost)
+        self._fail_stream(ConnectionLost)
 
     # Called by the transport.
 
@@ -128,14 +128,14 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is no subclass
 
     def connection_lost(self, _error: Exception | None) -> None:
-        self._fail(ConnectionLost)
+        self._fail_stream(ConnectionLost)
         self._on_closed(self)
 
     def data_received(self, data: bytes) -> None:
         if (
             not self._is_awaiting_response
         ):  # data without a request: it may belong to another response
-            self._fail(MalformedResponse)
+            self._fail_stream(MalformedResponse)
             return
         self._heard_s = self._loop.time()
         if self._status is None:
@@ -143,9 +143,9 @@ class HttpConnection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self._fail(MalformedResponse)
+            self._fail_stream(MalformedResponse)
         if self._status is None and self._num_head_bytes > MAX_HEAD_BYTES:
-            self._fail(MalformedResponse)
+            self._fail_stream(MalformedResponse)
         if (
             self._num_held_bytes > MAX_HELD_BYTES
             and not self._is_paused
@@ -154,7 +154,7 @@ class HttpConnection(asyncio.Protocol):
             self._is_paused = True
             self._transport.pause_reading()
         if not self._is_early():
-            self._wake()
+            self._wake_reader()
         elif self._lines and self._pacing is None:
             self._pacing = self._loop.call_at(self._next_taking_s, self._on_pace)
 
@@ -162,7 +162,7 @@ class HttpConnection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if not self._is_awaiting_response:  # a second response to one request
-            self._fail(MalformedResponse)
+            self._fail_stream(MalformedResponse)
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
@@ -182,7 +182,7 @@ class HttpConnection(asyncio.Protocol):
         self._keep_partial_line(body[end + 1 :])
         for line in whole.split(b"\n"):
             if len(line) > MAX_LINE_BYTES:
-                self._fail(MalformedResponse)
+                self._fail_stream(MalformedResponse)
             elif line.startswith(_DATA):
                 self._lines.append(line[len(_DATA) :].strip())
                 self._num_held_bytes += len(line)
@@ -204,7 +204,7 @@ class HttpConnection(asyncio.Protocol):
         self._torn.append(piece)
         self._num_torn_bytes += len(piece)
         if self._num_torn_bytes > MAX_LINE_BYTES:
-            self._fail(MalformedResponse)
+            self._fail_stream(MalformedResponse)
 
     def _is_early(self) -> bool:
         """Return whether more data may come and lines were just read."""
@@ -214,7 +214,7 @@ class HttpConnection(asyncio.Protocol):
     def _on_pace(self) -> None:
         self._pacing = None
         self._next_taking_s = 0.0  # event loops round their timers
-        self._wake()
+        self._wake_reader()
 
     def _on_stall(self) -> None:
         """Check for a stall. Each exchange has one timer, which restarts if data came meanwhile."""
@@ -224,7 +224,7 @@ class HttpConnection(asyncio.Protocol):
         if left_s > 0:
             self._stall = self._loop.call_later(left_s, self._on_stall)
         else:
-            self._fail(ConnectionLost)
+            self._fail_stream(ConnectionLost)
 
     async def _wait_for_data(self) -> None:
         if self._failure is not None:
@@ -235,15 +235,15 @@ class HttpConnection(asyncio.Protocol):
         finally:
             self._waiter = None
 
-    def _wake(self) -> None:
+    def _wake_reader(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _fail(self, failure: type[ConnectionFailed]) -> None:
+    def _fail_stream(self, failure: type[ConnectionFailed]) -> None:
         """Close the connection. Only the first failure counts."""
         self._cancel_stall()
         self._close(failure)
-        self._wake()
+        self._wake_reader()
 
     def _close(self, failure: type[ConnectionFailed]) -> None:
         if self._pacing is not None:

@@ -36,10 +36,10 @@ class KvEventFeeds:
                     feeds.pop(replica).cancel()
                     self._index.remove_replica(replica.url)
                 for replica in wanted - feeds.keys():
-                    feeds[replica] = group.create_task(self._feed(replica))
+                    feeds[replica] = group.create_task(self._follow_replica(replica))
                 await asyncio.sleep(LOOK_EVERY_S)
 
-    async def _feed(self, replica: Replica) -> None:
+    async def _follow_replica(self, replica: Replica) -> None:
         """Run one feed. A defect in it does not stop the others."""
         assert replica.kv_events is not None
         publication = KvEventPublication(

@@ -38,20 +38,20 @@ async def metrics_page(
     application = web.Application()
     application.router.add_get("/metrics", _MetricsPage(tuple(sources)).respond)
     for path, make in (others or {}).items():
-        application.router.add_get(path, partial(_bytes, make))
+        application.router.add_get(path, partial(_respond_with_bytes, make))
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
         try:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            log.error("metrics.not_served", host=host, port=port, reason=_reason(error))
+            log.error("metrics.not_served", host=host, port=port, reason=_explain_error(error))
         yield
     finally:
         await runner.cleanup()
 
 
-async def _bytes(make: Bytes, _request: web.Request) -> web.Response:
+async def _respond_with_bytes(make: Bytes, _request: web.Request) -> web.Response:
     return web.Response(body=make(), content_type="application/octet-stream")
 
 
@@ -78,7 +78,7 @@ class _SingleFlight(Collector):
         yield self.family
 
 
-def _reason(error: OSError) -> str:
+def _explain_error(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return "the port is in use, perhaps by another gateway: use another port, or 0"
     return error.strerror or type(error).__name__

@@ -97,18 +97,18 @@ def erlang_c(num_servers: int, offered: float) -> float:
 def sojourn_quantile_s(wait: WaitDistribution, service: ServiceTime, quantile: float) -> float:
     """Return the time within which this share of all requests is served, waits included."""
     low_s, high_s = 0.0, max(seconds for _, seconds in service.kinds) + 1e-6
-    while _slower(wait, service, high_s) > 1 - quantile:
+    while _probability_over(wait, service, high_s) > 1 - quantile:
         high_s *= 2
     for _ in range(60):  # halvings, down to a float's precision
         middle_s = (low_s + high_s) / 2
-        if _slower(wait, service, middle_s) > 1 - quantile:
+        if _probability_over(wait, service, middle_s) > 1 - quantile:
             low_s = middle_s
         else:
             high_s = middle_s
     return high_s
 
 
-def _slower(wait: WaitDistribution, service: ServiceTime, seconds: float) -> float:
+def _probability_over(wait: WaitDistribution, service: ServiceTime, seconds: float) -> float:
     return sum(
         share * wait.probability_over(seconds - needed_s) for share, needed_s in service.kinds
     )

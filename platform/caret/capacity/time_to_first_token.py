@@ -38,7 +38,7 @@ def estimate_first_token(
     decoding = requests_per_s * figures.output_tokens / figures.decode_tokens_per_s / num_gpus
     if decoding >= 1:
         raise QueueUnstable
-    service = _compute_prefill(figures, hit_rate, tokens_per_s=_left(figures, decoding))
+    service = _compute_prefill(figures, hit_rate, tokens_per_s=_time_left(figures, decoding))
     if figures.queue is Queue.PINNED:
         wait = compute_wait(requests_per_s / num_gpus, service, num_servers=1)
     else:
@@ -51,7 +51,7 @@ def estimate_first_token(
     return FirstTokenLatency(mean_ms, p50_ms, p95_ms, p99_ms)
 
 
-def _left(figures: CapacityInputs, decoding: float) -> float:
+def _time_left(figures: CapacityInputs, decoding: float) -> float:
     return figures.prefill_tokens_per_s * (1 - decoding)
 
 

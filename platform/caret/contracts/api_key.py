@@ -83,7 +83,7 @@ def generate_key(kind: KeyKind | Literal["ops"], *, lookup_id: LookupId | None =
     """
     if lookup_id is None:
         lookup_id = LookupId("".join(secrets.choice(_ALPHABET) for _ in range(_LOOKUP_CHARS)))
-    secret = _base62(secrets.randbits(256), width=_SECRET_CHARS)
+    secret = _encode_base62(secrets.randbits(256), width=_SECRET_CHARS)
     body = f"cpk_{kind}_{lookup_id}{secret}"
     return ParsedKey(text=body + _compute_checksum(body), lookup_id=lookup_id)
 
@@ -109,10 +109,10 @@ def _make_hmac(pepper: bytes) -> hmac.HMAC:
 
 
 def _compute_checksum(body: str) -> str:
-    return _base62(zlib.crc32(body.encode()), width=_CHECKSUM_CHARS)
+    return _encode_base62(zlib.crc32(body.encode()), width=_CHECKSUM_CHARS)
 
 
-def _base62(value: int, *, width: int) -> str:
+def _encode_base62(value: int, *, width: int) -> str:
     digits = []
     for _ in range(width):
         value, digit = divmod(value, 62)

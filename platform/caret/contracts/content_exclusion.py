@@ -35,7 +35,7 @@ def is_excluded(policy: TenantPolicy, *, repository: str, path: str) -> bool:
     if not names:
         return False
     spellings = _list_spellings(_doubled_path(path))
-    text = _searched(spellings[0])
+    text = _searched_path(spellings[0])
     return any(
         literal in text and any(map(matches, spellings))
         for name in names
@@ -83,12 +83,12 @@ def _compile_globs(globs: tuple[str, ...]) -> tuple[tuple[str, _Match], ...]:
     Cached for each policy and repository, because every file of every request is checked. Most
     paths lack the literal text and need no regular expression.
     """
-    return tuple(_compiled_one(_doubled(glob)) for glob in globs)
+    return tuple(_compiled_one(_double_slashes(glob)) for glob in globs)
 
 
 def _compiled_one(glob: str) -> tuple[str, _Match]:
     expression = "|".join(map(translate, _list_spellings(glob)))
-    return _literal(glob), re.compile(expression, re.IGNORECASE).match
+    return _longest_literal(glob), re.compile(expression, re.IGNORECASE).match
 
 
 def _list_spellings(text: str) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ def _fold_case(text: str) -> str:
     return normalize("NFC", normalize("NFD", text).casefold())
 
 
-def _searched(path: str) -> str:
+def _searched_path(path: str) -> str:
     """Return the path in the form that contains the literal of each glob that matches it."""
     return path.translate(_DOTTED_AND_DOTLESS_I).casefold()
 
@@ -117,11 +117,11 @@ def _doubled_path(path: str) -> str:
     return "//" + "//".join(parts)
 
 
-def _literal(glob: str) -> str:
+def _longest_literal(glob: str) -> str:
     longest = max(_WILD.split(glob.partition("[")[0]), key=len)
     return longest.lower() if longest.isascii() else ""
 
 
-def _doubled(glob: str) -> str:
+def _double_slashes(glob: str) -> str:
     slashed = glob.replace("\\", "/").lstrip("/")
     return _ANY_FOLDERS.sub("/*/", f"/{slashed}".replace("/", "//"))

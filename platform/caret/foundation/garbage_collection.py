@@ -120,7 +120,7 @@ class GcScheduler:
         """Collect the generation that is due and return it."""
         now_s = self._clock.monotonic_s()
         if now_s >= self._counts_s:
-            self._count(now_s)
+            self._count_blocks(now_s)
         moment = GcState(
             now_s=now_s,
             num_young=gc.get_count()[0],
@@ -136,14 +136,14 @@ class GcScheduler:
                 self._schedule.on_collected_young(cost_s=self._clock.monotonic_s() - now_s)
         return generation
 
-    def _count(self, now_s: float) -> None:
+    def _count_blocks(self, now_s: float) -> None:
         self._num_blocks = sys.getallocatedblocks()
         self._counts_s = now_s + COUNT_EVERY_S
 
     def _record_full(self, moment: GcState, num_found: int) -> None:
         now_s = self._clock.monotonic_s()
         cost_s = now_s - moment.now_s
-        self._count(now_s)
+        self._count_blocks(now_s)
         self._schedule.on_collected_all(num_blocks=self._num_blocks, cost_s=cost_s)
         cost_ms = round(cost_s * 1000, 1)
         log.info("garbage.collected", cost_ms=cost_ms, num_found=num_found, quiet=moment.is_quiet)

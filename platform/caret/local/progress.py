@@ -84,18 +84,18 @@ class TerminalProgress:
 
         def moving() -> Table:
             note = Text(f"next: {self._plan.next_after(title)}", style="dim")
-            return _line(spinner, title, what, time.monotonic() - began_s, note=note)
+            return _build_line(spinner, title, what, time.monotonic() - began_s, note=note)
 
         with Live(moving(), console=self._console, auto_refresh=False, transient=True) as live:
             yield lambda: live.update(moving(), refresh=True)
         done = Text("✓", style="green")
-        self._console.print(_line(done, title, what, time.monotonic() - began_s))
+        self._console.print(_build_line(done, title, what, time.monotonic() - began_s))
 
     def print_line(self, text: str = "") -> None:
         self._console.print(text, highlight=False, markup=False)
 
 
-def _line(
+def _build_line(
     sign: Spinner | Text, title: str, what: str, elapsed_s: float, *, note: Text | None = None
 ) -> Table:
     table = Table.grid(padding=(0, 1))

@@ -134,7 +134,7 @@ class CompletionClient:
         language = flight.place.language
         known = "" if language in self._unknown_languages else language
         place = replace(flight.place, language=known)
-        frame = frames.complete(flight.id, place, self._around(file), trigger=_trigger(flight))
+        frame = frames.complete(flight.id, place, self._around(file), trigger=_trigger_of(flight))
         async with self._gateway.request(frame) as answers:
             async for answer in answers:
                 if answer["type"] == "done":
@@ -179,7 +179,7 @@ def _request_id(done: Frame) -> str:
     return str(meta.get("request_id", "")) if isinstance(meta, dict) else ""
 
 
-def _trigger(flight: InFlightRequest) -> str:
+def _trigger_of(flight: InFlightRequest) -> str:
     if flight.is_prefetch:
         return "prefetch"
     return "manual" if flight.place.is_invoked else "automatic"

@@ -147,7 +147,7 @@ class CompletionProvider:
         self, file: OpenFile, place: CompletionContext
     ) -> RemainingSuggestion | SkipReason:
         reason = skip_reason(
-            place, self._rules(file), nature=file.kind, has_selection=file.has_selection
+            place, self._build_rules(file), nature=file.kind, has_selection=file.has_selection
         )
         if reason is not None:
             self._asking.cancel(file.uri)
@@ -199,7 +199,7 @@ class CompletionProvider:
             is_fresh_line=not place.line_before.strip(),
         )
 
-    def _rules(self, file: OpenFile) -> SkipRules:
+    def _build_rules(self, file: OpenFile) -> SkipRules:
         now_s = self._knows.clock.monotonic_s()
         policy = self._knows.policies.get(file.repository_name, now_s)
         return SkipRules(

@@ -20,18 +20,18 @@ def is_excluded(path: str, globs: Iterable[str]) -> bool:
     Slashes are doubled, and the two around `**` become a single one each, so that `**/` also
     matches no folder.
     """
-    spellings = _spellings(_doubled_path(path))
-    return any(_compiled(glob).match(each) for glob in globs for each in spellings)
+    spellings = _path_spellings(_doubled_path(path))
+    return any(_compile_glob(glob).match(each) for glob in globs for each in spellings)
 
 
 @lru_cache(maxsize=1_024)
-def _compiled(glob: str) -> re.Pattern[str]:
+def _compile_glob(glob: str) -> re.Pattern[str]:
     slashed = glob.replace("\\", "/").lstrip("/")
     doubled = _ANY_FOLDERS.sub("/*/", f"/{slashed}".replace("/", "//"))
-    return re.compile("|".join(map(translate, _spellings(doubled))), re.IGNORECASE)
+    return re.compile("|".join(map(translate, _path_spellings(doubled))), re.IGNORECASE)
 
 
-def _spellings(text: str) -> tuple[str, ...]:
+def _path_spellings(text: str) -> tuple[str, ...]:
     """Return the text unchanged and case-folded: `ß` is matched by `?` and by `ss`."""
     if text.isascii():
         return (text,)

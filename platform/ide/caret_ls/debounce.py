@@ -56,16 +56,16 @@ class Debouncer:
         return max(self._compute_pause_ms() / 1000 - passed_s, 0.0)
 
     def _compute_pause_ms(self) -> float:
-        slow_ms = max(_middle(self._answers_ms) - USUAL_ANSWER_MS, 0.0)
+        slow_ms = max(_median(self._answers_ms) - USUAL_ANSWER_MS, 0.0)
         patience = 1 + _PASSED_SHARE * self._num_passed
         wanted_ms = max(self.min_delay_ms + slow_ms, _GAP_SHARE * self._usual_gap_ms()) * patience
         return min(max(wanted_ms, self.min_delay_ms), max(MAX_WAIT_MS, self.min_delay_ms))
 
     def _usual_gap_ms(self) -> float:
         gaps = [after - before for before, after in pairwise(self._keys_s)]
-        return _middle([gap * 1000 for gap in gaps if gap < _THINKS_S])
+        return _median([gap * 1000 for gap in gaps if gap < _THINKS_S])
 
 
-def _middle(values: "deque[float] | list[float]") -> float:
+def _median(values: "deque[float] | list[float]") -> float:
     """Return the upper median; 0 if there are no values."""
     return sorted(values)[len(values) // 2] if values else 0.0

@@ -40,20 +40,20 @@ def repository_of(file: Path) -> Repository | None:
     for folder in list(file.parents)[:_MAX_FOLDERS]:
         git = _git_folder(folder)
         if git is not None:
-            return Repository(folder, _name(git) or folder.name)
+            return Repository(folder, _repository_name(git) or folder.name)
     return None
 
 
 def read_head(repository: Repository) -> GitHead | None:
     """Return the current HEAD; None if it cannot be read, perhaps only at the moment."""
     git = _git_folder(repository.root)
-    head = _text(git / "HEAD").strip() if git is not None else ""
+    head = _read_text(git / "HEAD").strip() if git is not None else ""
     if git is None or not head:
         return None
     if not head.startswith("ref: "):
         return GitHead("", head)
     branch = head.removeprefix("ref: ")
-    return GitHead(branch.removeprefix("refs/heads/"), _commit(git, branch))
+    return GitHead(branch.removeprefix("refs/heads/"), _commit_of(git, branch))
 
 
 def _git_folder(folder: Path) -> Path | None:
@@ -64,20 +64,20 @@ def _git_folder(folder: Path) -> Path | None:
             return dot_git
     except OSError:  # a folder without permission
         return None
-    named = _text(dot_git).strip()
+    named = _read_text(dot_git).strip()
     if not named.startswith("gitdir: "):
         return None
     return folder / named.removeprefix("gitdir: ")
 
 
-def _common(git: Path) -> Path:
+def _common_folder(git: Path) -> Path:
     """Return the directory with the branches and settings of all work trees."""
-    named = _text(git / "commondir").strip()
+    named = _read_text(git / "commondir").strip()
     return git / named if named else git
 
 
-def _name(git: Path) -> str:
-    origin = _ORIGIN.search(_text(_common(git) / "config"))
+def _repository_name(git: Path) -> str:
+    origin = _ORIGIN.search(_read_text(_common_folder(git) / "config"))
     url = _URL.search(origin[1]) if origin else None
     return name_of(url[1]) if url else ""
 
@@ -88,19 +88,19 @@ def name_of(url: str) -> str:
     return "/".join([part for part in parts if part][-2:])
 
 
-def _commit(git: Path, branch: str) -> str:
-    common = _common(git)
-    loose = _text(common / branch).strip()
+def _commit_of(git: Path, branch: str) -> str:
+    common = _common_folder(git)
+    loose = _read_text(common / branch).strip()
     if loose:
         return loose
-    for line in _text(common / "packed-refs").splitlines():
+    for line in _read_text(common / "packed-refs").splitlines():
         commit, _, name = line.partition(" ")
         if name == branch and _OBJECT.fullmatch(commit):
             return commit
     return ""
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace")
     except OSError:

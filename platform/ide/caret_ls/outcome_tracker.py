@@ -125,7 +125,7 @@ class OutcomeTracker:
             shown.id, shown.at, shown.text, shown.num_led, now_s, shown.request_id
         )
         own = shown.text[shown.num_led :]
-        self._emit(_outcome(standing, EditorOutcomeEvent.SHOWN, now_s, own))
+        self._emit(_build_outcome(standing, EditorOutcomeEvent.SHOWN, now_s, own))
         return True
 
     def change(self, uri: str, edit: TextEdit, now_s: float) -> EditorOutcomeEvent | None:
@@ -156,7 +156,7 @@ class OutcomeTracker:
             del taken.spans_s[: len(passed)]
             text = read(taken.uri)
             if text is not None:
-                self._emit(_persisted(taken, text[taken.start : taken.end], now_s))
+                self._emit(_persistence_outcome(taken, text[taken.start : taken.end], now_s))
         self._taken = [taken for taken in self._taken if taken.spans_s]
 
     def _emit(self, outcome: EditorOutcome) -> None:
@@ -195,13 +195,13 @@ class OutcomeTracker:
             return None
         if len(own) > 1:
             standing.num_taken += len(own)
-            self._emit(_outcome(standing, EditorOutcomeEvent.PARTIALLY_ACCEPTED, now_s, own))
+            self._emit(_build_outcome(standing, EditorOutcomeEvent.PARTIALLY_ACCEPTED, now_s, own))
             return EditorOutcomeEvent.PARTIALLY_ACCEPTED
         return None
 
     def _on_accepted(self, uri: str, standing: _VisibleSuggestion, now_s: float) -> None:
         del self._standing[uri]
-        self._emit(_outcome(standing, EditorOutcomeEvent.ACCEPTED, now_s))
+        self._emit(_build_outcome(standing, EditorOutcomeEvent.ACCEPTED, now_s))
         end = standing.at + len(standing.text)
         self._taken.append(
             _AcceptedSuggestion(
@@ -217,7 +217,7 @@ class OutcomeTracker:
         """
         standing = self._standing.pop(uri, None)
         if standing is not None and not standing.num_taken:
-            self._emit(_outcome(standing, EditorOutcomeEvent.REJECTED, now_s))
+            self._emit(_build_outcome(standing, EditorOutcomeEvent.REJECTED, now_s))
 
 
 def _as_typed(edit: TextEdit, cursor: int, left: str) -> str | None:
@@ -234,25 +234,25 @@ def _as_typed(edit: TextEdit, cursor: int, left: str) -> str | None:
     return opened if is_pair and left.startswith(opened) else None
 
 
-def _outcome(
+def _build_outcome(
     standing: _VisibleSuggestion, event: EditorOutcomeEvent, now_s: float, text: str | None = None
 ) -> EditorOutcome:
     """Create an outcome for a part of the suggestion; without a text, for all of it."""
     return EditorOutcome(
         standing.id,
         event,
-        _ms(now_s - standing.shown_s),
+        _to_ms(now_s - standing.shown_s),
         chars=None if text is None else len(text),
         lines=None if text is None else _num_lines(text),
         request_id=standing.request_id,
     )
 
 
-def _persisted(taken: _AcceptedSuggestion, now: str, now_s: float) -> EditorOutcome:
+def _persistence_outcome(taken: _AcceptedSuggestion, now: str, now_s: float) -> EditorOutcome:
     distance = edit_distance(taken.text, now[:_MAX_COMPARED_CHARS])
     kept = max(len(taken.text) - distance, 0)
     share = min(distance / max(len(taken.text), 1), 1.0)
-    after_ms = _ms(now_s - taken.taken_s)
+    after_ms = _to_ms(now_s - taken.taken_s)
     return EditorOutcome(
         taken.id,
         EditorOutcomeEvent.PERSISTED,
@@ -268,5 +268,5 @@ def _num_lines(text: str) -> int:
     return text.count("\n") + 1
 
 
-def _ms(seconds: float) -> int:
+def _to_ms(seconds: float) -> int:
     return round(seconds * 1000)

@@ -125,7 +125,7 @@ class CaretServer(LanguageServer):
         settings, problems = read(os.environ, folder / "config.toml", self._told_settings)
         for name in problems:
             _log.warning("settings.senseless name=%s", name)
-        self.session.set_up(settings, await self._address(settings, folder))
+        self.session.set_up(settings, await self._find_address(settings, folder))
 
     async def sign_in(self, key: str | None) -> None:
         """Sign in with a key; None signs out."""
@@ -135,7 +135,7 @@ class CaretServer(LanguageServer):
     def pause(self, *, is_paused: bool) -> None:
         self.session.board.set(is_paused=is_paused)
 
-    async def _address(self, settings: Settings, folder: Path) -> Address | None:
+    async def _find_address(self, settings: Settings, folder: Path) -> Address | None:
         """Find the key in a thread, because a keyring may ask the user to unlock it."""
         url = settings.gateway_url
         find = partial(find_key, os.environ, folder, gateway_url=url, ask_keyring=ask_keyring)
@@ -182,7 +182,7 @@ def _add_files(server: CaretServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def changed(params: types.DidChangeTextDocumentParams) -> None:
-        changes = [_change(each) for each in params.content_changes]
+        changes = [_to_text_change(each) for each in params.content_changes]
         server.session.change(params.text_document.uri, changes)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
@@ -198,8 +198,10 @@ def _add_completions(server: CaretServer) -> None:
     # Without options, pygls would not announce the capability.
     @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
     async def complete(params: types.InlineCompletionParams) -> types.InlineCompletionList:
-        offer = await server.session.assistant.provide(params.text_document.uri, _wish(params))
-        return types.InlineCompletionList([_item(offer)] if offer else [])
+        offer = await server.session.assistant.provide(
+            params.text_document.uri, _to_inline_request(params)
+        )
+        return types.InlineCompletionList([_to_lsp_item(offer)] if offer else [])
 
     @server.feature(EXPLAIN_NO_SUGGESTION)
     def explain_no_suggestion(_params: Any) -> dict[str, str | None]:
@@ -220,30 +222,32 @@ def _add_commands(server: CaretServer) -> None:
         server.pause(is_paused=False)
 
 
-def _wish(params: types.InlineCompletionParams) -> InlineRequest:
+def _to_inline_request(params: types.InlineCompletionParams) -> InlineRequest:
     invoked = types.InlineCompletionTriggerKind.Invoked
     is_invoked = params.context.trigger_kind == invoked
-    chosen = _chosen(params.context.selected_completion_info)
-    return InlineRequest(_position(params.position), is_invoked, chosen)
+    chosen = _to_selected_completion(params.context.selected_completion_info)
+    return InlineRequest(_to_position(params.position), is_invoked, chosen)
 
 
-def _chosen(info: types.SelectedCompletionInfo | None) -> SelectedCompletion | None:
+def _to_selected_completion(info: types.SelectedCompletionInfo | None) -> SelectedCompletion | None:
     if info is None:
         return None
-    return SelectedCompletion(_position(info.range.start), _position(info.range.end), info.text)
+    return SelectedCompletion(
+        _to_position(info.range.start), _to_position(info.range.end), info.text
+    )
 
 
-def _change(change: types.TextDocumentContentChangeEvent) -> TextChange:
+def _to_text_change(change: types.TextDocumentContentChangeEvent) -> TextChange:
     if isinstance(change, types.TextDocumentContentChangeWholeDocument):
         return TextChange(change.text)
-    return TextChange(change.text, _position(change.range.start), _position(change.range.end))
+    return TextChange(change.text, _to_position(change.range.start), _to_position(change.range.end))
 
 
-def _position(position: types.Position) -> Position:
+def _to_position(position: types.Position) -> Position:
     return Position(position.line, position.character)
 
 
-def _item(offer: InlineItem) -> types.InlineCompletionItem:
+def _to_lsp_item(offer: InlineItem) -> types.InlineCompletionItem:
     start = types.Position(offer.position.line, offer.position.units)
     # Characters that the editor closes by itself have one UTF-16 unit each.
     end = types.Position(start.line, start.character + offer.replaces)

@@ -76,7 +76,7 @@ class Session:
         self.policies = PolicyCache(lambda repository: self.link.send(frames.policy(repository)))
         learning = ResponseHandlers(self.cache, self.debouncer, self.policies, self.board, clock)
         self._asking = CompletionClient(
-            self.link, learning, around=self._build_context, new_id=_ids()
+            self.link, learning, around=self._build_context, new_id=_request_id_generator()
         )
         knowledge = ProviderState(
             self.files, self.cache, self.debouncer, self.outcomes, self.policies, self.board, clock
@@ -115,7 +115,7 @@ class Session:
         if file.repository is not None and file.repository not in self._checkouts:
             self._checkouts[file.repository] = read_head(file.repository)
         self._recency.on_open(uri, file.path)
-        self._warm(file)
+        self._warm_up(file)
 
     def change(self, uri: str, changes: Sequence[TextChange]) -> None:
         file = self.files.get(uri)
@@ -195,7 +195,7 @@ class Session:
             for file in self.files:
                 if file.repository == repository:
                     self.cache.remove(file.uri)
-                    self._warm(file)
+                    self._warm_up(file)
 
     # --- internals
 
@@ -213,7 +213,7 @@ class Session:
         elif is_typed(edit):
             self._typing.add(file.language)
 
-    def _warm(self, file: OpenFile) -> None:
+    def _warm_up(self, file: OpenFile) -> None:
         if self._can_send(file) and len(file.text) <= _MAX_WARMED_CHARS:
             around = self._build_context(file)
             self.link.send(frames.opened(file.path, file.language, file.text, around))
@@ -248,7 +248,7 @@ class Session:
         self._reports.add(frames.outcome(outcome, shares_text=self.settings.share_accepted_text))
 
 
-def _ids() -> Callable[[], str]:
+def _request_id_generator() -> Callable[[], str]:
     """Return a generator of request IDs that are unique across connections."""
     prefix, numbers = secrets.token_hex(4), count(1)
     return lambda: f"{prefix}-{next(numbers)}"

@@ -69,14 +69,14 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     return {name: environment[text] for name, text in names.items() if text in environment}
 
 
-def _url(value: object) -> str:
+def _read_url(value: object) -> str:
     text = str(value).rstrip("/")
     if not text.startswith(("http://", "https://")):
         raise ValueError
     return text
 
 
-def _truth(value: object) -> bool:
+def _read_bool(value: object) -> bool:
     if isinstance(value, bool):
         return value
     try:
@@ -85,7 +85,7 @@ def _truth(value: object) -> bool:
         raise ValueError from None
 
 
-def _texts(value: object) -> tuple[str, ...]:
+def _read_texts(value: object) -> tuple[str, ...]:
     """Return a list of strings, which are separated by commas in the environment."""
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
@@ -104,13 +104,13 @@ def _debounce_ms(value: object) -> int:
 
 
 _READERS: Final = {
-    "gateway_url": _url,
+    "gateway_url": _read_url,
     "debounce_ms": _debounce_ms,
-    "complete_in_comments": _truth,
-    "complete_in_strings": _truth,
-    "disabled_languages": _texts,
-    "excluded_globs": _texts,
-    "enabled": _truth,
-    "prefetch": _truth,
-    "share_accepted_text": _truth,
+    "complete_in_comments": _read_bool,
+    "complete_in_strings": _read_bool,
+    "disabled_languages": _read_texts,
+    "excluded_globs": _read_texts,
+    "enabled": _read_bool,
+    "prefetch": _read_bool,
+    "share_accepted_text": _read_bool,
 }

@@ -58,13 +58,15 @@ def skip_reason(
     place: CompletionContext, rules: SkipRules, *, nature: FileKind, has_selection: bool
 ) -> SkipReason | None:
     """Return why to skip the request, or None. An invoked one is skipped only if forbidden."""
-    forbidden = _forbidden(place, rules, nature)
+    forbidden = _find_prohibition(place, rules, nature)
     if forbidden is not None or place.is_invoked:
         return forbidden
-    return _unpromising(place, rules, has_selection=has_selection)
+    return _find_unpromising(place, rules, has_selection=has_selection)
 
 
-def _forbidden(place: CompletionContext, rules: SkipRules, nature: FileKind) -> SkipReason | None:
+def _find_prohibition(
+    place: CompletionContext, rules: SkipRules, nature: FileKind
+) -> SkipReason | None:
     if is_excluded(place.path, rules.excluded):
         return SkipReason.EXCLUDED
     if not rules.is_allowed:
@@ -72,7 +74,7 @@ def _forbidden(place: CompletionContext, rules: SkipRules, nature: FileKind) -> 
     return _NATURES.get(nature)
 
 
-def _unpromising(
+def _find_unpromising(
     place: CompletionContext, rules: SkipRules, *, has_selection: bool
 ) -> SkipReason | None:
     if rules.is_paused:

@@ -80,12 +80,12 @@ def _num_closed(place: CompletionContext, suggestion: Suggestion, left: str) -> 
         if not _CLOSERS.issuperset(closers):
             return None
         here = place.suffix[count : count + _TAIL_CHARS]
-        if here == suggestion.tail and _closes(left, closers):
+        if here == suggestion.tail and _contains_in_order(left, closers):
             return count
     return None
 
 
-def _closes(left: str, closers: str) -> bool:
+def _contains_in_order(left: str, closers: str) -> bool:
     """Return whether the suggestion contains these characters in order."""
     rest = iter(left)
     return all(closer in rest for closer in closers)

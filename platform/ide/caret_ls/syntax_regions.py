@@ -83,21 +83,21 @@ def _scan(rules: _Rules, text: str, state: _ScanState) -> _ScanState:
     at = 0
     while at < len(text):
         if state.end is not None:
-            found = _ending(state.end).match(text, at)
+            found = _ending_pattern(state.end).match(text, at)
             if found is None:
                 return state
             state = _IN_CODE
         else:
-            found = _openings(rules).search(text, at)
+            found = _opening_pattern(rules).search(text, at)
             if found is None:
                 return _IN_CODE
-            state = _opened(rules, found[0])
+            state = _opened_state(rules, found[0])
         at = found.end()
     return state
 
 
 @cache
-def _openings(rules: _Rules) -> re.Pattern[str]:
+def _opening_pattern(rules: _Rules) -> re.Pattern[str]:
     """Match the start of a comment or string, longer ones first."""
     blocks = (start for start, _ in rules.block_comments)
     signs = {*rules.line_comments, *blocks, *rules.long_quotes, *rules.quotes}
@@ -105,7 +105,7 @@ def _openings(rules: _Rules) -> re.Pattern[str]:
 
 
 @cache
-def _ending(end: str) -> re.Pattern[str]:
+def _ending_pattern(end: str) -> re.Pattern[str]:
     """Match from the start of a region to its end, inclusive.
 
     An escaped character does not end a string. A string in plain quotes ends with its line at the
@@ -118,7 +118,7 @@ def _ending(end: str) -> re.Pattern[str]:
     return re.compile(rf"(?:[^\\]|\\.)*?{re.escape(end)}", re.DOTALL)
 
 
-def _opened(rules: _Rules, sign: str) -> _ScanState:
+def _opened_state(rules: _Rules, sign: str) -> _ScanState:
     for start, end in rules.block_comments:
         if sign == start:
             return _ScanState(SyntaxRegion.COMMENT, end)

@@ -102,11 +102,11 @@ class TextDocument:
         if position.line < 0:
             return 0, 0
         if position.line >= len(self._lines):
-            return self._end()
+            return self._end_position()
         text = self._lines[position.line].rstrip("\r\n")
         return position.line, chars_from_utf16(text, max(position.units, 0))
 
-    def _end(self) -> tuple[int, int]:
+    def _end_position(self) -> tuple[int, int]:
         if self._lines and not self._lines[-1].endswith(("\n", "\r")):
             return len(self._lines) - 1, len(self._lines[-1])
         return len(self._lines), 0

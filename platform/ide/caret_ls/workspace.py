@@ -49,7 +49,7 @@ class OpenFile:
     @property
     def text(self) -> str:
         if self._text is None:
-            self._text = _sound(self.buffer.text)
+            self._text = _replace_surrogates(self.buffer.text)
             self._imports = imports_of(self.language, self._text)
         return self._text
 
@@ -62,11 +62,11 @@ class OpenFile:
         return framework_of(self.imports)
 
     def change(self, start: Position, end: Position, text: str) -> TextEdit:
-        self._touch()
+        self._invalidate_text()
         return self.buffer.replace(start, end, text)
 
     def change_all(self, text: str) -> TextEdit:
-        self._touch()
+        self._invalidate_text()
         return self.buffer.replace_all(text)
 
     def head(self, position: Position, chosen: SelectedCompletion) -> str | None:
@@ -86,12 +86,16 @@ class OpenFile:
             uri=self.uri,
             path=self.path,
             language=self.language,
-            prefix=_sound(self.buffer.text_before(position, max_chars=MAX_PREFIX_CHARS) + lead),
-            suffix=_sound(self.buffer.text_after(position, max_chars=MAX_SUFFIX_CHARS)),
+            prefix=_replace_surrogates(
+                self.buffer.text_before(position, max_chars=MAX_PREFIX_CHARS) + lead
+            ),
+            suffix=_replace_surrogates(
+                self.buffer.text_after(position, max_chars=MAX_SUFFIX_CHARS)
+            ),
             is_invoked=is_invoked,
         )
 
-    def _touch(self) -> None:
+    def _invalidate_text(self) -> None:
         self._text = None
         self.revision += 1
 
@@ -137,6 +141,6 @@ def _path_of(uri: str, place: Path | None, repository: Repository | None) -> str
     return PurePosixPath(unquote(urlsplit(uri).path)).name
 
 
-def _sound(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Replace characters that cannot be sent; the number of characters stays the same."""
     return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)

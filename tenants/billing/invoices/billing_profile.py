@@ -57,7 +57,7 @@ def change_customer(*, actor: Actor, customer: InvoiceParty, now: datetime) -> N
         Tenant.objects.select_for_update(no_key=True).get(id=actor.tenant_id)
         held, tax = read_profile(actor.tenant_id)
         changed = [
-            name for name in InvoiceParty.__struct_fields__ if _differs(held, customer, name)
+            name for name in InvoiceParty.__struct_fields__ if _is_changed(held, customer, name)
         ]
         if not changed:
             return
@@ -101,7 +101,7 @@ def issuer() -> InvoiceParty:
     )
 
 
-def _differs(held: InvoiceParty, wanted: InvoiceParty, name: str) -> bool:
+def _is_changed(held: InvoiceParty, wanted: InvoiceParty, name: str) -> bool:
     return bool(getattr(held, name) != getattr(wanted, name))
 
 

@@ -80,37 +80,39 @@ def _register_typeface() -> None:
         pdfmetrics.registerFont(TTFont(name, BytesIO((folder / file).read_bytes())))
 
 
-def _style(name: str = "", **fields: Any) -> ParagraphStyle:
+def _text_style(name: str = "", **fields: Any) -> ParagraphStyle:
     defaults = {"fontName": _REGULAR, "fontSize": 9, "leading": 13, "textColor": _INK}
     return ParagraphStyle(name, **{**defaults, **fields})
 
 
-def _text(text: str, *, colour: Color = _INK, is_strong: bool = False, **fields: Any) -> Paragraph:
+def _paragraph(
+    text: str, *, colour: Color = _INK, is_strong: bool = False, **fields: Any
+) -> Paragraph:
     font = _MEDIUM if is_strong else _REGULAR
-    return Paragraph(escape(text), _style(fontName=font, textColor=colour, **fields))
+    return Paragraph(escape(text), _text_style(fontName=font, textColor=colour, **fields))
 
 
-def _label(text: str, **fields: Any) -> Paragraph:
-    return _text(text, colour=_QUIET, fontSize=7.5, leading=11, **fields)
+def _label_paragraph(text: str, **fields: Any) -> Paragraph:
+    return _paragraph(text, colour=_QUIET, fontSize=7.5, leading=11, **fields)
 
 
 def _build_story(document: InvoiceDocument) -> list[Flowable]:
     return [
-        _heading(document),
+        _build_heading(document),
         Spacer(0, 11 * mm),
-        _parties(document),
+        _build_parties(document),
         Spacer(0, 10 * mm),
-        _lines(document),
+        _build_lines(document),
         Spacer(0, 4 * mm),
-        KeepTogether([_totals(document), Spacer(0, 10 * mm), *_closing(document)]),
+        KeepTogether([_build_totals(document), Spacer(0, 10 * mm), *_build_closing(document)]),
     ]
 
 
-def _heading(document: InvoiceDocument) -> Table:
+def _build_heading(document: InvoiceDocument) -> Table:
     head = document.head
-    left = [_text(head.issuer.name, is_strong=True, fontSize=13, leading=17)]
+    left = [_paragraph(head.issuer.name, is_strong=True, fontSize=13, leading=17)]
     right = [
-        _text(
+        _paragraph(
             _TITLES[head.kind],
             is_strong=True,
             colour=_ACCENT,
@@ -118,14 +120,14 @@ def _heading(document: InvoiceDocument) -> Table:
             leading=24,
             alignment=TA_RIGHT,
         ),
-        _text(head.number, colour=_QUIET, alignment=TA_RIGHT),
+        _paragraph(head.number, colour=_QUIET, alignment=TA_RIGHT),
     ]
     return Table([[left, right]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_make_plain_style())
 
 
-def _parties(document: InvoiceDocument) -> Table:
+def _build_parties(document: InvoiceDocument) -> Table:
     head = document.head
-    customer = [_label("Bill to"), *_party(head.customer)]
+    customer = [_label_paragraph("Bill to"), *_build_party(head.customer)]
     facts: list[tuple[str, str]] = [("Issued", _format_day(head.issued_on))]
     if head.kind is DocumentKind.INVOICE:
         facts += [("Due", _format_day(head.due_on)), ("Period (UTC)", _format_month(head.month))]
@@ -133,7 +135,7 @@ def _parties(document: InvoiceDocument) -> Table:
         facts += [("Corrects", head.corrects)]
     facts += [("Currency", head.currency)]
     table = Table(
-        [[_label(name), _text(value, alignment=TA_RIGHT)] for name, value in facts],
+        [[_label_paragraph(name), _paragraph(value, alignment=TA_RIGHT)] for name, value in facts],
         [_WIDTH * 0.17, _WIDTH * 0.28],
         style=TableStyle(
             [
@@ -149,17 +151,20 @@ def _parties(document: InvoiceDocument) -> Table:
     return Table([[customer, table]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_make_plain_style())
 
 
-def _party(party: InvoiceParty) -> list[Paragraph]:
-    lines = [_text(line) for line in party.address]
+def _build_party(party: InvoiceParty) -> list[Paragraph]:
+    lines = [_paragraph(line) for line in party.address]
     if party.tax_id:
-        lines.append(_text(f"Tax ID {party.tax_id}", colour=_QUIET))
-    return [_text(party.name, is_strong=True, fontSize=10, leading=14), *lines]
+        lines.append(_paragraph(f"Tax ID {party.tax_id}", colour=_QUIET))
+    return [_paragraph(party.name, is_strong=True, fontSize=10, leading=14), *lines]
 
 
-def _lines(document: InvoiceDocument) -> Table:
+def _build_lines(document: InvoiceDocument) -> Table:
     titles = ("Description", "Quantity", "Unit price", f"Amount ({document.head.currency})")
-    head = [_label(titles[0]), *(_label(title, alignment=TA_RIGHT) for title in titles[1:])]
-    rows = [_row(line, document) for line in document.lines]
+    head = [
+        _label_paragraph(titles[0]),
+        *(_label_paragraph(title, alignment=TA_RIGHT) for title in titles[1:]),
+    ]
+    rows = [_build_row(line, document) for line in document.lines]
     return Table(
         [head, *rows],
         [_WIDTH * share for share in (0.43, 0.19, 0.2, 0.18)],
@@ -178,38 +183,40 @@ def _lines(document: InvoiceDocument) -> Table:
     )
 
 
-def _row(line: InvoiceLine, document: InvoiceDocument) -> list[Any]:
-    description = [_text(line.description)]
+def _build_row(line: InvoiceLine, document: InvoiceDocument) -> list[Any]:
+    description = [_paragraph(line.description)]
     if line.used_in != document.head.month:
-        description.append(_label(f"Used in {_format_month(line.used_in)}, reported late"))
+        description.append(
+            _label_paragraph(f"Used in {_format_month(line.used_in)}, reported late")
+        )
     return [
         description,
-        _quantity(line),
-        _price(line),
-        _text(_format_cents(line.amount_cents), alignment=TA_RIGHT),
+        _build_quantity(line),
+        _build_price(line),
+        _paragraph(_format_cents(line.amount_cents), alignment=TA_RIGHT),
     ]
 
 
-def _quantity(line: InvoiceLine) -> list[Paragraph]:
+def _build_quantity(line: InvoiceLine) -> list[Paragraph]:
     if not line.unit:
         return []
     return [
-        _text(f"{line.quantity:,}", alignment=TA_RIGHT),
-        _label(line.unit, alignment=TA_RIGHT),
+        _paragraph(f"{line.quantity:,}", alignment=TA_RIGHT),
+        _label_paragraph(line.unit, alignment=TA_RIGHT),
     ]
 
 
-def _price(line: InvoiceLine) -> list[Paragraph]:
+def _build_price(line: InvoiceLine) -> list[Paragraph]:
     if not line.unit:
         return []
     basis = "per seat and month" if line.price_for == 1 else f"per {line.price_for:,}"
     return [
-        _text(write_price(line.price_micros), alignment=TA_RIGHT),
-        _label(basis, alignment=TA_RIGHT),
+        _paragraph(write_price(line.price_micros), alignment=TA_RIGHT),
+        _label_paragraph(basis, alignment=TA_RIGHT),
     ]
 
 
-def _totals(document: InvoiceDocument) -> Table:
+def _build_totals(document: InvoiceDocument) -> Table:
     tax, currency = document.head.tax, document.head.currency
     rows: list[tuple[str, int]] = [("Subtotal", document.subtotal_cents)]
     if document.credit_cents:
@@ -217,13 +224,16 @@ def _totals(document: InvoiceDocument) -> Table:
     if tax.name:
         percent = f"{tax.basis_points / 100:g}%"
         rows.append((f"{tax.name} {percent}", document.tax_cents))
-    cells = [[_text(name), _text(_format_cents(cents), alignment=TA_RIGHT)] for name, cents in rows]
+    cells = [
+        [_paragraph(name), _paragraph(_format_cents(cents), alignment=TA_RIGHT)]
+        for name, cents in rows
+    ]
     name = "Total" if document.total_cents >= 0 else "Total credited"
     strong: dict[str, Any] = {"is_strong": True, "fontSize": 11, "leading": 15}
     cells.append(
         [
-            _text(f"{name} ({currency})", **strong),
-            _text(_format_cents(document.total_cents), alignment=TA_RIGHT, **strong),
+            _paragraph(f"{name} ({currency})", **strong),
+            _paragraph(_format_cents(document.total_cents), alignment=TA_RIGHT, **strong),
         ]
     )
     table = Table(
@@ -243,18 +253,18 @@ def _totals(document: InvoiceDocument) -> Table:
     return Table([["", table]], [_WIDTH * 0.55, _WIDTH * 0.45], style=_make_plain_style())
 
 
-def _closing(document: InvoiceDocument) -> Sequence[Flowable]:
+def _build_closing(document: InvoiceDocument) -> Sequence[Flowable]:
     head = document.head
     if head.kind is DocumentKind.CREDIT_NOTE:
-        return [_text(f"This amount is credited against invoice {head.corrects}.")]
+        return [_paragraph(f"This amount is credited against invoice {head.corrects}.")]
     if document.total_cents == 0:
-        return [_text("No payment is due.")]
+        return [_paragraph("No payment is due.")]
     amount = f"{head.currency} {_format_cents(document.total_cents)}"
     due = f"Please pay {amount} by {_format_day(head.due_on)}"
     return [
-        _text("Payment", is_strong=True),
-        _text(f"{due}, with the reference {head.number}."),
-        *(_text(line) for line in head.payment),
+        _paragraph("Payment", is_strong=True),
+        _paragraph(f"{due}, with the reference {head.number}."),
+        *(_paragraph(line) for line in head.payment),
     ]
 
 
@@ -272,10 +282,10 @@ class _Footer:
         canvas.setStrokeColor(_RULE)
         canvas.setLineWidth(0.4)
         canvas.line(_MARGIN, 19 * mm, A4[0] - _MARGIN, 19 * mm)
-        note = _label(self._issuer)
+        note = _label_paragraph(self._issuer)
         _, height = note.wrap(_WIDTH * 0.75, 12 * mm)
         note.drawOn(canvas, _MARGIN, 17 * mm - height)
-        page = _label(f"{self._number}  ·  page {pages.page}", alignment=TA_RIGHT)
+        page = _label_paragraph(f"{self._number}  ·  page {pages.page}", alignment=TA_RIGHT)
         _, height = page.wrap(_WIDTH * 0.25, 12 * mm)
         page.drawOn(canvas, _MARGIN + _WIDTH * 0.75, 17 * mm - height)
         canvas.restoreState()

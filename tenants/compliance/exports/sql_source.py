@@ -37,7 +37,7 @@ class SqlRows:
             **_decode_cursor(after),
         }
         with tenant_scope(asked.tenant_id), connection.cursor() as cursor:
-            cursor.execute(self._query(is_first=after is None), parameters)
+            cursor.execute(self._build_query(is_first=after is None), parameters)
             found: list[tuple[Any, ...]] = cursor.fetchall()
         rows = [row[: len(self.columns)] for row in found]
         if len(found) < BATCH_ROWS:
@@ -55,7 +55,7 @@ class SqlRows:
             cursor.execute(f"SELECT count(*) {self.source}", parameters)  # a constant of the code
             return int(cursor.fetchone()[0])
 
-    def _query(self, *, is_first: bool) -> str:
+    def _build_query(self, *, is_first: bool) -> str:
         key = ", ".join(self.key)
         texts = ", ".join(f"({part})::text AS place{n}" for n, part in enumerate(self.key))
         places = ", ".join(f"%(place{number})s" for number in range(len(self.key)))

@@ -76,7 +76,7 @@ def create_operator_key(
         expires_at=now + timedelta(days=days),
     )
     logger.info("operator_key.created", lookup_id=row.lookup_id, scopes=row.scopes)
-    return CreatedOperatorKey(_view(row), generated.text)
+    return CreatedOperatorKey(_to_view(row), generated.text)
 
 
 def revoke_operator_key(*, lookup_id: str, now: datetime) -> None:
@@ -91,14 +91,14 @@ def revoke_operator_key(*, lookup_id: str, now: datetime) -> None:
 
 def list_operator_keys() -> list[OperatorKeyView]:
     """Return all keys, newest first."""
-    return [_view(row) for row in OperatorKey.objects.order_by("-created_at", "id")]
+    return [_to_view(row) for row in OperatorKey.objects.order_by("-created_at", "id")]
 
 
 def authenticate_operator_key(*, text: str, now: datetime) -> OperatorKeyView:
     """Return the key that a script presents. One query. Raises Unauthenticated."""
     key = parse_key(text)
     if key is None:
-        raise _invalid()
+        raise _invalid_key_error()
     if not text.startswith(_PREFIX):
         raise Unauthenticated("wrong_api_key_kind", "The platform API accepts only operator keys.")
     row = OperatorKey.objects.filter(lookup_id=key.lookup_id).order_by("id").first()
@@ -106,12 +106,12 @@ def authenticate_operator_key(*, text: str, now: datetime) -> OperatorKeyView:
     pepper_version = _PEPPER_VERSION if row is None else row.pepper_version
     # Compared even if the lookup ID is unknown: the time does not reveal which ones exist.
     if not matches(key, digest=digest, pepper_version=pepper_version) or row is None:
-        raise _invalid()
+        raise _invalid_key_error()
     if row.revoked_at is not None:
         raise Unauthenticated("revoked_api_key", "This operator key was revoked.")
     if row.expires_at <= now:
         raise Unauthenticated("expired_api_key", "This operator key has expired.")
-    return _view(row)
+    return _to_view(row)
 
 
 def operator_key_actor(
@@ -129,11 +129,11 @@ def operator_key_actor(
     )
 
 
-def _invalid() -> Unauthenticated:
+def _invalid_key_error() -> Unauthenticated:
     return Unauthenticated("invalid_api_key", "This is not a valid operator key.")
 
 
-def _view(row: OperatorKey) -> OperatorKeyView:
+def _to_view(row: OperatorKey) -> OperatorKeyView:
     return OperatorKeyView(
         lookup_id=LookupId(row.lookup_id),
         name=row.name,

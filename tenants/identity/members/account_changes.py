@@ -67,10 +67,10 @@ def notify_user(
     email = User.objects.values_list("email", flat=True).get(id=user_id)
     advice = advice.format(console=settings.CONSOLE_URL)
     text = _TEXT.format(what=what, when=now, address=address, advice=advice)
-    transaction.on_commit(partial(_send, user_id, email, what, text))
+    transaction.on_commit(partial(_send_mail, user_id, email, what, text))
 
 
-def _send(user_id: UserId, email: str, subject: str, text: str) -> None:
+def _send_mail(user_id: UserId, email: str, subject: str, text: str) -> None:
     try:
         send_mail(subject, text, None, [email])
     except (smtplib.SMTPException, OSError) as error:

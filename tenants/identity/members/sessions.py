@@ -29,7 +29,7 @@ def end_sessions(*, user_id: UserId) -> None:
 
 def end_all_sessions(*, user_id: UserId) -> None:
     """End the sessions of a user in all tenants, because the password was reset."""
-    _end(UserSession.objects.filter(user_id=uuid.UUID(user_id)))
+    _end_sessions(UserSession.objects.filter(user_id=uuid.UUID(user_id)))
     announce(user_id)
 
 
@@ -41,7 +41,7 @@ def end_sessions_at(*, domains: Iterable[str], spared: str | None) -> None:
     theirs = Q(pk__in=[])
     for name in domains:
         theirs |= Q(user__email__endswith=f"@{name}")
-    _end(UserSession.objects.filter(theirs).exclude(session_key=spared or ""))
+    _end_sessions(UserSession.objects.filter(theirs).exclude(session_key=spared or ""))
 
 
 def delete_expired_sessions(*, now: datetime) -> int:
@@ -55,7 +55,7 @@ def delete_expired_sessions(*, now: datetime) -> int:
     return UserSession.objects.filter(~Exists(in_force)).delete()[0]  # type: ignore[no-any-return]
 
 
-def _end(found: "QuerySet[UserSession]") -> None:
+def _end_sessions(found: "QuerySet[UserSession]") -> None:
     keys = list(found.values_list("session_key", flat=True))
     Session.objects.filter(session_key__in=keys).delete()
     UserSession.objects.filter(session_key__in=keys).delete()

@@ -40,7 +40,7 @@ def change_password(*, user_id: UserId, password: str, address: str, now: dateti
     """Set a password that the user chose, having given the current one. Raises InvalidValue."""
     with transaction.atomic():
         set_password(user_id=user_id, password=password)
-        _record(user_id, "password.changed", "Your password was changed", address, now)
+        _record_and_notify(user_id, "password.changed", "Your password was changed", address, now)
 
 
 def find_reset_email(link: ResetLink) -> str:
@@ -65,7 +65,7 @@ def reset_password(*, link: ResetLink, password: str, address: str, now: datetim
         set_valid_password(user, password)
         user.save(update_fields=["password"])
         end_all_sessions(user_id=user_id)
-        _record(user_id, "password.reset", "Your password was reset", address, now)
+        _record_and_notify(user_id, "password.reset", "Your password was reset", address, now)
 
 
 def password_version(*, email: str) -> str:
@@ -83,7 +83,9 @@ def _require_valid(link: ResetLink, user: User | None) -> User:
     return user
 
 
-def _record(user_id: UserId, action: str, what: str, address: str, now: datetime) -> None:
+def _record_and_notify(
+    user_id: UserId, action: str, what: str, address: str, now: datetime
+) -> None:
     record_account_change(
         user_id=user_id, action=action, change=(None, None), address=address, now=now
     )

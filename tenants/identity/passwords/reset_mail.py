@@ -62,7 +62,7 @@ def enqueue_reset_request(*, email: str, now: datetime) -> None:
     """
     request = json.dumps([email.strip().lower(), now.timestamp()]).encode()
     pipeline = connect().pipeline()
-    pipeline.lpush(_QUEUE, seal(_key(), request, bound_to=_PURPOSE.encode()))
+    pipeline.lpush(_QUEUE, seal(_encryption_key(), request, bound_to=_PURPOSE.encode()))
     pipeline.ltrim(_QUEUE, 0, _MAX_WAITING - 1)
     pipeline.expire(_QUEUE, _MAX_AGE)
     pipeline.execute()
@@ -78,7 +78,7 @@ def mail_requested_links(*, now: datetime) -> int:
         sealed = connect().rpop(_QUEUE)
         if not isinstance(sealed, bytes):
             return number
-        if not _process(sealed, now):
+        if not _process_request(sealed, now):
             return number + 1  # the mail server may not respond, and other tasks wait for this one
     return _MAX_A_TICK
 
@@ -108,10 +108,10 @@ def mail_operators_link(*, email: str, reason: str, now: datetime) -> None:
             )
 
 
-def _process(sealed: bytes, now: datetime) -> bool:
+def _process_request(sealed: bytes, now: datetime) -> bool:
     """Answer one request. Return False if the mail server did not accept the e-mail."""
     try:
-        email, at_s = json.loads(unseal(_key(), sealed, bound_to=_PURPOSE.encode()))
+        email, at_s = json.loads(unseal(_encryption_key(), sealed, bound_to=_PURPOSE.encode()))
     except DecryptionFailed:  # from before a change of the root secret
         logger.warning("password_reset.unreadable_request")
         return True
@@ -121,7 +121,7 @@ def _process(sealed: bytes, now: datetime) -> bool:
     if provider_for(user.email) is not None:
         opening = _BY_USER.format(email=user.email)
         text = _SINGLE_SIGN_ON.format(opening=opening, console=settings.CONSOLE_URL)
-        return _send(user, "Sign in to Caret with single sign-on", text)
+        return _send_mail(user, "Sign in to Caret with single sign-on", text)
     return _mail_link(user, _BY_USER)
 
 
@@ -135,10 +135,10 @@ def _find_user(email: str) -> User | None:
 
 def _mail_link(user: User, opening: str) -> bool:
     text = _LINK.format(opening=opening.format(email=user.email), url=ResetLink.for_user(user).url)
-    return _send(user, "Reset your Caret password", text)
+    return _send_mail(user, "Reset your Caret password", text)
 
 
-def _send(user: User, subject: str, text: str) -> bool:
+def _send_mail(user: User, subject: str, text: str) -> bool:
     """Send the e-mail. Return False if the mail server did not accept it."""
     try:
         send_mail(subject, text, None, [user.email])
@@ -149,5 +149,5 @@ def _send(user: User, subject: str, text: str) -> bool:
     return True
 
 
-def _key() -> bytes:
+def _encryption_key() -> bytes:
     return derive_key(settings.ROOT_SECRET, _PURPOSE)

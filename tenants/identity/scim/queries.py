@@ -277,13 +277,13 @@ def _asks_version(search: "SearchRequest[Any]") -> bool:
 def _wants_members(asked: "ResponseParameters[ScimGroupResource]") -> bool:
     """Return whether `attributes` and `excludedAttributes` request the members."""
     if asked.attributes:
-        return any(_top(name) == _MEMBERS for name in asked.attributes)
+        return any(_top_level_name(name) == _MEMBERS for name in asked.attributes)
     return all(
         str(name).rpartition(":")[2].lower() != _MEMBERS for name in asked.excluded_attributes or []
     )
 
 
-def _top(name: object) -> str:
+def _top_level_name(name: object) -> str:
     return str(name).rpartition(":")[2].partition(".")[0].lower()
 
 

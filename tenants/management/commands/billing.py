@@ -41,7 +41,9 @@ class Command(NoSystemChecksCommand):
         price = commands.add_parser("price", help="add a price that starts on a day")
         price.add_argument("plan")
         price.add_argument("--from", dest="day", required=True, type=date.fromisoformat)
-        price.add_argument("--seat", required=True, type=_money, help="price per month, e.g. 19.00")
+        price.add_argument(
+            "--seat", required=True, type=_read_money, help="price per month, e.g. 19.00"
+        )
         price.add_argument(
             "--tiers",
             required=True,
@@ -57,7 +59,7 @@ class Command(NoSystemChecksCommand):
         profile.add_argument("--file", required=True, type=Path, help="JSON file: customer and tax")
         credit = commands.add_parser("credit", help="grant a credit to a tenant")
         credit.add_argument("tenant")
-        credit.add_argument("amount", type=_money)
+        credit.add_argument("amount", type=_read_money)
         credit.add_argument("--reason", required=True)
         invoice = commands.add_parser("invoice", help="issue the invoices due now")
         invoice.add_argument("tenant")
@@ -66,7 +68,7 @@ class Command(NoSystemChecksCommand):
         )
         note.add_argument("tenant")
         note.add_argument("number", type=int)
-        note.add_argument("amount", type=_money)
+        note.add_argument("amount", type=_read_money)
         note.add_argument("--reason", required=True)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -81,17 +83,17 @@ class Command(NoSystemChecksCommand):
         self.stdout.write(told)
 
 
-def _plan(options: dict[str, Any]) -> str:
+def _create_plan(options: dict[str, Any]) -> str:
     currency = Currency(options["currency"])
     create_plan(slug=options["plan"], name=options["name"], currency=currency, now=timezone.now())
     return f"Created the plan {options['plan']}. Add a price next."
 
 
-def _price(options: dict[str, Any]) -> str:
+def _add_price(options: dict[str, Any]) -> str:
     """Add a price. The file contains amounts such as "0.15" for a million tokens."""
     written = json.loads(options["tiers"].read_text())
     tiers = {
-        Tier(tier): TierPrices(**{kind: _money(str(price)) for kind, price in prices.items()})
+        Tier(tier): TierPrices(**{kind: _read_money(str(price)) for kind, price in prices.items()})
         for tier, prices in written.items()
     }
     new = NewPrice(options["day"], options["seat"], tiers)
@@ -99,24 +101,27 @@ def _price(options: dict[str, Any]) -> str:
     return f"The price applies from {options['day']}, 00:00 UTC."
 
 
-def _subscribe(options: dict[str, Any]) -> str:
+def _subscribe_tenant(options: dict[str, Any]) -> str:
     subscribe(
-        actor=_actor(options), plan=options["plan"], starts_on=options["day"], now=timezone.now()
+        actor=_read_actor(options),
+        plan=options["plan"],
+        starts_on=options["day"],
+        now=timezone.now(),
     )
     return f"{options['tenant']} has the plan {options['plan']} from {options['day']}, 00:00 UTC."
 
 
-def _profile(options: dict[str, Any]) -> str:
+def _set_profile(options: dict[str, Any]) -> str:
     written = json.loads(options["file"].read_text())
     customer = msgspec.convert(written["customer"], InvoiceParty)
     tax = msgspec.convert(written.get("tax", {"name": "", "basis_points": 0}), InvoiceTax)
-    set_profile(actor=_actor(options), customer=customer, tax=tax, now=timezone.now())
+    set_profile(actor=_read_actor(options), customer=customer, tax=tax, now=timezone.now())
     return f"Future invoices of {options['tenant']} are addressed to {customer.name}."
 
 
-def _credit(options: dict[str, Any]) -> str:
+def _grant_credit(options: dict[str, Any]) -> str:
     grant_credit(
-        actor=_actor(options),
+        actor=_read_actor(options),
         amount_micros=options["amount"],
         reason=options["reason"],
         now=timezone.now(),
@@ -124,8 +129,8 @@ def _credit(options: dict[str, Any]) -> str:
     return "The next invoice uses this credit first."
 
 
-def _invoice(options: dict[str, Any]) -> str:
-    tenant_id, now = _actor(options).tenant_id, safe_billing_time(timezone.now())
+def _issue_invoices(options: dict[str, Any]) -> str:
+    tenant_id, now = _read_actor(options).tenant_id, safe_billing_time(timezone.now())
     rate_tenant(tenant_id, now=now)
     issued = issue_due(tenant_id, now=now)
     return f"Issued: {', '.join(issued)}." if issued else "No invoice is due."
@@ -136,7 +141,7 @@ def _credit_note(options: dict[str, Any]) -> str:
     if rest:
         raise InvalidValue("amount", "Enter whole cents.")
     note = issue_credit_note(
-        actor=_actor(options),
+        actor=_read_actor(options),
         number=options["number"],
         net_cents=cents,
         reason=options["reason"],
@@ -146,24 +151,24 @@ def _credit_note(options: dict[str, Any]) -> str:
 
 
 _COMMANDS = {
-    "plan": _plan,
-    "price": _price,
-    "subscribe": _subscribe,
-    "profile": _profile,
-    "credit": _credit,
-    "invoice": _invoice,
+    "plan": _create_plan,
+    "price": _add_price,
+    "subscribe": _subscribe_tenant,
+    "profile": _set_profile,
+    "credit": _grant_credit,
+    "invoice": _issue_invoices,
     "credit-note": _credit_note,
 }
 
 
-def _actor(options: dict[str, Any]) -> Actor:
+def _read_actor(options: dict[str, Any]) -> Actor:
     tenant_id = find_tenant(slug=options["tenant"])
     if tenant_id is None:
         raise CommandError(f"There is no tenant {options['tenant']}.")
     return system_actor(tenant_id)
 
 
-def _money(text: str) -> int:
+def _read_money(text: str) -> int:
     """Parse an amount with up to six decimals into micros."""
     try:
         micros = Decimal(text) * MICROS

@@ -27,9 +27,11 @@ class Command(NoSystemChecksCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("tenant", metavar="TENANT", help="slug of the tenant")
         parser.add_argument(
-            "--from", dest="since", type=_moment, help="start of the period, in UTC"
+            "--from", dest="since", type=_read_moment, help="start of the period, in UTC"
         )
-        parser.add_argument("--to", dest="until", type=_moment, help="end of the period, exclusive")
+        parser.add_argument(
+            "--to", dest="until", type=_read_moment, help="end of the period, exclusive"
+        )
         parser.add_argument("--out", type=Path, required=True, metavar="FILE")
         parser.add_argument("--reason", default="", help="reason for the audit log")
 
@@ -40,7 +42,7 @@ class Command(NoSystemChecksCommand):
         period = AuditExportPeriod(options["since"], options["until"])
         try:
             reason = parse_reason(options["reason"])
-            span = _write(system_actor(tenant_id), period, options["out"], reason)
+            span = _write_export(system_actor(tenant_id), period, options["out"], reason)
         except DomainError as error:
             raise CommandError(error.message) from error
         except OSError as error:
@@ -48,7 +50,7 @@ class Command(NoSystemChecksCommand):
         self.stdout.write(f"{span.num_entries} entries; the chain ends at {span.head.sequence}.")
 
 
-def _write(actor: Actor, period: AuditExportPeriod, path: Path, reason: str) -> ChainRange:
+def _write_export(actor: Actor, period: AuditExportPeriod, path: Path, reason: str) -> ChainRange:
     """Write the file under a temporary name, and rename it at the end.
 
     Only its owner can read it.
@@ -70,7 +72,7 @@ def _write(actor: Actor, period: AuditExportPeriod, path: Path, reason: str) -> 
     return span
 
 
-def _moment(text: str) -> datetime:
+def _read_moment(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

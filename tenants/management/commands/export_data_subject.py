@@ -36,7 +36,7 @@ class Command(NoSystemChecksCommand):
             raise CommandError(f"There is no tenant {options['tenant']}.")
         try:
             asked = BundleRequest(find_person(options["person"]), options["reason"])
-            manifest = _write(system_actor(tenant_id), asked, options["out"])
+            manifest = _write_bundle(system_actor(tenant_id), asked, options["out"])
         except DomainError as error:
             raise CommandError(error.message) from error
         except (OSError, redis.RedisError, EncryptionFailed) as error:
@@ -45,7 +45,7 @@ class Command(NoSystemChecksCommand):
         self.stdout.write(f"{rows} rows in {options['out']}")
 
 
-def _write(actor: Actor, asked: BundleRequest, path: Path) -> dict[str, Any]:
+def _write_bundle(actor: Actor, asked: BundleRequest, path: Path) -> dict[str, Any]:
     """Write the file under a temporary name, and rename it at the end.
 
     Only its owner can read it.

@@ -30,13 +30,13 @@ class Command(NoSystemChecksCommand):
             raise CommandError(f"There is no tenant {options['tenant']}.")
         lines = export_training_data(actor=system_actor(tenant_id), now=timezone.now())
         try:
-            num_lines = _write(lines, options["out"])
+            num_lines = _write_lines(lines, options["out"])
         except (OSError, EncryptionFailed) as error:
             raise CommandError(f"Nothing was written: {error}") from error
         self.stdout.write(f"{num_lines} lines in {options['out']}")
 
 
-def _write(lines: Iterator[bytes], out: Path) -> int:
+def _write_lines(lines: Iterator[bytes], out: Path) -> int:
     """Write a new file completely or not at all, readable only by its owner."""
     with tempfile.NamedTemporaryFile(dir=out.parent, prefix=f".{out.name}.") as draft:
         num_lines = sum(bool(draft.write(line)) for line in lines)

@@ -36,10 +36,10 @@ class Command(NoSystemChecksCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("slug")
         parser.add_argument(
-            "--from", dest="start", type=_day, required=True, help="first day, in UTC"
+            "--from", dest="start", type=_read_day, required=True, help="first day, in UTC"
         )
         parser.add_argument(
-            "--to", dest="end", type=_day, required=True, help="day after the last one"
+            "--to", dest="end", type=_read_day, required=True, help="day after the last one"
         )
         parser.add_argument("--what", choices=sorted(_EXPORTS), default=USAGE_RECORDS.name)
         parser.add_argument("--format", choices=sorted(FORMATS), default="csv")
@@ -52,7 +52,9 @@ class Command(NoSystemChecksCommand):
         period = Period(options["start"], options["end"])
         asked = RowQuery(system_actor(tenant_id), period, timezone.now())
         try:
-            written = _export(asked, _EXPORTS[options["what"]], options["format"], options["out"])
+            written = _write_export(
+                asked, _EXPORTS[options["what"]], options["format"], options["out"]
+            )
         except DomainError as error:
             raise CommandError(error.message) from error
         except OSError as error:
@@ -60,11 +62,11 @@ class Command(NoSystemChecksCommand):
         self.stdout.write(f"{written.rows} rows, SHA-256 {written.sha256}")
 
 
-def _export(asked: RowQuery, export: Export, media: str, path: Path) -> WriteDigest:
+def _write_export(asked: RowQuery, export: Export, media: str, path: Path) -> WriteDigest:
     beginning = start_proof(export, asked)
-    with _whole(path) as out:
+    with _write_atomically(path) as out:
         written = FORMATS[media](export, read_rows(export, asked), out)
-        with _whole(path.with_name(path.name + PROOF_SUFFIX)) as proof:
+        with _write_atomically(path.with_name(path.name + PROOF_SUFFIX)) as proof:
             proof.write(
                 sign_proof(
                     tenant_id=asked.tenant_id,
@@ -80,7 +82,7 @@ def _export(asked: RowQuery, export: Export, media: str, path: Path) -> WriteDig
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[IO[bytes]]:
+def _write_atomically(path: Path) -> Iterator[IO[bytes]]:
     """Yield a file with a temporary name, and rename it at the end.
 
     Only its owner can read it.
@@ -94,7 +96,7 @@ def _whole(path: Path) -> Iterator[IO[bytes]]:
     Path(out.name).replace(path)
 
 
-def _day(text: str) -> datetime:
+def _read_day(text: str) -> datetime:
     try:
         return datetime.combine(date.fromisoformat(text), time(), UTC)
     except ValueError:

@@ -48,27 +48,29 @@ class Command(NoSystemChecksCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            self.stdout.write(_do(options))
+            self.stdout.write(_run_command(options))
         except DomainError as error:
             raise CommandError(error.message) from error
 
 
-def _do(options: dict[str, Any]) -> str:
+def _run_command(options: dict[str, Any]) -> str:
     """Run the subcommand and return its output. Raises DomainError."""
     what, now = options["what"], timezone.now()
     if what == "list":
-        return _listing()
+        return _list_operators()
     handle = options["handle"]
     if what == "disable":
         disable_operator(handle=handle, now=now)
         return f"{handle} is signed out and cannot sign in any more."
     if what == "renew":
-        return _once(handle, reset_operator(handle=handle))
+        return _format_credentials(handle, reset_operator(handle=handle))
     role = OperatorRole(options["role"])
-    return _once(handle, create_operator(handle=handle, name=options["name"], role=role, now=now))
+    return _format_credentials(
+        handle, create_operator(handle=handle, name=options["name"], role=role, now=now)
+    )
 
 
-def _once(handle: str, credentials: Credentials) -> str:
+def _format_credentials(handle: str, credentials: Credentials) -> str:
     return "\n".join(
         [
             f"{handle} signs in with this password and a code from an app. Both are shown once.",
@@ -78,7 +80,7 @@ def _once(handle: str, credentials: Credentials) -> str:
     )
 
 
-def _listing() -> str:
+def _list_operators() -> str:
     rows = [
         f"{each.handle:<20} {each.role.value:<8} {'disabled' if each.disabled_at else 'enabled':<8}"
         f" {each.name}"

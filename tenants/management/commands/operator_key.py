@@ -48,16 +48,16 @@ class Command(NoSystemChecksCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            self.stdout.write(_run(options))
+            self.stdout.write(_run_command(options))
         except DomainError as error:
             raise CommandError(error.message) from error
 
 
-def _run(options: dict[str, Any]) -> str:
+def _run_command(options: dict[str, Any]) -> str:
     """Run the subcommand and return its output. Raises DomainError."""
     command, now = options["command"], timezone.now()
     if command == "list":
-        return _list()
+        return _list_keys()
     if command == "revoke":
         revoke_operator_key(lookup_id=options["lookup_id"], now=now)
         return f"The operator key {options['lookup_id']} is revoked."
@@ -71,7 +71,7 @@ def _run(options: dict[str, Any]) -> str:
     )
 
 
-def _list() -> str:
+def _list_keys() -> str:
     rows = [
         f"{key.lookup_id}  {'revoked' if key.revoked_at else f'{key.expires_at:%Y-%m-%d}':<10}  "
         f"{' '.join(sorted(key.scopes)):<27}  {key.name}"

@@ -25,9 +25,9 @@ class Command(NoSystemChecksCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("slug")
-        parser.add_argument("--from", dest="first", type=_day, required=True, help=_FORM)
+        parser.add_argument("--from", dest="first", type=_read_day, required=True, help=_FORM)
         parser.add_argument(
-            "--to", dest="end", type=_day, required=True, help=f"{_FORM}, exclusive"
+            "--to", dest="end", type=_read_day, required=True, help=f"{_FORM}, exclusive"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -47,7 +47,7 @@ class Command(NoSystemChecksCommand):
         self.stdout.write(f"{options['slug']}: {days} days counted anew.")
 
 
-def _day(text: str) -> datetime:
+def _read_day(text: str) -> datetime:
     try:
         return datetime.combine(date.fromisoformat(text), time(), UTC)
     except ValueError as error:

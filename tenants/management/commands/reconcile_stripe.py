@@ -23,7 +23,7 @@ class Command(NoSystemChecksCommand):
     help = "Compare a month's tokens in the ledger with Stripe's meters."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--month", required=True, type=_month, help="such as 2026-10")
+        parser.add_argument("--month", required=True, type=_read_month, help="such as 2026-10")
         parser.add_argument("--tenant", help="slug; default: all tenants")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -52,7 +52,7 @@ class Command(NoSystemChecksCommand):
         self.stdout.write("Ledger and Stripe agree.")
 
 
-def _month(text: str) -> date:
+def _read_month(text: str) -> date:
     try:
         return date.fromisoformat(f"{text}-01")
     except ValueError:

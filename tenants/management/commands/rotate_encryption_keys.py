@@ -39,8 +39,8 @@ class Command(NoSystemChecksCommand):
         older_than = _older_than(options["replace_older_than"], now)
         failed = [
             slug
-            for slug, tenant_id in _chosen(options["tenant"]).items()
-            if not self._rotate(slug, tenant_id, now=now, older_than=older_than)
+            for slug, tenant_id in _find_tenants(options["tenant"]).items()
+            if not self._rotate_tenant(slug, tenant_id, now=now, older_than=older_than)
         ]
         for root_key_id in retire_root_keys(now=now):
             self.stdout.write(
@@ -52,7 +52,7 @@ class Command(NoSystemChecksCommand):
                 " See the errors above."
             )
 
-    def _rotate(
+    def _rotate_tenant(
         self, slug: str, tenant_id: TenantId, *, now: datetime, older_than: datetime | None
     ) -> bool:
         try:
@@ -80,7 +80,7 @@ def _older_than(days: int | None, now: datetime) -> datetime | None:
     return now - timedelta(days=days)
 
 
-def _chosen(slug: str | None) -> dict[str, TenantId]:
+def _find_tenants(slug: str | None) -> dict[str, TenantId]:
     tenants = list_tenants()
     if slug is None:
         return tenants

@@ -36,9 +36,9 @@ class Command(NoSystemChecksCommand):
         )
         for slug in options["slug"] or list(NAMES):
             wish = SeedOptions(slug, options["days"], options["people"], options["seed"])
-            self._fill(wish, again=options["again"])
+            self._seed_tenants(wish, again=options["again"])
 
-    def _fill(self, wish: SeedOptions, *, again: bool) -> None:
+    def _seed_tenants(self, wish: SeedOptions, *, again: bool) -> None:
         try:
             made = seed(
                 wish,

@@ -74,11 +74,11 @@ class Command(NoSystemChecksCommand):
         command, now = options["command"], timezone.now()
         try:
             if command == "list":
-                output = _list()
+                output = _list_tenants()
             elif command == "create":
-                output = _create(options, now)
+                output = _create_tenant(options, now)
             else:
-                output = _change(command, options, now)
+                output = _change_tenant(command, options, now)
         except DomainError as error:
             raise CommandError(error.message) from error
         self.stdout.write(output)
@@ -91,16 +91,16 @@ def _add_change(commands: Any, name: str, effect: str) -> argparse.ArgumentParse
     return parser
 
 
-def _list() -> str:
-    rows = [_row(each) for each in list_all_tenants()]
+def _list_tenants() -> str:
+    rows = [_format_row(each) for each in list_all_tenants()]
     return "\n".join(rows) or "There are no tenants."
 
 
-def _row(row: TenantDirectoryRow) -> str:
+def _format_row(row: TenantDirectoryRow) -> str:
     return f"{row.slug:<24} {row.status.value:<10} {row.region:<12} {row.name}"
 
 
-def _create(options: dict[str, Any], now: datetime) -> str:
+def _create_tenant(options: dict[str, Any], now: datetime) -> str:
     new = NewTenant(
         slug=options["slug"],
         name=options["name"],
@@ -109,10 +109,10 @@ def _create(options: dict[str, Any], now: datetime) -> str:
         region=options["region"],
     )
     created = onboard_tenant(new=new, actor_for=system_actor, now=now)
-    return f"Created the tenant {created.slug}.\n{_describe(created.owner_invitation)}"
+    return f"Created the tenant {created.slug}.\n{_describe_invitation(created.owner_invitation)}"
 
 
-def _describe(invitation: OwnerInvitation) -> str:
+def _describe_invitation(invitation: OwnerInvitation) -> str:
     sent = "was sent to" if invitation.is_mailed else "could NOT be sent to"
     return (
         f"The invitation {sent} {invitation.email}. Its link is shown once. It works once, until "
@@ -120,13 +120,13 @@ def _describe(invitation: OwnerInvitation) -> str:
     )
 
 
-def _change(command: str, options: dict[str, Any], now: datetime) -> str:
+def _change_tenant(command: str, options: dict[str, Any], now: datetime) -> str:
     tenant_id = find_tenant(slug=options["slug"])
     if tenant_id is None:
         raise NotFound("There is no tenant {slug}.", slug=options["slug"])
     actor, slug = system_actor(tenant_id), options["slug"]
     if command == "invite-owner":
-        return _describe(invite_owner(actor=actor, email=options["email"], now=now))
+        return _describe_invitation(invite_owner(actor=actor, email=options["email"], now=now))
     reason = options["reason"]
     if command == "rename":
         rename_tenant(actor=actor, name=options["name"], reason=reason, now=now)

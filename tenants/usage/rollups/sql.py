@@ -26,45 +26,45 @@ _TAKEN_CHARS = "least(u.num_chars, t.taken_chars)"
 _TAKEN_LINES = "least(u.num_lines, t.taken_lines)"
 
 
-def _count(condition: str) -> str:
+def _count_sql(condition: str) -> str:
     return f"count(*) FILTER (WHERE {condition})"
 
 
-def _sum(value: str, condition: str = "true") -> str:
+def _sum_sql(value: str, condition: str = "true") -> str:
     return f"coalesce(sum({value}) FILTER (WHERE {condition}), 0)"
 
 
 _OF_COMPLETIONS: Final = {
     "requests": "count(*)",
-    "completed": _count(_ENDED),
-    "cancelled": _count("u.finish IN ('cancelled', 'superseded')"),
-    "shed": _count("u.finish = 'shed'"),
-    "filtered": _count("u.finish = 'filtered'"),
-    "errors": _count("u.finish = 'error'"),
-    "suggestions": _count(_HAS_TEXT),
-    "suggested_chars": _sum("u.num_chars", _HAS_TEXT),
-    "suggested_lines": _sum("u.num_lines", _HAS_TEXT),
-    "parsed": _count(_JUDGED),
-    "parsed_valid": _count(f"{_JUDGED} AND u.filter_reason <> 'syntax'"),
-    "prompt_tokens": _sum("u.prompt_tokens"),
-    "prompt_tokens_with_cache_info": _sum("u.prompt_tokens", "u.cached_tokens IS NOT NULL"),
-    "cached_tokens": _sum("u.cached_tokens"),
-    "generated_tokens": _sum("u.generated_tokens"),
-    "shown": _count("t.shown"),
-    "seen": _count(_IS_SEEN),
-    "accepted": _count("t.accepted"),
-    "partly_accepted": _count("t.partly AND NOT t.accepted"),
-    "rejected": _count(f"t.rejected AND NOT {_IS_TAKEN}"),
-    "shown_chars": _sum("coalesce(t.shown_chars, u.num_chars)", "t.shown"),
-    "seen_chars": _sum("coalesce(t.shown_chars, u.num_chars)", _IS_SEEN),
-    "accepted_chars": _sum(_TAKEN_CHARS, _IS_TAKEN),
-    "shown_lines": _sum("coalesce(t.shown_lines, u.num_lines)", "t.shown"),
-    "accepted_lines": _sum(_TAKEN_LINES, _IS_TAKEN),
-    "accepted_tokens": _sum(
+    "completed": _count_sql(_ENDED),
+    "cancelled": _count_sql("u.finish IN ('cancelled', 'superseded')"),
+    "shed": _count_sql("u.finish = 'shed'"),
+    "filtered": _count_sql("u.finish = 'filtered'"),
+    "errors": _count_sql("u.finish = 'error'"),
+    "suggestions": _count_sql(_HAS_TEXT),
+    "suggested_chars": _sum_sql("u.num_chars", _HAS_TEXT),
+    "suggested_lines": _sum_sql("u.num_lines", _HAS_TEXT),
+    "parsed": _count_sql(_JUDGED),
+    "parsed_valid": _count_sql(f"{_JUDGED} AND u.filter_reason <> 'syntax'"),
+    "prompt_tokens": _sum_sql("u.prompt_tokens"),
+    "prompt_tokens_with_cache_info": _sum_sql("u.prompt_tokens", "u.cached_tokens IS NOT NULL"),
+    "cached_tokens": _sum_sql("u.cached_tokens"),
+    "generated_tokens": _sum_sql("u.generated_tokens"),
+    "shown": _count_sql("t.shown"),
+    "seen": _count_sql(_IS_SEEN),
+    "accepted": _count_sql("t.accepted"),
+    "partly_accepted": _count_sql("t.partly AND NOT t.accepted"),
+    "rejected": _count_sql(f"t.rejected AND NOT {_IS_TAKEN}"),
+    "shown_chars": _sum_sql("coalesce(t.shown_chars, u.num_chars)", "t.shown"),
+    "seen_chars": _sum_sql("coalesce(t.shown_chars, u.num_chars)", _IS_SEEN),
+    "accepted_chars": _sum_sql(_TAKEN_CHARS, _IS_TAKEN),
+    "shown_lines": _sum_sql("coalesce(t.shown_lines, u.num_lines)", "t.shown"),
+    "accepted_lines": _sum_sql(_TAKEN_LINES, _IS_TAKEN),
+    "accepted_tokens": _sum_sql(
         f"round(u.generated_tokens::numeric * {_TAKEN_CHARS} / nullif(u.num_chars, 0))", _IS_TAKEN
     ),
-    **{LOOKED_AT[span]: _count(f"t.looked_at_{span}") for span in SPANS_S},
-    **{RETAINED[span]: _count(f"t.retained_{span}") for span in SPANS_S},
+    **{LOOKED_AT[span]: _count_sql(f"t.looked_at_{span}") for span in SPANS_S},
+    **{RETAINED[span]: _count_sql(f"t.retained_{span}") for span in SPANS_S},
 }
 
 _IS_TOLD = "o.event IN ('shown', 'accepted', 'partially_accepted', 'rejected')"
@@ -146,7 +146,7 @@ WITH u AS MATERIALIZED (
 ), {_EACH_SPEED}
 {_INSERT.format(table="tenants_latency_hour", columns=_SPEED_COLUMNS)}
 SELECT %(tenant)s, %(start)s, u.mode, coalesce(min(sizes), '{{}}'), coalesce(min(counts), '{{}}'),
-    {_sum("num_in_flight_at_replica")}, count(num_in_flight_at_replica)
+    {_sum_sql("num_in_flight_at_replica")}, count(num_in_flight_at_replica)
 FROM u LEFT JOIN counted USING (mode) GROUP BY u.mode
 """  # noqa: S608
 

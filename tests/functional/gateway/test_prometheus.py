@@ -62,4 +62,4 @@ async def test_rules_and_charts_find_the_gateways_metrics(
     assert {rule["health"] for rule in rules} == {"ok"}
     # Nothing is wrong, so no alert fires.
     firing = {rule["name"] for rule in rules if rule.get("state") == "firing"}
-    assert firing <= {"CaretNoBeat"}  # no control plane is monitored here
+    assert firing <= {"CaretBeatMetricsMissing"}  # no control plane is monitored here

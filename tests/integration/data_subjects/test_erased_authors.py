@@ -98,7 +98,7 @@ def decided() -> AuthoredDecisions:
 
 def erase(decided: AuthoredDecisions) -> None:
     owner = decided.company.people[Role.OWNER].actor
-    demand = ErasureRequest(decided.dan.user_id, "his letter")
+    demand = ErasureRequest(decided.dan.user_id, "their letter")
     demand_erasure(actor=owner, demand=demand, now=timezone.now())
     assert run_due_erasures(now=timezone.now()) == 1
 

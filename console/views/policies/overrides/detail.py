@@ -45,12 +45,14 @@ from tenants.policy.overrides.queries import (
 @permission_required(Permission.WRITE_POLICY)
 def edit(request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID) -> HttpResponse:
     """Edit the override. A valid POST continues with its review."""
-    held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
+    held = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
     if request.method == "GET":
-        return _edited(request, member, held, OverrideForm(initial=initial_of(held.layer)))
+        return _render_edit_page(
+            request, member, held, OverrideForm(initial=initial_of(held.layer))
+        )
     if request.POST.get("step") == "edit":
         said = read_layer(read_json(request.POST.get("document", "")))
-        return _edited(request, member, held, OverrideForm(initial=initial_of(said)))
+        return _render_edit_page(request, member, held, OverrideForm(initial=initial_of(said)))
     form = OverrideForm(request.POST)
     if form.is_valid():
         try:
@@ -58,8 +60,8 @@ def edit(request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUI
         except InvalidValue as error:
             add_refusal(form, error)
         else:
-            return _reviewed(request, member, held, said)
-    return _edited(request, member, held, form, status=400)
+            return _render_review(request, member, held, said)
+    return _render_edit_page(request, member, held, form, status=400)
 
 
 @require_http_methods(["GET", "POST"])
@@ -69,13 +71,13 @@ def review(
     request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID
 ) -> HttpResponse:
     """Review the removal of the override (GET), or save the reviewed override (POST)."""
-    held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
+    held = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
     if request.method == "GET":
-        return _reviewed(request, member, held, PolicyOverride())
+        return _render_review(request, member, held, PolicyOverride())
     said = read_layer(read_json(request.POST.get("document", "")))
     form = ReasonForm(request.POST)
     if not form.is_valid():
-        return _reviewed(request, member, held, said, form)
+        return _render_review(request, member, held, said, form)
     if (way := _way_if_grave(request, member, held, said)) is not None:
         return way
     try:
@@ -89,10 +91,10 @@ def review(
         )
     except VersionConflict:
         held = find_override(actor=member.actor, subject=held.subject)
-        return _reviewed(request, member, held, said, form)
+        return _render_review(request, member, held, said, form)
     except Conflict as error:
         form.add_error(None, translate_error(error))
-        return _reviewed(request, member, held, said, form)
+        return _render_review(request, member, held, said, form)
     toast(
         request,
         gettext("Saved. Gateways apply it within a second."),
@@ -108,7 +110,7 @@ def undo(
     request: HttpRequest, member: CurrentMember, kind: str, subject_id: UUID, version: int
 ) -> HttpResponse:
     """Restore the override before this version, if this version is still in force."""
-    held = find_override(actor=member.actor, subject=_subject(kind, subject_id))
+    held = find_override(actor=member.actor, subject=_to_subject(kind, subject_id))
     if version != held.version or version == 0:
         said = gettext("Not undone: someone has changed this override since.")
         messages.error(request, said)
@@ -139,7 +141,7 @@ def _way_if_grave(
     return step_up_url(request, member) if lets_in_by_less else None
 
 
-def _subject(kind: str, subject_id: UUID) -> OverrideSubject:
+def _to_subject(kind: str, subject_id: UUID) -> OverrideSubject:
     try:
         return OverrideSubject(SubjectKind(kind), subject_id)
     except ValueError as error:
@@ -152,7 +154,7 @@ def _expected_version(request: HttpRequest, held: OverrideInForce) -> int:
     return held.version if expected_version is None else expected_version
 
 
-def _edited(
+def _render_edit_page(
     request: HttpRequest,
     member: CurrentMember,
     held: OverrideInForce,
@@ -170,7 +172,7 @@ def _edited(
     )
 
 
-def _reviewed(
+def _render_review(
     request: HttpRequest,
     member: CurrentMember,
     held: OverrideInForce,

@@ -58,9 +58,9 @@ def review(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     draft = read_draft(request.POST)
     step = request.POST.get("step")
     if step == "save":
-        return _saved(request, member, draft)
+        return _save_policy(request, member, draft)
     if step == "merge":
-        draft = _merged(member, draft)
+        draft = _merge_draft(member, draft)
     return shown(request, member, draft)
 
 
@@ -107,12 +107,12 @@ def shown(
         "form": form or ReasonForm(initial={"reason": request.POST.get("reason", "")}),
         "changes": changes_between(held.policy, draft.policy),
         "effects": summarize_dry_run(found),
-        "meanwhile": None if meanwhile is None else _told(meanwhile, draft),
+        "meanwhile": None if meanwhile is None else _conflict_context(meanwhile, draft),
     }
     return render_page(request, member, _PAGE, context, status=409 if meanwhile else status)
 
 
-def _saved(request: HttpRequest, member: CurrentMember, draft: PolicyDraft) -> HttpResponse:
+def _save_policy(request: HttpRequest, member: CurrentMember, draft: PolicyDraft) -> HttpResponse:
     form = ReasonForm(request.POST)
     if not form.is_valid():
         return shown(request, member, draft, form=form, status=400)
@@ -159,12 +159,12 @@ def _going_back(request: HttpRequest, member: CurrentMember) -> PolicyDraft:
     return PolicyDraft(earlier.policy, get_policy(actor=member.actor).version)
 
 
-def _merged(member: CurrentMember, draft: PolicyDraft) -> PolicyDraft:
+def _merge_draft(member: CurrentMember, draft: PolicyDraft) -> PolicyDraft:
     meanwhile = find_meanwhile(member.actor, draft, get_policy(actor=member.actor))
     return draft if meanwhile is None else rebase_draft(draft, meanwhile)
 
 
-def _told(meanwhile: ConcurrentChange, draft: PolicyDraft) -> dict[str, Any]:
+def _conflict_context(meanwhile: ConcurrentChange, draft: PolicyDraft) -> dict[str, Any]:
     seen = meanwhile.seen.policy
     return {
         "held": meanwhile.held,

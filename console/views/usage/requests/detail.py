@@ -58,7 +58,7 @@ def explained_request(
         "protocol": PROTOCOLS.get(record.protocol, record.protocol),
         "state": state,
         "finish": finish,
-        "stages": [_line(stage, record.total_ms) for stage in found.stages],
+        "stages": [_to_stage_line(stage, record.total_ms) for stage in found.stages],
         "width": WIDTH,
         "first_token": "–" if first_ms is None else milliseconds(first_ms),
         "tone": "bad" if found.is_slow else "" if first_ms is None else "good",
@@ -71,7 +71,7 @@ def explained_request(
     return render_page(request, member, _PAGE, context)
 
 
-def _line(stage: LatencyStage, total_ms: float) -> StageLine:
+def _to_stage_line(stage: LatencyStage, total_ms: float) -> StageLine:
     scale = WIDTH / total_ms if total_ms > 0 else 0.0
     x = min(stage.began_ms * scale, WIDTH - _MIN_WIDTH)
     return StageLine(

@@ -117,9 +117,9 @@ def requests(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     form = ListForm(request.GET)
     is_good = form.is_valid() and not question.is_invalid
     said = form.cleaned_data if form.is_valid() else {}
-    wanted = _wanted(question, said)
+    wanted = _to_request_filter(question, said)
     if request.GET.get("format") == "csv":
-        return _file(member, wanted, now) if is_good else csv_error(question.form, form)
+        return _csv_response(member, wanted, now) if is_good else csv_error(question.form, form)
     try:
         listed = page_of_requests(
             actor=member.actor,
@@ -145,14 +145,14 @@ def requests(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         "is_cut": wanted.order is not RequestSort.NEWEST and len(page.rows) == _SHOWN,
         "filters": [*_own_filters(said), *question.list_filters(choices, teams)],
         "tabs": tabs(member.actor, question, "usage-requests"),
-        "lines": [_line(row) for row in page.rows],
+        "lines": [_to_list_row(row) for row in page.rows],
         "more_url": _more_url(request, page.next_cursor),
         "csv_url": _url_with(request, format="csv", cursor=""),
     }
     return render_page(request, member, _PAGE, context, part=_PART, status=200 if is_good else 400)
 
 
-def _wanted(question: UsageFilters, said: dict[str, Any]) -> RequestFilter:
+def _to_request_filter(question: UsageFilters, said: dict[str, Any]) -> RequestFilter:
     asked, hour = question.report_query, said.get("hour")
     return RequestFilter(
         starts_at=hour or asked.starts_at,
@@ -183,7 +183,7 @@ def _own_filters(said: dict[str, Any]) -> list[UsageFilter]:
     ]
 
 
-def _line(row: RequestRow) -> RequestListRow:
+def _to_list_row(row: RequestRow) -> RequestListRow:
     state, finish = FINISHES[row.finish]
     return RequestListRow(
         row=row,
@@ -194,7 +194,7 @@ def _line(row: RequestRow) -> RequestListRow:
         first_token="" if row.first_token_ms is None else milliseconds(row.first_token_ms),
         is_slow=row.first_token_ms is not None
         and row.first_token_ms > FIRST_TOKEN_TARGETS_MS[row.mode],
-        cached=_cached(row),
+        cached=_format_cached(row),
         prompt_tokens=count(row.prompt_tokens),
         generated_tokens=count(row.generated_tokens),
         at_replica="–"
@@ -203,7 +203,7 @@ def _line(row: RequestRow) -> RequestListRow:
     )
 
 
-def _cached(row: RequestRow) -> str:
+def _format_cached(row: RequestRow) -> str:
     if row.cached_tokens is None or not row.prompt_tokens:
         return "–"
     return share(row.cached_tokens / row.prompt_tokens)
@@ -225,7 +225,7 @@ def _url_with(request: HttpRequest, **values: str) -> str:
 _FIELDS: Final = tuple(RequestRow.__dataclass_fields__)
 
 
-def _file(member: CurrentMember, wanted: RequestFilter, now: datetime) -> HttpResponse:
+def _csv_response(member: CurrentMember, wanted: RequestFilter, now: datetime) -> HttpResponse:
     """Return the list as CSV: all pages if sorted by time, otherwise only the first."""
 
     def page_after(cursor: str | None) -> Page[RequestRow]:
@@ -236,10 +236,10 @@ def _file(member: CurrentMember, wanted: RequestFilter, now: datetime) -> HttpRe
 
     gathered = collect_rows(page_after)
     rows = [[getattr(row, name) for name in _FIELDS] for row in gathered.rows]
-    return csv_response("requests", _FIELDS, rows, notes=_notes(wanted, gathered))
+    return csv_response("requests", _FIELDS, rows, notes=_csv_notes(wanted, gathered))
 
 
-def _notes(wanted: RequestFilter, gathered: CsvRows[RequestRow]) -> list[str]:
+def _csv_notes(wanted: RequestFilter, gathered: CsvRows[RequestRow]) -> list[str]:
     notes = notes_of(gathered)
     if wanted.order is not RequestSort.NEWEST and len(gathered.rows) == MAX_PAGE:
         notes.append(gettext("Showing the first %(num)s.") % {"num": MAX_PAGE})

@@ -64,11 +64,11 @@ def load_chat_template(folder: str, clock: Clock) -> ChatTemplate | None:
     """
     config = _read_json(Path(folder) / "tokenizer_config.json")
     file = Path(folder) / "chat_template.jinja"
-    source = file.read_text() if file.is_file() else _default(config.get("chat_template"))
+    source = file.read_text() if file.is_file() else _default_template(config.get("chat_template"))
     if source is None:
         return None
     names = ("bos_token", "eos_token", "pad_token", "unk_token")
-    tokens = {name: text for name in names if (text := _token(config.get(name))) is not None}
+    tokens = {name: text for name in names if (text := _token_text(config.get(name))) is not None}
     return ChatTemplate(source, special_tokens=tokens, clock=clock)
 
 
@@ -93,7 +93,7 @@ def _compile(source: str, clock: Clock) -> Template:
         extensions=["jinja2.ext.loopcontrols", _GenerationTag],
     )
     environment.filters["tojson"] = _to_json
-    environment.globals["raise_exception"] = _refuse
+    environment.globals["raise_exception"] = _raise_template_error
     environment.globals["strftime_now"] = now
     try:
         return environment.from_string(source)
@@ -106,11 +106,11 @@ def _to_json(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
-def _refuse(_message: str) -> None:
+def _raise_template_error(_message: str) -> None:
     raise TemplateError("refused")
 
 
-def _default(template: Any) -> str | None:
+def _default_template(template: Any) -> str | None:
     """Return the default of several named templates, or the only one."""
     if isinstance(template, str):
         return template
@@ -118,7 +118,7 @@ def _default(template: Any) -> str | None:
     return named.get("default")
 
 
-def _token(token: Any) -> str | None:
+def _token_text(token: Any) -> str | None:
     content = token.get("content") if isinstance(token, dict) else token
     return content if isinstance(content, str) else None
 

@@ -41,16 +41,16 @@ class ParsedFimPrompt:
 
 def parse_fim_prompt(prompt: str) -> ParsedFimPrompt | None:
     """Return the parts; None: the prompt has no known format, or is ambiguous."""
-    parsed = (_parse(family, prompt) for family in FAMILIES)
+    parsed = (_parse_with_family(family, prompt) for family in FAMILIES)
     return next((each for each in parsed if each is not None), None)
 
 
-def _parse(family: ModelFamily, prompt: str) -> ParsedFimPrompt | None:
-    if _written(family.suffix) not in prompt:
+def _parse_with_family(family: ModelFamily, prompt: str) -> ParsedFimPrompt | None:
+    if _format_marker(family.suffix) not in prompt:
         return None
     text = prompt.removeprefix(family.begin or "")
-    parts = _split(family, text)
-    ends = None if parts is None else _ends(family, parts)
+    parts = _split_at_markers(family, text)
+    ends = None if parts is None else _prefix_and_suffix(family, parts)
     if parts is None or ends is None:
         return None
     head = _parse_head(family, parts["head"])
@@ -64,10 +64,10 @@ def _parse(family: ModelFamily, prompt: str) -> ParsedFimPrompt | None:
     )
 
 
-def _split(family: ModelFamily, text: str) -> dict[str, str] | None:
+def _split_at_markers(family: ModelFamily, text: str) -> dict[str, str] | None:
     """Return the text after each marker, in their order, and the text before them as `head`."""
     names = {"prefix": family.prefix, "suffix": family.suffix, "middle": family.middle}
-    written = {name: _written(marker) for name, marker in names.items() if marker is not None}
+    written = {name: _format_marker(marker) for name, marker in names.items() if marker is not None}
     if any(text.count(marker) != 1 for marker in written.values()):
         return None
     order = sorted(written, key=lambda name: text.index(written[name]))
@@ -76,14 +76,14 @@ def _split(family: ModelFamily, text: str) -> dict[str, str] | None:
     for before, name in zip(["head", *order], order, strict=False):
         parts[before], _, rest = rest.partition(written[name])
     parts[order[-1]] = rest
-    is_clean = not any(marker in parts[name] for name in order for marker in _kin(family))
+    is_clean = not any(marker in parts[name] for name in order for marker in _related_names(family))
     return parts if is_clean else None
 
 
-def _ends(family: ModelFamily, parts: dict[str, str]) -> tuple[str, str] | None:
+def _prefix_and_suffix(family: ModelFamily, parts: dict[str, str]) -> tuple[str, str] | None:
     """Return prefix and suffix, by the order of the markers; None: an unknown order."""
     order = [name for name in parts if name != "head"]
-    after = _unpadded(parts) if family.prefix.startswith(_SPACE) else parts
+    after = _strip_padding(parts) if family.prefix.startswith(_SPACE) else parts
     if order == ["suffix", "prefix", "middle"]:
         return None if after["middle"] else (after["prefix"], after["suffix"])
     if order == ["suffix", "prefix"]:
@@ -95,7 +95,7 @@ def _ends(family: ModelFamily, parts: dict[str, str]) -> tuple[str, str] | None:
     return None if after["prefix"] else (after["middle"], after["suffix"])
 
 
-def _unpadded(parts: dict[str, str]) -> dict[str, str]:
+def _strip_padding(parts: dict[str, str]) -> dict[str, str]:
     """Remove the spaces of Code Llama's format: `<PRE> P <SUF>S <MID>`."""
     return {
         "prefix": parts["prefix"].removeprefix(" ").removesuffix(" "),
@@ -119,7 +119,7 @@ def _parse_head(family: ModelFamily, head: str) -> ParsedFimPrompt | None:
         return None
     # The first part is empty, or everything before the last sections.
     _, *sections = head.rsplit(separator, MAX_FILES + 1)
-    files = [_file(section) for section in sections]
+    files = [_parse_file(section) for section in sections]
     # The last section is the current file's, with only its path.
     current = files.pop() if not files[-1].text else ParsedFile("", "")
     return ParsedFimPrompt(
@@ -127,7 +127,7 @@ def _parse_head(family: ModelFamily, head: str) -> ParsedFimPrompt | None:
     )
 
 
-def _file(section: str) -> ParsedFile:
+def _parse_file(section: str) -> ParsedFile:
     """Parse a file. Some clients send paths, others only texts."""
     first, found, rest = section.partition("\n")
     if _PATH.fullmatch(first.strip()) and (found or not rest):
@@ -148,12 +148,12 @@ def _with_codestral_files(prefix: str, suffix: str) -> ParsedFimPrompt:
     return ParsedFimPrompt(text, suffix, path=path.strip(), files=files)
 
 
-def _kin(family: ModelFamily) -> frozenset[str]:
+def _related_names(family: ModelFamily) -> frozenset[str]:
     """Return the markers of files and repositories of all families with the same prefix marker."""
     alike = [each for each in FAMILIES if each.prefix == family.prefix]
     markers = (marker for each in alike for marker in (each.file_separator, each.repository))
     return frozenset(marker for marker in markers if marker is not None)
 
 
-def _written(marker: str) -> str:
+def _format_marker(marker: str) -> str:
     return marker.removeprefix(_SPACE)

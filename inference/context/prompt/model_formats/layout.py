@@ -91,10 +91,10 @@ def ends_with_text(order: FimOrder, family: ModelFamily) -> bool:
 
 def resolve_markers(family: ModelFamily, tokens: Tokenizer) -> FimMarkers:
     return FimMarkers(
-        begin=_ids(tokens, family.begin),
-        prefix=_ids(tokens, family.prefix),
-        suffix=_ids(tokens, family.suffix),
-        middle=_ids(tokens, family.middle),
+        begin=_token_ids_of(tokens, family.begin),
+        prefix=_token_ids_of(tokens, family.prefix),
+        suffix=_token_ids_of(tokens, family.suffix),
+        middle=_token_ids_of(tokens, family.middle),
     )
 
 
@@ -104,7 +104,7 @@ def stop_token_ids(family: ModelFamily, tokens: Tokenizer) -> list[int]:
         *(family.file_separator, family.repository),
         *family.ends,
     )
-    return sorted({identifier for name in names for identifier in _ids(tokens, name)})
+    return sorted({identifier for name in names for identifier in _token_ids_of(tokens, name)})
 
 
 def lay_out(order: FimOrder, markers: FimMarkers, parts: PromptParts) -> list[int]:
@@ -116,46 +116,46 @@ def lay_out_segments(
     order: FimOrder, markers: FimMarkers, parts: PromptParts
 ) -> list[SegmentTokens]:
     """Return the segments: begin, context, then prefix and suffix in the given order."""
-    return [_marker(markers.begin), *parts.context, *_ORDERS[order](markers, parts)]
+    return [_marker_segment(markers.begin), *parts.context, *_ORDERS[order](markers, parts)]
 
 
-def _psm(markers: FimMarkers, parts: PromptParts) -> list[SegmentTokens]:
+def _order_psm(markers: FimMarkers, parts: PromptParts) -> list[SegmentTokens]:
     return [
-        *(_marker(markers.prefix), SegmentTokens(SegmentKind.PREFIX, parts.prefix)),
-        *(_marker(markers.suffix), SegmentTokens(SegmentKind.SUFFIX, parts.suffix)),
-        *(_marker(markers.middle), SegmentTokens(SegmentKind.PREFIX, parts.typed)),
+        *(_marker_segment(markers.prefix), SegmentTokens(SegmentKind.PREFIX, parts.prefix)),
+        *(_marker_segment(markers.suffix), SegmentTokens(SegmentKind.SUFFIX, parts.suffix)),
+        *(_marker_segment(markers.middle), SegmentTokens(SegmentKind.PREFIX, parts.typed)),
     ]
 
 
-def _spm(markers: FimMarkers, parts: PromptParts) -> list[SegmentTokens]:
+def _order_spm(markers: FimMarkers, parts: PromptParts) -> list[SegmentTokens]:
     return [
-        *(_marker(markers.suffix), SegmentTokens(SegmentKind.SUFFIX, parts.suffix)),
-        *(_marker(markers.prefix), SegmentTokens(SegmentKind.PREFIX, parts.prefix)),
-        _marker(markers.middle),
+        *(_marker_segment(markers.suffix), SegmentTokens(SegmentKind.SUFFIX, parts.suffix)),
+        *(_marker_segment(markers.prefix), SegmentTokens(SegmentKind.PREFIX, parts.prefix)),
+        _marker_segment(markers.middle),
     ]
 
 
 def _spm_variant_2(markers: FimMarkers, parts: PromptParts) -> list[SegmentTokens]:
     return [
-        _marker(markers.prefix),
-        *(_marker(markers.suffix), SegmentTokens(SegmentKind.SUFFIX, parts.suffix)),
-        *(_marker(markers.middle), SegmentTokens(SegmentKind.PREFIX, parts.prefix)),
+        _marker_segment(markers.prefix),
+        *(_marker_segment(markers.suffix), SegmentTokens(SegmentKind.SUFFIX, parts.suffix)),
+        *(_marker_segment(markers.middle), SegmentTokens(SegmentKind.PREFIX, parts.prefix)),
     ]
 
 
-def _marker(token_ids: list[int]) -> SegmentTokens:
+def _marker_segment(token_ids: list[int]) -> SegmentTokens:
     return SegmentTokens(SegmentKind.MARKERS, token_ids)
 
 
 _ORDERS: Final[dict[FimOrder, Callable[[FimMarkers, PromptParts], list[SegmentTokens]]]] = {
-    FimOrder.PSM: _psm,
-    FimOrder.EFIM: _psm,
-    FimOrder.SPM: _spm,
+    FimOrder.PSM: _order_psm,
+    FimOrder.EFIM: _order_psm,
+    FimOrder.SPM: _order_spm,
     FimOrder.SPM_VARIANT_2: _spm_variant_2,
 }
 
 
-def _ids(tokens: Tokenizer, name: str | None) -> list[int]:
+def _token_ids_of(tokens: Tokenizer, name: str | None) -> list[int]:
     if name is None:
         return []
     identifier = tokens.get_token_id(name)

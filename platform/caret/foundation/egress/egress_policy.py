@@ -47,13 +47,13 @@ class Egress:
 
 def is_allowed(text: str, networks: Sequence[Network], *, is_encrypted: bool) -> bool:
     """Return whether an IP address (not a host name) may be connected to."""
-    address = _plain(text)
+    address = _unmap_address(text)
     if any(address in network for network in networks):
         return True
     return is_encrypted and is_public(address)
 
 
-def _plain(text: str) -> Address:
+def _unmap_address(text: str) -> Address:
     """Return the IPv4 address inside an IPv4-mapped address: the connection uses IPv4."""
     address = ipaddress.ip_address(text.partition("%")[0])
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None

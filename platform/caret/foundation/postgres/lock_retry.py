@@ -37,7 +37,7 @@ def run_with_lock_retry(
     A repeated `work` must continue where it was interrupted, as Django's migrations do. Raises
     OperationalError if the last try gets no lock, or if a statement takes too long.
     """
-    _limit(connection, lock_s=patience.lock_s, statement_s=patience.statement_s)
+    _set_timeouts(connection, lock_s=patience.lock_s, statement_s=patience.statement_s)
     try:
         for tried in range(1, patience.max_tries + 1):
             try:
@@ -55,7 +55,7 @@ def run_with_lock_retry(
             cursor.execute("RESET lock_timeout; RESET statement_timeout")
 
 
-def _limit(connection: BaseDatabaseWrapper, *, lock_s: int, statement_s: int) -> None:
+def _set_timeouts(connection: BaseDatabaseWrapper, *, lock_s: int, statement_s: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('lock_timeout', %s, false)", [f"{lock_s}s"])
         cursor.execute("SELECT set_config('statement_timeout', %s, false)", [f"{statement_s}s"])

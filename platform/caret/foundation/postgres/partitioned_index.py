@@ -36,9 +36,9 @@ class AddPartitionedIndex(NotInTransactionMixin, AddIndex):
         assert isinstance(created, Statement)
         table, name = model._meta.db_table, self.index.name
         schema_editor.execute(_create_sql(created, name=name, table=f'ONLY "{table}"'))
-        for partition in _rows(schema_editor, _PARTITIONS, table):
+        for partition in _fetch_column(schema_editor, _PARTITIONS, table):
             part = f"{partition}_{name}"[-63:]  # Postgres truncates names to 63 bytes
-            if _rows(schema_editor, _NOT_VALID, f'"{part}"'):
+            if _fetch_column(schema_editor, _NOT_VALID, f'"{part}"'):
                 schema_editor.execute(f'DROP INDEX CONCURRENTLY "{part}"')
             schema_editor.execute(
                 _create_sql(created, name=part, table=f'"{partition}"', how="CONCURRENTLY ")
@@ -51,7 +51,7 @@ def _create_sql(created: Statement, *, name: str, table: str, how: str = "") -> 
     return str(Statement(template, **created.parts | {"name": f'"{name}"', "table": table}))
 
 
-def _rows(schema_editor: BaseDatabaseSchemaEditor, query: str, value: str) -> list[str]:
+def _fetch_column(schema_editor: BaseDatabaseSchemaEditor, query: str, value: str) -> list[str]:
     with schema_editor.connection.cursor() as cursor:
         cursor.execute(query, [value])
         return [str(found) for (found,) in cursor.fetchall()]

@@ -85,7 +85,7 @@ class ConcurrencyLimitMiddleware:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        body = _RequestBody(_address(scope), self._limits.uncounted_bytes)
+        body = _RequestBody(_client_address(scope), self._limits.uncounted_bytes)
         try:
             if not await self._read_body(body, receive):
                 return  # the client has disconnected
@@ -227,7 +227,7 @@ class _RequestBody:
         return replay
 
 
-def _address(scope: Mapping[str, Any]) -> str:
+def _client_address(scope: Mapping[str, Any]) -> str:
     """Return the client's address as a trusted proxy forwards it; for IPv6, its network."""
     client = scope.get("client")
     return network_of(str(client[0])) if client else ""

@@ -32,13 +32,13 @@ class PacedExecutor:
 
     def schedule(self, work: Callable[[], None]) -> None:
         self._waiting[work] = None
-        self._work()
+        self._run_waiting()
 
     def drop(self, work: Callable[[], None]) -> None:
         """Remove a waiting callback. Does nothing if the callback has run."""
         self._waiting.pop(work, None)
 
-    def _work(self) -> None:
+    def _run_waiting(self) -> None:
         while self._waiting and self._num_left:
             self._num_left -= 1
             work, _ = self._waiting.popitem(last=False)
@@ -48,7 +48,7 @@ class PacedExecutor:
 
     def _run_turn(self) -> None:
         self._next, self._num_left = None, self._max_per_turn
-        self._work()
+        self._run_waiting()
 
 
 _turns: Final = PacedExecutor()  # for the only loop of the process

@@ -162,11 +162,11 @@ class Connections:
         longest.close()
 
     def start_waiting(self, slot: ConnectionSlot) -> None:
-        for group in self._groups(slot):
+        for group in self._groups_of(slot):
             group.waiting[slot] = None
 
     def stop_waiting(self, slot: ConnectionSlot) -> None:
-        for group in self._groups(slot):
+        for group in self._groups_of(slot):
             group.waiting.pop(slot, None)
 
     def move_to_authenticated(self, slot: ConnectionSlot) -> None:
@@ -183,18 +183,18 @@ class Connections:
             self._num -= 1
 
     def _join(self, slot: ConnectionSlot) -> None:
-        for group in self._groups(slot):
+        for group in self._groups_of(slot):
             group.num += 1
 
     def _leave(self, slot: ConnectionSlot) -> None:
         self.stop_waiting(slot)
-        for group in self._groups(slot):
+        for group in self._groups_of(slot):
             group.num -= 1
         own = None if slot.is_authenticated else slot.address
         if own is not None and not self._by_address[own].num:
             del self._by_address[own]
 
-    def _groups(self, slot: ConnectionSlot) -> tuple[_AddressGroup, ...]:
+    def _groups_of(self, slot: ConnectionSlot) -> tuple[_AddressGroup, ...]:
         if not slot.is_authenticated and slot.address is not None:
             return (self._unauthenticated, self._by_address[slot.address])
         return () if slot.is_request else (self._authenticated,)

@@ -42,7 +42,7 @@ class HealthCheckMiddleware:
             await self._application(scope, receive, send)
             return
         is_well = scope["path"] == ALIVE_PATH or await self._check_ready()
-        await _answer(scope, send, 200 if is_well else 503)
+        await _send_response(scope, send, 200 if is_well else 503)
 
     async def _check_ready(self) -> bool:
         answer, until_s = self._held
@@ -66,7 +66,7 @@ class HealthCheckMiddleware:
             self._asked = None
 
 
-async def _answer(scope: dict[str, Any], send: Send, status: int) -> None:
+async def _send_response(scope: dict[str, Any], send: Send, status: int) -> None:
     body = _BODIES[status]
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),

@@ -172,7 +172,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
-            self._linger(len(data))
+            self._count_lingering_bytes(len(data))
             return
         self._num_wire_bytes += len(data)
         super().data_received(data)
@@ -199,13 +199,13 @@ class LimitedHttp(HttpToolsProtocol):
         super().on_header(name, value)
         self._count_header_bytes(len(name) + len(value) + 4)
         if len(self.headers) > self._limits.max_headers:
-            self._stop(_HEADERS_TOO_LARGE, "too_many_headers")
+            self._stop_parser(_HEADERS_TOO_LARGE, "too_many_headers")
 
     def on_headers_complete(self) -> None:
         self._has_begun, self._is_in_body = False, True
         self._stop_deadline()
         if len(self.pipeline) >= _MAX_PIPELINED:
-            self._stop(HTTPStatus.TOO_MANY_REQUESTS, "too_many_pipelined")
+            self._stop_parser(HTTPStatus.TOO_MANY_REQUESTS, "too_many_pipelined")
         self._admit_request()
         super().on_headers_complete()
         self._num_requests += 1
@@ -227,7 +227,7 @@ class LimitedHttp(HttpToolsProtocol):
     def _count_header_bytes(self, num: int) -> None:
         self._num_header_bytes += num
         if self._num_header_bytes > self._limits.max_header_bytes:
-            self._stop(_HEADERS_TOO_LARGE, "headers_too_large")
+            self._stop_parser(_HEADERS_TOO_LARGE, "headers_too_large")
 
     def _has_too_many_wire_bytes(self) -> bool:
         """Return whether the parser buffers too much: a long header, or a body's framing."""
@@ -253,7 +253,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     def _forwarded_slot(self) -> ConnectionSlot:
         if not self._is_idle():  # proxies do not pipeline, and a slot is for one request
-            self._stop(HTTPStatus.BAD_REQUEST, "pipelined_by_proxy")
+            self._stop_parser(HTTPStatus.BAD_REQUEST, "pipelined_by_proxy")
         forwarded = [value for name, value in self.headers if name == b"x-forwarded-for"]
         text = b", ".join(forwarded).decode("latin1")
         address, _ = self.config.trusted_proxies.get_trusted_client_address(text)
@@ -263,7 +263,7 @@ class LimitedHttp(HttpToolsProtocol):
                 address or proxy, self.transport.abort
             )
         except TooManyConnections as error:
-            self._stop(HTTPStatus.TOO_MANY_REQUESTS, error.reason)
+            self._stop_parser(HTTPStatus.TOO_MANY_REQUESTS, error.reason)
 
     def on_response_complete(self) -> None:
         if self._request_slot is not None:
@@ -322,7 +322,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     # --- refusals
 
-    def _stop(self, status: HTTPStatus, reason: str) -> NoReturn:
+    def _stop_parser(self, status: HTTPStatus, reason: str) -> NoReturn:
         """Stop the parser, from one of its callbacks; `send_400_response` follows."""
         self._stopped_by = _LimitExceeded(status, reason)
         raise _ReadingStopped
@@ -355,7 +355,7 @@ class LimitedHttp(HttpToolsProtocol):
         is_newest = self._is_in_body and not self.pipeline
         return is_newest and self._running is not None and not self._running.response_started
 
-    def _linger(self, num_bytes: int) -> None:
+    def _count_lingering_bytes(self, num_bytes: int) -> None:
         self._num_lingering_bytes += num_bytes
         if self._num_lingering_bytes > _MAX_LINGER_BYTES:
             self.transport.abort()

@@ -60,7 +60,7 @@ def run_server(application: str, *, host: str, port: int, **options: Any) -> Non
     by default. Raises BadSetting before anything has started, SystemExit.
     """
     proxies = env_list("CARET_TRUSTED_PROXIES")
-    limits = _possible(ServerLimits.from_environment())
+    limits = _limit_to_files(ServerLimits.from_environment())
     config = ServerConfig(
         application,
         limits=limits,
@@ -98,7 +98,7 @@ def _exempt_start_up_heap() -> None:
     gc.freeze()
 
 
-def _possible(limits: ServerLimits) -> ServerLimits:
+def _limit_to_files(limits: ServerLimits) -> ServerLimits:
     """Return the limits with no more connections than the process may have open files."""
     max_connections = raise_file_limit(limits.max_connections)
     if max_connections < limits.max_connections:

@@ -47,7 +47,7 @@ class EmbeddedPostgres(LaunchedService):
         write_credentials(self._paths)
         account = self._account or choose_account()
         cluster = ensure_cluster(self._paths, account=account)
-        self._child = ChildProcess(self._spec(cluster, account=account))
+        self._child = ChildProcess(self._child_spec(cluster, account=account))
         self._child.start()
 
     def is_ready(self) -> bool:
@@ -57,7 +57,7 @@ class EmbeddedPostgres(LaunchedService):
         reconcile_roles(self._paths)
         return True
 
-    def _spec(self, cluster: PostgresCluster, *, account: PostgresUser) -> ChildSpec:
+    def _child_spec(self, cluster: PostgresCluster, *, account: PostgresUser) -> ChildSpec:
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": str(self._paths.sockets),

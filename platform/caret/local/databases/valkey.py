@@ -41,10 +41,10 @@ class EmbeddedValkey(LaunchedService):
 
     def launch(self) -> None:
         write_credentials(self._paths)
-        self._child = ChildProcess(self._spec())
+        self._child = ChildProcess(self._child_spec())
         self._child.start()
 
-    def _spec(self) -> ChildSpec:
+    def _child_spec(self) -> ChildSpec:
         return ChildSpec(
             name=self.name,
             command=dying_with_parent(

@@ -80,9 +80,9 @@ class ChildProcess:
         deadline_s = time.monotonic() + timeout_s
         while not is_ready():
             if not self.is_alive:
-                raise self._failure(f"ended at its start with status {self.exit_status}")
+                raise self._to_failure(f"ended at its start with status {self.exit_status}")
             if time.monotonic() > deadline_s:
-                raise self._failure(f"was not ready after {timeout_s:.0f} s")
+                raise self._to_failure(f"was not ready after {timeout_s:.0f} s")
             on_wait()
             time.sleep(POLL_S)
 
@@ -116,7 +116,7 @@ class ChildProcess:
         assert self._process is not None
         self._process.send_signal(number)
 
-    def _failure(self, what: str) -> ServiceFailed:
+    def _to_failure(self, what: str) -> ServiceFailed:
         return ServiceFailed(
             f"{self.spec.name} {what}. Its log: {self.spec.log_file}",
             log_tail=tail(self.spec.log_file),

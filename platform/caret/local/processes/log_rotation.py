@@ -11,7 +11,7 @@ def rotate_at_start(log_file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> None:
     """Start a new file if the log is large; otherwise it is continued."""
     log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if log_file.exists() and log_file.stat().st_size > max_bytes:
-        log_file.replace(_predecessor(log_file))
+        log_file.replace(_older_file(log_file))
 
 
 def rotate_while_open(log_file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> None:
@@ -20,7 +20,7 @@ def rotate_while_open(log_file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> None
     Lines written between the two are lost, which is acceptable for these logs.
     """
     if log_file.exists() and log_file.stat().st_size > max_bytes:
-        shutil.copyfile(log_file, _predecessor(log_file))
+        shutil.copyfile(log_file, _older_file(log_file))
         with log_file.open("r+b") as stream:
             stream.truncate(0)
 
@@ -35,5 +35,5 @@ def tail(log_file: Path, *, max_lines: int = 12) -> str:
     return "\n".join(text.splitlines()[-max_lines:])
 
 
-def _predecessor(log_file: Path) -> Path:
+def _older_file(log_file: Path) -> Path:
     return log_file.with_name(log_file.name + ".1")

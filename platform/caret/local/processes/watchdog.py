@@ -63,11 +63,11 @@ class Watchdog:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             cwd="/",
-            env=_environment(),
+            env=_build_environment(),
         )
 
 
-def _environment() -> dict[str, str]:
+def _build_environment() -> dict[str, str]:
     """Return the minimum that Python needs: secrets here would outlive the installation."""
     source_root = Path(__file__).resolve().parents[3]
     return {"PYTHONPATH": str(source_root), "PATH": os.environ.get("PATH", os.defpath)}

@@ -57,7 +57,9 @@ class Command(NoSystemChecksCommand):
         self.stdout.write("Restored.")
         # Read before the replayed erasures add entries.
         last_at = _newest_entry_at(server)
-        self.stdout.write(_NOT_HELD.format(since=_NOTHING if last_at is None else _spelt(last_at)))
+        self.stdout.write(
+            _NOT_HELD.format(since=_NOTHING if last_at is None else _format_moment(last_at))
+        )
         try:
             call_command("replay_erasures", stdout=self.stdout)
         except Exception as error:
@@ -93,5 +95,5 @@ def _newest_entry_at(server: PostgresServer) -> datetime | None:
     return last_at
 
 
-def _spelt(moment: datetime) -> str:
+def _format_moment(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")

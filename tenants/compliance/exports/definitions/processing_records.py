@@ -37,32 +37,32 @@ _MEASURES: Final = (
 )
 
 
-def _rows(asked: RowQuery) -> list[Row]:
+def _list_rows(asked: RowQuery) -> list[Row]:
     with tenant_scope(asked.tenant_id):
         policy = find_policy(tenant_id=asked.tenant_id).policy
         return [
-            *_parties(asked),
-            *_categories(asked),
-            *_recipients(asked),
-            *_transfers(asked),
+            *_party_rows(asked),
+            *_category_rows(asked),
+            *_recipient_rows(asked),
+            *_transfer_rows(asked),
             *(("30(2)(d)", "security measure", name, text, _CARET) for name, text in _MEASURES),
             *_own_measures(asked, policy),
         ]
 
 
-def _parties(asked: RowQuery) -> Iterator[Row]:
+def _party_rows(asked: RowQuery) -> Iterator[Row]:
     customer, _ = read_profile(asked.tenant_id)
-    yield "30(2)(a)", "processor", issuer().name, _contact(issuer()), _OPERATOR
+    yield "30(2)(a)", "processor", issuer().name, _format_contact(issuer()), _OPERATOR
     for officer in settings.DATA_PROTECTION_CONTACT:
         yield "30(2)(a)", "data protection officer", "of the processor", officer, _OPERATOR
-    yield "30(2)(a)", "controller", customer.name, _contact(customer), _TENANT
+    yield "30(2)(a)", "controller", customer.name, _format_contact(customer), _TENANT
 
 
-def _contact(party: InvoiceParty) -> str:
+def _format_contact(party: InvoiceParty) -> str:
     return ", ".join(text for text in (*party.address, party.email) if text)
 
 
-def _categories(asked: RowQuery) -> Iterator[Row]:
+def _category_rows(asked: RowQuery) -> Iterator[Row]:
     """Yield the data classes with the retention days in force, as in the retention report."""
     rules = rules_of(tenant_id=asked.tenant_id)
     for data_class, terms in DATA_CLASSES.items():
@@ -72,7 +72,7 @@ def _categories(asked: RowQuery) -> Iterator[Row]:
         yield "30(1)(f)", "period until erasure", terms.title, period, _TENANT
 
 
-def _recipients(asked: RowQuery) -> Iterator[Row]:
+def _recipient_rows(asked: RowQuery) -> Iterator[Row]:
     for text in settings.SUBPROCESSORS:
         name, _, purpose = text.partition(",")
         yield "30(2)(b)", "subprocessor", name.strip(), purpose.strip(), _OPERATOR
@@ -83,7 +83,7 @@ def _recipients(asked: RowQuery) -> Iterator[Row]:
         yield "30(2)(b)", "recipient", provider.issuer, purpose, _TENANT
 
 
-def _transfers(asked: RowQuery) -> Iterator[Row]:
+def _transfer_rows(asked: RowQuery) -> Iterator[Row]:
     region = Tenant.objects.values_list("region", flat=True).get(id=asked.tenant_id)
     yield "30(2)(c)", "place of processing", region, "Where the tenant's data is kept.", _OPERATOR
     for text in settings.TRANSFERS:
@@ -117,7 +117,7 @@ PROCESSING: Final = Export(
         ExportColumn("statement", ColumnType.TEXT),
         ExportColumn("source", ColumnType.TEXT),
     ),
-    source=UnpagedRows(_rows),
+    source=UnpagedRows(_list_rows),
     is_of_period=False,
 )
 

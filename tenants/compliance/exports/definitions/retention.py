@@ -36,7 +36,7 @@ _CLASS: Final = (
 )
 
 
-def _classes(asked: RowQuery) -> list[Row]:
+def _class_rows(asked: RowQuery) -> list[Row]:
     return [_class_row(each) for each in report(actor=asked.actor, now=asked.now)]
 
 
@@ -57,7 +57,7 @@ RETENTION: Final = Export(
     title=gettext_noop("Data classes and their retention periods"),
     permission=Permission.READ_RETENTION,
     columns=_CLASS,
-    source=UnpagedRows(_classes),
+    source=UnpagedRows(_class_rows),
     is_of_period=False,
 )
 

@@ -79,7 +79,7 @@ class SuppressionTable:
         while num_before != len(found):
             num_before = len(found)
             for place in range(len(dimensions)):
-                for line, everybody in self._lines(dimensions, place, people_of):
+                for line, everybody in self._iterate_lines(dimensions, place, people_of):
                     known = {cell: found[cell] for cell in line if cell in found}
                     found |= find_suppressed_groups(
                         line, min_users=self._min_users, everybody=everybody, hidden=known
@@ -103,21 +103,21 @@ class SuppressionTable:
     def _is_in_suppressed(self, dimensions: Dimensions, cell: Cell) -> bool:
         places = range(len(dimensions))
         return any(
-            _without(cell, n) in self.find_suppressed(_without(dimensions, n)) for n in places
+            _remove_at(cell, n) in self.find_suppressed(_remove_at(dimensions, n)) for n in places
         )
 
     def _is_too_small(self, people: People) -> bool:
         return 0 < len(people) < self._min_users
 
-    def _lines(
+    def _iterate_lines(
         self, dimensions: Dimensions, place: int, people_of: Mapping[Cell, People]
     ) -> Iterator[tuple[dict[Cell, People], People | None]]:
         """Yield the lines of the table, with the users of the total if cells overlap."""
-        across = _without(dimensions, place)
+        across = _remove_at(dimensions, place)
         totals = self.users.users_by_cell(across) if dimensions[place] == TEAM else {}
         lines: defaultdict[Cell, dict[Cell, People]] = defaultdict(dict)
         for cell in sorted(people_of):
-            lines[_without(cell, place)][cell] = people_of[cell]
+            lines[_remove_at(cell, place)][cell] = people_of[cell]
         for total, line in lines.items():
             if total not in self.find_suppressed(across):
                 yield line, totals.get(total)
@@ -149,5 +149,5 @@ class _ComplementGroups:
         return self._found[cell]
 
 
-def _without(values: tuple[str, ...], place: int) -> tuple[str, ...]:
+def _remove_at(values: tuple[str, ...], place: int) -> tuple[str, ...]:
     return values[:place] + values[place + 1 :]

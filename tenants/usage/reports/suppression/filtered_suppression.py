@@ -47,20 +47,20 @@ class FilteredUsage:
 
     def users_by_cell(self, rows: QuerySet[Any], *more: str) -> SuppressionTable:
         """Return the suppression table by the filter's columns and `more`. One query."""
-        columns = self._columns(*more)
+        columns = self._column_dimensions(*more)
         found: defaultdict[Cell, set[str]] = defaultdict(set)
         for *cell, user_id in rows.order_by().values_list(*columns, "user_id").distinct():
             found[tuple(cell)].add(str(user_id))
-        return self._parts(columns, found)
+        return self._build_parts(columns, found)
 
     def users_by_time(self, rows: QuerySet[Any]) -> dict[datetime, SuppressionTable]:
         """Return the suppression table of each hour or day. One query."""
-        columns = self._columns()
+        columns = self._column_dimensions()
         found: defaultdict[datetime, dict[Cell, Iterable[str]]] = defaultdict(dict)
         grouped = rows.order_by().values("starts_at", *columns).annotate(who=_WHO)
         for at, *cell, who in grouped.values_list("starts_at", *columns, "who"):
             found[at][tuple(cell)] = who.split()
-        return {at: self._parts(columns, found[at]) for at in sorted(found)}
+        return {at: self._build_parts(columns, found[at]) for at in sorted(found)}
 
     def merge(self, times: Iterable[SuppressionTable]) -> SuppressionTable:
         """Combine the tables of several times."""
@@ -68,16 +68,16 @@ class FilteredUsage:
         for parts in times:
             for cell, people in parts.users.people_of.items():
                 found[cell] |= people
-        return self._parts(self._columns(), found)
+        return self._build_parts(self._column_dimensions(), found)
 
     def find_suppression(self, parts: SuppressionTable) -> Suppression | None:
         """Return why the part as a whole is suppressed; None: it may be shown."""
-        dimensions = self._dimensions()
-        return parts.find_suppressed(dimensions).get(self._cell(dimensions))
+        dimensions = self._build_dimensions()
+        return parts.find_suppressed(dimensions).get(self._to_cell(dimensions))
 
     def find_suppressed_groups(self, parts: SuppressionTable, name: str) -> dict[str, Suppression]:
         """Return the suppressed groups of the part by a column or by team."""
-        dimensions = self._dimensions(name)
+        dimensions = self._build_dimensions(name)
         place = dimensions.index(name)
         hidden = parts.find_suppressed(dimensions).items()
         return {cell[place]: why for cell, why in hidden if self._is_in_filter(dimensions, cell)}
@@ -86,8 +86,8 @@ class FilteredUsage:
         self, times: Mapping[str, SuppressionTable]
     ) -> dict[str, Suppression]:
         """Return the suppressed hours or days, each judged as a report of its own."""
-        dimensions = self._dimensions()
-        cell = self._cell(dimensions)
+        dimensions = self._build_dimensions()
+        cell = self._to_cell(dimensions)
         hidden = {at: why for at, parts in times.items() if (why := self.find_suppression(parts))}
         people = {
             at: parts.users.users_by_cell(dimensions).get(cell, People())
@@ -95,7 +95,7 @@ class FilteredUsage:
         }
         return find_suppressed_groups(people, min_users=self.min_users, hidden=hidden)
 
-    def _parts(
+    def _build_parts(
         self, columns: Dimensions, people_of: Mapping[Cell, Iterable[str]]
     ) -> SuppressionTable:
         found = {cell: People(who) - {str(SERVICES)} for cell, who in people_of.items()}
@@ -105,21 +105,23 @@ class FilteredUsage:
             members = {**members, NO_TEAM: everybody.difference(*members.values())}
         return SuppressionTable(CellUsers(columns, found, members), self.min_users)
 
-    def _columns(self, *more: str) -> Dimensions:
-        return tuple(name for name in self._dimensions(*more) if name != TEAM)
+    def _column_dimensions(self, *more: str) -> Dimensions:
+        return tuple(name for name in self._build_dimensions(*more) if name != TEAM)
 
-    def _dimensions(self, *more: str) -> Dimensions:
+    def _build_dimensions(self, *more: str) -> Dimensions:
         names = (*COLUMNS, TEAM)
-        return tuple(name for name in names if name in more or self._value(name) is not None)
+        return tuple(
+            name for name in names if name in more or self._selected_value(name) is not None
+        )
 
-    def _cell(self, dimensions: Dimensions) -> Cell:
-        return tuple(self._value(name) or "" for name in dimensions)
+    def _to_cell(self, dimensions: Dimensions) -> Cell:
+        return tuple(self._selected_value(name) or "" for name in dimensions)
 
     def _is_in_filter(self, dimensions: Dimensions, cell: Cell) -> bool:
-        wanted = map(self._value, dimensions)
+        wanted = map(self._selected_value, dimensions)
         return all(one is None or one == value for one, value in zip(wanted, cell, strict=True))
 
-    def _value(self, name: str) -> str | None:
+    def _selected_value(self, name: str) -> str | None:
         if name == TEAM:
             return None if self.only.team_id is None else str(self.only.team_id)
         value: str | None = getattr(self.only, name)

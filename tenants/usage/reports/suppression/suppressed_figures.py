@@ -64,7 +64,7 @@ def find_suppressed(
     whole = part.find_suppression(parts)
     if whole is not None:
         return SuppressedFigures(whole, _all_of(found, whole))
-    return SuppressedFigures(None, _groups(part, asked, found, parts, times))
+    return SuppressedFigures(None, _hidden_groups(part, asked, found, parts, times))
 
 
 def hidden_in_overview(
@@ -97,7 +97,7 @@ def _hidden_in_overview_of_part(
     since = measured_since(begins_at=asked.starts_at, ends_at=asked.ends_at)
 
     def within(begins_at: datetime, ends_at: datetime) -> Suppression | None:
-        return part.find_suppression(part.merge(_between(times, begins_at, ends_at).values()))
+        return part.find_suppression(part.merge(_times_between(times, begins_at, ends_at).values()))
 
     whole, before = (
         part.find_suppression(parts),
@@ -110,7 +110,7 @@ def _hidden_in_overview_of_part(
         quality_before=before,
         speeds=whole or within(since, asked.ends_at),
         speeds_before=within(since - (asked.ends_at - since), since),
-        groups=_all_of(found, whole) if whole else _groups(part, asked, found, parts, times),
+        groups=_all_of(found, whole) if whole else _hidden_groups(part, asked, found, parts, times),
         choices={
             column: sorted(value for (value,) in parts.users.users_by_cell((column,)))
             for column in COLUMNS
@@ -127,7 +127,7 @@ def _all_of(found: Breakdown, whole: Suppression) -> HiddenGroups:
     return {by: dict.fromkeys(groups, whole) for by, groups in found.by.items()}
 
 
-def _groups(
+def _hidden_groups(
     part: FilteredUsage,
     asked: ReportQuery,
     found: Breakdown,
@@ -136,7 +136,7 @@ def _groups(
 ) -> HiddenGroups:
     now = {
         time_key(asked, at): then
-        for at, then in _between(times, asked.starts_at, asked.ends_at).items()
+        for at, then in _times_between(times, asked.starts_at, asked.ends_at).items()
     }
     return {
         by: part.find_suppressed_times(now)
@@ -146,5 +146,5 @@ def _groups(
     }
 
 
-def _between(times: _Times, begins_at: datetime, ends_at: datetime) -> _Times:
+def _times_between(times: _Times, begins_at: datetime, ends_at: datetime) -> _Times:
     return {at: parts for at, parts in times.items() if begins_at <= at < ends_at}
