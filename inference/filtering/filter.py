@@ -92,7 +92,11 @@ def filter(
     account.is_syntax_checked = syntax is not None
     cutter = Truncator(around, syntax.can_continue if syntax is not None else None)
     checks = _make_line_checks(admitted, syntax, public_code)
-    gate = LineGate(checks, line_before=_end_of_line(request.prefix))
+    gate = LineGate(
+        checks,
+        line_before=_end_of_line(request.prefix),
+        shows_passed_lines=account.arrival.protocol == "stream",
+    )
     return aclosing(
         _forward_filtered(chunks, TokenHealer(prompt.healed_prefix), cutter, gate, account)
     )

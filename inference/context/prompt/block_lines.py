@@ -80,10 +80,6 @@ _BY_SUFFIX: Final = {
     ".svelte": "svelte",
     ".vue": "vue",
 }
-_END: Final = re.compile(r"(?:end|fi|done|esac)\b|</|\{/|```\s*$")
-_BRANCH: Final = re.compile(
-    r"(?:else|elif|elsif|elseif|except|rescue|ensure|finally|catch|case|when|default)\b|\{:"
-)
 
 
 class BlockLines:
