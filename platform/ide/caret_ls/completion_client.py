@@ -105,9 +105,11 @@ class CompletionClient:
 
     def offer_part(self, flight: InFlightRequest) -> None:
         """Make the text that has passed a suggestion, and let it grow with the request."""
-        if flight.offered:
+        is_growing = bool(flight.offered)
+        if len(flight.passed_text) > len(flight.offered):
+            self._store_passed(flight)
+        if is_growing:
             return
-        self._store_passed(flight)
         task = asyncio.create_task(self._grow(flight))
         self._growing[flight.place.uri] = task
         task.add_done_callback(lambda _: self._forget_growing(flight.place.uri, task))
@@ -127,13 +129,7 @@ class CompletionClient:
         if result is None:  # typed against: nobody sees it
             self._learns.cache.discard(flight.id)
             return
-        # A request that failed leaves what is on the screen.
-        text = result.text if result.finish in _WHOLE else flight.offered
-        suggestion = create_suggestion(
-            flight.place, text, id=flight.id, request_id=flight.request_id
-        )
-        self._learns.cache.store(suggestion)
-        self._tell_grown(suggestion)
+        self._tell_grown(_whole_suggestion(flight, result))
 
     def _store_passed(self, flight: InFlightRequest) -> Suggestion:
         flight.offered = flight.passed_text
@@ -196,12 +192,8 @@ class CompletionClient:
             self._learns.debouncer.on_answer(waited_ms)
 
     def _record_result(self, flight: InFlightRequest, landing: CompletionResult) -> None:
-        text = landing.text if landing.finish in _WHOLE and landing.text.strip() else ""
-        if landing.finish in (*_WHOLE, "filtered") and not flight.offered:
-            suggestion = create_suggestion(
-                flight.place, text, id=flight.id, request_id=flight.request_id
-            )
-            self._learns.cache.store(suggestion)
+        if landing.finish in (*_WHOLE, "filtered") or flight.offered:
+            self._learns.cache.store(_whole_suggestion(flight, landing))
         if landing.finish in (*_WHOLE, "filtered", _TOO_SLOW) and not flight.is_prefetch:
             self._learns.debouncer.on_answer(landing.took_ms)
         if landing.finish == "unknown_language":
@@ -218,6 +210,14 @@ class CompletionClient:
         if hold_s:
             now_s = self._learns.clock.monotonic_s()
             self._held_until_s = now_s + min(hold_s, _MAX_HOLD_S)
+
+
+def _whole_suggestion(flight: InFlightRequest, result: CompletionResult) -> Suggestion:
+    """Return the suggestion of a finished request: one that failed keeps what was offered."""
+    text = result.text if result.finish in _WHOLE and result.text.strip() else flight.offered
+    return create_suggestion(
+        flight.place, text.rstrip(), id=flight.id, request_id=flight.request_id
+    )
 
 
 def _request_id(done: Frame) -> str:

@@ -130,6 +130,8 @@ class OutcomeTracker:
         standing = self._standing.get(uri)
         if standing is not None and standing.id == shown.id:
             standing.num_led = standing.num_gone + shown.num_led
+            standing.text = standing.text[: standing.num_gone] + shown.text
+            standing.is_whole = shown.is_whole
             return False
         self._on_ignored(uri, now_s)
         self._standing[uri] = _VisibleSuggestion(
