@@ -45,20 +45,6 @@ _BY_LANGUAGE: Final = {
 _OTHERS: Final = (_LABEL,)
 # In these languages the brace of a definition may stand on a line of its own.
 _LONE_BRACE: Final = frozenset({"c", "cpp", "csharp", "java", "php"})
-# Languages without a grammar, for clients that send a path only.
-_BY_SUFFIX: Final = {
-    ".csv": "csv",
-    ".ex": "elixir",
-    ".exs": "elixir",
-    ".fs": "fsharp",
-    ".hs": "haskell",
-    ".jl": "julia",
-    ".lua": "lua",
-    ".md": "markdown",
-    ".scala": "scala",
-    ".svelte": "svelte",
-    ".vue": "vue",
-}
 _ENDS: Final = ("end", "fi", "done", "esac", "</", "{/", "```")
 _BRANCHES: Final = (
     *("else", "elif", "elsif", "elseif", "except", "rescue", "ensure", "finally", "catch"),
