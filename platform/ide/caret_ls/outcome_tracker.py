@@ -180,7 +180,8 @@ class OutcomeTracker:
     def accept(self, id: str, now_s: float) -> None:
         """Note an acceptance that the editor reports; usually a change has shown it before."""
         for uri, standing in list(self._standing.items()):
-            if standing.id == id and standing.is_whole:
+            # An edit has told of an accepted part. More text may have arrived in that moment.
+            if standing.id == id and standing.is_whole and not standing.num_taken:
                 self._on_accepted(uri, standing, now_s)
 
     def close(self, uri: str, now_s: float) -> None:

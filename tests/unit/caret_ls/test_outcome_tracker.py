@@ -101,6 +101,16 @@ def test_accepting_the_first_part_of_a_growing_suggestion_accepts_a_part() -> No
     assert file.edit(10 + len(TEXT), "\nb") is EditorOutcomeEvent.ACCEPTED
 
 
+def test_accepting_the_text_on_the_screen_as_more_arrives_accepts_a_part() -> None:
+    file = GrowingFile()
+
+    file.grow("\nb")
+    file.edit(10, TEXT)
+    file.outcomes.accept("1", 101.6)
+
+    assert file.events[1:] == [EditorOutcomeEvent.PARTIALLY_ACCEPTED]
+
+
 def test_typing_against_a_grown_suggestion_rejects_the_whole() -> None:
     file = GrowingFile()
 

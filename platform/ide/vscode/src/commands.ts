@@ -22,7 +22,6 @@ export function registerCommands(
     "caret.signOut": () => context.secrets.delete(SECRET),
     "caret.getKey": () => openPage(NEW_KEY),
     "caret.openConsent": () => openPage(OWN_DATA),
-    "caret.dismiss": () => dismiss(server),
     "caret.explainNoSuggestion": () => showNoSuggestionReason(server),
     "caret.toggleLanguage": toggleLanguage,
     "caret.openLog": () => vscode.window.showTextDocument(server.logFile),
@@ -96,11 +95,6 @@ async function signIn(secrets: vscode.SecretStorage): Promise<void> {
   if (text !== undefined) {
     await secrets.store(SECRET, text.trim());
   }
-}
-
-async function dismiss(server: Server): Promise<void> {
-  await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
-  await server.dismiss();
 }
 
 async function showNoSuggestionReason(server: Server): Promise<void> {

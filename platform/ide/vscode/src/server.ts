@@ -3,12 +3,7 @@
 import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import * as vscode from "vscode";
-import {
-  LanguageClient,
-  type LanguageClientOptions,
-  State,
-  type StaticFeature,
-} from "vscode-languageclient/node";
+import { LanguageClient, type LanguageClientOptions, State } from "vscode-languageclient/node";
 import { findExecutable } from "./executable";
 import { toldSettings } from "./settings";
 import type { Status } from "./status";
@@ -16,34 +11,15 @@ import type { Status } from "./status";
 export const SECRET = "apiKey";
 const STATUS = "$/caret/status";
 const SELECTION_CHANGED = "$/caret/selectionChanged";
-const SUGGESTION_GROWN = "$/caret/suggestionGrown";
-const SUGGESTION_DISMISSED = "$/caret/suggestionDismissed";
 const SIGN_IN = "$/caret/signIn";
 const EXPLAIN_NO_SUGGESTION = "$/caret/explainNoSuggestion";
 const NOT_REQUESTED = "not_requested";
 const FILES = [{ scheme: "file" }, { scheme: "untitled" }];
 
-interface Requested {
-  readonly document: vscode.TextDocument;
-  readonly position: vscode.Position;
-  readonly version: number;
-}
-
-/** Tells the server that the editor requests a suggestion again when it has grown. */
-const GROWING: StaticFeature = {
-  fillClientCapabilities: (capabilities) => {
-    capabilities.experimental = { caretGrowingSuggestions: true };
-  },
-  initialize: () => undefined,
-  getState: () => ({ kind: "static" }),
-  clear: () => undefined,
-};
-
 export class Server {
   private client: LanguageClient | undefined;
   private key: string | undefined;
   private turn: Promise<void> = Promise.resolve(); // runs starts and stops one after the other
-  private requested: Requested | undefined; // by the editor, last; undefined: dismissed since
   private selectedIn: string | undefined; // the file last reported to have a selection
 
   constructor(
@@ -84,15 +60,6 @@ export class Server {
     }
     this.selectedIn = hasSelection ? uri : undefined;
     await this.notify(SELECTION_CHANGED, { uri, hasSelection });
-  }
-
-  /** Tell the server that the user has hidden the suggestion: the rest of it is not needed. */
-  async dismiss(): Promise<void> {
-    const uri = this.requested?.document.uri.toString();
-    this.requested = undefined;
-    if (uri !== undefined) {
-      await this.notify(SUGGESTION_DISMISSED, { uri });
-    }
   }
 
   /** Return why there was no suggestion; null if there was one. */
@@ -138,16 +105,8 @@ export class Server {
       documentSelector: FILES,
       // Called again when the client restarts a crashed server.
       initializationOptions: () => ({ ...told(), ...(this.key && { api_key: this.key }) }),
-      middleware: {
-        provideInlineCompletionItems: (document, position, context, token, next) => {
-          this.requested = { document, position, version: document.version };
-          return next(document, position, context, token);
-        },
-      },
     };
     const client = new LanguageClient("caret", "Caret", run, options);
-    client.registerFeature(GROWING);
-    client.onNotification(SUGGESTION_GROWN, ({ uri }: { uri: string }) => this.showGrown(uri));
     client.onNotification(STATUS, ({ status }: { status: Status }) => this.tell(status));
     client.onDidChangeState(({ newState }) => {
       if (newState === State.Stopped && client === this.client) {
@@ -157,27 +116,11 @@ export class Server {
     return client;
   }
 
-  /** Let the editor request the visible suggestion again, unless the user has moved on. */
-  private async showGrown(uri: string): Promise<void> {
-    const editor = vscode.window.activeTextEditor;
-    if (uri === editor?.document.uri.toString() && isAt(editor, this.requested)) {
-      await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
-    }
-  }
-
   private async notify(method: string, params: object): Promise<void> {
     if (this.client?.isRunning()) {
       await this.client.sendNotification(method, params);
     }
   }
-}
-
-function isAt(editor: vscode.TextEditor, requested: Requested | undefined): boolean {
-  return (
-    editor.document === requested?.document &&
-    editor.document.version === requested.version &&
-    editor.selection.active.isEqual(requested.position)
-  );
 }
 
 function told(): Record<string, unknown> {
