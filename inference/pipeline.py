@@ -21,7 +21,7 @@ from inference.content_capture import ContentCapture
 from inference.context.assemble import assemble
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.sources.snippet_source import SnippetSource
-from inference.filtering.filter import filter
+from inference.filtering.filter import filter, make_line_continuation
 from inference.filtering.public_code_index import PublicCodeIndex
 from inference.gateway.admit import AdmissionController, admit
 from inference.gateway.authenticate import authenticate
@@ -97,7 +97,12 @@ async def complete(plane: DataPlane, arrival: IncomingRequest, client: ResponseW
                 account.mark_routed(asked)
                 async with (
                     generate(
-                        plane.engine, asked, plane.router.replicas, account, writer.tokenizer
+                        plane.engine,
+                        asked,
+                        plane.router.replicas,
+                        account,
+                        writer.tokenizer,
+                        make_line_continuation(admitted.request, prompt),
                     ) as chunks,
                     filter(
                         chunks, admitted, prompt, account, public_code=plane.public_code

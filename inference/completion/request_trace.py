@@ -111,7 +111,7 @@ class RequestTrace:
         if self.engine_first_token_s is None and generated_tokens:
             self.engine_first_token_s = self.clock.monotonic_s()
         self.generated_tokens = generated_tokens
-        if cached_tokens is not None:
+        if self.cached_tokens is None:  # a resumed request also finds its own text in the cache
             self.cached_tokens = cached_tokens
 
     def record_sent_text(self, text: str, *, at_s: float) -> None:

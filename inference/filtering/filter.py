@@ -1,6 +1,6 @@
 """The filter stage: forward useful text; stop the engine as soon as the outcome is decided."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing
 from functools import lru_cache, partial
 from typing import Final
@@ -23,7 +23,8 @@ from inference.filtering.line_gate import LineChecks, LineGate
 from inference.filtering.public_code_index import PublicCodeIndex, PublicCodeMatcher
 from inference.filtering.secret_detection import contains_secret, find_pending_secret
 from inference.filtering.syntax_check import SyntaxChecker, make_parser
-from inference.filtering.truncation import Truncator, build_truncation_context
+from inference.filtering.truncation.truncation_context import build_truncation_context
+from inference.filtering.truncation.truncator import Truncator
 from inference.pools.engine import EngineChunk, EngineStop
 
 
@@ -91,10 +92,33 @@ def filter(
     account.is_syntax_checked = syntax is not None
     cutter = Truncator(around, syntax.can_continue if syntax is not None else None)
     checks = _make_line_checks(admitted, syntax, public_code)
-    gate = LineGate(checks, line_before=_end_of_line(request.prefix))
+    gate = LineGate(
+        checks,
+        line_before=_end_of_line(request.prefix),
+        shows_passed_lines=account.arrival.protocol == "stream",
+    )
     return aclosing(
         _forward_filtered(chunks, TokenHealer(prompt.healed_prefix), cutter, gate, account)
     )
+
+
+def make_line_continuation(
+    request: CompletionRequest, prompt: Prompt
+) -> Callable[[str], bool] | None:
+    """Return a function that tells whether a completion goes on below its first line.
+
+    None: the engine does not stop there, or the client wants it to.
+    """
+    if not prompt.is_single_line or "\n" in request.stop:
+        return None
+    return partial(_continues_below, request, prompt)
+
+
+def _continues_below(request: CompletionRequest, prompt: Prompt, text: str) -> bool:
+    healer = TokenHealer(prompt.healed_prefix)
+    cutter = Truncator(build_truncation_context(request, is_single_line=True))
+    cutter.feed(healer.feed(text) + "\n")
+    return healer.reason is None and not cutter.has_ended
 
 
 def _end_of_line(prefix: str) -> str:
@@ -191,7 +215,8 @@ async def _forward_filtered(
 
 def _to_finish_reason(stop: EngineStop | None) -> FinishReason:
     """Return the finish reason. Text that broke off counts as too long."""
-    return FinishReason.STOP if stop is EngineStop.STOP or stop is None else FinishReason.LENGTH
+    is_stop = stop in (None, EngineStop.STOP, EngineStop.LINE)
+    return FinishReason.STOP if is_stop else FinishReason.LENGTH
 
 
 def _finish_reason_of(

@@ -11,6 +11,9 @@ The completion is withheld if no point was good but the first line was sent, if 
 contains a secret, or if the text is public code. The finish reason says so, and clients that show
 text only at the end show nothing.
 
+Clients that show text before the end need to know when the first line has passed. For them, the
+line break after a good line is sent as soon as the next line has text. It may be the last text.
+
 In verbatim mode, for raw prompts and chats, every line is sent as it grows, with all white space.
 """
 
@@ -40,9 +43,17 @@ class LineChecks:
 
 
 class LineGate:
-    def __init__(self, checks: LineChecks, *, line_before: str, is_verbatim: bool = False) -> None:
+    def __init__(
+        self,
+        checks: LineChecks,
+        *,
+        line_before: str,
+        is_verbatim: bool = False,
+        shows_passed_lines: bool = False,
+    ) -> None:
         self._checks = checks
         self._is_verbatim = is_verbatim
+        self._shows_passed_lines = shows_passed_lines
         self._line_before = line_before  # the part of the cursor's line before the cursor
         self._text = ""  # everything received
         self._line_start = 0  # index of the current line
@@ -67,6 +78,7 @@ class LineGate:
             if not self.has_ended:
                 self._text += part
                 self._look_ahead(part)
+                self._pass_line_break()
             out += self._release_text()
         return out
 
@@ -102,6 +114,11 @@ class LineGate:
                 self._line()
             )
             self._num_good = len(self._text) if place is None else self._to_completion_index(place)
+
+    def _pass_line_break(self) -> None:
+        is_begun = self._text[self._line_start :].strip() and self._text[: self._line_start].strip()
+        if self._shows_passed_lines and is_begun and not (self.has_ended or self._num_unsound):
+            self._num_good = max(self._num_good, self._line_start)
 
     def _to_completion_index(self, place: int) -> int:
         """Convert an index in the checked line to an index in the completion."""

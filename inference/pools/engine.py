@@ -13,6 +13,7 @@ from inference.pools.pool_config import Pool, Replica
 
 class EngineStop(StrEnum):
     STOP = "stop"
+    LINE = "line"  # the stop string "\n": the text before a line break
     LENGTH = "length"
     DISCONNECTED = "lost"  # the last possible replica failed after it had begun (generate.py)
 
@@ -44,6 +45,9 @@ class EngineRequest:
         return tuple(
             replace(self, replica=other, fallback_replicas=()) for other in self.fallback_replicas
         )
+
+    def without_line_stop(self) -> "EngineRequest":
+        return replace(self, stop=tuple(text for text in self.stop if text != "\n"))
 
     def resume_after(self, said_token_ids: list[int]) -> "EngineRequest":
         """Return the request for the rest of a completion that has begun with these tokens.

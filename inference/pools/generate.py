@@ -3,11 +3,15 @@
 If a replica fails, the next one is tried, each at most once. Text that was sent cannot be revoked,
 so the next replica continues after it. Decoding is greedy, so the continuation is the same, except
 for numerical differences between batches.
+
+The engine stops single lines at the line break, because it reports cached tokens only for streams
+that it ends itself. A completion that goes on below this line is resumed without that stop.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import Final, Protocol
 
 import structlog
@@ -32,6 +36,10 @@ _EVENTS: Final = {
 log = structlog.get_logger(__name__)
 
 
+# Returns whether a completion goes on below this text, which ends with a line.
+ContinuesBelow = Callable[[str], bool]
+
+
 class TokenEncoder(Protocol):
     def encode(self, text: str) -> list[int]:
         """Return token IDs of the pool's model."""
@@ -44,6 +52,7 @@ async def generate(
     replicas: ReplicaStates,
     account: RequestTrace,
     tokens: TokenEncoder,
+    continues_below: ContinuesBelow | None = None,
 ) -> AsyncIterator[AsyncIterator[EngineChunk]]:
     """Yield the chunks of a completion. Leaving the context stops the engine at once.
 
@@ -52,11 +61,17 @@ async def generate(
     slowly. Raises EngineError, BadRequest.
     """
     account.mark_engine_called()
+
+    def stream_from(request: EngineRequest, begun: str) -> AsyncGenerator[EngineChunk, None]:
+        return _stream_chunks(engine, request, replicas, account, tokens, begun=begun)
+
+    stream = (
+        stream_from(asked, "")
+        if continues_below is None
+        else _stream_lines(stream_from, asked, tokens, continues_below)
+    )
     try:
-        async with (
-            asyncio.timeout(MAX_COMPLETION_S),
-            aclosing(_stream_chunks(engine, asked, replicas, account, tokens)) as chunks,
-        ):
+        async with asyncio.timeout(MAX_COMPLETION_S), aclosing(stream) as chunks:
             yield chunks
     except TimeoutError:
         raise _find_overdue(account) from None
@@ -68,16 +83,41 @@ def _find_overdue(account: RequestTrace) -> CompletionError:
     return EngineError("deadline_exceeded", "The completion took too long.", http_status=504)
 
 
+async def _stream_lines(
+    stream_from: Callable[[EngineRequest, str], AsyncGenerator[EngineChunk, None]],
+    asked: EngineRequest,
+    tokens: TokenEncoder,
+    continues_below: ContinuesBelow,
+) -> AsyncGenerator[EngineChunk, None]:
+    """Yield the chunks of a line, and of the lines below it that belong to the completion."""
+    text, is_resumed = "", False
+    async with aclosing(stream_from(asked, "")) as chunks:
+        async for chunk in chunks:
+            if is_resumed:
+                continue  # only the counts at the end
+            text += chunk.text
+            if chunk.stop is EngineStop.LINE and continues_below(text):
+                is_resumed = len(tokens.encode(f"{text}\n")) < asked.max_tokens
+            yield replace(chunk, text=f"{chunk.text}\n", stop=None) if is_resumed else chunk
+    if is_resumed:
+        async with aclosing(stream_from(asked.without_line_stop(), f"{text}\n")) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+
 async def _stream_chunks(
     engine: Engine,
     asked: EngineRequest,
     replicas: ReplicaStates,
     account: RequestTrace,
     tokens: TokenEncoder,
+    *,
+    begun: str,
 ) -> AsyncGenerator[EngineChunk, None]:
+    """Yield the chunks after the text `begun`."""
     attempts = [asked, *asked.for_fallbacks()]
-    texts: list[str] = []
-    said: list[int] = []  # the token IDs of `texts`
+    texts = [begun]
+    said = tokens.encode(begun) if begun else []  # the token IDs of `texts`
     stop: EngineStop | None = None
     while stop is None:
         request = attempts.pop(0).resume_after(said)

@@ -20,6 +20,7 @@ AUTOMATIC: Final = 2
 class LanguageServer:
     process: asyncio.subprocess.Process
     statuses: list[str] = field(default_factory=list)  # in the order of their notifications
+    num_grown: int = 0  # notifications that a suggestion has grown
     _answers: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
     _ids: "count[int]" = field(default_factory=lambda: count(1))
     _told: asyncio.Event = field(default_factory=asyncio.Event)
@@ -53,6 +54,14 @@ class LanguageServer:
                 self._told.clear()
                 await self._told.wait()
 
+    async def grows(self, num_known: int) -> int:
+        """Wait for more notifications than this that a suggestion has grown; return how many."""
+        async with asyncio.timeout(PATIENCE_S):
+            while self.num_grown <= num_known:
+                self._told.clear()
+                await self._told.wait()
+        return self.num_grown
+
     async def listen(self) -> None:
         """Read messages until the server's output ends."""
         assert self.process.stdout is not None
@@ -65,6 +74,9 @@ class LanguageServer:
     def _take(self, message: dict[str, Any]) -> None:
         if message.get("method") == "$/caret/status":
             self.statuses.append(message["params"]["status"])
+            self._told.set()
+        if message.get("method") == "$/caret/suggestionGrown":
+            self.num_grown += 1
             self._told.set()
         answer = self._answers.get(message.get("id", 0))
         if "method" in message or answer is None or answer.done():
@@ -92,7 +104,11 @@ _NO_KEYRING: Final = "keyring.backends.null.Keyring"
 
 @asynccontextmanager
 async def language_server(
-    environment: dict[str, str], *, folder: Path, options: dict[str, Any] | None = None
+    environment: dict[str, str],
+    *,
+    folder: Path,
+    options: dict[str, Any] | None = None,
+    can_grow: bool = False,
 ) -> AsyncIterator[LanguageServer]:
     """Start a server, initialize it with `folder` as the workspace, and shut it down as editors
     do."""
@@ -110,7 +126,10 @@ async def language_server(
             "processId": os.getpid(),
             "clientInfo": {"name": "Neovim", "version": "0.12"},
             "rootUri": folder.as_uri(),
-            "capabilities": {"general": {"positionEncodings": ["utf-8", "utf-16"]}},
+            "capabilities": {
+                "general": {"positionEncodings": ["utf-8", "utf-16"]},
+                "experimental": {"caretGrowingSuggestions": can_grow},
+            },
             "initializationOptions": options or {},
         }
         await server.ask("initialize", params)

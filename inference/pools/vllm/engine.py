@@ -31,6 +31,8 @@ _BUSY_STATUSES: Final = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQ
 class _Choice(msgspec.Struct):
     text: str = ""
     finish_reason: str | None = None
+    # The stop string or token; None: the end of the text, or the engine does not tell.
+    stop_reason: str | int | None = None
 
 
 class _PromptDetails(msgspec.Struct):
@@ -153,7 +155,7 @@ class _StreamReader:
                 event = _parse_event(line)
                 choice = event.choices[0] if event.choices else _NO_CHOICE
                 if choice.finish_reason is not None:
-                    self.stop = _to_engine_stop(choice.finish_reason)
+                    self.stop = _to_engine_stop(choice.finish_reason, choice.stop_reason)
                 usage = event.usage or usage
                 texts.append(choice.text)
         except EngineError as failure:
@@ -187,11 +189,13 @@ def _parse_event(line: bytes) -> _StreamEvent:
     return event
 
 
-def _to_engine_stop(reason: str) -> EngineStop:
+def _to_engine_stop(reason: str, stop: str | int | None) -> EngineStop:
     """Convert the reason. Raises EngineError."""
     if reason == "abort":  # the engine is shutting down
         raise _make_lost_error()
-    return EngineStop.LENGTH if reason == "length" else EngineStop.STOP
+    if reason == "length":
+        return EngineStop.LENGTH
+    return EngineStop.LINE if stop == "\n" else EngineStop.STOP
 
 
 def _status_in(error: object) -> int | None:

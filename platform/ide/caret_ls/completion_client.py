@@ -16,7 +16,7 @@ from caret_ls.gateway_connection import RequestEnded
 from caret_ls.in_flight_request import CompletionResult, InFlightRequest
 from caret_ls.policy_cache import PolicyCache
 from caret_ls.status_board import StatusBoard
-from caret_ls.suggestion import create_suggestion
+from caret_ls.suggestion import Suggestion, create_suggestion
 from caret_ls.suggestion_cache import SuggestionCache
 from caret_ls.workspace import OpenFile
 
@@ -55,13 +55,17 @@ class CompletionClient:
         *,
         around: Callable[[OpenFile], RequestContext],
         new_id: Callable[[], str],
+        on_grown: Callable[[Suggestion], None] | None = None,
         max_answer_s: float = MAX_ANSWER_S,
     ) -> None:
+        """`on_grown` is called when a suggestion that was offered has more text or is whole."""
         self._gateway = gateway
         self._learns = learning
         self._around = around
         self._new_id = new_id
+        self._on_grown = on_grown
         self._max_answer_s = max_answer_s
+        self._growing: dict[str, asyncio.Task[None]] = {}  # by file
         self._flights: dict[str, InFlightRequest] = {}  # by file
         self._held_until_s = 0.0
         self._unknown_languages: set[str] = set()  # by the gateway; they are no longer sent
@@ -98,6 +102,44 @@ class CompletionClient:
         flight = self._flights.pop(uri, None)
         if flight is not None:
             flight.cancel()
+
+    def offer_part(self, flight: InFlightRequest) -> None:
+        """Make the text that has passed a suggestion, and let it grow with the request."""
+        is_growing = bool(flight.offered)
+        if len(flight.passed_text) > len(flight.offered):
+            self._store_passed(flight)
+        if is_growing:
+            return
+        task = asyncio.create_task(self._grow(flight))
+        self._growing[flight.place.uri] = task
+        task.add_done_callback(lambda _: self._forget_growing(flight.place.uri, task))
+
+    def cancel_growing(self, uri: str) -> None:
+        if uri in self._growing:
+            self.cancel(uri)
+
+    def _forget_growing(self, uri: str, task: asyncio.Task[None]) -> None:
+        if self._growing.get(uri) is task:
+            del self._growing[uri]
+
+    async def _grow(self, flight: InFlightRequest) -> None:
+        while await flight.wait_passed(len(flight.offered)):
+            self._tell_grown(self._store_passed(flight))
+        result = await flight.wait_result()
+        if result is None:  # typed against: nobody sees it
+            self._learns.cache.discard(flight.id)
+            return
+        self._tell_grown(_whole_suggestion(flight, result))
+
+    def _store_passed(self, flight: InFlightRequest) -> Suggestion:
+        flight.offered = flight.passed_text
+        suggestion = create_suggestion(flight.place, flight.offered, id=flight.id, is_whole=False)
+        self._learns.cache.store(suggestion)
+        return suggestion
+
+    def _tell_grown(self, suggestion: Suggestion) -> None:
+        if self._on_grown is not None:
+            self._on_grown(suggestion)
 
     async def _send(self, file: OpenFile, flight: InFlightRequest) -> CompletionResult:
         if flight.is_prefetch:
@@ -150,12 +192,8 @@ class CompletionClient:
             self._learns.debouncer.on_answer(waited_ms)
 
     def _record_result(self, flight: InFlightRequest, landing: CompletionResult) -> None:
-        text = landing.text if landing.finish in _WHOLE and landing.text.strip() else ""
-        if landing.finish in (*_WHOLE, "filtered"):
-            suggestion = create_suggestion(
-                flight.place, text, id=flight.id, request_id=flight.request_id
-            )
-            self._learns.cache.store(suggestion)
+        if landing.finish in (*_WHOLE, "filtered") or flight.offered:
+            self._learns.cache.store(_whole_suggestion(flight, landing))
         if landing.finish in (*_WHOLE, "filtered", _TOO_SLOW) and not flight.is_prefetch:
             self._learns.debouncer.on_answer(landing.took_ms)
         if landing.finish == "unknown_language":
@@ -172,6 +210,14 @@ class CompletionClient:
         if hold_s:
             now_s = self._learns.clock.monotonic_s()
             self._held_until_s = now_s + min(hold_s, _MAX_HOLD_S)
+
+
+def _whole_suggestion(flight: InFlightRequest, result: CompletionResult) -> Suggestion:
+    """Return the suggestion of a finished request: one that failed keeps what was offered."""
+    text = result.text if result.finish in _WHOLE and result.text.strip() else flight.offered
+    return create_suggestion(
+        flight.place, text.rstrip(), id=flight.id, request_id=flight.request_id
+    )
 
 
 def _request_id(done: Frame) -> str:

@@ -12,7 +12,7 @@ from caret_ls.clock import LoopClock
 from caret_ls.completion_client import CompletionClient
 from caret_ls.completion_context import CompletionContext
 from caret_ls.debounce import Debouncer
-from caret_ls.in_flight_request import CompletionResult
+from caret_ls.in_flight_request import CompletionResult, InFlightRequest
 from caret_ls.outcome_tracker import OutcomeTracker, ShownSuggestion
 from caret_ls.policy_cache import PolicyCache
 from caret_ls.settings import Settings
@@ -78,6 +78,7 @@ class CompletionProvider:
         self._knows = knowledge
         self._asking = asking
         self.settings = settings
+        self.can_grow = False  # whether the editor requests a suggestion again when it has grown
         # For the newest request; None: there was something to offer.
         self.last_reason: SkipReason | None = SkipReason.NOT_REQUESTED
         self._num_asked = 0
@@ -114,8 +115,13 @@ class CompletionProvider:
             return SkipReason.NEWER_KEYSTROKE
         if isinstance(found, SkipReason):
             return found
-        self._prefetch_soon(file, place, found)
+        if found.suggestion.is_whole:
+            self._prefetch_soon(file, place, found)
         return self._make_item(file, wish.position, lead, found)
+
+    def on_rejected(self, uri: str) -> None:
+        """Stop a suggestion that is still growing: nobody sees it any more."""
+        self._asking.cancel_growing(uri)
 
     def cancel(self, uri: str) -> None:
         """Cancel everything for a closed file."""
@@ -173,13 +179,24 @@ class CompletionProvider:
                     return reason
                 await asyncio.sleep(self._pause_s(place))
                 flight = self._asking.start(file, place, is_prefetch=False)
-            reason = _reason_of(await flight.wait_result())
+            reason = await self._wait_for_text(flight, place)
             if reason is not None:
                 return reason
             known = self._find_known(place)
             if known is not None:
                 return known
         return SkipReason.NEWER_KEYSTROKE
+
+    async def _wait_for_text(
+        self, flight: InFlightRequest, place: CompletionContext
+    ) -> SkipReason | None:
+        """Wait for a suggestion, or its first line if the editor shows more as it arrives."""
+        num_typed = len(place.prefix) - len(flight.place.prefix)
+        if self.can_grow and await flight.wait_passed(num_typed):
+            self._asking.offer_part(flight)
+            return None
+        result = await flight.wait_result()
+        return None if flight.offered else _reason_of(result)
 
     def _reason_to_wait(self, place: CompletionContext) -> SkipReason | None:
         """Return why no request may be sent now; an explicit request ignores the gateway's hold."""
@@ -223,6 +240,8 @@ class CompletionProvider:
                 text,
                 num_led=len(lead),
                 request_id=found.suggestion.request_id,
+                is_whole=found.suggestion.is_whole,
+                num_before=len(found.suggestion.text) - len(found.text),
             ),
             now_s=self._knows.clock.monotonic_s(),
         )

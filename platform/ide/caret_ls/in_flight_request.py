@@ -1,4 +1,8 @@
-"""A request in flight. Later keystrokes may join it as long as they match its text."""
+"""A request in flight. Later keystrokes may join it as long as they match its text.
+
+The gateway may withhold a completion until its first line is whole. Text up to the first line break
+has passed its checks, and so has all text after it.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -37,9 +41,12 @@ class InFlightRequest:
         self.id = id
         self.is_prefetch = is_prefetch
         self.text = ""
+        self.offered = ""  # the text that the editor may show already
+        self._has_news = asyncio.Event()  # text has arrived, or the request is over
         self.request_id = ""  # the gateway's ID, known at the end
         self._num_waiting = 0
         self._task = asyncio.create_task(ask(self))
+        self._task.add_done_callback(lambda _: self._has_news.set())
 
     @property
     def is_over(self) -> bool:
@@ -54,6 +61,26 @@ class InFlightRequest:
 
     def append(self, text: str) -> None:
         self.text += text
+        self._has_news.set()
+
+    @property
+    def passed_text(self) -> str:
+        """The text that will not be withheld any more, without white space at its end."""
+        num_blank = len(self.text) - len(self.text.lstrip())
+        return self.text.rstrip() if "\n" in self.text[num_blank:] else ""
+
+    async def wait_passed(self, num_chars: int) -> bool:
+        """Wait until more than this many characters have passed; False if the request is over.
+
+        If the waiting is cancelled, the request continues for a moment.
+        """
+        with self._count_waiting():
+            while not self.is_over:
+                if len(self.passed_text) > num_chars:
+                    return True
+                self._has_news.clear()
+                await self._has_news.wait()
+        return False
 
     async def wait_result(self) -> CompletionResult | None:
         """Wait for the result; None if the request was cancelled.

@@ -7,6 +7,9 @@ report little of this, so it is derived from the changes of the file:
 - A change that inserts more than one character of it accepts this part.
 - Any other change rejects it.
 - A suggestion typed to its end key by key is neither accepted nor rejected.
+- A suggestion that was visible for less than MIN_SHOWN_S was not seen: it is neither shown nor
+  rejected. A shown outcome is sent when the suggestion disappears, with the time that it was
+  visible, or after MAX_SHOWN_S.
 
 Pure: the result is numbers.
 """
@@ -21,6 +24,8 @@ from caret_ls.edit_distance import edit_distance
 from caret_ls.text_document import TextEdit
 
 SPANS_S: Final = (30, 120, 300, 600, 1_800)  # when accepted text is checked again
+MIN_SHOWN_S: Final = 0.25
+MAX_SHOWN_S: Final = 5.0
 _MAX_TRACKED: Final = 64
 _MAX_REMEMBERED: Final = 512
 _MAX_COMPARED_CHARS: Final = 4_000  # longer text has been changed into something else
@@ -38,7 +43,8 @@ class EditorOutcomeEvent(StrEnum):
 class EditorOutcome:
     """An outcome of a suggestion.
 
-    `after_ms` is the time since it was shown; for PERSISTED, since it was accepted.
+    `after_ms` is the time since it appeared; for SHOWN, how long it was visible; for PERSISTED,
+    since it was accepted.
     """
 
     id: str
@@ -60,6 +66,8 @@ class ShownSuggestion:
     text: str
     num_led: int = 0
     request_id: str = ""
+    is_whole: bool = True  # False: more text may arrive (`OutcomeTracker.grow`)
+    num_before: int = 0  # characters of the whole suggestion that were typed before
 
 
 @dataclass(slots=True)
@@ -72,6 +80,9 @@ class _VisibleSuggestion:
     num_led: int
     shown_s: float
     request_id: str
+    is_whole: bool
+    num_listed: int  # like num_led, when it appeared
+    num_before: int
     num_gone: int = 0  # number of its characters that were typed or accepted
     num_taken: int = 0  # number of these that were accepted in parts
 
@@ -119,14 +130,44 @@ class OutcomeTracker:
         standing = self._standing.get(uri)
         if standing is not None and standing.id == shown.id:
             standing.num_led = standing.num_gone + shown.num_led
+            standing.text = standing.text[: standing.num_gone] + shown.text
+            standing.is_whole = shown.is_whole
             return False
         self._on_ignored(uri, now_s)
-        self._standing[uri] = standing = _VisibleSuggestion(
-            shown.id, shown.at, shown.text, shown.num_led, now_s, shown.request_id
+        self._standing[uri] = _VisibleSuggestion(
+            shown.id,
+            shown.at,
+            shown.text,
+            shown.num_led,
+            now_s,
+            shown.request_id,
+            is_whole=shown.is_whole,
+            num_listed=shown.num_led,
+            num_before=shown.num_before,
         )
-        own = shown.text[shown.num_led :]
-        self._emit(_build_outcome(standing, EditorOutcomeEvent.SHOWN, now_s, own))
         return True
+
+    def grow(self, id: str, text: str, *, is_whole: bool, request_id: str, now_s: float) -> None:
+        """Replace a suggestion's text by a longer one that has arrived."""
+        for uri, standing in list(self._standing.items()):
+            if standing.id != id:
+                continue
+            listed = standing.text[: standing.num_listed]
+            standing.text = listed + text[standing.num_before :]
+            standing.is_whole = is_whole
+            standing.request_id = request_id or standing.request_id
+            if standing.is_whole and standing.num_gone >= len(standing.text):
+                self._report_shown(standing, now_s, is_certain=standing.num_taken > 0)
+                del self._standing[uri]
+
+    def dismiss(self, uri: str, now_s: float) -> None:
+        self._on_ignored(uri, now_s)
+
+    def report_long_shown(self, now_s: float) -> None:
+        """Report suggestions that have been visible for a long time. Call it regularly."""
+        for standing in self._standing.values():
+            if now_s - standing.shown_s >= MAX_SHOWN_S:
+                self._report_shown(standing, now_s)
 
     def change(self, uri: str, edit: TextEdit, now_s: float) -> EditorOutcomeEvent | None:
         """Apply an edit; return the outcome for the visible suggestion, or None."""
@@ -139,7 +180,8 @@ class OutcomeTracker:
     def accept(self, id: str, now_s: float) -> None:
         """Note an acceptance that the editor reports; usually a change has shown it before."""
         for uri, standing in list(self._standing.items()):
-            if standing.id == id:
+            # An edit has told of an accepted part. More text may have arrived in that moment.
+            if standing.id == id and standing.is_whole and not standing.num_taken:
                 self._on_accepted(uri, standing, now_s)
 
     def close(self, uri: str, now_s: float) -> None:
@@ -184,16 +226,19 @@ class OutcomeTracker:
         left = standing.text[standing.num_gone :]
         typed = _as_typed(edit, cursor, left)
         if typed is None:
+            is_seen = _is_seen(standing, now_s)
             self._on_ignored(uri, now_s)
-            return EditorOutcomeEvent.REJECTED
+            return EditorOutcomeEvent.REJECTED if is_seen else None
         own = standing.consume(typed)
-        if typed == left and len(typed) > 1:
-            self._on_accepted(uri, standing, now_s)
-            return EditorOutcomeEvent.ACCEPTED
-        if typed == left:
+        if typed == left and standing.is_whole:
+            if len(typed) > 1:
+                self._on_accepted(uri, standing, now_s)
+                return EditorOutcomeEvent.ACCEPTED
+            self._report_shown(standing, now_s)
             del self._standing[uri]
             return None
         if len(own) > 1:
+            self._report_shown(standing, now_s, is_certain=True)
             standing.num_taken += len(own)
             self._emit(_build_outcome(standing, EditorOutcomeEvent.PARTIALLY_ACCEPTED, now_s, own))
             return EditorOutcomeEvent.PARTIALLY_ACCEPTED
@@ -201,6 +246,7 @@ class OutcomeTracker:
 
     def _on_accepted(self, uri: str, standing: _VisibleSuggestion, now_s: float) -> None:
         del self._standing[uri]
+        self._report_shown(standing, now_s, is_certain=True)
         self._emit(_build_outcome(standing, EditorOutcomeEvent.ACCEPTED, now_s))
         end = standing.at + len(standing.text)
         self._taken.append(
@@ -216,8 +262,23 @@ class OutcomeTracker:
         The gateway compares the parts with the whole.
         """
         standing = self._standing.pop(uri, None)
-        if standing is not None and not standing.num_taken:
+        if standing is None:
+            return
+        self._report_shown(standing, now_s)
+        if not standing.num_taken and _is_seen(standing, now_s):
             self._emit(_build_outcome(standing, EditorOutcomeEvent.REJECTED, now_s))
+
+    def _report_shown(
+        self, standing: _VisibleSuggestion, now_s: float, *, is_certain: bool = False
+    ) -> None:
+        """Report that the user saw it; certain if a part was accepted."""
+        if is_certain or _is_seen(standing, now_s):
+            own = standing.text[standing.num_listed :]
+            self._emit(_build_outcome(standing, EditorOutcomeEvent.SHOWN, now_s, own))
+
+
+def _is_seen(standing: _VisibleSuggestion, now_s: float) -> bool:
+    return now_s - standing.shown_s >= MIN_SHOWN_S
 
 
 def _as_typed(edit: TextEdit, cursor: int, left: str) -> str | None:

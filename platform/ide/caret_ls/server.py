@@ -3,6 +3,10 @@
 It implements `textDocument/inlineCompletion` and these messages besides LSP:
 
     $/caret/status               to the editor: {"status": "ready"}, see `status_board.ServerStatus`
+    $/caret/suggestionGrown      to the editor: {"uri": ...}, only if its experimental capabilities
+                                 have "caretGrowingSuggestions": true. The suggestion has more text:
+                                 the editor requests it again at the cursor
+    $/caret/suggestionDismissed  from it: {"uri": ...} if the user hides the suggestion
     $/caret/selectionChanged     from it: {"uri": ..., "hasSelection": true} if text is selected
     $/caret/signIn               from it: {"key": "cpk_..."} from its secret storage; {"key": null}
                                  signs out
@@ -37,11 +41,14 @@ from caret_ls.workspace import SelectedCompletion
 
 STATUS: Final = "$/caret/status"
 SELECTION_CHANGED: Final = "$/caret/selectionChanged"
+SUGGESTION_GROWN: Final = "$/caret/suggestionGrown"
+SUGGESTION_DISMISSED: Final = "$/caret/suggestionDismissed"
 SIGN_IN: Final = "$/caret/signIn"
 EXPLAIN_NO_SUGGESTION: Final = "$/caret/explainNoSuggestion"
 SUGGESTION_ACCEPTED: Final = "caret.suggestionAccepted"
 PAUSE: Final = "caret.pause"
 RESUME: Final = "caret.resume"
+_GROWING: Final = "caretGrowingSuggestions"
 _SECTION: Final = "caret"
 _log = logging.getLogger(__name__)
 
@@ -110,7 +117,10 @@ class CaretServer(LanguageServer):
         self._told_settings = params.initialization_options
         if isinstance(self._told_settings, dict):
             self._told_key = self._told_settings.get("api_key")
-        self._session = Session(Settings(), SystemLoopClock(), self._send_status)
+        self._session = Session(
+            Settings(), SystemLoopClock(), self._send_status, tell_grown=self._send_grown
+        )
+        self._session.assistant.can_grow = _can_grow(params.capabilities.experimental)
 
     async def run(self) -> None:
         self._running = asyncio.create_task(self.session.run())
@@ -144,6 +154,16 @@ class CaretServer(LanguageServer):
 
     def _send_status(self, status: ServerStatus) -> None:
         self.protocol.notify(STATUS, {"status": status.value})
+
+    def _send_grown(self, uri: str) -> None:
+        self.protocol.notify(SUGGESTION_GROWN, {"uri": uri})
+
+
+def _can_grow(experimental: object) -> bool:
+    """Return whether the editor shows more of a suggestion as it arrives."""
+    if isinstance(experimental, dict):
+        return experimental.get(_GROWING) is True
+    return getattr(experimental, _GROWING, None) is True  # pygls' object for unknown JSON
 
 
 def make_server() -> CaretServer:
@@ -202,6 +222,10 @@ def _add_completions(server: CaretServer) -> None:
             params.text_document.uri, _to_inline_request(params)
         )
         return types.InlineCompletionList([_to_lsp_item(offer)] if offer else [])
+
+    @server.feature(SUGGESTION_DISMISSED)
+    def dismissed(params: Any) -> None:
+        server.session.dismiss(params.uri)
 
     @server.feature(EXPLAIN_NO_SUGGESTION)
     def explain_no_suggestion(_params: Any) -> dict[str, str | None]:

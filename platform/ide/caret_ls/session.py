@@ -30,6 +30,7 @@ from caret_ls.policy_cache import PolicyCache
 from caret_ls.recent_files import RecentFiles
 from caret_ls.settings import Settings
 from caret_ls.status_board import ServerStatus, StatusBoard
+from caret_ls.suggestion import Suggestion
 from caret_ls.suggestion_cache import SuggestionCache
 from caret_ls.text_document import Position, TextEdit
 from caret_ls.typing_counter import TypingCount, is_typed
@@ -58,9 +59,12 @@ class Session:
         clock: LoopClock,
         tell: Callable[[ServerStatus], None],
         *,
+        tell_grown: Callable[[str], None] = lambda _: None,
         upkeep_every_s: float = UPKEEP_EVERY_S,
     ) -> None:
+        """`tell_grown` gets the file of a suggestion that has more text now."""
         self._clock = clock
+        self._tell_grown = tell_grown
         self._upkeep_every_s = upkeep_every_s
         self._typing = TypingCount()
         self._recency = RecentFiles()
@@ -76,7 +80,11 @@ class Session:
         self.policies = PolicyCache(lambda repository: self.link.send(frames.policy(repository)))
         learning = ResponseHandlers(self.cache, self.debouncer, self.policies, self.board, clock)
         self._asking = CompletionClient(
-            self.link, learning, around=self._build_context, new_id=_request_id_generator()
+            self.link,
+            learning,
+            around=self._build_context,
+            new_id=_request_id_generator(),
+            on_grown=self._on_grown,
         )
         knowledge = ProviderState(
             self.files, self.cache, self.debouncer, self.outcomes, self.policies, self.board, clock
@@ -139,6 +147,11 @@ class Session:
         if file is not None:
             file.has_selection = has_selection
 
+    def dismiss(self, uri: str) -> None:
+        """Note that the user has hidden the suggestion."""
+        self.outcomes.dismiss(uri, self._clock.monotonic_s())
+        self.assistant.on_rejected(uri)
+
     def accept(self, id: str) -> None:
         self.outcomes.accept(id, self._clock.monotonic_s())
         self.debouncer.on_accepted()
@@ -177,6 +190,7 @@ class Session:
     def keep_up(self) -> None:
         now_s = self._clock.monotonic_s()
         self.outcomes.check_persistence(self._text_of, now_s)
+        self.outcomes.report_long_shown(now_s)
         self._reports.flush()
         chars = self._typing.take_due(now_s)
         if chars is not None:
@@ -208,6 +222,7 @@ class Session:
         event = self.outcomes.change(file.uri, edit, now_s)
         if event is EditorOutcomeEvent.REJECTED:
             self.debouncer.on_ignored()
+            self.assistant.on_rejected(file.uri)
         elif event is not None:
             self.debouncer.on_accepted()
         elif is_typed(edit):
@@ -243,6 +258,16 @@ class Session:
     def _text_of(self, uri: str) -> str | None:
         file = self.files.get(uri)
         return None if file is None else file.text
+
+    def _on_grown(self, suggestion: Suggestion) -> None:
+        self.outcomes.grow(
+            suggestion.id,
+            suggestion.text,
+            is_whole=suggestion.is_whole,
+            request_id=suggestion.request_id,
+            now_s=self._clock.monotonic_s(),
+        )
+        self._tell_grown(suggestion.uri)
 
     def _report(self, outcome: EditorOutcome) -> None:
         self._reports.add(frames.outcome(outcome, shares_text=self.settings.share_accepted_text))

@@ -25,6 +25,7 @@ class Suggestion:
     tail: str  # after the cursor
     line_before: str
     request_id: str = ""  # the ID that all gateways know; "": not received
+    is_whole: bool = True  # False: more text may arrive
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class RemainingSuggestion:
 
 
 def create_suggestion(
-    place: CompletionContext, text: str, *, id: str, request_id: str = ""
+    place: CompletionContext, text: str, *, id: str, request_id: str = "", is_whole: bool = True
 ) -> Suggestion:
     return Suggestion(
         id=id,
@@ -50,6 +51,7 @@ def create_suggestion(
         tail=place.suffix[:_TAIL_CHARS],
         line_before=place.line_before,
         request_id=request_id,
+        is_whole=is_whole,
     )
 
 

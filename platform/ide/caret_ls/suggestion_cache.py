@@ -46,6 +46,11 @@ class SuggestionCache:
                 return remainder
         return None
 
+    def discard(self, id: str) -> None:
+        """Drop one suggestion, if it is there."""
+        for key in [key for key, suggestion in self._by_key.items() if suggestion.id == id]:
+            del self._by_key[key]
+
     def remove(self, uri: str | None = None) -> None:
         """Drop the suggestions of one file, or (None) all."""
         for key in [key for key in self._by_key if uri in (None, key[0])]:

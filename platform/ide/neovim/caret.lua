@@ -4,6 +4,8 @@
 local M = {}
 
 local METHOD = 'textDocument/inlineCompletion'
+local GROWN = '$/caret/suggestionGrown'
+local DISMISSED = '$/caret/suggestionDismissed'
 local AUTOMATIC, INVOKED = 2, 1
 local namespace = vim.api.nvim_create_namespace('caret')
 
@@ -58,10 +60,13 @@ local function show(place, result)
   draw(shown)
 end
 
-local function ask(trigger)
+--- Requests a suggestion. With `keeps`, the visible one stays until the response arrives.
+local function ask(trigger, keeps)
   local buffer = vim.api.nvim_get_current_buf()
   local client = client_of(buffer)
-  clear()
+  if not keeps then
+    clear()
+  end
   take_back()
   if not client then
     return
@@ -78,6 +83,13 @@ local function ask(trigger)
   end, buffer)
   if ok then
     asked = { client = client, id = id, place = place }
+  end
+end
+
+--- The visible suggestion has more text: requests it again at the cursor.
+local function on_grown(_, params)
+  if shown and not asked and is_at(shown) and params.uri == vim.uri_from_bufnr(shown.buffer) then
+    ask(AUTOMATIC, true)
   end
 end
 
@@ -100,6 +112,9 @@ end
 --- Hides the suggestion until the next key.
 function M.dismiss()
   take_back()
+  if shown and vim.api.nvim_buf_is_valid(shown.buffer) then
+    shown.client:notify(DISMISSED, { uri = vim.uri_from_bufnr(shown.buffer) })
+  end
   clear()
 end
 
@@ -133,6 +148,8 @@ function M.setup(options)
     cmd = options.cmd or { 'caret-ls' },
     filetypes = options.filetypes,
     init_options = options.settings,
+    capabilities = { experimental = { caretGrowingSuggestions = true } },
+    handlers = { [GROWN] = on_grown },
     root_markers = { '.git' },
   })
   vim.lsp.enable('caret')

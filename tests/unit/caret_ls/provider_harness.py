@@ -17,10 +17,11 @@ from caret_ls.completion_provider import (
 from caret_ls.debounce import Debouncer
 from caret_ls.frames import Frame, RequestContext
 from caret_ls.gateway_connection import RequestEnded
-from caret_ls.outcome_tracker import EditorOutcome, OutcomeTracker
+from caret_ls.outcome_tracker import EditorOutcome, EditorOutcomeEvent, OutcomeTracker
 from caret_ls.policy_cache import PolicyCache
 from caret_ls.settings import Settings
 from caret_ls.status_board import ServerStatus, StatusBoard
+from caret_ls.suggestion import Suggestion
 from caret_ls.suggestion_cache import SuggestionCache
 from caret_ls.text_document import Position, utf16_length
 from caret_ls.workspace import OpenFiles, SelectedCompletion
@@ -96,6 +97,7 @@ class Desk:
         self.clock = ManualClock()
         self.gateway = FakeGateway()
         self.statuses: list[ServerStatus] = []
+        self.grown: list[Suggestion] = []
         self.reported: list[EditorOutcome] = []
         self.board = StatusBoard(self.statuses.append)
         self.board.set(is_connected=True)
@@ -109,6 +111,7 @@ class Desk:
             ResponseHandlers(self.cache, self.debouncer, self.policies, self.board, self.clock),
             around=lambda _: RequestContext(),
             new_id=lambda: str(next(numbers)),
+            on_grown=self._on_grown,
             max_answer_s=max_answer_s,
         )
         knowledge = ProviderState(
@@ -124,6 +127,16 @@ class Desk:
         self.assistant = CompletionProvider(knowledge, self.asking, Settings(**values))
         self.at = Position(0, 0)
 
+    def _on_grown(self, suggestion: Suggestion) -> None:
+        self.grown.append(suggestion)
+        self.outcomes.grow(
+            suggestion.id,
+            suggestion.text,
+            is_whole=suggestion.is_whole,
+            request_id=suggestion.request_id,
+            now_s=self.clock.now_s,
+        )
+
     def open(self, text: str, *, language: str = "python", uri: str = URI) -> None:
         prefix, _, suffix = text.partition("|")
         self.files.open(uri, language, prefix + suffix)
@@ -136,8 +149,10 @@ class Desk:
         for character in text:
             self.clock.now_s += 0.3
             edit = file.change(self.at, self.at, character)
-            self.outcomes.change(URI, edit, self.clock.now_s)
-            self.at = Position(self.at.line, self.at.units + utf16_length(character))
+            event = self.outcomes.change(URI, edit, self.clock.now_s)
+            if event is EditorOutcomeEvent.REJECTED:
+                self.assistant.on_rejected(URI)
+            self.at = _after(self.at, character)
 
     def request_suggestion(
         self, *, is_invoked: bool = False, chosen: SelectedCompletion | None = None
@@ -149,6 +164,12 @@ class Desk:
         """Return the gateway's `number`-th request, once it has arrived."""
         await until(lambda: len(self.gateway.requests) >= number)
         return self.gateway.requests[number - 1]
+
+
+def _after(at: Position, character: str) -> Position:
+    if character == "\n":
+        return Position(at.line + 1, 0)
+    return Position(at.line, at.units + utf16_length(character))
 
 
 def _position(prefix: str) -> Position:

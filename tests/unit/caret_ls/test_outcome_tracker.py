@@ -47,15 +47,97 @@ def file() -> ShownFile:
     return ShownFile()
 
 
-def test_shown_reports_the_size(file: ShownFile) -> None:
-    assert file.reported == [EditorOutcome("1", EditorOutcomeEvent.SHOWN, 0, len(TEXT), 1)]
+def test_shown_reports_the_size_and_duration_at_the_end(file: ShownFile) -> None:
+    assert file.reported == []
+
+    file.edit(10, "x", now_s=100.25)
+
+    shown, _ = file.reported
+    assert shown == EditorOutcome("1", EditorOutcomeEvent.SHOWN, 250, len(TEXT), 1)
+
+
+def test_a_suggestion_that_was_hardly_visible_is_neither_shown_nor_rejected(
+    file: ShownFile,
+) -> None:
+    assert file.edit(10, "x", now_s=100.24) is None
+    assert file.reported == []
+
+
+def test_an_acceptance_at_once_is_also_shown(file: ShownFile) -> None:
+    file.edit(10, TEXT, now_s=100.1)
+
+    assert file.events == [EditorOutcomeEvent.SHOWN, EditorOutcomeEvent.ACCEPTED]
+
+
+def test_a_suggestion_that_stays_is_reported_once(file: ShownFile) -> None:
+    for now_s in (104.9, 105.0, 110.0):
+        file.outcomes.report_long_shown(now_s)
+    file.edit(10, "x", now_s=120.0)
+
+    assert [(each.event, each.after_ms) for each in file.reported] == [
+        (EditorOutcomeEvent.SHOWN, 5_000),
+        (EditorOutcomeEvent.REJECTED, 20_000),
+    ]
+
+
+@dataclass
+class GrowingFile(ShownFile):
+    """The suggestion is the first line of a longer one."""
+
+    def __post_init__(self) -> None:
+        self.outcomes = OutcomeTracker(self.reported.append)
+        self.outcomes.show(URI, ShownSuggestion("1", 10, TEXT, is_whole=False), now_s=100.0)
+
+    def grow(self, more: str, *, is_whole: bool = True) -> None:
+        self.outcomes.grow("1", TEXT + more, is_whole=is_whole, request_id="r", now_s=101.6)
+
+
+def test_accepting_the_first_part_of_a_growing_suggestion_accepts_a_part() -> None:
+    file = GrowingFile()
+
+    assert file.edit(10, TEXT) is EditorOutcomeEvent.PARTIALLY_ACCEPTED
+    file.outcomes.accept("1", 101.5)
+    file.grow("\nb")
+    assert file.edit(10 + len(TEXT), "\nb") is EditorOutcomeEvent.ACCEPTED
+
+
+def test_accepting_the_text_on_the_screen_as_more_arrives_accepts_a_part() -> None:
+    file = GrowingFile()
+
+    file.grow("\nb")
+    file.edit(10, TEXT)
+    file.outcomes.accept("1", 101.6)
+
+    assert file.events[1:] == [EditorOutcomeEvent.PARTIALLY_ACCEPTED]
+
+
+def test_typing_against_a_grown_suggestion_rejects_the_whole() -> None:
+    file = GrowingFile()
+
+    file.grow("\nb", is_whole=False)
+    file.edit(10, "x")
+
+    assert [(each.event, each.chars, each.lines) for each in file.reported] == [
+        (EditorOutcomeEvent.SHOWN, len(TEXT) + 2, 2),
+        (EditorOutcomeEvent.REJECTED, None, None),
+    ]
+
+
+def test_a_first_part_that_was_accepted_and_got_no_more_is_over() -> None:
+    file = GrowingFile()
+
+    file.edit(10, TEXT)
+    file.grow("")
+
+    assert file.edit(10 + len(TEXT), "x") is None
 
 
 def test_a_redrawn_suggestion_is_not_reported_again(file: ShownFile) -> None:
     file.edit(10, "r")
 
     assert not file.outcomes.show(URI, ShownSuggestion("1", 11, TEXT[1:]), now_s=101.0)
-    assert file.events == [EditorOutcomeEvent.SHOWN]
+    file.edit(11, "x")
+    assert file.events == [EditorOutcomeEvent.SHOWN, EditorOutcomeEvent.REJECTED]
 
 
 def test_inserting_the_whole_text_accepts_the_suggestion(file: ShownFile) -> None:
@@ -81,9 +163,9 @@ def test_inserting_a_word_accepts_a_part(file: ShownFile) -> None:
 def test_text_of_the_editors_completion_list_is_not_part_of_the_suggestion(file: ShownFile) -> None:
     file.outcomes.show(URI, ShownSuggestion("2", 10, "width * 2", num_led=5), now_s=101.0)
 
-    assert file.reported[-1] == EditorOutcome("2", EditorOutcomeEvent.SHOWN, 0, len(" * 2"), 1)
     assert file.edit(10, "width") is None
     assert file.edit(15, " *") is EditorOutcomeEvent.PARTIALLY_ACCEPTED
+    assert file.reported[-2] == EditorOutcome("2", EditorOutcomeEvent.SHOWN, 500, len(" * 2"), 1)
     assert file.reported[-1] == EditorOutcome("2", EditorOutcomeEvent.PARTIALLY_ACCEPTED, 500, 2, 1)
     assert file.edit(17, " 2") is EditorOutcomeEvent.ACCEPTED
 

@@ -207,7 +207,7 @@ async def _shown(case: Case) -> str:
         engine.complete(make_engine_request()) as chunks,
         filter(chunks, admitted, make_prompt(), make_account()) as texts,
     ):
-        return "".join([text async for text in texts])
+        return "".join([text async for text in texts]).rstrip()
 
 
 def _names(cases: list[Case]) -> list[str]:

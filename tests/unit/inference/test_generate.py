@@ -11,7 +11,7 @@ from inference.completion.response_writer import MAX_SEND_S
 from inference.errors import BadRequest, EngineError
 from inference.pools import generate as stage
 from inference.pools.engine import EngineChunk, EngineRequest, EngineStop
-from inference.pools.generate import generate
+from inference.pools.generate import ContinuesBelow, generate
 from inference.pools.health.replica_states import MAX_FAILURES, ReplicaStates
 from inference.pools.pool_config import Replica
 from tests.fakes.clock import FakeClock
@@ -41,9 +41,10 @@ async def _drain(
     replicas: ReplicaStates | None = None,
     *,
     request: EngineRequest = REQUEST,
+    continues_below: ContinuesBelow | None = None,
 ) -> list[str]:
     replicas = replicas or ReplicaStates(FakeClock())
-    async with generate(engine, request, replicas, trace, CHARACTERS) as chunks:
+    async with generate(engine, request, replicas, trace, CHARACTERS, continues_below) as chunks:
         return [chunk.text async for chunk in chunks]
 
 
@@ -170,6 +171,50 @@ async def test_a_continued_completion_has_no_more_cached_tokens_than_its_prompt(
     await _drain(engine, trace, request=WITH_FALLBACK)
 
     assert trace.cached_tokens == len(WITH_FALLBACK.token_ids)
+
+
+SINGLE_LINE = replace(REQUEST, stop=("x", "\n"))
+_STOPPED_LINE = [
+    *chunks_of("a:", stop=EngineStop.LINE),
+    EngineChunk("", 1, EngineStop.LINE, cached_tokens=2),
+]
+
+
+async def test_a_line_that_opens_a_block_is_resumed_without_the_line_stop() -> None:
+    engine, trace = FakeEngine(_STOPPED_LINE), make_account()
+
+    texts = await _drain(
+        engine, trace, request=SINGLE_LINE, continues_below=lambda text: text == "a:"
+    )
+
+    first, second = engine.requests
+    assert ("".join(texts), engine.num_open) == ("a:\na:", 0)
+    assert (first.stop, second.stop) == (("x", "\n"), ("x",))
+    assert second.token_ids == [*SINGLE_LINE.token_ids, *CHARACTERS.encode("a:\n")]
+    assert (trace.generated_tokens, trace.cached_tokens) == (4, 2)
+
+
+async def test_a_line_that_ends_the_completion_is_not_resumed() -> None:
+    engine = FakeEngine(_STOPPED_LINE)
+
+    texts = await _drain(
+        engine, make_account(), request=SINGLE_LINE, continues_below=lambda _: False
+    )
+
+    assert ("".join(texts), len(engine.requests)) == ("a:", 1)
+
+
+async def test_a_line_that_uses_all_tokens_is_not_resumed() -> None:
+    engine = FakeEngine(_STOPPED_LINE)
+
+    await _drain(
+        engine,
+        make_account(),
+        request=replace(SINGLE_LINE, max_tokens=3),
+        continues_below=lambda _: True,
+    )
+
+    assert len(engine.requests) == 1
 
 
 async def test_tokens_held_back_by_the_engine_are_counted_once() -> None:

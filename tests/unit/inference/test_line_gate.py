@@ -55,6 +55,34 @@ def test_further_lines_are_sent_when_complete() -> None:
     ]
 
 
+def test_the_break_after_a_passed_line_is_sent_when_the_next_line_begins() -> None:
+    gate = LineGate(
+        LineChecks(is_valid=_never_ends_with("!")), line_before="", shows_passed_lines=True
+    )
+
+    assert [
+        gate.feed("a"),
+        gate.feed("\n  "),
+        gate.feed("b"),
+        gate.feed("\nc!"),
+        gate.finish(),
+    ] == [
+        "a",
+        "",
+        "\n",
+        "  b\n",
+        "",
+    ]
+
+
+def test_no_break_is_sent_after_a_line_that_has_not_passed() -> None:
+    gate = LineGate(
+        LineChecks(is_valid=_never_ends_with("!")), line_before="", shows_passed_lines=True
+    )
+
+    assert [gate.feed("a!"), gate.feed("\nb")] == ["a!", ""]
+
+
 def test_a_last_line_with_invalid_syntax_is_dropped() -> None:
     gate = _gate(is_valid=_never_ends_with("!"))
 

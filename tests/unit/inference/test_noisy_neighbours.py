@@ -18,7 +18,7 @@ from inference.context.assemble import assemble
 from inference.context.prompt.prompt_writer import PromptWriter
 from inference.context.tokenization.tokenizer import Tokenizer
 from inference.errors import BadRequest, TooManyRequests, UnauthenticatedRequest
-from inference.filtering.truncation import build_truncation_context
+from inference.filtering.truncation.truncation_context import build_truncation_context
 from inference.gateway.authenticate import authenticate
 from inference.gateway.load_shedding.concurrency_limit import ConcurrencyLimiter
 from inference.gateway.snapshots.snapshot_feed import SnapshotFeed

@@ -2,7 +2,7 @@
 
 import pytest
 
-from inference.filtering.truncation import RecentLines, is_repeating
+from inference.filtering.truncation.repetition import RecentLines, is_repeating
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.filtering.truncation import SuffixOverlap
+from inference.filtering.truncation.repetition import SuffixOverlap
 from tests.fakes.cpu_guard import cpu_guard
 
 TEXTS = st.text("ab )", max_size=30)

@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caret.contracts.policy import Mode
-from inference.filtering.truncation import TruncationContext, Truncator, build_truncation_context
+from inference.filtering.truncation.truncation_context import (
+    TruncationContext,
+    build_truncation_context,
+)
+from inference.filtering.truncation.truncator import Truncator
 from tests.fakes.cpu_guard import cpu_guard
 from tests.fakes.requests import make_request
 
@@ -46,7 +50,17 @@ CASES: Final = {
         is_single_line=True,
     ),
     "white space at the end of the line": Case("a = ", "b  \n", "b", is_single_line=True),
-    "an empty line": Case("a = b", "\nc = d\n", "", is_single_line=True),
+    "the line below": Case("a = b", "\nc = d\ne = f\n", "\nc = d", is_single_line=True),
+    "an empty line": Case("if a:\n    ", "\n    c = d\n", "", is_single_line=True),
+    "the line below, though text follows": Case(
+        "f(a", "\nb", "", suffix=" + c)", is_single_line=True
+    ),
+    "a block that the line opens": Case(
+        "def f(", "a):\n    return a\nb = 1", "a):\n    return a", is_single_line=True
+    ),
+    "a block that the line opens, though the text below has it": Case(
+        "def f(", "a):\n    return a", "a):", suffix="\n    return b", is_single_line=True
+    ),
     "white space only": Case("a = ", "   ", "", is_single_line=True),
     # blocks by indentation
     "lines of the block": Case("def f():\n    ", "a = 1\n    return a\n", "a = 1\n    return a"),

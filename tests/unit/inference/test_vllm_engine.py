@@ -178,11 +178,12 @@ async def test_text_before_an_error_is_returned_first() -> None:
     assert first == EngineChunk("a", 1, None)
 
 
-async def test_reaching_the_maximum_length_has_its_own_stop_reason() -> None:
-    async with _serving(_sending(event("a", "length"), DONE)) as (server, engine):
-        chunks = await _collect(server, engine)
-
-    assert chunks[-1].stop is EngineStop.LENGTH
+async def test_the_reason_of_the_stop_is_kept() -> None:
+    line = event("b", "stop").replace(b'"stop"', b'"stop", "stop_reason": "\\n"')
+    for sent, stop in ((event("a", "length"), EngineStop.LENGTH), (line, EngineStop.LINE)):
+        async with _serving(_sending(sent, DONE)) as (server, engine):
+            chunks = await _collect(server, engine)
+        assert chunks[-1].stop is stop
 
 
 async def test_the_engine_gets_exactly_these_fields() -> None:

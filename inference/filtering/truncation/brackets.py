@@ -1,0 +1,98 @@
+"""Counts the brackets of a file that have no partner, with a completion at the cursor.
+
+It works for languages without a grammar. A bracket that is the first text of its line belongs to an
+opening line that is not indented more, so that the end of a class does not close its method.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from inference.context.prompt.cursor_text import line_after, line_before
+
+# Text further away is left out: its brackets hardly matter, and it would take longer to read.
+_NEARBY_CHARS: Final = 4_000
+CLOSERS: Final = ")]}"
+_PARTNERS: Final = {")": "(", "]": "[", "}": "{"}
+_TOKENS: Final = re.compile(
+    r"""(?P<string>"(?:\\.|[^"\\\n])*+"|'(?:\\.|[^'\\\n])*+')|(?P<bracket>[()\[\]{}])"""
+    r"|(?P<indent>^[ \t]*+)",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bracket:
+    text: str
+    indent: int  # of its line
+    is_first: bool  # whether it is the first text of its line
+
+
+class BracketCounter:
+    """The brackets around one cursor."""
+
+    def __init__(self, prefix: str, suffix: str) -> None:
+        before, rest = line_before(prefix), line_after(suffix)
+        self._line_before = before[-_NEARBY_CHARS:]
+        self._rest_of_line = rest[:_NEARBY_CHARS]
+        above = prefix[: len(prefix) - len(before)][-_NEARBY_CHARS:]
+        self._open: list[_Bracket] = []
+        self._num_unmatched_above = _match(self._open, _brackets(above))
+        self._below = list(_brackets(suffix[len(rest) : len(rest) + _NEARBY_CHARS]))
+        self._is_whole = len(suffix) - len(rest) <= _NEARBY_CHARS
+
+    def count_unmatched(self, completion: str) -> int:
+        """Return how many brackets have no partner with this completion at the cursor."""
+        opened = self._open.copy()
+        count = self._num_unmatched_above
+        count += _match(opened, _brackets(self._line_before + completion + self._rest_of_line))
+        count += _match(opened, self._below)
+        return count + (len(opened) if self._is_whole else 0)
+
+    def trim(self, before: str, line: str) -> str:
+        """Drop closing brackets at the end of a line that would have no partner.
+
+        `before` is the completion before the line. The longest of the best lines is returned.
+        """
+        best, least = line, self.count_unmatched(before + line)
+        while line and (line[-1] in CLOSERS or line[-1] in ";,"):
+            line = line[:-1].rstrip()
+            count = self.count_unmatched(before + line)
+            if count < least:
+                best, least = line, count
+        return best
+
+
+def _brackets(text: str) -> Iterator[_Bracket]:
+    indent, start = 0, 0
+    for found in _TOKENS.finditer(text):
+        if found.lastgroup == "indent":
+            indent, start = len(found.group()), found.end()
+        elif found.lastgroup == "bracket":
+            yield _Bracket(found.group(), indent, found.start() == start)
+
+
+def _match(opened: list[_Bracket], brackets: Iterable[_Bracket]) -> int:
+    """Match brackets with those that are open, innermost last. Return how many do not match."""
+    count = 0
+    for bracket in brackets:
+        if bracket.text not in _PARTNERS:
+            opened.append(bracket)
+            continue
+        while opened and _is_left_open(opened, bracket):
+            opened.pop()
+            count += 1
+        if opened and opened[-1].text == _PARTNERS[bracket.text]:
+            opened.pop()
+        else:
+            count += 1
+    return count
+
+
+def _is_left_open(opened: list[_Bracket], closer: _Bracket) -> bool:
+    """Return whether the innermost open bracket cannot be closed any more."""
+    innermost, partner = opened[-1], _PARTNERS[closer.text]
+    if closer.is_first and innermost.indent > closer.indent:
+        return True
+    return innermost.text != partner and any(bracket.text == partner for bracket in opened)

@@ -1,0 +1,78 @@
+"""Finds text that repeats itself, or the text after the cursor. Pure."""
+
+from typing import Final
+
+_UNIT_CHARS: Final = range(3, 33)
+_MIN_ROUNDS: Final = 5
+_MIN_CHARS: Final = 40  # of all repetitions: `None, None, None, None, None` is ordinary code
+_MAX_LINES: Final = 4
+
+
+def is_repeating(line: str) -> bool:
+    """Return whether the line ends with repetitions of a text that contains letters."""
+    return len(line) >= _MIN_CHARS and any(_ends_with_rounds(line, size) for size in _UNIT_CHARS)
+
+
+def _ends_with_rounds(line: str, size: int) -> bool:
+    unit = line[-size:]
+    if line[-2 * size : -size] != unit or not any(map(str.isalpha, unit)):
+        return False
+    num_rounds = max(_MIN_ROUNDS, -(-_MIN_CHARS // size))
+    return line.endswith(unit * num_rounds)
+
+
+class RecentLines:
+    """The latest lines of a completion, without blank ones."""
+
+    def __init__(self) -> None:
+        self._last: list[str] = []  # stripped; twice the longest repeated sequence
+        self._worn: frozenset[str] = frozenset()  # lines that would start a third repetition
+
+    def add(self, line: str) -> None:
+        self._last = [*self._last[1 - 2 * _MAX_LINES :], line]
+        self._worn = frozenset(
+            self._last[-size]
+            for size in range(1, _MAX_LINES + 1)
+            if len(self._last) >= 2 * size and self._last[-size:] == self._last[-2 * size : -size]
+        )
+
+    def is_repetition(self, line: str) -> bool:
+        return line in self._worn
+
+    def can_become_repetition(self, beginning: str) -> bool:
+        return any(line.startswith(beginning) for line in self._worn)
+
+
+class SuffixOverlap:
+    """Finds the longest beginning of a text that a growing text ends with (Knuth-Morris-Pratt)."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        # For each beginning of the text, the length of its longest end that is also a beginning.
+        # Computed on demand: the text may be half a megabyte, while the growing text is a line.
+        self._shorter: list[int] = [0]
+        self._length = 0  # of the longest beginning that ends the growing text
+        self.before_blank = 0  # the same, without trailing white space of the growing text
+
+    def feed(self, part: str) -> None:
+        for letter in part if self._text else "":
+            self._length = self._after(self._length, letter)
+            if not letter.isspace():
+                self.before_blank = self._length
+
+    def restart(self) -> None:
+        """Start with a new growing text."""
+        self._length = self.before_blank = 0
+
+    def _after(self, length: int, letter: str) -> int:
+        while length == len(self._text) or self._text[length] != letter:
+            if not length:
+                return 0
+            length = self._shorter_than(length)
+        return length + 1
+
+    def _shorter_than(self, length: int) -> int:
+        while len(self._shorter) < length:
+            place = len(self._shorter)
+            self._shorter.append(self._after(self._shorter[-1], self._text[place]))
+        return self._shorter[length - 1]

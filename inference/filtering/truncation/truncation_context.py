@@ -1,0 +1,112 @@
+"""The text around the cursor, as far as truncation needs it."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from caret.contracts.policy import Mode
+from inference.completion.request import CompletionRequest
+from inference.context.prompt.block_lines import (
+    BlockLines,
+    has_block,
+    is_end_missing,
+    measure_indent,
+)
+from inference.context.prompt.cursor_text import line_after, line_before
+from inference.filtering.truncation.brackets import CLOSERS, BracketCounter
+
+# Text further away is not searched for lines that open and end blocks.
+_NEARBY_CHARS: Final = 4_000
+
+
+@dataclass(frozen=True)
+class TruncationContext:
+    is_single_line: bool
+    is_fresh_line: bool  # only white space before the cursor on its line
+    # In columns. A line indented less than this leaves the block. None: there is no block.
+    min_indent: int | None
+    is_ended_by_blank_line: bool
+    rest_of_line: str  # the text after the cursor on its line, stripped
+    # The first non-blank line after the cursor's, with its indentation; "" if there is none.
+    next_line: str
+    line_before: str  # the text before the cursor on its line
+    lines: BlockLines
+    prefix: str
+    suffix: str
+
+    @cached_property
+    def brackets(self) -> BracketCounter:
+        """Computed when a completion needs it: not before the first token."""
+        return BracketCounter(self.prefix, self.suffix)
+
+    @cached_property
+    def min_indent_below(self) -> int | None:
+        """The block's minimum indentation for a completion that begins with a line break."""
+        if self.min_indent is None or self.is_fresh_line:
+            return self.min_indent
+        lines, line = self.lines, self.line_before
+        is_head = lines.is_unfinished(line) if self.rest_of_line else lines.is_opening(line)
+        return self.min_indent - (not is_head)
+
+    @property
+    def can_continue_below(self) -> bool:
+        """Whether a single line may be the one below the cursor's."""
+        return not self.is_fresh_line and set(self.rest_of_line) <= set(CLOSERS)
+
+    def has_body(self, indent: int) -> bool:
+        """Return whether the suffix has the body of a block with this indentation."""
+        return bool(self.next_line) and measure_indent(self.next_line) > indent
+
+    def has_block(self, indent: int) -> bool:
+        return has_block(self.prefix[-_NEARBY_CHARS:], indent)
+
+    def is_end_missing(self, completion: str, indent: int) -> bool:
+        """Return whether a block with this indentation is still open after the completion."""
+        before = self.prefix[-_NEARBY_CHARS:] + completion
+        rest = len(line_after(self.suffix))
+        return is_end_missing(before, self.suffix[rest : rest + _NEARBY_CHARS], indent)
+
+
+def build_truncation_context(
+    request: CompletionRequest, *, is_single_line: bool
+) -> TruncationContext:
+    before, rest = line_before(request.prefix), line_after(request.suffix)
+    is_fresh_line = not before.strip()
+    return TruncationContext(
+        is_single_line=is_single_line,
+        is_fresh_line=is_fresh_line,
+        min_indent=_min_indent(request.mode, before, is_fresh_line=is_fresh_line),
+        is_ended_by_blank_line=request.mode is Mode.INLINE,
+        rest_of_line=rest.strip(),
+        next_line=_first_line_of_text(request.suffix, len(rest) + 1),
+        line_before=before,
+        lines=BlockLines(request.language, request.path),
+        prefix=request.prefix,
+        suffix=request.suffix,
+    )
+
+
+_TEXT: Final = re.compile(r"\S")
+
+
+def _first_line_of_text(text: str, start: int) -> str:
+    """Return the first non-blank line from `start` on."""
+    found = _TEXT.search(text, start)
+    if found is None:
+        return ""
+    start = max(start, text.rfind("\n", 0, found.start()) + 1)
+    end = text.find("\n", found.start())
+    return text[start : end if end >= 0 else len(text)].rstrip()
+
+
+def _min_indent(mode: Mode, line_before: str, *, is_fresh_line: bool) -> int | None:
+    """Return the block's minimum indentation.
+
+    On an empty line the block is that of the cursor; otherwise the line itself opens it.
+    """
+    if mode is Mode.FIM:  # the client decides where the completion ends
+        return None
+    if is_fresh_line:
+        return len(line_before)
+    return len(line_before) - len(line_before.lstrip()) + 1

@@ -1,0 +1,340 @@
+"""Decides where a completion ends. Pure: generated text in, text to show out.
+
+A line is shown as it grows, but its beginning is held until it certainly belongs to the completion:
+text that was shown is never revoked. A completion ends
+- with the line, if the request is for a single line and this line opens no block;
+- before a line that leaves the block, unless the line closes a block that is left open otherwise;
+- before a line that repeats the first line of the suffix;
+- before a line, or the first of up to four lines, that would occur a third time in a row;
+- where a line becomes repetitive;
+- before a character that could not be decoded (U+FFFD), usually an incomplete one.
+
+White space is held, and so is a repetition of the rest of the cursor's line. Both are dropped at
+the end of the completion.
+"""
+
+import re
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Final
+
+from inference.context.prompt.block_lines import (
+    can_become_end,
+    has_flat_body,
+    is_branch,
+    is_end,
+    measure_indent,
+)
+from inference.filtering.filter_reason import FilterReason
+from inference.filtering.truncation.brackets import CLOSERS
+from inference.filtering.truncation.repetition import RecentLines, SuffixOverlap, is_repeating
+from inference.filtering.truncation.truncation_context import TruncationContext
+
+# A line is checked each time it has grown by this many characters, to keep the cost low.
+CHECK_EVERY: Final = 16
+_MAX_HEAD_CHARS: Final = 200
+_UNSPELT: Final = "\ufffd"
+_ENDINGS: Final = ")]};, \t"  # may be closing brackets that follow the cursor already
+_HEAD_WITHOUT_BRACE: Final = re.compile(
+    r"\)(?:\s*\w+)*\s*$|^\s*(?:[\w\s]+\s)?(?:class|struct|enum|interface|namespace|union)\s"
+)
+
+# Returns whether a line continues the block despite its indentation. Arguments: the text before
+# the line, the line.
+CanContinue = Callable[[str, str], bool]
+
+
+class _Extent(Enum):
+    """The lines that may follow the current one."""
+
+    LINE = auto()  # none, unless this line opens a block
+    CLOSING = auto()  # lines that close a block
+    BLOCK = auto()  # lines of the block
+
+
+class _LineRole(Enum):
+    """The relation of a line to the block."""
+
+    INSIDE = auto()
+    OUTSIDE = auto()
+    CLOSING = auto()  # closes or continues the block, if the text around the cursor does not
+    LONE_BRACE = auto()  # opens the block of the line above
+    UNDECIDED = auto()  # more of the line is needed
+
+
+class Truncator:
+    def __init__(self, surroundings: TruncationContext, goes_on: CanContinue | None = None) -> None:
+        self._around = surroundings
+        self._goes_on = goes_on
+        self._text = ""  # the lines before the current one
+        self._held = ""  # white space and newlines before the current line
+        self._line = ""  # the current line so far
+        self._num_shown = 0  # characters of it that were shown
+        self._is_first_line = True
+        # The end of the line that may repeat the rest of the cursor's line.
+        self._uncertain = SuffixOverlap(surroundings.rest_of_line)
+        self._lines = RecentLines()
+        self._extent = _Extent.LINE if surroundings.is_single_line else _Extent.BLOCK
+        self._min_indent = surroundings.min_indent
+        self.has_ended = False
+        self.reason: FilterReason | None = None  # None: the engine ended by itself, or not yet
+
+    def feed(self, text: str) -> str:
+        """Return the text that can be shown now, possibly empty; always empty after `has_ended`."""
+        shown = ""
+        for index, part in enumerate(text.split("\n")):
+            if index and not self.has_ended:
+                shown += self._end_line()
+            shown += self._feed_line(part)
+        return shown
+
+    def finish(self) -> str:
+        """End the completion. Return the held text that belongs to it."""
+        if self.has_ended or not self._line.strip():
+            return ""
+        line = self._settle_line()
+        self.has_ended = True
+        if line is None:
+            return ""
+        kept = self._without_duplicate(line)
+        if kept != line:
+            self._end(FilterReason.REPEATS_SUFFIX)
+        return self._rest(kept)
+
+    def _end(self, reason: FilterReason) -> None:
+        self.has_ended = True
+        self.reason = self.reason or reason
+
+    def _leave_block(self) -> None:
+        is_block = self._extent is _Extent.BLOCK
+        self._end(FilterReason.BLOCK_END if is_block else FilterReason.LINE_END)
+
+    def _feed_line(self, part: str) -> str:
+        """Extend the line in steps, so that the result does not depend on the chunks."""
+        shown = ""
+        while part and not self.has_ended:
+            step = CHECK_EVERY - len(self._line) % CHECK_EVERY
+            grown, part = part[:step], part[step:]
+            spelt, unspelt, _ = grown.partition(_UNSPELT)
+            self._line += spelt
+            self._uncertain.feed(spelt)
+            shown += self._release_text()
+            if unspelt and not self.has_ended:
+                shown += self.finish()
+                self._end(FilterReason.INCOMPLETE_CHARACTER)
+            elif len(grown) == step and is_repeating(self._line):
+                self._end(FilterReason.REPETITION)
+        return shown
+
+    def _release_text(self) -> str:
+        content = self._line.strip()
+        if not content:
+            return ""
+        role = _LineRole.INSIDE if self._num_shown else self._find_role()
+        if role is _LineRole.OUTSIDE:
+            self._leave_block()
+            return ""
+        if role is not _LineRole.INSIDE or self._can_become_repetition(content):
+            return ""
+        line = self._line.rstrip()
+        return self._rest(line[: len(line) - self._count_uncertain(line)].rstrip())
+
+    def _count_uncertain(self, line: str) -> int:
+        if self._around.rest_of_line[:1] not in tuple(CLOSERS):
+            return self._uncertain.before_blank
+        return max(self._uncertain.before_blank, len(line) - len(line.rstrip(_ENDINGS)))
+
+    def _end_line(self) -> str:
+        if not self._line.strip():
+            self._end_blank_line()
+            return ""
+        line = self._settle_line()
+        if line is None:
+            self.has_ended = True
+            return ""
+        if self._is_last_line(line):
+            shown = self._rest(self._without_duplicate(line))
+            self._end(FilterReason.LINE_END)
+            return shown
+        if len(line) < len(self._line.rstrip()):
+            self._end(FilterReason.REPEATS_SUFFIX)
+        self._lines.add(line.strip())
+        shown = self._rest(line)
+        self._start_line(held=self._line[len(line) :])
+        return shown
+
+    def _end_blank_line(self) -> None:
+        around = self._around
+        if self._is_first_line:
+            if around.is_single_line and not around.can_continue_below:
+                self._end(FilterReason.LINE_END)
+            self._min_indent = around.min_indent_below
+        elif self._extent is _Extent.CLOSING:
+            self._end(FilterReason.LINE_END)
+        elif around.is_ended_by_blank_line and not self._has_open_bracket():
+            self._end(FilterReason.BLANK_LINE)
+        self._start_line(held=self._line)
+
+    def _start_line(self, *, held: str) -> None:
+        self._held += held + "\n"
+        self._text += f"{self._line}\n"
+        self._line, self._num_shown, self._is_first_line = "", 0, False
+        self._uncertain.restart()
+
+    def _rest(self, line: str) -> str:
+        """Return the part of `line` that was not shown yet, with the held text before it."""
+        if len(line) <= self._num_shown:
+            return ""
+        shown = self._held + line[self._num_shown :]
+        self._held, self._num_shown = "", len(line)
+        return shown
+
+    def _find_role(self, *, is_whole: bool = False) -> _LineRole:
+        """Relate the current line, which has text, to the block."""
+        if self._is_first_line or self._min_indent is None:
+            return _LineRole.INSIDE
+        content = self._line.strip()
+        if self._extent is not _Extent.CLOSING and measure_indent(self._line) >= self._min_indent:
+            return _LineRole.INSIDE
+        if content[0] in CLOSERS or is_end(content):
+            return _LineRole.CLOSING
+        if not is_whole and can_become_end(content):
+            return _LineRole.UNDECIDED
+        if content == "{" and self._may_begin_with_brace():
+            return _LineRole.LONE_BRACE
+        if is_branch(content) and not self._text.strip():
+            return _LineRole.CLOSING
+        if self._goes_on is not None and self._goes_on(self._text, self._line):
+            return _LineRole.INSIDE
+        return _LineRole.OUTSIDE
+
+    def _may_begin_with_brace(self) -> bool:
+        head = self._whole_line_above()
+        return (
+            self._around.lines.has_lone_braces
+            and measure_indent(self._line) == measure_indent(head)
+            and self._around.next_line.strip() != "{"
+            and _HEAD_WITHOUT_BRACE.search(head[-_MAX_HEAD_CHARS:]) is not None
+        )
+
+    def _whole_line_above(self) -> str:
+        above = self._text.rstrip()
+        line = above.rpartition("\n")[2]
+        return line if "\n" in above else self._around.line_before + line
+
+    def _settle_line(self) -> str | None:
+        """Return the whole line as far as it belongs to the completion; None: it does not."""
+        line: str | None = self._line.rstrip()
+        role = self._find_role(is_whole=True)
+        if role is _LineRole.CLOSING:
+            line = self._find_needed_end()
+        if line is None or role is _LineRole.OUTSIDE:
+            self._leave_block()
+            return None
+        return None if self._is_repeated(line.strip()) else line
+
+    def _find_needed_end(self) -> str | None:
+        """Return the part of a closing line that the text around the cursor needs."""
+        line, indent = self._line.rstrip(), measure_indent(self._line)
+        if line[indent] in CLOSERS:
+            brackets = self._around.brackets
+            line = brackets.trim(self._text, line)
+            is_needed = brackets.count_unmatched(self._text + line) <= (
+                brackets.count_unmatched(self._text)
+            )
+            return line if line.strip() and is_needed else None
+        if is_end(line):
+            return line if self._around.is_end_missing(self._text, indent) else None
+        return line if self._around.has_block(indent) else None
+
+    def _is_last_line(self, line: str) -> bool:
+        """Return whether the completion ends with this line."""
+        if self._extent is _Extent.BLOCK and self._find_role(is_whole=True) is _LineRole.INSIDE:
+            return False
+        around = self._around
+        whole = around.line_before + line if self._is_first_line else line
+        indent = measure_indent(whole)
+        if self._without_duplicate(line) != line:
+            return True
+        if self._is_first_line and line.strip() == "," and not around.rest_of_line:
+            self._min_indent = around.min_indent_below
+            return False
+        if around.lines.is_unfinished(whole):
+            if self._is_first_line and around.has_body(indent):
+                return True
+            is_block = not around.lines.is_continued(whole)
+            self._extent = _Extent.BLOCK if is_block else _Extent.LINE
+            self._min_indent = indent + (is_block and not has_flat_body(whole))
+            return False
+        if self._extent is _Extent.BLOCK:
+            return False
+        self._extent = _Extent.CLOSING
+        return not self._may_be_followed(line, whole)
+
+    def _may_be_followed(self, line: str, whole: str) -> bool:
+        """Return whether the next line may close a block, or be the brace of this line."""
+        around = self._around
+        if around.rest_of_line:
+            return False
+        if around.lines.has_lone_braces and _HEAD_WITHOUT_BRACE.search(whole[-_MAX_HEAD_CHARS:]):
+            return True
+        return around.brackets.count_unmatched(self._text + line) > 0
+
+    def _can_become_repetition(self, content: str) -> bool:
+        """Return whether the line, of which nothing was shown, may still become a repetition."""
+        if self._num_shown:
+            return False
+        line, next_line = self._comparable()
+        repeats_suffix = self._is_whole_line() and next_line.startswith(line)
+        return repeats_suffix or self._lines.can_become_repetition(content)
+
+    def _is_repeated(self, content: str) -> bool:
+        if self._is_repeating_suffix() and not self._is_needed(content):
+            self.reason = FilterReason.REPEATS_SUFFIX
+        elif self._lines.is_repetition(content):
+            self.reason = FilterReason.REPETITION
+        return self.reason is not None
+
+    def _is_needed(self, content: str) -> bool:
+        """Return whether the line closes brackets that the text after the cursor does not."""
+        if content[0] not in CLOSERS:
+            return False
+        count = self._around.brackets.count_unmatched
+        return count(self._text + self._line) < count(self._text)
+
+    def _is_repeating_suffix(self) -> bool:
+        line, next_line = self._comparable()
+        return self._is_whole_line() and line == next_line
+
+    def _comparable(self) -> tuple[str, str]:
+        """Return the line and the first line of the suffix, in comparable form.
+
+        Indentation counts, to distinguish closing brackets of different blocks. On the cursor's own
+        line, the indentation is before the cursor.
+        """
+        if self._is_first_line:
+            return self._line.strip(), self._around.next_line.strip()
+        return self._line.rstrip(), self._around.next_line
+
+    def _is_whole_line(self) -> bool:
+        return not self._is_first_line or self._around.is_fresh_line
+
+    def _without_duplicate(self, line: str) -> str:
+        """Drop the end of the line that follows the cursor already."""
+        rest = self._around.rest_of_line
+        if not rest:
+            return line
+        has_closer, brackets = rest[0] in CLOSERS, self._around.brackets
+        if line.endswith(rest):
+            kept, count = line[: len(line) - len(rest)].rstrip(), brackets.count_unmatched
+            if not has_closer or count(self._text + kept) <= count(self._text + line):
+                return kept
+        if not has_closer:
+            return line
+        if line[-1] in ";," and rest[-1] == line[-1]:
+            line = line[:-1].rstrip()
+        return brackets.trim(self._text, line)
+
+    def _has_open_bracket(self) -> bool:
+        count = self._around.brackets.count_unmatched
+        return count(self._text) > count("")

@@ -1,0 +1,128 @@
+"""The time from a request to text on the screen: the first of it, and all of it.
+
+A block of 58 tokens is requested through the real `caret-ls` and a real gateway, from an engine
+with a first token after 60 ms and 100 tokens a second. An editor that shows a suggestion as it
+grows is compared with one that shows only whole suggestions.
+
+    python -m tests.benchmarks.first_visible [--rounds 50]
+"""
+
+import argparse
+import asyncio
+import json
+import re
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from tests.benchmarks.installation import Running, own_gateway, own_home
+from tests.benchmarks.results import Report, spread
+from tests.stack.language_server import INVOKED, OpenBuffer, environment_of, language_server
+from tests.stack.ports import free_port
+
+FIRST_TOKEN_S: Final = 0.06
+TOKEN_S: Final = 0.01
+BLOCK: Final = """
+    total = 0
+    for item in items:
+        if item.price > 0:
+            total = total + item.price * item.count
+        else:
+            log.warning("no price: %s", item.name)
+    return total"""
+_TOKENS: Final = re.findall(r"\n *| ?\w+|\W", BLOCK)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.first_visible")
+    parser.add_argument("--rounds", type=int, default=50)
+    options = parser.parse_args(arguments)
+    report = Report("first_visible")
+    asyncio.run(_measure(options.rounds, report))
+    return report.exit_status
+
+
+async def _measure(num_rounds: int, report: Report) -> None:
+    async with _engine() as url:
+        with own_home() as home:
+            entered = own_gateway(home, engine_url=url, replica=url)
+            running = await asyncio.to_thread(entered.__enter__)
+            try:
+                for can_grow in (False, True):
+                    await _measure_editor(running, num_rounds, report, can_grow=can_grow)
+            finally:
+                await asyncio.to_thread(entered.__exit__, None, None, None)
+
+
+async def _measure_editor(
+    running: Running, num_rounds: int, report: Report, *, can_grow: bool
+) -> None:
+    told = {"CARET_API_KEY": running.acme_key, "CARET_GATEWAY_URL": running.gateway_url}
+    first_ms, whole_ms = [], []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        environment = environment_of(folder, CARET_LS_PREFETCH="no", **told)
+        async with language_server(environment, folder=folder, can_grow=can_grow) as server:
+            await server.reaches("ready")
+            for number in range(num_rounds):
+                text = f"import log\n\n\ndef total_{number}(items):"
+                buffer = OpenBuffer.opened(server, folder / f"file_{number}.py", text)
+                began_s, num_grown = time.perf_counter(), server.num_grown
+                (item,) = await buffer.asks(trigger=INVOKED)
+                first_ms.append((time.perf_counter() - began_s) * 1000)
+                while item["insertText"] != BLOCK:
+                    num_grown = await server.grows(num_grown)
+                    (item,) = await buffer.asks(trigger=INVOKED)
+                whole_ms.append((time.perf_counter() - began_s) * 1000)
+    name = "growing" if can_grow else "whole"
+    for part, times_ms in (("first", first_ms), ("whole", whole_ms)):
+        times = spread(times_ms)
+        report.figure(f"{name}.{part}", times["p50"], "ms", **times)
+
+
+@asynccontextmanager
+async def _engine() -> AsyncIterator[str]:
+    app, port = web.Application(), free_port()
+    app.router.add_post("/v1/completions", _complete)
+    app.router.add_get("/{rest:.*}", _describe)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        await runner.cleanup()
+
+
+async def _describe(_request: web.Request) -> web.Response:
+    return web.json_response({"object": "list", "data": [{"id": "demo", "object": "model"}]})
+
+
+async def _complete(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    with suppress(ConnectionResetError):  # a warm-up gives way to a completion
+        await _say(request, response)
+    return response
+
+
+async def _say(request: web.Request, response: web.StreamResponse) -> None:
+    num_tokens = min(len(_TOKENS), (await request.json())["max_tokens"])  # one for a warm-up
+    await response.prepare(request)
+    await asyncio.sleep(FIRST_TOKEN_S - TOKEN_S)
+    for number, text in enumerate(_TOKENS[:num_tokens], start=1):
+        await asyncio.sleep(TOKEN_S)
+        finish = "stop" if number == num_tokens else None
+        choice = {"index": 0, "text": text, "finish_reason": finish}
+        event = {"choices": [choice], "usage": {"completion_tokens": number}}
+        await response.write(b"data: " + json.dumps(event).encode() + b"\n\n")
+    await response.write(b"data: [DONE]\n\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,82 @@
+"""Neovim 0.11 with the shim, controlled from outside."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from caret.local.paths import REPOSITORY
+from tests.functional.gateway.gateway_stack import until
+from tests.stack.language_server import environment_of
+
+_SHIM: Final = REPOSITORY / "platform" / "ide" / "neovim" / "caret.lua"
+_NEOVIM: Final = Path(sys.executable).with_name("nvim")
+PATIENCE_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Neovim:
+    socket: Path
+    environment: dict[str, str]
+
+    def evaluate(self, expression: str) -> str:
+        return self._remote("--remote-expr", expression)
+
+    def press(self, keys: str) -> None:
+        self._remote("--remote-send", keys)
+
+    @property
+    def suggestion(self) -> str:
+        return self.evaluate("""luaeval("require('caret').shown() or ''")""")
+
+    @property
+    def line(self) -> str:
+        return self.evaluate("getline('.')")
+
+    async def suggests(self) -> str:
+        async def does() -> bool:
+            return await asyncio.to_thread(lambda: self.suggestion) != ""
+
+        assert await until(does, patience_s=PATIENCE_S), "no suggestion appeared"
+        return self.suggestion
+
+    async def shows(self, text: str) -> bool:
+        """Wait until the suggestion is this text; False if it does not become that."""
+
+        async def does() -> bool:
+            return await asyncio.to_thread(lambda: self.suggestion) == text
+
+        return await until(does, patience_s=PATIENCE_S)
+
+    def _remote(self, *words: str) -> str:
+        command = [str(_NEOVIM), "--server", str(self.socket), *words]
+        return subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, check=True, timeout=30
+        ).stdout
+
+
+@contextmanager
+def running_neovim(home: Path, file: Path, *, key: str, gateway_url: str) -> Iterator[Neovim]:
+    """Run Neovim with a file open."""
+    config = home / "XDG_CONFIG_HOME" / "nvim"
+    (config / "lua").mkdir(parents=True)
+    shutil.copy(_SHIM, config / "lua")
+    cmd = f"{{ '{sys.executable}', '-m', 'caret_ls' }}"
+    setup = f"require('caret').setup({{ cmd = {cmd}, filetypes = {{ 'python' }} }})\n"
+    (config / "init.lua").write_text(f"vim.cmd('filetype indent off')\n{setup}")
+    environment = environment_of(
+        home, CARET_API_KEY=key, CARET_GATEWAY_URL=gateway_url, TERM="dumb"
+    )
+    made = Neovim(home / "nvim.sock", environment)
+    command = [str(_NEOVIM), "--headless", "--listen", str(made.socket)]
+    with subprocess.Popen([*command, os.fspath(file)], env=environment, cwd=home) as process:
+        try:
+            yield made
+        finally:
+            process.kill()

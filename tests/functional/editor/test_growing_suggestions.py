@@ -1,0 +1,82 @@
+"""A suggestion grows on the screen of Neovim. The gateway is a script; the rest is real."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from caret_ls.frames import Frame
+from tests.fakes.polling import until
+from tests.functional.editor.neovim import PATIENCE_S, Neovim, running_neovim
+from tests.unit.caret_ls.fake_gateway import Gateway, gateway
+
+_TEXT = "import os\n"
+_LINE = "def f():"
+_FIRST = "\n    a = 1"
+_KEY = "cpk_test_" + "0" * 28
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[Gateway]:
+    async with gateway() as made:
+        yield made
+
+
+@pytest.fixture
+async def neovim(fake: Gateway, tmp_path: Path) -> AsyncIterator[Neovim]:
+    """Run Neovim with the first line of a suggestion on its screen."""
+    file = tmp_path / "a.py"
+    file.write_text(_TEXT)
+    with running_neovim(tmp_path, file, key=_KEY, gateway_url=fake.url) as made:
+        await until(lambda: bool(fake.sockets) and made.socket.exists(), timeout_s=PATIENCE_S)
+        made.press(f"Go{_LINE}")
+        await until(lambda: bool(_requests(fake)), timeout_s=PATIENCE_S)
+        await fake.send(type="delta", id=_request(fake), text=f"{_untyped(fake)}{_FIRST}\n")
+        assert await made.shows(_FIRST)
+        yield made
+
+
+def _requests(fake: Gateway) -> list[Frame]:
+    return [frame for frame in fake.received if frame["type"] == "complete"]
+
+
+def _request(fake: Gateway) -> str:
+    return str(_requests(fake)[-1]["id"])
+
+
+def _untyped(fake: Gateway) -> str:
+    """Return the part of the typed line that was not typed yet when the request was sent."""
+    return (_TEXT + _LINE).removeprefix(str(_requests(fake)[-1]["prefix"]))
+
+
+async def test_the_rest_follows_and_tab_accepts_the_whole(fake: Gateway, neovim: Neovim) -> None:
+    await fake.send(type="delta", id=_request(fake), text="    return a\n")
+    assert await neovim.shows(f"{_FIRST}\n    return a")
+    await fake.send(type="done", id=_request(fake), finish_reason="stop", meta={})
+    neovim.press("<Tab>")
+    await until(lambda: bool(fake.outcomes("accepted")), timeout_s=PATIENCE_S)
+
+    text = neovim.evaluate("join(getline(1, '$'), nr2char(10))").rstrip("\n")
+    assert text == f"{_TEXT}{_LINE}{_FIRST}\n    return a"
+    assert len(fake.outcomes("shown")) == 1
+
+
+async def test_the_shown_part_stays_when_the_engine_dies(fake: Gateway, neovim: Neovim) -> None:
+    await fake.send(type="error", id=_request(fake), code="engine_disconnected", message="")
+    neovim.press("<Tab>")
+    await until(lambda: bool(fake.outcomes("accepted")), timeout_s=PATIENCE_S)
+
+    assert neovim.line.rstrip("\n") == "    a = 1"
+
+
+async def test_typing_against_the_shown_part_cancels_the_rest(
+    fake: Gateway, neovim: Neovim
+) -> None:
+    first = _request(fake)
+    neovim.press("x")
+    await until(
+        lambda: any(frame["type"] == "cancel" and frame["id"] == first for frame in fake.received),
+        timeout_s=PATIENCE_S,
+    )
+
+    assert neovim.suggestion.rstrip("\n") == ""
