@@ -63,7 +63,7 @@ class AccessQueryParams(RequestSchema):
 
 
 class BlockingRuleResponse(ResponseSchema):
-    layer: str  # "tenant", "team:<name>", "user:<e-mail address>"
+    policy_level: str  # "tenant", "team:<name>", "user:<e-mail address>"
     field: str  # of the policy or the policy override
     code: str  # error code of gateways
     detail: str

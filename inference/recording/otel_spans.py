@@ -130,7 +130,7 @@ def _collect_attributes(account: RequestTrace) -> Attributes:
     attributes: Attributes = {
         "caret.request_id": account.arrival.request_id,
         "caret.protocol": account.arrival.protocol,
-        "caret.finish": (account.finish_reason or FinishReason.CANCELLED).value,
+        "caret.finish_reason": (account.finish_reason or FinishReason.CANCELLED).value,
         "caret.pool": account.pool,
         "caret.replica": account.replica,
         "caret.prompt_tokens": account.prompt_tokens,

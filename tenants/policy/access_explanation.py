@@ -1,4 +1,4 @@
-"""Explanation of why a request is refused: the rule and the layer that decide. Pure.
+"""Explanation of why a request is refused: the rule that decides and its level. Pure.
 
 It uses the functions of `caret.contracts` that gateways use, so that both agree.
 """
@@ -23,7 +23,7 @@ class AccessQuery:
 @dataclass(frozen=True, slots=True)
 class NamedOverride:
     name: str  # "team:Platform", "user:ada@example.com"
-    layer: PolicyOverride
+    override: PolicyOverride
     version: int | None = None  # None: unknown
 
 
@@ -31,7 +31,7 @@ class NamedOverride:
 class BlockingRule:
     """A rule that blocks the request."""
 
-    layer: str  # TENANT, or the name of an override
+    policy_level: str  # TENANT, or the name of an override
     field: str  # of the policy or the override
     code: str  # the error code of the gateways
     detail: str  # for people
@@ -47,15 +47,17 @@ class AccessExplanation:
 
 def explain_access(
     policy: TenantPolicy,
-    layers: Iterable[NamedOverride],
+    overrides: Iterable[NamedOverride],
     question: AccessQuery,
     version: int | None = None,
 ) -> AccessExplanation:
-    listed = list(layers)
-    narrowed = apply_overrides(policy, (each.layer for each in listed))
+    listed = list(overrides)
+    narrowed = apply_overrides(policy, (each.override for each in listed))
     rules = [replace(rule, version=version) for rule in _rules_of_policy(policy, question)]
     for each in listed:
-        rules += [replace(rule, version=each.version) for rule in _rules_of_layer(each, question)]
+        rules += [
+            replace(rule, version=each.version) for rule in _rules_of_override(each, question)
+        ]
     return AccessExplanation(
         rules=rules,
         may_retrieve=is_indexing_allowed(narrowed, repository=question.repository),
@@ -71,10 +73,12 @@ def _rules_of_policy(policy: TenantPolicy, question: AccessQuery) -> list[Blocki
     return off + unnamed + _exclusion_rules(TENANT, policy.content_exclusion, question)
 
 
-def _rules_of_layer(named: NamedOverride, question: AccessQuery) -> list[BlockingRule]:
-    layer = named.layer
-    off = [] if layer.features is None else _feature_rules(named.name, layer.features, question)
-    return off + _exclusion_rules(named.name, layer.content_exclusion, question)
+def _rules_of_override(named: NamedOverride, question: AccessQuery) -> list[BlockingRule]:
+    override = named.override
+    off = []
+    if override.features is not None:
+        off = _feature_rules(named.name, override.features, question)
+    return off + _exclusion_rules(named.name, override.content_exclusion, question)
 
 
 def _feature_rules(name: str, on: frozenset[Feature], question: AccessQuery) -> list[BlockingRule]:

@@ -85,16 +85,16 @@ def explain_access_for(
 ) -> AccessExplanation:
     """Explain whether the policy allows a request of the actor (None) or of a member.
 
-    For another member the actor needs READ_LAYERS. Raises Forbidden, InvalidValue.
+    For another member the actor needs READ_OVERRIDES. Raises Forbidden, InvalidValue.
     """
     policy, overrides = _read_policy_and_overrides(actor, email)
     return explain_access(policy.policy, overrides, question, policy.version)
 
 
 def find_effective_policy(*, actor: Actor, email: str | None) -> EffectivePolicy:
-    """Return the effective policy of the actor (None) or of a member, with the deciding layers.
+    """Return the effective policy of the actor (None) or of a member, with the deciding overrides.
 
-    For another member the actor needs READ_LAYERS. Raises Forbidden, InvalidValue.
+    For another member the actor needs READ_OVERRIDES. Raises Forbidden, InvalidValue.
     """
     policy, overrides = _read_policy_and_overrides(actor, email)
     return resolve_policy(policy.policy, overrides)
@@ -126,7 +126,7 @@ def _read_policy_and_overrides(
 def _find_member(actor: Actor, email: str) -> MemberRow:
     """Return the member with the address.
 
-    Only an actor with READ_LAYERS learns whether another address is a member. Raises Forbidden,
+    Only an actor with READ_OVERRIDES learns whether another address is a member. Raises Forbidden,
     InvalidValue.
     """
     members = list_members(tenant_id=actor.tenant_id)

@@ -13,40 +13,42 @@ class EffectivePolicy:
     decided_by: dict[
         str, list[NamedOverride]
     ]  # field of the policy -> overrides; absent: the tenant's policy
-    layers: list[NamedOverride]  # of the user's teams and of the user
+    overrides: list[NamedOverride]  # of the user's teams and of the user
 
 
-def resolve_policy(policy: TenantPolicy, layers: list[NamedOverride]) -> EffectivePolicy:
-    narrowed = apply_overrides(policy, (each.layer for each in layers))
+def resolve_policy(policy: TenantPolicy, overrides: list[NamedOverride]) -> EffectivePolicy:
+    narrowed = apply_overrides(policy, (each.override for each in overrides))
     changed = [
         name
         for name in policy.__struct_fields__
         if getattr(policy, name) != getattr(narrowed, name)
     ]
-    decided_by = {name: _find_deciding(name, policy, layers) for name in changed}
-    return EffectivePolicy(narrowed, decided_by, layers)
+    decided_by = {name: _find_deciding(name, policy, overrides) for name in changed}
+    return EffectivePolicy(narrowed, decided_by, overrides)
 
 
 def _find_deciding(
-    name: str, policy: TenantPolicy, layers: list[NamedOverride]
+    name: str, policy: TenantPolicy, overrides: list[NamedOverride]
 ) -> list[NamedOverride]:
     """Return the overrides that decide a field's value.
 
     These are the overrides without which the value would differ. If several set the same value, all
     overrides that change the field are returned.
     """
-    value = getattr(apply_overrides(policy, (each.layer for each in layers)), name)
+    value = getattr(apply_overrides(policy, (each.override for each in overrides)), name)
     needed = [
-        each for each in layers if getattr(_apply_without(policy, layers, each), name) != value
+        each
+        for each in overrides
+        if getattr(_apply_without(policy, overrides, each), name) != value
     ]
     return needed or [
         each
-        for each in layers
-        if getattr(apply_override(policy, each.layer), name) != getattr(policy, name)
+        for each in overrides
+        if getattr(apply_override(policy, each.override), name) != getattr(policy, name)
     ]
 
 
 def _apply_without(
-    policy: TenantPolicy, layers: list[NamedOverride], left_out: NamedOverride
+    policy: TenantPolicy, overrides: list[NamedOverride], left_out: NamedOverride
 ) -> TenantPolicy:
-    return apply_overrides(policy, (each.layer for each in layers if each is not left_out))
+    return apply_overrides(policy, (each.override for each in overrides if each is not left_out))

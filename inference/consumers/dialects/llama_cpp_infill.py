@@ -16,7 +16,7 @@ from caret.contracts.policy import Mode, Trigger
 from inference.completion.incoming_request import ContextFile, IncomingRequest, UnvalidatedRequest
 from inference.completion.request_trace import RequestTrace
 from inference.consumers.http.completions import Dialect, ParsedRequest
-from inference.consumers.http.finish_reasons import caret_finish, llama_stop_type
+from inference.consumers.http.finish_reasons import caret_finish_reason, llama_stop_type
 from inference.consumers.http.request_bodies import Stops, decode, normalize_stops
 from inference.consumers.http.responses import SSE_WITHOUT_DONE, encode, make_response_writer
 from inference.errors import CompletionError
@@ -65,7 +65,7 @@ class InfillResponse(msgspec.Struct, frozen=True):
     tokens_cached: int = 0
     truncated: bool = False
     timings: Timings | None = None
-    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: stop_type is exact
+    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET  # left out: stop_type is exact
 
 
 class InfillChunk(msgspec.Struct, frozen=True):
@@ -113,7 +113,7 @@ class InfillResponseEncoder:
             tokens_evaluated=account.prompt_tokens,
             tokens_cached=account.cached_tokens or 0,
             timings=_to_timings(account),
-            caret_finish=caret_finish(account),
+            caret_finish_reason=caret_finish_reason(account),
         )
         return _select_fields(answer, self._fields) if self._fields else answer
 

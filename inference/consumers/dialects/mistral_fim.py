@@ -8,7 +8,7 @@ import msgspec
 from inference.completion.incoming_request import IncomingRequest
 from inference.completion.request_trace import RequestTrace
 from inference.consumers.http.completions import Dialect, ParsedRequest
-from inference.consumers.http.finish_reasons import caret_finish, mistral_finish_reason
+from inference.consumers.http.finish_reasons import caret_finish_reason, mistral_finish_reason
 from inference.consumers.http.openai_schemas import Usage, build_usage
 from inference.consumers.http.request_bodies import (
     Stops,
@@ -53,7 +53,7 @@ class FimCompletion(msgspec.Struct, frozen=True):
     choices: list[WholeChoice]
     usage: Usage
     object: str = "chat.completion"
-    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason is exact
+    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason is exact
 
 
 class FimChunk(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class FimChunk(msgspec.Struct, frozen=True):
     choices: list[ChunkChoice]
     object: str = "chat.completion.chunk"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET  # with the last chunk
-    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # with the last chunk
+    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET  # with the last chunk
 
 
 class FimError(msgspec.Struct, frozen=True):
@@ -85,8 +85,12 @@ class FimResponseEncoder:
 
     def encode_end(self, account: RequestTrace) -> list[FimChunk]:
         last = self._build_chunk(ChunkChoice(FimMessage(""), mistral_finish_reason(account)))
-        finish = caret_finish(account)
-        return [msgspec.structs.replace(last, usage=build_usage(account), caret_finish=finish)]
+        finish_reason = caret_finish_reason(account)
+        return [
+            msgspec.structs.replace(
+                last, usage=build_usage(account), caret_finish_reason=finish_reason
+            )
+        ]
 
     def encode_full(self, text: str, account: RequestTrace) -> FimCompletion:
         return FimCompletion(
@@ -95,7 +99,7 @@ class FimResponseEncoder:
             model=self._model,
             choices=[WholeChoice(FimMessage(text), mistral_finish_reason(account))],
             usage=build_usage(account),
-            caret_finish=caret_finish(account),
+            caret_finish_reason=caret_finish_reason(account),
         )
 
     def _build_chunk(self, choice: ChunkChoice) -> FimChunk:

@@ -13,7 +13,7 @@ from inference.completion.incoming_request import ChatMessage, IncomingRequest, 
 from inference.completion.request_trace import RequestTrace
 from inference.consumers.dialects.openai_completions import StreamOptions, check_choices
 from inference.consumers.http.completions import Dialect, ParsedRequest
-from inference.consumers.http.finish_reasons import caret_finish, openai_finish_reason
+from inference.consumers.http.finish_reasons import caret_finish_reason, openai_finish_reason
 from inference.consumers.http.openai_schemas import Usage, build_usage, error_body
 from inference.consumers.http.request_bodies import Stops, decode, normalize_stops
 from inference.consumers.http.responses import SSE, make_response_writer
@@ -74,7 +74,7 @@ class ChatCompletion(msgspec.Struct, frozen=True):
     choices: list[MessageChoice]
     usage: Usage
     object: str = "chat.completion"
-    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason is exact
+    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason is exact
 
 
 class ChatChunk(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class ChatChunk(msgspec.Struct, frozen=True):
     choices: list[DeltaChoice]
     object: str = "chat.completion.chunk"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET  # only in the last chunk, on request
-    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # with the last choice
+    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET  # with the last choice
 
 
 class ChatResponseEncoder:
@@ -101,7 +101,7 @@ class ChatResponseEncoder:
 
     def encode_end(self, account: RequestTrace) -> list[ChatChunk]:
         last = self._build_chunk(DeltaChoice(Delta(role=self._role), openai_finish_reason(account)))
-        last = msgspec.structs.replace(last, caret_finish=caret_finish(account))
+        last = msgspec.structs.replace(last, caret_finish_reason=caret_finish_reason(account))
         if not self._wants_usage:
             return [last]
         return [last, msgspec.structs.replace(self._build_chunk(), usage=build_usage(account))]
@@ -113,7 +113,7 @@ class ChatResponseEncoder:
             model=self._model,
             choices=[MessageChoice(AssistantMessage(text), openai_finish_reason(account))],
             usage=build_usage(account),
-            caret_finish=caret_finish(account),
+            caret_finish_reason=caret_finish_reason(account),
         )
 
     def _build_chunk(self, *choices: DeltaChoice) -> ChatChunk:

@@ -15,7 +15,7 @@ from inference.completion.incoming_request import IncomingRequest
 from inference.completion.request_trace import RequestTrace
 from inference.consumers.dialects import tabby_completions
 from inference.consumers.http.completions import Dialect, ParsedRequest
-from inference.consumers.http.finish_reasons import caret_finish, openai_finish_reason
+from inference.consumers.http.finish_reasons import caret_finish_reason, openai_finish_reason
 from inference.consumers.http.openai_schemas import Usage, build_usage, error_body
 from inference.consumers.http.request_bodies import (
     Stops,
@@ -61,7 +61,7 @@ class Completion(msgspec.Struct, frozen=True):
     choices: list[CompletionChoice]
     object: str = "text_completion"
     usage: Usage | msgspec.UnsetType = msgspec.UNSET
-    caret_finish: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason is exact
+    caret_finish_reason: str | msgspec.UnsetType = msgspec.UNSET  # left out: finish_reason is exact
 
 
 class CompletionResponseEncoder:
@@ -85,7 +85,7 @@ class CompletionResponseEncoder:
 
     def _build_last(self, text: str, account: RequestTrace) -> Completion:
         last = self._build_completion(CompletionChoice(text, openai_finish_reason(account)))
-        return msgspec.structs.replace(last, caret_finish=caret_finish(account))
+        return msgspec.structs.replace(last, caret_finish_reason=caret_finish_reason(account))
 
     def _build_completion(self, *choices: CompletionChoice) -> Completion:
         return Completion(self._id, self._created, self._model, list(choices))

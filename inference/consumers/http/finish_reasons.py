@@ -2,7 +2,7 @@
 
 A completion that was shed, superseded, cancelled, filtered or over budget must not look like the
 model's own answer. Strict clients reject values that their protocol does not define. Each protocol
-therefore gets a defined value, and `caret_finish` beside it names the finish reason.
+therefore gets a defined value, and `caret_finish_reason` beside it names the finish reason.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ from caret.contracts.usage import FinishReason
 from inference.completion.request_trace import RequestTrace
 from inference.consumers.base import Headers
 
-_FINISH_HEADER: Final = b"x-caret-finish"
+_FINISH_HEADER: Final = b"x-caret-finish-reason"
 _REGULAR: Final = (
     FinishReason.STOP,
     FinishReason.LENGTH,
@@ -22,7 +22,7 @@ _REGULAR: Final = (
 
 
 def finish_headers(account: RequestTrace) -> Headers:
-    """Return the header `X-Caret-Finish`; none for a warm-up."""
+    """Return the header `X-Caret-Finish-Reason`; none for a warm-up."""
     return (
         []
         if account.finish_reason is None
@@ -30,7 +30,7 @@ def finish_headers(account: RequestTrace) -> Headers:
     )
 
 
-def caret_finish(account: RequestTrace) -> str | msgspec.UnsetType:
+def caret_finish_reason(account: RequestTrace) -> str | msgspec.UnsetType:
     """Return the finish reason; unset if the protocol's own value is exact."""
     if account.finish_reason is None or account.finish_reason in _REGULAR:
         return msgspec.UNSET

@@ -16,7 +16,7 @@ from tenants.policy.document import (
 
 def read_layer(document: object) -> PolicyOverride:
     """Parse an override. Raises InvalidValue, which names the field and the valid values."""
-    layer = convert(document, PolicyOverride, name="layer")
+    layer = convert(document, PolicyOverride, name="override")
     check_names("models", layer.models)
     check_names("regions", layer.regions)
     check_exclusions(layer.content_exclusion)

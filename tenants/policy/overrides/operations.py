@@ -21,7 +21,7 @@ from tenants.security.audit.operations import ChangeFields, record_change
 from tenants.security.authorization.actor import Actor
 
 # In force at once in one tenant, because its snapshot contains all of them.
-MAX_LAYERS: Final = 1_000
+MAX_OVERRIDES: Final = 1_000
 MAX_GLOBS: Final = 5_000  # of all overrides together
 
 
@@ -66,10 +66,10 @@ def set_override(
 def _require_room(actor: Actor, subject: OverrideSubject, layer: PolicyOverride) -> None:
     """Check the tenant's limits of overrides and globs. Raises Conflict."""
     in_force = read_overrides(tenant_id=actor.tenant_id).all
-    if layer != PolicyOverride() and subject not in in_force and len(in_force) >= MAX_LAYERS:
+    if layer != PolicyOverride() and subject not in in_force and len(in_force) >= MAX_OVERRIDES:
         raise Conflict(
             "You already have overrides for {most} teams and users, which is the limit.",
-            most=MAX_LAYERS,
+            most=MAX_OVERRIDES,
         )
     others = (each.layer for each in in_force.values() if each.subject != subject)
     if sum(map(_num_globs, (*others, layer))) > MAX_GLOBS:
@@ -100,4 +100,4 @@ def _insert_version(
 
 
 def _to_change_fields(layer: PolicyOverride) -> ChangeFields:
-    return {"layer": write_layer(layer)}
+    return {"override": write_layer(layer)}

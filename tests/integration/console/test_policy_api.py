@@ -231,7 +231,7 @@ def test_an_explanation_names_the_deciding_rules_and_overrides(
     found = administrator.get(f"/api/v1/policy/explain?{query}").json()
 
     assert not found["is_allowed"]
-    assert [(rule["layer"], rule["code"]) for rule in found["rules"]] == [
+    assert [(rule["policy_level"], rule["code"]) for rule in found["rules"]] == [
         ("tenant", "path_excluded"),
         (f"user:{company.developer.email}", "feature_disabled"),
     ]

@@ -97,8 +97,8 @@ def test_a_change_creates_the_next_version_with_author_and_reason(company: Compa
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.filter(action="policy_override.changed").latest("sequence")
     assert entry.target == f"user:{company.developer.user_id}"
-    assert entry.before == {"layer": {"features": sorted(NO_CHAT["features"])}}
-    assert entry.after == {"layer": NO_KEYS}
+    assert entry.before == {"override": {"features": sorted(NO_CHAT["features"])}}
+    assert entry.after == {"override": NO_KEYS}
 
 
 def test_the_snapshot_has_the_overrides_of_each_user(company: Company) -> None:
@@ -206,8 +206,8 @@ def test_another_tenants_users_and_teams_cannot_get_an_override(
 @pytest.mark.parametrize(
     ("document", "field"),
     [
-        ([], "layer"),
-        ({"x": 1}, "layer"),
+        ([], "override"),
+        ({"x": 1}, "override"),
         ({"features": ["telepathy"]}, "features[0]"),
         ({"features": "chat"}, "features"),
         ({"models": ["x"] * 99 + [""]}, "models"),
@@ -239,7 +239,7 @@ def test_a_change_without_a_reason_is_refused(company: Company) -> None:
     assert caught.value.field == "reason"
 
 
-@pytest.mark.parametrize("name", ["MAX_LAYERS", "MAX_GLOBS"])
+@pytest.mark.parametrize("name", ["MAX_OVERRIDES", "MAX_GLOBS"])
 def test_the_number_of_overrides_and_globs_is_limited(
     company: Company, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

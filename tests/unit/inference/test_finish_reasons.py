@@ -71,7 +71,7 @@ async def test_an_empty_response_has_its_finish_reason_in_a_header(
 ) -> None:
     server = await _respond_dropped(protocol, finish, is_streamed=False)
 
-    assert (server.status, server.headers["x-caret-finish"]) == (200, finish.value)
+    assert (server.status, server.headers["x-caret-finish-reason"]) == (200, finish.value)
 
 
 @pytest.mark.parametrize("finish", _WITHOUT_TEXT)
@@ -81,7 +81,7 @@ async def test_an_empty_stream_has_its_finish_reason_in_a_header(
 ) -> None:
     server = await _respond_dropped(protocol, finish, is_streamed=True)
 
-    assert (server.status, server.headers["x-caret-finish"]) == (200, finish.value)
+    assert (server.status, server.headers["x-caret-finish-reason"]) == (200, finish.value)
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])
@@ -93,7 +93,7 @@ async def test_an_empty_response_is_distinguishable_from_an_empty_completion(
     event = _last_event(await _respond_dropped(protocol, finish, is_streamed=is_streamed))
 
     assert _value(event) == _VALUES.get(protocol, finish.value)
-    assert event.get("caret_finish", event.get("done_reason")) == finish.value
+    assert event.get("caret_finish_reason", event.get("done_reason")) == finish.value
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])
@@ -105,8 +105,8 @@ async def test_an_ordinary_response_has_no_additional_fields(
 
     event = _last_event(server)
     assert _value(event) in ("stop", "eos")
-    assert "caret_finish" not in event
-    assert server.headers.get("x-caret-finish") == (None if is_streamed else "stop")
+    assert "caret_finish_reason" not in event
+    assert server.headers.get("x-caret-finish-reason") == (None if is_streamed else "stop")
 
 
 async def test_a_stream_withheld_at_its_end_reports_it_in_the_last_event() -> None:
@@ -115,8 +115,8 @@ async def test_a_stream_withheld_at_its_end_reports_it_in_the_last_event() -> No
     server = await _respond(FakeGateway(engine=FakeEngine(written)), "mistral", is_streamed=True)
 
     event = _last_event(server)
-    assert "x-caret-finish" not in server.headers
-    assert (_value(event), event["caret_finish"]) == ("error", "filtered")
+    assert "x-caret-finish-reason" not in server.headers
+    assert (_value(event), event["caret_finish_reason"]) == ("error", "filtered")
 
 
 async def test_a_complete_response_contains_no_withheld_text() -> None:
@@ -124,7 +124,7 @@ async def test_a_complete_response_contains_no_withheld_text() -> None:
 
     server = await _respond(FakeGateway(engine=FakeEngine(written)), "mistral", is_streamed=False)
 
-    assert server.headers["x-caret-finish"] == "filtered"
+    assert server.headers["x-caret-finish-reason"] == "filtered"
     assert _last_event(server)["choices"][0]["message"]["content"] == ""
 
 
@@ -145,7 +145,7 @@ async def test_openais_client_types_accept_every_response(finish: FinishReason) 
 async def test_a_warm_up_has_no_finish_reason(body: dict[str, Any]) -> None:
     server = await ask(FakeGateway(), "/infill", {"input_prefix": "a", **body})
 
-    assert "x-caret-finish" not in server.headers
+    assert "x-caret-finish-reason" not in server.headers
     assert _value(_last_event(server)) == "eos"
 
 

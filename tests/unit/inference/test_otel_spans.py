@@ -68,7 +68,7 @@ def test_spans_contain_ids_and_counts() -> None:
     attributes = find_span(spans_of(trace), "completion").attributes or {}
 
     assert attributes["caret.request_id"] == trace.arrival.request_id
-    assert attributes["caret.finish"] == "length"
+    assert attributes["caret.finish_reason"] == "length"
     assert (attributes["caret.prompt_tokens"], attributes["caret.cached_tokens"]) == (100, 90)
     assert "caret.error_code" not in attributes
 

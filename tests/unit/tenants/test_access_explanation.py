@@ -37,7 +37,11 @@ def test_a_request_without_a_blocking_rule_is_allowed() -> None:
 def test_an_excluded_path_is_explained_by_the_glob_of_the_tenant() -> None:
     (rule,) = rules(query(path="deploy/.env"))
 
-    assert (rule.layer, rule.field, rule.code) == (TENANT, "content_exclusion", "path_excluded")
+    assert (rule.policy_level, rule.field, rule.code) == (
+        TENANT,
+        "content_exclusion",
+        "path_excluded",
+    )
     assert rule.detail == '"*": "**/.env"'
 
 
@@ -46,7 +50,7 @@ def test_a_policy_that_requires_a_path_blocks_requests_without_one() -> None:
 
     (rule,) = explain_access(strict, [], query(path="")).rules
 
-    assert (rule.layer, rule.field, rule.code) == (TENANT, "requires_path", "path_required")
+    assert (rule.policy_level, rule.field, rule.code) == (TENANT, "requires_path", "path_required")
     assert explain_access(strict, [], query(path="a.py")).rules == []
 
 
@@ -55,7 +59,7 @@ def test_each_override_is_named_with_its_rule() -> None:
 
     found = rules(request, NamedOverride(TEAM, NO_CHAT), NamedOverride(OWN, NO_KEYS))
 
-    assert [(rule.layer, rule.code) for rule in found] == [
+    assert [(rule.policy_level, rule.code) for rule in found] == [
         (TENANT, "path_excluded"),
         (TEAM, "feature_disabled"),
         (OWN, "path_excluded"),

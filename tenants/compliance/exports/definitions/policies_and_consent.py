@@ -59,7 +59,7 @@ POLICY_LAYERS: Final = Export(
         ExportColumn("id", ColumnType.ID),
         ExportColumn("name", ColumnType.TEXT),
         *_WHO,
-        ExportColumn("layer", ColumnType.TEXT),
+        ExportColumn("override", ColumnType.TEXT),
     ),
     source=PagedRows(
         page=lambda asked, limit, cursor: page_of_layers(
