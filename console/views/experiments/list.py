@@ -2,36 +2,36 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_GET
 
-from console.layout.htmx import render_page
-from console.layout.lists.csv_response import csv_error, csv_response
+from console.layout.lists.csv_response import CsvRows
+from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
+from console.layout.lists.sorting import with_query
 from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.file_notes import notes_of_figures
-from console.usage_filters.filter_form import UsageFilters, read_usage_filters
+from console.usage_filters.filter_form import UsageFilterForm, UsageFilters, read_usage_filters
 from console.usage_filters.number_format import count, number, share
+from tenants.base.pagination import Page
+from tenants.compliance.exports.rows import Value
 from tenants.usage.reports.confidence_intervals import IntervalEstimate
 from tenants.usage.reports.experiments import (
     MIN_SHOWN,
     ExperimentsReport,
     ExperimentView,
-    VariantMetrics,
     VariantView,
     read_experiments,
 )
 from tenants.usage.reports.queries import PERMISSIONS, ReportKind
 
-_PAGE: Final = "console/experiments/list.html"
-_PART: Final = "console/experiments/_list.html"
+_VariantOfExperiment = tuple[ExperimentView, VariantView]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,28 +79,27 @@ METRICS: Final = (
 )
 
 
-@require_http_methods(["GET"])
-@member_required
-def experiments(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    if not any(map(member.actor.has_permission, PERMISSIONS[ReportKind.QUALITY])):
-        raise PermissionDenied
-    question = read_usage_filters(request, now=timezone.now())
-    is_file = request.GET.get("format") == "csv"
-    if is_file and question.is_invalid:
-        return csv_error(question.form)
-    found = read_experiments(actor=member.actor, asked=question.report_query)
-    if is_file:
-        return _file(question, found)
-    context = {
+@dataclass(frozen=True, slots=True)
+class ExperimentPage(Page[ExperimentView]):
+    report: ExperimentsReport
+
+
+def _find_experiments(asked: ListQuery) -> ExperimentPage:
+    question = read_usage_filters(asked.request, now=asked.now)
+    found = read_experiments(actor=asked.actor, asked=question.report_query)
+    return ExperimentPage(found.experiments, None, found)
+
+
+def _context(asked: ListQuery, page: ExperimentPage) -> dict[str, Any]:
+    question = read_usage_filters(asked.request, now=asked.now)
+    return {
         "question": question,
-        "found": found,
-        "cards": [_card(question, each) for each in found.experiments],
+        "found": page.report,
+        "cards": [_card(question, each) for each in page.rows],
         "metrics": METRICS,
         "min_shown": MIN_SHOWN,
-        "csv_url": f"?{question.with_filter(format='csv')}",
+        "csv_url": with_query(asked.request, **{"as": "csv"}),
     }
-    status = 400 if question.is_invalid else 200
-    return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
 def _card(question: UsageFilters, found: ExperimentView) -> ExperimentCard:
@@ -180,34 +179,67 @@ def _ms(value: float) -> str:
     return f"{number(value, 1)} ms"
 
 
-def _file(question: UsageFilters, found: ExperimentsReport) -> HttpResponse:
-    names = [metric.name for metric in METRICS]
-    head = ["experiment", "variant", "control", "users", "requests", "shown"]
-    for name in names:
-        head += [name, f"{name}_low", f"{name}_high"]
-        head += [f"{name}_difference", f"{name}_difference_low", f"{name}_difference_high"]
-    rows = [
-        [*_about(each, variant), *_estimates(variant, names)]
-        for each in found.experiments
-        for variant in each.variants
-    ]
-    return csv_response("experiments", head, rows, notes=notes_of_figures(question, found))
+def _notes(asked: ListQuery, found: CsvRows[ExperimentView]) -> list[str]:
+    assert isinstance(found.last_page, ExperimentPage)
+    question = read_usage_filters(asked.request, now=asked.now)
+    return notes_of_figures(question, found.last_page.report)
 
 
-def _about(experiment: ExperimentView, variant: VariantView) -> list[str | int | bool | None]:
-    counts = variant.row.counts
-    numbers = (None, None) if counts is None else (counts.requests, counts.shown)
-    return [experiment.name, variant.name, variant.is_control, variant.row.users, *numbers]
+def _count(name: str) -> Callable[[_VariantOfExperiment], Value]:
+    def read(row: _VariantOfExperiment) -> Value:
+        counts = row[1].row.counts
+        return None if counts is None else getattr(counts, name)
+
+    return read
 
 
-def _estimates(variant: VariantView, names: list[str]) -> list[float | None]:
-    both: list[float | None] = []
-    for name in names:
-        for measured in (variant.measured, variant.difference_to_control):
-            both += _three(measured, name)
-    return both
+def _estimate(metric: str, of: str, bound: str) -> Callable[[_VariantOfExperiment], Value]:
+    """Return the column of a bound: `value`, `low` or `high`."""
+
+    def read(row: _VariantOfExperiment) -> Value:
+        estimate: IntervalEstimate | None = getattr(getattr(row[1], of), metric)
+        return None if estimate is None else getattr(estimate, bound)
+
+    return read
 
 
-def _three(measured: VariantMetrics, name: str) -> list[float | None]:
-    value: IntervalEstimate | None = getattr(measured, name)
-    return [None] * 3 if value is None else [value.value, value.low, value.high]
+def _columns() -> dict[str, Callable[[_VariantOfExperiment], Value]]:
+    columns: dict[str, Callable[[_VariantOfExperiment], Value]] = {
+        "experiment": lambda row: row[0].name,
+        "variant": lambda row: row[1].name,
+        "control": lambda row: row[1].is_control,
+        "users": lambda row: row[1].row.users,
+        "requests": _count("requests"),
+        "shown": _count("shown"),
+    }
+    for metric in METRICS:
+        for suffix, of in (("", "measured"), ("_difference", "difference_to_control")):
+            name = f"{metric.name}{suffix}"
+            columns[name] = _estimate(metric.name, of, "value")
+            columns[f"{name}_low"] = _estimate(metric.name, of, "low")
+            columns[f"{name}_high"] = _estimate(metric.name, of, "high")
+    return columns
+
+
+_EXPERIMENTS: Final = ListPage(
+    template="console/experiments/list.html",
+    fragment="console/experiments/_list.html",
+    query=_find_experiments,
+    form=UsageFilterForm,
+    context=_context,
+    rejects_invalid_filters=True,
+    csv=CsvFile(
+        "experiments",
+        _columns(),
+        split=lambda found: [(found, variant) for variant in found.variants],
+        notes=_notes,
+    ),
+)
+
+
+@require_GET
+@member_required
+def experiments(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    if not any(map(member.actor.has_permission, PERMISSIONS[ReportKind.QUALITY])):
+        raise PermissionDenied
+    return _EXPERIMENTS.render(request, member)
