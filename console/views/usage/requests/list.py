@@ -199,7 +199,8 @@ def _column(name: str) -> Callable[[RequestListRow], Value]:
 def _notes(_asked: ListQuery, found: CsvRows[RequestListRow]) -> list[str]:
     """Say which requests are missing. Orders other than newest first have one page only."""
     assert isinstance(found.last_page, RequestListPage)
-    wanted, notes = found.last_page.wanted, []
+    wanted = found.last_page.wanted
+    notes: list[str] = []
     if wanted.order is not RequestSort.NEWEST and len(found.rows) == MAX_PAGE:
         notes.append(gettext("Showing the first %(num)s.") % {"num": MAX_PAGE})
     if wanted.since > wanted.starts_at:
