@@ -90,6 +90,21 @@ def build_page(
     return Page(shown, write_cursor(place(shown[-1])) if has_more else None)
 
 
+def slice_page(rows: Sequence[_Row], *, limit: int, cursor: str | None) -> Page[_Row]:
+    """Return a page of rows that are all in memory. The cursor is an offset.
+
+    Raises InvalidValue.
+    """
+    try:
+        start = int(cursor or "0")
+    except ValueError:
+        start = -1
+    if not 0 <= start <= len(rows):
+        raise InvalidValue("cursor", "The cursor is invalid. Use a cursor from a previous page.")
+    end = start + limit
+    return Page(list(rows[start:end]), str(end) if end < len(rows) else None)
+
+
 def map_page(page: Page[Any], view: Callable[[Any], _Row]) -> Page[_Row]:
     """Return the page with `view` applied to each row."""
     return Page([view(row) for row in page.rows], page.next_cursor)

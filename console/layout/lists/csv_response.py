@@ -27,6 +27,7 @@ _Row = TypeVar("_Row")
 class CsvRows(Generic[_Row]):
     rows: list[_Row]
     is_cut: bool  # there are more rows
+    last_page: Page[_Row]
 
 
 def csv_response(
@@ -60,15 +61,14 @@ def csv_error(*asked: forms.Form) -> HttpResponse:
 
 def collect_rows(page_after: Callable[[str | None], Page[_Row]]) -> CsvRows[_Row]:
     """Return the rows of all pages, at most MAX_ROWS."""
-    rows: list[_Row] = []
-    cursor: str | None = None
-    for _ in range(MAX_ROWS // MAX_PAGE):
-        page = page_after(cursor)
-        rows += page.rows
-        cursor = page.next_cursor
-        if cursor is None:
+    page = page_after(None)
+    rows = list(page.rows)
+    for _ in range(MAX_ROWS // MAX_PAGE - 1):
+        if page.next_cursor is None or len(rows) >= MAX_ROWS:
             break
-    return CsvRows(rows, is_cut=cursor is not None)
+        page = page_after(page.next_cursor)
+        rows += page.rows
+    return CsvRows(rows, is_cut=page.next_cursor is not None, last_page=page)
 
 
 def notes_of(listed: CsvRows[_Row]) -> list[str]:

@@ -27,7 +27,13 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from console.layout.htmx import render_page
-from console.layout.lists.csv_response import collect_rows, csv_error, csv_response, notes_of
+from console.layout.lists.csv_response import (
+    CsvRows,
+    collect_rows,
+    csv_error,
+    csv_response,
+    notes_of,
+)
 from console.layout.lists.pagination import page_links, wants_csv
 from console.layout.lists.sorting import SortOrders, headings, read_sorting
 from console.sign_in.current_member import CurrentMember
@@ -63,6 +69,10 @@ class CsvFile(Generic[_Row]):
     columns: Mapping[str, Callable[[Any], Value]]  # by the column's name in the header
     # Splits a row of the list into the rows of the file, for which `columns` are then called.
     split: Callable[[_Row], Iterable[Any]] | None = None
+    # More lines after the rows, besides the note about rows that were left out.
+    notes: Callable[["ListQuery", CsvRows[_Row]], list[str]] | None = None
+    # Maximum number of rows of one query for the file; None: MAX_PAGE.
+    query_rows: int | None = None
 
     def cells(self, row: _Row) -> list[list[Value]]:
         rows = [row] if self.split is None else self.split(row)
@@ -80,19 +90,23 @@ class ListPage(Generic[_Row]):
     form: type[forms.Form] | None = None
     orders: SortOrders[Any] | None = None
     csv: CsvFile[_Row] | None = None  # None: there is no file
-    # More values for the templates. Called after `query`.
-    context: Callable[[ListQuery, Page[_Row]], Mapping[str, Any]] | None = None
+    # More values for the templates. Called after `query`, with its page, or with an empty Page
+    # after an error.
+    context: Callable[[ListQuery, Any], Mapping[str, Any]] | None = None
     # An invalid filter or cursor is shown as `error` of the page. By default, invalid filters are
     # ignored, because links may come from older releases, and an invalid cursor raises
     # InvalidValue.
     shows_errors: bool = False
+    # The status of a page with invalid filters is 400, although it ignores them.
+    rejects_invalid_filters: bool = False
 
     def render(self, request: HttpRequest, member: CurrentMember) -> HttpResponse:
         """Return the page, its fragment, or its file. Raises InvalidValue."""
         if self.csv is not None and wants_csv(request):
             return self.file(request, member)
         context = self.page_context(request, member)
-        status = 400 if "error" in context else 200
+        is_rejected = self.rejects_invalid_filters and bool(context["form"].errors)
+        status = 400 if "error" in context or is_rejected else 200
         return render_page(
             request, member, self.template, context, part=self.fragment, status=status
         )
@@ -104,12 +118,14 @@ class ListPage(Generic[_Row]):
         if form is not None and form.errors:
             return csv_error(form)
         asked = self._read_query(request, member, form)
-        found = collect_rows(
-            lambda cursor: self.query(replace(asked, limit=MAX_PAGE, cursor=cursor))
-        )
+        limit = self.csv.query_rows or MAX_PAGE
+        found = collect_rows(lambda cursor: self.query(replace(asked, limit=limit, cursor=cursor)))
         cells = [line for row in found.rows for line in self.csv.cells(row)]
         header = list(self.csv.columns)
-        return csv_response(self.csv.name, header, cells, notes=notes_of(found))
+        notes = notes_of(found)
+        if self.csv.notes is not None:
+            notes += self.csv.notes(asked, found)
+        return csv_response(self.csv.name, header, cells, notes=notes)
 
     def page_context(self, request: HttpRequest, member: CurrentMember) -> dict[str, Any]:
         """Return the values for the page's templates. Raises InvalidValue."""

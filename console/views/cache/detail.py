@@ -17,6 +17,7 @@ from caret.contracts.policy import Isolation
 from console.charts.chart import Chart, Series, bars, lines
 from console.layout.htmx import render_page
 from console.layout.lists.csv_response import csv_error, csv_response
+from console.layout.lists.pagination import wants_csv
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
@@ -72,7 +73,7 @@ class CacheRow:
 @member_required
 def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     question = read_usage_filters(request, now=timezone.now())
-    is_file = request.GET.get("format") == "csv"
+    is_file = wants_csv(request)
     if is_file and question.is_invalid:
         return csv_error(question.form)
     found = read_figures(
@@ -98,7 +99,7 @@ def cache(request: HttpRequest, member: CurrentMember) -> HttpResponse:
             _to_row(question, row) for row in sorted(rows, key=_count_requests, reverse=True)
         ],
         "charts": _build_charts(question, found),
-        "csv_url": f"?{question.with_filter(format='csv')}",
+        "csv_url": f"?{question.with_filter(**{'as': 'csv'})}",
     }
     status = 400 if question.is_invalid else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)

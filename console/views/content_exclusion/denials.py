@@ -8,24 +8,22 @@ from typing import Any, Final
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from console.layout.htmx import render_page
-from console.layout.lists.csv_response import csv_response
-from console.layout.lists.pagination import wants_csv
-from console.layout.lists.sorting import TableSorting, headings, read_sorting, with_query
+from console.layout.lists.csv_response import MAX_ROWS
+from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
+from console.layout.lists.sorting import SortOrders, TableSorting
 from console.sign_in.current_member import CurrentMember, member_required
 from console.views.content_exclusion.detail import tabs
 from console.views.policies.presenters import MODES
+from tenants.base.pagination import Page, slice_page
 from tenants.base.permissions import Permission
 from tenants.identity.members.queries import emails_of
 from tenants.policy.denials import DenialReport, count_denials
 
 _SPANS: Final = (7, 30, 90)  # in days
-MAX_SHOWN: Final = 100  # number of rows
 REASONS: Final = {
     "feature_disabled": _("Mode not allowed"),
     "model_not_allowed": _("Model not allowed"),
@@ -46,24 +44,26 @@ class DenialSort(StrEnum):
     LAST = "last"
 
 
-_MOST: Final = TableSorting(DenialSort.NUM, is_descending=True)
-_TITLES: Final = {
-    DenialSort.REASON: _("Reason"),
-    DenialSort.MODE: _("Requested"),
-    DenialSort.WHO: _("User"),
-    DenialSort.NUM: _("Count"),
-    DenialSort.LAST: _("Last seen"),
-}
+_ORDERS: Final = SortOrders(
+    default=TableSorting(DenialSort.NUM, is_descending=True),
+    titles={
+        DenialSort.REASON: _("Reason"),
+        DenialSort.MODE: _("Requested"),
+        DenialSort.WHO: _("User"),
+        DenialSort.NUM: _("Count"),
+        DenialSort.LAST: _("Last seen"),
+    },
+)
 
 
-def _period_choices() -> list[tuple[str, str]]:
+def _choices() -> list[tuple[str, str]]:
     return [(str(days), ngettext("%d day", "%d days", days) % days) for days in _SPANS]
 
 
 class SpanForm(forms.Form):
     days = forms.ChoiceField(
         label=_("Period"),
-        choices=_period_choices,  # a callable, so that each request gets its own language
+        choices=_choices,  # a callable, so that each request gets its own language
         required=False,
     )
 
@@ -77,39 +77,12 @@ class DenialRow:
     last_at: datetime
 
 
-@require_GET
-@member_required
-def denials(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    form = SpanForm(request.GET)
-    is_valid = form.is_valid()
-    days = int((form.cleaned_data["days"] if is_valid else "") or _SPANS[0])
-    found = count_denials(actor=member.actor, num_days=days, now=timezone.now())
-    sorting = read_sorting(request, _MOST)
-    are_all = member.actor.has_permission(Permission.READ_USAGE)
-    rows = _sort_rows(_to_rows(member, found), sorting)
-    if wants_csv(request):
-        return _csv_response(rows, are_all=are_all)
-    context = {
-        "tabs": tabs(request, member),
-        "form": form,
-        "rows": rows[:MAX_SHOWN],
-        "headings": headings(request, sorting, _TITLES),
-        "file_url": with_query(request, **{"as": "csv"}),
-        "num": sum(each.num for each in found),
-        "num_hidden": max(0, len(found) - MAX_SHOWN),
-        "are_all": are_all,
-    }
-    return render_page(
-        request,
-        member,
-        "console/content_exclusion/denials.html",
-        context,
-        part="console/content_exclusion/_denials.html",
-        status=200 if is_valid else 400,
-    )
+@dataclass(frozen=True, slots=True)
+class DenialPage(Page[DenialRow]):
+    num_requests: int  # on all pages
 
 
-def _to_rows(member: CurrentMember, found: list[DenialReport]) -> list[DenialRow]:
+def _rows(member: CurrentMember, found: list[DenialReport]) -> list[DenialRow]:
     user_ids = {each.user_id for each in found if each.user_id is not None}
     emails = {}
     if member.actor.has_permission(Permission.READ_MEMBERS):
@@ -131,7 +104,7 @@ def _to_rows(member: CurrentMember, found: list[DenialReport]) -> list[DenialRow
     ]
 
 
-def _sort_rows(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list[DenialRow]:
+def _sorted(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list[DenialRow]:
     keys: dict[DenialSort, Callable[[DenialRow], Any]] = {
         DenialSort.REASON: lambda row: row.reason,
         DenialSort.MODE: lambda row: row.mode,
@@ -142,10 +115,51 @@ def _sort_rows(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list
     return sorted(rows, key=keys[sorting.order], reverse=sorting.is_descending)
 
 
-def _csv_response(rows: list[DenialRow], *, are_all: bool) -> HttpResponse:
-    """Return all rows as CSV, also those that do not fit on the page."""
-    header = ("reason", "mode", "user", "count", "last_seen_at")
-    cells = [(row.reason, row.mode, row.who, row.num, row.last_at) for row in rows]
-    return csv_response(
-        "refused", header, cells, notes=[] if are_all else [gettext("only your own")]
-    )
+def _find_denials(asked: ListQuery) -> Page[DenialRow]:
+    days = int(asked.filters.get("days") or _SPANS[0])
+    found = count_denials(actor=asked.actor, num_days=days, now=asked.now)
+    rows = _sorted(_rows(asked.member, found), asked.sorting)
+    page = slice_page(rows, limit=asked.limit, cursor=asked.cursor)
+    return DenialPage(page.rows, page.next_cursor, num_requests=sum(each.num for each in rows))
+
+
+def _context(asked: ListQuery, page: DenialPage) -> dict[str, Any]:
+    return {
+        "tabs": tabs(asked.request, asked.member),
+        "num_requests": page.num_requests,
+        "are_all": _are_all(asked),
+    }
+
+
+def _are_all(asked: ListQuery) -> bool:
+    return asked.actor.has_permission(Permission.READ_USAGE)
+
+
+_DENIALS: Final = ListPage(
+    template="console/content_exclusion/denials.html",
+    fragment="console/content_exclusion/_denials.html",
+    query=_find_denials,
+    page_rows=100,
+    form=SpanForm,
+    orders=_ORDERS,
+    context=_context,
+    rejects_invalid_filters=True,
+    csv=CsvFile(
+        "refused",
+        {
+            "reason": lambda row: row.reason,
+            "mode": lambda row: row.mode,
+            "user": lambda row: row.who,
+            "count": lambda row: row.num,
+            "last_seen_at": lambda row: row.last_at,
+        },
+        notes=lambda asked, _: [] if _are_all(asked) else [gettext("only your own")],
+        query_rows=MAX_ROWS,
+    ),
+)
+
+
+@require_GET
+@member_required
+def denials(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    return _DENIALS.render(request, member)

@@ -2,36 +2,36 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_GET
 
-from console.layout.htmx import render_page
-from console.layout.lists.csv_response import csv_error, csv_response
+from console.layout.lists.csv_response import CsvRows
+from console.layout.lists.list_page import CsvFile, ListPage, ListQuery
+from console.layout.lists.sorting import with_query
 from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.file_notes import notes_of_figures
-from console.usage_filters.filter_form import UsageFilters, read_usage_filters
+from console.usage_filters.filter_form import UsageFilterForm, UsageFilters, read_usage_filters
 from console.usage_filters.number_format import count, number, share
+from tenants.base.pagination import Page
+from tenants.compliance.exports.rows import Value
 from tenants.usage.reports.confidence_intervals import IntervalEstimate
 from tenants.usage.reports.experiments import (
     MIN_SHOWN,
     ExperimentsReport,
     ExperimentView,
-    VariantMetrics,
     VariantView,
     read_experiments,
 )
 from tenants.usage.reports.queries import PERMISSIONS, ReportKind
 
-_PAGE: Final = "console/experiments/list.html"
-_PART: Final = "console/experiments/_list.html"
+_VariantOfExperiment = tuple[ExperimentView, VariantView]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,39 +79,38 @@ METRICS: Final = (
 )
 
 
-@require_http_methods(["GET"])
-@member_required
-def experiments(request: HttpRequest, member: CurrentMember) -> HttpResponse:
-    if not any(map(member.actor.has_permission, PERMISSIONS[ReportKind.QUALITY])):
-        raise PermissionDenied
-    question = read_usage_filters(request, now=timezone.now())
-    is_file = request.GET.get("format") == "csv"
-    if is_file and question.is_invalid:
-        return csv_error(question.form)
-    found = read_experiments(actor=member.actor, asked=question.report_query)
-    if is_file:
-        return _csv_response(question, found)
-    context = {
+@dataclass(frozen=True, slots=True)
+class ExperimentPage(Page[ExperimentView]):
+    report: ExperimentsReport
+
+
+def _find_experiments(asked: ListQuery) -> ExperimentPage:
+    question = read_usage_filters(asked.request, now=asked.now)
+    found = read_experiments(actor=asked.actor, asked=question.report_query)
+    return ExperimentPage(found.experiments, None, found)
+
+
+def _context(asked: ListQuery, page: ExperimentPage) -> dict[str, Any]:
+    question = read_usage_filters(asked.request, now=asked.now)
+    return {
         "question": question,
-        "found": found,
-        "cards": [_to_card(question, each) for each in found.experiments],
+        "found": page.report,
+        "cards": [_card(question, each) for each in page.rows],
         "metrics": METRICS,
         "min_shown": MIN_SHOWN,
-        "csv_url": f"?{question.with_filter(format='csv')}",
+        "csv_url": with_query(asked.request, **{"as": "csv"}),
     }
-    status = 400 if question.is_invalid else 200
-    return render_page(request, member, _PAGE, context, part=_PART, status=status)
 
 
-def _to_card(question: UsageFilters, found: ExperimentView) -> ExperimentCard:
+def _card(question: UsageFilters, found: ExperimentView) -> ExperimentCard:
     return ExperimentCard(
         found.name,
         found.control,
-        [_to_variant_row(question, found.name, variant) for variant in found.variants],
+        [_line(question, found.name, variant) for variant in found.variants],
     )
 
 
-def _to_variant_row(question: UsageFilters, experiment: str, variant: VariantView) -> VariantRow:
+def _line(question: UsageFilters, experiment: str, variant: VariantView) -> VariantRow:
     row = variant.row
     full_name = f"{experiment}/{variant.name}" if experiment else variant.name
     return VariantRow(
@@ -123,26 +122,26 @@ def _to_variant_row(question: UsageFilters, experiment: str, variant: VariantVie
         users="" if row.users is None else count(row.users),
         requests="" if row.counts is None else count(row.counts.requests),
         shown="" if row.counts is None else count(row.counts.shown),
-        cells=[_to_cell(metric, variant) for metric in METRICS],
+        cells=[_cell(metric, variant) for metric in METRICS],
     )
 
 
-def _to_cell(metric: ExperimentMetric, variant: VariantView) -> ExperimentCell:
-    write = share if metric.is_share else _format_ms
+def _cell(metric: ExperimentMetric, variant: VariantView) -> ExperimentCell:
+    write = share if metric.is_share else _ms
     value: IntervalEstimate | None = getattr(variant.measured, metric.name)
     apart: IntervalEstimate | None = getattr(variant.difference_to_control, metric.name)
-    kind, verdict = _to_verdict(metric, apart, is_few=variant.has_few_users)
+    kind, verdict = _verdict(metric, apart, is_few=variant.has_few_users)
     return ExperimentCell(
         title=str(metric.title),
         value="–" if value is None else write(value.value),
-        interval="" if value is None else _format_interval(value, write),
-        difference="" if apart is None else _format_difference(metric, apart),
+        interval="" if value is None else _interval(value, write),
+        difference="" if apart is None else _difference(metric, apart),
         kind=kind,
         verdict=verdict,
     )
 
 
-def _to_verdict(
+def _verdict(
     metric: ExperimentMetric, apart: IntervalEstimate | None, *, is_few: bool
 ) -> tuple[str, str]:
     if apart is None:
@@ -155,15 +154,13 @@ def _to_verdict(
     return ("good", gettext("better")) if is_better else ("bad", gettext("worse"))
 
 
-def _format_interval(value: IntervalEstimate, write: Callable[[float], str]) -> str:
+def _interval(value: IntervalEstimate, write: Callable[[float], str]) -> str:
     return gettext("%(low)s to %(high)s") % {"low": write(value.low), "high": write(value.high)}
 
 
-def _format_difference(metric: ExperimentMetric, apart: IntervalEstimate) -> str:
+def _difference(metric: ExperimentMetric, apart: IntervalEstimate) -> str:
     scale = 100 if metric.is_share else 1
-    low, value, high = (
-        _format_signed(each * scale) for each in (apart.low, apart.value, apart.high)
-    )
+    low, value, high = (_signed(each * scale) for each in (apart.low, apart.value, apart.high))
     unit = gettext("points") if metric.is_share else "ms"
     return gettext("%(value)s %(unit)s (%(low)s to %(high)s)") % {
         "value": value,
@@ -173,45 +170,76 @@ def _format_difference(metric: ExperimentMetric, apart: IntervalEstimate) -> str
     }
 
 
-def _format_signed(value: float) -> str:
+def _signed(value: float) -> str:
     sign = "+" if value > 0 else ("−" if value < 0 else "")
     return f"{sign}{number(abs(value), 1)}"
 
 
-def _format_ms(value: float) -> str:
+def _ms(value: float) -> str:
     return f"{number(value, 1)} ms"
 
 
-def _csv_response(question: UsageFilters, found: ExperimentsReport) -> HttpResponse:
-    names = [metric.name for metric in METRICS]
-    head = ["experiment", "variant", "control", "users", "requests", "shown"]
-    for name in names:
-        head += [name, f"{name}_low", f"{name}_high"]
-        head += [f"{name}_difference", f"{name}_difference_low", f"{name}_difference_high"]
-    rows = [
-        [*_csv_identity_cells(each, variant), *_csv_estimates(variant, names)]
-        for each in found.experiments
-        for variant in each.variants
-    ]
-    return csv_response("experiments", head, rows, notes=notes_of_figures(question, found))
+def _notes(asked: ListQuery, found: CsvRows[ExperimentView]) -> list[str]:
+    assert isinstance(found.last_page, ExperimentPage)
+    question = read_usage_filters(asked.request, now=asked.now)
+    return notes_of_figures(question, found.last_page.report)
 
 
-def _csv_identity_cells(
-    experiment: ExperimentView, variant: VariantView
-) -> list[str | int | bool | None]:
-    counts = variant.row.counts
-    numbers = (None, None) if counts is None else (counts.requests, counts.shown)
-    return [experiment.name, variant.name, variant.is_control, variant.row.users, *numbers]
+def _count(name: str) -> Callable[[_VariantOfExperiment], Value]:
+    def read(row: _VariantOfExperiment) -> Value:
+        counts = row[1].row.counts
+        return None if counts is None else getattr(counts, name)
+
+    return read
 
 
-def _csv_estimates(variant: VariantView, names: list[str]) -> list[float | None]:
-    both: list[float | None] = []
-    for name in names:
-        for measured in (variant.measured, variant.difference_to_control):
-            both += _csv_estimate(measured, name)
-    return both
+def _estimate(metric: str, of: str, bound: str) -> Callable[[_VariantOfExperiment], Value]:
+    """Return the column of a bound: `value`, `low` or `high`."""
+
+    def read(row: _VariantOfExperiment) -> Value:
+        estimate: IntervalEstimate | None = getattr(getattr(row[1], of), metric)
+        return None if estimate is None else getattr(estimate, bound)
+
+    return read
 
 
-def _csv_estimate(measured: VariantMetrics, name: str) -> list[float | None]:
-    value: IntervalEstimate | None = getattr(measured, name)
-    return [None] * 3 if value is None else [value.value, value.low, value.high]
+def _columns() -> dict[str, Callable[[_VariantOfExperiment], Value]]:
+    columns: dict[str, Callable[[_VariantOfExperiment], Value]] = {
+        "experiment": lambda row: row[0].name,
+        "variant": lambda row: row[1].name,
+        "control": lambda row: row[1].is_control,
+        "users": lambda row: row[1].row.users,
+        "requests": _count("requests"),
+        "shown": _count("shown"),
+    }
+    for metric in METRICS:
+        for suffix, of in (("", "measured"), ("_difference", "difference_to_control")):
+            name = f"{metric.name}{suffix}"
+            columns[name] = _estimate(metric.name, of, "value")
+            columns[f"{name}_low"] = _estimate(metric.name, of, "low")
+            columns[f"{name}_high"] = _estimate(metric.name, of, "high")
+    return columns
+
+
+_EXPERIMENTS: Final = ListPage(
+    template="console/experiments/list.html",
+    fragment="console/experiments/_list.html",
+    query=_find_experiments,
+    form=UsageFilterForm,
+    context=_context,
+    rejects_invalid_filters=True,
+    csv=CsvFile(
+        "experiments",
+        _columns(),
+        split=lambda found: [(found, variant) for variant in found.variants],
+        notes=_notes,
+    ),
+)
+
+
+@require_GET
+@member_required
+def experiments(request: HttpRequest, member: CurrentMember) -> HttpResponse:
+    if not any(map(member.actor.has_permission, PERMISSIONS[ReportKind.QUALITY])):
+        raise PermissionDenied
+    return _EXPERIMENTS.render(request, member)

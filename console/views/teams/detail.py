@@ -6,17 +6,18 @@ from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from caret.foundation.ids import UserId
 from console.layout.htmx import render_page
-from console.layout.lists.sorting import with_query
+from console.layout.lists.list_page import ListPage, ListQuery
 from console.layout.permission_required import permission_required
 from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
@@ -25,7 +26,7 @@ from console.texts.error_messages import translate_error
 from console.views.members.presenters import ROLE_NAMES
 from console.views.teams.list import TeamForm
 from tenants.base.errors import Conflict, InvalidValue
-from tenants.base.pagination import MAX_PAGE
+from tenants.base.pagination import MAX_PAGE, Page, map_page
 from tenants.base.permissions import Permission
 from tenants.identity.members.search import MemberFilter, find_member_by_email, search_members
 from tenants.identity.teams.operations import (
@@ -36,9 +37,9 @@ from tenants.identity.teams.operations import (
 )
 from tenants.identity.teams.queries import TeamView, find_team
 from tenants.identity.teams.search import is_managed_by_scim
+from tenants.security.authorization.directory import MemberRow
 
 _PAGE: Final = "console/teams/detail.html"
-_PAGE_ROWS: Final = 50
 
 
 class AddForm(forms.Form):
@@ -48,10 +49,13 @@ class AddForm(forms.Form):
     )
 
 
+_TeamMemberRow = tuple[MemberRow, Promise]  # a member, and the name of their role
+
+
 @require_GET
 @member_required
 def team(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> HttpResponse:
-    return _render_page(request, member, find_team(actor=member.actor, team_id=team_id), AddForm())
+    return _page(request, member, find_team(actor=member.actor, team_id=team_id), AddForm())
 
 
 @require_POST
@@ -61,18 +65,18 @@ def add(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> Http
     held = find_team(actor=member.actor, team_id=team_id)
     form = AddForm(request.POST)
     if not form.is_valid():
-        return _render_page(request, member, held, form, status=400)
+        return _page(request, member, held, form, status=400)
     found = find_member_by_email(actor=member.actor, email=form.cleaned_data["email"])
     if found is None:
         form.add_error("email", gettext("No member has this e-mail address."))
-        return _render_page(request, member, held, form, status=400)
+        return _page(request, member, held, form, status=400)
     try:
         add_team_member(
             actor=member.actor, team_id=team_id, user_id=found.user_id, now=timezone.now()
         )
     except Conflict as error:
         form.add_error("email", translate_error(error))
-        return _render_page(request, member, held, form, status=400)
+        return _page(request, member, held, form, status=400)
     names = {"who": found.email, "team": held.name}
     back = reverse("console:teams-take-out", args=[team_id, found.user_id])
     toast(request, gettext("Added %(who)s to %(team)s.") % names, undo_url=back)
@@ -126,7 +130,7 @@ def rename(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> H
     context = {"form": form, "team": held}
     if request.method == "GET":
         return render_page(request, member, "console/teams/rename.html", context)
-    if not form.is_valid() or not _rename_team(member, held, form):
+    if not form.is_valid() or not _renamed(member, held, form):
         return render_page(request, member, "console/teams/rename.html", context, status=400)
     _tell_renamed(request, team_id, before=held.name, after=form.cleaned_data["name"])
     return redirect("console:teams-team", team_id=team_id)
@@ -170,7 +174,7 @@ def delete(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID) -> H
     return redirect("console:teams")
 
 
-def _rename_team(member: CurrentMember, held: TeamView, form: TeamForm) -> bool:
+def _renamed(member: CurrentMember, held: TeamView, form: TeamForm) -> bool:
     """Rename the team. Return False if the form has an error."""
     try:
         rename_team(
@@ -191,7 +195,7 @@ def _tell_renamed(request: HttpRequest, team_id: uuid.UUID, *, before: str, afte
     toast(request, gettext("Team renamed."), undo_url=f"{undo}?{names}")
 
 
-def _render_page(
+def _page(
     request: HttpRequest, member: CurrentMember, held: TeamView, form: AddForm, status: int = 200
 ) -> HttpResponse:
     """Show the team. The billing role sees teams, but no names of members."""
@@ -210,7 +214,7 @@ def _render_page(
         "others": [],
     }
     if reads_members:
-        context |= _members_context(request, member, held)
+        context |= _list_members(held.id).page_context(request, member)
     if reads_members and can_change:
         others = MemberFilter(not_in_team_id=held.id)
         page = search_members(actor=actor, wanted=others, limit=MAX_PAGE, cursor=None)
@@ -218,17 +222,12 @@ def _render_page(
     return render_page(request, member, _PAGE, context, status=status)
 
 
-def _members_context(request: HttpRequest, member: CurrentMember, held: TeamView) -> dict[str, Any]:
-    try:
+def _list_members(team_id: uuid.UUID) -> ListPage[_TeamMemberRow]:
+    def find_members(asked: ListQuery) -> Page[_TeamMemberRow]:
+        wanted = MemberFilter(team_id=team_id)
         page = search_members(
-            actor=member.actor,
-            wanted=MemberFilter(team_id=held.id),
-            limit=_PAGE_ROWS,
-            cursor=request.GET.get("cursor"),
+            actor=asked.actor, wanted=wanted, limit=asked.limit, cursor=asked.cursor
         )
-    except InvalidValue as error:
-        raise Http404 from error
-    return {
-        "people": [(row, ROLE_NAMES[row.role]) for row in page.rows],
-        "next_url": with_query(request, cursor=page.next_cursor) if page.next_cursor else "",
-    }
+        return map_page(page, lambda row: (row, ROLE_NAMES[row.role]))
+
+    return ListPage(template=_PAGE, query=find_members, page_rows=50)

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods
 from console.charts.chart import Chart, Series, bars, lines
 from console.layout.htmx import render_page
 from console.layout.lists.csv_response import csv_error, csv_response
+from console.layout.lists.pagination import wants_csv
 from console.layout.tabs import Tab
 from console.sign_in.current_member import CurrentMember, member_required
 from console.usage_filters.display_names import named
@@ -81,7 +82,7 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
     question = read_usage_filters(request, now=now)
     group = _GroupForm(request.GET)
     is_wrong = not group.is_valid() or question.is_invalid
-    is_file = request.GET.get("format") == "csv"
+    is_file = wants_csv(request)
     if is_file and is_wrong:
         return csv_error(question.form, group)
     group_by = GroupBy(group.cleaned_data.get("by") or GroupBy.DAY)
@@ -104,7 +105,7 @@ def _show_report(request: HttpRequest, member: CurrentMember, kind: ReportKind) 
         "total": _to_table_row(question, kind, None, found.total),
         "charts": _build_charts(question, kind, found) if group_by is GroupBy.DAY else [],
         "is_quality": kind is ReportKind.QUALITY,
-        "csv_url": f"?{question.with_filter(by=group_by.value, format='csv')}",
+        "csv_url": f"?{question.with_filter(by=group_by.value, **{'as': 'csv'})}",
     }
     status = 400 if is_wrong else 200
     return render_page(request, member, _PAGE, context, part=_PART, status=status)

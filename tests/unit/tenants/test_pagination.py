@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenants.base.errors import InvalidValue
-from tenants.base.pagination import PagePosition, build_page, map_page, read_cursor, write_cursor
+from tenants.base.pagination import (
+    PagePosition,
+    build_page,
+    map_page,
+    read_cursor,
+    slice_page,
+    write_cursor,
+)
 
 AT = datetime(2026, 11, 21, 12, 30, 15, 123_456, tzinfo=UTC)
 times = st.datetimes(timezones=st.just(UTC))
@@ -54,3 +61,20 @@ def test_a_mapped_page_keeps_its_cursor() -> None:
 
     assert map_page(page, str).rows == ["3", "2"]
     assert map_page(page, str).next_cursor == page.next_cursor
+
+
+def test_rows_in_memory_are_sliced_into_pages() -> None:
+    rows, cursor = [], None
+    for _ in range(3):
+        page = slice_page("abcde", limit=2, cursor=cursor)
+        rows.append(page.rows)
+        cursor = page.next_cursor
+
+    assert rows == [["a", "b"], ["c", "d"], ["e"]]
+    assert cursor is None
+
+
+@pytest.mark.parametrize("cursor", ["-1", "6", "x", "9" * 5_000])
+def test_an_invalid_cursor_of_rows_in_memory_is_rejected(cursor: str) -> None:
+    with pytest.raises(InvalidValue):
+        slice_page("abcde", limit=2, cursor=cursor)

@@ -70,7 +70,7 @@ def test_the_csv_file_lists_each_language_and_the_total(company: Company, sign_i
         use(company, person, language="go")
     count(company)
 
-    answer = sign_in(company.administrator).get("/cache", {"format": "csv"})
+    answer = sign_in(company.administrator).get("/cache", {"as": "csv"})
 
     rows = list(csv.DictReader(io.StringIO(answer.content.decode())))[:3]
     requests = {row["language"]: row["requests"] for row in rows}

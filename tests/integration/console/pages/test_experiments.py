@@ -66,7 +66,7 @@ def test_a_variant_with_few_users_is_hidden(company: Company, sign_in: SignIn) -
 def test_the_csv_file_has_the_figures_of_the_page(company: Company, sign_in: SignIn) -> None:
     record_experiment(company, num=5)
 
-    answer = sign_in(company.administrator).get("/experiments", {"format": "csv"})
+    answer = sign_in(company.administrator).get("/experiments", {"as": "csv"})
 
     control, wide, *_notes = csv.DictReader(io.StringIO(answer.content.decode()))
     assert (control["variant"], control["control"], control["acceptance"]) == (

@@ -111,6 +111,12 @@ def test_another_tenants_team_is_not_found(
     assert theirs.content == nobodys.content
 
 
+def test_an_invalid_cursor_of_a_teams_members_is_a_bad_request(
+    platform_team: TeamView, client: Client
+) -> None:
+    assert client.get(f"/teams/{platform_team.id}", {"cursor": "x"}).status_code == 400
+
+
 def test_another_tenant_cannot_change_a_team(
     company: Company, platform_team: TeamView, cast: Cast, sign_in_now: SignIn
 ) -> None:
