@@ -1,5 +1,5 @@
-// The page's session: stopped, starting, connecting, ready. Start takes a key and opens the stream;
-// stop, the hour's end and leaving the page give both back.
+// The page's session: stopped, starting, connecting, ready. Start requests a key and opens the stream.
+// Stopping, the end of the hour and leaving the page give both back.
 
 import { end, Refused, start } from "./session.js";
 import { Stream } from "./stream.js";
@@ -12,9 +12,9 @@ export class Connection {
     this._session = null;
     this._stream = null;
     this._timer = null;
-    this._numStarts = 0; // and stops: whoever waits knows by it whether he is still waited for
-    // Not `unload`: browsers that keep the page for the way back do not send it. Back again, it says
-    // what is so: not started.
+    this._numStarts = 0; // also counts stops: code that waited compares it to see whether it is outdated
+    // Not `unload`: browsers do not send it for pages in their back/forward cache. A page that comes back
+    // from that cache shows correctly that nothing is started.
     addEventListener("pagehide", () => this.stop());
   }
 
@@ -31,7 +31,7 @@ export class Connection {
       return;
     }
     if (num !== this._numStarts) {
-      end(this._page.endUrl, this._page.token, session); // stopped, or started again, meanwhile
+      end(this._page.endUrl, this._page.token, session); // the user stopped or restarted meanwhile
       return;
     }
     this._session = session;
@@ -49,7 +49,7 @@ export class Connection {
     });
   }
 
-  // `reason` names a sentence of the page's texts; none: the person wanted it.
+  // `reason` names a sentence of the page's texts. Without it, the user stopped the session.
   stop(reason) {
     this._giveBack();
     this._on.state("stopped", reason === undefined ? "" : this._page.texts.stopped[reason]);

@@ -1,4 +1,4 @@
-// The editor: CodeMirror, with ghost text and its keys. Knows nothing of the gateway.
+// The editor: CodeMirror with ghost text and its keys. It does not know the gateway.
 
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { bracketMatching, indentOnInput, indentUnit } from "@codemirror/language";
@@ -15,11 +15,11 @@ import { ghostField, setGhost } from "./ghost.js";
 import { LANGUAGES } from "./languages.js";
 import { theme } from "./theme.js";
 
-const TAB_LEAVES_MS = 2000; // CodeMirror's own time for it
+const TAB_LEAVES_MS = 2000; // the same time as in CodeMirror
 
 export class Editor {
-  // `on`: {changed(typed), moved(), take(), takeWord(), reject(), ask()}; the last four say whether
-  // the key was theirs. `typed`: what was inserted at the cursor, null where something else changed.
+  // `on`: {changed(typed), moved(), take(), takeWord(), reject(), ask()}. The last four return whether
+  // they handled the key. `typed` is the text inserted at the cursor; null: another change.
   constructor({ parent, nonce, label, describedBy, on }) {
     this._on = on;
     this._attributes = { "aria-label": label, "aria-describedby": describedBy, tabindex: "0" };
@@ -39,7 +39,7 @@ export class Editor {
     return !this._view.state.selection.main.empty;
   }
 
-  // Another file; what was done in the one before cannot be undone from here.
+  // Show another file. Changes in the previous file cannot be undone from here.
   show({ text, cursor, language }) {
     this._view.setState(this._state(text, language, Math.min(cursor, text.length)));
   }
@@ -49,7 +49,7 @@ export class Editor {
     this._view.dispatch({ effects: setGhost.of(ghost) });
   }
 
-  // Puts `text` in at the cursor, and shows what is suggested behind it.
+  // Insert `text` at the cursor, and show the remaining suggestion after it.
   insert(text, rest) {
     const at = this.cursor;
     const end = at + text.length;
@@ -101,7 +101,7 @@ export class Editor {
     ];
   }
 
-  // A Tab that follows leaves the editor, whether there was something to reject or not.
+  // The next Tab leaves the editor, even if there was no suggestion to reject.
   _reject() {
     this._view.setTabFocusMode(TAB_LEAVES_MS);
     return this._on.reject();
@@ -115,7 +115,7 @@ export class Editor {
   }
 }
 
-// What was inserted where the cursor was, and nothing else; null: something else changed.
+// Return the text inserted at the cursor; null if anything else changed.
 function typed(update) {
   const before = update.startState.selection.main;
   let text = null;

@@ -1,4 +1,4 @@
-// What a completion's end says, as a page shows it. Pure.
+// Texts for the end of a completion. Pure.
 
 export const NUMBERS = [
   ["first_token_ms", "ms"],
@@ -11,14 +11,14 @@ export const NUMBERS = [
   ["generated_tokens", "count"],
 ];
 
-// Codes with which a session is over: each further request would be refused.
+// Codes that end the session: every further request would be refused.
 const KEY_IS_OVER = new Set(["revoked_api_key", "expired_api_key", "invalid_api_key", "tenant_suspended"]);
 
 export function endsSession(frame) {
   return frame.type === "error" && KEY_IS_OVER.has(frame.code);
 }
 
-// {outcome, sentences}: `outcome` is shown | nothing | refused; the sentences are of `texts`.
+// {outcome, sentences}: `outcome` is shown | nothing | refused; the sentences come from `texts`.
 export function explained(frame, text, texts) {
   if (frame.type === "error") {
     const known = texts.error[frame.code];
@@ -37,7 +37,7 @@ function wait(frame, texts) {
   return [texts.retry.replace("{seconds}", String(Math.ceil(frame.retry_after_s)))];
 }
 
-// Each with the place where it begins and how much of it was cached, in shares of the whole.
+// Return each segment with its start and its cached part, as shares of the whole prompt.
 export function shares(segments) {
   const total = segments.reduce((sum, segment) => sum + segment.tokens, 0);
   let before = 0;
@@ -53,7 +53,7 @@ export function shares(segments) {
   });
 }
 
-// Of each kind one, in the order of the prompt.
+// Return one segment of each kind, in the order of the prompt.
 export function totals(segments) {
   const found = new Map();
   for (const { kind, tokens, cached_tokens: cached } of segments) {

@@ -1,4 +1,4 @@
-// The files in the editor, and their tabs. One is shown, the others are context.
+// The files of the editor and their tabs. One file is shown; the others are context.
 
 import { SAMPLES } from "./samples.js";
 
@@ -21,7 +21,7 @@ export class Files {
     this._draw();
   }
 
-  // What is in the editor now.
+  // Return the text that is in the editor now.
   keep(text, cursor) {
     const isNew = text !== this.shown.text;
     const editedAt = isNew ? Date.now() / 1000 : this.shown.editedAt;

@@ -1,5 +1,5 @@
-// Ghost text: what is suggested stands in the editor without being in the document. Its first line
-// stands at the cursor, the others below that line.
+// Ghost text: the editor shows the suggestion, but the document does not contain it. The first line
+// is at the cursor, the others are below that line.
 
 import { StateEffect, StateField } from "@codemirror/state";
 import { Decoration, EditorView, WidgetType } from "@codemirror/view";
@@ -21,7 +21,7 @@ class Ghost extends WidgetType {
     const element = document.createElement(this.isBlock ? "div" : "span");
     element.className = "ghost";
     element.textContent = this.text;
-    // What is suggested is said once it is whole, in the page's own region for that.
+    // Screen readers get the complete suggestion from the page's live region.
     element.setAttribute("aria-hidden", "true");
     return element;
   }
@@ -35,7 +35,7 @@ export const ghostField = StateField.define({
   create: () => null,
   update(ghost, transaction) {
     for (const effect of transaction.effects) if (effect.is(setGhost)) return effect.value;
-    // Whoever changes something says by an effect what is left of it.
+    // A change of the document comes with an effect that sets the remaining ghost text.
     return transaction.docChanged || transaction.selection ? null : ghost;
   },
   provide: (field) =>

@@ -1,5 +1,5 @@
-// The languages, without their own completions: what is suggested comes from the gateway.
-// C++ and Rust are read by the older parsers: the tables of the newer ones weigh as much as the editor.
+// The languages, without their own completions: suggestions come from the gateway.
+// C++ and Rust use the older parsers: the tables of the newer ones are as large as the editor.
 
 import { cssLanguage } from "@codemirror/lang-css";
 import { goLanguage } from "@codemirror/lang-go";
@@ -14,7 +14,7 @@ import { StreamLanguage } from "@codemirror/language";
 import { cpp } from "@codemirror/legacy-modes/mode/clike";
 import { rust } from "@codemirror/legacy-modes/mode/rust";
 
-// By the names that the gateway knows; `indent` in spaces.
+// Keyed by the gateway's names; `indent` is in spaces.
 export const LANGUAGES = {
   python: { parser: pythonLanguage, indent: 4 },
   javascript: { parser: javascriptLanguage, indent: 2 },

@@ -1,4 +1,4 @@
-// The playground: a real editor, with what is suggested from the gateway by `/v1/stream`.
+// The playground: a real editor with suggestions from the gateway (`/v1/stream`).
 
 import { Connection } from "./connection.js";
 import { Editor } from "./editor.js";
@@ -16,8 +16,8 @@ class Playground {
     this._results = new Results(page, page.texts);
     this._files = new Files(page.tabs, { onChoose: (place) => this._choose(place) });
     this._pause = new Pause(() => this._ask("automatic"));
-    this._suggestion = null; // the one that is shown, or comes
-    this._asked = new Map(); // id -> {text: what came of it, trigger}; of those that have not ended
+    this._suggestion = null; // the visible or arriving suggestion
+    this._asked = new Map(); // id -> {text: received so far, trigger}, of requests in flight
     this._num = 0;
     this._connection = new Connection(page, {
       state: (name, sentence) => this._showState(name, sentence),
@@ -53,7 +53,7 @@ class Playground {
       this._editor.focus();
       this._ask("manual");
     });
-    // For whoever has no Tab key.
+    // For devices without a Tab key.
     take.addEventListener("click", () => {
       this._insert((suggestion) => suggestion.takeAll());
       this._editor.focus();
@@ -113,13 +113,13 @@ class Playground {
     if (this._page.trigger.value === "pause") this._pause.begin();
   }
 
-  // Whether there was something to take.
+  // Return whether there was a suggestion to accept.
   _insert(take) {
     const suggestion = this._suggestion;
     const text = suggestion === null ? "" : take(suggestion);
     if (text === "") return false;
     if (suggestion.isOver) {
-      this._connection.cancel(suggestion.id); // of what has not ended yet, no more is wanted
+      this._connection.cancel(suggestion.id); // the rest is not needed
       this._suggestion = null;
     }
     this._tell(suggestion);
@@ -130,7 +130,7 @@ class Playground {
     return true;
   }
 
-  // Whether there was one to be seen.
+  // Return whether a suggestion was visible.
   _drop() {
     this._pause.stop();
     const suggestion = this._suggestion;
@@ -173,7 +173,7 @@ class Playground {
   }
 
   _grow({ id, text }) {
-    if (!this._asked.has(id)) return; // of a session before this one
+    if (!this._asked.has(id)) return; // from an earlier session
     this._asked.get(id).text += text;
     const suggestion = this._suggestion;
     if (suggestion === null || suggestion.id !== id) return;
@@ -192,7 +192,7 @@ class Playground {
     const asked = this._asked.get(frame.id);
     this._asked.delete(frame.id);
     if (frame.finish_reason === "filtered" || frame.type === "error") this._dropIf(frame.id);
-    // One that a newer request made needless is no news; nor is what answers a frame of another kind.
+    // Ignore superseded requests and errors that concern other kinds of frames.
     if (asked !== undefined && frame.finish_reason !== "superseded" && frame.finish_reason !== "cancelled") {
       this._announce(this._results.add(frame, asked.text), asked);
     }
@@ -203,7 +203,7 @@ class Playground {
     if (this._suggestion !== null && this._suggestion.id === id) this._drop();
   }
 
-  // Said aloud by a screen reader: that nothing came at a pause in typing is not worth it.
+  // For screen readers. Do not announce an empty completion after a pause in typing.
   _announce({ outcome, sentences }, { text, trigger }) {
     const why = sentences.join(" ");
     if (outcome === "refused") this._say(why, "bad");

@@ -1,4 +1,4 @@
-// What of the page the script touches, found once; and its words, which the console has translated.
+// The page's elements that the script uses, looked up once, and its texts, translated by the console.
 
 const byId = (id) => document.getElementById(id);
 

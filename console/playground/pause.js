@@ -1,12 +1,12 @@
-// Waits until nobody has typed for a while.
+// Wait for a pause in typing.
 
-export const PAUSE_MS = 75; // Copilot's
+export const PAUSE_MS = 75; // the same as Copilot
 
 export class Pause {
   constructor(act, { wait = PAUSE_MS, set = setTimeout, clear = clearTimeout } = {}) {
     this._act = act;
     this._wait = wait;
-    // A browser's timers want to be called as the window's.
+    // Browsers require timers to be called as methods of the window.
     this._set = (call, ms) => set(call, ms);
     this._clear = (timer) => clear(timer);
     this._timer = null;

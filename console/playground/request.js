@@ -1,6 +1,6 @@
-// The frame that asks for a completion. Pure.
+// The frame that requests a completion. Pure.
 
-export const MAX_TEXT_CHARS = 512 * 1024; // the gateway's limit of each side
+export const MAX_TEXT_CHARS = 512 * 1024; // the gateway's limit for prefix and suffix each
 
 export function completeFrame({ id, mode, language, files, active, cursor, trigger }) {
   const { path, text } = files[active];

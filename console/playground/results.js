@@ -1,10 +1,10 @@
-// What one reads about requests: the newest in full, the others by a line each.
+// The results of requests: the newest with all details, the others as one line each.
 
 import { explained, NUMBERS, shares, totals } from "./figures.js";
 
 const MAX_LINES = 20;
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 1000; // of the drawing, whatever its size on the screen
+const WIDTH = 1000; // in units of the drawing, independent of its size on the screen
 
 export class Results {
   constructor(page, texts) {
@@ -19,7 +19,7 @@ export class Results {
     this._num = 0;
   }
 
-  // What was said of it, to be announced.
+  // Return the sentence to announce.
   add(frame, text) {
     const found = explained(frame, text, this._texts);
     this._num += 1;
@@ -102,7 +102,7 @@ export class Results {
   }
 }
 
-// A strip of all segments; under each what of it was cached.
+// Draw a strip of all segments, with the cached part of each below it.
 function drawn(segments) {
   return shares(segments).flatMap((share) => {
     const from = share.from * WIDTH;
@@ -114,7 +114,7 @@ function drawn(segments) {
 
 function rectangle(x, width, y, height, name) {
   const found = document.createElementNS(SVG, "rect");
-  // A hair narrower, so that neighbours can be told apart without their colours.
+  // Slightly narrower, so that adjacent segments can be distinguished without their colours.
   const values = { x, width: Math.max(width - 1.5, 0.8), y, height, class: name };
   for (const [key, value] of Object.entries(values)) found.setAttribute(key, value);
   return found;

@@ -1,5 +1,5 @@
-// What one finds in the editor: two files of each language, the cursor where something is missing.
-// The second is there so that one sees how other files become part of a prompt.
+// The initial files of the editor: two for each language, with the cursor where code is missing.
+// The second file shows how other files become part of a prompt.
 
 const HERE = "‸";
 

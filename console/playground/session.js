@@ -1,5 +1,5 @@
-// The key of this page: the console makes it when somebody presses Start, and ends it when he leaves.
-// It is in this module's answer and in the stream, and nowhere else.
+// The API key of this page. The console creates it when the user presses Start, and revokes it when
+// the user leaves. Only this module's response and the stream contain it.
 
 export class Refused extends Error {}
 
@@ -10,7 +10,7 @@ export async function start(url, token, texts) {
   } catch {
     throw new Refused(texts.noConsole);
   }
-  // Who has been signed out meanwhile is led to the page for signing in.
+  // Send users who were signed out meanwhile to the sign-in page.
   const isJson = (response.headers.get("Content-Type") || "").startsWith("application/json");
   if (!isJson) throw new Refused(response.redirected ? texts.signedOut : texts.noConsole);
   const answer = await response.json();
@@ -18,7 +18,7 @@ export async function start(url, token, texts) {
   return { key: answer.key, issuedAt: answer.issued_at, expiresAt: Date.parse(answer.expires_at) };
 }
 
-// A beacon is sent even while the page goes away. False: the browser did not take it.
+// A beacon is sent even while the page unloads. Return false if the browser rejected it.
 export function end(url, token, session) {
   const form = new FormData();
   form.append("csrfmiddlewaretoken", token);

@@ -1,16 +1,16 @@
-// The protocol caret.v1, as a browser speaks it (platform/docs/protocol.md).
+// The protocol caret.v1 in a browser (platform/docs/protocol.md).
 //
 // Rules:
-// 1. The key is offered as a subprotocol; it is in no address.
-// 2. A new key is known at the gateway within a second: opening is tried again until then. What has
-//    been open and breaks is opened anew, too.
-// 3. Outcomes wait for the end of their completion, as the protocol wants it.
+// 1. The key is sent as a subprotocol; no URL contains it.
+// 2. Gateways learn of a new key within a second, so the connection is tried again until then. A
+//    connection that breaks is opened again, too.
+// 3. Outcomes wait for the end of their completion, as the protocol requires.
 
 const TRIES_MS = [0, 150, 300, 600, 1200, 2400];
 const KEY_ENDED = 4401;
 
 export class Stream {
-  // `on`: {open, frame, end}; `end` is told why: "unreachable" or "key".
+  // `on`: {open, frame, end}. `end` gets the reason: "unreachable" or "key".
   constructor({ url, key, on, makeSocket, later = (call, ms) => setTimeout(call, ms) }) {
     this._url = url;
     this._key = key;
@@ -29,7 +29,7 @@ export class Stream {
     return this._isOpen;
   }
 
-  // False: it is not open.
+  // Return false if the stream is not open.
   ask(frame) {
     if (!this._isOpen) return false;
     this._underWay.set(frame.id, []);

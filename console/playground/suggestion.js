@@ -1,19 +1,19 @@
-// One suggestion, from the request to what became of it. Pure: it says what to tell the gateway.
+// One suggestion, from the request to its outcome. Pure: it returns the outcomes to report.
 //
 // Rules:
-// 1. What is typed and is what was suggested next takes that much off it; anything else ends it.
-// 2. It is `shown` once, when there is something to be seen; `rejected` if it ends unused.
-// 3. Parts are told as they are taken; the last part is the `accepted`, with all that was suggested.
+// 1. Typed text that matches the suggestion shortens it; any other change ends it.
+// 2. It is `shown` once, when text is visible, and `rejected` if it ends unused.
+// 3. Accepted parts are reported one by one; the last one is `accepted`, with the whole suggestion.
 
 import { firstWord, numLines } from "./words.js";
 
 export class Suggestion {
   constructor(id, { now }) {
     this.id = id;
-    this.all = ""; // all that came
-    this.left = ""; // of it, what is neither typed nor taken yet
+    this.all = ""; // the whole received text
+    this.left = ""; // the part that is neither typed nor accepted yet
     this.isOver = false;
-    this.outcomes = []; // to be told, oldest first
+    this.outcomes = []; // to be reported, oldest first
     this._now = now;
     this._shownAt = null;
   }
@@ -28,7 +28,7 @@ export class Suggestion {
     this.left += text;
   }
 
-  // Whether it goes on behind what was typed.
+  // Return whether the suggestion continues after the typed text.
   type(text) {
     if (this.isOver || text === "" || !this.left.startsWith(text)) return false;
     this.left = this.left.slice(text.length);
@@ -36,7 +36,7 @@ export class Suggestion {
     return true;
   }
 
-  // What is to be inserted.
+  // Return the text to insert.
   takeWord() {
     return this._take(firstWord(this.left));
   }

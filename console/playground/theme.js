@@ -1,4 +1,4 @@
-// The editor in the console's colours. They are the style sheet's, so that light and dark follow it.
+// The editor's theme uses the style sheet's colours, so it follows light and dark mode.
 
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { EditorView } from "@codemirror/view";

@@ -1,8 +1,8 @@
-// Which part of a suggestion is taken at once. Pure.
+// The part of a suggestion that one key press accepts. Pure.
 
 const FIRST_WORD = /^\s*(?:[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]+)/u;
 
-// The white space before a word, and the word; or a run of signs.
+// White space and the word after it, or a run of punctuation.
 export function firstWord(text) {
   const found = FIRST_WORD.exec(text);
   return found ? found[0] : text;

@@ -1,12 +1,12 @@
 "use strict";
-// Draws each chart again so that it can be pointed at, from the table that stands below it: with the
-// words of its cells, which the server has written as the reader writes numbers and times.
+// Draws each chart again from the table below it, so that users can point at values. It shows the text of
+// the cells, because the server has formatted numbers and times for the user's language.
 
 (() => {
   const HEIGHT_PX = 236;
   const BARS = ["--series-1", "--series-2", "--series-3"];
   const LINES = [["--series-1"], ["--series-4", [6, 4]], ["--series-3", [2, 3]], ["--soft", [10, 3, 2, 3]]];
-  const drawn = new Map(); // place -> what is drawn there
+  const drawn = new Map(); // element -> its chart
 
   function tableOf(figure) {
     const rows = [...figure.querySelectorAll(".chart-table tbody tr")];
@@ -30,7 +30,7 @@
     return new Intl.NumberFormat(document.documentElement.lang, styles[unit] ?? money);
   }
 
-  // A custom property says light-dark(...); only a used colour is one or the other.
+  // A custom property contains light-dark(...); only a computed colour is one of both.
   function colourOf(place, name) {
     place.style.color = `var(${name})`;
     const { color } = getComputedStyle(place);
@@ -38,7 +38,7 @@
     return color;
   }
 
-  // Bars are drawn over each other, the sum of all first; a hidden series adds nothing.
+  // Bars are drawn over each other, the total first; a hidden series adds nothing.
   function heaped(table, hidden) {
     const sums = table.times.map(() => 0);
     return table.series.map((values, kind) =>
@@ -60,7 +60,7 @@
         return { paths, fill, stroke: fill, width: 0, points: { show: false } };
       }).reverse();
     }
-    // A value without neighbours would be a line of no length.
+    // A value without neighbours would be an invisible line of length zero.
     const lone = (plot, kind) => plot.data[kind].flatMap((value, at, all) =>
       value !== null && (all[at - 1] ?? null) === null && (all[at + 1] ?? null) === null ? [at] : []);
     return table.series.map((_, kind) => {
@@ -130,7 +130,7 @@
     return [at(plot.select.left), at(plot.select.left + plot.select.width)];
   }
 
-  // The page's own filter: what is asked about is in the address, and the way back is the browser's.
+  // Use the page's own filter: the period is in the URL, and the browser's Back button returns.
   function ask(table, [first, last]) {
     const address = new URL(location.href);
     const said = { range: "custom", start: table.days[first], end: table.days[last] };
@@ -163,7 +163,7 @@
     };
   }
 
-  // Beside the time that is pointed at, on the side where there is room.
+  // Next to the selected time, on the side with more room.
   function put(said, plot, at) {
     const left = plot.over.offsetLeft + plot.valToPos(at, "x");
     const isRight = left > plot.width / 2;
@@ -221,7 +221,7 @@
     held?.resized.disconnect();
     held?.plot.destroy();
   });
-  // Bars keep the colour of their paths: these are made again, too.
+  // Bars keep the colour of their paths, so the paths are built again, too.
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     for (const { plot } of drawn.values()) plot.redraw();
   });

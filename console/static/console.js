@@ -1,10 +1,10 @@
 "use strict";
-// The console's own script: nothing that a page needs, only what makes it quicker to use.
+// The console's script. Pages work without it; it makes them faster to use.
 
 (() => {
   const YEAR_S = 365 * 24 * 3600;
 
-  // Times are shown in the browser's zone from the second page on.
+  // From the second page on, the server shows times in the browser's time zone.
   if (!/(^|; )caret-zone=/.test(document.cookie)) {
     const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
     const secure = location.protocol === "https:" ? "; Secure" : "";
@@ -22,7 +22,7 @@
     field.dispatchEvent(new Event("opened"));
   }
 
-  // Up and down walk through what was found; Enter in the field takes the first.
+  // Up and down select a search result; Enter in the field opens the first one.
   function walk(event) {
     const links = [...palette.querySelectorAll(".found-link")];
     const here = links.indexOf(document.activeElement);
@@ -63,7 +63,7 @@
     }
   });
 
-  // A filter that is changed is applied; without scripts there is a button, which goes.
+  // Apply changed filters at once, and remove the button that is needed without scripts.
   document.addEventListener("change", (event) => {
     const form = event.target.closest("form[data-live]");
     if (form) form.requestSubmit();
@@ -74,7 +74,7 @@
     for (const button of root.querySelectorAll("form[data-live] [data-apply]")) button.hidden = true;
   }
   show(document);
-  // Tabs that do not fit are scrolled to the one that is shown.
+  // If the tabs do not fit, scroll to the current one.
   for (const here of document.querySelectorAll(".tabs [aria-current]")) {
     const [row, tab] = [here.closest(".tabs"), here.getBoundingClientRect()];
     row.scrollLeft += tab.left - row.getBoundingClientRect().left - (row.clientWidth - tab.width) / 2;

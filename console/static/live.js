@@ -1,5 +1,5 @@
 "use strict";
-// What the overview says of the last minute, every two seconds, as long as the session holds.
+// Updates the overview's last minute every two seconds while the session lasts.
 
 (() => {
   const section = document.querySelector("[data-live-socket]");
@@ -24,7 +24,7 @@
     socket.addEventListener("message", (event) => { wait_ms = FIRST_MS; say(JSON.parse(event.data)); });
     socket.addEventListener("close", (event) => {
       section.classList.remove("is-live");
-      // 4401: the session has ended, or no longer opens this; asking again would not help.
+      // 4401: the session has ended or lost its permission, so a new connection would fail, too.
       if (event.code === 4401) state.textContent = state.dataset.endedText;
       else again();
     });

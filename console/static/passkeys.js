@@ -1,7 +1,7 @@
-// Passkeys, which browsers give to scripts alone. Pages say what is asked: a form with `data-passkey`
-// ("create" or "get"; with `data-passkey-now`, at once) is sent with the browser's answer to the
-// question in #passkey-question. What needs passkeys is marked `data-passkey-only` and hidden until
-// here it is known that they are to be had; `data-passkey-missing` is what is shown else.
+// Passkeys, which only scripts can use. A form with `data-passkey` ("create" or "get") is submitted
+// with the browser's response to the challenge in #passkey-question; with `data-passkey-now`, at once.
+// Elements that need passkeys have `data-passkey-only` and stay hidden until the browser supports
+// them. Otherwise elements with `data-passkey-missing` are shown.
 "use strict";
 
 (() => {
@@ -11,7 +11,7 @@
     SecurityError: "Passkeys do not work at this address.",
   };
 
-  // A passkey belongs to a name, never to a network address.
+  // A passkey belongs to a host name, never to a network address.
   const isAddress = /^[\d.]+$|^\[/.test(location.hostname);
   const isUsable = Boolean(window.PublicKeyCredential) && window.isSecureContext && !isAddress;
 

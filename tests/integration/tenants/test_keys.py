@@ -156,7 +156,7 @@ def test_revoking_twice_keeps_the_first_time_and_adds_one_entry(cast: Cast) -> N
 
 
 def test_revoking_locks_the_tenant_before_the_key(cast: Cast) -> None:
-    """Lock the tenant first, like all changes of keys: otherwise two transactions could deadlock."""
+    """Like all changes of keys, lock the tenant first. Otherwise transactions could deadlock."""
     created = make_key(cast.acme, cast.acme.developer)
 
     with CaptureQueriesContext(connection) as caught:
