@@ -1,4 +1,4 @@
-// Moves a second mark along the curve. Without it the page has the picture, the table and the form.
+// Moves a second mark along the curve. Without this script, the page has the picture, the table and the form.
 for (const cliff of document.querySelectorAll(".operators-cliff")) {
   const { left, right, low, target } = Object.fromEntries(
     ["left", "right", "low", "target"].map((name) => [name, Number(cliff.dataset[name])]),

@@ -102,7 +102,7 @@ def test_a_changed_language_server_is_installed_again(setup: Any) -> None:
 def test_the_language_server_is_installed_only_for_development(
     setup: Any, lock: str, is_included: bool
 ) -> None:
-    assert (str(setup.LANGUAGE_SERVER) in setup.editables(lock)) is is_included
+    assert (str(setup.LANGUAGE_SERVER) in setup.list_editables(lock)) is is_included
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"lock": "other"}'])
@@ -142,7 +142,7 @@ def test_a_new_installation_removes_the_stamp(setup: Any) -> None:
 
 
 def test_a_requirement_is_extracted_from_the_lock_with_its_hashes(setup: Any) -> None:
-    assert setup.requirement("cpu", "torch") == "torch==1 \\\n    --hash=sha256:aa\n"
+    assert setup.read_requirement("cpu", "torch") == "torch==1 \\\n    --hash=sha256:aa\n"
 
 
 def test_a_full_disk_is_rejected_before_downloads(setup: Any) -> None:
@@ -262,7 +262,7 @@ def test_a_silent_step_is_stopped(setup: Any) -> None:
     setup.LOG.touch()
 
     with pytest.raises(setup.Refusal, match="wrote nothing") as caught:
-        setup.step("3/4 packages", "next: Caret itself", ["sleep", "600"])
+        setup.run_step("3/4 packages", "next: Caret itself", ["sleep", "600"])
 
     assert caught.value.code == 6
 
@@ -286,7 +286,7 @@ def test_a_folder_that_is_not_writable_is_reported(
 
 
 def test_a_second_setup_waits_for_the_pip_of_a_killed_one(setup: Any) -> None:
-    with setup.only_one_setup():
+    with setup.hold_setup_lock():
         pip = subprocess.Popen(["sleep", "600"], close_fds=False)
     with pip:
         waiting = subprocess.Popen(["flock", "--nonblock", str(setup.LOGS / "setup.lock"), "true"])
@@ -296,4 +296,4 @@ def test_a_second_setup_waits_for_the_pip_of_a_killed_one(setup: Any) -> None:
 
 
 def test_pip_checks_hashes(setup: Any) -> None:
-    assert "--require-hashes" in setup.pip("-r", "lock.txt")
+    assert "--require-hashes" in setup.pip_command("-r", "lock.txt")
