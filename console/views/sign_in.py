@@ -18,6 +18,7 @@ from caret.foundation.concurrency.bulkhead import BulkheadFull
 from caret.foundation.ids import TenantId
 from console.outbound_limit import OUTWARD
 from console.password_hashing import BUSY, TooManyHashes, check_password
+from console.sign_in.account_adapter import PASSWORD_VERSION
 from console.sign_in.current_member import (
     CurrentMember,
     client_address,
@@ -35,6 +36,7 @@ from console.throttling import (
     count_request_of_network,
     forgive_attempt,
 )
+from tenants.identity.passwords.operations import version_of_hash
 from tenants.identity.sso.queries import Provider, SamlProvider, provider_for
 
 logger = structlog.get_logger(__name__)
@@ -82,6 +84,7 @@ def _tried(request: HttpRequest, target: str) -> HttpResponse:
     # allauth's only function for a password that other code has checked. It requires the second
     # factor, if there is one, before the sign-in.
     login = Login(user=user, redirect_url=target, email_verification="none")
+    login.signal_kwargs = {PASSWORD_VERSION: version_of_hash(user.password)}
     response: HttpResponse = perform_password_login(request, {"email": user.email}, login)
     return response
 
