@@ -14,6 +14,7 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission
 from tenants.base.text_validation import parse_reason
+from tenants.identity.members.status_mail import mail_status_to_owners
 from tenants.models import Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.retrieval_index.erasure import erase_index
@@ -31,7 +32,7 @@ _LEADS_TO: Final = MappingProxyType(
 
 
 def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime) -> None:
-    """Set a tenant's status. Gateways act on it within a second.
+    """Set a tenant's status, and mail it to the owners. Gateways act on it within a second.
 
     Raises Forbidden, InvalidValue, NotFound, and Conflict if the present status does not lead to
     this one.
@@ -56,6 +57,9 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
             change=({"status": held.value}, {"status": status.value}),
             reason=reason,
             now=now,
+        )
+        mail_status_to_owners(
+            tenant_id=actor.tenant_id, name=row.name, status=status, reason=reason, now=now
         )
 
 
