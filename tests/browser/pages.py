@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from tests.browser import example_urls
 from tests.browser.routes import Route, all_routes
 from tests.browser.sample_data import Scene, Visitor
+from tests.integration.console.pages.queries import MAX_QUERIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Page:
     path: Callable[[Scene], str] | None = None  # None: the pattern has no arguments
     variant: str = ""  # distinguishes several pages at one URL
     status: int = 200
-    max_queries: int = 12
+    max_queries: int = MAX_QUERIES
     max_first_load_bytes: int = 250_000
 
     @property
