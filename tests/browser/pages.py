@@ -48,6 +48,9 @@ OTHER_INTERFACES: Final = ("api/v1/", "scim/v2/")
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "operators/sign-out": lambda scene: "/operators/sign-out",
     "operators/tenants/<uuid:tenant_id>/edit/<what>": example_urls.operators_change,
+    "operators/tenants/<uuid:tenant_id>/owners": example_urls.below(
+        example_urls.operators_tenant, "owners"
+    ),
     "operators/tenants/<uuid:tenant_id>/reason": example_urls.operators_reason,
     "sign-in/saml/<uuid:tenant_id>": example_urls.saml,
     "sign-out": lambda scene: "/sign-out",

@@ -21,7 +21,7 @@ from tenants.privacy.retrieval_index.erasure import erase_index
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 
-_LEADS_TO: Final = MappingProxyType(
+LEADS_TO: Final = MappingProxyType(
     {
         TenantStatus.ACTIVE: frozenset({TenantStatus.SUSPENDED}),
         TenantStatus.SUSPENDED: frozenset({TenantStatus.ACTIVE, TenantStatus.CLOSING}),
@@ -45,7 +45,7 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
         )  # locks the tenant: its status cannot change meanwhile
         row = Tenant.objects.get(id=actor.tenant_id)
         held = TenantStatus(row.status)
-        if status not in _LEADS_TO[held]:
+        if status not in LEADS_TO[held]:
             raise _make_conflict(row.slug, held, status)
         Tenant.objects.filter(id=actor.tenant_id).update(status=status)
         if status is not TenantStatus.ACTIVE:
