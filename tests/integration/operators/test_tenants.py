@@ -1,7 +1,5 @@
 """Operators' view of a tenant, their changes, and the entries in the tenant's audit log."""
 
-import re
-import secrets
 from datetime import timedelta
 
 import pytest
@@ -18,9 +16,7 @@ from tenants.base.money import Currency
 from tenants.base.operator_roles import OperatorRole
 from tenants.base.permissions import Permission, Role
 from tenants.billing.plans.operations import create_plan
-from tenants.identity.invitations.operations import find_open_invitation
 from tenants.identity.members.tenant_status import set_status
-from tenants.identity.tenant_lifecycle import invite_owner
 from tenants.models import AuditEntry, Subscription, Tenant, User
 from tenants.security.authorization.actor import Actor, OperatorIdentity
 from tests.fakes.console_client import Client
@@ -290,43 +286,6 @@ def test_a_status_that_the_present_one_does_not_lead_to_is_refused(
 
     assert response.status_code == 400
     assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.ACTIVE
-
-
-def test_an_operator_invites_a_further_owner_and_sees_the_link_once(acme: Company) -> None:
-    browser, email = with_recent_step_up(), f"{secrets.token_hex(4)}@elsewhere.example"
-    browser.open_tenant(acme)
-    earlier = invite_owner(actor=acme.platform, email=f"x{email}", now=timezone.now())
-
-    page = browser.invite_owner(acme, email)
-
-    assert page.status_code == 201
-    link = re.search(r"/invitation/(\S+?)<", page.content.decode())
-    assert link is not None
-    for token in (link[1], earlier.url.rpartition("/")[2]):
-        assert find_open_invitation(text=token, now=timezone.now()).tenant_id == acme.tenant_id
-    assert link[1].encode() not in browser.page(acme).content
-    entry = entries(acme, "invitation.created")[-1]
-    assert (entry.actor_kind, entry.after) == ("operator", {"role": "owner"})
-
-
-def test_an_invitation_of_an_owner_needs_a_reason_a_code_and_an_address(acme: Company) -> None:
-    browser = signed_in()
-    num_before = len(entries(acme, "invitation.created"))
-
-    without_reason = browser.invite_owner(acme, "eve@elsewhere.example")
-    browser.open_tenant(acme)
-    without_code = browser.invite_owner(acme, "eve@elsewhere.example")
-    browser.confirm()
-    without_address = browser.invite_owner(acme, "eve")
-    reader = with_recent_step_up(signed_in(OperatorRole.SUPPORT))
-    reader.open_tenant(acme)
-    without_role = reader.invite_owner(acme, "eve@elsewhere.example")
-
-    assert "Why do you need to see this tenant?" in without_reason.content.decode()
-    assert (without_code.status_code, without_address.status_code) == (400, 400)
-    assert "This is not a valid e-mail address." in without_address.content.decode()
-    assert without_role.status_code == 403
-    assert len(entries(acme, "invitation.created")) == num_before
 
 
 def test_an_operator_changes_the_region(acme: Company) -> None:
