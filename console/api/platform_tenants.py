@@ -95,7 +95,8 @@ class ChangeTenant(
     RequestSchema, json_schema_extra={"example": {"status": "suspended", "reason": "Unpaid"}}
 ):
     name: _Text | None = None  # null: unchanged
-    status: Literal["active", "suspended"] | None = None  # null: unchanged
+    # null: unchanged. "closed" is final; "closing" leads back to "suspended".
+    status: Literal["active", "suspended", "closing", "closed"] | None = None
     reason: _Text  # for the tenant's audit log
 
 
@@ -175,7 +176,7 @@ def show(request: OperatorRequest, slug: str) -> TenantDirectoryRow:
 @router.patch(
     "/{slug}",
     response=PlatformTenantResponse,
-    summary="Rename, suspend or resume a tenant. Gateways follow within a second.",
+    summary="Rename, suspend, resume or close a tenant. Gateways follow within a second.",
     openapi_extra=_FOR_OPERATORS,
 )
 def change(request: OperatorRequest, slug: str, asked: ChangeTenant) -> TenantDirectoryRow:
@@ -193,7 +194,7 @@ def change(request: OperatorRequest, slug: str, asked: ChangeTenant) -> TenantDi
 @router.post(
     "/{slug}/owner-invitation",
     response={201: OwnerInvitationResponse},
-    summary="Invite the owner of a tenant that has none, in place of an earlier invitation.",
+    summary="Invite an owner. While the tenant has none, this replaces earlier invitations.",
     openapi_extra=_SAFE_TO_REPEAT,
 )
 def invite(request: OperatorRequest, slug: str, asked: InviteOwner) -> Status[OwnerInvitation]:

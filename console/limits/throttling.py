@@ -25,6 +25,7 @@ WINDOW_S: Final = 60  # of the limits for one network
 MAX_TRIES: Final = 5  # for one account from one network
 MAX_TRIES_OF_NETWORK: Final = 30  # for all accounts; an office shares one address
 MAX_STARTS: Final = 6  # starts of the playground by one user
+MAX_PASSWORD_CHANGES: Final = 10  # by one user within MAX_WAIT_S
 MAX_WAIT_S: Final = 15 * 60  # the window of the limits for one account
 _COUNT_SCRIPT: Final = """
 for i, key in ipairs(KEYS) do
@@ -144,6 +145,15 @@ def take_start_of_playground(*, user_id: str) -> bool:
         )
         is None
     )
+
+
+def count_password_change(*, user_id: str) -> AttemptThrottled | None:
+    """Count a change of a password, which sends an e-mail. Return None if it is within the limit.
+
+    Raises redis.RedisError.
+    """
+    name = f"caret:throttle:password-change:{user_id}"
+    return _count_attempt([_AttemptCounter(name, MAX_PASSWORD_CHANGES, MAX_WAIT_S)])
 
 
 def _count_attempt(counters: list[_AttemptCounter]) -> AttemptThrottled | None:

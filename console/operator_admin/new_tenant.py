@@ -44,11 +44,11 @@ def new_tenant(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     except DomainError as error:
         return _show_form(request, {"": translate_error(error)}, status=_CONFLICT)
     context = {
-        "title": gettext("Tenant created"),
-        "created": created,
+        "title": gettext("Tenant %(slug)s created") % {"slug": created.slug},
+        "tenant_id": created.tenant_id,
         "invitation": created.owner_invitation,
     }
-    return page(request, "tenant_created.html", context, status=201)
+    return page(request, "owner_invitation.html", context, status=201)
 
 
 def _create_tenant(request: HttpRequest, operator: OperatorView) -> OnboardedTenant:

@@ -47,7 +47,11 @@ _NAVIGATION: Final = (
     (gettext_lazy("Slow requests"), "slow", frozenset[str]()),
     (gettext_lazy("Capacity"), "capacity", frozenset[str]()),
     (gettext_lazy("Cost"), "cost", frozenset[str]()),
-    (gettext_lazy("Tenants"), "tenants", frozenset({"tenant", "new_tenant", "reason", "change"})),
+    (
+        gettext_lazy("Tenants"),
+        "tenants",
+        frozenset({"tenant", "new_tenant", "reason", "change", "invite_owner"}),
+    ),
 )
 operator_site: Final = OperatorSite(name="operators")
 

@@ -1,14 +1,16 @@
 """One tenant for operators: they give a reason first, then see its setup and can change it."""
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 from uuid import UUID, uuid4
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST
 
@@ -16,6 +18,7 @@ from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
 from console.operator_admin import session, tenant_tables
 from console.operator_admin.site import operator_required, page
+from console.operator_admin.status_changes import changes_from
 from console.operator_admin.step_up import check_code
 from console.sign_in.current_member import client_address
 from console.texts.error_messages import translate_error
@@ -33,6 +36,7 @@ from tenants.fleet.operators.operations import (
 )
 from tenants.fleet.operators.queries import find_in_directory, read_tenant_details
 from tenants.fleet.snapshots.platform_limits import PlatformLimits
+from tenants.identity import tenant_lifecycle
 from tenants.security.authorization.actor import Actor
 
 _DONE: Final = MappingProxyType(
@@ -62,6 +66,7 @@ _FIELDS: Final = MappingProxyType(
         "region": _("Region"),
         "max_concurrent_completions": _("Concurrent completions per gateway"),
         "max_requests_per_minute": _("Requests per minute, all gateways"),
+        "slug": _("Slug"),
         "reason": _("Your reason"),
     }
 )
@@ -101,10 +106,35 @@ def change(
     try:
         _apply_change(what, request, _operator_as_actor(request, operator, named))
     except Forbidden as error:
-        return _show_tenant(request, operator, named, error, status=403)
+        return _show_tenant(request, operator, named, translate_error(error), status=403)
     except DomainError as error:
-        return _show_tenant(request, operator, named, error, status=400)
+        return _show_tenant(request, operator, named, translate_error(error), status=400)
     return redirect(reverse("operators:tenant", args=[tenant_id]) + f"?done={what}")
+
+
+@require_POST
+@operator_required
+def invite_owner(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> HttpResponse:
+    """Invite an owner, and show the link once."""
+    named = TenantId(str(tenant_id))
+    if session.access_reason(request, named) is None:
+        return _ask_for_reason(request, named)
+    if not operator.can_change:
+        raise PermissionDenied
+    if (wrong := check_code(request, operator)) is not None:
+        return _show_tenant(request, operator, named, wrong, status=400)
+    actor = _operator_as_actor(request, operator, named)
+    email = request.POST.get("email", "")
+    try:
+        invitation = tenant_lifecycle.invite_owner(actor=actor, email=email, now=timezone.now())
+    except DomainError as error:
+        return _show_tenant(request, operator, named, translate_error(error), status=400)
+    context = {
+        "title": gettext("Owner invited"),
+        "invitation": invitation,
+        "tenant_id": named,
+    }
+    return page(request, "owner_invitation.html", context, status=201)
 
 
 def _asked_first(
@@ -141,8 +171,7 @@ def _apply_change(what: str, request: HttpRequest, actor: Actor) -> None:
     if what == "name":
         change_name(actor=actor, name=form.get("name", ""), reason=reason, now=now)
     elif what == "status":
-        status = _read_status(form.get("status", ""))
-        change_status(actor=actor, status=status, reason=reason, now=now)
+        _change_status(form, actor, now)
     elif what == "plan":
         starts_on = _read_date(form.get("starts_on", ""))
         change_plan(
@@ -158,11 +187,20 @@ def _apply_change(what: str, request: HttpRequest, actor: Actor) -> None:
         change_limits(actor=actor, ceiling=ceiling, reason=reason, now=now)
 
 
+def _change_status(form: QueryDict, actor: Actor, now: datetime) -> None:
+    """Apply the change. Raises DomainError."""
+    status = _read_status(form.get("status", ""))
+    slug = find_in_directory(actor.tenant_id).slug
+    if status is TenantStatus.CLOSED and form.get("slug", "").strip() != slug:
+        raise InvalidValue("slug", "To close the tenant, enter its slug: {slug}.", slug=slug)
+    change_status(actor=actor, status=status, reason=form.get("reason", ""), now=now)
+
+
 def _show_tenant(
     request: HttpRequest,
     operator: OperatorView,
     tenant_id: TenantId,
-    error: DomainError | None = None,
+    error: str | None = None,
     *,
     status: int = 200,
 ) -> HttpResponse:
@@ -178,15 +216,16 @@ def _show_tenant(
         "title": look.tenant.name,
         "look": look,
         "reason": reason,
-        "error": None if error is None else translate_error(error),
+        "error": error,
         "done": _DONE.get(request.GET.get("done", "")),
         "members": tenant_tables.members(look),
         "keys": tenant_tables.keys(look),
         "num_hidden_keys": look.num_keys - len(look.keys),
         "versions": tenant_tables.versions(look),
         "plans": [plan.slug for plan in list_plans()],
-        "is_suspended": look.tenant.status is TenantStatus.SUSPENDED,
-        "can_change_status": look.tenant.status in (TenantStatus.ACTIVE, TenantStatus.SUSPENDED),
+        "status_changes": changes_from(look.tenant.status),
+        "can_invite": look.tenant.status is TenantStatus.ACTIVE,
+        "needs_code": not session.is_confirmed(request),
         "tomorrow": (timezone.now() + timedelta(days=1)).date().isoformat(),
     }
     return page(request, "tenant.html", context, status=status)

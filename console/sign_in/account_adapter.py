@@ -12,6 +12,7 @@ from console.sign_in.current_member import client_address
 from console.sign_in.devices import remember_place
 from console.sign_in.next_page import is_own_path
 from console.sign_in.session import set_session_provider
+from tenants.identity.passwords.operations import version_of_hash
 from tenants.identity.sso.queries import provider_for
 
 # A sign-in's `signal_kwargs`: the tenant whose identity provider authenticated the user,
@@ -19,9 +20,13 @@ PROVIDER_TENANT: Final = "provider_tenant"
 # and the time of that authentication: SsoLogin.signed_in_at_s.
 PROVIDER_SIGNED_IN_AT: Final = "provider_signed_in_at_s"
 
+# The version of the password that began the sign-in; other sign-ins have none.
+PASSWORD_VERSION: Final = "password_version"  # noqa: S105  # a key, not a password
+
 
 class _SocialUser(Protocol):
     email: str
+    password: str  # its hash
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
@@ -49,12 +54,14 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
     ) -> HttpResponse:
         """Complete a sign-in, the last step of every flow.
 
-        The domain's owner is looked up now: it may have changed since the sign-in began.
+        The domain's owner and the password may have changed since the sign-in began, as it can
+        wait for a second factor.
         """
         carried = signal_kwargs or {}
         by = carried.get(PROVIDER_TENANT)
         wanted = provider_for(user.email)
-        if by != (wanted and wanted.tenant_id):
+        version = carried.get(PASSWORD_VERSION, version_of_hash(user.password))
+        if by != (wanted and wanted.tenant_id) or version != version_of_hash(user.password):
             logout(request)
             return redirect("account_login")
         set_session_provider(request, by, carried.get(PROVIDER_SIGNED_IN_AT))

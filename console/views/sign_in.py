@@ -29,6 +29,7 @@ from console.limits.throttling import (
     count_request_of_network,
     forgive_attempt,
 )
+from console.sign_in.account_adapter import PASSWORD_VERSION
 from console.sign_in.current_member import (
     CurrentMember,
     client_address,
@@ -40,6 +41,7 @@ from console.sign_in.next_page import next_page
 from console.sign_in.oidc import authorization_url
 from console.sign_in.saml import authn_request_url
 from console.sign_in.session import provider_of
+from tenants.identity.passwords.operations import version_of_hash
 from tenants.identity.sso.queries import Provider, SamlProvider, provider_for
 
 _RESUME_PAGE: Final = "console/account/resume.html"
@@ -90,6 +92,7 @@ def _try_sign_in(request: HttpRequest, target: str) -> HttpResponse:
     # allauth's only function for a password that other code has checked. It requires the second
     # factor, if there is one, before the sign-in.
     login = Login(user=user, redirect_url=target, email_verification="none")
+    login.signal_kwargs = {PASSWORD_VERSION: version_of_hash(user.password)}
     response: HttpResponse = perform_password_login(request, {"email": user.email}, login)
     return response
 

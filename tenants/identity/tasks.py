@@ -3,14 +3,19 @@
 `caret.celery` has their queues and intervals.
 """
 
+from typing import Final
+
 from celery import shared_task
 from django.utils import timezone
 
 from tenants.base.redis_connection import connect
+from tenants.base.redis_lock import redis_lock
 from tenants.identity.api_keys import leak_response
 from tenants.identity.api_keys import operations as api_keys
 from tenants.identity.members import sessions
 from tenants.identity.passwords import reset_mail
+
+_RESET_MAIL_HOLD_S: Final = 30.0  # a user waits; so long after a run was killed
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
@@ -20,7 +25,10 @@ def delete_expired_sessions() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def mail_reset_links() -> None:
-    reset_mail.mail_requested_links(now=timezone.now())
+    # One run at a time: a mail server that does not respond must not occupy several workers.
+    with redis_lock(connect(), "password-reset-mail", hold_s=_RESET_MAIL_HOLD_S) as is_alone:
+        if is_alone:
+            reset_mail.mail_requested_links(now=timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]  # celery has no types

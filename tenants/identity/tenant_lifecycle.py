@@ -19,7 +19,7 @@ from tenants.base.validation.text import parse_reason
 from tenants.billing.plans.operations import subscribe
 from tenants.billing.plans.queries import list_plans
 from tenants.identity.invitations.email import invitation_url, send_invitation
-from tenants.identity.invitations.operations import LIFETIME, invite_first_owner
+from tenants.identity.invitations.operations import LIFETIME, create_owner_invitation
 from tenants.identity.members.operations import create_tenant, read_tenant_name
 from tenants.models import Invitation, Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
@@ -41,7 +41,7 @@ class NewTenant:
 
 @dataclass(frozen=True, slots=True)
 class OwnerInvitation:
-    """The invitation of a tenant's first owner. The URL is shown once and stored nowhere."""
+    """The invitation of an owner by an operator. The URL is shown once and stored nowhere."""
 
     email: str
     url: str = field(repr=False)
@@ -80,7 +80,7 @@ def onboard_tenant(
 
 
 def invite_owner(*, actor: Actor, email: str, now: datetime) -> OwnerInvitation:
-    """Invite the owner of a tenant that has none, in place of earlier invitations.
+    """Invite an owner. While the tenant has none, this replaces earlier invitations of owners.
 
     Raises Forbidden, InvalidValue, NotFound, Conflict, LimitReached.
     """
@@ -124,7 +124,7 @@ def _subscribe_to_plan(actor: Actor, plan: str, now: datetime) -> None:
 def _invite_owner(actor: Actor, email: str, now: datetime) -> TenantToken:
     name = Tenant.objects.get(id=actor.tenant_id).name
     mailer = partial(send_invitation, tenant_name=name)
-    return invite_first_owner(actor=actor, email=email, mailer=mailer, now=now)
+    return create_owner_invitation(actor=actor, email=email, mailer=mailer, now=now)
 
 
 def _to_invitation(email: str, token: TenantToken, now: datetime) -> OwnerInvitation:

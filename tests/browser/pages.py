@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from tests.browser import example_urls
 from tests.browser.routes import Route, all_routes
 from tests.browser.sample_data import Scene, Visitor
+from tests.integration.console.pages.queries import MAX_QUERIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Page:
     path: Callable[[Scene], str] | None = None  # None: the pattern has no arguments
     variant: str = ""  # distinguishes several pages at one URL
     status: int = 200
-    max_queries: int = 12
+    max_queries: int = MAX_QUERIES
     max_first_load_bytes: int = 250_000
 
     @property
@@ -47,6 +48,9 @@ OTHER_INTERFACES: Final = ("api/v1/", "scim/v2/")
 ACTIONS: Final[dict[str, Callable[[Scene], str]]] = {
     "operators/sign-out": lambda scene: "/operators/sign-out",
     "operators/tenants/<uuid:tenant_id>/edit/<what>": example_urls.operators_change,
+    "operators/tenants/<uuid:tenant_id>/owners": example_urls.below(
+        example_urls.operators_tenant, "owners"
+    ),
     "operators/tenants/<uuid:tenant_id>/reason": example_urls.operators_reason,
     "sign-in/saml/<uuid:tenant_id>": example_urls.saml,
     "sign-out": lambda scene: "/sign-out",

@@ -16,7 +16,7 @@ from django.utils.translation import gettext
 
 from console.downloads.file_response import file_response
 from tenants.base.pagination import MAX_PAGE, Page
-from tenants.compliance.exports.formats.cells import escape_formula
+from tenants.compliance.exports.formats.cells import escape_csv_formulas
 from tenants.compliance.exports.rows import ColumnType, Value
 
 MAX_ROWS: Final = 10_000  # a few megabytes; longer lists are for exports
@@ -84,4 +84,4 @@ def _format_cell(value: Value) -> Value:
     """Return the value as exports write it."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return escape_formula(ColumnType.TEXT, value)
+    return escape_csv_formulas(ColumnType.TEXT, value)

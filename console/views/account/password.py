@@ -16,13 +16,13 @@ from django.views.decorators.http import require_http_methods
 from caret.foundation.ids import UserId
 from console.layout.htmx import render_page
 from console.limits.password_hashing import BUSY, TooManyHashes, check_password, hashing_slot
-from console.limits.throttling import Secret, count_attempt, forgive_attempt
+from console.limits.throttling import Secret, count_attempt, count_password_change, forgive_attempt
 from console.sign_in.current_member import CurrentMember, client_address, member_required
 from console.sign_in.devices import attempt_at, remember_place
 from console.sign_in.password_forms import ChangePasswordForm
 from console.sign_in.session import password_session_required
 from console.texts.error_messages import translate_error
-from tenants.base.errors import InvalidValue
+from tenants.base.errors import Conflict, InvalidValue
 from tenants.identity.passwords.operations import change_password
 
 _PAGE: Final = "console/account/password.html"
@@ -44,6 +44,9 @@ def password(request: HttpRequest, member: CurrentMember) -> HttpResponse:
         return _try_change(request, member, form)
     except InvalidValue as error:
         return _show_error(request, member, form, ("password", translate_error(error)))
+    except Conflict as error:
+        changed = ("current_password", translate_error(error))
+        return _show_error(request, member, form, changed, status=409)
     except TooManyHashes:
         busy = ("password", gettext(BUSY))
         return _show_error(request, member, form, busy, status=503, retry_after_s=_BUSY_S)
@@ -52,33 +55,40 @@ def password(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 def _try_change(
     request: HttpRequest, member: CurrentMember, form: ChangePasswordForm
 ) -> HttpResponse:
-    """Change the password. Raises InvalidValue, TooManyHashes, redis.RedisError."""
+    """Change the password. Raises InvalidValue, Conflict, TooManyHashes, redis.RedisError."""
     attempt = attempt_at(request, Secret.STEP_UP_PASSWORD, member.email)
     if (throttled := count_attempt(attempt)) is not None:
         error = ("current_password", throttled.message)
         return _show_error(request, member, form, error, status=429, retry_after_s=throttled.wait_s)
     current = form.cleaned_data["current_password"]
     try:
-        is_right = check_password(request, email=member.email, password=current) is not None
+        user = check_password(request, email=member.email, password=current)
     except TooManyHashes:
         forgive_attempt(attempt)
         raise
-    if not is_right:
+    if user is None:
         return _show_error(request, member, form, ("current_password", gettext(_WRONG)))
     forgive_attempt(attempt)
-    _change_password(request, form.cleaned_data["password"])
+    if (throttled := count_password_change(user_id=str(user.pk))) is not None:
+        error = ("password", throttled.message)
+        return _show_error(request, member, form, error, status=429, retry_after_s=throttled.wait_s)
+    _change_password(request, user.password, form.cleaned_data["password"])
     messages.success(request, gettext("Password changed. Your other sessions have ended."))
     response = redirect("console:password")
     remember_place(request, response, member.email)
     return response
 
 
-def _change_password(request: HttpRequest, new: str) -> None:
-    """Set the password, and end all sessions but this one, which gets a new key."""
+def _change_password(request: HttpRequest, verified_hash: str, new: str) -> None:
+    """Set the password, and end all sessions but this one, which gets a new key.
+
+    Raises InvalidValue, Conflict, TooManyHashes.
+    """
     # The e-mail is sent after the commit, which must not occupy a place for hashing.
     with transaction.atomic(), hashing_slot():
         change_password(
             user_id=UserId(str(request.user.pk)),
+            verified_hash=verified_hash,
             password=new,
             address=client_address(request),
             now=timezone.now(),

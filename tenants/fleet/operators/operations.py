@@ -9,7 +9,7 @@ from typing import Final
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
 from caret.foundation.postgres.tenant_scope import tenant_scope
-from tenants.base.errors import Forbidden, InvalidValue
+from tenants.base.errors import InvalidValue
 from tenants.base.permissions import Role
 from tenants.base.validation.text import parse_reason
 from tenants.billing.plans.operations import subscribe
@@ -24,23 +24,12 @@ from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor, OperatorIdentity
 
 MAX_CEILING: Final = 1_000_000
-# Closing erases data and is final, so it is possible on the command line only.
-_STATUSES: Final = frozenset({TenantStatus.ACTIVE, TenantStatus.SUSPENDED})
 
 
 def change_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime) -> None:
-    """Activate or suspend a tenant. Raises Forbidden, InvalidValue, NotFound, Conflict."""
+    """Suspend, resume or close a tenant. Raises Forbidden, InvalidValue, NotFound, Conflict."""
     actor.require_operator()
-    if status not in _STATUSES:
-        raise Forbidden("You can close a tenant only on the command line.")
-    reason = required_reason(reason)
-    with tenant_scope(actor.tenant_id):
-        mark_snapshot_stale(
-            tenant_id=actor.tenant_id
-        )  # locks the tenant: its status cannot change meanwhile
-        if Tenant.objects.get(id=actor.tenant_id).status == TenantStatus.CLOSING:
-            raise Forbidden("This tenant is closing. You can stop this only on the command line.")
-        set_status(actor=actor, status=status, reason=reason, now=now)
+    set_status(actor=actor, status=status, reason=required_reason(reason), now=now)
 
 
 def change_name(*, actor: Actor, name: str, reason: str, now: datetime) -> None:

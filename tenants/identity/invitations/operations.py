@@ -87,11 +87,14 @@ def create_invitation(
     return find_invitation(actor=actor, invitation_id=invitation_id, now=now)
 
 
-def invite_first_owner(*, actor: Actor, email: str, mailer: Mailer, now: datetime) -> TenantToken:
-    """Invite the owner of a tenant that has none, as an operator, and return the token.
+def create_owner_invitation(
+    *, actor: Actor, email: str, mailer: Mailer, now: datetime
+) -> TenantToken:
+    """Invite an owner, as an operator, and return the token.
 
-    Sends the invitation after the commit, and revokes earlier ones for the owner: their address may
-    have been wrong. Raises Forbidden, InvalidValue, Conflict, LimitReached.
+    Sends the invitation after the commit. While the tenant has no owner, it revokes earlier ones
+    for owners: their address may have been wrong. Raises Forbidden, InvalidValue, NotFound,
+    Conflict, LimitReached.
     """
     actor.require_operator()
     email = _read_email(email, field="owner_email")
@@ -99,9 +102,8 @@ def invite_first_owner(*, actor: Actor, email: str, mailer: Mailer, now: datetim
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
         owners = Membership.objects.filter(tenant_id=actor.tenant_id, role=Role.OWNER)
-        if owners.filter(ended_at=None).exists():
-            raise Conflict("This tenant already has an owner. Owners invite further people.")
-        _revoke_invitations(actor, Invitation.objects.filter(role=Role.OWNER), now)
+        if not owners.filter(ended_at=None).exists():
+            _revoke_invitations(actor, Invitation.objects.filter(role=Role.OWNER), now)
         invitation_id = _store_invitation(actor, email, Role.OWNER, token, now)
         transaction.on_commit(
             lambda: _send_mail(invitation_id, email, token, mailer, now), robust=True

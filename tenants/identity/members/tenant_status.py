@@ -14,13 +14,14 @@ from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base.errors import Conflict
 from tenants.base.permissions import Permission
 from tenants.base.validation.text import parse_reason
+from tenants.identity.members.status_mail import mail_status_to_owners
 from tenants.models import Tenant
 from tenants.policy.snapshot_version import mark_snapshot_stale
 from tenants.privacy.retrieval_index.erasure import erase_index
 from tenants.security.audit.operations import record_change
 from tenants.security.authorization.actor import Actor
 
-_LEADS_TO: Final = MappingProxyType(
+LEADS_TO: Final = MappingProxyType(
     {
         TenantStatus.ACTIVE: frozenset({TenantStatus.SUSPENDED}),
         TenantStatus.SUSPENDED: frozenset({TenantStatus.ACTIVE, TenantStatus.CLOSING}),
@@ -31,7 +32,7 @@ _LEADS_TO: Final = MappingProxyType(
 
 
 def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime) -> None:
-    """Set a tenant's status. Gateways act on it within a second.
+    """Set a tenant's status, and mail it to the owners. Gateways act on it within a second.
 
     Raises Forbidden, InvalidValue, NotFound, and Conflict if the present status does not lead to
     this one.
@@ -44,7 +45,7 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
         )  # locks the tenant: its status cannot change meanwhile
         row = Tenant.objects.get(id=actor.tenant_id)
         held = TenantStatus(row.status)
-        if status not in _LEADS_TO[held]:
+        if status not in LEADS_TO[held]:
             raise _make_conflict(row.slug, held, status)
         Tenant.objects.filter(id=actor.tenant_id).update(status=status)
         if status is not TenantStatus.ACTIVE:
@@ -56,6 +57,9 @@ def set_status(*, actor: Actor, status: TenantStatus, reason: str, now: datetime
             change=({"status": held.value}, {"status": status.value}),
             reason=reason,
             now=now,
+        )
+        mail_status_to_owners(
+            tenant_id=actor.tenant_id, name=row.name, status=status, reason=reason, now=now
         )
 
 

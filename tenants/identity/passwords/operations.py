@@ -4,11 +4,11 @@ from datetime import datetime
 from typing import Final
 
 from django.db import transaction
-from django.utils.crypto import salted_hmac
+from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.translation import gettext_noop
 
 from caret.foundation.ids import UserId
-from tenants.base.errors import NotFound
+from tenants.base.errors import Conflict, NotFound
 from tenants.base.validation.text import is_storable
 from tenants.identity.members.access_changes import announce
 from tenants.identity.members.account_changes import (
@@ -22,6 +22,9 @@ from tenants.identity.passwords.reset_links import ResetLink
 from tenants.identity.sso.queries import provider_for
 from tenants.models import User
 
+_CHANGED_MEANWHILE: Final = gettext_noop(
+    "Your password was changed in the meantime. Sign in again with the new one."
+)
 _INVALID_LINK: Final = gettext_noop("This link was already used, or it has expired.")
 
 
@@ -36,10 +39,21 @@ def set_password(*, user_id: UserId, password: str) -> None:
     announce(user_id)
 
 
-def change_password(*, user_id: UserId, password: str, address: str, now: datetime) -> None:
-    """Set a password that the user chose, having given the current one. Raises InvalidValue."""
+def change_password(
+    *, user_id: UserId, verified_hash: str, password: str, address: str, now: datetime
+) -> None:
+    """Set a password that the user chose, having given the current one.
+
+    `verified_hash` is the hash that the current one matched. Raises InvalidValue, and Conflict if
+    the password has changed since then.
+    """
     with transaction.atomic():
-        set_password(user_id=user_id, password=password)
+        user = User.objects.select_for_update().get(id=user_id)
+        if not constant_time_compare(user.password, verified_hash):
+            raise Conflict(_CHANGED_MEANWHILE)
+        set_valid_password(user, password)
+        user.save(update_fields=["password"])
+        announce(user_id)
         _record_and_notify(user_id, "password.changed", "Your password was changed", address, now)
 
 
@@ -72,9 +86,13 @@ def password_version(*, email: str) -> str:
     """Return a digest that changes with the account's password; "" for an unknown account."""
     held = User.objects.filter(email=email.strip().lower()).values_list("password", flat=True)
     password = held.order_by("id").first() if is_storable(email) else None
-    if password is None:
-        return ""
-    return salted_hmac("caret.password-version/1", password, algorithm="sha256").hexdigest()[:16]
+    return "" if password is None else version_of_hash(password)
+
+
+def version_of_hash(password_hash: str) -> str:
+    """Return the password version of an account with this password hash."""
+    digest = salted_hmac("caret.password-version/1", password_hash, algorithm="sha256")
+    return digest.hexdigest()[:16]
 
 
 def _require_valid(link: ResetLink, user: User | None) -> User:

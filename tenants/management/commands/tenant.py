@@ -56,7 +56,9 @@ class Command(NoSystemChecksCommand):
         create.add_argument("--plan", help="slug of its plan; without it the tenant is not billed")
         create.add_argument("--region", help="where its data is stored")
         commands.add_parser("list", help="list all tenants, oldest first")
-        invite = commands.add_parser("invite-owner", help="replace the first owner's invitation")
+        invite = commands.add_parser(
+            "invite-owner", help="invite an owner, and print the link once"
+        )
         invite.add_argument("slug")
         invite.add_argument("email")
         rename = _add_change(commands, "rename", "change the name that people see")

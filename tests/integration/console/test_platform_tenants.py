@@ -233,11 +233,23 @@ def test_a_script_suspends_and_resumes(company: Company) -> None:
         ]
 
 
+def test_a_script_closes_a_tenant(company: Company) -> None:
+    key = make_operator_key()
+    answers = [
+        ask(key, "PATCH", f"/{company.slug}", {"status": status, "reason": "contract ended"})
+        for status in ("suspended", "closing", "closed", "active")
+    ]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 409]
+    assert status_of(company) == TenantStatus.CLOSED
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [
         ({"status": "suspended", "reason": " "}, 422),
-        ({"status": "closed", "reason": "test"}, 422),
+        ({"status": "closed", "reason": "test"}, 409),
+        ({"status": "gone", "reason": "test"}, 422),
         ({"status": "suspended"}, 422),
         ({"status": "suspended", "name": "\n", "reason": "test"}, 422),
     ],

@@ -79,6 +79,9 @@ class Browser:
         address = f"/operators/tenants/{company.tenant_id}/edit/{what}"
         return self.client.post(address, {"reason": "Ticket 4712"} | form)
 
+    def invite_owner(self, company: Company, email: str) -> Any:
+        return self.client.post(f"/operators/tenants/{company.tenant_id}/owners", {"email": email})
+
 
 def new_browser() -> Browser:
     octets = ".".join(str(secrets.randbelow(250) + 1) for _ in range(3))

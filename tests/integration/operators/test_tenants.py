@@ -21,7 +21,7 @@ from tenants.models import AuditEntry, Subscription, Tenant, User
 from tenants.security.authorization.actor import Actor, OperatorIdentity
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import ACME, GLOBEX, Company, make_company, make_key
-from tests.integration.operators.browsers import Browser, signed_in
+from tests.integration.operators.browsers import Browser, signed_in, with_recent_step_up
 
 SECRET_NAME = "Laptop of Ada, secret project"
 
@@ -257,34 +257,35 @@ def test_an_operator_suspends_and_reactivates_a_tenant(acme: Company) -> None:
     assert len(entries(acme, "tenant.status_changed")) == 2
 
 
-@pytest.mark.parametrize("status", ["closing", "closed", "gone"])
-def test_a_tenant_cannot_be_closed_on_this_page(acme: Company, status: str) -> None:
-    browser = signed_in()
+def test_an_operator_closes_a_tenant_step_by_step(acme: Company) -> None:
+    browser = with_recent_step_up()
     browser.open_tenant(acme)
-    browser.confirm()
-    browser.change(acme, "status", status="suspended")
 
-    response = browser.change(acme, "status", status=status)
+    for status in ("suspended", "closing", "suspended", "closing"):
+        assert browser.change(acme, "status", status=status).status_code == 302
+    without_slug = browser.change(acme, "status", status="closed")
+    closing = Tenant.objects.get(id=acme.tenant_id).status
+    closed = browser.change(acme, "status", status="closed", slug=acme.slug)
 
-    assert response.status_code in (400, 403)
-    assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.SUSPENDED
+    assert (without_slug.status_code, closing) == (400, TenantStatus.CLOSING)
+    assert f"enter its slug: {acme.slug}" in without_slug.content.decode()
+    assert closed.status_code == 302
+    assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.CLOSED
+    assert len(entries(acme, "tenant.status_changed")) == 5
+    assert b'name="status"' not in browser.page(acme).content
 
 
-@pytest.mark.parametrize("status", ["suspended", "active"])
-def test_closing_a_tenant_cannot_be_undone_on_this_page(acme: Company, status: str) -> None:
-    browser, now = signed_in(), timezone.now()
+@pytest.mark.parametrize("status", ["active", "closing", "closed", "gone"])
+def test_a_status_that_the_present_one_does_not_lead_to_is_refused(
+    acme: Company, status: str
+) -> None:
+    browser = with_recent_step_up()
     browser.open_tenant(acme)
-    browser.confirm()
-    for step in (TenantStatus.SUSPENDED, TenantStatus.CLOSING):
-        set_status(actor=acme.platform, status=step, reason="", now=now)
-    before = read_published(acme)
 
-    response = browser.change(acme, "status", status=status)
+    response = browser.change(acme, "status", status=status, slug=acme.slug)
 
-    assert response.status_code == 403
-    assert "This tenant is closing" in response.content.decode()
-    assert read_published(acme) == before
-    assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.CLOSING
+    assert response.status_code == 400
+    assert Tenant.objects.get(id=acme.tenant_id).status == TenantStatus.ACTIVE
 
 
 def test_an_operator_changes_the_region(acme: Company) -> None:

@@ -1,11 +1,18 @@
 """Changing the password on the account page."""
 
+from itertools import pairwise
+
 import pytest
 from django.conf import LazySettings
 from django.core import mail
+from django.http import HttpRequest
+from django.utils import timezone
 
-from console.limits.password_hashing import MAX_CHECKS, hashing_slot
-from console.limits.throttling import MAX_ATTEMPTS, MAX_WAIT_S, Secret
+from console.limits.password_hashing import MAX_CHECKS, check_password, hashing_slot
+from console.limits.throttling import MAX_ATTEMPTS, MAX_PASSWORD_CHANGES, MAX_WAIT_S, Secret
+from tenants.identity.passwords.operations import reset_password
+from tenants.identity.passwords.reset_links import ResetLink
+from tenants.models import User
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import PASSWORD, Company, Person
 from tests.integration.sign_in.by_provider import fresh_client
@@ -108,6 +115,37 @@ def test_guesses_at_the_current_password_are_throttled(olga: Person) -> None:
     assert set(guesses) == {400}
     assert answer.status_code == 429
     assert 0 < int(answer["Retry-After"]) <= MAX_WAIT_S
+
+
+def test_changes_are_limited(olga: Person) -> None:
+    client = signed_in(olga).client
+    passwords = [PASSWORD, *(f"{NEW} {number}" for number in range(MAX_PASSWORD_CHANGES + 1))]
+
+    *changes, answer = [change(client, new, old) for old, new in pairwise(passwords)]
+
+    assert {each.status_code for each in changes} == {302}
+    assert answer.status_code == 429
+    assert 0 < int(answer["Retry-After"]) <= MAX_WAIT_S
+    assert can_sign_in(olga, passwords[-2])
+
+
+def test_a_change_does_not_overwrite_a_reset_that_came_first(
+    olga: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = signed_in(olga).client
+    link = ResetLink.for_user(row_of(olga))
+
+    def check_then_reset(request: HttpRequest, *, email: str, password: str) -> User | None:
+        user = check_password(request, email=email, password=password)
+        reset_password(link=link, password=NEW, address="10.0.0.1", now=timezone.now())
+        return user
+
+    monkeypatch.setattr("console.views.account.password.check_password", check_then_reset)
+    answer = change(client, "the thief's new password")
+
+    assert answer.status_code == 409
+    assert b"Your password was changed in the meantime." in answer.content
+    assert can_sign_in(olga, NEW)
 
 
 def test_a_change_waits_for_a_hashing_slot(olga: Person, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from tenants.identity.passwords.operations import reset_password
 from tenants.identity.passwords.reset_links import ResetLink
 from tenants.models import User
 from tests.fixtures.companies import PASSWORD, Company, Person, make_company
+from tests.integration.sign_in.browser import code_of, new_browser
 from tests.integration.sign_in.by_provider import fresh_client
 from tests.integration.sign_in.passwords import (
     NEW,
@@ -74,6 +75,18 @@ def test_a_reset_keeps_the_second_factor(olga: Person) -> None:
     answer = fresh_client().post("/sign-in", {"email": olga.email, "password": NEW})
 
     assert answer["Location"] == "/sign-in/code"
+
+
+def test_a_reset_ends_a_sign_in_that_waits_for_its_second_factor(olga: Person) -> None:
+    secret = signed_in(olga).set_up_app()
+    thief = new_browser(olga)
+    assert thief.sign_in() == "/sign-in/code"
+    open_link(mailed_link(olga)).post("/reset-password", {"password": NEW})
+
+    answer = thief.client.post("/sign-in/code", {"code": code_of(secret, later_by=1)})
+
+    assert answer["Location"] == "/sign-in"
+    assert not thief.is_signed_in()
 
 
 def test_the_page_shows_the_token_in_no_url(olga: Person) -> None:

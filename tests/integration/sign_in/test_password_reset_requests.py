@@ -16,8 +16,10 @@ from django.utils import timezone
 
 from console.limits.throttling import MAX_ATTEMPTS, MAX_WAIT_S, Secret
 from tenants.base import redis_connection
+from tenants.base.redis_lock import redis_lock
 from tenants.identity.passwords.reset_links import ResetLink
 from tenants.identity.passwords.reset_mail import enqueue_reset_request, mail_requested_links
+from tenants.identity.tasks import mail_reset_links
 from tests.fixtures.companies import Company, Person
 from tests.integration.sign_in.by_provider import fresh_client
 from tests.integration.sign_in.passwords import (
@@ -59,6 +61,35 @@ def test_only_an_account_gets_an_email(olga: Person) -> None:
     request_link(f"  {olga.email.upper()} ")
 
     assert mail_requested_links(now=timezone.now()) == 2
+    assert [told.to for told in mail.outbox] == [[olga.email]]
+
+
+def test_requests_for_unknown_addresses_do_not_delay_the_others(olga: Person) -> None:
+    for number in range(50):
+        enqueue_reset_request(email=f"{number}@nobody.example", now=timezone.now())
+    enqueue_reset_request(email=olga.email, now=timezone.now())
+
+    mail_requested_links(now=timezone.now())
+
+    assert [told.to for told in mail.outbox] == [[olga.email]]
+
+
+def test_one_run_looks_up_a_bounded_number_of_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenants.identity.passwords.reset_mail._MAX_LOOKUPS", 3)
+    for number in range(5):
+        enqueue_reset_request(email=f"{number}@nobody.example", now=timezone.now())
+
+    assert [mail_requested_links(now=timezone.now()) for _ in range(2)] == [3, 2]
+
+
+def test_one_worker_at_a_time_sends_the_emails(olga: Person) -> None:
+    request_link(olga.email)
+
+    with redis_lock(redis_connection.connect(), "password-reset-mail"):
+        mail_reset_links()
+        assert mail.outbox == []
+    mail_reset_links()
+
     assert [told.to for told in mail.outbox] == [[olga.email]]
 
 

@@ -3,6 +3,8 @@
 from io import StringIO
 
 import pytest
+from django.conf import LazySettings
+from django.core import mail
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
@@ -10,6 +12,7 @@ from caret.contracts.snapshot import SNAPSHOTS, TenantSnapshot, TenantStatus, de
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from tenants.base import redis_connection
 from tenants.base.errors import Conflict, Forbidden, InvalidValue
+from tenants.base.permissions import Role
 from tenants.identity.members.tenant_status import purge_cache, set_status
 from tenants.identity.sso.operations import OidcProviderConfig, set_provider
 from tenants.identity.sso.queries import get_rules
@@ -67,6 +70,32 @@ def test_each_change_is_audited(acme: Company) -> None:
         {"cache_epoch": 0},
         {"cache_epoch": 1},
     )
+
+
+def test_the_owners_are_mailed_each_new_status(settings: LazySettings) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    mail.outbox = []
+    initech = make_company("initech", {Role.OWNER: "olga", Role.DEVELOPER: "ada"})
+
+    run("suspend", initech.slug, "--reason", "unpaid")
+    run("begin-closing", initech.slug)
+
+    suspended, closing = mail.outbox
+    assert suspended.to == [initech.people[Role.OWNER].email]
+    assert suspended.subject.endswith("was suspended")
+    assert "Reason: unpaid" in suspended.body
+    assert "contact the operator" in suspended.body
+    assert closing.subject.endswith("is closing")
+    assert "/exports" in closing.body
+
+
+def test_a_mail_server_that_refuses_the_email_stops_no_change(settings: LazySettings) -> None:
+    settings.EMAIL_BACKEND = "tests.integration.sign_in.test_password_reset_requests.Silent"
+    initech = make_company("initech", {Role.OWNER: "olga"})
+
+    run("suspend", initech.slug)
+
+    assert read_published(initech).status is TenantStatus.SUSPENDED
 
 
 def test_another_tenant_is_unchanged(acme: Company) -> None:

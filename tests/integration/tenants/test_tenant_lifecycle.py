@@ -190,11 +190,16 @@ def test_a_second_invitation_of_the_owner_replaces_the_first(slug: str) -> None:
         find_open_invitation(text=token_in(made.owner_invitation.url), now=timezone.now())
 
 
-def test_a_tenant_with_an_owner_invites_its_own_people() -> None:
+def test_an_invitation_of_a_further_owner_leaves_others_open() -> None:
     acme = make_company("acme", ACME)
 
-    with pytest.raises(Conflict, match="already has an owner"):
-        invite_owner(actor=acme.platform, email="eve@elsewhere.example", now=timezone.now())
+    invitations = [
+        invite_owner(actor=acme.platform, email=email, now=timezone.now())
+        for email in ("eve@elsewhere.example", "emil@elsewhere.example")
+    ]
+
+    for invitation in invitations:
+        assert find_open_invitation(text=token_in(invitation.url), now=timezone.now())
 
 
 def test_its_own_administrator_does_not_invite_an_owner_this_way() -> None:

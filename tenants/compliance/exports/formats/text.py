@@ -14,7 +14,7 @@ import msgspec
 
 from tenants.compliance.exports.digesting_writer import WriteDigest
 from tenants.compliance.exports.export import Export
-from tenants.compliance.exports.formats.cells import escape_formula, format_time
+from tenants.compliance.exports.formats.cells import escape_csv_formulas, format_time
 from tenants.compliance.exports.formats.parquet import write_parquet
 from tenants.compliance.exports.formats.xlsx import write_xlsx
 from tenants.compliance.exports.rows import ExportColumn, Row, Value
@@ -64,7 +64,7 @@ def _convert_row(columns: Sequence[ExportColumn], row: Row) -> list[Value]:
 
 
 def _convert_cell(column: ExportColumn, value: Value) -> Value:
-    return _TRUTHS[value] if isinstance(value, bool) else escape_formula(column.kind, value)
+    return _TRUTHS[value] if isinstance(value, bool) else escape_csv_formulas(column.kind, value)
 
 
 def _to_json_object(columns: Sequence[ExportColumn], row: Row) -> dict[str, Value]:

@@ -1,0 +1,41 @@
+"""`{% service_stop member as stop %}`: why the tenant gets no completions, for a banner."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final
+
+from django import template
+from django.urls import reverse
+from django.utils import timezone
+
+from console.sign_in.current_member import CurrentMember
+from tenants.base.permissions import Permission
+from tenants.identity.service_stop import StopReason, find_service_stop
+
+register: Final = template.Library()
+# The page that helps, and the permission that it needs.
+_PAGES: Final = MappingProxyType(
+    {
+        StopReason.SUSPENDED: ("console:audit", Permission.READ_AUDIT),
+        StopReason.CLOSING: ("console:exports", Permission.EXPORT),
+        StopReason.BUDGET: ("console:budgets", Permission.READ_BILLING),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Banner:
+    reason: str
+    since: datetime | None
+    url: str  # of a page that helps; "": the member may not open it
+
+
+@register.simple_tag
+def service_stop(member: CurrentMember) -> _Banner | None:
+    found = find_service_stop(tenant=member.tenant, now=timezone.now())
+    if found is None:
+        return None
+    page, permission = _PAGES[found.reason]
+    url = reverse(page) if member.actor.has_permission(permission) else ""
+    return _Banner(found.reason.value, found.since, url)

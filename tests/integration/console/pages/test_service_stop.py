@@ -1,0 +1,107 @@
+"""The banner on all pages of a tenant that gets no completions."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from django.utils import timezone
+
+from caret.contracts.snapshot import TenantStatus
+from caret.foundation.postgres.tenant_scope import tenant_scope
+from tenants.base.billing_periods import month_of, utc_day
+from tenants.base.permissions import Role
+from tenants.billing.budgets.alerts import create_alerts
+from tenants.billing.budgets.month_spend import SpendEntry, add_spend
+from tenants.billing.budgets.operations import BudgetTerms, change_budget
+from tenants.identity.members.tenant_status import set_status
+from tests.fakes.billing import make_budget, make_customer
+from tests.fixtures.companies import ACME, Company, make_company
+
+if TYPE_CHECKING:
+    from tests.integration.console.conftest import SignIn
+
+NOW = timezone.now()
+PAGES = ("/", "/keys", "/account/password")
+_BANNER = b"service-stop"
+
+
+@pytest.fixture
+def company() -> Company:
+    return make_company("stopped", ACME)
+
+
+def set_statuses(company: Company, *statuses: TenantStatus) -> None:
+    for status in statuses:
+        set_status(actor=company.platform, status=status, reason="unpaid", now=NOW)
+
+
+def spend_all(company: Company, *, limit_micros: int) -> None:
+    today = utc_day(NOW)
+    with tenant_scope(company.tenant_id):
+        add_spend(company.tenant_id, [SpendEntry(today, None, limit_micros)])
+        create_alerts(company.tenant_id, month_of(today), price=None, now=NOW)
+
+
+@pytest.mark.parametrize("role", [Role.OWNER, Role.DEVELOPER])
+def test_every_page_of_a_suspended_tenant_says_so(
+    company: Company, sign_in: SignIn, role: Role
+) -> None:
+    set_statuses(company, TenantStatus.SUSPENDED)
+    client = sign_in(company.people[role])
+
+    for path in PAGES:
+        page = client.get(path).content
+        assert b"is suspended." in page
+        assert f'datetime="{NOW:%Y-%m-%dT%H:%M}'.encode() in page
+        assert (b"The reason is in the audit log." in page) is (role is Role.OWNER)
+
+
+def test_a_closing_tenant_leads_to_the_exports(company: Company, sign_in: SignIn) -> None:
+    set_statuses(company, TenantStatus.SUSPENDED, TenantStatus.CLOSING)
+
+    page = sign_in(company.people[Role.OWNER]).get("/keys").content
+
+    assert b"is closing." in page
+    assert b'href="/exports"' in page.partition(_BANNER)[2].partition(b"</div></div>")[0]
+
+
+def test_a_tenant_that_is_active_again_has_no_banner(company: Company, sign_in: SignIn) -> None:
+    client = sign_in(company.people[Role.OWNER])
+    set_statuses(company, TenantStatus.SUSPENDED, TenantStatus.ACTIVE)
+
+    assert _BANNER not in client.get("/keys").content
+
+
+def test_a_used_up_budget_of_the_tenant_is_shown_until_its_limit_is_raised(
+    company: Company, sign_in: SignIn
+) -> None:
+    make_customer(company)
+    budget = make_budget(company, limit_micros=1_000_000)
+    client = sign_in(company.people[Role.DEVELOPER])
+    assert _BANNER not in client.get("/keys").content
+
+    spend_all(company, limit_micros=1_000_000)
+    assert b"is used up." in client.get("/keys").content
+
+    change_budget(
+        actor=company.platform,
+        budget_id=budget.id,
+        terms=BudgetTerms(1_000_000_000, is_hard=True, webhook_url=""),
+        version=budget.version,
+        now=NOW + timedelta(seconds=1),
+    )
+    assert _BANNER not in client.get("/keys").content
+
+
+def test_a_soft_budget_and_another_tenants_budget_stop_nothing(
+    company: Company, sign_in: SignIn
+) -> None:
+    other = make_company("other", ACME)
+    for each, is_hard in ((company, False), (other, True)):
+        make_customer(each)
+        make_budget(each, limit_micros=1_000_000, is_hard=is_hard)
+        spend_all(each, limit_micros=1_000_000)
+
+    assert _BANNER not in sign_in(company.people[Role.OWNER]).get("/keys").content
