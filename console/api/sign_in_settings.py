@@ -17,7 +17,7 @@ from console.api.base_schema import RequestSchema, ResponseSchema
 from console.api.openapi import DONE_ANEW
 from console.api.pagination import Items
 from console.limits.outbound_limit import OUTWARD
-from console.sign_in.session_exemption import exempt_session
+from console.sign_in.sessions.session_exemption import exempt_session
 from tenants.base.permissions import Permission, Role
 from tenants.identity.domains.dns_lookup import txt_records
 from tenants.identity.domains.operations import claim_domain, release_domain, verify_domain

@@ -23,7 +23,7 @@ from django.urls import reverse
 
 from console.layout.pending_form import PendingForm, store_pending_form
 from console.sign_in.current_member import CurrentMember
-from console.sign_in.session import provider_of, signed_in_at_s
+from console.sign_in.sessions.session import provider_of, signed_in_at_s
 
 _CSRF_FIELD: Final = "csrfmiddlewaretoken"
 P = ParamSpec("P")

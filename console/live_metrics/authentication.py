@@ -13,7 +13,7 @@ from django.utils import translation
 from caret.contracts.snapshot import TenantStatus
 from console.layout.preferences import preferences_of
 from console.sign_in.current_member import find_member
-from console.sign_in.session_store import SessionStore
+from console.sign_in.sessions.session_store import SessionStore
 from tenants.base.permissions import Permission
 from tenants.security.authorization.actor import Actor
 

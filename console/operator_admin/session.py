@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 from django.http import HttpRequest
 
 from caret.foundation.ids import TenantId
-from console.sign_in.operator_cookies import is_operator_path
+from console.sign_in.sessions.operator_cookies import is_operator_path
 from tenants.fleet.operators.accounts import OperatorView, find_operator
 
 IDLE_S: Final = 30 * 60

@@ -11,7 +11,7 @@ from console.limits.password_hashing import hashing_slot
 from console.sign_in.current_member import client_address
 from console.sign_in.devices import remember_place
 from console.sign_in.next_page import is_own_path
-from console.sign_in.session import set_session_provider
+from console.sign_in.sessions.session import set_session_provider
 from tenants.identity.passwords.operations import version_of_hash
 from tenants.identity.sso.queries import provider_for
 

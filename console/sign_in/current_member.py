@@ -14,8 +14,8 @@ from django.shortcuts import redirect, render
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId, UserId
-from console.sign_in.mfa_adapter import has_verified_mfa, mfa_page_url
-from console.sign_in.session import provider_of
+from console.sign_in.mfa.adapter import has_verified_mfa, mfa_page_url
+from console.sign_in.sessions.session import provider_of
 from tenants.base.errors import Forbidden, InvalidValue, NotFound
 from tenants.security.authorization.actor import Actor
 from tenants.security.authorization.directory import MembershipRow, find_memberships

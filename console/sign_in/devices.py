@@ -20,7 +20,7 @@ from redis import RedisError
 
 from console.limits.throttling import Secret, SecretAttempt, is_known_network, remember_network
 from console.sign_in.current_member import client_address
-from console.sign_in.operator_cookies import is_operator_path
+from console.sign_in.sessions.operator_cookies import is_operator_path
 from tenants.fleet.operators.accounts import operator_password_version
 from tenants.identity.passwords.operations import password_version
 

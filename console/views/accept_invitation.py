@@ -22,7 +22,7 @@ from console.limits.password_hashing import BUSY, TooManyHashes, check_password,
 from console.limits.throttling import AttemptThrottled, count_request_of_network
 from console.sign_in.current_member import client_address, set_session_tenant
 from console.sign_in.devices import remember_place
-from console.sign_in.session import provider_of
+from console.sign_in.sessions.session import provider_of
 from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError, Forbidden
 from tenants.identity.invitations.operations import (

@@ -4,9 +4,10 @@ from allauth.mfa.recovery_codes.views import download_recovery_codes, view_recov
 from allauth.usersessions.views import list_usersessions
 from django.urls import URLPattern, path
 
-from console.sign_in import mfa_views, saml
-from console.sign_in.oidc import callback
-from console.sign_in.session import password_session_required
+from console.sign_in.mfa import views as mfa_views
+from console.sign_in.sessions.session import password_session_required
+from console.sign_in.sso import saml
+from console.sign_in.sso.oidc import callback
 from console.views import sign_in
 
 # Account-wide credentials, which sessions of identity providers must not change.

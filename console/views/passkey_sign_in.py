@@ -17,8 +17,8 @@ from django.views.decorators.http import require_http_methods
 
 from console.limits.throttling import count_request_of_network
 from console.sign_in.current_member import client_address
+from console.sign_in.mfa.passkey_forms import SignInByPasskey
 from console.sign_in.next_page import next_page
-from console.sign_in.passkey_forms import SignInByPasskey
 from console.views.sign_in import UNAVAILABLE, sign_in_page, throttled_page
 from tenants.identity.sso.queries import provider_for
 

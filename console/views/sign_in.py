@@ -38,9 +38,9 @@ from console.sign_in.current_member import (
 )
 from console.sign_in.devices import attempt_at
 from console.sign_in.next_page import next_page
-from console.sign_in.oidc import authorization_url
-from console.sign_in.saml import authn_request_url
-from console.sign_in.session import provider_of
+from console.sign_in.sessions.session import provider_of
+from console.sign_in.sso.oidc import authorization_url
+from console.sign_in.sso.saml import authn_request_url
 from tenants.identity.passwords.operations import version_of_hash
 from tenants.identity.sso.queries import Provider, SamlProvider, provider_for
 

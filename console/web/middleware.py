@@ -11,7 +11,7 @@ from redis import RedisError
 
 from caret.foundation.web.credential_notes import note_credential
 from console.layout.content_security_policy import OPERATORS_POLICY, POLICY
-from console.sign_in.operator_cookies import is_operator_path
+from console.sign_in.sessions.operator_cookies import is_operator_path
 from console.views.errors import unavailable
 
 logger = structlog.get_logger(__name__)

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from caret.foundation.web import connections
-from console.sign_in.operator_cookies import is_operator_path
+from console.sign_in.sessions.operator_cookies import is_operator_path
 
 # Buckets around the target for pages, 300 ms, and the wait after which users retry, 2 s.
 _BOUNDS_S: Final = (0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0)

@@ -16,7 +16,7 @@ from django.http import HttpRequest
 
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from console.operator_admin.session import record_access_reason
-from console.sign_in.session_store import SessionStore
+from console.sign_in.sessions.session_store import SessionStore
 from tenants.base.permissions import Role
 from tenants.models import AuditSink, User
 from tests.browser.sessions import Session, operators_session, session_of

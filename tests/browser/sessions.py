@@ -4,7 +4,7 @@ from allauth.account.internal.flows.login import record_authentication
 from django.conf import settings
 from django.http import HttpRequest
 
-from console.sign_in.session_store import SessionStore
+from console.sign_in.sessions.session_store import SessionStore
 from tenants.models import User
 from tests.fakes.console_client import Client
 from tests.fixtures.companies import Person

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.test import Client as DjangoClient
 
-from console.sign_in.session_store import SessionStore
+from console.sign_in.sessions.session_store import SessionStore
 
 
 class Client(DjangoClient):

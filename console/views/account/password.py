@@ -20,7 +20,7 @@ from console.limits.throttling import Secret, count_attempt, count_password_chan
 from console.sign_in.current_member import CurrentMember, client_address, member_required
 from console.sign_in.devices import attempt_at, remember_place
 from console.sign_in.password_forms import ChangePasswordForm
-from console.sign_in.session import password_session_required
+from console.sign_in.sessions.session import password_session_required
 from console.texts.error_messages import translate_error
 from tenants.base.errors import Conflict, InvalidValue
 from tenants.identity.passwords.operations import change_password

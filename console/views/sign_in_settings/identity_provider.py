@@ -18,7 +18,7 @@ from console.layout.step_up import step_up_required
 from console.layout.toasts import toast
 from console.limits.outbound_limit import OUTWARD
 from console.sign_in.current_member import CurrentMember, member_required
-from console.sign_in.session_exemption import exempt_session
+from console.sign_in.sessions.session_exemption import exempt_session
 from console.texts.error_messages import translate_error
 from console.views.sign_in_settings.presenters import service_provider_info
 from tenants.base.errors import InvalidValue

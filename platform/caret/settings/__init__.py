@@ -63,8 +63,8 @@ MIDDLEWARE = [
     "console.web.middleware.ContentSecurityPolicy",
     "console.web.middleware.Utf8OnlyMiddleware",
     "console.web.middleware.RedisErrorMiddleware",
-    "console.sign_in.operator_cookies.OperatorCookieMiddleware",
-    "console.sign_in.session_store.HashedSessions",
+    "console.sign_in.sessions.operator_cookies.OperatorCookieMiddleware",
+    "console.sign_in.sessions.session_store.HashedSessions",
     "console.web.middleware.SessionNotes",
     "django.middleware.locale.LocaleMiddleware",
     "console.layout.preferences.PreferencesMiddleware",
@@ -157,24 +157,24 @@ ACCOUNT_RATE_LIMITS = {"login_failed": None, "reauthenticate": None}
 # An email address is verified before its account exists, by an invitation or a verified domain.
 ACCOUNT_EMAIL_VERIFICATION = "none"
 MFA_ALLOW_UNVERIFIED_EMAIL = True
-MFA_ADAPTER = "console.sign_in.mfa_adapter.SecondFactorAdapter"
+MFA_ADAPTER = "console.sign_in.mfa.adapter.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_FORMS = {
-    "authenticate": "console.sign_in.code_forms.AuthenticateByFreshCode",
-    "reauthenticate": "console.sign_in.code_forms.ReauthenticateByFreshCode",
-    "add_webauthn": "console.sign_in.passkey_forms.AddPasskey",
-    "edit_webauthn": "console.sign_in.passkey_forms.RenamePasskey",
-    "authenticate_webauthn": "console.sign_in.passkey_forms.SecondFactorByPasskey",
-    "reauthenticate_webauthn": "console.sign_in.passkey_forms.ConfirmByPasskey",
+    "authenticate": "console.sign_in.mfa.code_forms.AuthenticateByFreshCode",
+    "reauthenticate": "console.sign_in.mfa.code_forms.ReauthenticateByFreshCode",
+    "add_webauthn": "console.sign_in.mfa.passkey_forms.AddPasskey",
+    "edit_webauthn": "console.sign_in.mfa.passkey_forms.RenamePasskey",
+    "authenticate_webauthn": "console.sign_in.mfa.passkey_forms.SecondFactorByPasskey",
+    "reauthenticate_webauthn": "console.sign_in.mfa.passkey_forms.ConfirmByPasskey",
 }
 MFA_TOTP_ISSUER = "Caret"
 MFA_TOTP_TOLERANCE = 1  # steps of 30 s, for inaccurate clocks
-SOCIALACCOUNT_ADAPTER = "console.sign_in.oidc.IdentityProviderAdapter"
+SOCIALACCOUNT_ADAPTER = "console.sign_in.sso.oidc.IdentityProviderAdapter"
 SOCIALACCOUNT_STORE_TOKENS = False
 LOGIN_URL = "console:sign-in"
 LOGIN_REDIRECT_URL = "console:overview"
 CSRF_FAILURE_VIEW = "console.views.errors.csrf_failed"
-SESSION_ENGINE = "console.sign_in.session_store"
+SESSION_ENGINE = "console.sign_in.sessions.session_store"
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 
 # Metrics endpoints of the gateways, which the operators' pages read.

@@ -15,7 +15,7 @@ from caret.foundation.crypto.aead import DecryptionFailed
 from caret.foundation.postgres.roles import find_rls_bypasses
 from caret.foundation.postgres.tenant_scope import tenant_scope
 from caret.local.databases.credentials import DATABASE
-from console.sign_in.session_store import SessionStore
+from console.sign_in.sessions.session_store import SessionStore
 from tenants.base import tombstones as store_of_notes
 from tenants.base.tombstones import initialize_store
 from tenants.models import (

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from console.operator_admin import session
-from console.sign_in.session_store import SessionStore
+from console.sign_in.sessions.session_store import SessionStore
 from tenants.base.operator_roles import OperatorRole
 from tenants.fleet.operators import totp
 from tenants.fleet.operators.accounts import (

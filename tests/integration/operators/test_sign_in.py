@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from console.limits.throttling import MAX_ATTEMPTS, Secret, SecretAttempt, count_attempt
-from console.sign_in.operator_cookies import cookie_names
+from console.sign_in.sessions.operator_cookies import cookie_names
 from tenants.base.permissions import Role
 from tenants.fleet.operators.accounts import disable_operator, reset_operator
 from tenants.models import Operator, User

@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from console.limits.outbound_limit import OUTWARD
-from console.sign_in.egress_session import BOUNDS
+from console.sign_in.sso.egress_session import BOUNDS
 from tenants.base import redis_connection
 from tenants.base.permissions import Role
 from tenants.identity.sso.operations import MAX_REFUSED_ENTRIES

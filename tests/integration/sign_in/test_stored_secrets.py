@@ -12,7 +12,7 @@ from django.utils import timezone
 from psycopg.sql import SQL, Identifier
 
 from caret.local.databases.credentials import DATABASE, SUPERUSER, password_of
-from console.sign_in.session_store import SessionStore
+from console.sign_in.sessions.session_store import SessionStore
 from tenants.base.permissions import Role
 from tenants.identity.scim.tokens import create_scim_token
 from tests.fixtures.companies import Company, Person, make_company, make_key

@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from console.sign_in.id_token import (
+from console.sign_in.sso.id_token import (
     CLOCK_SKEW_S,
     REQUIRED_CLAIMS,
     ProviderRefused,

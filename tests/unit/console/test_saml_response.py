@@ -11,7 +11,7 @@ import pytest
 from onelogin.saml2.constants import OneLogin_Saml2_Constants as Saml
 
 from caret.foundation.ids import TenantId
-from console.sign_in.saml_response import InvalidSamlResponse, ServiceProvider, read_response
+from console.sign_in.sso.saml_response import InvalidSamlResponse, ServiceProvider, read_response
 from tenants.identity.sso.queries import SamlProvider as Known
 from tenants.identity.sso.saml_metadata import read_metadata
 from tests.fakes.saml_provider import Said, SamlProvider, encoded

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from caret.contracts.snapshot import TenantStatus
 from console.live_metrics import consumer as live
-from console.sign_in.session_store import SessionStore
+from console.sign_in.sessions.session_store import SessionStore
 from tenants.base.permissions import Role
 from tenants.identity.member_lifecycle import change_role, remove_member
 from tenants.identity.members.sessions import end_sessions_at

@@ -26,7 +26,8 @@ from onelogin.saml2.auth import OneLogin_Saml2_Auth
 from caret.foundation.concurrency.bulkhead import Bulkhead, BulkheadFull
 from caret.foundation.ids import TenantId
 from console.limits.password_hashing import BUSY
-from console.sign_in.saml_response import (
+from console.sign_in.sso.login import SsoLogin, complete_sso_login, login_error, refuse
+from console.sign_in.sso.saml_response import (
     InvalidSamlResponse,
     SamlAssertion,
     ServiceProvider,
@@ -34,7 +35,6 @@ from console.sign_in.saml_response import (
     request_data,
     settings_for,
 )
-from console.sign_in.sso_login import SsoLogin, complete_sso_login, login_error, refuse
 from tenants.base.redis_connection import connect
 from tenants.identity.sso.queries import SamlProvider, find_provider
 

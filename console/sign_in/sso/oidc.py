@@ -30,9 +30,9 @@ from caret.foundation.concurrency.bulkhead import BulkheadFull
 from caret.foundation.ids import TenantId
 from console.limits.outbound_limit import OUTWARD
 from console.limits.password_hashing import BUSY
-from console.sign_in.egress_session import guarded_session
-from console.sign_in.id_token import ProviderRefused, require_algorithm, verified_claims
-from console.sign_in.sso_login import FAILED, SsoLogin, complete_sso_login, login_error, refuse
+from console.sign_in.sso.egress_session import guarded_session
+from console.sign_in.sso.id_token import ProviderRefused, require_algorithm, verified_claims
+from console.sign_in.sso.login import FAILED, SsoLogin, complete_sso_login, login_error, refuse
 from tenants.identity.sso.queries import OpenIdProvider, find_provider
 
 _ASKED_AGAIN_AT: Final = "asked_again_at_s"  # key in the state that allauth stores for a request

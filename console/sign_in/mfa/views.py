@@ -21,7 +21,7 @@ from console.limits.password_hashing import BUSY, TooManyHashes
 from console.limits.throttling import Secret, SecretAttempt, count_attempt, forgive_attempt
 from console.sign_in.current_member import client_address
 from console.sign_in.devices import attempt_at
-from console.sign_in.mfa_adapter import record_new_factor
+from console.sign_in.mfa.adapter import record_new_factor
 from tenants.identity.sso.mfa_events import MfaChange, MfaEvent, MfaFactor, record_mfa_change
 
 _LIST: Final = reverse_lazy("mfa_index")

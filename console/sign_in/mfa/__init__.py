@@ -1,0 +1,1 @@
+"""Second factors and passkeys: django-allauth with our forms, limits and storage."""
