@@ -68,4 +68,4 @@ def _find_budget_exhaustion(tenant_id: TenantId, now: datetime) -> datetime | No
     # The limit may have been raised since the alert.
     spent = read_month(tenant_id, month_of(day)).spent_of_budget(found)
     price = read_price_book(tenant_id).price_on(day)
-    return found.alerted_at if is_exhausted(found, spent, price) else None  # type: ignore[attr-defined,no-any-return]  # annotated
+    return found.alerted_at if is_exhausted(found, spent, price) else None

@@ -199,7 +199,8 @@ def test_an_invitation_of_a_further_owner_leaves_others_open() -> None:
     ]
 
     for invitation in invitations:
-        assert find_open_invitation(text=token_in(invitation.url), now=timezone.now())
+        found = find_open_invitation(text=token_in(invitation.url), now=timezone.now())
+        assert found.tenant_id == acme.tenant_id
 
 
 def test_its_own_administrator_does_not_invite_an_owner_this_way() -> None:
