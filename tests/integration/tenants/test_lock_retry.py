@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import OperationalError, connections
+from django.db.migrations.recorder import MigrationRecorder
 
 from caret.foundation.postgres.lock_retry import LockRetryPolicy, run_with_lock_retry
 from tests.stack.services import Services
@@ -93,3 +94,13 @@ def _never(seconds: float) -> None:
 def run(statement: str) -> None:
     with connections["owner"].cursor() as cursor:
         cursor.execute(statement)
+
+
+def test_a_database_of_an_unreleased_version_is_not_migrated(services: Services) -> None:
+    recorder = MigrationRecorder(connections["owner"])
+    recorder.record_applied("tenants", "0002_usage")
+    try:
+        with pytest.raises(CommandError, match=r"before 0\.1\.0"):
+            call_command("migrate", database="owner", verbosity=0)
+    finally:
+        recorder.record_unapplied("tenants", "0002_usage")

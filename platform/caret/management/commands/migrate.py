@@ -5,13 +5,16 @@ See caret.foundation.postgres.lock_retry.
 
 from typing import Any, Final
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands.migrate import Command as DjangosMigrate
 from django.db import connections
+from django.db.migrations.recorder import MigrationRecorder
 
 from caret.foundation.postgres.lock_retry import LockRetryPolicy, run_with_lock_retry
 
 _PAUSE_S: Final = 2.0
+# The migrations before release 0.1.0, which one initial migration has replaced.
+_UNRELEASED: Final = ("tenants", "0002_usage")
 
 
 class Command(DjangosMigrate):
@@ -28,6 +31,13 @@ class Command(DjangosMigrate):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        connection = connections[options["database"]]
+        if _UNRELEASED in MigrationRecorder(connection).applied_migrations():
+            raise CommandError(
+                "The database was made by a version before 0.1.0, which cannot be upgraded. To keep"
+                " its data, stay with that version. Otherwise use an empty database: `make up`"
+                " creates one after you remove or rename the folder .caret (or CARET_HOME)."
+            )
         patience = LockRetryPolicy(
             lock_s=options["lock_timeout_s"],
             statement_s=options["statement_timeout_s"],
@@ -36,6 +46,4 @@ class Command(DjangosMigrate):
         )
         # A migration without a lock is rolled back; earlier ones are recorded as applied.
         handle = super().handle
-        run_with_lock_retry(
-            connections[options["database"]], lambda: handle(*args, **options), patience=patience
-        )
+        run_with_lock_retry(connection, lambda: handle(*args, **options), patience=patience)
