@@ -65,7 +65,11 @@ def test_a_bad_line_is_named(tmp_path: Path, name: str) -> None:
         read_exam(tmp_path / "exam.jsonl")
 
 
-@pytest.mark.parametrize("data", [None, b"", b"not gzip", gzip.compress(b"{}")[:-6]])
+@pytest.mark.parametrize(
+    "data",
+    [None, b"", b"not gzip", gzip.compress(b"{}")[:-6]],
+    ids=["missing", "empty", "not gzip", "cut"],
+)
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, data: bytes | None) -> None:
     if data is not None:
         (tmp_path / "exam.jsonl.gz").write_bytes(data)
