@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-# The headless shell has the same engine without the browser's own interface: a new window takes 0.3 s
-# of CPU time instead of 1.0, and a page 0.1 s instead of 0.5.
+# The headless shell has the same engine without the browser's own interface: a new window takes
+# 0.3 s of CPU time instead of 1.0, and a page 0.1 s instead of 0.5.
 _NAMES: Final = ("chromium-headless-shell", "chromium", "google-chrome")
 EXECUTABLE: Final = next(filter(None, map(shutil.which, _NAMES)), None)
 # A variable of Django: allow database access in a thread whose event loop is running.
