@@ -21,6 +21,7 @@ EXAM = {
 }
 
 
+@pytest.mark.deep  # generates 18 completions
 def test_two_layouts_are_compared_on_the_operators_code(stack: Stack) -> None:
     options = ("--pool", "demo-fast", "--pool", "demo-fast:psm", "--tasks", "9")
 

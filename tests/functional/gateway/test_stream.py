@@ -59,7 +59,8 @@ async def test_the_explained_segments_add_up_to_the_prompt(site: Site, code: Cod
 
 async def test_the_usage_record_matches_the_clients_metadata(site: Site, long_frame: Frame) -> None:
     async with site.stream() as stream:
-        _, done = await ask(stream, {**long_frame, "id": "1", "language": "Python"})
+        frame = {**long_frame, "id": "1", "language": "Python", "max_tokens": 64}
+        _, done = await ask(stream, frame)
 
     meta = done["meta"]
     record = await site.record_of(meta["request_id"])
@@ -102,7 +103,7 @@ async def test_another_tenant_gets_no_cache_hits(site: Site, code: CodeText) -> 
 
 async def test_completions_for_two_files_run_concurrently(site: Site, long_frame: Frame) -> None:
     async with site.stream() as stream:
-        frame = {"type": "complete", **long_frame}
+        frame = {"type": "complete", **long_frame, "max_tokens": 64}
         both = [{**frame, "id": name, "path": f"{name}.py"} for name in ("a", "b")]
         await asyncio.gather(*(stream.send(frame) for frame in both))
         answers: list[Frame] = []
