@@ -47,7 +47,7 @@ def server() -> Iterator[StripeServer]:
 
 @pytest.fixture
 def stripe(server: StripeServer) -> HttpStripe:
-    return HttpStripe(server.url, SECRET, timeout_s=0.2)
+    return HttpStripe(server.url, SECRET, timeout_s=2.0)
 
 
 @pytest.fixture
