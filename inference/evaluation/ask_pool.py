@@ -61,7 +61,7 @@ _SNAPSHOT: Final = TenantSnapshot(
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is evaluated: a pool, with the layout of its prompts."""
+    """A pool to evaluate, with the layout of its prompts."""
 
     pool: Pool
     writer: PromptWriter

@@ -1,1 +1,1 @@
-"""Where a completion ends: lines, blocks, repetitions, and brackets that the file needs."""
+"""Decides on the end of a completion by lines, blocks, repetitions and unmatched brackets."""

@@ -37,12 +37,12 @@ class TruncationContext:
 
     @cached_property
     def brackets(self) -> BracketCounter:
-        """Computed when a completion needs it: not before the first token."""
+        """Return the brackets around the cursor. They are counted when first needed."""
         return BracketCounter(self.prefix, self.suffix)
 
     @cached_property
     def min_indent_below(self) -> int | None:
-        """The block's minimum indentation for a completion that begins with a line break."""
+        """Return the minimum indentation for a completion that begins with a line break."""
         if self.min_indent is None or self.is_fresh_line:
             return self.min_indent
         lines, line = self.lines, self.line_before
@@ -51,7 +51,7 @@ class TruncationContext:
 
     @property
     def can_continue_below(self) -> bool:
-        """Whether a single line may be the one below the cursor's."""
+        """Return whether a single-line completion may begin on the line below the cursor."""
         return not self.is_fresh_line and set(self.rest_of_line) <= set(CLOSERS)
 
     def has_body(self, indent: int) -> bool:

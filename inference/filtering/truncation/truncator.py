@@ -99,7 +99,7 @@ class Truncator:
         kept = self._without_duplicate(line)
         if kept != line:
             self._end(FilterReason.REPEATS_SUFFIX)
-        return self._rest(kept)
+        return self._take_unshown(kept)
 
     def _end(self, reason: FilterReason) -> None:
         self.has_ended = True
@@ -137,7 +137,7 @@ class Truncator:
         if role is not _LineRole.INSIDE or self._can_become_repetition(content):
             return ""
         line = self._line.rstrip()
-        return self._rest(line[: len(line) - self._count_uncertain(line)].rstrip())
+        return self._take_unshown(line[: len(line) - self._count_uncertain(line)].rstrip())
 
     def _count_uncertain(self, line: str) -> int:
         if self._around.rest_of_line[:1] not in tuple(CLOSERS):
@@ -153,13 +153,13 @@ class Truncator:
             self.has_ended = True
             return ""
         if self._is_last_line(line):
-            shown = self._rest(self._without_duplicate(line))
+            shown = self._take_unshown(self._without_duplicate(line))
             self._end(FilterReason.LINE_END)
             return shown
         if len(line) < len(self._line.rstrip()):
             self._end(FilterReason.REPEATS_SUFFIX)
         self._lines.add(line.strip())
-        shown = self._rest(line)
+        shown = self._take_unshown(line)
         self._start_line(held=self._line[len(line) :])
         return shown
 
@@ -181,7 +181,7 @@ class Truncator:
         self._line, self._num_shown, self._is_first_line = "", 0, False
         self._uncertain.restart()
 
-    def _rest(self, line: str) -> str:
+    def _take_unshown(self, line: str) -> str:
         """Return the part of `line` that was not shown yet, with the held text before it."""
         if len(line) <= self._num_shown:
             return ""
@@ -284,7 +284,7 @@ class Truncator:
         """Return whether the line, of which nothing was shown, may still become a repetition."""
         if self._num_shown:
             return False
-        line, next_line = self._comparable()
+        line, next_line = self._comparable_texts()
         repeats_suffix = self._is_whole_line() and next_line.startswith(line)
         return repeats_suffix or self._lines.can_become_repetition(content)
 
@@ -303,10 +303,10 @@ class Truncator:
         return count(self._text + self._line) < count(self._text)
 
     def _is_repeating_suffix(self) -> bool:
-        line, next_line = self._comparable()
+        line, next_line = self._comparable_texts()
         return self._is_whole_line() and line == next_line
 
-    def _comparable(self) -> tuple[str, str]:
+    def _comparable_texts(self) -> tuple[str, str]:
         """Return the line and the first line of the suffix, in comparable form.
 
         Indentation counts, to distinguish closing brackets of different blocks. On the cursor's own

@@ -122,19 +122,19 @@ class OutcomeTracker:
     def __init__(self, send: Callable[[EditorOutcome], None]) -> None:
         self._send = send
         self._told: OrderedDict[tuple[str, EditorOutcomeEvent], None] = OrderedDict()
-        self._standing: dict[str, _VisibleSuggestion] = {}  # by file
+        self._visible: dict[str, _VisibleSuggestion] = {}  # by file
         self._taken: list[_AcceptedSuggestion] = []
 
     def show(self, uri: str, shown: ShownSuggestion, *, now_s: float) -> bool:
         """Note that a suggestion is shown; return False if its rest is already visible."""
-        standing = self._standing.get(uri)
-        if standing is not None and standing.id == shown.id:
-            standing.num_led = standing.num_gone + shown.num_led
-            standing.text = standing.text[: standing.num_gone] + shown.text
-            standing.is_whole = shown.is_whole
+        visible = self._visible.get(uri)
+        if visible is not None and visible.id == shown.id:
+            visible.num_led = visible.num_gone + shown.num_led
+            visible.text = visible.text[: visible.num_gone] + shown.text
+            visible.is_whole = shown.is_whole
             return False
         self._on_ignored(uri, now_s)
-        self._standing[uri] = _VisibleSuggestion(
+        self._visible[uri] = _VisibleSuggestion(
             shown.id,
             shown.at,
             shown.text,
@@ -149,40 +149,40 @@ class OutcomeTracker:
 
     def grow(self, id: str, text: str, *, is_whole: bool, request_id: str, now_s: float) -> None:
         """Replace a suggestion's text by a longer one that has arrived."""
-        for uri, standing in list(self._standing.items()):
-            if standing.id != id:
+        for uri, visible in list(self._visible.items()):
+            if visible.id != id:
                 continue
-            listed = standing.text[: standing.num_listed]
-            standing.text = listed + text[standing.num_before :]
-            standing.is_whole = is_whole
-            standing.request_id = request_id or standing.request_id
-            if standing.is_whole and standing.num_gone >= len(standing.text):
-                self._report_shown(standing, now_s, is_certain=standing.num_taken > 0)
-                del self._standing[uri]
+            listed = visible.text[: visible.num_listed]
+            visible.text = listed + text[visible.num_before :]
+            visible.is_whole = is_whole
+            visible.request_id = request_id or visible.request_id
+            if visible.is_whole and visible.num_gone >= len(visible.text):
+                self._report_shown(visible, now_s, is_certain=visible.num_taken > 0)
+                del self._visible[uri]
 
     def dismiss(self, uri: str, now_s: float) -> None:
         self._on_ignored(uri, now_s)
 
     def report_long_shown(self, now_s: float) -> None:
         """Report suggestions that have been visible for a long time. Call it regularly."""
-        for standing in self._standing.values():
-            if now_s - standing.shown_s >= MAX_SHOWN_S:
-                self._report_shown(standing, now_s)
+        for visible in self._visible.values():
+            if now_s - visible.shown_s >= MAX_SHOWN_S:
+                self._report_shown(visible, now_s)
 
     def change(self, uri: str, edit: TextEdit, now_s: float) -> EditorOutcomeEvent | None:
         """Apply an edit; return the outcome for the visible suggestion, or None."""
         for taken in self._taken:
             if taken.uri == uri:
                 taken.apply_edit(edit)
-        standing = self._standing.get(uri)
-        return None if standing is None else self._classify_edit(uri, standing, edit, now_s)
+        visible = self._visible.get(uri)
+        return None if visible is None else self._classify_edit(uri, visible, edit, now_s)
 
     def accept(self, id: str, now_s: float) -> None:
         """Note an acceptance that the editor reports; usually a change has shown it before."""
-        for uri, standing in list(self._standing.items()):
-            # An edit has told of an accepted part. More text may have arrived in that moment.
-            if standing.id == id and standing.is_whole and not standing.num_taken:
-                self._on_accepted(uri, standing, now_s)
+        for uri, visible in list(self._visible.items()):
+            # A part that an edit accepted was reported then. More text may have arrived since.
+            if visible.id == id and visible.is_whole and not visible.num_taken:
+                self._on_accepted(uri, visible, now_s)
 
     def close(self, uri: str, now_s: float) -> None:
         """Stop tracking a closed file."""
@@ -217,41 +217,41 @@ class OutcomeTracker:
         self._send(outcome)
 
     def _classify_edit(
-        self, uri: str, standing: _VisibleSuggestion, edit: TextEdit, now_s: float
+        self, uri: str, visible: _VisibleSuggestion, edit: TextEdit, now_s: float
     ) -> EditorOutcomeEvent | None:
-        cursor = standing.at + standing.num_gone
-        if edit.at + edit.deleted < standing.at:
-            standing.at += len(edit.inserted) - edit.deleted  # an edit above it, such as an import
+        cursor = visible.at + visible.num_gone
+        if edit.at + edit.deleted < visible.at:
+            visible.at += len(edit.inserted) - edit.deleted  # an edit above it, such as an import
             return None
-        left = standing.text[standing.num_gone :]
+        left = visible.text[visible.num_gone :]
         typed = _as_typed(edit, cursor, left)
         if typed is None:
-            is_seen = _is_seen(standing, now_s)
+            is_seen = _is_seen(visible, now_s)
             self._on_ignored(uri, now_s)
             return EditorOutcomeEvent.REJECTED if is_seen else None
-        own = standing.consume(typed)
-        if typed == left and standing.is_whole:
+        own = visible.consume(typed)
+        if typed == left and visible.is_whole:
             if len(typed) > 1:
-                self._on_accepted(uri, standing, now_s)
+                self._on_accepted(uri, visible, now_s)
                 return EditorOutcomeEvent.ACCEPTED
-            self._report_shown(standing, now_s)
-            del self._standing[uri]
+            self._report_shown(visible, now_s)
+            del self._visible[uri]
             return None
         if len(own) > 1:
-            self._report_shown(standing, now_s, is_certain=True)
-            standing.num_taken += len(own)
-            self._emit(_build_outcome(standing, EditorOutcomeEvent.PARTIALLY_ACCEPTED, now_s, own))
+            self._report_shown(visible, now_s, is_certain=True)
+            visible.num_taken += len(own)
+            self._emit(_build_outcome(visible, EditorOutcomeEvent.PARTIALLY_ACCEPTED, now_s, own))
             return EditorOutcomeEvent.PARTIALLY_ACCEPTED
         return None
 
-    def _on_accepted(self, uri: str, standing: _VisibleSuggestion, now_s: float) -> None:
-        del self._standing[uri]
-        self._report_shown(standing, now_s, is_certain=True)
-        self._emit(_build_outcome(standing, EditorOutcomeEvent.ACCEPTED, now_s))
-        end = standing.at + len(standing.text)
+    def _on_accepted(self, uri: str, visible: _VisibleSuggestion, now_s: float) -> None:
+        del self._visible[uri]
+        self._report_shown(visible, now_s, is_certain=True)
+        self._emit(_build_outcome(visible, EditorOutcomeEvent.ACCEPTED, now_s))
+        end = visible.at + len(visible.text)
         self._taken.append(
             _AcceptedSuggestion(
-                standing.id, uri, standing.text, standing.at, end, now_s, standing.request_id
+                visible.id, uri, visible.text, visible.at, end, now_s, visible.request_id
             )
         )
         del self._taken[:-_MAX_TRACKED]
@@ -261,24 +261,24 @@ class OutcomeTracker:
 
         The gateway compares the parts with the whole.
         """
-        standing = self._standing.pop(uri, None)
-        if standing is None:
+        visible = self._visible.pop(uri, None)
+        if visible is None:
             return
-        self._report_shown(standing, now_s)
-        if not standing.num_taken and _is_seen(standing, now_s):
-            self._emit(_build_outcome(standing, EditorOutcomeEvent.REJECTED, now_s))
+        self._report_shown(visible, now_s)
+        if not visible.num_taken and _is_seen(visible, now_s):
+            self._emit(_build_outcome(visible, EditorOutcomeEvent.REJECTED, now_s))
 
     def _report_shown(
-        self, standing: _VisibleSuggestion, now_s: float, *, is_certain: bool = False
+        self, visible: _VisibleSuggestion, now_s: float, *, is_certain: bool = False
     ) -> None:
         """Report that the user saw it; certain if a part was accepted."""
-        if is_certain or _is_seen(standing, now_s):
-            own = standing.text[standing.num_listed :]
-            self._emit(_build_outcome(standing, EditorOutcomeEvent.SHOWN, now_s, own))
+        if is_certain or _is_seen(visible, now_s):
+            own = visible.text[visible.num_listed :]
+            self._emit(_build_outcome(visible, EditorOutcomeEvent.SHOWN, now_s, own))
 
 
-def _is_seen(standing: _VisibleSuggestion, now_s: float) -> bool:
-    return now_s - standing.shown_s >= MIN_SHOWN_S
+def _is_seen(visible: _VisibleSuggestion, now_s: float) -> bool:
+    return now_s - visible.shown_s >= MIN_SHOWN_S
 
 
 def _as_typed(edit: TextEdit, cursor: int, left: str) -> str | None:
@@ -296,16 +296,16 @@ def _as_typed(edit: TextEdit, cursor: int, left: str) -> str | None:
 
 
 def _build_outcome(
-    standing: _VisibleSuggestion, event: EditorOutcomeEvent, now_s: float, text: str | None = None
+    visible: _VisibleSuggestion, event: EditorOutcomeEvent, now_s: float, text: str | None = None
 ) -> EditorOutcome:
     """Create an outcome for a part of the suggestion; without a text, for all of it."""
     return EditorOutcome(
-        standing.id,
+        visible.id,
         event,
-        _to_ms(now_s - standing.shown_s),
+        _to_ms(now_s - visible.shown_s),
         chars=None if text is None else len(text),
         lines=None if text is None else _num_lines(text),
-        request_id=standing.request_id,
+        request_id=visible.request_id,
     )
 
 

@@ -1,4 +1,4 @@
-"""What is shown is whole: the filter's result for models' outputs in 35 languages."""
+"""The filter returns whole suggestions for outputs of models in 35 languages."""
 
 import re
 from typing import Final
