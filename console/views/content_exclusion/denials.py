@@ -82,7 +82,7 @@ class DenialPage(Page[DenialRow]):
     num_requests: int  # on all pages
 
 
-def _rows(member: CurrentMember, found: list[DenialReport]) -> list[DenialRow]:
+def _to_rows(member: CurrentMember, found: list[DenialReport]) -> list[DenialRow]:
     user_ids = {each.user_id for each in found if each.user_id is not None}
     emails = {}
     if member.actor.has_permission(Permission.READ_MEMBERS):
@@ -104,7 +104,7 @@ def _rows(member: CurrentMember, found: list[DenialReport]) -> list[DenialRow]:
     ]
 
 
-def _sorted(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list[DenialRow]:
+def _sort_rows(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list[DenialRow]:
     keys: dict[DenialSort, Callable[[DenialRow], Any]] = {
         DenialSort.REASON: lambda row: row.reason,
         DenialSort.MODE: lambda row: row.mode,
@@ -118,7 +118,7 @@ def _sorted(rows: list[DenialRow], sorting: TableSorting[DenialSort]) -> list[De
 def _find_denials(asked: ListQuery) -> Page[DenialRow]:
     days = int(asked.filters.get("days") or _SPANS[0])
     found = count_denials(actor=asked.actor, num_days=days, now=asked.now)
-    rows = _sorted(_rows(asked.member, found), asked.sorting)
+    rows = _sort_rows(_to_rows(asked.member, found), asked.sorting)
     page = slice_page(rows, limit=asked.limit, cursor=asked.cursor)
     return DenialPage(page.rows, page.next_cursor, num_requests=sum(each.num for each in rows))
 
