@@ -6,15 +6,14 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext, ngettext
 
 from console.layout.lists.csv_response import csv_response
-from console.operator_admin.change_log import ChangeLogEntry
-from console.operator_admin.number_format import why_refused
-from console.operator_admin.overview import of_installation
+from console.operator_admin.overview import installation_context
+from console.operator_admin.pools.presenters import ChangeLogEntry, rejection_reason
 from tenants.compliance.exports.rows import Value
 from tenants.fleet.pools.pool_status import RejectedReplica, ReplicaStatus
 from tenants.fleet.pools.scraping.installation_status import InstallationStatus
 
 
-def file_of(
+def pools_csv(
     request: HttpRequest, installation: InstallationStatus, changes: Sequence[ChangeLogEntry] | None
 ) -> HttpResponse:
     """Return the file that the parameter `of` names, by default the replicas.
@@ -24,30 +23,22 @@ def file_of(
     if request.GET.get("of") == "changes":
         return _change_log_csv(changes)
     if request.GET.get("of") == "first-tokens":
-        return _first_tokens(installation)
+        return _first_token_csv(installation)
     return _replica_csv(installation)
 
 
 def _replica_csv(installation: InstallationStatus) -> HttpResponse:
     """Return all replicas, including rejected ones."""
     header = (
-        *(
-            "pool",
-            "tier",
-            "model",
-            "replica",
-            "state",
-            "drained",
-            "gateways_open",
-            "gateways_ejected",
-        ),
-        *("in_flight", "running", "waiting", "kv_usage", "hit_rate", "gateways_rejecting", "why"),
+        *("pool", "tier", "model", "replica", "state", "drained"),
+        *("gateways_open", "gateways_ejected", "in_flight", "running", "waiting"),
+        *("kv_usage", "hit_rate", "gateways_rejecting", "why"),
     )
     lines: list[tuple[Value, ...]] = []
     for pool in installation.pools:
-        about = (pool.name, pool.tier, pool.model)
-        lines += [(*about, *_replica_cells(replica), None, "") for replica in pool.replicas]
-        lines += [(*about, *_left_out(refused)) for refused in pool.rejected]
+        pool_cells = (pool.name, pool.tier, pool.model)
+        lines += [(*pool_cells, *_replica_cells(each), None, "") for each in pool.replicas]
+        lines += [(*pool_cells, *_rejected_cells(each)) for each in pool.rejected]
     return csv_response("replicas", header, lines, notes=_csv_notes(installation))
 
 
@@ -59,9 +50,9 @@ def _replica_cells(replica: ReplicaStatus) -> tuple[Value, ...]:
     )
 
 
-def _left_out(refused: RejectedReplica) -> tuple[Value, ...]:
-    nothing = (None,) * 8
-    return (refused.name, "rejected", *nothing, refused.num_gateways, why_refused(refused))
+def _rejected_cells(replica: RejectedReplica) -> tuple[Value, ...]:
+    empty = (None,) * 8
+    return (replica.name, "rejected", *empty, replica.num_gateways, rejection_reason(replica))
 
 
 def _replica_state(replica: ReplicaStatus) -> str:
@@ -73,7 +64,7 @@ def _replica_state(replica: ReplicaStatus) -> str:
     return "ejected" if replica.num_gateways_ejected else "healthy"
 
 
-def _first_tokens(installation: InstallationStatus) -> HttpResponse:
+def _first_token_csv(installation: InstallationStatus) -> HttpResponse:
     header = ("pool", "mode", "requests", "p50_ms", "p99_ms", "target_ms", "over")
     lines = [
         (pool.name, at.mode.value, at.count, at.p50_ms, at.p99_ms, at.target_ms, at.is_over)
@@ -88,31 +79,34 @@ def _change_log_csv(changes: Sequence[ChangeLogEntry] | None) -> HttpResponse:
     lines = [
         (each.at, each.replica, each.what, each.operator, each.reason) for each in changes or ()
     ]
-    away = gettext("Redis does not respond, so drained replicas and their reasons are unknown.")
-    return csv_response("replica-changes", header, lines, notes=[away] if changes is None else [])
+    redis_error = gettext(
+        "Redis does not respond, so drained replicas and their reasons are unknown."
+    )
+    notes = [redis_error] if changes is None else []
+    return csv_response("replica-changes", header, lines, notes=notes)
 
 
 def _csv_notes(installation: InstallationStatus) -> list[str]:
     notes = []
     if num := len(installation.unreachable):
-        said = ngettext(
+        text = ngettext(
             "One gateway does not respond. Its data is missing here.",
             "%(n)s gateways do not respond. Their data is missing here.",
             num,
         )
-        notes.append(said % {"n": num})
-    return [*notes, _format_since(of_installation(installation)["window_minutes"])]
+        notes.append(text % {"n": num})
+    return [*notes, _describe_window(installation_context(installation)["window_minutes"])]
 
 
-def _format_since(minutes: int | None) -> str:
+def _describe_window(minutes: int | None) -> str:
     if minutes is None:
         return gettext(
             "Rates and first tokens cover the time since the gateways started, until "
             "there is a history to compare with."
         )
-    said = ngettext(
+    text = ngettext(
         "Rates and first tokens cover the last minute.",
         "Rates and first tokens cover the last %(n)s minutes.",
         minutes,
     )
-    return said % {"n": minutes}
+    return text % {"n": minutes}

@@ -47,22 +47,22 @@ _FIELDS: Final = ("url", "kv_events", "speculation", "reason")
 def add(request: HttpRequest, operator: OperatorView, pool: str) -> HttpResponse:
     if not operator.can_change:
         raise PermissionDenied
-    known = _read_fleet()
-    if pool not in known.members:
+    fleet = _read_fleet()
+    if pool not in fleet.members:
         raise Http404
     if request.method == "GET":
-        return _add_form(request, pool, known, {})
-    if (wrong := check_code(request, operator)) is not None:
-        return _add_form(request, pool, known, {"code": wrong}, status=_BAD)
-    wish = AddReplica(pool, **{name: request.POST.get(name, "") for name in _FIELDS})
+        return _add_form(request, pool, fleet, {})
+    if (code_error := check_code(request, operator)) is not None:
+        return _add_form(request, pool, fleet, {"code": code_error}, status=_BAD)
+    addition = AddReplica(pool, **{name: request.POST.get(name, "") for name in _FIELDS})
     try:
-        add_replica(connect(), operator=operator, wish=wish, known=known, now=timezone.now())
+        add_replica(connect(), operator=operator, wish=addition, known=fleet, now=timezone.now())
     except NotFound as error:
         raise Http404 from error
     except InvalidValue as error:
-        return _add_form(request, pool, known, {error.field: translate_error(error)}, status=_BAD)
+        return _add_form(request, pool, fleet, {error.field: translate_error(error)}, status=_BAD)
     except DomainError as error:
-        return _add_form(request, pool, known, {"": translate_error(error)}, status=_CONFLICT)
+        return _add_form(request, pool, fleet, {"": translate_error(error)}, status=_CONFLICT)
     return redirect(reverse("operators:pools") + "?done=added")
 
 
@@ -73,22 +73,24 @@ def remove(request: HttpRequest, operator: OperatorView, pool: str, replica: str
     # Gateways are not asked: replicas that they do not know or reject must be removable too.
     if not operator.can_change:
         raise PermissionDenied
-    known, old = _read_fleet(), _to_removal(request, pool, replica)
+    fleet, removal = _read_fleet(), _to_removal(request, pool, replica)
     if request.method == "GET":
-        return _remove_form(request, old, known, {})
-    if (wrong := check_code(request, operator)) is not None:
-        return _remove_form(request, old, known, {"code": wrong}, status=_BAD)
+        return _remove_form(request, removal, fleet, {})
+    if (code_error := check_code(request, operator)) is not None:
+        return _remove_form(request, removal, fleet, {"code": code_error}, status=_BAD)
     try:
-        remove_replica(connect(), operator=operator, wish=old, known=known, now=timezone.now())
+        remove_replica(connect(), operator=operator, wish=removal, known=fleet, now=timezone.now())
     except NotFound as error:
         raise Http404 from error
     except InvalidValue as error:
-        return _remove_form(request, old, known, {error.field: translate_error(error)}, status=_BAD)
+        return _remove_form(
+            request, removal, fleet, {error.field: translate_error(error)}, status=_BAD
+        )
     except LastReplicaOfPool:
-        wrong = gettext("Enter the replica's name as shown above.")
-        return _remove_form(request, old, known, {"confirmation": wrong}, status=_BAD)
+        name_error = gettext("Enter the replica's name as shown above.")
+        return _remove_form(request, removal, fleet, {"confirmation": name_error}, status=_BAD)
     except DomainError as error:
-        return _remove_form(request, old, known, {"": translate_error(error)}, status=_CONFLICT)
+        return _remove_form(request, removal, fleet, {"": translate_error(error)}, status=_CONFLICT)
     return redirect(reverse("operators:pools") + "?done=removed")
 
 
@@ -114,43 +116,43 @@ def _read_fleet() -> FleetView:
 
 
 def _add_form(
-    request: HttpRequest, pool: str, known: FleetView, wrong: dict[str, str], *, status: int = 200
+    request: HttpRequest, pool: str, fleet: FleetView, errors: dict[str, str], *, status: int = 200
 ) -> HttpResponse:
     context = {
         "title": gettext("Add a replica"),
         "pool": pool,
-        "places": known.places.get(pool, ()),
+        "places": fleet.places.get(pool, ()),
         "speculation": [(name, name == request.POST.get("speculation")) for name in SPECULATION],
         "url": request.POST.get("url", ""),
         "kv_events": request.POST.get("kv_events", ""),
-        **_form_context(request, wrong),
+        **_form_context(request, errors),
     }
-    return page(request, "add.html", context, status=status)
+    return page(request, "pools/add.html", context, status=status)
 
 
 def _remove_form(
     request: HttpRequest,
-    old: RemoveReplica,
-    known: FleetView,
-    wrong: dict[str, str],
+    removal: RemoveReplica,
+    fleet: FleetView,
+    errors: dict[str, str],
     *,
     status: int = 200,
 ) -> HttpResponse:
     context = {
         "title": gettext("Remove a replica"),
-        "pool": old.pool,
-        "replica": old.replica,
-        "emptied": emptied_by(old.pool, old.replica, known),
-        "confirmation": old.confirmation,
-        **_form_context(request, wrong),
+        "pool": removal.pool,
+        "replica": removal.replica,
+        "emptied": emptied_by(removal.pool, removal.replica, fleet),
+        "confirmation": removal.confirmation,
+        **_form_context(request, errors),
     }
-    return page(request, "remove.html", context, status=status)
+    return page(request, "pools/remove.html", context, status=status)
 
 
-def _form_context(request: HttpRequest, wrong: dict[str, str]) -> dict[str, Any]:
+def _form_context(request: HttpRequest, errors: dict[str, str]) -> dict[str, Any]:
     return {
         "needs_code": not session.is_confirmed(request),
         "reason": request.POST.get("reason", ""),
-        "message": wrong.get(""),
-        "wrong": wrong,
+        "message": errors.get(""),
+        "errors": errors,
     }

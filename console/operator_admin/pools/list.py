@@ -9,9 +9,9 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
 from console.layout.lists.pagination import wants_csv
-from console.operator_admin.change_log import changes_of
-from console.operator_admin.overview import known_drains, of_installation
-from console.operator_admin.pool_exports import file_of
+from console.operator_admin.overview import installation_context, read_drains_if_reachable
+from console.operator_admin.pools.csv_files import pools_csv
+from console.operator_admin.pools.presenters import changes_of
 from console.operator_admin.site import operator_required, page
 from tenants.base.errors import DomainError
 from tenants.base.redis_connection import connect
@@ -30,7 +30,9 @@ _DONE: Final = {
         "join the pool within ten seconds, the reason is shown below."
     ),
     "removed": gettext_lazy("Replica removed. Within a second, gateways send it no new requests."),
-    "returned": gettext_lazy("Replica undrained. Gateways send it requests again within a second."),
+    "undrained": gettext_lazy(
+        "Replica undrained. Gateways send it requests again within a second."
+    ),
 }
 
 
@@ -38,32 +40,32 @@ _DONE: Final = {
 @operator_required
 def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     installation = read_installation(now=timezone.now())
-    drains, additions = known_drains(), _known_additions()
+    drains, additions = read_drains_if_reachable(), _read_additions_if_reachable()
     changes = changes_of(drains, additions)
     if wants_csv(request):
-        away = drains is None or additions is None
-        return file_of(request, installation, None if away else changes)
-    known = {replica.name for pool in installation.pools for replica in pool.replicas}
+        is_incomplete = drains is None or additions is None
+        return pools_csv(request, installation, None if is_incomplete else changes)
+    reported = {replica.name for pool in installation.pools for replica in pool.replicas}
     context = {
         "title": "Pools",
         "done": _DONE.get(request.GET.get("done", "")),
         "drains": drains,
         "additions": additions,
-        "pools": [(pool, _added_to(pool, additions)) for pool in installation.pools],
+        "pools": [(pool, _added_replicas(pool, additions)) for pool in installation.pools],
         "changes": changes,
-        "waiting": _pending_additions(additions, installation.pools),
-        # Drained replicas that no gateway lists. They must be restorable too.
-        "strangers": [
+        "pending_additions": _pending_additions(additions, installation.pools),
+        # Drained replicas that no gateway reports. They must be restorable too.
+        "unreported_drains": [
             change
             for name, change in (drains.drained if drains else {}).items()
-            if name not in known
+            if name not in reported
         ],
-        **of_installation(installation),
+        **installation_context(installation),
     }
-    return page(request, "pools.html", context)
+    return page(request, "pools/list.html", context)
 
 
-def _known_additions() -> AddedReplicas | None:
+def _read_additions_if_reachable() -> AddedReplicas | None:
     """Return the added replicas; None if Redis is unreachable."""
     try:
         return read_additions(connect())
@@ -71,22 +73,22 @@ def _known_additions() -> AddedReplicas | None:
         return None
 
 
-def _added_to(pool: PoolStatus, additions: AddedReplicas | None) -> frozenset[str]:
-    held = additions.held if additions else {}
-    return frozenset(replica for name, replica in held if name == pool.name)
+def _added_replicas(pool: PoolStatus, additions: AddedReplicas | None) -> frozenset[str]:
+    by_pool_and_replica = additions.held if additions else {}
+    return frozenset(replica for name, replica in by_pool_and_replica if name == pool.name)
 
 
 def _pending_additions(
     additions: AddedReplicas | None, pools: Iterable[PoolStatus]
 ) -> list[AddedReplicaRecord]:
     """Return added replicas that no gateway reports: it has not seen them, or none answers."""
-    told = {
+    reported = {
         (pool.name, name)
         for pool in pools
         for name in (
             *(replica.name for replica in pool.replicas),
-            *(refused.name for refused in pool.rejected),
+            *(replica.name for replica in pool.rejected),
         )
     }
-    held = additions.held if additions else {}
-    return [held[key] for key in sorted(held.keys() - told)]
+    added = additions.held if additions else {}
+    return [added[key] for key in sorted(added.keys() - reported)]

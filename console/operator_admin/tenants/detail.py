@@ -16,10 +16,11 @@ from django.views.decorators.http import require_GET, require_POST
 
 from caret.contracts.snapshot import TenantStatus
 from caret.foundation.ids import TenantId
-from console.operator_admin import session, tenant_tables
+from console.operator_admin import session
 from console.operator_admin.site import operator_required, page
-from console.operator_admin.status_changes import changes_from
 from console.operator_admin.step_up import check_code
+from console.operator_admin.tenants import presenters
+from console.operator_admin.tenants.status_changes import changes_from
 from console.sign_in.current_member import client_address
 from console.texts.error_messages import translate_error
 from tenants.base.errors import DomainError, Forbidden, InvalidValue, NotFound
@@ -70,7 +71,7 @@ _FIELDS: Final = MappingProxyType(
         "reason": _("Your reason"),
     }
 )
-_OF_THIS_FORM: Final = frozenset({"csrfmiddlewaretoken", "code"})
+_NOT_REPEATED: Final = frozenset({"csrfmiddlewaretoken", "code"})
 
 
 @require_GET
@@ -82,102 +83,102 @@ def tenant(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> Htt
 @require_POST
 @operator_required
 def give_reason(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> HttpResponse:
-    named = TenantId(str(tenant_id))
+    tenant = TenantId(str(tenant_id))
     try:
         reason = required_reason(request.POST.get("reason", ""))
     except InvalidValue as error:
-        return _ask_for_reason(request, named, translate_error(error))
-    session.record_access_reason(request, named, reason)
+        return _ask_for_reason(request, tenant, translate_error(error))
+    session.record_access_reason(request, tenant, reason)
     return redirect("operators:tenant", tenant_id)
 
 
 @require_POST
 @operator_required
 def change(
-    request: HttpRequest, operator: OperatorView, tenant_id: UUID, what: str
+    request: HttpRequest, operator: OperatorView, tenant_id: UUID, field: str
 ) -> HttpResponse:
-    named = TenantId(str(tenant_id))
-    if what not in _DONE:
+    tenant = TenantId(str(tenant_id))
+    if field not in _DONE:
         raise Http404
-    if session.access_reason(request, named) is None:
-        return _ask_for_reason(request, named)
-    if (asked := _asked_first(request, operator, named, what)) is not None:
-        return asked
+    if session.access_reason(request, tenant) is None:
+        return _ask_for_reason(request, tenant)
+    if (code_form := _code_form_if_required(request, operator, tenant, field)) is not None:
+        return code_form
     try:
-        _apply_change(what, request, _operator_as_actor(request, operator, named))
+        _apply_change(field, request, _operator_as_actor(request, operator, tenant))
     except Forbidden as error:
-        return _show_tenant(request, operator, named, translate_error(error), status=403)
+        return _show_tenant(request, operator, tenant, translate_error(error), status=403)
     except DomainError as error:
-        return _show_tenant(request, operator, named, translate_error(error), status=400)
-    return redirect(reverse("operators:tenant", args=[tenant_id]) + f"?done={what}")
+        return _show_tenant(request, operator, tenant, translate_error(error), status=400)
+    return redirect(reverse("operators:tenant", args=[tenant_id]) + f"?done={field}")
 
 
 @require_POST
 @operator_required
 def invite_owner(request: HttpRequest, operator: OperatorView, tenant_id: UUID) -> HttpResponse:
     """Invite an owner, and show the link once."""
-    named = TenantId(str(tenant_id))
-    if session.access_reason(request, named) is None:
-        return _ask_for_reason(request, named)
+    tenant = TenantId(str(tenant_id))
+    if session.access_reason(request, tenant) is None:
+        return _ask_for_reason(request, tenant)
     if not operator.can_change:
         raise PermissionDenied
-    if (wrong := check_code(request, operator)) is not None:
-        return _show_tenant(request, operator, named, wrong, status=400)
-    actor = _operator_as_actor(request, operator, named)
+    if (code_error := check_code(request, operator)) is not None:
+        return _show_tenant(request, operator, tenant, code_error, status=400)
+    actor = _operator_as_actor(request, operator, tenant)
     email = request.POST.get("email", "")
     try:
         invitation = tenant_lifecycle.invite_owner(actor=actor, email=email, now=timezone.now())
     except DomainError as error:
-        return _show_tenant(request, operator, named, translate_error(error), status=400)
+        return _show_tenant(request, operator, tenant, translate_error(error), status=400)
     context = {
         "title": gettext("Owner invited"),
         "invitation": invitation,
-        "tenant_id": named,
+        "tenant_id": tenant,
     }
-    return page(request, "owner_invitation.html", context, status=201)
+    return page(request, "tenants/owner_invitation.html", context, status=201)
 
 
-def _asked_first(
-    request: HttpRequest, operator: OperatorView, tenant_id: TenantId, what: str
+def _code_form_if_required(
+    request: HttpRequest, operator: OperatorView, tenant_id: TenantId, field: str
 ) -> HttpResponse | None:
-    """Ask for a code of the operator's authenticator app; the page keeps the form.
+    """Return a form for a code of the operator's authenticator app, with the entered values.
 
-    Returns None if the operator has confirmed already, or if the change would be refused anyway.
+    Return None if the operator has confirmed already, or if the change would be refused anyway.
     """
     if not (operator.can_change and request.POST.get("reason", "").strip()):
         return None
-    wrong = check_code(request, operator)
-    if wrong is None:
+    code_error = check_code(request, operator)
+    if code_error is None:
         return None
-    kept = [(name, text) for name, text in request.POST.items() if name not in _OF_THIS_FORM]
+    form_values = [(name, text) for name, text in request.POST.items() if name not in _NOT_REPEATED]
     row = find_in_directory(tenant_id)
     is_tried = "code" in request.POST
     context = {
         "title": row.name,
         "tenant": row,
-        "what": what,
-        "question": _QUESTIONS[what] % {"tenant": row.name},
-        "said": [(_FIELDS[name], text) for name, text in kept if name in _FIELDS],
-        "kept": kept,
-        "wrong": wrong if is_tried else "",
+        "field": field,
+        "question": _QUESTIONS[field] % {"tenant": row.name},
+        "shown_values": [(_FIELDS[name], text) for name, text in form_values if name in _FIELDS],
+        "form_values": form_values,
+        "code_error": code_error if is_tried else "",
     }
-    return page(request, "confirm_change.html", context, status=400 if is_tried else 200)
+    return page(request, "tenants/confirm_change.html", context, status=400 if is_tried else 200)
 
 
-def _apply_change(what: str, request: HttpRequest, actor: Actor) -> None:
+def _apply_change(field: str, request: HttpRequest, actor: Actor) -> None:
     """Apply the change. Raises DomainError."""
     form, now = request.POST, timezone.now()
     reason = form.get("reason", "")
-    if what == "name":
+    if field == "name":
         change_name(actor=actor, name=form.get("name", ""), reason=reason, now=now)
-    elif what == "status":
+    elif field == "status":
         _change_status(form, actor, now)
-    elif what == "plan":
+    elif field == "plan":
         starts_on = _read_date(form.get("starts_on", ""))
         change_plan(
             actor=actor, plan=form.get("plan", ""), starts_on=starts_on, reason=reason, now=now
         )
-    elif what == "region":
+    elif field == "region":
         change_region(actor=actor, region=form.get("region", ""), reason=reason, now=now)
     else:
         ceiling = PlatformLimits(
@@ -209,26 +210,26 @@ def _show_tenant(
         return _ask_for_reason(request, tenant_id)
     try:
         actor = _operator_as_actor(request, operator, tenant_id)
-        look = read_tenant_details(actor=actor, reason=reason, now=timezone.now())
-    except NotFound as missing:
-        raise Http404 from missing
+        details = read_tenant_details(actor=actor, reason=reason, now=timezone.now())
+    except NotFound as error:
+        raise Http404 from error
     context = {
-        "title": look.tenant.name,
-        "look": look,
+        "title": details.tenant.name,
+        "details": details,
         "reason": reason,
         "error": error,
         "done": _DONE.get(request.GET.get("done", "")),
-        "members": tenant_tables.members(look),
-        "keys": tenant_tables.keys(look),
-        "num_hidden_keys": look.num_keys - len(look.keys),
-        "versions": tenant_tables.versions(look),
+        "members": presenters.members_table(details),
+        "keys": presenters.keys_table(details),
+        "num_hidden_keys": details.num_keys - len(details.keys),
+        "versions": presenters.versions_table(details),
         "plans": [plan.slug for plan in list_plans()],
-        "status_changes": changes_from(look.tenant.status),
-        "can_invite": look.tenant.status is TenantStatus.ACTIVE,
+        "status_changes": changes_from(details.tenant.status),
+        "can_invite": details.tenant.status is TenantStatus.ACTIVE,
         "needs_code": not session.is_confirmed(request),
         "tomorrow": (timezone.now() + timedelta(days=1)).date().isoformat(),
     }
-    return page(request, "tenant.html", context, status=status)
+    return page(request, "tenants/detail.html", context, status=status)
 
 
 def _ask_for_reason(request: HttpRequest, tenant_id: TenantId, message: str = "") -> HttpResponse:
@@ -237,7 +238,7 @@ def _ask_for_reason(request: HttpRequest, tenant_id: TenantId, message: str = ""
     except NotFound as error:
         raise Http404 from error
     context = {"title": row.name, "tenant": row, "message": message}
-    return page(request, "reason.html", context, status=400 if message else 200)
+    return page(request, "tenants/access_reason.html", context, status=400 if message else 200)
 
 
 def _operator_as_actor(request: HttpRequest, operator: OperatorView, tenant_id: TenantId) -> Actor:

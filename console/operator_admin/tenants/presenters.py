@@ -1,4 +1,4 @@
-"""The tables of a tenant's page, in the format of unfold's component."""
+"""Tables of a tenant's page, in the format of unfold's component."""
 
 from datetime import datetime
 from typing import Any
@@ -8,14 +8,14 @@ from django.utils.translation import gettext
 from tenants.fleet.operators.queries import KeyRow, TenantDetails
 
 
-def members(look: TenantDetails) -> dict[str, Any]:
+def members_table(details: TenantDetails) -> dict[str, Any]:
     return {
         "headers": [gettext("Role"), gettext("Members")],
-        "rows": [[role.value, num] for role, num in look.members.items()],
+        "rows": [[role.value, count] for role, count in details.members.items()],
     }
 
 
-def keys(look: TenantDetails) -> dict[str, Any]:
+def keys_table(details: TenantDetails) -> dict[str, Any]:
     return {
         "headers": [
             gettext("Key ID"),
@@ -32,15 +32,17 @@ def keys(look: TenantDetails) -> dict[str, Any]:
                 _format_last_use(key),
                 _format_expiry(key),
             ]
-            for key in look.keys
+            for key in details.keys
         ],
     }
 
 
-def versions(look: TenantDetails) -> dict[str, Any]:
+def versions_table(details: TenantDetails) -> dict[str, Any]:
     return {
         "headers": [gettext("Version"), gettext("Active since (UTC)")],
-        "rows": [[each.version, _format_moment(each.created_at)] for each in look.policy_versions],
+        "rows": [
+            [each.version, _format_moment(each.created_at)] for each in details.policy_versions
+        ],
     }
 
 

@@ -1,13 +1,30 @@
-"""The operators' recent changes, drains and added replicas, in one list."""
+"""Values of the pools' page: the operators' recent changes, and why a replica was rejected."""
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from tenants.fleet.pools.added_replicas import AddedReplicaRecord, AddedReplicas
 from tenants.fleet.pools.draining import DrainState
 from tenants.fleet.pools.fleet_state import MAX_SHOWN
+from tenants.fleet.pools.pool_status import RejectedReplica
+
+_REJECTION_REASONS: Final = {
+    "place": _("The pool configuration does not allow replicas at %(found)s, only in %(wanted)s."),
+    "address": _("The host name does not resolve."),
+    "silent": _("The replica does not respond."),
+    "unsaid": _("The replica does not report its model."),
+    "model": _("The replica serves %(found)s instead of %(wanted)s."),
+    "version": _("The replica serves %(found)s, but the other replicas serve %(wanted)s."),
+    "context": _(
+        "The replica's context length is %(found)s tokens, but the pool requires %(wanted)s."
+    ),
+    "tokenizer": _("The replica's tokenizer differs from the tokenizer of %(wanted)s."),
+    "block_size": _("The replica's cache uses blocks of %(found)s tokens instead of %(wanted)s."),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +58,10 @@ def changes_of(drains: DrainState | None, additions: AddedReplicas | None) -> li
 def _describe_addition(change: AddedReplicaRecord) -> str:
     words = gettext("added to %(pool)s") if change.is_added else gettext("removed from %(pool)s")
     return words % {"pool": change.pool}
+
+
+def rejection_reason(replica: RejectedReplica) -> str:
+    text = _REJECTION_REASONS.get(replica.reason)
+    if text is None:  # from a newer gateway
+        return replica.reason
+    return str(text) % {"found": replica.found, "wanted": replica.wanted}

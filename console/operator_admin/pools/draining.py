@@ -60,7 +60,7 @@ def drain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpRes
 @never_cache
 @require_http_methods(["GET", "POST"])
 @operator_required
-def restore(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
+def undrain(request: HttpRequest, operator: OperatorView, replica: str) -> HttpResponse:
     # Gateways are not asked: a replica that none of them knows must be restorable too.
     return _apply_step(request, operator, _DrainStep(replica, is_drained=False, members={}))
 
@@ -70,21 +70,27 @@ def _apply_step(request: HttpRequest, operator: OperatorView, step: _DrainStep) 
         raise PermissionDenied
     if request.method == "GET":
         return _show_form(request, step, {})
-    wrong = check_code(request, operator)
-    if wrong is not None:
-        return _show_form(request, step, {"code": wrong}, status=_BAD)
-    wish = DrainRequest(
+    code_error = check_code(request, operator)
+    if code_error is not None:
+        return _show_form(request, step, {"code": code_error}, status=_BAD)
+    drain_request = DrainRequest(
         replica=step.replica,
         is_drained=step.is_drained,
         reason=request.POST.get("reason", ""),
         confirmation=request.POST.get("confirmation", ""),
     )
     try:
-        set_drain(connect(), operator=operator, wish=wish, members=step.members, now=timezone.now())
+        set_drain(
+            connect(),
+            operator=operator,
+            wish=drain_request,
+            members=step.members,
+            now=timezone.now(),
+        )
     except DomainError as error:
         return _show_error(request, step, error)
     return redirect(
-        reverse("operators:pools") + f"?done={'drained' if step.is_drained else 'returned'}"
+        reverse("operators:pools") + f"?done={'drained' if step.is_drained else 'undrained'}"
     )
 
 
@@ -94,14 +100,14 @@ def _show_error(request: HttpRequest, step: _DrainStep, error: DomainError) -> H
     if isinstance(error, InvalidValue):
         return _show_form(request, step, {error.field: translate_error(error)}, status=_BAD)
     if isinstance(error, LastReplicaOfPool):
-        wrong = gettext("Enter the replica's name as shown above.")
-        return _show_form(request, step, {"confirmation": wrong}, status=_BAD)
+        name_error = gettext("Enter the replica's name as shown above.")
+        return _show_form(request, step, {"confirmation": name_error}, status=_BAD)
     assert isinstance(error, Conflict)
     return _show_form(request, step, {"": translate_error(error)}, status=_CONFLICT)
 
 
 def _show_form(
-    request: HttpRequest, step: _DrainStep, wrong: dict[str, str], *, status: int = 200
+    request: HttpRequest, step: _DrainStep, errors: dict[str, str], *, status: int = 200
 ) -> HttpResponse:
     context: dict[str, Any] = {
         "title": gettext("Drain a replica") if step.is_drained else gettext("Undrain"),
@@ -112,10 +118,10 @@ def _show_form(
         "needs_code": not session.is_confirmed(request),
         "reason": request.POST.get("reason", ""),
         "confirmation": request.POST.get("confirmation", ""),
-        "message": wrong.get(""),
-        "wrong": wrong,
+        "message": errors.get(""),
+        "errors": errors,
     }
-    return page(request, "drain.html", context, status=status)
+    return page(request, "pools/drain.html", context, status=status)
 
 
 def _find_emptied(step: _DrainStep) -> list[str]:
