@@ -19,7 +19,7 @@ from console.limits.throttling import count_request_of_network
 from console.sign_in.current_member import client_address
 from console.sign_in.mfa.passkey_forms import SignInByPasskey
 from console.sign_in.next_page import next_page
-from console.views.sign_in import UNAVAILABLE, sign_in_page, throttled_page
+from console.views.sign_in.sign_in import UNAVAILABLE, sign_in_page, throttled_page
 from tenants.identity.sso.queries import provider_for
 
 BY_PROVIDER_ONLY: Final = gettext_noop(
@@ -52,7 +52,7 @@ def _ask_for_passkey(
     request: HttpRequest, target: str, message: str = "", status: int = 200
 ) -> HttpResponse:
     context = {"question": begin_authentication(), "next": target, "message": message}
-    return render(request, "console/passkey.html", context, status=status)
+    return render(request, "console/sign_in/passkey.html", context, status=status)
 
 
 def _sign_in_with_passkey(request: HttpRequest, target: str) -> HttpResponse:

@@ -31,14 +31,14 @@ from console.sign_in.current_member import client_address
 from console.sign_in.devices import attempt_at
 from console.sign_in.password_forms import ForgotPasswordForm, NewPasswordForm
 from console.texts.error_messages import translate_error
-from console.views.accept_invitation import UNAVAILABLE
+from console.views.sign_in.accept_invitation import UNAVAILABLE
 from tenants.base.errors import InvalidValue, NotFound
 from tenants.identity.passwords.operations import find_reset_email, reset_password
 from tenants.identity.passwords.reset_links import ResetLink
 from tenants.identity.passwords.reset_mail import enqueue_reset_request
 
-_FORGOT: Final = "console/forgot_password.html"
-_RESET: Final = "console/reset_password.html"
+_FORGOT: Final = "console/sign_in/forgot_password.html"
+_RESET: Final = "console/sign_in/reset_password.html"
 _SESSION_LINK: Final = "password-reset"
 _BUSY_S: Final = 5
 
@@ -60,7 +60,7 @@ def forgot_password(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def requested(request: HttpRequest) -> HttpResponse:
-    return render(request, "console/forgot_password_sent.html")
+    return render(request, "console/sign_in/forgot_password_sent.html")
 
 
 @require_GET

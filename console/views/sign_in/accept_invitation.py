@@ -149,4 +149,4 @@ def _to_bearer(request: HttpRequest, user_id: UserId) -> InvitationBearer:
 
 
 def _render_page(request: HttpRequest, context: dict[str, str], status: int = 200) -> HttpResponse:
-    return render(request, "console/invitation.html", context, status=status)
+    return render(request, "console/sign_in/accept_invitation.html", context, status=status)

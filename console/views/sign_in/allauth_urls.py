@@ -8,7 +8,7 @@ from console.sign_in.mfa import views as mfa_views
 from console.sign_in.sessions.session import password_session_required
 from console.sign_in.sso import saml
 from console.sign_in.sso.oidc import callback
-from console.views import sign_in
+from console.views.sign_in import sign_in
 
 # Account-wide credentials, which sessions of identity providers must not change.
 _OWN = {

@@ -138,7 +138,8 @@ def to_provider(
         return sign_in_page(request, target, BUSY, 503)
     except OAuth2Error:
         return sign_in_page(request, target, PROVIDER_SILENT, 503)
-    return render(request, "console/to_provider.html", {"url": url, "issuer": provider.issuer})
+    context = {"url": url, "issuer": provider.issuer}
+    return render(request, "console/sign_in/redirect_to_provider.html", context)
 
 
 def _way_in(request: HttpRequest, provider: Provider, target: str, *, again: bool) -> str:
@@ -164,7 +165,7 @@ def sign_in_page(
     request: HttpRequest, target: str, message: str = "", status: int = 200
 ) -> HttpResponse:
     context = {"next": target, "message": gettext(message), "email": request.POST.get("email", "")}
-    response = render(request, "console/sign_in.html", context, status=status)
+    response = render(request, "console/sign_in/sign_in.html", context, status=status)
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         response["Retry-After"] = str(_BUSY_S)
     return response
