@@ -168,20 +168,20 @@ class _EffectiveSnapshots:
 
     def for_user(self, user_id: UserId | None) -> TenantSnapshot:
         """Return the effective snapshot. None: a service key, which belongs to no team."""
-        layers = () if user_id is None else self._snapshot.layers_of.get(user_id, ())
+        indexes = () if user_id is None else self._snapshot.override_indexes.get(user_id, ())
         spending = self._spending.for_user(user_id)
-        key = (layers, id(spending))  # an id is valid as long as this object lives
+        key = (indexes, id(spending))  # an id is valid as long as this object lives
         if key not in self._made:
             self._made[key] = msgspec.structs.replace(
-                self._snapshot, policy=self._build_policy(layers), spending=spending
+                self._snapshot, policy=self._build_policy(indexes), spending=spending
             )
         return self._made[key]
 
-    def _build_policy(self, places: tuple[int, ...]) -> TenantPolicy:
-        if places not in self._policies:
-            layers = (self._snapshot.layers[place] for place in places)
-            self._policies[places] = apply_overrides(self._snapshot.policy, layers)
-        return self._policies[places]
+    def _build_policy(self, indexes: tuple[int, ...]) -> TenantPolicy:
+        if indexes not in self._policies:
+            overrides = (self._snapshot.overrides[index] for index in indexes)
+            self._policies[indexes] = apply_overrides(self._snapshot.policy, overrides)
+        return self._policies[indexes]
 
 
 def _in_force(snapshot: TenantSnapshot) -> set[KeyId]:

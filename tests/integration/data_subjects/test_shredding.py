@@ -115,7 +115,7 @@ def test_gateways_get_an_empty_snapshot(acme: TracedTenant) -> None:
     text = connect().hget(SNAPSHOTS, acme.company.tenant_id)
     snapshot = decode_snapshot(text)  # type: ignore[arg-type]  # it is there
     assert snapshot.status is TenantStatus.CLOSED
-    assert (snapshot.policy, snapshot.layers) == (DEFAULT_POLICY, ())
+    assert (snapshot.policy, snapshot.overrides) == (DEFAULT_POLICY, ())
 
 
 def test_the_certificate_lists_every_key_as_destroyed(acme: TracedTenant) -> None:

@@ -21,7 +21,7 @@ from tenants.models import ContentErasure
 from tenants.policy.data_classes import DataClass
 from tenants.policy.document import DEFAULT_POLICY, write_policy
 from tenants.policy.operations import set_policy
-from tenants.policy.overrides.document import write_layer
+from tenants.policy.overrides.document import override_document
 from tenants.policy.overrides.operations import set_override
 from tenants.policy.overrides.queries import OverrideSubject, SubjectKind
 from tenants.privacy.consent.consent import UserConsent
@@ -83,8 +83,8 @@ def fill(company: Company) -> None:
     )
     set_consent(actor=company.people[Role.OWNER].actor, choice=choice, now=now)
     subject = OverrideSubject(SubjectKind.TEAM, uuid.UUID(make_team(company)))
-    layer = write_layer(PolicyOverride(is_mfa_required=True))
-    set_override(actor=company.platform, subject=subject, document=layer, reason="r", now=now)
+    override = override_document(PolicyOverride(is_mfa_required=True))
+    set_override(actor=company.platform, subject=subject, document=override, reason="r", now=now)
     sink = NewSink(name="Splunk", address="https://siem.example.com/hook", from_sequence=None)
     create_sink(actor=company.people[Role.OWNER].actor, new=sink, now=now)
     leaver = ErasureRequest(make_colleague(company).user_id, "asked for")

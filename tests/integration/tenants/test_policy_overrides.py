@@ -27,7 +27,7 @@ from tenants.policy.overrides.queries import (
     SubjectKind,
     effective_policy,
     find_override,
-    page_of_layers,
+    list_overrides,
     read_overrides,
 )
 from tests.fixtures.companies import GLOBEX, Cast, Company, Person, make_company, make_service_key
@@ -71,8 +71,10 @@ def read_published(company: Company) -> TenantSnapshot:
     return decode_snapshot(data)
 
 
-def layers_of(snapshot: TenantSnapshot, person: Person) -> list[PolicyOverride]:
-    return [snapshot.layers[place] for place in snapshot.layers_of.get(person.user_id, ())]
+def override_indexes(snapshot: TenantSnapshot, person: Person) -> list[PolicyOverride]:
+    return [
+        snapshot.overrides[place] for place in snapshot.override_indexes.get(person.user_id, ())
+    ]
 
 
 def test_a_users_override_applies_only_to_that_user(company: Company) -> None:
@@ -93,7 +95,7 @@ def test_a_change_creates_the_next_version_with_author_and_reason(company: Compa
     found = save_override(company, subject, NO_KEYS, actor=bob.actor, reason="keys leaked")
 
     assert (found.version, found.author_email, found.reason) == (2, bob.email, "keys leaked")
-    assert found.layer == PolicyOverride(content_exclusion={"*": ("src/keys/*",)})
+    assert found.override == PolicyOverride(content_exclusion={"*": ("src/keys/*",)})
     with tenant_scope(company.tenant_id):
         entry = AuditEntry.objects.filter(action="policy_override.changed").latest("sequence")
     assert entry.target == f"user:{company.developer.user_id}"
@@ -108,12 +110,14 @@ def test_the_snapshot_has_the_overrides_of_each_user(company: Company) -> None:
     save_override(company, user(company.developer), NO_KEYS)
 
     snapshot = read_published(company)
-    assert len(snapshot.layers) == 2
-    assert [bool(each.content_exclusion) for each in layers_of(snapshot, company.developer)] == [
+    assert len(snapshot.overrides) == 2
+    assert [
+        bool(each.content_exclusion) for each in override_indexes(snapshot, company.developer)
+    ] == [
         False,
         True,
     ]
-    assert len(layers_of(snapshot, company.administrator)) == 1
+    assert len(override_indexes(snapshot, company.administrator)) == 1
 
 
 def test_leaving_a_team_ends_its_override_for_the_user(company: Company) -> None:
@@ -127,7 +131,7 @@ def test_leaving_a_team_ends_its_override_for_the_user(company: Company) -> None
         now=timezone.now(),
     )
 
-    assert read_published(company).layers_of == {}
+    assert read_published(company).override_indexes == {}
 
 
 def test_deleting_a_team_ends_its_override(company: Company) -> None:
@@ -137,7 +141,7 @@ def test_deleting_a_team_ends_its_override(company: Company) -> None:
     delete_team(actor=company.platform, team_id=team.id, now=timezone.now())
 
     assert read_overrides(tenant_id=company.tenant_id).all == {}
-    assert read_published(company).layers == ()
+    assert read_published(company).overrides == ()
 
 
 def test_an_empty_document_lifts_an_override(company: Company) -> None:
@@ -146,10 +150,10 @@ def test_an_empty_document_lifts_an_override(company: Company) -> None:
 
     found = save_override(company, subject, {})
 
-    assert (found.version, found.layer) == (2, PolicyOverride())
-    assert read_published(company).layers_of == {}
+    assert (found.version, found.override) == (2, PolicyOverride())
+    assert read_published(company).override_indexes == {}
     actor = company.administrator.actor
-    assert page_of_layers(actor=actor, limit=10, cursor=None).rows == []
+    assert list_overrides(actor=actor, limit=10, cursor=None).rows == []
 
 
 def test_replacing_an_outdated_version_is_a_conflict_with_both_versions(company: Company) -> None:
@@ -266,8 +270,8 @@ def test_overrides_are_paginated_newest_first(company: Company) -> None:
         save_override(company, team, NO_CHAT)
     actor = company.administrator.actor
 
-    first = page_of_layers(actor=actor, limit=2, cursor=None)
-    second = page_of_layers(actor=actor, limit=2, cursor=first.next_cursor)
+    first = list_overrides(actor=actor, limit=2, cursor=None)
+    second = list_overrides(actor=actor, limit=2, cursor=first.next_cursor)
 
     found = [row.subject for row in (*first.rows, *second.rows)]
     assert found == teams[::-1]
