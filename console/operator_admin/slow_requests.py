@@ -45,7 +45,7 @@ class SlowRow:
     mode: str
     pool: str
     replica: str
-    finish: str
+    finish_reason: str
     waited_ms: float
     target_ms: float
     times_target: float
@@ -92,13 +92,21 @@ def slow(request: HttpRequest, operator: OperatorView) -> HttpResponse:
 def _csv_response(rows: list[SlowRow], *, num_silent: int) -> HttpResponse:
     """Return the rows as CSV, without stages, because they differ between requests."""
     header = (
-        *("request_id", "tenant_id", "occurred_at", "mode", "pool", "replica", "finish"),
+        *("request_id", "tenant_id", "occurred_at", "mode", "pool", "replica", "finish_reason"),
         *("first_token_ms", "target_ms", "total_ms"),
         *("prompt_tokens", "cached_tokens", "generated_tokens", "in_flight_at_replica", "finding"),
     )
     lines = [
         (
-            *(row.request_id, row.tenant_id, row.at, row.mode, row.pool, row.replica, row.finish),
+            *(
+                row.request_id,
+                row.tenant_id,
+                row.at,
+                row.mode,
+                row.pool,
+                row.replica,
+                row.finish_reason,
+            ),
             *(row.waited_ms, row.target_ms, row.total_ms),
             *(
                 row.prompt_tokens,
@@ -147,7 +155,7 @@ def _to_row(slow_request: SlowRequest) -> SlowRow:
         mode=record.mode.value,
         pool=record.pool,
         replica=record.replica,
-        finish=record.finish.value,
+        finish_reason=record.finish_reason.value,
         waited_ms=slow_request.waited_ms,
         target_ms=slow_request.explanation.target_ms,
         times_target=slow_request.times_target,

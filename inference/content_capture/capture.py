@@ -37,7 +37,7 @@ def capture_completion(account: RequestTrace) -> CapturedCompletion | None:
         user_id=user_id,
         occurred_at_ms=account.arrival.occurred_at_ms,
         completion=clean("".join(texts)),
-        finish=account.finish_reason,
+        finish_reason=account.finish_reason,
         mode=request.mode,
         language=request.language,
         repository=clean(request.repository),

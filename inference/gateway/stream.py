@@ -25,7 +25,7 @@ async def stream(client: ResponseWriter, account: RequestTrace) -> AsyncIterator
         account.fail(error)
         await _send_ignoring_disconnect(client.write_error(error, account))
     except CompletionDropped as dropped:
-        account.finish(dropped.finish)
+        account.finish(dropped.finish_reason)
         await _send_ignoring_disconnect(client.write_done(account))
     except ClientDisconnected:
         account.finish(FinishReason.CANCELLED)

@@ -192,7 +192,7 @@ async def _try_warm_up(wish: _WarmupRequest, warm: Warm) -> str:
     if isinstance(defect, asyncio.CancelledError):
         return "preempted"
     if isinstance(defect, CompletionDropped):
-        return defect.finish.value
+        return defect.finish_reason.value
     if isinstance(defect, CompletionError):
         return defect.code
     log.error("warm_up.internal_error", request_id=wish.arrival.request_id, **describe(defect))

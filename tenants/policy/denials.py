@@ -50,10 +50,12 @@ def count_denials(*, actor: Actor, num_days: int, now: datetime) -> list[DenialR
     )
     if not actor.has_permission(Permission.READ_USAGE):
         records = records.filter(user_id=actor.user_id) if actor.user_id else records.none()
-    refused = Q(finish=FinishReason.ERROR, error_code__in=REFUSALS)
-    withheld = Q(finish=FinishReason.FILTERED, filter_reason__in=WITHHELD)
+    refused = Q(finish_reason=FinishReason.ERROR, error_code__in=REFUSALS)
+    withheld = Q(finish_reason=FinishReason.FILTERED, filter_reason__in=WITHHELD)
     # One query for both, because reading all records takes most of the time.
-    reason = Case(When(finish=FinishReason.ERROR, then="error_code"), default="filter_reason")
+    reason = Case(
+        When(finish_reason=FinishReason.ERROR, then="error_code"), default="filter_reason"
+    )
     with tenant_scope(actor.tenant_id):
         rows = list(
             records.filter(refused | withheld)

@@ -97,12 +97,12 @@ class StreamedCompletion:
     def advance(self, event: CompletionEvent) -> None:
         self.state = advance(self.state, event)
 
-    def cancel(self, finish: FinishReason, *, at_s: float) -> None:
-        """End the completion now. The client receives `finish` as its finish reason."""
+    def cancel(self, finish_reason: FinishReason, *, at_s: float) -> None:
+        """End the completion now. The client receives `finish_reason` as its finish reason."""
         was, self.cancelled_s = self.state, at_s
         self.advance(CompletionEvent.CANCEL)
         if was is not self.state and self.task is not None:
-            self.task.cancel(finish.value)
+            self.task.cancel(finish_reason.value)
 
     async def write_delta(self, text: str) -> None:
         self.advance(CompletionEvent.DELTA)
@@ -112,9 +112,9 @@ class StreamedCompletion:
     async def write_done(self, account: RequestTrace) -> None:
         self.advance(CompletionEvent.DONE)
         account.cancelled_s = self.cancelled_s
-        finish = account.finish_reason or FinishReason.STOP
+        finish_reason = account.finish_reason or FinishReason.STOP
         meta = build_meta(account, include_prompt_segments=self.include_prompt_segments)
-        await self.send(DoneFrame(id=self.id, finish_reason=finish, meta=meta))
+        await self.send(DoneFrame(id=self.id, finish_reason=finish_reason, meta=meta))
 
     async def write_error(self, error: CompletionError, account: RequestTrace) -> None:
         self.advance(CompletionEvent.ERROR)

@@ -277,6 +277,6 @@ def _reason_of(landing: CompletionResult | None) -> SkipReason | None:
     """Return why there is no suggestion; None if the request completed, with or without text."""
     if landing is None:
         return SkipReason.NEWER_KEYSTROKE
-    if landing.finish in ("stop", "length", "filtered"):
+    if landing.finish_reason in ("stop", "length", "filtered"):
         return None
-    return _REASONS.get(landing.finish, SkipReason.REFUSED)
+    return _REASONS.get(landing.finish_reason, SkipReason.REFUSED)

@@ -18,9 +18,9 @@ GRACE_S: Final = 0.03
 
 @dataclass(frozen=True, slots=True)
 class CompletionResult:
-    """The result of a request; `finish` is the protocol's finish reason, or an error code."""
+    """The result of a request; `finish_reason` may be an error code instead."""
 
-    finish: str
+    finish_reason: str
     text: str
     took_ms: float
     retry_after_s: float | None = None

@@ -114,7 +114,7 @@ def _read_usage(state: BillingState, upto: int) -> list[_TokenUsage]:
             batch__lte=upto,
             generated_tokens__gt=0,  # as in billable_tokens
         )
-        .exclude(finish=FinishReason.ERROR)
+        .exclude(finish_reason=FinishReason.ERROR)
         .values("tier", "user_id", day=TruncDate("occurred_at"))
         .annotate(
             prompt=Sum("prompt_tokens"), cached=Sum(cached), generated=Sum("generated_tokens")

@@ -143,8 +143,8 @@ def hit_rate(counted: MetricSamples, **labels: str) -> float | None:
 def cancellation(counted: MetricSamples) -> float | None:
     every = counted.sum("caret_completions_total")
     taken_back = sum(
-        counted.sum("caret_completions_total", finish_reason=finish)
-        for finish in ("cancelled", "superseded")
+        counted.sum("caret_completions_total", finish_reason=finish_reason)
+        for finish_reason in ("cancelled", "superseded")
     )
     return taken_back / every if every else None
 

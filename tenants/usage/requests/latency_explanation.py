@@ -260,26 +260,26 @@ _REFUSED: Final = MappingProxyType(
 
 
 def _explain_ending(record: CompletionRecord, last: LatencyStage) -> list[Finding]:
-    if wording := _ENDED_EARLY.get(record.finish):
+    if wording := _ENDED_EARLY.get(record.finish_reason):
         after = Quantity(record.total_ms, 1)
         code = record.error_code or ""
         return [Finding(wording, after=after, stage=last.name, code=code)]
-    if wording := _REFUSED.get(record.finish):
+    if wording := _REFUSED.get(record.finish_reason):
         return [Finding(wording)]
-    return list(_explain_truncation(record.finish, record.filter_reason))
+    return list(_explain_truncation(record.finish_reason, record.filter_reason))
 
 
-def _explain_truncation(finish: FinishReason, reason: str | None) -> Iterator[Finding]:
-    if finish is FinishReason.LENGTH and reason == "engine_disconnected":
+def _explain_truncation(finish_reason: FinishReason, reason: str | None) -> Iterator[Finding]:
+    if finish_reason is FinishReason.LENGTH and reason == "engine_disconnected":
         yield Finding(
             gettext_noop(
                 "Interrupted: the connection to the engine was lost, and no "
                 "other engine could take over."
             )
         )
-    elif finish is FinishReason.FILTERED and not reason:
+    elif finish_reason is FinishReason.FILTERED and not reason:
         yield Finding(gettext_noop("Filtered: nothing was left to show."))
-    elif finish is FinishReason.FILTERED and reason:
+    elif finish_reason is FinishReason.FILTERED and reason:
         yield Finding(gettext_noop("Filtered: {reason}."), reason=reason)
     elif reason:
         yield Finding(gettext_noop("Truncated by the filter: {reason}."), reason=reason)

@@ -88,7 +88,7 @@ class RequestRow:
     editor: str
     model: str
     variant: str
-    finish: FinishReason
+    finish_reason: FinishReason
     error_code: str
     prompt_tokens: int
     cached_tokens: int | None  # None: not reported by the engine
@@ -184,7 +184,7 @@ def _to_row(row: UsageRecord) -> RequestRow:
         editor=row.editor or "",
         model=row.model or "",
         variant=row.variant or "",
-        finish=FinishReason(row.finish),
+        finish_reason=FinishReason(row.finish_reason),
         error_code=row.error_code,
         prompt_tokens=row.prompt_tokens,
         cached_tokens=row.cached_tokens,

@@ -108,7 +108,7 @@ def usage_by_day(*, actor: Actor, num_days: int, now: datetime) -> list[UsageDay
 _COUNTS: Final[dict[str, Any]] = {
     "requests": Count("*"),
     "completed": Count("request_id", filter=_FINISHED),
-    "errors": Count("request_id", filter=Q(finish=FinishReason.ERROR)),
+    "errors": Count("request_id", filter=Q(finish_reason=FinishReason.ERROR)),
     "prompt_tokens_with_cache_info": Sum(
         "prompt_tokens", filter=Q(cached_tokens__isnull=False), default=0
     ),

@@ -90,7 +90,7 @@ class RequestListRow:
     row: RequestRow
     mode: str
     state: str  # kind of <c-badge>
-    finish: str
+    finish_reason: str
     first_token: str  # "": no text was sent
     is_slow: bool
     cached: str
@@ -168,12 +168,14 @@ def _own_filters(said: Mapping[str, Any]) -> list[UsageFilter]:
 
 
 def _present_request(row: RequestRow) -> RequestListRow:
-    state, finish = FINISHES[row.finish]
+    state, finish_reason = FINISHES[row.finish_reason]
     return RequestListRow(
         row=row,
         mode=str(MODES[row.mode]),
         state=state,
-        finish=f"{finish}: {row.error_code}" if row.error_code else str(finish),
+        finish_reason=f"{finish_reason}: {row.error_code}"
+        if row.error_code
+        else str(finish_reason),
         first_token="" if row.first_token_ms is None else milliseconds(row.first_token_ms),
         is_slow=row.first_token_ms is not None
         and row.first_token_ms > FIRST_TOKEN_TARGETS_MS[row.mode],

@@ -72,7 +72,7 @@ def fill(company: Company) -> None:
     make_certificate(company)
     make_hold(company)
     make_invitation(company)
-    make_completion(company, company.developer, finish="error", error_code="path_excluded")
+    make_completion(company, company.developer, finish_reason="error", error_code="path_excluded")
     purge(tenant_id=company.tenant_id, data_class=DataClass.REPLAYS, now=now)
     content_capture = {"consent_text": "tenant-1", "retention_days": 30, "training": True}
     document = write_policy(DEFAULT_POLICY) | {"content_capture": content_capture}
@@ -191,7 +191,11 @@ def test_a_csv_file_escapes_formulas(owner: Client) -> None:
 def test_blocked_requests_are_sorted_by_the_chosen_column(company: Company, owner: Client) -> None:
     for mode in ("chat", "chat", "docstring"):
         make_completion(
-            company, company.developer, finish="error", error_code="feature_disabled", mode=mode
+            company,
+            company.developer,
+            finish_reason="error",
+            error_code="feature_disabled",
+            mode=mode,
         )
 
     def shown(**query: str) -> list[list[str]]:
