@@ -43,7 +43,7 @@ class AdmissionMetrics:
             "Units leased by this gateway: tenths of requests, tokens, or micros of money.",
             labels=["limit"],
         )
-        for kind, units in leases.num_held.items():
+        for kind, units in leases.num_granted_units.items():
             held.add_metric([kind], units)
         yield from (calls, held)
         yield GaugeMetricFamily(
