@@ -13,17 +13,21 @@ from tenants.fleet.pools.fleet_state import MAX_SHOWN
 from tenants.fleet.pools.pool_status import RejectedReplica
 
 _REJECTION_REASONS: Final = {
-    "place": _("The pool configuration does not allow replicas at %(found)s, only in %(wanted)s."),
+    "place": _(
+        "The pool configuration does not allow replicas at %(actual)s, only in %(expected)s."
+    ),
     "address": _("The host name does not resolve."),
     "silent": _("The replica does not respond."),
     "unsaid": _("The replica does not report its model."),
-    "model": _("The replica serves %(found)s instead of %(wanted)s."),
-    "version": _("The replica serves %(found)s, but the other replicas serve %(wanted)s."),
+    "model": _("The replica serves %(actual)s instead of %(expected)s."),
+    "version": _("The replica serves %(actual)s, but the other replicas serve %(expected)s."),
     "context": _(
-        "The replica's context length is %(found)s tokens, but the pool requires %(wanted)s."
+        "The replica's context length is %(actual)s tokens, but the pool requires %(expected)s."
     ),
-    "tokenizer": _("The replica's tokenizer differs from the tokenizer of %(wanted)s."),
-    "block_size": _("The replica's cache uses blocks of %(found)s tokens instead of %(wanted)s."),
+    "tokenizer": _("The replica's tokenizer differs from the tokenizer of %(expected)s."),
+    "block_size": _(
+        "The replica's cache uses blocks of %(actual)s tokens instead of %(expected)s."
+    ),
 }
 
 
@@ -64,4 +68,4 @@ def rejection_reason(replica: RejectedReplica) -> str:
     text = _REJECTION_REASONS.get(replica.reason)
     if text is None:  # from a newer gateway
         return replica.reason
-    return str(text) % {"found": replica.found, "wanted": replica.wanted}
+    return str(text) % {"actual": replica.actual, "expected": replica.expected}

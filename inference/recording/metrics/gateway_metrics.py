@@ -110,10 +110,10 @@ class GatewayMetrics:
         rejections = GaugeMetricFamily(
             "caret_replica_rejected",
             "1 for each replica that is rejected because it contradicts its pool.",
-            labels=["pool", "replica", "reason", "found", "wanted"],
+            labels=["pool", "replica", "reason", "actual", "expected"],
         )
-        for name, replica_name, refusal in self.rejected_replicas():
-            words = (refusal.reason.value, refusal.found, refusal.wanted)
+        for name, replica_name, mismatch in self.rejected_replicas():
+            words = (mismatch.reason.value, mismatch.actual, mismatch.expected)
             rejections.add_metric([name, replica_name, *words], 1)
         yield from (pool_info, members, allowed_hosts, rejections)
 

@@ -55,8 +55,8 @@ class RejectedReplica:
 
     name: str  # host:port
     reason: str  # as gateways name it: address, silent, model, version, context, ...
-    found: str
-    wanted: str
+    actual: str
+    expected: str
     num_gateways: int  # gateways that reject it
 
 
@@ -226,8 +226,8 @@ def _list_rejected_replicas(now: MetricSamples, pool: str) -> list[RejectedRepli
             RejectedReplica(
                 name=labels["replica"],
                 reason=labels["reason"],
-                found=labels["found"],
-                wanted=labels["wanted"],
+                actual=labels["actual"],
+                expected=labels["expected"],
                 num_gateways=int(num),
             )
             for labels, num in now.all_values("caret_replica_rejected", pool=pool)
