@@ -212,7 +212,7 @@ class UserBudgets:
         return self._snapshots_by_key[encoded_indexes]
 
     def _decode(self, encoded_indexes: bytes) -> SpendingLimits:
-        own = read_places(encoded_indexes, num_places=len(self._spending.budgets))
+        own = read_places(encoded_indexes, num_indexes=len(self._spending.budgets))
         budgets = [self._spending.budgets[place] for place in sorted(self._of_all.union(own))]
         return SpendingLimits(
             self._spending.prices,

@@ -174,8 +174,8 @@ class CompletionClient:
         Raises RequestEnded.
         """
         language = flight.place.language
-        known = "" if language in self._unknown_languages else language
-        place = replace(flight.place, language=known)
+        supported_language = "" if language in self._unknown_languages else language
+        place = replace(flight.place, language=supported_language)
         frame = frames.complete(flight.id, place, self._around(file), trigger=_trigger_of(flight))
         async with self._gateway.request(frame) as answers:
             async for answer in answers:

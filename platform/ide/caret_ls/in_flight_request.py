@@ -56,8 +56,8 @@ class InFlightRequest:
         """Return whether the text typed since the request matches the completion so far."""
         if self.is_over or not place.prefix.startswith(self.place.prefix):
             return False
-        typed = place.prefix[len(self.place.prefix) :]
-        return self.text.startswith(typed) or typed.startswith(self.text)
+        typed_text = place.prefix[len(self.place.prefix) :]
+        return self.text.startswith(typed_text) or typed_text.startswith(self.text)
 
     def append(self, text: str) -> None:
         self.text += text
