@@ -84,7 +84,7 @@ class UsageRecord(models.Model):
             models.Index(
                 fields=["tenant", "occurred_at"],
                 name="usage_record_denied",
-                condition=models.Q(finish__in=["error", "filtered"]),
+                condition=models.Q(finish_reason__in=["error", "filtered"]),
             ),
         ]
 

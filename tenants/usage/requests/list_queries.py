@@ -158,7 +158,7 @@ def _filter_records(actor: Actor, wanted: RequestFilter) -> QuerySet[UsageRecord
     if wanted.mode is not None:
         found = found.filter(mode=wanted.mode)
     if wanted.ended is not None:
-        found = found.filter(finish__in=_FINISHES[wanted.ended])
+        found = found.filter(finish_reason__in=_FINISHES[wanted.ended])
     return visible_to(actor, found)
 
 
