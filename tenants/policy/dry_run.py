@@ -70,13 +70,13 @@ def preview_override_change(*, actor: Actor, subject: OverrideSubject, document:
     Raises Forbidden, InvalidValue, NotFound.
     """
     actor.require(Permission.WRITE_POLICY)
-    said = parse_override(document)
+    override = parse_override(document)
     with tenant_scope(actor.tenant_id):
         find_name(tenant_id=actor.tenant_id, subject=subject)
         policy = find_policy_document(tenant_id=actor.tenant_id)
         overrides = read_overrides(tenant_id=actor.tenant_id)
         members = list_members(tenant_id=actor.tenant_id)
-    affected = (_apply_override(each, policy, overrides, (subject, said)) for each in members)
+    affected = (_apply_override(each, policy, overrides, (subject, override)) for each in members)
     return DryRun(diff_policies(affected), _sees_members(actor), 0, 0)
 
 
@@ -100,10 +100,10 @@ def find_effective_policy(*, actor: Actor, email: str | None) -> EffectivePolicy
     return resolve_policy(policy.policy, overrides)
 
 
-def name_overrides(found: Iterable[OverrideInForce]) -> list[NamedOverride]:
+def name_overrides(overrides: Iterable[OverrideInForce]) -> list[NamedOverride]:
     return [
         NamedOverride(f"{each.subject.kind}:{each.name}", each.override, each.version)
-        for each in found
+        for each in overrides
     ]
 
 
@@ -130,21 +130,21 @@ def _find_member(actor: Actor, email: str) -> MemberRow:
     InvalidValue.
     """
     members = list_members(tenant_id=actor.tenant_id)
-    found = [member for member in members if member.email == email.strip().lower()]
-    if not found or found[0].user_id != actor.user_id:
+    matches = [member for member in members if member.email == email.strip().lower()]
+    if not matches or matches[0].user_id != actor.user_id:
         actor.require(Permission.READ_OVERRIDES)
-    if not found:
+    if not matches:
         raise InvalidValue("user_email", "This user is not a member of the tenant.")
-    return found[0]
+    return matches[0]
 
 
 def _apply_override(
     member: MemberRow,
     policy: TenantPolicy,
     overrides: PolicyOverrides,
-    said: tuple[OverrideSubject, PolicyOverride],
+    subject_and_override: tuple[OverrideSubject, PolicyOverride],
 ) -> AffectedMember:
-    subject, override = said
+    subject, override = subject_and_override
     before = overrides.apply(policy, member.user_id)
     if not _is_about(subject, member.user_id, overrides):
         return AffectedMember(member.email, before, before)

@@ -47,16 +47,18 @@ def set_override(
     reason = require_reason(reason)
     with tenant_scope(actor.tenant_id):
         mark_snapshot_stale(tenant_id=actor.tenant_id)  # locks the tenant
-        held = find_override(actor=actor, subject=subject)
-        if expected_version not in (None, held.version):
-            raise VersionConflict(held=held.version, replaced=expected_version)
+        current = find_override(actor=actor, subject=subject)
+        if expected_version not in (None, current.version):
+            raise VersionConflict(
+                current_version=current.version, expected_version=expected_version
+            )
         _require_room(actor, subject, override)
-        _insert_version(actor, held, override, reason, now)
+        _insert_version(actor, current, override, reason, now)
         record_change(
             actor=actor,
             action="policy_override.changed",
             target=f"{subject.kind}:{subject.id}",
-            change=(_to_change_fields(held.override), _to_change_fields(override)),
+            change=(_to_change_fields(current.override), _to_change_fields(override)),
             reason=reason,
             now=now,
         )
@@ -84,13 +86,13 @@ def _num_globs(override: PolicyOverride) -> int:
 
 
 def _insert_version(
-    actor: Actor, held: OverrideInForce, override: PolicyOverride, reason: str, now: datetime
+    actor: Actor, current: OverrideInForce, override: PolicyOverride, reason: str, now: datetime
 ) -> None:
     PolicyOverrideVersion.objects.create(
         tenant_id=actor.tenant_id,
-        subject_kind=held.subject.kind,
-        subject_id=held.subject.id,
-        version=held.version + 1,
+        subject_kind=current.subject.kind,
+        subject_id=current.subject.id,
+        version=current.version + 1,
         document=override_document(override),
         author_id=actor.user_id,
         author_key=actor.key or "",

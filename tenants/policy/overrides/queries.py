@@ -73,19 +73,19 @@ def list_overrides(*, actor: Actor, limit: int, cursor: str | None) -> Page[Over
     """Return a page of the overrides in force, newest first. Raises Forbidden, InvalidValue."""
     actor.require(Permission.READ_OVERRIDES)
     after = read_cursor(cursor)
-    found = read_overrides(tenant_id=actor.tenant_id).all.values()
-    places = sorted(((_to_position(each), each) for each in found), key=_by_place, reverse=True)
-    left = [
+    overrides = read_overrides(tenant_id=actor.tenant_id).all.values()
+    places = sorted(((_to_position(each), each) for each in overrides), key=_by_place, reverse=True)
+    remaining = [
         each
         for place, each in places
         if after is None or _from_position(place) < _from_position(after)
     ]
-    return build_page(left[: limit + 1], limit=limit, place=_to_position)
+    return build_page(remaining[: limit + 1], limit=limit, place=_to_position)
 
 
-def _to_position(found: OverrideInForce) -> PagePosition:
-    assert found.created_at is not None, "an override in force was created once"
-    return PagePosition(found.created_at, found.subject.id)
+def _to_position(override: OverrideInForce) -> PagePosition:
+    assert override.created_at is not None, "an override in force was created once"
+    return PagePosition(override.created_at, override.subject.id)
 
 
 def _from_position(place: PagePosition) -> tuple[datetime, UUID]:
@@ -167,14 +167,14 @@ def find_name(*, tenant_id: TenantId, subject: OverrideSubject) -> str:
     """Return the name of a team or a member, inside the tenant's scope. Raises NotFound."""
     if subject.kind is SubjectKind.TEAM:
         rows = Team.objects.filter(tenant_id=tenant_id, id=subject.id)
-        found = rows.values_list("name", flat=True).first()
+        name = rows.values_list("name", flat=True).first()
     else:
         members = Membership.objects.filter(tenant_id=tenant_id, ended_at=None)
         emails = members.filter(user_id=subject.id).values_list("user__email", flat=True)
-        found = emails.first()
-    if found is None:
+        name = emails.first()
+    if name is None:
         raise NotFound("This {kind} does not exist.", kind=subject.kind.value)
-    return str(found)
+    return str(name)
 
 
 def _read_newest(tenant_id: TenantId) -> list[PolicyOverrideVersion]:

@@ -52,7 +52,7 @@ def explain(record: CompletionRecord) -> LatencyExplanation:
     waited_ms = record.total_ms if record.first_token_ms is None else record.first_token_ms
     is_slow = waited_ms > target_ms
     by_name = {stage.name: stage for stage in stages}
-    said = [
+    verdicts = [
         verdict
         for name, rule in _RULES
         if name in by_name
@@ -63,7 +63,7 @@ def explain(record: CompletionRecord) -> LatencyExplanation:
         target_ms=target_ms,
         is_slow=is_slow,
         verdicts=tuple(
-            [*said, *_explain_ending(record, stages[-1])] or [_explain_nothing_found(is_slow)]
+            [*verdicts, *_explain_ending(record, stages[-1])] or [_explain_nothing_found(is_slow)]
         ),
     )
 
@@ -90,8 +90,8 @@ def _list_marks(record: CompletionRecord) -> Iterator[tuple[str, float | None]]:
     yield "admit", record.admitted_ms
     yield "assemble", record.assemble_ms
     yield "route", record.routed_ms
-    asked, engine = record.routed_ms, record.engine_ms
-    yield "generate", None if asked is None or engine is None else asked + engine
+    routed_ms, engine_ms = record.routed_ms, record.engine_ms
+    yield "generate", None if routed_ms is None or engine_ms is None else routed_ms + engine_ms
     yield "filter", record.first_token_ms
 
 

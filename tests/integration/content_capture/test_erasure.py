@@ -33,7 +33,9 @@ def test_withdrawing_consent_destroys_the_key_immediately_and_deletes_objects(
     acme.give_consent(ada, NO_CONSENT)
 
     with pytest.raises(KeyDestroyed):
-        open_sealed(acme.company.tenant_id, place=object_store.seal_context(row.id), sealed=sealed)
+        open_sealed(
+            acme.company.tenant_id, place=object_store.seal_context(row.id), envelope=sealed
+        )
     sweep()
     assert (acme.objects, files(folder)) == ([], [])
 

@@ -50,7 +50,7 @@ def test_content_is_stored_sealed_with_consent_of_tenant_and_user(
     opened = open_sealed(
         acme.company.tenant_id,
         place=object_store.seal_context(row.id),
-        sealed=object_store.get_object(acme.company.tenant_id, row.id),
+        envelope=object_store.get_object(acme.company.tenant_id, row.id),
     )
     assert [json.loads(line)["prefix"] for line in opened.splitlines()] == [
         "planted one",
@@ -77,7 +77,7 @@ def test_content_captured_before_the_current_consent_is_dropped(
     opened = open_sealed(
         acme.company.tenant_id,
         place=object_store.seal_context(row.id),
-        sealed=object_store.get_object(acme.company.tenant_id, row.id),
+        envelope=object_store.get_object(acme.company.tenant_id, row.id),
     )
     assert json.loads(opened)["prefix"] == "captured after"
 
@@ -195,7 +195,7 @@ def test_an_object_moved_to_another_tenant_cannot_be_opened(
 
     with pytest.raises(DecryptionFailed):
         open_sealed(
-            globex.company.tenant_id, place=object_store.seal_context(row.id), sealed=sealed
+            globex.company.tenant_id, place=object_store.seal_context(row.id), envelope=sealed
         )
 
 

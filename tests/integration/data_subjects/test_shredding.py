@@ -81,7 +81,7 @@ def test_a_shredded_tenants_text_is_in_no_table_stream_or_file(
     assert places(globex, folder) == theirs
     assert len(files(folder)) == 1
     with pytest.raises(KeyDestroyed):
-        open_sealed(acme.company.tenant_id, place=place, sealed=sealed)
+        open_sealed(acme.company.tenant_id, place=place, envelope=sealed)
     with tenant_scope(acme.company.tenant_id):
         assert not TenantKey.objects.exclude(wrapped=None).exists()
     assert Tenant.objects.get(id=acme.company.tenant_id).cache_epoch > epoch

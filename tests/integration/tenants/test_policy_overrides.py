@@ -163,7 +163,7 @@ def test_replacing_an_outdated_version_is_a_conflict_with_both_versions(company:
     with pytest.raises(VersionConflict) as caught:
         save_override(company, subject, {}, expected_version=0)
 
-    assert (caught.value.held, caught.value.replaced) == (1, 0)
+    assert (caught.value.current_version, caught.value.expected_version) == (1, 0)
     assert find_override(actor=company.platform, subject=subject).version == 1
 
 

@@ -108,7 +108,11 @@ class RequestListPage(Page[RequestListRow]):
 def _find_requests(asked: ListQuery) -> RequestListPage:
     wanted = _wanted(read_usage_filters(asked.request, now=asked.now), asked.filters)
     found = page_of_requests(
-        actor=asked.actor, wanted=wanted, limit=asked.limit, cursor=asked.cursor, now=asked.now
+        actor=asked.actor,
+        request_filter=wanted,
+        limit=asked.limit,
+        cursor=asked.cursor,
+        now=asked.now,
     )
     rows = [_present_request(row) for row in found.page.rows]
     return RequestListPage(rows, found.page.next_cursor, wanted, found.is_of_few)
@@ -117,7 +121,7 @@ def _find_requests(asked: ListQuery) -> RequestListPage:
 def _context(asked: ListQuery, page: RequestListPage) -> dict[str, Any]:
     question = read_usage_filters(asked.request, now=asked.now)
     choices, teams = read_filter_options(
-        actor=asked.actor, kind=ReportKind.USAGE, asked=question.report_query
+        actor=asked.actor, kind=ReportKind.USAGE, query=question.report_query
     )
     wanted, hour = page.wanted, asked.filters.get("hour")
     is_newest_first = wanted.order is RequestSort.NEWEST
