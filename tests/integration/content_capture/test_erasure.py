@@ -230,7 +230,7 @@ def test_an_object_stored_after_the_withdrawal_is_deleted_immediately(
 
     done = acme.keep(ada, "planted")
 
-    assert done.kept == 0
+    assert done.num_stored == 0
     assert files(folder) == []
 
 

@@ -235,7 +235,7 @@ def test_rating_returns_the_spending_of_each_user(company: Company) -> None:
     rated = rate_tokens(company.tenant_id, now=NOW)
 
     cost = cost_micros(FAST, TokenCounts(20, 1_880, 12))
-    assert {(one.user_id, one.micros) for one in rated.spent} == {
+    assert {(one.user_id, one.micros) for one in rated.spend_entries} == {
         (company.developer.user_id, cost),
         (None, cost),
     }

@@ -42,8 +42,8 @@ def find_suppressed_groups(
     """Return the suppressed groups and why.
 
     `users_of` has the users of each group. `everybody` are the users of the total, if a user may be
-    in several groups with the same usage; None: groups are disjoint. `already_suppressed` are groups
-    suppressed for other reasons, which subtraction must not reveal, either.
+    in several groups with the same usage; None: groups are disjoint. Subtraction must not reveal
+    groups in `already_suppressed`, either.
     """
     suppressed = dict(already_suppressed) | {
         key: Suppression.TOO_FEW_USERS
