@@ -114,7 +114,7 @@ def bundle_response(
     """Return the ZIP as a download. Raises RedisError, OSError and the errors of write_bundle."""
 
     def write(out: IO[bytes]) -> None:
-        write_bundle(actor=actor, asked=bundle, out=out, now=timezone.now())
+        write_bundle(actor=actor, bundle_request=bundle, out=out, now=timezone.now())
 
     name = f"caret-data-subject-{bundle.user_id}.zip"
     return temp_file_response(request, write, name=name, content_type="application/zip")

@@ -101,7 +101,9 @@ def list_all(request: AuthenticatedRequest, page: Query[PageQuery]) -> Page[Buil
 )
 def create(request: AuthenticatedRequest, asked: RequestExport) -> Status[BuildView]:
     wish = ExportRequest(asked.definition, asked.format, Period(asked.since, asked.until))
-    found = operations.request_export(actor=actor_of(request), wish=wish, now=timezone.now())
+    found = operations.request_export(
+        actor=actor_of(request), export_request=wish, now=timezone.now()
+    )
     return Status(202, found)
 
 

@@ -158,7 +158,7 @@ def get_sign_in(request: AuthenticatedRequest) -> SignInRules:
 )
 def set_second_factor(request: AuthenticatedRequest, asked: SetSecondFactor) -> SignInRules:
     return require_second_factor(
-        actor=actor_of(request), required=asked.required, now=timezone.now()
+        actor=actor_of(request), is_required=asked.required, now=timezone.now()
     )
 
 

@@ -102,11 +102,14 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
 
 
 def answer(
-    resource: Resource[Any], asked: "ResponseParameters[Any] | None" = None, *, status: int = 200
+    resource: Resource[Any],
+    parameters: "ResponseParameters[Any] | None" = None,
+    *,
+    status: int = 200,
 ) -> HttpResponse:
     document = resource.model_dump(
         scim_ctx=Context.RESOURCE_QUERY_RESPONSE,
-        response_parameters=asked,
+        response_parameters=parameters,
     )
     response = answer_json(document, status=status)
     if resource.meta is not None and resource.meta.version:

@@ -87,30 +87,32 @@ def list_view(kind: ScimResourceType[Any]) -> View:
         return _list_response(kind, search, kind.list_all(actor=actor, search=search))
 
     def post(request: HttpRequest, actor: Actor) -> HttpResponse:
-        asked = kind.model.model_validate(
+        resource = kind.model.model_validate(
             body_of(request), scim_ctx=Context.RESOURCE_CREATION_REQUEST
         )
-        made = kind.create(actor=actor, asked=asked, now=timezone.now())
-        return answer(made, _read_parameters(kind, request), status=201)
+        created = kind.create(actor=actor, resource=resource, now=timezone.now())
+        return answer(created, _read_parameters(kind, request), status=201)
 
     return scim_endpoint(get=get, post=post)
 
 
 def resource_view(kind: ScimResourceType[Any]) -> View:
     def get(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
-        asked = _read_parameters(kind, request)
-        found = kind.find(actor=actor, asked=asked, **kind.resource_kwargs(resource_id))
-        if is_known(request, found):
-            return HttpResponse(status=304, headers={"ETag": found.meta.version})
-        return answer(found, asked)
+        parameters = _read_parameters(kind, request)
+        resource = kind.find(
+            actor=actor, parameters=parameters, **kind.resource_kwargs(resource_id)
+        )
+        if is_known(request, resource):
+            return HttpResponse(status=304, headers={"ETag": resource.meta.version})
+        return answer(resource, parameters)
 
     def put(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
-        asked = kind.model.model_validate(
+        resource = kind.model.model_validate(
             body_of(request), scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST
         )
         replaced = kind.replace(
             actor=actor,
-            asked=asked,
+            resource=resource,
             check=precondition_of(request),
             now=timezone.now(),
             **kind.resource_kwargs(resource_id),
@@ -118,12 +120,12 @@ def resource_view(kind: ScimResourceType[Any]) -> View:
         return answer(replaced, _read_parameters(kind, request))
 
     def patch(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
-        asked = PatchOp[kind.model].model_validate(  # type: ignore[name-defined]
+        operations = PatchOp[kind.model].model_validate(  # type: ignore[name-defined]
             _with_few_operations(body_of(request)), scim_ctx=Context.RESOURCE_PATCH_REQUEST
         )
         patched = kind.patch(
             actor=actor,
-            patch=asked,
+            patch=operations,
             check=precondition_of(request),
             now=timezone.now(),
             **kind.resource_kwargs(resource_id),

@@ -68,7 +68,9 @@ def _search_keys(actor: Actor, asked: str) -> list[SearchHit]:
     ):
         return []
     wanted = KeyFilter(text=asked, order=KeyOrder.NAME, is_descending=False)
-    page = find_keys(actor=actor, wanted=wanted, limit=_MAX_THINGS, cursor=None, now=timezone.now())
+    page = find_keys(
+        actor=actor, key_filter=wanted, limit=_MAX_THINGS, cursor=None, now=timezone.now()
+    )
     return [
         SearchHit(
             icon="keys",
@@ -84,7 +86,7 @@ def _search_members(actor: Actor, asked: str) -> list[SearchHit]:
     if not actor.has_permission(Permission.READ_MEMBERS):
         return []
     wanted = MemberFilter(text=asked)
-    page = search_members(actor=actor, wanted=wanted, limit=_MAX_THINGS, cursor=None)
+    page = search_members(actor=actor, member_filter=wanted, limit=_MAX_THINGS, cursor=None)
     return [
         SearchHit(
             icon="members",
@@ -99,7 +101,9 @@ def _search_members(actor: Actor, asked: str) -> list[SearchHit]:
 def _search_teams(actor: Actor, asked: str) -> list[SearchHit]:
     if not actor.has_permission(Permission.READ_TEAMS):
         return []
-    page = find_teams(actor=actor, wanted=TeamFilter(text=asked), limit=_MAX_THINGS, cursor=None)
+    page = find_teams(
+        actor=actor, team_filter=TeamFilter(text=asked), limit=_MAX_THINGS, cursor=None
+    )
     return [
         SearchHit(
             icon="teams",

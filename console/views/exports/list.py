@@ -98,7 +98,7 @@ def new(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 
 def _asked_for(request: HttpRequest, member: CurrentMember, form: NewExport) -> bool:
     try:
-        request_export(actor=member.actor, wish=form.to_request(), now=timezone.now())
+        request_export(actor=member.actor, export_request=form.to_request(), now=timezone.now())
     except InvalidValue as error:
         field = {"since": "first", "until": "last"}.get(error.field, error.field)
         form.add_error(field if field in form.fields else None, translate_error(error))

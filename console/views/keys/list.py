@@ -76,7 +76,7 @@ class KeyFilterForm(forms.Form):
 def _find_keys(asked: ListQuery) -> Page[KeyLine]:
     page = find_keys(
         actor=asked.actor,
-        wanted=_read_filter(asked),
+        key_filter=_read_filter(asked),
         limit=asked.limit,
         cursor=asked.cursor,
         now=asked.now,
@@ -187,7 +187,9 @@ def _form(request: HttpRequest, member: CurrentMember, max_days: int | None) -> 
 def _shown(
     request: HttpRequest, member: CurrentMember, form: NewKeyForm, status: int = 200
 ) -> HttpResponse:
-    found = search_members(actor=member.actor, wanted=MemberFilter(), limit=MAX_PAGE, cursor=None)
+    found = search_members(
+        actor=member.actor, member_filter=MemberFilter(), limit=MAX_PAGE, cursor=None
+    )
     context = {
         "form": form,
         "form_token": issue_form_token(request, _FORM),

@@ -172,7 +172,9 @@ def _key_lines(actor: Actor, user_id: UserId) -> Any:
     if not actor.has_permission(Permission.READ_KEYS):
         return []
     wanted = KeyFilter(owner_id=user_id)
-    page = find_keys(actor=actor, wanted=wanted, limit=_MAX_KEYS, cursor=None, now=timezone.now())
+    page = find_keys(
+        actor=actor, key_filter=wanted, limit=_MAX_KEYS, cursor=None, now=timezone.now()
+    )
     return key_lines(actor, page.rows)
 
 

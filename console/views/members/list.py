@@ -54,7 +54,9 @@ def _find_members(asked: ListQuery) -> Page[MemberListRow]:
         order=asked.sorting.order,
         is_descending=asked.sorting.is_descending,
     )
-    page = find_directory(actor=asked.actor, wanted=wanted, limit=asked.limit, cursor=asked.cursor)
+    page = find_directory(
+        actor=asked.actor, member_filter=wanted, limit=asked.limit, cursor=asked.cursor
+    )
     return map_page(page, _present_member)
 
 

@@ -62,7 +62,7 @@ def _completion_steps(actor: Actor) -> list[SetupStep]:
 def _tenant_steps(actor: Actor) -> list[SetupStep]:
     found = []
     if actor.has_permission(Permission.WRITE_MEMBERS):
-        page = search_members(actor=actor, wanted=MemberFilter(), limit=1, cursor=None)
+        page = search_members(actor=actor, member_filter=MemberFilter(), limit=1, cursor=None)
         found.append(
             SetupStep(
                 gettext("Invite members"),

@@ -65,7 +65,7 @@ class TopList:
 def overview(request: HttpRequest, member: CurrentMember) -> HttpResponse:
     now = timezone.now()
     question = read_usage_filters(request, now=now)
-    found = read_overview(actor=member.actor, asked=question.report_query, now=now)
+    found = read_overview(actor=member.actor, query=question.report_query, now=now)
     context = {
         "question": question,
         "found": found,

@@ -147,7 +147,7 @@ def undo_rename(request: HttpRequest, member: CurrentMember, team_id: uuid.UUID)
             actor=member.actor,
             team_id=team_id,
             name=names["to"],
-            replaces=names["from"],
+            expected_name=names["from"],
             now=timezone.now(),
         )
     except (Conflict, InvalidValue) as error:
@@ -217,7 +217,7 @@ def _page(
         context |= _list_members(held.id).page_context(request, member)
     if reads_members and can_change:
         others = MemberFilter(not_in_team_id=held.id)
-        page = search_members(actor=actor, wanted=others, limit=MAX_PAGE, cursor=None)
+        page = search_members(actor=actor, member_filter=others, limit=MAX_PAGE, cursor=None)
         context["others"] = [row.email for row in page.rows]
     return render_page(request, member, _PAGE, context, status=status)
 
@@ -226,7 +226,7 @@ def _list_members(team_id: uuid.UUID) -> ListPage[_TeamMemberRow]:
     def find_members(asked: ListQuery) -> Page[_TeamMemberRow]:
         wanted = MemberFilter(team_id=team_id)
         page = search_members(
-            actor=asked.actor, wanted=wanted, limit=asked.limit, cursor=asked.cursor
+            actor=asked.actor, member_filter=wanted, limit=asked.limit, cursor=asked.cursor
         )
         return map_page(page, lambda row: (row, ROLE_NAMES[row.role]))
 

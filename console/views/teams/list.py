@@ -53,7 +53,7 @@ def _find_teams(asked: ListQuery) -> Page[TeamView]:
         order=asked.sorting.order,
         is_descending=asked.sorting.is_descending,
     )
-    return find_teams(actor=asked.actor, wanted=wanted, limit=asked.limit, cursor=asked.cursor)
+    return find_teams(actor=asked.actor, team_filter=wanted, limit=asked.limit, cursor=asked.cursor)
 
 
 _TEAMS: Final = ListPage(

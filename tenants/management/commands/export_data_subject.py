@@ -52,7 +52,9 @@ def _write_bundle(actor: Actor, asked: BundleRequest, path: Path) -> dict[str, A
     """
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
         try:
-            manifest = write_bundle(actor=actor, asked=asked, out=out.file, now=timezone.now())
+            manifest = write_bundle(
+                actor=actor, bundle_request=asked, out=out.file, now=timezone.now()
+            )
         except BaseException:
             Path(out.name).unlink()
             raise

@@ -74,7 +74,7 @@ def _write_export(asked: RowQuery, export: Export, media: str, path: Path) -> Wr
                         None, export.name, export.version, media, path.name, asked.period
                     ),
                     beginning=beginning,
-                    written=written,
+                    digest=written,
                     now=timezone.now(),
                 )
             )

@@ -24,8 +24,8 @@ _WHO: Final = (
 _who = fields(*(column.name for column in _WHO))
 
 
-def _policy_row(found: PolicyInForce) -> Row:
-    return (*_who(found), spell(write_policy(found.policy)))
+def _policy_row(version: PolicyInForce) -> Row:
+    return (*_who(version), spell(write_policy(version.policy)))
 
 
 POLICIES: Final = Export(
@@ -44,9 +44,9 @@ POLICIES: Final = Export(
 )
 
 
-def _override_row(found: OverrideInForce) -> Row:
-    subject: tuple[Any, ...] = (found.subject.kind.value, found.subject.id, found.name)
-    return (*subject, *_who(found), spell(override_document(found.override)))
+def _override_row(override: OverrideInForce) -> Row:
+    subject: tuple[Any, ...] = (override.subject.kind.value, override.subject.id, override.name)
+    return (*subject, *_who(override), spell(override_document(override.override)))
 
 
 POLICY_LAYERS: Final = Export(

@@ -36,19 +36,24 @@ _CLASS: Final = (
 )
 
 
-def _class_rows(asked: RowQuery) -> list[Row]:
-    return [_class_row(each) for each in report(actor=asked.actor, now=asked.now)]
+def _class_rows(query: RowQuery) -> list[Row]:
+    return [_class_row(each) for each in report(actor=query.actor, now=query.now)]
 
 
-def _class_row(found: DataClassReport) -> Row:
-    terms, rule, count = found.terms, found.rule, found.count
-    about = (terms.title, terms.purpose, terms.legal_basis, terms.surface)
-    in_force = (rule.days, rule.version, rule.author_email, rule.reason)
-    records, oldest_at, due, held = None, None, 0, 0
+def _class_row(class_report: DataClassReport) -> Row:
+    terms, rule, count = class_report.terms, class_report.rule, class_report.count
+    description = (terms.title, terms.purpose, terms.legal_basis, terms.surface)
+    rule_cells = (rule.days, rule.version, rule.author_email, rule.reason)
+    records, oldest_at, num_due, num_held = None, None, 0, 0
     if count is not None:
-        records, oldest_at, due, held = count.records, count.oldest_at, count.due, count.held
-    there = (records, oldest_at, due, held)
-    return (found.data_class.value, *about, *in_force, *there, found.overdue)
+        records, oldest_at, num_due, num_held = (
+            count.records,
+            count.oldest_at,
+            count.due,
+            count.held,
+        )
+    counts = (records, oldest_at, num_due, num_held)
+    return (class_report.data_class.value, *description, *rule_cells, *counts, class_report.overdue)
 
 
 RETENTION: Final = Export(
@@ -112,11 +117,17 @@ LEGAL_HOLDS: Final = Export(
 )
 
 
-def _certificate_row(found: CertificateView) -> Row:
+def _certificate_row(certificate: CertificateView) -> Row:
     """Return the row with the signed document last, which `verify_certificate` reads."""
-    said: dict[str, Any] = json.loads(found.document)
-    facts = (said.get("data_class"), said.get("method"), said.get("reason"))
-    return (found.id, found.number, found.created_at, *facts, found.document)
+    document: dict[str, Any] = json.loads(certificate.document)
+    facts = (document.get("data_class"), document.get("method"), document.get("reason"))
+    return (
+        certificate.id,
+        certificate.number,
+        certificate.created_at,
+        *facts,
+        certificate.document,
+    )
 
 
 CERTIFICATES: Final = Export(
