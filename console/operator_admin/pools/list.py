@@ -74,7 +74,7 @@ def _read_additions_if_reachable() -> AddedReplicas | None:
 
 
 def _added_replicas(pool: PoolStatus, additions: AddedReplicas | None) -> frozenset[str]:
-    by_pool_and_replica = additions.held if additions else {}
+    by_pool_and_replica = additions.replicas if additions else {}
     return frozenset(replica for name, replica in by_pool_and_replica if name == pool.name)
 
 
@@ -90,5 +90,5 @@ def _pending_additions(
             *(replica.name for replica in pool.rejected),
         )
     }
-    added = additions.held if additions else {}
+    added = additions.replicas if additions else {}
     return [added[key] for key in sorted(added.keys() - reported)]
