@@ -55,9 +55,9 @@ def own_bundle(request: AuthenticatedRequest) -> StreamingHttpResponse:
     openapi_extra=documents_permissions(Permission.EXPORT_DATA_SUBJECTS) | DONE_ANEW,
 )
 def bundle(
-    request: AuthenticatedRequest, user_id: uuid.UUID, asked: ReasonBody
+    request: AuthenticatedRequest, user_id: uuid.UUID, body: ReasonBody
 ) -> StreamingHttpResponse:
-    return _stream_bundle(request, BundleRequest(UserId(str(user_id)), asked.reason, BOUNDS))
+    return _stream_bundle(request, BundleRequest(UserId(str(user_id)), body.reason, BOUNDS))
 
 
 class ErasureRequested(ResponseSchema):
@@ -84,8 +84,8 @@ class ErasureList(PageResponse):
     summary="Erase a current or former member: keys at once, other data within minutes.",
     openapi_extra=documents_permissions(Permission.ERASE_DATA_SUBJECTS),
 )
-def erase(request: AuthenticatedRequest, user_id: uuid.UUID, asked: ReasonBody) -> Status[object]:
-    demand = ErasureRequest(UserId(str(user_id)), asked.reason)
+def erase(request: AuthenticatedRequest, user_id: uuid.UUID, body: ReasonBody) -> Status[object]:
+    demand = ErasureRequest(UserId(str(user_id)), body.reason)
     erasure_id = demand_erasure(actor=actor_of(request), demand=demand, now=timezone.now())
     return Status(202, {"id": erasure_id})
 

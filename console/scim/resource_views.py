@@ -110,27 +110,27 @@ def resource_view(kind: ScimResourceType[Any]) -> View:
         resource = kind.model.model_validate(
             body_of(request), scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST
         )
-        replaced = kind.replace(
+        new_resource = kind.replace(
             actor=actor,
             resource=resource,
             check=precondition_of(request),
             now=timezone.now(),
             **kind.resource_kwargs(resource_id),
         )
-        return answer(replaced, _read_parameters(kind, request))
+        return answer(new_resource, _read_parameters(kind, request))
 
     def patch(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
         operations = PatchOp[kind.model].model_validate(  # type: ignore[name-defined]
             _with_few_operations(body_of(request)), scim_ctx=Context.RESOURCE_PATCH_REQUEST
         )
-        patched = kind.patch(
+        new_resource = kind.patch(
             actor=actor,
             patch=operations,
             check=precondition_of(request),
             now=timezone.now(),
             **kind.resource_kwargs(resource_id),
         )
-        return answer(patched, _read_parameters(kind, request))
+        return answer(new_resource, _read_parameters(kind, request))
 
     def delete(request: HttpRequest, actor: Actor, resource_id: str) -> HttpResponse:
         kind.delete(
@@ -155,10 +155,10 @@ def _with_few_operations(body: dict[str, Any]) -> dict[str, Any]:
 
     Raises InvalidValueException.
     """
-    found = next((value for name, value in body.items() if name.lower() == "operations"), None)
-    if isinstance(found, list) and len(found) > MAX_OPERATIONS:
+    operations = next((value for name, value in body.items() if name.lower() == "operations"), None)
+    if isinstance(operations, list) and len(operations) > MAX_OPERATIONS:
         raise InvalidValueException(detail=f"At most {MAX_OPERATIONS} operations.")
-    if _num_values(found) > MAX_VALUES:
+    if _num_values(operations) > MAX_VALUES:
         raise InvalidValueException(detail=f"At most {MAX_VALUES} values.")
     return body
 
@@ -175,13 +175,13 @@ def not_implemented(request: HttpRequest, actor: Actor, **kwargs: str) -> HttpRe
 
 
 def _list_response(
-    kind: ScimResourceType[Any], search: "SearchRequest[Any]", found: SearchResult[Any]
+    kind: ScimResourceType[Any], search: "SearchRequest[Any]", result: SearchResult[Any]
 ) -> HttpResponse:
     response = ListResponse[kind.model](  # type: ignore[name-defined]
-        total_results=found.total,
-        start_index=found.start,
-        items_per_page=len(found.resources),
-        resources=found.resources,
+        total_results=result.total,
+        start_index=result.start,
+        items_per_page=len(result.resources),
+        resources=result.resources,
     )
     return answer_json(
         response.model_dump(
@@ -194,9 +194,9 @@ def _list_response(
 def _read_parameters(
     kind: ScimResourceType[Any], request: HttpRequest
 ) -> "ResponseParameters[Any]":
-    named = {
+    parameters = {
         name: text
         for name, text in request.GET.items()
         if name in ("attributes", "excludedAttributes")
     }
-    return ResponseParameters[kind.model].model_validate(named)  # type: ignore[name-defined]
+    return ResponseParameters[kind.model].model_validate(parameters)  # type: ignore[name-defined]

@@ -45,7 +45,7 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
     if wants_csv(request):
         is_incomplete = drains is None or additions is None
         return pools_csv(request, installation, None if is_incomplete else changes)
-    reported = {replica.name for pool in installation.pools for replica in pool.replicas}
+    reported_names = {replica.name for pool in installation.pools for replica in pool.replicas}
     context = {
         "title": "Pools",
         "done": _DONE.get(request.GET.get("done", "")),
@@ -58,7 +58,7 @@ def pools(request: HttpRequest, operator: OperatorView) -> HttpResponse:
         "unreported_drains": [
             change
             for name, change in (drains.drained if drains else {}).items()
-            if name not in reported
+            if name not in reported_names
         ],
         **installation_context(installation),
     }
@@ -82,7 +82,7 @@ def _pending_additions(
     additions: AddedReplicas | None, pools: Iterable[PoolStatus]
 ) -> list[AddedReplicaRecord]:
     """Return added replicas that no gateway reports: it has not seen them, or none answers."""
-    reported = {
+    reported_keys = {
         (pool.name, name)
         for pool in pools
         for name in (
@@ -91,4 +91,4 @@ def _pending_additions(
         )
     }
     added = additions.replicas if additions else {}
-    return [added[key] for key in sorted(added.keys() - reported)]
+    return [added[key] for key in sorted(added.keys() - reported_keys)]
