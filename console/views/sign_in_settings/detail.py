@@ -55,9 +55,9 @@ def free_factor(request: HttpRequest, member: CurrentMember) -> HttpResponse:
 @permission_required(Permission.WRITE_SIGN_IN_SETTINGS)
 @step_up_required
 def group_role(request: HttpRequest, member: CurrentMember, group_id: uuid.UUID) -> HttpResponse:
-    asked = request.POST.get("role", "")
+    role_name = request.POST.get("role", "")
     try:
-        role = Role(asked) if asked else None
+        role = Role(role_name) if role_name else None
         set_group_role(actor=member.actor, group_id=group_id, role=role, now=timezone.now())
     except ValueError as error:
         raise Http404 from error

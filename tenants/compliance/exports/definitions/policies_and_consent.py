@@ -35,8 +35,8 @@ POLICIES: Final = Export(
     permission=Permission.READ_POLICY,
     columns=(*_WHO, ExportColumn("policy", ColumnType.TEXT)),
     source=PagedRows(
-        page=lambda asked, limit, cursor: page_of_versions(
-            actor=asked.actor, limit=limit, cursor=cursor
+        page=lambda query, limit, cursor: page_of_versions(
+            actor=query.actor, limit=limit, cursor=cursor
         ),
         row=_policy_row,
         made_at=BY_CREATION,
@@ -62,8 +62,8 @@ POLICY_LAYERS: Final = Export(
         ExportColumn("override", ColumnType.TEXT),
     ),
     source=PagedRows(
-        page=lambda asked, limit, cursor: list_overrides(
-            actor=asked.actor, limit=limit, cursor=cursor
+        page=lambda query, limit, cursor: list_overrides(
+            actor=query.actor, limit=limit, cursor=cursor
         ),
         row=_override_row,
     ),
@@ -90,8 +90,8 @@ CONSENT: Final = Export(
     permission=Permission.READ_CONSENT,
     columns=_RECEIPT,
     source=PagedRows(
-        page=lambda asked, limit, cursor: list_receipts(
-            actor=asked.actor, limit=limit, cursor=cursor
+        page=lambda query, limit, cursor: list_receipts(
+            actor=query.actor, limit=limit, cursor=cursor
         ),
         row=fields(*(column.name for column in _RECEIPT)),
         made_at=BY_CREATION,

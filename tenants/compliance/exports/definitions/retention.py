@@ -87,7 +87,7 @@ PURGES: Final = Export(
     permission=Permission.READ_RETENTION,
     columns=_RUN,
     source=PagedRows(
-        page=lambda asked, limit, cursor: list_runs(actor=asked.actor, limit=limit, cursor=cursor),
+        page=lambda query, limit, cursor: list_runs(actor=query.actor, limit=limit, cursor=cursor),
         row=fields(*(column.name for column in _RUN)),
         made_at=lambda run: run.began_at,
     ),
@@ -110,7 +110,7 @@ LEGAL_HOLDS: Final = Export(
     permission=Permission.READ_RETENTION,
     columns=_HOLD,
     source=PagedRows(
-        page=lambda asked, limit, cursor: list_holds(actor=asked.actor, limit=limit, cursor=cursor),
+        page=lambda query, limit, cursor: list_holds(actor=query.actor, limit=limit, cursor=cursor),
         row=fields(*(column.name for column in _HOLD)),
     ),
     is_of_period=False,
@@ -145,8 +145,8 @@ CERTIFICATES: Final = Export(
         ExportColumn("document", ColumnType.TEXT),
     ),
     source=PagedRows(
-        page=lambda asked, limit, cursor: list_certificates(
-            actor=asked.actor, limit=limit, cursor=cursor
+        page=lambda query, limit, cursor: list_certificates(
+            actor=query.actor, limit=limit, cursor=cursor
         ),
         row=_certificate_row,
         made_at=BY_CREATION,
