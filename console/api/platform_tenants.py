@@ -153,13 +153,13 @@ def list_all(request: OperatorRequest, page: Query[DirectoryQuery]) -> Page[Tena
 )
 def create(request: OperatorRequest, body: CreateTenant) -> Status[dict[str, Any]]:
     request.auth.require(OperatorScope.WRITE_TENANTS)
-    created = onboard_tenant(
+    onboarded = onboard_tenant(
         new=NewTenant(**body.dict()),
         actor_for=lambda tenant_id: _operator_as_actor(request, tenant_id),
         now=timezone.now(),
     )
-    row = find_by_slug(created.slug)
-    return Status(201, {"tenant": row, "owner_invitation": created.owner_invitation})
+    row = find_by_slug(onboarded.slug)
+    return Status(201, {"tenant": row, "owner_invitation": onboarded.owner_invitation})
 
 
 @router.get(

@@ -110,8 +110,8 @@ def _create_tenant(options: dict[str, Any], now: datetime) -> str:
         plan=options["plan"],
         region=options["region"],
     )
-    created = onboard_tenant(new=new, actor_for=system_actor, now=now)
-    return f"Created the tenant {created.slug}.\n{_describe_invitation(created.owner_invitation)}"
+    tenant = onboard_tenant(new=new, actor_for=system_actor, now=now)
+    return f"Created the tenant {tenant.slug}.\n{_describe_invitation(tenant.owner_invitation)}"
 
 
 def _describe_invitation(invitation: OwnerInvitation) -> str:
