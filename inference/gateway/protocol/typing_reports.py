@@ -26,7 +26,7 @@ class TypingReportLimiter:
         A client that reports too often must add these characters to its next report. Raises
         InvalidFrame, TooManyRequests.
         """
-        counted = _check_counts(chars)
+        counts = _check_counts(chars)
         now_s = self._clock.monotonic_s()
         if self._last_s is not None and now_s - self._last_s < MIN_PAUSE_S:
             pause_s = MIN_PAUSE_S - (now_s - self._last_s)
@@ -34,7 +34,7 @@ class TypingReportLimiter:
                 "too_many_requests", "Send typing reports less often.", retry_after_s=pause_s
             )
         self._last_s = now_s
-        return counted
+        return counts
 
 
 def _check_counts(chars: Mapping[str, int]) -> dict[str, int]:
