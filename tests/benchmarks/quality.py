@@ -219,7 +219,7 @@ async def _judge(shown: Shown, question: Question, way: str, answered: Answered)
         return
     variant = Variant(name=way, filter=way)
     clock = SystemClock()
-    account = RequestTrace(
+    trace = RequestTrace(
         arrival=IncomingRequest(
             "benchmark", None, None, UnvalidatedRequest(mode=question.mode, prefix=""), 0.0, 0
         ),
@@ -230,15 +230,13 @@ async def _judge(shown: Shown, question: Question, way: str, answered: Answered)
     texts: list[str] = []
     began_ns = time.thread_time_ns()
     first_chunk: int | None = None
-    async with filter(said.say(), subject, prompt, account) as stream:
+    async with filter(said.say(), subject, prompt, trace) as stream:
         async for text in stream:
             first_chunk = first_chunk or said.num_said
             texts.append(text)
     shown.cpu_micros.append((time.thread_time_ns() - began_ns) / 1_000)
     shown.first_chunks.append(first_chunk)
-    _count(
-        shown, question, "" if account.finish_reason is FinishReason.FILTERED else "".join(texts)
-    )
+    _count(shown, question, "" if trace.finish_reason is FinishReason.FILTERED else "".join(texts))
 
 
 class _Replay:

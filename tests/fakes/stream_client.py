@@ -99,16 +99,16 @@ class Editor:
 
 async def _complete(engine: Engine, arrival: IncomingRequest, client: ResponseWriter) -> None:
     """Run the last stages: from the engine to the client."""
-    account = RequestTrace(arrival=arrival, clock=FakeClock())
+    trace = RequestTrace(arrival=arrival, clock=FakeClock())
     async with (
-        stream(client, account) as send,
+        stream(client, trace) as send,
         engine.complete(make_engine_request()) as chunks,
     ):
         async for chunk in chunks:
             if chunk.text:
                 await send(chunk.text)
             if chunk.stop:
-                account.finish(FinishReason(chunk.stop.value))
+                trace.finish(FinishReason(chunk.stop.value))
 
 
 @asynccontextmanager

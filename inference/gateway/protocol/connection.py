@@ -109,14 +109,14 @@ class StreamedCompletion:
         await self.send(DeltaFrame(id=self.id, text=text))
         self.suggestion.append_text(text)
 
-    async def write_done(self, account: RequestTrace) -> None:
+    async def write_done(self, trace: RequestTrace) -> None:
         self.advance(CompletionEvent.DONE)
-        account.cancelled_s = self.cancelled_s
-        finish_reason = account.finish_reason or FinishReason.STOP
-        meta = build_meta(account, include_prompt_segments=self.include_prompt_segments)
+        trace.cancelled_s = self.cancelled_s
+        finish_reason = trace.finish_reason or FinishReason.STOP
+        meta = build_meta(trace, include_prompt_segments=self.include_prompt_segments)
         await self.send(DoneFrame(id=self.id, finish_reason=finish_reason, meta=meta))
 
-    async def write_error(self, error: CompletionError, account: RequestTrace) -> None:
+    async def write_error(self, error: CompletionError, trace: RequestTrace) -> None:
         self.advance(CompletionEvent.ERROR)
         await self.send(_error_frame(self.id, error))
 

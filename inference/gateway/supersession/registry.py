@@ -92,19 +92,19 @@ class SupersessionRegistry:
 
     @contextmanager
     def claim(
-        self, principal: Principal, request: CompletionRequest, account: RequestTrace
+        self, principal: Principal, request: CompletionRequest, trace: RequestTrace
     ) -> Iterator[None]:
         """Cancel the older requests of the same subject, and hold the claim until the block ends.
 
         Leave the block before the client is told about the end. CompletionDropped (superseded)
         means that a newer request is already here. Raises CompletionDropped.
         """
-        claim = self._make_claim(principal, request, account)
+        claim = self._make_claim(principal, request, trace)
         task = asyncio.current_task()
         if claim is None or task is None:
             yield
             return
-        running = _RunningRequest(claim, account.arrival.received_s, task)
+        running = _RunningRequest(claim, trace.arrival.received_s, task)
         self._supersede_by(running)
         self._announcer.publish(claim)
         self._running[claim.subject].append(running)
@@ -129,7 +129,7 @@ class SupersessionRegistry:
                 _cancel_superseded(other)
 
     def _make_claim(
-        self, principal: Principal, request: CompletionRequest, account: RequestTrace
+        self, principal: Principal, request: CompletionRequest, trace: RequestTrace
     ) -> RequestClaim | None:
         user_id = principal.credential.user_id
         if user_id is None or not request.path or request.is_warm_up:
@@ -142,8 +142,8 @@ class SupersessionRegistry:
         )
         return RequestClaim(
             subject=digest.digest(),
-            occurred_at_ms=account.arrival.occurred_at_ms,
-            request_id=account.arrival.request_id,
+            occurred_at_ms=trace.arrival.occurred_at_ms,
+            request_id=trace.arrival.request_id,
             is_prefetch=request.trigger is Trigger.PREFETCH,
         )
 

@@ -16,7 +16,7 @@ from inference.recording.metrics.admission_metrics import AdmissionMetrics
 from tests.fakes.clock import FakeClock
 from tests.fakes.leases import make_quotas
 from tests.fakes.pools import make_load
-from tests.fakes.requests import make_account, make_request
+from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import make_policy, make_principal
 
 _PREFETCH: Final = make_request(trigger=Trigger.PREFETCH)
@@ -34,9 +34,9 @@ async def test_rejections_of_a_rate_limit_are_exported() -> None:
     quotas = make_quotas()
     limits = PolicyLimits(user=RateLimit(per_minute=1, burst=1))
     principal = make_principal(policy=make_policy(limits=limits))
-    async with quotas.charge(principal, make_request(), make_account()):
+    async with quotas.charge(principal, make_request(), make_trace()):
         with pytest.raises(TooManyRequests):
-            async with quotas.charge(principal, make_request(path="b.py"), make_account()):
+            async with quotas.charge(principal, make_request(path="b.py"), make_trace()):
                 pass
 
     await quotas.leases.evict_idle()
@@ -55,8 +55,8 @@ def test_the_limit_and_shed_requests_of_a_pool_are_exported() -> None:
     load = make_load("fast", clock=clock)
     with ExitStack() as completions, suppress(CompletionDropped):
         while True:
-            completions.enter_context(load.admit("fast", _PREFETCH, make_account(clock)))
-    with load.admit("fast", make_request(), make_account(clock)):
+            completions.enter_context(load.admit("fast", _PREFETCH, make_trace(clock)))
+    with load.admit("fast", make_request(), make_trace(clock)):
         clock.pass_s(1.0)
 
     page = _render(AdmissionMetrics(load, make_quotas(clock)))

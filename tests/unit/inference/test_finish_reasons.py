@@ -20,7 +20,7 @@ from tests.fakes.asgi import FakeServer
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.gateway import FakeGateway
 from tests.fakes.http_gateway import ask
-from tests.fakes.requests import make_account
+from tests.fakes.requests import make_trace
 
 _DOCUMENT: Final = Path(__file__).parents[3] / "platform" / "docs" / "clients.md"
 _ENDED: Final = sorted(set(FinishReason) - {FinishReason.ERROR})  # errors have a separate response
@@ -163,7 +163,7 @@ def test_the_documented_table_matches_the_code() -> None:
 
 
 def _row(finish_reason: FinishReason) -> list[str]:
-    trace = make_account()
+    trace = make_trace()
     trace.finish(finish_reason)
     return [
         finish_reason.value,

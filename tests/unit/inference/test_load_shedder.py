@@ -14,7 +14,7 @@ from inference.gateway.load_shedding.adaptive_limit import FIRST, FORGET_S
 from inference.gateway.load_shedding.load_shedder import LoadShedder, PoolCapacity
 from tests.fakes.clock import FakeClock
 from tests.fakes.pools import TARGET_MS, make_load
-from tests.fakes.requests import make_account, make_request
+from tests.fakes.requests import make_request, make_trace
 from tests.fakes.tenants import GLOBEX, make_principal
 
 POOL = "demo-fast"
@@ -32,7 +32,7 @@ class Gateway:
     def request(
         self, trace: RequestTrace | None = None, pool: str = POOL, **fields: Any
     ) -> AbstractContextManager[None]:
-        trace = trace or make_account(self.clock)
+        trace = trace or make_trace(self.clock)
         return self.load.admit(pool, make_request(**fields), trace)
 
     def can_admit(self, **fields: Any) -> bool:
@@ -44,7 +44,7 @@ class Gateway:
 
     def hold(self, count: int, *, pool: str = POOL) -> list[RequestTrace]:
         """Hold this many requests in flight, in the queue."""
-        traces = [make_account(self.clock) for _ in range(count)]
+        traces = [make_trace(self.clock) for _ in range(count)]
         for trace in traces:
             self.open.enter_context(self.request(trace, pool, trigger=Trigger.MANUAL))
         return traces
@@ -52,7 +52,7 @@ class Gateway:
     def serve(self, after_ms: float, *, num_together: int = 1, times: int = 1) -> None:
         for _ in range(times):
             with ExitStack() as requests:
-                traces = [make_account(self.clock) for _ in range(num_together)]
+                traces = [make_trace(self.clock) for _ in range(num_together)]
                 for trace in traces:
                     with suppress(CompletionDropped):
                         requests.enter_context(self.request(trace))
@@ -138,7 +138,7 @@ def test_overdue_requests_lower_the_limit_before_their_response(gateway: Gateway
 def test_slow_uploads_do_not_count_as_latency(gateway: Gateway) -> None:
     gateway.serve(10.0, times=20)
     before = gateway.limit
-    traces = [make_account(gateway.clock) for _ in range(20)]
+    traces = [make_trace(gateway.clock) for _ in range(20)]
     gateway.clock.pass_s(TARGET_MS * 10 / 1000)
 
     with ExitStack() as requests:
@@ -264,7 +264,7 @@ def test_a_slot_is_freed_after_any_exception(
 
 def test_manual_requests_of_one_tenant_do_not_exclude_another(gateway: Gateway) -> None:
     def is_admitted(principal: Principal) -> bool:
-        trace = make_account(gateway.clock)
+        trace = make_trace(gateway.clock)
         trace.principal = principal
         try:
             gateway.open.enter_context(gateway.request(trace, trigger=Trigger.MANUAL))

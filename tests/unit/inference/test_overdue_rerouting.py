@@ -15,7 +15,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine, chunks_of
 from tests.fakes.polling import until
 from tests.fakes.pools import make_engine_request, make_pool
-from tests.fakes.requests import make_account
+from tests.fakes.requests import make_trace
 
 ONE, TWO = make_pool("http://one:1", "http://two:1").replicas
 LATE_S = 0.4
@@ -56,7 +56,7 @@ class _TwoReplicas:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _request(self, request: EngineRequest) -> list[str]:
-        trace = make_account()
+        trace = make_trace()
         self.traces.append(trace)
         async with generate(self.engine, request, self.replicas, trace, _Characters()) as chunks:
             return [chunk.text async for chunk in chunks]
