@@ -1,4 +1,4 @@
-"""Computed values are cached for a limited time, within size limits, and separately by holder."""
+"""Computed values are cached for a limited time, within size limits, and for one partition."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from inference.context.tokenization.ttl_cache import (
     Digest,
     PartitionKey,
     TtlCache,
-    digest,
+    compute_digest,
 )
 from tests.fakes.clock import FakeClock
 from tests.fakes.gateway import TOKENS
@@ -23,7 +23,7 @@ def _cache(clock: FakeClock) -> TtlCache[str]:
     return TtlCache(clock, max_weight=MAX_WEIGHT, weigh=len)
 
 
-def _put(cache: TtlCache[str], holder: PartitionKey, number: int, size: int = 1) -> bool:
+def _put(cache: TtlCache[str], partition: PartitionKey, number: int, size: int = 1) -> bool:
     """Return True if the value had to be computed."""
     computed = []
 
@@ -31,7 +31,7 @@ def _put(cache: TtlCache[str], holder: PartitionKey, number: int, size: int = 1)
         computed.append(number)
         return "x" * size
 
-    cache.get_or_compute(Digest(b"%d" % number), compute, holder=holder)
+    cache.get_or_compute(Digest(b"%d" % number), compute, partition=partition)
     return bool(computed)
 
 
@@ -41,9 +41,9 @@ def _weight(cache: TtlCache[str]) -> int:
     )
 
 
-def test_the_same_text_has_different_digests_for_different_holders() -> None:
-    assert digest("text", ADA_PARTITION) == digest("text", ADA_PARTITION)
-    assert digest("text", ADA_PARTITION) != digest("text", GUS_PARTITION)
+def test_the_same_text_has_different_digests_for_different_partitions() -> None:
+    assert compute_digest("text", ADA_PARTITION) == compute_digest("text", ADA_PARTITION)
+    assert compute_digest("text", ADA_PARTITION) != compute_digest("text", GUS_PARTITION)
 
 
 def test_the_size_is_limited() -> None:
@@ -54,7 +54,7 @@ def test_the_size_is_limited() -> None:
         assert cache._weight == _weight(cache) <= MAX_WEIGHT + 50
 
 
-def test_a_holder_has_a_quarter_and_evicts_no_values_of_others() -> None:
+def test_a_partition_has_a_quarter_and_evicts_no_values_of_others() -> None:
     cache = _cache(FakeClock())
     _put(cache, ADA_PARTITION, 0)
 
@@ -101,7 +101,7 @@ def test_a_late_eviction_does_not_extend_the_lifetime() -> None:
 async def test_values_of_every_prompt_writer_are_evicted() -> None:
     clock = FakeClock()
     writer = PromptWriter(TOKENS, model="demo", max_context_tokens=8_192, clock=clock)
-    writer.scores.get_or_compute(Digest(b"k"), lambda: 1.0, holder=ADA_PARTITION)
+    writer.scores.get_or_compute(Digest(b"k"), lambda: 1.0, partition=ADA_PARTITION)
     clock.pass_s(2 * LIFETIME_S)
 
     task = asyncio.create_task(evict_expired_forever([writer], every_s=0.0))
