@@ -13,7 +13,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from inference.completion.response_writer import MAX_SEND_S
-from inference.gateway.protocol.connection import MAX_UNDER_WAY
+from inference.gateway.protocol.connection import MAX_CONCURRENT_COMPLETIONS
 from tests.functional.gateway.gateway_stack import Frame, Site, ask, receive
 
 pytestmark = pytest.mark.engine
@@ -69,7 +69,7 @@ async def test_a_connection_has_a_limit_of_concurrent_requests(
                 refused.add((int(answer["id"]), answer["code"]))
 
     # The first requests get slots; those that arrive while these run are rejected.
-    assert {number for number, _ in refused}.isdisjoint(range(MAX_UNDER_WAY))
+    assert {number for number, _ in refused}.isdisjoint(range(MAX_CONCURRENT_COMPLETIONS))
     assert {code for _, code in refused} == {"too_many_requests"}
 
 
