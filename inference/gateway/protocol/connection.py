@@ -223,7 +223,8 @@ class Connection:
         if num_running >= MAX_CONCURRENT_COMPLETIONS or len(self._under_way) >= MAX_HELD:
             raise TooManyRequests(
                 "too_many_requests",
-                f"{MAX_CONCURRENT_COMPLETIONS} completions are already in flight on this connection.",
+                f"{MAX_CONCURRENT_COMPLETIONS} completions are already in flight on this"
+                " connection.",
             )
 
     async def _run_completion(self, exchange: StreamedCompletion, arrival: IncomingRequest) -> None:

@@ -117,10 +117,10 @@ def find_invoice(*, actor: Actor, number: int) -> InvoiceView:
         usage_lines = (
             read_used(actor.tenant_id, row.month) if row.kind == DocumentKind.INVOICE else ()
         )
-        return view_of(row, usage_lines)
+        return build_invoice_view(row, usage_lines)
 
 
-def view_of(row: Invoice, usage_lines: Sequence[UsageLine]) -> InvoiceView:
+def build_invoice_view(row: Invoice, usage_lines: Sequence[UsageLine]) -> InvoiceView:
     """Rebuild a document, inside the tenant's scope. Raises InvoiceNotReproducible."""
     try:
         document = build_document(
