@@ -103,7 +103,9 @@ def page_of_invoices(*, actor: Actor, limit: int, cursor: str | None) -> Page[In
     with tenant_scope(actor.tenant_id):
         invoices = Invoice.objects.filter(tenant_id=actor.tenant_id)
         rows = fetch_first(invoices, limit=limit, after=read_cursor(cursor))
-    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    page = build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+    )
     return map_page(page, _to_row)
 
 

@@ -45,7 +45,9 @@ def list_sinks(*, actor: Actor, limit: int, cursor: str | None) -> Page[SinkView
         sinks = AuditSink.objects.filter(tenant_id=actor.tenant_id)
         rows = fetch_first(sinks, limit=limit, after=after)
         last = find_head(tenant_id=actor.tenant_id).sequence
-    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    page = build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+    )
     return map_page(page, lambda row: build_sink_view(row, last))
 
 

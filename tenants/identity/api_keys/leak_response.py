@@ -1,7 +1,7 @@
 """Response to a leaked key: it is revoked, and its owner is notified.
 
-If the previous secret of a rotated key leaked, only that secret ends: the key keeps working with its
-current secret.
+If the previous secret of a rotated key leaked, only that secret ends: the key keeps working with
+its current secret.
 """
 
 import hmac

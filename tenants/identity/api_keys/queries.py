@@ -132,7 +132,9 @@ def build_key_page(
     with tenant_scope(actor.tenant_id):
         rows = fetch_first(keys, limit=limit, after=after)
         erased_ids = find_erased_people(rows)
-    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    page = build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+    )
     return map_page(page, lambda row: build_key_view(row, now, erased_ids))
 
 

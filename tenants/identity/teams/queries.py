@@ -35,7 +35,9 @@ def page_of_teams(*, actor: Actor, limit: int, cursor: str | None) -> Page[TeamV
     actor.require(Permission.READ_TEAMS)
     with tenant_scope(actor.tenant_id):
         rows = fetch_first(annotate_counts(actor), limit=limit, after=read_cursor(cursor))
-    page = build_page(rows, limit=limit, place=lambda row: PagePosition(row.created_at, row.id))
+    page = build_page(
+        rows, limit=limit, get_position=lambda row: PagePosition(row.created_at, row.id)
+    )
     return map_page(page, build_team_view)
 
 

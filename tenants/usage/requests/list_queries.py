@@ -149,7 +149,9 @@ def _build_page(rows: Iterable[UsageRecord], order: RequestSort, limit: int) -> 
     if order is not RequestSort.NEWEST:
         return Page(lines[:limit], None)
     return build_page(
-        lines, limit=limit, place=lambda line: PagePosition(line.occurred_at, line.request_id)
+        lines,
+        limit=limit,
+        get_position=lambda line: PagePosition(line.occurred_at, line.request_id),
     )
 
 
